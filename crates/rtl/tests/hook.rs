@@ -9,7 +9,7 @@ use sim::{Bar, Device, Time};
 use spec::nvme::Sqe;
 
 const MEDIA: u64 = 16 << 20;
-/// PowerUpRegisters of the engine that holds: `tests/engines/hold`.
+/// Registers of the engine that holds: `tests/engines/hold`.
 const HOLD: u64 = 0x8_6000;
 const FIRST: u64 = HOLD + 0x20;
 const LIMIT: u64 = HOLD + 0x30;

@@ -1,4 +1,4 @@
-//! CPU time that the link and the DRAM model take: `cargo run --release -p nearside-sim --example
+//! CPU time of the link and of the DRAM models: `cargo run --release -p nearside-sim --example
 //! speed`.
 
 use sim::dram::{BurstChannel, Channel, DramConfig, Request};
@@ -6,7 +6,7 @@ use sim::{Counter, Device, Fault, HostConfig, HostPort, LinkConfig, Media, Rando
 
 const CLOCK: u64 = 4000;
 
-/// CPU time of this process in ns, which others on the machine don't change.
+/// CPU time of this process in ns, which other processes do not change.
 fn cpu_ns() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split(' ')
@@ -119,7 +119,7 @@ fn dram(what: &str, mut next: impl FnMut(u64) -> (u64, bool)) {
     );
 }
 
-/// BurstChannel of `lines` lines, of which `depth` are in flight.
+/// Bursts of `lines` lines, of which `depth` are in flight.
 fn bursts(what: &str, lines: u32, depth: usize, mut next: impl FnMut(u64) -> (u64, bool)) {
     let mut channel = BurstChannel::new(&DramConfig::default(), Time(CLOCK));
     let all = std::env::args()
@@ -154,7 +154,7 @@ fn bursts(what: &str, lines: u32, depth: usize, mut next: impl FnMut(u64) -> (u6
     );
 }
 
-/// `speed LINES [WHAT]` measures only these, that many lines of each, and only those of that name.
+/// `speed LINES [WHAT]` measures only these bursts: LINES lines each, and only those named WHAT.
 fn all_bursts() {
     for depth in [1, 16, 32, 64] {
         let mut random = Random::new(1);

@@ -1,14 +1,14 @@
 //! Parameters of host, link and DRAM: plain structs with defaults, each checked by `validate()`.
 //!
-//! Keys read the same in a design file; units are part of the names. `validate` answers with one
-//! line that names the key and the allowed values.
+//! A design file uses the same keys; units are part of the names. `validate` answers with one line
+//! that names the key and the allowed values.
 
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a memory page, and the boundary that no TLP crosses.
 pub const PAGE: u64 = 4096;
 
-/// The message for a value that isn't allowed.
+/// The message for a value that is not allowed.
 pub(crate) fn not_allowed<T: std::fmt::Display>(
     key: &str,
     value: T,
@@ -41,27 +41,27 @@ pub(crate) fn check_power_of_two(key: &str, value: u64, low: u64, high: u64) -> 
 pub struct HostConfig {
     /// First address of host memory. Above 4 GiB, so that TLPs carry 64-bit addresses.
     pub memory_base: u64,
-    /// Host memory, MiB. Costs the machine only what is touched.
+    /// Host memory, MiB. Only touched pages cost memory of the machine.
     pub memory_mib: u64,
     /// From a read request at the root complex to its first data, ns.
     pub read_ns: u64,
-    /// Up to this much more per read request, drawn from `seed`, ns: requests then return out of
+    /// Up to this much more per read request, drawn from `seed`, ns. Requests then return out of
     /// order.
     pub read_jitter_ns: u64,
-    /// How long a posted write holds its buffer (and credits) in the root complex, ns.
+    /// How long a posted write holds its buffer and its credits in the root complex, ns.
     pub write_ns: u64,
     /// Between the CPU and the root complex for an MMIO access, one way, ns.
     pub mmio_ns: u64,
-    /// Posted MMIO writes that the CPU can have waiting for a link before it stalls; also a link's
-    /// peer-to-peer queue.
+    /// Posted MMIO writes that may wait for a link before the CPU stalls; also the length of a
+    /// link's peer-to-peer queue.
     pub mmio_queue: usize,
-    /// Loads of devices that the CPU can have under way. A core holds each in a line fill buffer,
-    /// of which it has 10 (Intel, Nehalem to Broadwell) or 12 (Skylake), so the default takes six
-    /// cores. The root complex is no limit of its own here.
+    /// Loads of devices that the CPU may have in flight. A core holds each in a line fill buffer,
+    /// of which it has 10 (Intel, Nehalem to Broadwell) or 12 (Skylake), so the default stands for
+    /// six cores. The root complex sets no further limit.
     pub cpu_loads: usize,
     /// Extra latency through the root complex from one device to another, ns.
     pub peer_ns: u64,
-    /// A read of a device that takes longer has failed, us.
+    /// A read of a device fails after this time, us.
     pub completion_timeout_us: u64,
     /// Seed of everything that the host draws at random.
     pub seed: u64,
@@ -86,7 +86,7 @@ impl Default for HostConfig {
 }
 
 impl HostConfig {
-    /// One line that names the first key whose value isn't allowed.
+    /// An error is one line that names the first key whose value is not allowed.
     pub fn validate(&self) -> Result<(), String> {
         if self.memory_base % PAGE != 0 || !((1 << 32)..=(1 << 39)).contains(&self.memory_base) {
             return not_allowed(
@@ -136,19 +136,19 @@ pub struct LinkConfig {
     pub host_posted_bytes: u32,
     /// Non-posted header credits of the host.
     pub host_nonposted_headers: u32,
-    /// Posted header credits of the device. The defaults of this and the next two are those of a
-    /// Gen3 endpoint block that states them: 127 posted headers, 750 units of 16 bytes of posted
-    /// data, 115 non-posted headers (Intel, L- and H-Tile Avalon Streaming IP for PCI Express User
-    /// Guide, 683111, "Flow Control Credit Allocation").
+    /// Posted header credits of the device. The defaults of this key and the next two are those
+    /// that a Gen3 endpoint block states: 127 headers, 750 units of 16 bytes, 115 non-posted
+    /// headers. Source: Intel, L- and H-Tile Avalon Streaming IP for PCI Express User Guide,
+    /// 683111, "Flow Control Credit Allocation".
     pub device_posted_headers: u32,
     /// Posted data credits of the device, bytes.
     pub device_posted_bytes: u32,
     /// Non-posted header credits of the device.
     pub device_nonposted_headers: u32,
-    /// The device's buffer for read data that it asked for, bytes; reads wait for room in it. 0: no
+    /// The device's buffer for read data that it requested, bytes; reads wait for room in it. 0: no
     /// limit.
     pub device_completion_bytes: u32,
-    /// What may wait for the wire before the device's writes are refused, bytes.
+    /// Bytes that may wait for the wire before the device's writes are refused.
     pub device_tx_buffer_bytes: u32,
     /// Read requests that may wait for the wire before the device's reads are refused.
     pub device_tx_requests: u32,
@@ -158,9 +158,9 @@ pub struct LinkConfig {
     pub propagation_ns: u64,
     /// Latency of the root port's PHY and MAC, each way, ns.
     pub root_phy_ns: u64,
-    /// One ACK DLLP for so many TLPs received.
+    /// TLPs received per ACK DLLP.
     pub ack_every_tlps: u32,
-    /// One UpdateFC DLLP for so many TLPs received.
+    /// TLPs received per UpdateFC DLLP.
     pub update_fc_every_tlps: u32,
 }
 
@@ -193,7 +193,7 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// One line that names the first key whose value isn't allowed.
+    /// An error is one line that names the first key whose value is not allowed.
     pub fn validate(&self) -> Result<(), String> {
         check_range("generation", self.generation.into(), 1, 5)?;
         if ![1, 2, 4, 8, 16].contains(&self.lanes) {
@@ -219,7 +219,7 @@ impl LinkConfig {
             self.read_completion_boundary_bytes.into(),
             4096,
         )?;
-        // A device reads up to a page at once and takes all its tags together.
+        // A device reads up to a page at once and takes all tags of that read together.
         let page_requests = PAGE / u64::from(self.max_read_request_bytes);
         check_range("tags", self.tags.into(), page_requests, 1024)?;
         check_range(
@@ -319,11 +319,10 @@ impl LinkConfig {
 mod tests {
     use super::*;
 
-    /// A key, and what makes its value bad.
+    /// A key, and a change that makes its value invalid.
     type Change<T> = (&'static str, fn(&mut T));
 
-    /// Each change must be refused with a message that names the key, the value and what is
-    /// allowed.
+    /// Each change is refused with a message that names the key, the value and the allowed values.
     fn refuses<T: Default>(changes: &[Change<T>], validate: fn(&T) -> Result<(), String>) {
         assert_eq!(validate(&T::default()), Ok(()));
         for (key, change) in changes {

@@ -1,23 +1,25 @@
-//! What stands behind the end of a media file while a device with a persistence domain of its own
-//! uses it.
+//! The journal after the end of a media file, which a device with a persistence domain uses.
 //!
-//! Such a device keeps in this process what it has promised to write when its power fails. So that
-//! a process which is killed is a loss of power at worst, the file has, at each moment, a state of
-//! the device that it could have had then: the media as they were when the host was told something
-//! last, and what failing power would have written at that time. Writes since then are taken back.
+//! Such a device holds in this process the data that it will write when its power fails. A killed
+//! process is to cost no more than a loss of power. The file therefore always encodes a possible
+//! state of the device: the media as of the last commit, and the final image. The final image is
+//! what failing power would have written at that time. Later writes are undone on recovery.
 //!
 //! ```text
 //! 0 .. len         the media
-//! base             a page: magic, bytes of the media, bytes of a slot, the state
-//! base + 4096      two slots, in turns: what failing power would write. Address, bytes, CRC-32C of both and these; from 64 on the bytes
-//! behind the slots what was overwritten since: address, bytes, CRC-32C of both and of what follows, 0, then the bytes
+//! base             header page: magic, bytes of the media, bytes of a slot, the state word
+//! base + 4096      two slots, used in turn, each with a final image: address, length,
+//!                  CRC-32C of both and of the data; the data from offset 64 on
+//! after the slots  undo entries since the last commit: address, length,
+//!                  CRC-32C of both and of the data, 0; then the old data
 //! ```
 //!
-//! `base` is the first multiple of 4096 from `len` on. The state is one word, so it changes at
-//! once: bits 1:0 the slot that counts, 0 is none; 47:2 the bytes of what was overwritten; 63:48
-//! the low half of the CRC-32C of the other six bytes. The kernel keeps what a killed process has
-//! written, in the order in which it did that; nothing is promised for a machine that loses its
-//! power.
+//! `base` is the first multiple of 4096 at or after `len`. The state is one word, so it changes
+//! atomically. Bits 1:0 are the valid slot, 0 for none. Bits 47:2 are the bytes of undo entries.
+//! Bits 63:48 are the low half of the CRC-32C of the other six bytes.
+//!
+//! The kernel keeps the writes of a killed process in their order. Nothing is guaranteed for a
+//! machine that loses its power.
 
 use std::fs::File;
 use std::io;
@@ -31,21 +33,21 @@ use crate::guard;
 
 const PAGE: u64 = 4096;
 const MAGIC: [u8; 8] = *b"NSJRNL\0\x02";
-/// Where the header's page has the state.
+/// Offset of the state word in the header page.
 const STATE: usize = 64;
-/// Bytes of a slot in front of its contents, and of an entry of what was overwritten.
+/// Bytes of a slot before its data, and of the head of an undo entry.
 const SLOT_HEAD: u64 = 64;
 const ENTRY_HEAD: usize = 24;
-/// Where an entry has its CRC.
+/// Offset of the CRC in an undo entry.
 const ENTRY_CRC: usize = 16;
-/// Bits of the state without its CRC.
+/// Bits of the state word without its CRC.
 const STATE_BITS: u32 = 48;
-/// No device writes as much when its power fails.
+/// No device has a larger final image.
 const MAX_SLOT_BYTES: u64 = 1 << 30;
-/// What was overwritten is given back to the disk from so many bytes on.
+/// Undo entries beyond this size return their disk space after a commit.
 const MAX_UNDO_BYTES: u64 = 4 << 20;
 
-/// Where the parts of a journal are.
+/// The position of the journal's parts.
 #[derive(Clone, Copy, Debug)]
 struct JournalLayout {
     base: u64,
@@ -65,13 +67,13 @@ impl JournalLayout {
     }
 }
 
-/// Of a file that is open.
+/// The journal of an open file.
 pub(crate) struct Journal {
     layout: JournalLayout,
     /// The header and the slots.
     map: MmapRaw,
     slot: u64,
-    /// Bytes of what was overwritten.
+    /// Bytes of undo entries.
     undo_bytes: u64,
     entry: Vec<u8>,
 }
@@ -82,27 +84,27 @@ fn read_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The state: the slot that counts, and the bytes of what was overwritten.
+/// The state word: the valid slot, and the bytes of undo entries.
 fn encode_state(slot: u64, undo_bytes: u64) -> u64 {
     let state = slot | undo_bytes << 2;
     let crc = crc32c::crc32c(&state.to_le_bytes()[..STATE_BITS as usize / 8]);
     state | u64::from(crc) << STATE_BITS
 }
 
-/// Of a slot: address, bytes, and these.
+/// The CRC of a slot: address, length, data.
 fn slot_crc(head: &[u8], last: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&head[..16]), last)
 }
 
-/// Of an entry.
+/// The CRC of an undo entry.
 fn entry_crc(entry: &[u8]) -> u32 {
     let crc = crc32c::crc32c(&entry[..ENTRY_CRC]);
     crc32c::crc32c_append(crc, &entry[ENTRY_HEAD..])
 }
 
 impl Journal {
-    /// Begins one behind media of so many bytes; what failing power writes is at most `most` bytes.
-    /// From now on nothing stays that is written without [`Journal::commit`].
+    /// Starts a journal after media of `len` bytes, whose final image has at most `most` bytes.
+    /// From now on only [`Journal::commit`] makes writes permanent.
     pub(crate) fn new(file: &File, len: u64, most: usize) -> io::Result<Journal> {
         let layout = JournalLayout::new(len, most as u64);
         let mut header = [0; PAGE as usize];
@@ -110,9 +112,9 @@ impl Journal {
         header[8..16].copy_from_slice(&len.to_le_bytes());
         header[16..24].copy_from_slice(&layout.slot.to_le_bytes());
         header[STATE..STATE + 8].copy_from_slice(&encode_state(0, 0).to_le_bytes());
-        // One page in one write: the file has all of it, or is as it was.
+        // One page in one write: the file has all of it, or none.
         file.write_all_at(&header, layout.base)?;
-        // Their room on the disk is taken now.
+        // Reserves the disk space now.
         file.write_all_at(&vec![0; 2 * layout.slot as usize], layout.base + PAGE)?;
         let map = MmapOptions::new()
             .offset(layout.base)
@@ -127,15 +129,15 @@ impl Journal {
         })
     }
 
-    /// Runs an access to the map. False: somebody has cut the file.
+    /// Runs an access to the map. False: the file was truncated.
     fn access(&self, file: &File, access: impl FnOnce(*mut u8)) -> bool {
         let (base, bytes) = (self.map.as_mut_ptr(), self.map.len());
         let pages = base as usize..base as usize + bytes;
-        // SAFETY: the pages are the map's, and nobody holds references into it.
+        // SAFETY: the pages are the map's, and no references into it exist.
         let done = unsafe { guard::guarded(pages, || access(base)) };
         if !done {
-            // SAFETY: the pages are this map's, and become again what they were. Nobody holds
-            // references into them.
+            // SAFETY: the pages are this map's, and are mapped to the file again. No references
+            // into them exist.
             let mapped = unsafe {
                 libc::mmap(
                     base.cast(),
@@ -151,10 +153,10 @@ impl Journal {
         done
     }
 
-    /// It is there: nobody has cut the file, so a write makes it no longer than it was.
+    /// The journal is present: the file was not truncated, so a write does not extend it.
     fn is_there(&self, file: &File) -> bool {
         let mut magic = [0; MAGIC.len()];
-        // SAFETY: so many bytes are within the map.
+        // SAFETY: these bytes are within the map.
         let read = |base: *mut u8| unsafe {
             base.copy_to_nonoverlapping(magic.as_mut_ptr(), MAGIC.len());
         };
@@ -169,7 +171,8 @@ impl Journal {
         })
     }
 
-    /// Begins an entry: where what is about to be overwritten goes, so many bytes.
+    /// Starts an undo entry; the caller copies the `bytes` bytes of old data into the returned
+    /// slice.
     pub(crate) fn begin_undo(&mut self, addr: u64, bytes: usize) -> &mut [u8] {
         self.entry.resize(ENTRY_HEAD + bytes, 0);
         let (head, old) = self.entry.split_at_mut(ENTRY_HEAD);
@@ -178,7 +181,7 @@ impl Journal {
         old
     }
 
-    /// Keeps the entry. False: there is no room for it.
+    /// Appends the undo entry to the file. False: there is no space.
     pub(crate) fn append_undo(&mut self, file: &File) -> bool {
         let crc = entry_crc(&self.entry);
         self.entry[ENTRY_CRC..ENTRY_CRC + 4].copy_from_slice(&crc.to_le_bytes());
@@ -194,13 +197,13 @@ impl Journal {
         done
     }
 
-    /// Bytes of what was overwritten since the media were settled.
+    /// Bytes of undo entries since the last commit.
     pub(crate) fn undo_bytes(&self) -> u64 {
         self.undo_bytes
     }
 
-    /// All that was written so far stays; if the process ends, `last` is written at `addr`, too.
-    /// False: the file was cut.
+    /// Makes all writes so far permanent, and `last` at `addr` the final image. False: the file was
+    /// truncated.
     pub(crate) fn commit(&mut self, file: &File, addr: u64, last: &[u8]) -> bool {
         assert!(last.len() as u64 + SLOT_HEAD <= self.layout.slot);
         let slot: u64 = match (last.is_empty(), self.slot) {
@@ -216,7 +219,7 @@ impl Journal {
         let at = (PAGE + slot.saturating_sub(1) * self.layout.slot) as usize;
         let fine = slot == 0
             || self.access(file, |base| {
-                // SAFETY: a slot is within the map, and has room for both.
+                // SAFETY: a slot is within the map, and has space for both.
                 unsafe {
                     let to = base.add(at);
                     to.copy_from_nonoverlapping(head.as_ptr(), head.len());
@@ -229,20 +232,21 @@ impl Journal {
         }
         self.slot = slot;
         if std::mem::take(&mut self.undo_bytes) > MAX_UNDO_BYTES {
-            // What it has is void: where the file system can't give room back, the room stays.
+            // The undo entries are void. If the file system cannot release their space, it stays
+            // allocated.
             let _ = file.set_len(self.layout.entries());
         }
         true
     }
 
-    /// Nothing would be taken back, and failing power would write nothing.
+    /// No undo entries and no final image.
     pub(crate) fn is_empty(&self) -> bool {
         self.slot == 0 && self.undo_bytes == 0
     }
 }
 
-/// Brings the media of a file, so many bytes, to the state that a process has left which ended with
-/// a journal, and takes that away. `None`: no journal of such media stands behind them.
+/// Restores the media of a file, `len` bytes, to the state that the journal of an ended process
+/// encodes, and removes the journal. `None`: the file has no journal of media of this size.
 pub(crate) fn recover(file: &File, len: u64) -> Option<io::Result<()>> {
     let base = len.next_multiple_of(PAGE);
     let mut header = [0; PAGE as usize];
@@ -259,7 +263,7 @@ pub(crate) fn recover(file: &File, len: u64) -> Option<io::Result<()>> {
         {
             return Err(damaged("its header"));
         }
-        // All of it is read before anything is written.
+        // Everything is read before anything is written.
         let entries = read_entries(file, len, layout, undo_bytes)?;
         let last = match word & 3 {
             0 => None,
@@ -280,13 +284,13 @@ pub(crate) fn recover(file: &File, len: u64) -> Option<io::Result<()>> {
 
 fn damaged(what: &str) -> io::Error {
     let text = format!(
-        "the journal behind the media is damaged ({what}); a file that is cut to the media has \
+        "the journal after the media is damaged ({what}); a file truncated to the media has \
             them as they stand"
     );
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-/// A journal that ends before what it has to have is damaged.
+/// A journal that ends too early is damaged.
 fn read_exact(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
     file.read_exact_at(bytes, at)
         .map_err(|error| match error.kind() {
@@ -295,7 +299,7 @@ fn read_exact(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
         })
 }
 
-/// What was overwritten: addresses, places in the file, bytes.
+/// The undo entries: address, position in the file, bytes.
 fn read_entries(
     file: &File,
     len: u64,
@@ -326,7 +330,7 @@ fn read_entries(
     Ok(entries)
 }
 
-/// What failing power would have written.
+/// The final image of a slot.
 fn read_slot(
     file: &File,
     len: u64,
@@ -368,8 +372,8 @@ mod tests {
         all
     }
 
-    /// The media of who opens the file next, if its process is killed now: what was written is the
-    /// kernel's.
+    /// The media as the next process finds them if this one is killed now; the kernel keeps what
+    /// was written.
     fn after(path: &Path) -> Vec<u8> {
         let copy = path.with_extension("copy");
         std::fs::copy(path, &copy).unwrap();
@@ -419,8 +423,8 @@ mod tests {
             settled[AT as usize..][..last.len()].copy_from_slice(&last);
             assert!(after(&path) == settled, "round {round}, settled");
         }
-        // Media that end while something is to be taken back or written leave the journal, others
-        // none.
+        // Media dropped with undo entries or a final image leave the journal in the file; others
+        // remove it.
         assert!(media.commit(AT, &[1; 64]));
         settled = bytes(&media);
         settled[AT as usize..][..64].fill(1);
@@ -479,8 +483,8 @@ mod tests {
         assert!(error(&with(64, 3), LEN).contains("damaged"));
         assert!(error(&with(4096 + 70, 3), LEN).contains("a slot's CRC"));
         assert!(error(&with(4096 + 7, 3), LEN).contains("a slot"));
-        // Any bit of what is in use, but of zeros behind the header's words and a slot's; and less
-        // of it than there was.
+        // Any bit in use is covered, except the zeros after the words of the header and of a slot.
+        // So is any truncation.
         let slot = 8192;
         let entries = 4096 + 2 * slot;
         let used = [8..24, 64..72, 4096..4096 + 20, 4096 + 64..4096 + 128];

@@ -1,8 +1,8 @@
 //! Host memory: pages, DMA buffers, watches, and the address range where writes are interrupts.
 //!
-//! Memory is one range of addresses. A page is reachable for devices only while it belongs to a
-//! buffer ([`HostMemory::alloc`]), as behind an IOMMU: reads of anything else fail, writes to
-//! anything else are dropped and counted. The machine pays only for pages that were touched.
+//! Memory is one range of addresses. A device can reach a page only while it belongs to a buffer
+//! ([`HostMemory::alloc`]), as with an IOMMU. Reads of other addresses fail; writes to them are
+//! dropped and counted. Only touched pages cost memory of the machine.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -54,7 +54,7 @@ pub struct Interrupt {
     pub data: u32,
 }
 
-/// Names a watch.
+/// Identifies a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Watch(u32);
 
@@ -69,14 +69,14 @@ struct WatchedRange {
 /// Host memory as devices and CPUs see it.
 pub struct HostMemory {
     base: u64,
-    /// They cost memory only where they were touched.
+    /// Only touched pages cost memory.
     bytes: MmapMut,
     pages: Vec<u8>,
     /// Free ranges, start to length, in bytes from `base`.
     free: BTreeMap<u64, u64>,
     /// Buffers, start to length, in bytes from `base`.
     used: BTreeMap<u64, u64>,
-    /// Above this offset nothing was ever handed out, so it is still zero.
+    /// Memory above this offset was never allocated, so it is still zero.
     fresh: u64,
     watches: Vec<WatchedRange>,
     next_watch: u32,
@@ -88,8 +88,8 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// `len` bytes from address `base`, both whole pages, nothing of it allocated. An error where
-    /// the operating system has not that much.
+    /// `len` bytes from address `base`, both whole pages, all free. An error if the operating
+    /// system cannot supply them.
     pub fn new(base: u64, len: u64) -> io::Result<Self> {
         let len = len.next_multiple_of(PAGE);
         let mut room = MmapOptions::new();
@@ -110,8 +110,8 @@ impl HostMemory {
         })
     }
 
-    /// A zeroed buffer of whole pages for `len` bytes, aligned to `align` (a power of two) and at
-    /// least to a page. `None` when there is no room.
+    /// Allocates a zeroed buffer of whole pages for `len` bytes, aligned to `align` (a power of
+    /// two) and at least to a page. `None` if there is no space.
     pub fn alloc(&mut self, len: u64, align: u64) -> Option<u64> {
         if !align.is_power_of_two() || len > self.bytes.len() as u64 {
             return None;
@@ -137,7 +137,7 @@ impl HostMemory {
         Some(self.base + start)
     }
 
-    /// Gives a buffer back; devices can't reach it any more. False when no buffer starts at `addr`.
+    /// Frees a buffer; devices can no longer reach it. False if no buffer starts at `addr`.
     pub fn free(&mut self, addr: u64) -> bool {
         let Some(mut start) = addr.checked_sub(self.base) else {
             return false;
@@ -184,7 +184,8 @@ impl HostMemory {
         Ok(&self.bytes[at..at + len])
     }
 
-    /// The bytes of a range within buffers, to change. Stores of the CPU, so no watch sees them.
+    /// The bytes of a range within buffers, writable. These are stores of the CPU, so watches do
+    /// not see them.
     pub fn slice_mut(&mut self, addr: u64, len: usize) -> Result<&mut [u8], Unmapped> {
         let at = self.locate(addr, len).ok_or(Unmapped { addr, len })?;
         Ok(&mut self.bytes[at..at + len])
@@ -224,7 +225,7 @@ impl HostMemory {
 
     /// Ends a watch.
     pub fn unwatch(&mut self, watch: Watch) {
-        // The page mark may stay: it only costs a look at the list.
+        // The mark of the page may stay: it only costs a search of the list.
         self.watches.retain(|w| w.id != watch.0);
     }
 
@@ -236,7 +237,7 @@ impl HostMemory {
             .map_or(0, |w| std::mem::take(&mut w.hits))
     }
 
-    /// True when the watch was hit since its hits were last taken.
+    /// True if the watch was hit since its hits were last taken.
     pub fn is_hit(&self, watch: Watch) -> bool {
         self.watches.iter().any(|w| w.id == watch.0 && w.hits > 0)
     }
@@ -247,17 +248,17 @@ impl HostMemory {
         self.attention
     }
 
-    /// Forgets what has set [`HostMemory::attention`].
+    /// Clears [`HostMemory::attention`].
     pub fn clear_attention(&mut self) {
         self.attention = false;
     }
 
-    /// The oldest interrupt of a device that wasn't taken yet.
+    /// Takes the oldest pending interrupt of a device.
     pub fn pop_interrupt(&mut self, device: usize) -> Option<Interrupt> {
         self.interrupts.get_mut(device)?.pop_front()
     }
 
-    /// Interrupts of a device that weren't taken yet.
+    /// Number of pending interrupts of a device.
     pub fn pending_interrupts(&self, device: usize) -> usize {
         self.interrupts.get(device).map_or(0, VecDeque::len)
     }
@@ -293,7 +294,7 @@ impl HostMemory {
         }
     }
 
-    /// What a read TLP of a device finds; `None` is an unsupported request.
+    /// The data of a read TLP of a device; `None` is an unsupported request.
     #[inline]
     pub fn device_read(&mut self, addr: u64, len: usize) -> Option<&[u8]> {
         match self.locate(addr, len) {
@@ -333,7 +334,7 @@ mod tests {
         memory.write(a, &[7; 4096]).unwrap();
         assert!(
             memory.write(a + 1, &[7; 4096]).is_err(),
-            "the page behind belongs to nobody"
+            "the next page belongs to no buffer"
         );
         assert!(memory.free(a) && !memory.free(a));
         assert!(memory.slice(a, 1).is_err());

@@ -1,10 +1,11 @@
-//! The scheduler: one host, its memory, and devices behind links, all in one simulated time.
+//! The scheduler: one host, its memory, and devices attached by links, in one simulated time.
 //!
-//! Whatever crosses a link takes at least its latency, so devices may run that long on their own
-//! before the scheduler looks at what they sent. In between, everything that reaches the root
-//! complex is handled in order of its time (ties: in order of device number), which makes results
-//! independent of how far and in which order devices ran. The host acts at [`System::now`]; waiting
-//! is what lets time pass.
+//! Everything that crosses a link takes at least the link's latency. Devices may therefore run
+//! ahead for that long before the scheduler handles what they sent. Events at the root complex are
+//! handled in order of time; ties are resolved by device number. Results are therefore independent
+//! of how far and in which order devices ran.
+//!
+//! The host acts at [`System::now`]; time passes only while it waits.
 
 use std::collections::VecDeque;
 
@@ -15,26 +16,26 @@ use crate::pcie::{split_write, Link, ReadRequest, UpstreamKind};
 use crate::random::Random;
 use crate::{Bar, Device, Fault, HostPort, Mmio, OrderWatch, Time, TraceEvent, Tracer};
 
-/// Where the windows of devices begin in the host's address space.
+/// Start of the devices' windows in the host's address space.
 pub const WINDOW_BASE: u64 = 1 << 40;
 
-/// Why the host can't have what it asked for.
+/// Why a request of the host failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A device can't go on.
+    /// A device cannot continue.
     Fault {
         /// Which device.
         device: usize,
-        /// What it says.
+        /// The device's fault.
         fault: Fault,
     },
-    /// No such device, or the access isn't within the window.
+    /// No such device, or the access is not within the window.
     NoWindow {
         /// Which device.
         device: usize,
         /// The window.
         bar: Bar,
-        /// Where in it.
+        /// The offset in the window.
         offset: u64,
     },
     /// The device answered a read with an error. (A real CPU sees all ones.)
@@ -46,7 +47,7 @@ pub enum Error {
         /// Where in it.
         offset: u64,
     },
-    /// The device has neither answered a read nor taken a write within the completion time-out.
+    /// The device has neither answered a read nor accepted a write within the completion timeout.
     Timeout {
         /// Which device.
         device: usize,
@@ -55,7 +56,7 @@ pub enum Error {
         /// Where in it.
         offset: u64,
     },
-    /// A parameter isn't allowed; the text names it.
+    /// A parameter is not allowed; the text names it.
     Config(String),
 }
 
@@ -100,7 +101,7 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An access of a device as it has reached the root complex: one TLP.
+/// An access of a device at the root complex: one TLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObservedTlp {
     /// When it arrived.
@@ -109,9 +110,9 @@ pub struct ObservedTlp {
     pub device: usize,
     /// The first address.
     pub addr: u64,
-    /// Its bytes.
+    /// The number of bytes.
     pub len: u32,
-    /// What a write brings; `None` is a read.
+    /// The data of a write; `None` is a read.
     pub data: Option<Vec<u8>>,
 }
 
@@ -138,8 +139,7 @@ struct AttachedDevice {
     tracer: Option<Tracer>,
 }
 
-/// A TLP as [`System::take_accesses`] tells of it; answers to reads of the device are none of its
-/// accesses.
+/// A TLP as [`System::take_accesses`] returns it. Answers of the device to reads are not accesses.
 fn observed_tlp(time: Time, device: usize, up: &UpstreamKind, link: &Link) -> Option<ObservedTlp> {
     let (addr, len, data) = match up {
         UpstreamKind::Write { addr, slot, len } => {
@@ -157,7 +157,7 @@ fn observed_tlp(time: Time, device: usize, up: &UpstreamKind, link: &Link) -> Op
     })
 }
 
-/// Who waits for the answer to a read of a device.
+/// The requester of a read of a device.
 #[derive(Clone, Copy)]
 enum Requester {
     Cpu(IssuedLoad),
@@ -174,18 +174,18 @@ struct IssuedLoad {
     len: u32,
 }
 
-/// A read of a device that waits for its answer.
+/// A read of a device that has not been answered in full.
 struct PendingRead {
     tag: u32,
     requester: Requester,
-    /// What has arrived of it.
+    /// The data that has arrived.
     data: Vec<u8>,
 }
 
 /// A load that has ended, see [`System::load`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompletedLoad {
-    /// What [`System::load`] returned.
+    /// The value that [`System::load`] returned.
     pub tag: u32,
     /// When the CPU issued it.
     pub issued: Time,
@@ -195,16 +195,16 @@ pub struct CompletedLoad {
     pub data: Result<Vec<u8>, Error>,
 }
 
-/// When [`System::run_until`] hands control back before its limit.
+/// When [`System::run_until`] returns before its limit.
 #[derive(Clone, Copy)]
 enum StopCondition {
     Never,
     Attention,
-    /// More loads have been answered than so many.
+    /// More than this number of loads have been answered.
     Answers(usize),
     Room(usize),
-    /// Whatever a CPU may wait for: an answer beyond so many, a place in one of so many full
-    /// queues, a device's look at a store that somebody waits for; on request, attention.
+    /// Anything that a CPU may wait for: an answer beyond a number of them, space in one of the
+    /// full queues, a mark that is reached; on request, attention.
     Event {
         answers: usize,
         full: usize,
@@ -218,11 +218,11 @@ pub struct System {
     host: HostConfig,
     memory: HostMemory,
     slots: Vec<AttachedDevice>,
-    /// Where the next window may begin.
+    /// Where the next window may start.
     next_window: u64,
     /// The host's time.
     now: Time,
-    /// Devices have run to here: at most the lookahead beyond `now`.
+    /// Devices have run up to this time: at most the lookahead past `now`.
     device_time: Time,
     /// The latest event at the root complex.
     event_time: Time,
@@ -231,9 +231,9 @@ pub struct System {
     next_tag: u32,
     /// Reads of devices that wait for an answer.
     reads: Vec<PendingRead>,
-    /// Loads that have been answered and nobody has taken yet, in the order of their ends.
+    /// Loads that have been answered and not taken, in the order of their ends.
     loads: VecDeque<CompletedLoad>,
-    /// What devices have asked for since the last look, if anybody looks.
+    /// Accesses of devices since they were last taken, if recorded.
     observed: Option<Vec<ObservedTlp>>,
     random: Random,
 }
@@ -265,8 +265,8 @@ impl System {
         })
     }
 
-    /// Plugs a device in behind a link of its own and gives its windows (BAR and bytes each)
-    /// addresses. ReadBeatSlots its number. The device must not be ahead of this system's time.
+    /// Attaches a device by a separate link and assigns addresses to its windows (BAR and bytes
+    /// each). Returns the number of the device. The device must not be ahead of this system's time.
     pub fn add_device(
         &mut self,
         device: Box<dyn Device + Send>,
@@ -331,29 +331,29 @@ impl System {
         self.slots.get(device).map(|s| s.device.as_ref())
     }
 
-    /// A device, to change what no host can.
+    /// A device, to change what no host can change.
     pub fn device_mut(&mut self, device: usize) -> Option<&mut (dyn Device + Send + 'static)> {
         self.slots.get_mut(device).map(|s| s.device.as_mut())
     }
 
-    /// From now on tells what happens to a device's commands, on the device and at the host, or
-    /// tells nobody. False when the device can't say.
+    /// Records the progress of a device's commands, on the device and at the host, in `tracer` from
+    /// now on, or in none. False: the device cannot report it.
     pub fn set_tracer(&mut self, device: usize, tracer: Option<Tracer>) -> bool {
         self.slots.get_mut(device).is_some_and(|slot| {
-            let told = slot.device.set_tracer(tracer.clone());
-            slot.tracer = tracer.filter(|_| told);
-            told
+            let supported = slot.device.set_tracer(tracer.clone());
+            slot.tracer = tracer.filter(|_| supported);
+            supported
         })
     }
 
-    /// From now on a device tells in what order it does what it is asked, or tells nobody:
+    /// Records the order in which a device serves its host, from now on; see
     /// [`Device::watch_order`].
     pub fn watch_order(&mut self, device: usize, watch: Option<OrderWatch>) -> bool {
         let slot = self.slots.get_mut(device);
         slot.is_some_and(|slot| slot.device.watch_order(watch))
     }
 
-    /// From now on keeps a list of what devices ask of the root complex, for
+    /// Records the accesses of devices at the root complex from now on, for
     /// [`System::take_accesses`].
     pub fn record_accesses(&mut self) {
         self.observed.get_or_insert_default();
@@ -368,7 +368,7 @@ impl System {
             .unwrap_or_default()
     }
 
-    /// Ends what devices are writing to files, and brings it to the disk: see [`Device::finish`].
+    /// Completes and flushes the files that devices are writing: see [`Device::finish`].
     pub fn finish(&mut self) -> Result<(), Error> {
         let mut outcome = Ok(());
         for (device, slot) in self.slots.iter_mut().enumerate() {
@@ -383,7 +383,7 @@ impl System {
         self.slots.get(device).map(|s| &s.link)
     }
 
-    /// The host address of a device's window: what another device writes to reach it.
+    /// The host address of a device's window, to which other devices write.
     pub fn window(&self, device: usize, bar: Bar) -> Option<u64> {
         self.slots
             .get(device)?
@@ -395,8 +395,8 @@ impl System {
 
     // ---- the CPU ----
 
-    /// Posted write. The CPU goes on at once, unless the link's queue is full: then it waits for
-    /// room.
+    /// Posted write. The CPU continues at once, unless the link's queue is full: then it waits for
+    /// space.
     pub fn mmio_write(
         &mut self,
         device: usize,
@@ -445,8 +445,8 @@ impl System {
         Ok(out)
     }
 
-    /// Starts a load that lies within a page, and returns its tag. Time passes only when all that
-    /// holds loads in the CPU ([`HostConfig::cpu_loads`]) is in use: until one has ended.
+    /// Starts a load that lies within a page, and returns its tag. Time passes only if the CPU's
+    /// limit ([`HostConfig::cpu_loads`]) is reached: until one load has ended.
     pub fn load(&mut self, device: usize, bar: Bar, offset: u64, len: usize) -> Result<u32, Error> {
         self.check_access(device, bar, offset, len as u64)?;
         if len == 0 || len as u64 > PAGE - offset % PAGE {
@@ -480,9 +480,8 @@ impl System {
         Ok(tag)
     }
 
-    /// The load that ended first of those that nobody has taken yet: waits for one if there is
-    /// none. `None` if none is under way. One that the device does not answer ends with the
-    /// completion time-out.
+    /// Takes the load that ended first, and waits for one if none has ended. `None` if no load is
+    /// in flight. A load that the device does not answer ends with the completion timeout.
     pub fn wait_load(&mut self) -> Result<Option<CompletedLoad>, Error> {
         if self.loads.is_empty() && self.loads_under_way() == 0 {
             return Ok(None);
@@ -490,61 +489,61 @@ impl System {
         self.take_load(None).map(Some)
     }
 
-    /// The loads that have been answered and not been taken: when the CPU has all of each, and
-    /// their tags.
+    /// The loads that have been answered and not taken: the time at which the CPU has all data, and
+    /// the tag.
     pub fn completed_loads(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
         self.loads.iter().map(|load| (load.done, load.tag))
     }
 
-    /// Takes a load that has been answered, at whatever time. See [`System::completed_loads`].
+    /// Takes an answered load, at whatever time. See [`System::completed_loads`].
     pub fn take_completed_load(&mut self, tag: u32) -> Option<CompletedLoad> {
         let place = self.loads.iter().position(|load| load.tag == tag)?;
         self.loads.remove(place)
     }
 
-    /// Whether the CPU's next store to a device finds a place in the link's queue, and so takes no
-    /// time.
+    /// Whether the link's queue has space for the CPU's next store to a device, so that the store
+    /// takes no time.
     pub fn has_room(&self, device: usize) -> bool {
         let queued = |slot: &AttachedDevice| slot.link.mmio_queued() < self.host.mmio_queue;
         self.slots.get(device).is_none_or(queued)
     }
 
-    /// Asks when the device will have taken all that has been stored to it so far: the number to
-    /// ask [`System::completed`] with. `None`: no such device.
+    /// Adds a mark after everything that was stored to a device so far; its number is the argument
+    /// of [`System::completed`]. `None`: no such device.
     pub fn mark(&mut self, device: usize) -> Option<u64> {
         let slot = self.slots.get_mut(device)?;
         Some(slot.link.mark())
     }
 
-    /// When the host would hear that the device has taken what stood before a mark, if each store
-    /// were answered as in CXL.mem: a link's latency after that. `None` as long as the device has
-    /// not; once known the mark is gone.
+    /// When the host would be notified that the device has accepted everything before a mark, if
+    /// each store were answered as in CXL.mem: one link latency later. `None` until then;
+    /// afterwards the mark is removed.
     pub fn completed(&mut self, device: usize, mark: u64) -> Option<Time> {
         self.slots.get_mut(device)?.link.completed(mark)
     }
 
-    /// The same, and the mark stays.
+    /// As [`System::completed`], without removing the mark.
     pub fn peek_completed(&self, device: usize, mark: u64) -> Option<Time> {
         self.slots.get(device)?.link.peek_completed(mark)
     }
 
-    /// From now on keeps in mind what devices have taken of what was sent to them: the last 256
-    /// accesses of each.
+    /// Records the accesses that devices accept, from now on: the last 256 of each device.
     pub fn watch_accepted(&mut self) {
         let links = self.slots.iter_mut().map(|slot| &mut slot.link);
         links.for_each(Link::watch_accepted);
     }
 
-    /// What a device has taken last, from the oldest on, and when. See [`System::watch_accepted`].
+    /// The latest accesses that a device has accepted, oldest first, with times. See
+    /// [`System::watch_accepted`].
     pub fn accepted(&self, device: usize) -> impl Iterator<Item = &(Time, Mmio)> {
         let slot = self.slots.get(device);
         slot.into_iter().flat_map(|slot| slot.link.accepted())
     }
 
-    /// Lets time pass until `limit`, or until something has happened that a CPU may wait for: a
-    /// load was answered or has waited for too long, a full queue has room again, a mark was
-    /// reached, or, if `attention` is asked for, what [`System::wait`] returns for. Says whether
-    /// something did. With a limit of [`Time::MAX`], false says that nothing will happen any more.
+    /// Lets time pass until `limit`, or until an event that a CPU may wait for. Such an event is an
+    /// answered or timed-out load, space in a full queue, a mark that is reached, or, with
+    /// `attention`, what [`System::wait`] returns for. Returns whether there was one. With a limit
+    /// of [`Time::MAX`], false means that nothing will happen any more.
     pub fn wait_event(&mut self, limit: Time, attention: bool) -> Result<bool, Error> {
         let issued = self.reads.iter().filter_map(|read| match read.requester {
             Requester::Cpu(issued) => Some((issued.at, read.tag)),
@@ -581,14 +580,14 @@ impl System {
         self.slots.iter().map(|slot| slot.link.open_marks()).sum()
     }
 
-    /// Loads that hold a place in the CPU.
+    /// Number of loads that occupy the CPU.
     fn loads_under_way(&self) -> usize {
         let waits = |read: &&PendingRead| matches!(read.requester, Requester::Cpu(_));
         let comes = |load: &&CompletedLoad| load.done > self.now;
         self.reads.iter().filter(waits).count() + self.loads.iter().filter(comes).count()
     }
 
-    /// Waits for the end of a load, or of any.
+    /// Waits for the end of one load, or of any.
     fn take_load(&mut self, tag: Option<u32>) -> Result<CompletedLoad, Error> {
         loop {
             let wanted = |load: &CompletedLoad| tag.is_none_or(|tag| load.tag == tag);
@@ -601,7 +600,7 @@ impl System {
         }
     }
 
-    /// Waits until one load more has been answered, or the oldest has waited for too long.
+    /// Waits until one more load has been answered, or the oldest has timed out.
     fn wait_for_answer(&mut self) -> Result<(), Error> {
         let issued = self.reads.iter().filter_map(|read| match read.requester {
             Requester::Cpu(issued) => Some((issued.at, read.tag)),
@@ -615,7 +614,7 @@ impl System {
             limit.max(self.now),
             StopCondition::Answers(self.loads.len()),
         )? {
-            // A late answer finds nobody.
+            // A late answer is dropped.
             self.end_read(self.now, tag, Err(()));
         }
         Ok(())
@@ -626,22 +625,22 @@ impl System {
         self.advance_until(self.now + span)
     }
 
-    /// Lets time pass until `until`; nothing happens if that is in the past.
+    /// Lets time pass until `until`; does nothing if that is in the past.
     pub fn advance_until(&mut self, until: Time) -> Result<(), Error> {
         self.run_until(until, StopCondition::Never).map(drop)
     }
 
-    /// Waits until `limit` or until a watched write or an interrupt lands, whichever is first, and
-    /// says whether one did. One that landed since the last wait ends it at once. A limit of
-    /// [`Time::MAX`] also ends it, without time passing, once nothing can happen any more.
+    /// Waits until `limit`, or until a watched write or an interrupt arrives. Returns whether one
+    /// did. One that arrived since the last wait ends it at once. A limit of [`Time::MAX`] also
+    /// ends it, without time passing, once nothing can happen any more.
     pub fn wait(&mut self, limit: Time) -> Result<bool, Error> {
         let woken = self.memory.attention() || self.run_until(limit, StopCondition::Attention)?;
         self.memory.clear_attention();
         Ok(woken)
     }
 
-    /// Like [`System::wait`], but of all that can land only writes to `watch` count: returns true
-    /// once it has hits. Take them to wait for the next.
+    /// As [`System::wait`], but only writes to `watch` count: returns true once it has hits. Take
+    /// them before the next wait.
     pub fn wait_for_write(&mut self, watch: Watch, limit: Time) -> Result<bool, Error> {
         loop {
             self.memory.clear_attention();
@@ -654,15 +653,14 @@ impl System {
         }
     }
 
-    /// The interrupts of a device that have arrived and weren't taken yet, oldest first. Those of
-    /// others stay.
+    /// Takes the pending interrupts of a device, oldest first. Those of other devices stay.
     pub fn interrupts(&mut self, device: usize) -> Vec<Interrupt> {
         std::iter::from_fn(|| self.memory.pop_interrupt(device)).collect()
     }
 
-    /// Takes power away from a device. After [`System::advance_until`] that happens exactly now;
-    /// after an early wake-up the device may be ahead by up to the link's latency, and loses power
-    /// at its own time.
+    /// Removes power from a device. After [`System::advance_until`] this happens exactly now. After
+    /// an early wake-up the device may be ahead by up to the link's latency, and loses power at its
+    /// time.
     pub fn power_off(&mut self, device: usize) {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
@@ -675,15 +673,15 @@ impl System {
         }
     }
 
-    /// Gives power back.
+    /// Restores power.
     pub fn power_on(&mut self, device: usize) {
         if let Some(slot) = self.slots.get_mut(device) {
             slot.device.power_on();
         }
     }
 
-    /// Resets the function of a device: what is under way on its link is lost as with its power.
-    /// See [`System::power_off`].
+    /// Resets the function of a device: everything in flight on its link is lost, as with its
+    /// power. See [`System::power_off`].
     pub fn function_reset(&mut self, device: usize) {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
@@ -856,8 +854,8 @@ impl System {
         }
     }
 
-    /// Hands the answer to a read of a device to whoever asked: whether it is complete, or no
-    /// answer came in time. What a peer asks for is passed on whole.
+    /// Passes the answer to a read of a device to its requester: complete, failed or timed out. A
+    /// peer gets the whole answer at once.
     fn end_read(&mut self, time: Time, tag: u32, complete: Result<bool, ()>) {
         let Some(place) = self.reads.iter().position(|read| read.tag == tag) else {
             return;
@@ -935,7 +933,7 @@ impl System {
         }
         guard::keep_handler();
         loop {
-            // What has reached the root complex in the time that all devices have run through.
+            // Events at the root complex within the time that all devices have run through.
             let reached = self.device_time.min(limit);
             let mut next = self.next_event();
             while let Some((time, device, up)) = next.filter(|n| n.0 <= reached) {
@@ -955,8 +953,8 @@ impl System {
                 self.now = self.now.max(limit);
                 return Ok(false);
             }
-            // Nothing can reach a device, or come from one, sooner than a link's latency after the
-            // first thing that happens.
+            // Nothing can reach or leave a device sooner than one link latency after the first
+            // event.
             let mut first = next.map_or(Time::MAX, |n| n.0);
             for slot in &self.slots {
                 if first <= self.device_time {
@@ -977,7 +975,7 @@ impl System {
                     .map_err(|fault| Error::Fault { device, fault })?;
             }
             self.device_time = target;
-            // A device's look at a store is no event at the root complex.
+            // The acceptance of a store by a device is no event at the root complex.
             if matches!(stop, StopCondition::Event { marks, .. } if marks > self.open_marks()) {
                 return Ok(true);
             }

@@ -1,4 +1,4 @@
-//! `dram::BurstChannel` beside `dram::Channel` downstream of `PortQueues`, in closed loops:
+//! `dram::BurstChannel` compared with `dram::Channel` downstream of `PortQueues`, in closed loops:
 //! bandwidth and latency.
 
 use std::cmp::Reverse;
@@ -13,13 +13,11 @@ use sim::{Clock, Random, Time};
 enum Where {
     Sequential,
     Random,
-    /// Other rows of few banks, again and again.
+    /// Different rows of few banks, repeatedly.
     Conflicts,
-    /// A copy: what is read in a row is written in a row so far away, in other rows of the same
-    /// banks.
+    /// A copy: a row is read, and written to another row of the same banks at this distance.
     Copy(u64),
-    /// Eight random pages, each in turn, as reads take turns before the memory; only of reads of 8
-    /// lines.
+    /// Eight random pages, interleaved, as several readers do; only for reads of 8 lines.
     Turns,
 }
 
@@ -69,7 +67,7 @@ impl Source {
                 }
                 self.pages[page as usize] + piece * bytes
             }
-            // The low bits of the row choose the bank: rows 16 apart are in the same one.
+            // The low bits of the row select the bank: rows 16 apart are in the same bank.
             Where::Conflicts => self.random.below(1 << 10) * (16 * 16 * 128 * 64),
         };
         self.next += 1;
@@ -188,19 +186,19 @@ fn reference(pattern: Pattern, count: u64) -> Measured {
     sums.measured(cycle, pattern.lines)
 }
 
-/// Lines that are asked for in one call where both directions are busy.
+/// Lines per call where both directions are busy.
 const PART: u32 = 8;
 
-/// A burst of which the first `asked` lines have been asked for.
+/// A burst of which the first `asked` lines were requested.
 struct Burst {
     start: u64,
     addr: u64,
     asked: u32,
-    /// When the answers so far have come.
+    /// When the answers so far have arrived.
     end: u64,
 }
 
-/// Burst by burst, in parts.
+/// Burst by burst, in parts of [`PART`] lines.
 fn analytic(pattern: Pattern, count: u64) -> Measured {
     let clock = Clock::default();
     let mut dram = BurstChannel::new(&DramConfig::default(), clock.edge(1));
@@ -209,7 +207,7 @@ fn analytic(pattern: Pattern, count: u64) -> Measured {
     let mut ends: BinaryHeap<Reverse<(u64, u64, bool)>> = BinaryHeap::new();
     let mut sums = Sums::default();
     let (mut issued, mut done, mut open) = (0, 0, 0);
-    // What waits for the memory, reads first, and when the memory has room for more of it.
+    // Requests that wait for the memory, reads first, and when the memory accepts more of them.
     let mut waiting: [VecDeque<Burst>; 2] = Default::default();
     let mut room = [0u64; 2];
     let mut responses = VecDeque::from(vec![0; MAX_RESPONSES]);
@@ -281,15 +279,15 @@ fn analytic(pattern: Pattern, count: u64) -> Measured {
     sums.measured(ends.peek().map_or(issued, |e| e.0 .0), pattern.lines)
 }
 
-/// How far bandwidth, latency of reads and latency of writes may be off, in percent: the worst of a
-/// kind of patterns, and the mean.
+/// Bounds of the differences in bandwidth, read latency and write latency, in percent: the worst
+/// pattern of a kind, and the mean.
 ///
-/// Of one direction it is the order within a few lines that differs: `Channel` takes a ready line
-/// before an older one that is ready a clock later. Of both, `Channel` drains writes ahead of reads
-/// that wait; `BurstChannel` has answered these, so it drains behind them, and other reads wait
-/// instead. So what saturates the DRAM with both is answered in another order, and where many rows
-/// of one bank are asked for, in another number of rows; the time that all of it takes is nearly
-/// the same.
+/// With one direction the order within a few lines differs: `Channel` takes a ready line before an
+/// older one that is ready a clock later. With both directions, `Channel` drains writes ahead of
+/// waiting reads. `BurstChannel` has answered these reads, so it drains after them, and other reads
+/// wait instead. Traffic that saturates the DRAM in both directions is therefore answered in
+/// another order. With different rows of one bank the number of row changes differs as well. The
+/// time of the whole traffic is nearly the same.
 fn bounds(at: Where, mix: Mix) -> [[f64; 2]; 3] {
     match (at, mix) {
         (Where::Turns, _) => [[4.5, 1.5], [4.5, 1.5], [0.0; 2]],

@@ -1,12 +1,12 @@
-//! A channel that answers at once: what a burst takes follows from what has been reserved before
-//! it.
+//! A channel model that answers at once: the time of a burst follows from earlier reservations.
 //!
-//! Command and data buses, banks, the turns of the bus, refresh and the queues are those of
-//! [`super::Channel`], with the same constants. Where that one decides clock by clock which command
-//! goes next, this one gives each line of a read the first place that fits when it is asked for:
-//! between what is reserved already, or behind it. So a read that comes later never pushes one that
-//! has been answered; of writes, which are answered before they reach the DRAM, the one that can go
-//! first does.
+//! Command and data buses, banks, bus turnarounds, refresh and queues are those of
+//! [`super::Channel`], with the same constants. `Channel` decides clock by clock which command is
+//! next. `BurstChannel` reserves, for each line of a read, the first slot that fits at the time of
+//! the request: between earlier reservations, or after them.
+//!
+//! A later read therefore never delays one that has been answered. Writes are answered before they
+//! reach the DRAM; of the waiting writes, the one that can be issued first is next.
 
 use std::collections::VecDeque;
 
@@ -21,96 +21,96 @@ const READ: usize = 0;
 const WRITE: usize = 1;
 /// Lines that lie together in rows of a bank of each group.
 const STRIPE: u64 = GROUPS as u64 * LINES;
-/// Lines that get their places together, at most.
+/// Most lines whose slots are reserved together.
 const RUN: usize = 16;
 
-/// When a burst of reads is answered.
+/// The times of a burst of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadTimes {
-    /// The first line, backend included.
+    /// When the first line is answered, backend included.
     pub first: Time,
-    /// The last line to come, which may be another one than the last of the burst.
+    /// When the last line is answered, which may differ from the last line of the burst.
     pub last: Time,
-    /// When the controller took the last line into its queue.
+    /// When the controller accepted the last line into its queue.
     pub taken: Time,
 }
 
-/// When a burst of writes is safe.
+/// The times of a burst of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteTimes {
-    /// When the controller took the last line into its queue.
+    /// When the controller accepted the last line into its queue.
     pub taken: Time,
     /// When it answers for all of them.
     pub safe: Time,
 }
 
-/// Writes of a bank that wait: lines [`GROUPS`] apart that have come one after the other.
+/// Waiting writes of a bank: lines [`GROUPS`] apart that arrived one after the other.
 #[derive(Clone, Copy)]
 struct PendingWrites {
     line: u64,
     lines: u32,
     row: u32,
-    /// The first clock in which the scheduler sees the first.
+    /// The first clock in which the scheduler sees the first line.
     arrived: u64,
-    /// That of the first; the others are [`GROUPS`] apart, too.
+    /// The age of the first line; those of the others are [`GROUPS`] apart as well.
     age: u64,
 }
 
-/// A bank behind everything that has been reserved in it.
+/// The state of a bank after all of its reservations.
 struct Bank {
     row: u32,
     next_act: u64,
     next_pre: u64,
-    /// NextWrite RD and WR.
+    /// Next RD and WR.
     next_column: [u64; 2],
-    /// The row before, and the clock of the PRE that closes it: reads of it that come until then
-    /// still find it open.
+    /// The previous row, and the clock of the PRE that closes it: reads of it that arrive before
+    /// find it open.
     before: (u32, u64),
     before_column: u64,
-    /// The row of the last write: those of a drain that goes on find it open, whatever has a place
-    /// behind them.
+    /// The row of the last write. Further writes of the same drain find it open, whatever is
+    /// reserved after them.
     written: u32,
-    /// Closed for the refresh that is next: whatever comes is behind it.
+    /// Closed for the next refresh: all new reservations are after it.
     refreshed: bool,
     /// Writes in the controller, oldest first, and the oldest of those that hit the open row.
     writes: VecDeque<PendingWrites>,
     hit: Option<usize>,
 }
 
-/// Reads that have places one behind the other: the clocks of the first and the last, and when the
-/// line behind them arrives.
+/// Reads in consecutive slots: the clocks of the first and the last, and the arrival of the line
+/// after them.
 struct ReadRun {
     first: u64,
     last: u64,
     arrival: (u64, u64),
 }
 
-/// What a bank wants to do for its writes.
+/// The next command of a bank for its writes.
 #[derive(Clone, Copy, Default)]
 struct Candidate {
     /// The clock of the next WR as far as the bank itself is concerned.
     ready: u64,
-    /// The age of the write, and the same with the bank behind it as the lower bits of a key.
+    /// The age of the write, and the age with the bank as the lower bits of a key.
     age: u64,
     rank: u64,
-    /// What it waits for, see [`HIT`], and its bank group: an index into what all banks have in
-    /// common.
+    /// The kind of command, see [`HIT`], and the bank group: an index into the bounds that all
+    /// banks share.
     bound: usize,
-    /// It has nothing to do before this clock to open its row.
+    /// No command is needed to open the row before this clock.
     idle: u64,
 }
 
-/// Kinds of candidates: the row is open, none is, or another.
+/// Kinds of candidates: the row is open, no row is, or another row is.
 const HIT: usize = 0;
 const OPENS: usize = GROUPS;
 const CHANGES: usize = 2 * GROUPS;
-/// What [`Candidate::bound`] stays below.
+/// Upper bound of [`Candidate::bound`].
 const BOUNDS: usize = 4 * GROUPS;
-/// Bits of a rank, and clocks that fit above it.
+/// Bits of a rank, and the clocks that fit above it.
 const RANK_BITS: u32 = 36;
 const LONGEST: u64 = u64::MAX >> RANK_BITS >> 1;
 
-/// The write that goes next.
+/// The next write.
 #[derive(Clone, Copy)]
 struct NextWrite {
     bank: usize,
@@ -118,18 +118,18 @@ struct NextWrite {
     column: u64,
 }
 
-/// One DDR4 channel, burst by burst. Calls come in the order of time; one that is a little late
-/// counts as if it were not.
+/// One DDR4 channel, burst by burst. Calls are in the order of time; a call that is slightly late
+/// counts as on time.
 pub struct BurstChannel {
     timing: Timing,
     frontend: Time,
     backend: Time,
     pace: Time,
-    /// The same in clocks, and what is left then.
+    /// The pace in clocks, and the remainder.
     pace_clocks: (u64, u64),
     /// Clocks between the arrivals of lines that are [`GROUPS`] apart.
     pace_groups: u64,
-    /// Lines that come at this pace have no place between them for others.
+    /// Lines at this pace leave no slot between them for others.
     runs: bool,
     rows: u64,
     read_queue: usize,
@@ -141,37 +141,37 @@ pub struct BurstChannel {
     activates: ActivateCalendar,
     /// No RD or WR of any bank before these clocks.
     floor: [u64; 2],
-    /// The same by the bank group of the last writes.
+    /// The same bound by bank group, from the last writes.
     group_floor: [u64; GROUPS],
     next_refresh: u64,
-    /// When the next refresh ends, as far as that is decided.
+    /// When the next refresh ends, if decided.
     refreshed: Option<u64>,
     /// The last RD, and the last WR.
     last_read: u64,
     last_write: u64,
-    /// When the front end can give the next line of a read, and of a write.
+    /// When the port can supply the next line of a read, and of a write.
     next_line: [Time; 2],
-    /// ColumnCalendar of the reads in the queue.
+    /// The columns of the reads in the queue.
     reads: DepartureQueue,
-    /// What each bank wants to do for its writes, and banks of which that is not known, a bit each.
+    /// The next command of each bank for its writes, and a bit for each bank whose entry is stale.
     candidates: [Candidate; BANKS],
     stale: u32,
-    /// Banks that may have a row to open and have not been looked at since they changed, and the
-    /// clock before which no other has.
+    /// Banks that may have a row to open and were not checked since they changed, and the clock
+    /// before which no other bank has.
     unseen: u32,
     idle: u64,
-    /// What goes next of them, unless something is stale.
+    /// The next write, unless an entry is stale.
     chosen: Option<NextWrite>,
-    /// Writes in the controller whose time in the DRAM is not decided, by bank and in all.
+    /// Writes in the controller whose DRAM time is not decided: a bit per bank, and their number.
     waiting: u32,
     unsent: usize,
-    /// When those leave the queue whose time is.
+    /// When the writes with a decided time leave the queue.
     leaving: DepartureQueue,
-    /// No write can go, or have its row opened, before this clock.
+    /// No write can be issued, or have its row opened, before this clock.
     quiet: u64,
-    /// Clocks by which they leave the queue before their columns.
+    /// Clocks by which writes leave the queue before their columns.
     ahead: u64,
-    /// When the last drain ends; writes that come until then go with it.
+    /// When the last drain ends; writes that arrive before join it.
     drains_until: u64,
     ages: u64,
     mode: usize,
@@ -179,8 +179,8 @@ pub struct BurstChannel {
 }
 
 impl BurstChannel {
-    /// A channel with all banks closed, before which a front end gives a line every `pace` at most.
-    /// The configuration must be valid.
+    /// A channel with all banks closed, whose port supplies a line every `pace` at most. The
+    /// configuration must be valid.
     pub fn new(config: &DramConfig, pace: Time) -> BurstChannel {
         let timing = Timing::new(config);
         BurstChannel {
@@ -235,12 +235,12 @@ impl BurstChannel {
         }
     }
 
-    /// What the channel has done so far, or has decided to do.
+    /// What the channel has done or decided so far.
     pub fn stats(&self) -> ChannelStats {
         self.stats
     }
 
-    /// The clock and the rest of it a line after another.
+    /// The clock and remainder of the next line's arrival.
     #[inline]
     fn next_arrival(&self, (clock, rest): (u64, u64)) -> (u64, u64) {
         let (clocks, more) = self.pace_clocks;
@@ -250,7 +250,7 @@ impl BurstChannel {
         }
     }
 
-    /// Reads `lines` successive lines of 64 bytes from `addr` on, from `now` on.
+    /// Reads `lines` successive 64-byte lines from `addr`, starting at `now`.
     #[inline]
     pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> ReadTimes {
         let lines = u64::from(lines.max(1));
@@ -264,8 +264,8 @@ impl BurstChannel {
         }
         let (mut line, mut alone) = (0, 0);
         while line < lines {
-            // The read that has to leave the queue first does so when the scheduler, which is ahead
-            // by the frontend, sends it.
+            // The read that leaves the queue first does so when the scheduler issues it; the
+            // scheduler is ahead by the frontend latency.
             if self.reads.len() >= self.read_queue {
                 self.reads.remove_until(arrival.0);
                 if let Some(leaves) = self.reads.full_until(self.read_queue) {
@@ -325,7 +325,7 @@ impl BurstChannel {
         }
     }
 
-    /// Writes `lines` successive lines of 64 bytes from `addr` on, from `now` on.
+    /// Writes `lines` successive 64-byte lines from `addr`, starting at `now`.
     #[inline]
     pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> WriteTimes {
         let mut left = lines.max(1);
@@ -351,8 +351,8 @@ impl BurstChannel {
                 self.drain_until(arrival.0 + 1);
                 self.leaving.remove_until(arrival.0);
             }
-            // As many as come before a drain, or before the queue is full, and lie in one row of a
-            // bank of each group.
+            // The lines that precede a drain or a full queue, and lie in one row of a bank of each
+            // group.
             let held = self.unsent + self.leaving.len();
             let room = match self.drain_high.checked_sub(held) {
                 None | Some(0) => self.write_queue.saturating_sub(held).min(GROUPS),
@@ -401,9 +401,9 @@ impl BurstChannel {
         }
     }
 
-    /// Reserves the places of reads of successive lines, one a bank group and more, that lie in one
-    /// row each of as many banks, if those are one behind the other. If not, rows may have been
-    /// opened for them.
+    /// Reserves the slots of reads of successive lines, at least one per bank group, if the slots
+    /// are consecutive. The lines lie in one row of each bank. If the slots are not consecutive,
+    /// rows may have been opened for them.
     fn read_run(
         &mut self,
         line: u64,
@@ -447,7 +447,7 @@ impl BurstChannel {
             if n == 0 {
                 next = self.columns.first_fit(next.max(floor), group(0));
             } else if floor > next + 3 {
-                // Those behind one that waits for its bank would not.
+                // Lines after one that waits for its bank would not be consecutive.
                 return None;
             }
             *place = next.max(floor);
@@ -489,12 +489,12 @@ impl BurstChannel {
         self.stats.reads += lines as u64;
     }
 
-    /// Opens a row for a read that the scheduler sees from clock `seen` on, unless a refresh is
-    /// before its column.
+    /// Opens a row for a read that the scheduler sees from clock `seen` on, unless a refresh
+    /// precedes its column.
     #[inline]
     fn open_for_read(&mut self, at: BankRow, seen: u64) -> Option<()> {
         let bank = &self.banks[at.bank];
-        // Rows are opened for reads when the writes before them have gone.
+        // Rows are opened for reads after the earlier writes were issued.
         let from = seen.max(self.last_write + 1);
         let pre = from.max(bank.next_pre);
         let opens = match bank.row {
@@ -511,7 +511,7 @@ impl BurstChannel {
         Some(())
     }
 
-    /// Reserves the place of a read that the scheduler sees from clock `seen` on; returns the clock
+    /// Reserves the slot of a read that the scheduler sees from clock `seen` on; returns the clock
     /// of its RD.
     #[inline]
     fn read_line(&mut self, at: BankRow, seen: u64) -> u64 {
@@ -545,7 +545,7 @@ impl BurstChannel {
                     return self.note_read(column);
                 }
             }
-            // Rows are opened for reads when the writes before them have gone.
+            // Rows are opened for reads after the earlier writes were issued.
             let from = seen.max(self.last_write + 1);
             let pre = from.max(bank.next_pre);
             let opens = match bank.row {
@@ -568,7 +568,7 @@ impl BurstChannel {
         }
     }
 
-    /// The first clock at which a bank has to be closed.
+    /// The first clock at which a bank has to be closed for refresh.
     #[inline]
     fn refresh_of(&self, bank: usize) -> u64 {
         match self.banks[bank].refreshed {
@@ -580,7 +580,7 @@ impl BurstChannel {
     #[inline]
     fn note_read(&mut self, column: u64) -> u64 {
         let t = &self.timing;
-        // The bus turns: two clocks between read data and write data.
+        // Bus turnaround: two clocks between read data and write data.
         let turn = column + t.cl + t.burst + 2 - t.cwl;
         self.floor[WRITE] = self.floor[WRITE].max(turn);
         self.last_read = self.last_read.max(column);
@@ -588,7 +588,7 @@ impl BurstChannel {
         column
     }
 
-    /// A row has been opened with an ACT at clock `act`, after a PRE at `pre` if there was another.
+    /// Records an ACT at clock `act`, after a PRE at `pre` if another row was open.
     #[inline]
     fn note_open(&mut self, at: BankRow, act: u64, pre: u64) {
         self.stale |= 1 << at.bank;
@@ -607,7 +607,7 @@ impl BurstChannel {
         self.stats.activates += 1;
     }
 
-    /// Sends what writes can go to the DRAM before clock `until`, since no reads wait.
+    /// Issues the writes that can reach the DRAM before clock `until`, because no reads wait.
     #[inline]
     fn drain_until(&mut self, until: u64) {
         while self.unsent > 0 && self.floor[WRITE] < until && self.quiet < until {
@@ -627,8 +627,8 @@ impl BurstChannel {
         }
     }
 
-    /// Closes and opens rows for writes as far as that is done before clock `until`; a read may
-    /// come then. ReadBeatSlots the clock before which no other can be opened.
+    /// Closes and opens rows for writes before clock `until`, at which a read may arrive. Returns
+    /// the clock before which no other row can be opened.
     fn open_rows(&mut self, until: u64) -> u64 {
         self.update_candidates();
         let (mut banks, mut next) = match self.idle < until {
@@ -693,7 +693,7 @@ impl BurstChannel {
         }
     }
 
-    /// Sends writes once there are so many that reads have to wait for them.
+    /// Issues writes once their number makes reads wait.
     #[inline]
     fn make_room(&mut self, clock: u64) {
         let many = self.unsent + self.leaving.len() >= self.drain_high;
@@ -710,8 +710,8 @@ impl BurstChannel {
         }
     }
 
-    /// Sends writes although reads wait. The reads that have a place keep it, and the writes go
-    /// behind them; but room for others comes when they would have gone at once.
+    /// Issues writes although reads wait. Reserved reads keep their slots, and the writes follow
+    /// them. Queue space, however, is freed as if the writes had been issued at once.
     fn drain(&mut self, clock: u64) {
         let t = &self.timing;
         let start = (clock + t.cl + t.burst + 2 - t.cwl).max(self.leaving.last());
@@ -723,8 +723,8 @@ impl BurstChannel {
         self.drains_until = self.leaving.last();
     }
 
-    /// Sends a write with the others of a drain that goes on. What has a place behind these keeps
-    /// it: the write takes its time of the buses where there is some, without another turn.
+    /// Issues a write within a drain in progress. Later reservations are kept: the write uses free
+    /// time of the buses, without another turnaround.
     fn join_drain(&mut self, clock: u64) {
         let Some(next) = self.next_write() else {
             return;
@@ -756,7 +756,7 @@ impl BurstChannel {
         self.leaving.insert(leaves);
     }
 
-    /// Takes a write out of the queue.
+    /// Removes a write from the queue.
     fn dequeue_write(&mut self, next: NextWrite) -> PendingWrites {
         self.stale |= 1 << next.bank;
         let bank = &mut self.banks[next.bank];
@@ -770,14 +770,14 @@ impl BurstChannel {
         write
     }
 
-    /// Sends the next write, whatever waits, and maybe some behind it, `most` in all.
+    /// Issues the next write, whatever waits, and possibly others after it, `most` in all.
     fn send_next(&mut self, most: usize) {
         if let Some(next) = self.next_write() {
             self.send_some(next, u64::MAX, most);
         }
     }
 
-    /// Sends a write and maybe some behind it that can go before clock `until`.
+    /// Issues a write, and possibly others after it that can be issued before clock `until`.
     #[inline]
     fn send_some(&mut self, next: NextWrite, until: u64, most: usize) {
         if !self.runs || most < GROUPS || !self.send_run(next, until, most) {
@@ -785,8 +785,8 @@ impl BurstChannel {
         }
     }
 
-    /// Sends writes of successive lines, one a bank group and more, that hit open rows, if they are
-    /// next one behind the other.
+    /// Issues writes of successive lines that hit open rows, at least one per bank group, if their
+    /// slots are consecutive.
     fn send_run(&mut self, next: NextWrite, until: u64, most: usize) -> bool {
         let set = next.bank / GROUPS * GROUPS;
         let banks = ((1 << GROUPS) - 1) << set;
@@ -809,7 +809,7 @@ impl BurstChannel {
             heads[place] = (set + n, head.arrived);
             rounds = rounds.min(head.lines);
         }
-        // What others could do in between.
+        // The first command that another bank could issue in between.
         let (rival, older) = match self.first_of(self.waiting & !banks) {
             Some((age, rival)) => (rival.column, age < first.age),
             None => (u64::MAX, false),
@@ -881,7 +881,7 @@ impl BurstChannel {
         true
     }
 
-    /// The write that can go first, and of those the oldest.
+    /// The write that can be issued first; of several, the oldest.
     #[inline]
     fn next_write(&mut self) -> Option<NextWrite> {
         if self.chosen.is_none() || self.stale != 0 {
@@ -890,7 +890,7 @@ impl BurstChannel {
         self.chosen
     }
 
-    /// Works out what those banks want that have changed.
+    /// Updates the entries of the banks that have changed.
     #[inline]
     fn update_candidates(&mut self) {
         let mut stale = self.stale & self.waiting;
@@ -909,7 +909,7 @@ impl BurstChannel {
         }
     }
 
-    /// That of some banks, and its age.
+    /// The first write of some banks, and its age.
     fn first_of(&mut self, mut banks: u32) -> Option<(u64, NextWrite)> {
         if banks == 0 {
             return None;
@@ -951,7 +951,7 @@ impl BurstChannel {
         Some((age, next))
     }
 
-    /// Sends a write to the DRAM.
+    /// Issues a write to the DRAM.
     fn send_write(&mut self, next: NextWrite) {
         if self.mode == READ {
             self.mode = WRITE;
@@ -1014,7 +1014,7 @@ impl BurstChannel {
         self.leaving.insert(leaves);
     }
 
-    /// Lets the refreshes pass that are due by clock `now`.
+    /// Performs the refreshes that are due by clock `now`.
     #[cold]
     fn refresh(&mut self, now: u64) {
         let end = self.refresh_end();
@@ -1025,8 +1025,8 @@ impl BurstChannel {
         }
         self.stats.refreshes += 1;
         self.next_refresh += self.timing.refi;
-        // Those that passed with nothing to do leave only the last one to be seen, and that one
-        // took place when it was due.
+        // Of several refreshes of an idle channel only the last one is visible, and that one took
+        // place when it was due.
         if now > self.next_refresh {
             let idle = (now - self.next_refresh) / self.timing.refi;
             self.next_refresh += idle * self.timing.refi;
@@ -1035,7 +1035,7 @@ impl BurstChannel {
         self.refreshed = None;
     }
 
-    /// What `bank` is asked for has to wait for the next refresh.
+    /// A request for `bank` has to wait for the next refresh.
     #[cold]
     fn refresh_bank(&mut self, bank: usize) {
         if self.banks[bank].refreshed {
@@ -1048,8 +1048,8 @@ impl BurstChannel {
         bank.refreshed = true;
     }
 
-    /// When the next refresh ends: it begins when it is due, all banks are closed and what had a
-    /// place before has gone.
+    /// The end of the next refresh. It starts when it is due, all banks are closed and earlier
+    /// reservations have been issued.
     fn refresh_end(&mut self) -> u64 {
         if let Some(end) = self.refreshed {
             return end;
@@ -1067,7 +1067,7 @@ impl BurstChannel {
 }
 
 impl Bank {
-    /// What it wants to do for its writes, if there are some.
+    /// The next command for the bank's writes, if there are any.
     fn candidate(&self, t: &Timing) -> Candidate {
         let Some(write) = self.writes.get(self.hit.unwrap_or(0)) else {
             return Candidate::default();
@@ -1088,7 +1088,7 @@ impl Bank {
         }
     }
 
-    /// Closes the row, with a PRE that lets an ACT follow at clock `opens`.
+    /// Closes the row, with a PRE that allows an ACT at clock `opens`.
     fn precharge(&mut self, opens: u64) {
         self.before = (CLOSED, 0);
         self.row = CLOSED;
@@ -1096,7 +1096,7 @@ impl Bank {
         self.next_act = opens;
     }
 
-    /// Takes some of an entry's lines; returns it as it was.
+    /// Removes some of an entry's lines; returns the entry as it was.
     #[inline]
     fn dequeue(&mut self, index: usize, lines: u32, pace: u64) -> PendingWrites {
         let entry = &mut self.writes[index];
@@ -1117,8 +1117,8 @@ impl Bank {
         whole
     }
 
-    /// Lets writes wait, with those before them if they follow one another. True: what the bank
-    /// wants to do has changed.
+    /// Queues writes, joined with the last entry if they follow it. True: the bank's next command
+    /// has changed.
     #[inline]
     fn enqueue(&mut self, writes: PendingWrites, pace: u64) -> bool {
         if let Some(last) = self.writes.back_mut() {

@@ -1,12 +1,12 @@
-//! When commands of one kind are reserved, and where the next one fits between them; when requests
-//! leave a queue.
+//! Reservations of commands of one kind, the first slot that fits between them, and the departures
+//! from a queue.
 
 use super::map::GROUPS;
 use super::Timing;
 
-/// So many are kept before those that lie behind are forgotten.
+/// Entries that are kept before old ones are discarded.
 const MAX_ENTRIES: usize = 256;
-/// And so many are left then.
+/// Entries that are left after that.
 const KEPT_ENTRIES: usize = 128;
 
 /// A clock and its bank group.
@@ -17,21 +17,21 @@ struct ReservedCommand {
 }
 
 /// Reserved RD and WR commands, which are tCCD apart: a ring of clocks, with a bit where no other
-/// can be.
+/// command fits.
 pub(super) struct ColumnCalendar {
     words: Vec<BusyClocks>,
-    /// The first word that is known, and the first behind all that have a bit.
+    /// The first word that is known, and the first word after all that have a bit.
     base: u64,
     top: u64,
     /// The last command.
     last: ReservedCommand,
     short: u64,
     long: u64,
-    /// What a command at bit 7 is in the way of: those of all groups, and of its own.
+    /// The clocks that a command at bit 7 blocks: for all groups, and for its group.
     masks: [u64; 2],
 }
 
-/// 64 clocks: those in which no command can be, and those in which none of a bank group can.
+/// 64 clocks: those blocked for all commands, and those blocked for a bank group.
 #[derive(Clone, Copy, Default)]
 struct BusyClocks {
     any: u64,
@@ -39,7 +39,7 @@ struct BusyClocks {
 }
 
 impl ColumnCalendar {
-    /// For `requests` at a time; places that are farther ahead than these can be are free for all.
+    /// For `requests` at a time; slots farther ahead count as free.
     pub(super) fn new(timing: &Timing, requests: usize) -> ColumnCalendar {
         ColumnCalendar {
             words: vec![BusyClocks::default(); ring_words(requests)],
@@ -74,8 +74,8 @@ impl ColumnCalendar {
         clock
     }
 
-    /// Whether nothing is in the way of commands at these clocks, so close that nothing fits
-    /// between, whose groups take turns: that of the first with the first of `groups`.
+    /// Whether commands at these clocks are free of conflicts. The clocks are so close that nothing
+    /// fits between, and the groups rotate, starting with the first of `groups`.
     #[inline]
     pub(super) fn is_free(&self, clocks: &[u64], groups: [usize; GROUPS]) -> bool {
         let (Some(&first), Some(&last)) = (clocks.first(), clocks.last()) else {
@@ -94,8 +94,8 @@ impl ColumnCalendar {
             }
             word += 1;
         }
-        // Only the first and the last of a group have one of their group beside them that is none
-        // of these.
+        // Only the first and the last command of a group can have a neighbour of that group outside
+        // the run.
         let ends = clocks.iter().enumerate();
         ends.filter(|&(n, _)| n < GROUPS || n + GROUPS >= clocks.len())
             .all(|(n, &clock)| {
@@ -137,7 +137,7 @@ impl ColumnCalendar {
         self.top = self.top.max(word + 1);
     }
 
-    /// Reserves what is so close that nothing fits between: clock and group of the first and of the
+    /// Reserves a run of commands that leaves no free slot: clock and group of the first and of the
     /// last.
     #[inline]
     pub(super) fn insert_run(&mut self, clocks: [u64; 2], groups: [usize; 2]) {
@@ -180,10 +180,10 @@ impl ColumnCalendar {
         }
     }
 
-    /// Forgets what is behind `clock`.
+    /// Discards reservations before `clock`.
     #[inline]
     pub(super) fn discard_before(&mut self, clock: u64) {
-        // What comes a little late still finds it.
+        // Slightly late requests still find theirs.
         let base = (clock / 64).saturating_sub(1);
         if base < self.base + 8 {
             return;
@@ -199,7 +199,7 @@ impl ColumnCalendar {
         }
     }
 
-    /// The first clock behind all of them that fits this bank group.
+    /// The first clock after all reservations that fits this bank group.
     #[inline]
     pub(super) fn floor(&self, group: usize) -> u64 {
         match self.last {
@@ -209,7 +209,7 @@ impl ColumnCalendar {
         }
     }
 
-    /// The same for each bank group.
+    /// [`ColumnCalendar::floor`] of each bank group.
     #[inline]
     pub(super) fn floors(&self) -> [u64; GROUPS] {
         let mut floors = [self.free(); GROUPS];
@@ -217,7 +217,7 @@ impl ColumnCalendar {
         floors
     }
 
-    /// The first clock behind all of them that fits any bank group.
+    /// The first clock after all reservations that fits any bank group.
     #[inline]
     pub(super) fn free(&self) -> u64 {
         match self.last.clock {
@@ -227,13 +227,13 @@ impl ColumnCalendar {
     }
 }
 
-/// Words of a ring of clocks in which so many requests lie, each of which may wait for the one
-/// before to close its row.
+/// Words of a ring of clocks for this number of requests, each of which may wait for the one before
+/// to close its row.
 fn ring_words(requests: usize) -> usize {
     (requests + 48).next_power_of_two()
 }
 
-/// Those bits of a word of clocks that are from `first` to `last`.
+/// The bits of a word of clocks from `first` to `last`.
 #[inline]
 fn bits_between(word: u64, first: u64, last: u64) -> u64 {
     let start = word * 64;
@@ -245,17 +245,17 @@ fn bits_between(word: u64, first: u64, last: u64) -> u64 {
     (u64::MAX << from) & (u64::MAX >> (63 - to))
 }
 
-/// Reserved ACT commands, which are tRRD apart, and four of them tFAW.
+/// Reserved ACT commands, which are tRRD apart, and any five of them more than tFAW.
 ///
-/// Of the four windows of tFAW that one between others shares with later ones, only that from the
-/// one before it on is looked at. All of them would make places useless around those that wait for
-/// their bank, which a controller fills that decides later: random reads would come to 4 % less
-/// than with `Channel`, and with none of them to 6 % more.
+/// An ACT between others shares four windows of tFAW with later ones. Only the window from the
+/// command before it on is checked. Checking all of them would block slots around commands that
+/// wait for their bank, which a controller that decides later fills. Random reads would then be 4 %
+/// slower than with `Channel`; with no check at all they would be 6 % faster.
 pub(super) struct ActivateCalendar {
     entries: Vec<ReservedCommand>,
-    /// Up to here no place is left.
+    /// No slot is left up to here.
     dense: u64,
-    /// From here on none is left before the last, by bank group.
+    /// No slot is left from here to the last command, by bank group.
     full: [u64; GROUPS],
     short: u64,
     long: u64,
@@ -283,8 +283,8 @@ impl ActivateCalendar {
         }
     }
 
-    /// The first clock from `earliest` on at which an ACT fits that has been waited for since
-    /// `seen`, and its place in the list.
+    /// The first clock from `earliest` on at which an ACT fits that has been waiting since `seen`,
+    /// and its index in the list.
     #[inline]
     pub(super) fn first_fit(&mut self, seen: u64, earliest: u64, group: usize) -> (usize, u64) {
         self.dense = self.dense.max(seen);
@@ -334,7 +334,7 @@ impl ActivateCalendar {
             let window = n
                 .checked_sub(4)
                 .map_or(0, |n| self.entries[n].clock + self.faw);
-            // One that is later than it has to be leaves a place before it.
+            // A command later than necessary leaves a slot before it.
             if clock > next.max(window) {
                 self.full = [clock; GROUPS];
             }
@@ -342,7 +342,7 @@ impl ActivateCalendar {
         insert(&mut self.entries, index, ReservedCommand { clock, group });
     }
 
-    /// The first clock behind all of them that the rank as a whole allows.
+    /// The first clock after all reservations that the rank as a whole allows.
     pub(super) fn floor(&self) -> u64 {
         let n = self.entries.len();
         let last = self.entries.last().map_or(0, |e| e.clock + self.short);
@@ -361,10 +361,10 @@ fn insert(entries: &mut Vec<ReservedCommand>, index: usize, entry: ReservedComma
     }
 }
 
-/// When the requests in a queue leave it: a ring of clocks, in each of which one does at most.
+/// When requests leave a queue: a ring of clocks, with at most one departure each.
 pub(super) struct DepartureQueue {
     words: Vec<u64>,
-    /// All before this clock have left.
+    /// All requests before this clock have left.
     at: u64,
     len: usize,
     last: u64,
@@ -385,7 +385,7 @@ impl DepartureQueue {
         self.len
     }
 
-    /// When the first leaves.
+    /// When the first request leaves.
     #[inline]
     pub(super) fn first(&self) -> Option<u64> {
         self.nth(0)
@@ -411,7 +411,7 @@ impl DepartureQueue {
         }
     }
 
-    /// When the last leaves; 0 if there is none.
+    /// When the last request leaves; 0 if there is none.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         match self.len {
@@ -420,19 +420,19 @@ impl DepartureQueue {
         }
     }
 
-    /// When there is room again in a queue of `most`, if there is none now.
+    /// When a queue of `most` requests has space again, if it has none now.
     #[inline]
     pub(super) fn full_until(&self, most: usize) -> Option<u64> {
         self.nth(self.len.checked_sub(most)?)
     }
 
-    /// Many clocks have passed since some have left.
+    /// Whether departures were not removed for many clocks.
     #[inline]
     pub(super) fn is_stale(&self, clock: u64) -> bool {
         clock > self.at + 512
     }
 
-    /// Lets those leave that do so by `clock`.
+    /// Removes the requests that leave by `clock`.
     #[inline]
     pub(super) fn remove_until(&mut self, clock: u64) {
         if clock < self.at {
@@ -452,7 +452,7 @@ impl DepartureQueue {
         self.at = clock + 1;
     }
 
-    /// Takes some that leave at these clocks, which are sorted and none twice.
+    /// Adds requests that leave at these clocks, which are sorted and distinct.
     #[inline]
     pub(super) fn insert_all(&mut self, clocks: &[u64]) {
         let (Some(&first), Some(&last)) = (clocks.first(), clocks.last()) else {
@@ -488,7 +488,7 @@ impl DepartureQueue {
         *all |= bits;
     }
 
-    /// Takes one that leaves at `clock`, or next to it, unless that is over.
+    /// Adds a request that leaves at `clock` or the next free clock, unless that has passed.
     #[inline]
     pub(super) fn insert(&mut self, clock: u64) {
         if clock < self.at {

@@ -9,26 +9,26 @@ use crate::Time;
 /// A 64-byte access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Comes back with the completion.
+    /// Returned with the completion.
     pub tag: u64,
-    /// Byte address in the channel; the low 6 bits don't matter.
+    /// Byte address in the channel; the low 6 bits are ignored.
     pub addr: u64,
     /// Write, else read.
     pub is_write: bool,
 }
 
-/// A read whose data is there, or a write that is safe in the controller.
+/// A read whose data has arrived, or a write that the controller has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// That of the request.
+    /// The tag of the request.
     pub tag: u64,
-    /// That of the request.
+    /// The direction of the request.
     pub is_write: bool,
     /// When it completed.
     pub time: Time,
 }
 
-/// What a channel has done.
+/// Counts of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelStats {
     /// Reads from the DRAM.
@@ -43,7 +43,7 @@ pub struct ChannelStats {
     pub conflicts: u64,
     /// Refreshes.
     pub refreshes: u64,
-    /// Turns of the data bus between reads and writes.
+    /// Turnarounds of the data bus between reads and writes.
     pub turns: u64,
 }
 
@@ -89,15 +89,15 @@ enum Command {
     Precharge = 2,
 }
 
-/// What a bank wants to do next for its reads or its writes.
+/// The next command of a bank for its reads or its writes.
 #[derive(Clone, Copy)]
 struct Candidate {
-    /// Not before this clock, as far as the bank itself is concerned.
+    /// The earliest clock as far as the bank itself is concerned.
     ready: u64,
-    /// Command and bank group, an index into what the rank allows.
+    /// Command and bank group: an index into the bounds of the rank.
     bound: usize,
-    /// Smaller goes first among those of one clock: overdue requests, then row hits, then age. The
-    /// low bits are the bank's number.
+    /// Smaller ranks are issued first at the same clock: overdue requests, then row hits, then age.
+    /// The low bits are the bank's number.
     rank: u64,
 }
 
@@ -109,12 +109,12 @@ impl Candidate {
     };
 }
 
-/// Bits of a candidate's rank; above them a key has the clock.
+/// Bits of a candidate's rank; a key has the clock above them.
 const RANK_BITS: u32 = 44;
-/// Clocks that a key can tell apart.
+/// Clocks that a key can represent.
 const KEY_CLOCKS: u64 = 1 << (64 - RANK_BITS);
 
-/// The command that goes next.
+/// The next command.
 #[derive(Clone, Copy)]
 struct ChosenCommand {
     cycle: u64,
@@ -122,7 +122,7 @@ struct ChosenCommand {
     bank: usize,
 }
 
-/// One DDR4 channel. Time is the caller's and never goes back.
+/// One DDR4 channel. The caller supplies the time, which never goes back.
 pub struct Channel {
     config: DramConfig,
     timing: Timing,
@@ -131,19 +131,19 @@ pub struct Channel {
     age_limit: u64,
     rows: u64,
     banks: Vec<Bank>,
-    /// Of each bank, for reads and writes; meant only for banks with a bit in `waiting`.
+    /// Per bank, for reads and writes; valid only for banks with a bit in `waiting`.
     candidates: [[Candidate; BANKS]; 2],
     /// No request becomes overdue before this clock.
     overdue: u64,
-    /// What `choose` found, as long as nothing has changed.
+    /// The result of `choose`, until something changes.
     chosen: Option<ChosenCommand>,
     /// Banks with waiting reads and writes, a bit each.
     waiting: [u32; 2],
-    /// How many wait.
+    /// Number of waiting reads and writes.
     count: [usize; 2],
-    /// What the data bus does now: READ or WRITE.
+    /// The present direction of the data bus: READ or WRITE.
     mode: usize,
-    /// A drain that goes on although reads wait.
+    /// A drain that continues although reads wait.
     forced: bool,
     /// Next command slot.
     cycle: u64,
@@ -156,7 +156,7 @@ pub struct Channel {
     faw: [u64; 4],
     faw_next: usize,
     next_refresh: u64,
-    /// No command can go before this clock.
+    /// No command can be issued before this clock.
     wake: u64,
     ages: u64,
     done_reads: VecDeque<Completion>,
@@ -227,7 +227,7 @@ impl Channel {
         }
     }
 
-    /// Takes a request at `now`, unless its queue is full.
+    /// Accepts a request at `now`, unless its queue is full.
     pub fn push(&mut self, now: Time, request: Request) -> bool {
         self.issue_until(now);
         if !self.can_accept(request.is_write) {
@@ -298,8 +298,8 @@ impl Channel {
         }
     }
 
-    /// When [`Channel::poll`] is next worth a call: something completes, or the controller acts and
-    /// may then have room. `None` when nothing is under way.
+    /// When [`Channel::poll`] is next useful: something completes, or the controller acts and may
+    /// then have space. `None` if nothing is in flight.
     pub fn next_event(&self) -> Option<Time> {
         let done = [&self.done_reads, &self.done_forwarded, &self.done_writes];
         let done = done
@@ -313,12 +313,12 @@ impl Channel {
         Some(done.map_or(act, |done| done.min(act)))
     }
 
-    /// True when nothing waits and nothing is to be reported.
+    /// True if nothing waits and nothing is to be reported.
     pub fn is_idle(&self) -> bool {
         self.next_event().is_none()
     }
 
-    /// What the channel has done so far.
+    /// Counts so far.
     pub fn stats(&self) -> ChannelStats {
         self.stats
     }
@@ -328,7 +328,7 @@ impl Channel {
         &self.timing
     }
 
-    /// Issues all commands up to what requests accepted by `now` decide.
+    /// Issues all commands that the requests accepted by `now` determine.
     fn issue_until(&mut self, now: Time) {
         if self.count == [0, 0] {
             return;
@@ -337,8 +337,8 @@ impl Channel {
         if until < self.wake {
             return;
         }
-        // Refreshes that passed with nothing to do leave only the last one to be seen, and that one
-        // took place when it was due.
+        // Of several refreshes of an idle channel only the last one is visible, and that one took
+        // place when it was due.
         if self.next_refresh < self.wake {
             let idle = self.wake - 1 - self.next_refresh;
             self.next_refresh += idle / self.timing.refi * self.timing.refi;
@@ -380,7 +380,7 @@ impl Channel {
         }
     }
 
-    /// Whether reads or writes have the bus.
+    /// Decides whether reads or writes have the bus.
     #[inline]
     fn choose_mode(&mut self) {
         let [reads, writes] = self.count;
@@ -397,7 +397,7 @@ impl Channel {
         }
     }
 
-    /// Works out what `bank` wants next for its reads or writes.
+    /// Updates the next command of `bank` for its reads or writes.
     #[inline]
     fn update_candidate(&mut self, number: usize, kind: usize) {
         let bank = &self.banks[number];
@@ -432,7 +432,7 @@ impl Channel {
         };
     }
 
-    /// Proposals of all banks anew, and when that is next needed because a request gets overdue.
+    /// Updates all banks, and the time at which a request next becomes overdue.
     fn update_all_candidates(&mut self) {
         self.chosen = None;
         self.overdue = u64::MAX;
@@ -449,12 +449,12 @@ impl Channel {
         }
     }
 
-    /// The next command of the present mode, which has requests: the earliest, and of those the
+    /// The next command of the present mode, which has requests: the earliest; of several, the
     /// first by rank.
     #[inline]
     fn choose(&self) -> ChosenCommand {
         let kind = self.mode;
-        // What the rank as a whole allows, by command and bank group, in clocks from now.
+        // The bounds of the rank, by command and bank group, in clocks from now.
         let act = self.any_act.max(self.faw[self.faw_next]);
         let bounds: [u64; 3 * GROUPS] = std::array::from_fn(|i| match i / GROUPS {
             0 => self.any_column[kind]
@@ -463,7 +463,7 @@ impl Channel {
             1 => act.max(self.group_act[i % GROUPS]).max(self.cycle),
             _ => self.cycle,
         });
-        // The smallest key, without branches that nobody could predict.
+        // The smallest key, without unpredictable branches.
         let mut key = u64::MAX;
         let mut banks = self.waiting[kind];
         while banks != 0 {
@@ -537,7 +537,7 @@ impl Channel {
         self.group_column[kind][group] = at + t.ccd_l;
         if kind == READ {
             bank.next_pre = bank.next_pre.max(at + t.rtp);
-            // The bus turns: two clocks between read data and write data.
+            // Bus turnaround: two clocks between read data and write data.
             self.any_column[WRITE] = self.any_column[WRITE].max(at + t.cl + t.burst + 2 - t.cwl);
             let time = t.time(at + t.cl + t.burst) + self.backend;
             self.done_reads.push_back(Completion {
@@ -559,7 +559,7 @@ impl Channel {
         }
     }
 
-    /// Closes all banks and refreshes them. Nothing else goes in the meantime.
+    /// Closes all banks and refreshes them. No other command is issued meanwhile.
     fn refresh(&mut self) {
         let t = &self.timing;
         let mut at = self.next_refresh.max(self.cycle);

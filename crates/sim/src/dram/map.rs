@@ -1,4 +1,4 @@
-//! From addresses to banks, rows and columns.
+//! The mapping of addresses to banks, rows and columns.
 
 /// Bank groups of an x8 device.
 pub const GROUPS: usize = 4;
@@ -7,7 +7,7 @@ pub const BANKS: usize = 16;
 /// 64-byte lines in a row of a bank.
 pub const LINES: u64 = 128;
 
-/// Where a line is. Lines of a row that differ only in their column are indistinguishable to
+/// The bank and row of a line. Lines of a row that differ only in their column have the same
 /// timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BankRow {
@@ -17,13 +17,13 @@ pub struct BankRow {
     pub row: u32,
 }
 
-/// Places the line at byte `addr` of a channel with `rows` rows a bank (a power of two; beyond,
-/// addresses repeat).
+/// The bank and row of the line at byte `addr`, in a channel with `rows` rows a bank (a power of
+/// two; addresses past the end wrap around).
 ///
-/// From the bottom: line offset 6, bank group 2, column 7, bank 2, row. So successive lines go to
-/// successive bank groups, which only have tCCD_S between them, and 32 KiB lie in four open rows.
-/// Bank and group are permuted by the row's low bits, so that strides of powers of two don't stay
-/// in one bank.
+/// From the low bits: line offset 6, bank group 2, column 7, bank 2, row. Successive lines go to
+/// successive bank groups, which need only tCCD_S between them, and 32 KiB lie in four open rows.
+/// Bank and group are permuted by the row's low bits, so that strides of powers of two use several
+/// banks.
 #[inline]
 pub fn bank_row(addr: u64, rows: u64) -> BankRow {
     let line = addr >> 6;

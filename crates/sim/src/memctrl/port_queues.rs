@@ -1,5 +1,4 @@
-//! The front end of a memory controller: what it takes from an AXI4 port, and in which order it
-//! answers.
+//! The queues of a memory controller's AXI4 port: what it accepts, and in which order it answers.
 
 use std::collections::VecDeque;
 
@@ -7,25 +6,25 @@ use super::MemoryTiming;
 use crate::axi::{resp, Ax, BEAT};
 use crate::Time;
 
-/// Reads that a front end takes before the first of them has been answered.
+/// Reads that the port accepts before the first of them has been answered.
 pub const MAX_READS: usize = 64;
-/// Write addresses taken ahead of their data.
+/// Write addresses accepted before their data.
 pub const MAX_WRITES: usize = 16;
-/// Write responses not taken yet; more stop the writes.
+/// Write responses not taken yet; more of them stop the writes.
 pub const MAX_RESPONSES: usize = 32;
 
 /// Tokens of writes: beats before the last of a burst, and the last.
 const WRITE_BEAT: u32 = u32::MAX;
 const WRITE_END: u32 = u32::MAX - 1;
-/// Token of a line that no master writes; smaller ones are those of reads.
+/// Token of a fill line, which no master writes; smaller ones are those of reads.
 const FILL_LINE: u32 = u32::MAX - 2;
 
 #[derive(Clone, Default)]
 struct QueuedRead {
     ax: Ax,
-    issued: u32,       // beats given to the memory
-    arrived: [u64; 4], // bit per beat whose data is there
-    sent: u32,         // beats given to the master
+    issued: u32,       // beats issued to the memory
+    arrived: [u64; 4], // a bit per beat whose data has arrived
+    sent: u32,         // beats sent to the master
 }
 
 impl QueuedRead {
@@ -34,12 +33,12 @@ impl QueuedRead {
     }
 }
 
-/// Queues of one channel, without its ports and without data. Whoever owns it asks once a clock for
-/// what may pass, and tells what has.
+/// The queues of one channel, without its signals and without data. Once a clock, the owner asks
+/// what may be transferred and reports what was.
 ///
-/// Reads are given to the memory one line a clock, in their order. Beats of one read are answered
-/// together; of those that could be, the oldest read goes first, and those of one ID stay in order.
-/// A write is answered once the memory has all of it.
+/// Reads are issued to the memory one line a clock, in order. The beats of one read are answered
+/// together. Of the reads that have data, the oldest is answered first; those of one ID stay in
+/// order. A write is answered once the memory has all of its data.
 pub struct PortQueues {
     timing: Box<dyn MemoryTiming + Send>,
     reads: Vec<QueuedRead>,
@@ -48,18 +47,18 @@ pub struct PortQueues {
     unissued: VecDeque<u8>,
     arrived: u32,        // beats that can be sent, of all reads
     sending: Option<u8>, // read whose burst is being sent
-    wake: Option<Time>,  // when the memory has to be looked at
+    wake: Option<Time>,  // when the memory has to be advanced
     writes: VecDeque<Ax>,
     write_beat: u32,
     write_code: u8,                // of the burst, so far
-    accepted: VecDeque<(u16, u8)>, // writes whose data is on its way to safety: ID, code
+    accepted: VecDeque<(u16, u8)>, // writes that the memory has not accepted in full: ID, code
     responses: VecDeque<(u16, u8)>,
-    fill_lines: u32, // lines without a master that are on their way to safety
+    fill_lines: u32, // fill lines that the memory has not accepted
     done: Vec<u32>,
 }
 
 impl PortQueues {
-    /// An empty one before this memory.
+    /// Empty queues for this memory.
     pub fn new(timing: Box<dyn MemoryTiming + Send>) -> PortQueues {
         PortQueues {
             timing,
@@ -80,7 +79,7 @@ impl PortQueues {
         }
     }
 
-    /// Takes note of what the memory has done by `now`.
+    /// Records what the memory has completed by `now`.
     #[inline]
     pub fn advance(&mut self, now: Time) {
         if self.wake.is_none_or(|time| time > now) {
@@ -102,7 +101,7 @@ impl PortQueues {
         }
     }
 
-    /// Gives the next line of a read to the memory, if there is one and it takes it.
+    /// Issues the next line of a read, if there is one and the memory is ready.
     #[inline]
     pub fn issue(&mut self, now: Time) {
         let Some(&slot) = self.unissued.front() else {
@@ -122,13 +121,13 @@ impl PortQueues {
         }
     }
 
-    /// Whether a read would be taken.
+    /// Whether a read would be accepted.
     #[inline]
     pub fn can_accept_read(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// Takes a read, if [`PortQueues::can_accept_read`].
+    /// Accepts a read, if [`PortQueues::can_accept_read`].
     pub fn accept_read(&mut self, ax: Ax) {
         let Some(slot) = self.free.pop() else { return };
         self.reads[slot as usize] = QueuedRead {
@@ -139,8 +138,8 @@ impl PortQueues {
         self.unissued.push_back(slot);
     }
 
-    /// The beat of a read that is answered next, and its number in its burst, if there is one by
-    /// now. It stays so until [`PortQueues::beat_sent`].
+    /// The read whose beat is answered next, and the beat's number in its burst, if one is
+    /// available. It stays the same until [`PortQueues::beat_sent`].
     #[inline]
     pub fn next_beat(&mut self) -> Option<(Ax, u32)> {
         if self.arrived == 0 {
@@ -171,7 +170,7 @@ impl PortQueues {
         }
     }
 
-    /// The oldest read of its ID that has its next beat.
+    /// The oldest read of its ID whose next beat is available.
     fn oldest_ready(&self) -> Option<u8> {
         let mut blocked = [0u64; 4]; // IDs of older reads that have to wait
         for &slot in &self.order {
@@ -187,24 +186,24 @@ impl PortQueues {
         None
     }
 
-    /// Whether the address of a write would be taken.
+    /// Whether the address of a write would be accepted.
     #[inline]
     pub fn can_accept_write(&self) -> bool {
         self.writes.len() < MAX_WRITES
     }
 
-    /// Takes the address of a write, if [`PortQueues::can_accept_write`].
+    /// Accepts the address of a write, if [`PortQueues::can_accept_write`].
     pub fn accept_write(&mut self, ax: Ax) {
         self.writes.push_back(ax);
     }
 
-    /// Whether the memory has room for a line.
+    /// Whether the memory has space for a line.
     #[inline]
     pub fn can_accept_line(&self) -> bool {
         self.timing.ready(true)
     }
 
-    /// Whether a beat of write data would be taken.
+    /// Whether a beat of write data would be accepted.
     #[inline]
     pub fn can_accept_data(&self) -> bool {
         !self.writes.is_empty()
@@ -212,7 +211,7 @@ impl PortQueues {
             && self.can_accept_line()
     }
 
-    /// The address that the next beat of write data goes to.
+    /// The address of the next beat of write data.
     pub fn data_addr(&self) -> Option<u64> {
         let ax = self.writes.front()?;
         Some(ax.beat_addr(self.write_beat) & !(BEAT as u64 - 1))
@@ -225,8 +224,8 @@ impl PortQueues {
             .is_some_and(|ax| self.write_beat == u32::from(ax.len))
     }
 
-    /// Takes a beat of write data, if [`PortQueues::can_accept_data`]; `code` is what has become of
-    /// it.
+    /// Accepts a beat of write data, if [`PortQueues::can_accept_data`]; `code` is its response
+    /// code.
     pub fn accept_data(&mut self, now: Time, code: u8) {
         let (Some(local), Some(&ax)) = (self.data_addr(), self.writes.front()) else {
             return;
@@ -245,7 +244,7 @@ impl PortQueues {
         }
     }
 
-    /// The response to a write that is due next: its ID and code.
+    /// The next write response: its ID and code.
     #[inline]
     pub fn response(&self) -> Option<(u16, u8)> {
         self.responses.front().copied()
@@ -256,28 +255,28 @@ impl PortQueues {
         self.responses.pop_front();
     }
 
-    /// Writes a line that no master asked for, if [`PortQueues::can_accept_line`].
+    /// Writes a fill line, if [`PortQueues::can_accept_line`].
     pub fn write_fill_line(&mut self, now: Time, addr: u64) {
         self.timing.push(now, FILL_LINE, addr, true);
         self.wake = self.timing.next_event();
         self.fill_lines += 1;
     }
 
-    /// Lines of [`PortQueues::write_fill_line`] that are on their way to safety.
+    /// Fill lines that the memory has not accepted.
     #[inline]
     pub fn fill_lines(&self) -> u32 {
         self.fill_lines
     }
 
-    /// Nothing will happen before [`PortQueues::next_event`] by itself.
+    /// Nothing happens before [`PortQueues::next_event`] without further input.
     #[inline]
     pub fn quiet(&self) -> bool {
         self.arrived == 0 && self.unissued.is_empty() && self.responses.is_empty()
     }
 
-    /// When data of an outstanding read or the acceptance of a write may arrive.
+    /// When data of an outstanding read, or the acceptance of a write, may arrive.
     pub fn next_event(&self) -> Option<Time> {
-        // A controller that only tidies up needs no clock of the design.
+        // Housekeeping of the controller needs no clock of the design.
         self.wake
             .filter(|_| !self.order.is_empty() || !self.accepted.is_empty())
     }

@@ -1,18 +1,18 @@
-//! A memory whose answers come when they like: each access takes a time of its own.
+//! A memory with random latencies.
 
 use std::collections::BTreeMap;
 
 use super::MemoryTiming;
 use crate::{Random, Time};
 
-/// Every access takes up to so long, drawn by seed. Writes are safe in their order, reads come in
-/// any.
+/// Each access takes a random time up to a maximum, drawn by seed. Writes complete in order, reads
+/// in any order.
 pub struct RandomLatency {
     most: Time,
     random: Random,
-    /// When the last write is safe.
+    /// When the last write is in the memory controller.
     written: Time,
-    /// What is under way, by when it ends.
+    /// Accesses in flight, by completion time.
     accesses: BTreeMap<(Time, u64), u32>,
     count: u64,
 }

@@ -1,23 +1,22 @@
-//! The data channel of a port: one beat a cycle.
+//! The read data channel of a port: one beat a cycle.
 
 use std::collections::VecDeque;
 
-/// Cycles in which beats of read data pass a port, of reads that have been given a place and have
-/// not come.
+/// Cycles of the read data channel that are reserved for beats that have not passed.
 #[derive(Default)]
 pub struct ReadBeatSlots {
-    /// Sorted, none twice.
+    /// Sorted, without duplicates.
     cycles: VecDeque<u64>,
 }
 
 impl ReadBeatSlots {
-    /// Nothing is under way.
+    /// All cycles are free.
     pub fn new() -> ReadBeatSlots {
         ReadBeatSlots::default()
     }
 
-    /// Gives `beats` beats the first cycles that are free, when the first of them is there in cycle
-    /// `first` and the last in `last`. ReadBeatSlots the cycles of the first and of the last.
+    /// Reserves the first free cycles for `beats` beats, the first of which is available in cycle
+    /// `first` and the last in `last`. Returns the cycles of the first and of the last beat.
     #[inline]
     pub fn reserve(&mut self, first: u64, last: u64, beats: u32) -> (u64, u64) {
         let beats = u64::from(beats.max(1));
@@ -50,7 +49,7 @@ impl ReadBeatSlots {
         cycle
     }
 
-    /// Forgets the beats that have passed by the end of `cycle`.
+    /// Removes the beats that have passed by the end of `cycle`.
     #[inline]
     pub fn remove_until(&mut self, cycle: u64) {
         while self.cycles.front().is_some_and(|&first| first <= cycle) {
@@ -58,18 +57,18 @@ impl ReadBeatSlots {
         }
     }
 
-    /// Beats that have not been forgotten.
+    /// Number of reserved beats.
     #[inline]
     pub fn len(&self) -> usize {
         self.cycles.len()
     }
 
-    /// There are none.
+    /// Whether no beat is reserved.
     pub fn is_empty(&self) -> bool {
         self.cycles.is_empty()
     }
 
-    /// The cycle of the `n`th of them, counted from 0.
+    /// The cycle of reserved beat `n`, counted from 0.
     #[inline]
     pub fn nth(&self, n: usize) -> Option<u64> {
         self.cycles.get(n).copied()

@@ -6,7 +6,7 @@ use super::wire::{dwords, request_overhead, COMPLETION};
 use super::Link;
 use crate::{HostPort, Mmio, ReadData, Time};
 
-/// Accesses that are kept in mind of what the device has taken.
+/// Length of the list of accesses that the device has accepted.
 const TAKEN: usize = 256;
 
 impl HostPort for Link {
@@ -54,7 +54,7 @@ impl HostPort for Link {
 
     fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
         debug_assert!(len > 0, "a read of no bytes");
-        // Requests have a buffer of their own, so that a stream of writes doesn't shut them out.
+        // Read requests have a separate buffer, so that a stream of writes does not block them.
         while self.tx_requests.front().is_some_and(|&start| start <= now) {
             self.tx_requests.pop_front();
         }
@@ -67,7 +67,7 @@ impl HostPort for Link {
         let requests = split_at_boundaries(addr, len as usize, unit).count() as u32;
         if self.free_tags < requests || self.free_buffer < len {
             self.refused.refused_tag += 1;
-            // Tags and room come back with data that the device takes.
+            // Tags and buffer space are freed when the device takes data.
             self.refused_until = self.next_data().unwrap_or(Time::MAX);
             return false;
         }
@@ -122,7 +122,7 @@ impl HostPort for Link {
         if !self.unanswered.contains(&tag) {
             return;
         }
-        // The bridge may be built for a larger payload than the link was given.
+        // The bridge may be built for a larger payload than the link's.
         for part in data.chunks(self.config.max_payload_bytes as usize) {
             self.send_answer(now, tag, Some(part.to_vec()), false);
         }
@@ -207,7 +207,7 @@ impl HostPort for Link {
         self.refused_until
     }
 
-    /// Never: the scheduler lets a device run at most one link latency ahead, and looks at the host
+    /// Never: the scheduler lets a device run at most one link latency ahead, and checks the host
     /// in between.
     #[inline]
     fn attention(&self) -> bool {

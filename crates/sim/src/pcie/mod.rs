@@ -1,22 +1,22 @@
-//! One PCIe link: the wire in both directions, the credits and tags that bound what is on it.
+//! One PCIe link: the wire in both directions, and the credits and tags that bound its use.
 //!
-//! Per direction the wire is one serial resource; every TLP takes `(payload + overhead) / rate` of
-//! it, where the rate is that of [`LinkConfig::bytes_per_ns`] and the overhead (framing, sequence
-//! number, header, LCRC) is 24 bytes for memory requests with a 64-bit address, 20 bytes for those
-//! with a 32-bit address and for completions. Payloads count in whole double words.
+//! Each direction of the wire is one serial resource. A TLP occupies it for `(payload + overhead) /
+//! rate`, where the rate is [`LinkConfig::bytes_per_ns`]. The overhead (framing, sequence number,
+//! header, LCRC) is 24 bytes for memory requests with a 64-bit address, and 20 bytes for those with
+//! a 32-bit address and for completions. Payloads count in whole double words.
 //!
-//! DLLPs: the receiver of `ack_every_tlps` TLPs sends one ACK and that of `update_fc_every_tlps`
-//! TLPs one UpdateFC, 8 bytes each, on the wire of the opposite direction, where they delay what
-//! follows. NAKs and timer-driven DLLPs of a sparse link cost nothing that anyone could see, and
-//! aren't modelled.
+//! DLLPs: a receiver sends one ACK for `ack_every_tlps` TLPs and one UpdateFC for
+//! `update_fc_every_tlps` TLPs. They take 8 bytes each on the opposite direction, where they delay
+//! later TLPs. NAKs are not modelled. Neither are timer-driven DLLPs of a sparse link, which have
+//! no visible cost.
 //!
 //! Order: TLPs of the device leave in the order in which they were accepted, so reads and
 //! completions never pass posted writes. Towards the device, completions never pass posted writes
-//! that were ready before them; else the two take turns. The host may answer different reads in any
-//! order, pieces of one read stay in address order.
+//! that were ready before them; otherwise the two alternate. The host may answer different reads in
+//! any order; the parts of one read stay in address order.
 //!
 //! Time: a device runs ahead of its host by at most [`Link::latency`], the least time that anything
-//! needs across the link, so neither side ever sees the other's future (see [`crate::System`]).
+//! needs to cross the link. Neither side therefore sees the other's future (see [`crate::System`]).
 
 mod credits;
 mod device;
@@ -60,7 +60,7 @@ pub struct Link {
     up: Wire,
     up_queue: VecDeque<UpstreamTlp>,
     tx_buffer: Time,
-    /// When the read requests that wait for the wire get it.
+    /// When the waiting read requests get the wire.
     tx_requests: VecDeque<Time>,
     slots: Vec<u8>,
     free_slots: Vec<u32>,
@@ -79,11 +79,11 @@ pub struct Link {
     device_nonposted: Credits,
     in_mmio: VecDeque<(Time, Mmio)>,
     in_data: VecDeque<ReceivedCompletion>,
-    /// Reads that the device has taken and not answered.
+    /// Reads that the device has accepted and not answered.
     unanswered: Vec<u32>,
-    /// Who waits for the device to have taken what was posted to it.
+    /// Marks in the order of posted writes.
     marks: DeliveryMarks,
-    /// What the device has taken last, for who wants to know.
+    /// The latest accesses that the device has accepted, if recorded.
     taken: Option<VecDeque<(Time, Mmio)>>,
     refused: LinkStats,
     /// See [`HostPort::refused_until`](crate::HostPort::refused_until).
@@ -130,7 +130,7 @@ impl Link {
         }
     }
 
-    /// The parameters.
+    /// The configuration.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
@@ -161,7 +161,8 @@ impl Link {
         self.up_queue.front().map(|tlp| &tlp.kind)
     }
 
-    /// Takes the TLP that has arrived. Its write bytes stay readable until [`Link::release`].
+    /// Removes the TLP that has arrived. The bytes of a write stay readable until
+    /// [`Link::release`].
     pub(crate) fn pop_upstream(&mut self, now: Time) -> Option<UpstreamKind> {
         let tlp = self.up_queue.pop_front()?;
         self.down.acknowledge(now, &self.config);
@@ -173,14 +174,14 @@ impl Link {
         &self.slots[at..at + len as usize]
     }
 
-    /// The write in `slot` has left the root complex's buffer at `at`.
+    /// The write in `slot` leaves the root complex's buffer at `at`.
     pub(crate) fn release(&mut self, at: Time, slot: u32, len: u32) {
         self.free_slots.push(slot);
         self.posted
             .return_credits(at + self.latency, 1, credit_bytes(len as usize));
     }
 
-    /// Takes a host's or peer's access for the device, ready for the wire at `ready`.
+    /// Queues an access of the host or of a peer for the device, ready for the wire at `ready`.
     pub(crate) fn enqueue_mmio(&mut self, ready: Time, mmio: Mmio) {
         if matches!(mmio, Mmio::Write { .. }) {
             self.marks.posted();
@@ -222,7 +223,7 @@ impl Link {
         self.mmio_queue.len()
     }
 
-    /// A read request has left the root complex's buffer at `at`.
+    /// A read request leaves the root complex's buffer at `at`.
     pub(crate) fn release_read(&mut self, at: Time) {
         self.nonposted.return_credits(at + self.latency, 1, 0);
     }
@@ -250,7 +251,7 @@ impl Link {
         }
     }
 
-    /// Answers the request of a read whose turn it is.
+    /// Answers the next request of a read in order.
     fn complete_next(&mut self, ready: Time, request: ReadRequest, data: Option<&[u8]>) {
         let ReadRequest {
             addr,
@@ -261,7 +262,7 @@ impl Link {
         } = request;
         let state = &mut self.reads[read as usize];
         state.answered += 1;
-        // Pieces of one read stay in order, whatever the memory takes for each.
+        // The parts of one read stay in order, whatever time the memory takes for each.
         let ready = ready.max(state.ready);
         state.ready = ready;
         let mut place = self.completions.len();
@@ -293,7 +294,7 @@ impl Link {
         let mut rest = data;
         while !rest.is_empty() {
             let at = addr + (data.len() - rest.len()) as u64;
-            // All but the last end at a read completion boundary.
+            // All but the last part end at a read completion boundary.
             let size = if rest.len() as u64 <= largest {
                 rest.len()
             } else {
@@ -314,7 +315,7 @@ impl Link {
         }
     }
 
-    /// When the wire to the device could start its next TLP, as far as is known.
+    /// When the wire to the device can start its next TLP, as far as known.
     pub(crate) fn next_downstream(&self) -> Option<Time> {
         let completion = self.completions.front().map(|c| c.ready);
         let mmio = self.mmio_ready();
@@ -327,7 +328,7 @@ impl Link {
         Some(ready.max(self.down.free))
     }
 
-    /// When the first access for the device is ready and has its credits, if that is known.
+    /// When the first access for the device is ready and has its credits, if known.
     fn mmio_ready(&self) -> Option<Time> {
         let (ready, mmio) = self.mmio_queue.front()?;
         let credits = match mmio {
@@ -347,7 +348,8 @@ impl Link {
         }
     }
 
-    /// Sends one TLP to the device at `now`, which is what [`Link::next_downstream`] said.
+    /// Sends one TLP to the device at `now`, which is the time that [`Link::next_downstream`]
+    /// returned.
     pub(crate) fn send_downstream(&mut self, now: Time) {
         let mmio = self.mmio_ready().is_some_and(|at| at <= now);
         let completion = self.completions.front().is_some_and(|c| c.ready <= now);
@@ -405,8 +407,8 @@ impl Link {
         });
     }
 
-    /// The device loses power at `now`: what waits for the wire is lost, reads in flight are
-    /// forgotten, and the tags of MMIO reads that will never be answered are returned.
+    /// The device loses power at `now`. TLPs that wait for the wire are lost, and reads in flight
+    /// are dropped. Returns the tags of MMIO reads that will not be answered.
     pub(crate) fn power_off(&mut self, now: Time) -> Vec<u32> {
         let slots = &mut self.free_slots;
         let posted = &mut self.posted;
@@ -423,7 +425,7 @@ impl Link {
                 false
             }
             UpstreamKind::Answer { tag, last, .. } if tlp.start > now => {
-                // Of the others, the last one is lost as well, or not sent yet.
+                // The last completion of the other reads is lost as well, or was not sent.
                 if *last {
                     lost_answers.push(*tag);
                 }
@@ -441,7 +443,7 @@ impl Link {
         } else {
             self.config.device_completion_bytes
         };
-        // The entries of these reads are not used again: a peer may still answer them.
+        // The entries of these reads are not reused: a peer may still answer them.
         for read in &mut self.reads {
             read.live = false;
             read.early.clear();

@@ -1,11 +1,12 @@
-//! What travels on a link, and how accesses are cut into it.
+//! The TLPs of a link, and the splitting of accesses.
 
 use crate::{Bar, Mmio, ReadData, Time};
 
-/// An access of `len` bytes at `addr` when cut at multiples of `unit`, a power of two: each piece's
-/// address, its first byte within the access, and its length. No sum of address and length is
-/// taken, since the last page ends at 2^64; what reaches beyond that, as no access should, gets the
-/// last address, where nothing ever is.
+/// Splits an access of `len` bytes at `addr` at multiples of `unit`, a power of two. Yields the
+/// address of each part, its offset within the access, and its length.
+///
+/// Address and length are never added, because the last page ends at 2^64. An access past that end,
+/// which no device may make, gets the last address, where nothing is mapped.
 pub(super) fn split_at_boundaries(
     addr: u64,
     len: usize,
@@ -32,13 +33,13 @@ pub(crate) struct UpstreamTlp {
     pub kind: UpstreamKind,
 }
 
-/// What the device sends.
+/// The kind of a TLP of the device.
 pub(crate) enum UpstreamKind {
     /// Posted write; the bytes lie in the link's `slot`.
     Write { addr: u64, slot: u32, len: u32 },
     /// Read request.
     Read(ReadRequest),
-    /// One completion of an MMIO read, the last of them if so marked. `None`: the read has failed.
+    /// One completion of an MMIO read; `last` marks the final one. `None`: the read has failed.
     Answer {
         tag: u32,
         data: Option<Vec<u8>>,
@@ -51,7 +52,7 @@ pub(crate) enum UpstreamKind {
 pub(crate) struct ReadRequest {
     pub addr: u64,
     pub len: u32,
-    /// The link's entry of the read that this is a part of.
+    /// The link's entry of the read that this request belongs to.
     pub(super) read: u32,
     /// Its place among the requests of that read.
     pub(super) place: u32,

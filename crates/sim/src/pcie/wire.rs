@@ -1,4 +1,4 @@
-//! One direction of the wire, and what a TLP takes of it.
+//! One direction of the wire, and the time that TLPs occupy it.
 
 use crate::config::LinkConfig;
 use crate::Time;
@@ -10,7 +10,7 @@ pub(super) const REQUEST_32: u64 = 20;
 pub(super) const COMPLETION: u64 = 20;
 pub(super) const DLLP: u64 = 8;
 
-/// What a link has carried.
+/// Traffic of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionStats {
     /// TLPs.
@@ -25,9 +25,9 @@ pub struct DirectionStats {
 
 /// One direction of the wire.
 pub(super) struct Wire {
-    /// When it has sent all it was given.
+    /// When everything so far has been sent.
     pub(super) free: Time,
-    /// Picoseconds a byte, 16 fractional bits.
+    /// Picoseconds per byte, 16 fractional bits.
     pub(super) ps_per_byte: u64,
     pub(super) carried: DirectionStats,
     /// TLPs of the other direction since the last ACK and UpdateFC.
@@ -61,7 +61,7 @@ impl Wire {
         self.free
     }
 
-    /// Accounts for the DLLPs that answer a TLP which the other direction brought at `at`.
+    /// Accounts for the DLLPs that answer a TLP of the other direction, received at `at`.
     #[inline]
     pub(super) fn acknowledge(&mut self, at: Time, config: &LinkConfig) {
         self.unacknowledged += 1;
@@ -83,7 +83,7 @@ impl Wire {
     }
 }
 
-/// Bytes that `len` bytes at `addr` take as a payload: whole double words.
+/// Payload of `len` bytes at `addr`: whole double words.
 pub(super) fn dwords(addr: u64, len: usize) -> u64 {
     ((addr & 3) + len as u64 + 3) & !3
 }

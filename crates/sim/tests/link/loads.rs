@@ -1,4 +1,4 @@
-//! Loads of a device: many under way, their answers in parts, and the credits and places that bound
+//! Loads of a device: several in flight, answers in parts, and the credits and limits that bound
 //! them.
 
 use std::collections::VecDeque;
@@ -10,13 +10,13 @@ use crate::clocked::Clocked;
 const CLOCK: Time = Time(4000);
 const WINDOW: u64 = 1 << 20;
 
-/// What a load of the window finds.
+/// The content of the window.
 fn byte(offset: u64) -> u8 {
     (offset ^ offset >> 8) as u8
 }
 
-/// A device that answers 64-byte loads after some time, in order, and longer ones a line a clock,
-/// in parts of 256 bytes.
+/// A device that answers 64-byte loads after a fixed time, in order. It answers longer loads a line
+/// a clock, in parts of 256 bytes.
 fn memory(system: &mut System, link: &LinkConfig, latency: Time) -> usize {
     let mut waiting = VecDeque::new();
     let step = move |now: Time, port: &mut dyn HostPort| {
@@ -55,7 +55,7 @@ fn memory(system: &mut System, link: &LinkConfig, latency: Time) -> usize {
         .unwrap()
 }
 
-/// Simulated GB/s of 64-byte loads, so many under way.
+/// Simulated GB/s of 64-byte loads, with a number of them in flight.
 fn rate(host: &HostConfig, link: &LinkConfig, latency: Time, in_flight: usize) -> f64 {
     let mut system = System::new(host).unwrap();
     let device = memory(&mut system, link, latency);
@@ -78,11 +78,11 @@ fn rate(host: &HostConfig, link: &LinkConfig, latency: Time, in_flight: usize) -
     f64::from(64 * count as u32) / system.now().as_ns()
 }
 
-/// 64-byte loads under way at a time over the time that one takes.
+/// Little's law: 64-byte loads in flight over the latency of one.
 fn little(host: &HostConfig, link: &LinkConfig, latency: Time, in_flight: f64) -> f64 {
     let way = link.device_phy_ns + link.propagation_ns + link.root_phy_ns + host.mmio_ns;
     let wire = (24.0 + 84.0) / link.bytes_per_ns();
-    // It is seen at a clock edge, and answered at one.
+    // A request is seen at a clock edge, and answered at one.
     in_flight * 64.0 / (2.0 * way as f64 + wire + latency.as_ns() + 4.0 + 2.0)
 }
 
@@ -102,7 +102,7 @@ fn loads_in_flight_are_bounded_by_the_cpu() {
         cpu_loads: 10,
         ..HostConfig::default()
     };
-    // A CPU of one core, whatever is asked of it.
+    // A CPU with one core, whatever number is requested.
     let (found, expected) = (
         rate(&few, &link, latency, 64),
         little(&few, &link, latency, 10.0),
@@ -119,7 +119,7 @@ fn loads_are_bounded_by_device_credits() {
         device_nonposted_headers: 16,
         ..LinkConfig::default()
     };
-    // A credit comes back as soon as the device has taken the request: 2 x 260 ns, 24 bytes and a
+    // A credit returns as soon as the device has accepted the request: 2 x 260 ns, 24 bytes and a
     // clock edge.
     let found = rate(&HostConfig::default(), &link, Time::ns(100), 64);
     let round = 520.0 + 24.0 / link.bytes_per_ns() + 2.0;
@@ -145,8 +145,8 @@ fn loads_of_several_parts_take_first_part_plus_wire() {
         let first = ((offset | 255) + 1).min(end) - offset;
         let way = 2 * (260 + host.mmio_ns) + 100 + 4 * first.div_ceil(64);
         let wire = (24 + 20 * parts + len as u64) as f64 / link.bytes_per_ns();
-        // Clock edges; a last part may wait for the clocks of its lines; payloads are whole double
-        // words.
+        // Clock edges; the last part may wait for the clocks of its lines; payloads are whole
+        // double words.
         let (least, most) = (
             way as f64 + wire - 1.0,
             way as f64 + wire + 4.0 + 16.0 + 4.0,
@@ -164,7 +164,7 @@ fn loads_of_several_parts_take_first_part_plus_wire() {
 fn loads_of_several_reads_may_interleave() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let mut open: Vec<(u32, u64, u32)> = Vec::new();
-    // It waits for three reads, then sends their lines in turn.
+    // The device waits for three reads, then interleaves their lines.
     let step = move |now: Time, port: &mut dyn HostPort| {
         while let Some(mmio) = port.mmio(now) {
             if let Mmio::Read {
@@ -205,7 +205,7 @@ fn loads_of_several_reads_may_interleave() {
         done = load.done;
         let offset = i as u64 * 4096;
         let expected = match i {
-            // What fails at its end fails as a whole.
+            // A load that fails at its end fails as a whole.
             1 => Err(Error::ReadFailed {
                 device,
                 bar: Bar::Pm,
@@ -227,7 +227,7 @@ fn loads_that_are_impossible_or_lost_report_it() {
     let silent = |now: Time, port: &mut dyn HostPort| {
         while let Some(mmio) = port.mmio(now) {
             if let Mmio::Read { tag, offset, .. } = mmio {
-                // Half of an answer is none.
+                // Half of an answer does not complete the load.
                 port.mmio_part(now, tag, vec![0; 32]);
                 if offset == 64 {
                     port.mmio_data(now, tag, Some(vec![0; 31]));

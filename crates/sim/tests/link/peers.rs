@@ -1,4 +1,4 @@
-//! Several devices: peer-to-peer, and results that don't depend on their order.
+//! Several devices: peer-to-peer accesses, and independence of their order.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +8,11 @@ use crate::clocked::Clocked;
 
 const CLOCK: Time = Time(4000);
 
-/// What a memory device has seen: time, offset, first byte of a write or `None` for a read.
+/// The accesses that a memory device has seen: time, offset, first byte of a write or `None` for a
+/// read.
 type Log = Arc<Mutex<Vec<(Time, u64, Option<u8>)>>>;
 
-/// A device that is nothing but memory behind BAR2.
+/// A device that consists of memory at BAR2.
 fn memory_device(log: Log) -> Clocked<impl FnMut(Time, &mut dyn HostPort) -> bool> {
     let mut bytes = vec![0u8; 65_536];
     Clocked::new(CLOCK, move |now: Time, port: &mut dyn HostPort| {
@@ -53,7 +54,7 @@ fn peers_write_and_read_over_both_links() {
         if now == Time::us(1) {
             assert!(port.write(now, window + 0x1000, &[0xC3; 64]));
             assert!(port.read(now, 5, window + 0x1000, 1024));
-            // Beyond the window there is nothing.
+            // Nothing is mapped past the end of the window.
             assert!(port.read(now, 6, window + (1 << 20), 4));
             assert!(port.write(now, window + (1 << 20), &[0; 4]));
         }
@@ -118,12 +119,12 @@ fn peers_accesses_are_recorded_in_order() {
     assert!(system.take_accesses().is_empty());
     system.record_accesses();
     system.advance_until(Time::us(20)).unwrap();
-    let told = system.take_accesses();
-    let seen: Vec<_> = told
+    let recorded = system.take_accesses();
+    let seen: Vec<_> = recorded
         .iter()
         .map(|a| (a.device, a.addr, a.len, a.data.as_ref().map(|d| d[0])))
         .collect();
-    // Cut at the largest payload and at the largest read request; answers of the target are no
+    // Split at the largest payload and at the largest read request. Answers of the target are not
     // accesses.
     let expected = [
         (sender, 0x1_0000_00C0, 64, Some(7)),
@@ -133,8 +134,8 @@ fn peers_accesses_are_recorded_in_order() {
         (sender, 0xFEE0_0000, 4, Some(1)),
     ];
     assert_eq!(seen, expected);
-    assert!(told.windows(2).all(|pair| pair[0].time < pair[1].time));
-    assert!(system.take_accesses().is_empty(), "it is told once");
+    assert!(recorded.windows(2).all(|pair| pair[0].time < pair[1].time));
+    assert!(system.take_accesses().is_empty(), "accesses are taken once");
 }
 
 #[test]
@@ -182,8 +183,8 @@ fn peers_that_are_slow_stall_the_sender() {
         .add_device(Box::new(Clocked::new(CLOCK, fast)), &link, &[])
         .unwrap();
     system.advance_until(Time::us(100)).unwrap();
-    // One taken every 2 us; the rest in two buffers of the target, the queue, and the root
-    // complex's 16.
+    // One is accepted every 2 us; the others wait in two buffers of the target, the queue, and the
+    // root complex's 16.
     assert!(
         *sent.lock().unwrap() <= 50 + 2 + 4 + 16,
         "{} sent",
@@ -193,8 +194,8 @@ fn peers_that_are_slow_stall_the_sender() {
     assert!(seen.lock().unwrap().iter().copied().eq(0..200));
 }
 
-/// Three devices that write to host memory, interrupt, and write to each other; each is itself by
-/// its name, not its number.
+/// Three devices that write to host memory, interrupt, and write to each other. Each is identified
+/// by its name, not its number.
 fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let buffer = system.memory_mut().alloc(3 * 4096, 1).unwrap();
@@ -228,7 +229,7 @@ fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
             }
             now < Time::us(100)
         };
-        // Unequal clocks and links, so that no two events fall together.
+        // Different clocks and links, so that no two events coincide.
         let clock = Time([4001, 3989, 4013][name]);
         let link = LinkConfig {
             propagation_ns: [10, 17, 31][name],
@@ -353,7 +354,7 @@ fn peers_out_of_order_answers_keep_a_read_in_order() {
                     waiting.push((offset, len, tag));
                 }
             }
-            // Not before all eight are here.
+            // Not before all eight have arrived.
             while now > Time::us(5) && !waiting.is_empty() {
                 let (offset, len, tag) =
                     waiting.swap_remove(random.below(waiting.len() as u64) as usize);

@@ -1,4 +1,4 @@
-//! Power cuts: what was on the wire arrives, what waited for it is lost, and the link is clean
+//! Power cuts: TLPs on the wire arrive, those that waited for it are lost, and the link is clean
 //! afterwards.
 
 use std::sync::{Arc, Mutex};
@@ -77,7 +77,8 @@ fn power_cut_leaves_the_link_clean() {
         );
         let read = system.mmio_read(device, Bar::Nvme, 0, 4);
         assert!(matches!(read, Err(Error::ReadFailed { .. })));
-        // With power again all tags and credits are there: it goes on for longer than they last.
+        // With power restored all tags and credits are available: the device runs for longer than
+        // they last.
         system.power_on(device);
         let first = answers.lock().unwrap().len();
         system.advance_by(Time::us(500)).unwrap();
@@ -89,7 +90,7 @@ fn power_cut_leaves_the_link_clean() {
 
 #[test]
 fn power_cut_fails_reads_in_flight() {
-    // The device takes the read and loses power before it answers; the reader is another device.
+    // The device accepts the read and loses power before it answers; the reader is another device.
     let got = Arc::new(Mutex::new(Vec::new()));
     let mut system = System::new(&HostConfig::default()).unwrap();
     let silent = |now: Time, port: &mut dyn HostPort| {

@@ -12,18 +12,18 @@ enum Op {
     Interrupt,
 }
 
-/// An NVMe controller without any time of its own: every doorbell is one command.
+/// An NVMe controller without processing time: every doorbell is one command.
 struct Ideal {
-    /// Bytes of a command; whether it writes to the device, by turns of this list.
+    /// Bytes of a command, and whether each command writes to the device, cyclically.
     bytes: u32,
     writes: Vec<bool>,
     commands: usize,
     data: u64,
-    /// Fetches of entries and lists, and completions of writes, go before data.
+    /// Fetches of entries and lists, and completions of writes, precede data.
     first: VecDeque<Op>,
     send: VecDeque<Op>,
     next_tag: u32,
-    /// What waits for read data: tag to command; then bytes outstanding by command.
+    /// Outstanding read data: tag to command; then bytes outstanding by command.
     reads: HashMap<u32, usize>,
     waits: HashMap<usize, (bool, u32)>,
 }
@@ -44,7 +44,7 @@ impl Ideal {
         self.next_tag += 1;
     }
 
-    /// Completion and interrupt, behind the data that the command has sent.
+    /// Completion and interrupt, after the data that the command has sent.
     fn finish(&mut self, write: bool) {
         let queue = if write {
             &mut self.first
@@ -79,7 +79,7 @@ impl Step for Ideal {
     fn step(&mut self, now: Time, host: &mut dyn HostPort) -> bool {
         while let Some(mmio) = host.mmio(now) {
             if matches!(mmio, Mmio::Write { offset: 0x1000, .. }) {
-                // The entry, and a list when there are more than two pages.
+                // The entry, and a list for more than two pages.
                 let (command, addr) = (self.commands, self.data);
                 self.commands += 1;
                 let list = if self.bytes > 8192 {

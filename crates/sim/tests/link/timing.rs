@@ -8,7 +8,7 @@ use crate::clocked::Clocked;
 
 const CLOCK: Time = Time(4000);
 
-/// One way over the default link, and the time of some bytes on it.
+/// One direction of the default link, and the time of some bytes on it.
 fn one_way(link: &LinkConfig) -> Time {
     Time::ns(link.device_phy_ns + link.propagation_ns + link.root_phy_ns)
 }
@@ -24,7 +24,7 @@ fn close(found: Time, expected: Time, what: &str) {
     );
 }
 
-/// Up to the next clock edge.
+/// Rounds up to the next clock edge.
 fn edge(time: Time) -> Time {
     Time(time.0.div_ceil(CLOCK.0) * CLOCK.0)
 }
@@ -84,7 +84,7 @@ fn timing_of_dma_is_the_sum_of_its_parts() {
     let watch = system.memory_mut().watch(buffer + 1024, 8).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
-    // At 1 us a read of 64 bytes; when its data are there, a write of 8 bytes and an interrupt.
+    // At 1 us a read of 64 bytes; once its data has arrived, a write of 8 bytes and an interrupt.
     let step = move |now: Time, port: &mut dyn HostPort| {
         if now == Time::us(1) {
             assert!(port.read(now, 77, buffer, 64));
@@ -124,7 +124,7 @@ fn timing_of_dma_is_the_sum_of_its_parts() {
     close(
         interrupt.time,
         taken + wire(&link, 32 + 24) + one_way(&link),
-        "an interrupt behind it",
+        "an interrupt after it",
     );
     assert_eq!(
         (interrupt.addr, interrupt.data, system.now()),
@@ -182,7 +182,7 @@ fn timing_tags_bound_reads_by_the_round_trip() {
         "{bytes} of {expected}"
     );
     assert!(stats.refused_tag > 0);
-    // With enough of them the wire is the bound.
+    // With more tags the wire is the bottleneck.
     let (bytes, _) = read_all(&LinkConfig { tags: 256, ..link }, &host, span);
     let expected =
         (span - trip).as_ns() * 512.0 / (552.0 + 4.0) * LinkConfig::default().bytes_per_ns();
@@ -258,7 +258,7 @@ fn timing_posted_credits_bound_writes_by_the_round_trip() {
         };
         let stats = run(&link, &host);
         let writes = f64::from(headers.min(bytes / 256));
-        // The credits of a batch come back one by one, a TLP time apart.
+        // The credits of a batch return one by one, a TLP time apart.
         let trip = one_way(&link) + Time::ns(3000) + one_way(&link) + wire(&link, 280);
         let expected = writes * 256.0 * span.as_ns() / trip.as_ns();
         let found = stats.up.payload as f64;
@@ -271,7 +271,7 @@ fn timing_posted_credits_bound_writes_by_the_round_trip() {
     let stats = run(&LinkConfig::default(), &HostConfig::default());
     let expected = span.as_ns() * LinkConfig::default().bytes_per_ns() * 256.0 / 280.0;
     assert!((stats.up.payload as f64 / expected - 1.0).abs() < 0.001);
-    // Two DLLPs of 8 bytes for four TLPs, the other way.
+    // Two DLLPs of 8 bytes for four TLPs, in the opposite direction.
     assert!(
         stats.down.dllps.abs_diff(stats.up.tlps / 2) <= 200
             && stats.down.wire == stats.down.dllps * 8
@@ -308,7 +308,8 @@ fn timing_device_that_accepts_nothing_stalls_the_cpu() {
             &[(Bar::Nvme, 4096)],
         )
         .unwrap();
-    // Four on the way or in the device's buffer, eight in the queue; then the CPU waits in vain.
+    // Four in flight or in the device's buffer, eight in the queue; then the CPU waits without
+    // success.
     for i in 0..12 {
         system
             .mmio_write(device, Bar::Nvme, 0, &[i, 0, 0, 0])
@@ -402,7 +403,7 @@ fn timing_idle_system_jumps_to_the_limit() {
     system.advance_until(Time::ms(100_000)).unwrap();
     assert_eq!(system.now(), Time::ms(100_000));
     assert!(*calls.lock().unwrap() < 10);
-    // No limit and nothing to come: no wait.
+    // No limit and no future event: no wait.
     assert!(!system.wait(Time::MAX).unwrap());
     assert_eq!(system.now(), Time::ms(100_000));
 }
@@ -450,8 +451,8 @@ fn timing_doorbell_passes_queued_read_data() {
 
 #[test]
 fn timing_reads_and_writes_share_the_link() {
-    // Whichever it tries first in a clock, a device with endless work for both gets a fair part of
-    // each done.
+    // Whichever direction it tries first in a clock, a device with endless work for both gets a
+    // fair share of each.
     for writes_first in [false, true] {
         let mut system = System::new(&HostConfig::default()).unwrap();
         let buffer = system.memory_mut().alloc(4096, 1).unwrap();
@@ -491,7 +492,7 @@ fn timing_cpu_reads_its_earlier_writes() {
         while let Some(mmio) = port.mmio(now) {
             match mmio {
                 Mmio::Write { offset, data, .. } => {
-                    // One TLP never holds more than the payload size, nor crosses a page.
+                    // No TLP exceeds the payload size or crosses a page.
                     assert!(
                         data.len() <= 256
                             && offset / 4096 == (offset + data.len() as u64 - 1) / 4096
@@ -532,8 +533,8 @@ fn timing_cpu_reads_its_earlier_writes() {
 
 #[test]
 fn timing_requests_and_completions_split_at_boundaries() {
-    // 1016 bytes from 4 beyond a page: requests end at multiples of 512, completions at multiples
-    // of 64.
+    // 1016 bytes from offset 4 of a page: requests end at multiples of 512, completions at
+    // multiples of 64.
     let lines: Vec<_> = [&[60][..], &[64; 14], &[60]].concat();
     for (largest, sizes) in [(256, vec![252, 256, 256, 252]), (64, lines)] {
         let link = LinkConfig {

@@ -43,7 +43,7 @@ pub struct Stages {
     pub mux: u64,
     /// Cycles of `ns_axi_read_turns`, for read addresses.
     pub turns: u64,
-    /// BurstChannel that wait in it.
+    /// Bursts that wait in it.
     pub bursts: usize,
     /// Lines that it asks of the memory at a time for others than the urgent master.
     pub lines: usize,

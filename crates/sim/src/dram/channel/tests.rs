@@ -1,7 +1,7 @@
 use super::*;
 use crate::random::Random;
 
-/// What went over the command bus.
+/// A command on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BusCommand {
     Act,
@@ -47,7 +47,7 @@ impl Logged {
     }
 }
 
-/// The least clocks between command `a` and a later `b`, by the standard's tables, not by the
+/// The least clocks between command `a` and a later `b`, from the standard's tables, not from the
 /// controller's state.
 fn least_gap(t: &Timing, a: Logged, b: Logged) -> u64 {
     use BusCommand::{Act, Pre, PreAll, Rd, Ref, Wr};
@@ -74,7 +74,7 @@ fn least_gap(t: &Timing, a: Logged, b: Logged) -> u64 {
     }
 }
 
-/// Checks every pair of commands that can bind each other, the state of banks, and the refresh
+/// Checks every pair of commands that constrain each other, the state of banks, and the refresh
 /// rate.
 fn check_log(channel: &Channel) {
     let t = channel.timing();
@@ -87,7 +87,7 @@ fn check_log(channel: &Channel) {
             .rev()
             .take_while(|a| a.at + t.rfc.max(100) >= b.at);
         for &a in before {
-            // The PREA of a refresh with all banks closed already isn't sent; it binds nothing.
+            // The PREA of a refresh with all banks closed is not sent and constrains nothing.
             if (a.command, b.command) == (BusCommand::PreAll, BusCommand::Ref) {
                 assert!(b.at >= a.at);
                 continue;
@@ -180,7 +180,7 @@ fn dram_commands_keep_all_jedec_gaps() {
     }
 }
 
-/// A configuration without refresh and fixed latencies, so that the arithmetic stands alone.
+/// A configuration without refresh and fixed latencies, to isolate the arithmetic.
 fn bare() -> DramConfig {
     DramConfig {
         refresh_mode: 0,
@@ -197,7 +197,8 @@ fn address(group: u64, bank: u64, row: u64, column: u64) -> u64 {
     ((row << 11) | (bank << 9) | (column << 2) | group) << 6
 }
 
-/// Pushes as soon as it is accepted, advancing to events; returns the completions in order.
+/// Pushes requests as soon as they are accepted, advancing to events; returns the completions in
+/// order.
 fn drive(channel: &mut Channel, start: Time, requests: &[(u64, bool)]) -> Vec<Completion> {
     let mut now = start;
     let mut out = Vec::new();
@@ -238,7 +239,7 @@ fn drive(channel: &mut Channel, start: Time, requests: &[(u64, bool)]) -> Vec<Co
     out
 }
 
-/// When the read at `now` has its data.
+/// The time at which a read at `now` has its data.
 fn read(channel: &mut Channel, now: Time, addr: u64) -> Time {
     drive(channel, now, &[(addr, false)])[0].time
 }
@@ -247,7 +248,7 @@ fn read(channel: &mut Channel, now: Time, addr: u64) -> Time {
 fn dram_latencies_of_miss_hit_conflict_are_jedec_sums() {
     let mut channel = Channel::new(&bare());
     let t = channel.timing().clone();
-    // A request is seen in the clock after the one in which it came.
+    // A request is seen in the clock after the one in which it arrived.
     let issue = |now| t.cycle(now) + 1;
     let start = Time::ns(100);
     assert_eq!(
@@ -267,7 +268,7 @@ fn dram_latencies_of_miss_hit_conflict_are_jedec_sums() {
     );
     // In ns at DDR4-2400: 17, 34 and 51 clocks of 0.833 ns, and 4 of data.
     assert!(((conflict - t.time(issue(start))).as_ns() - 55.0 / 1.2).abs() < 0.01);
-    // Another row at once: the open row has to stay for tRAS first.
+    // Another row at once: the open row has to stay open for tRAS first.
     let start = Time::ns(1200);
     let both = drive(
         &mut channel,
@@ -292,7 +293,7 @@ fn dram_least_latencies_match_the_configuration() {
         };
         let clock = 2000.0 / f64::from(data_rate_mts);
         let mut least = [f64::INFINITY; 2];
-        // All phases of the DRAM's clock, each in a bank of a channel that rests: first without a
+        // All phases of the DRAM's clock, each in a bank of an idle channel: first without an open
         // row, then with it.
         for phase in 0..40 {
             let mut channel = Channel::new(&config);
@@ -302,8 +303,11 @@ fn dram_least_latencies_match_the_configuration() {
                 least[place] = least[place].min(took.as_ns());
             }
         }
-        for (found, told) in least.iter().zip(config.read_ns()) {
-            assert!((told..told + clock).contains(found), "{found}, told {told}");
+        for (found, expected) in least.iter().zip(config.read_ns()) {
+            assert!(
+                (expected..expected + clock).contains(found),
+                "{found}, expected {expected}"
+            );
         }
     }
 }
@@ -360,7 +364,7 @@ fn dram_write_to_read_turnaround_is_cwl_burst_twtr() {
                 is_write: true
             }
         ));
-        // By the next clock the write has gone, and the read finds the bus turned.
+        // By the next clock the write was issued, so the read finds the bus turned.
         let later = t.time(t.cycle(start) + 1);
         assert!(channel.push(
             later,
@@ -420,7 +424,7 @@ fn dram_read_to_write_turnaround_leaves_two_clocks() {
 
 #[test]
 fn dram_activates_keep_trrd_and_tfaw() {
-    // One read to each bank: activates bound everything.
+    // One read per bank: activates are the bottleneck.
     let mut channel = Channel::new(&bare());
     let t = channel.timing().clone();
     let requests: Vec<_> = (0..16)
@@ -432,7 +436,7 @@ fn dram_activates_keep_trrd_and_tfaw() {
     for i in 4..16 {
         assert_eq!(act(i) - act(i - 4), t.faw, "five activates within tFAW");
     }
-    // And in the long run, random rows: four lines a tFAW at most.
+    // Random rows in the long run: at most four lines per tFAW.
     let mut channel = Channel::new(&bare());
     let mut random = Random::new(2);
     let requests: Vec<_> = (0..20_000)
@@ -476,7 +480,7 @@ fn dram_streams_reach_90_percent_of_peak_with_refresh() {
             );
         }
     }
-    // Without refresh hardly anything is lost.
+    // Without refresh almost nothing is lost.
     let share = stream(&bare(), false);
     assert!(share > 0.99, "{share}");
 }
@@ -501,7 +505,7 @@ fn dram_worst_read_waits_for_a_full_refresh() {
         worst = worst.max(latency);
         best = best.min(latency);
     }
-    // At worst it comes with the refresh, which first has to close the row.
+    // At worst it arrives with the refresh, which first has to close the row.
     let limit = t.time(1 + t.rp + t.rfc + t.rcd + t.cl + t.burst);
     assert!(worst <= limit, "{worst} against {limit}");
     assert!(
@@ -509,14 +513,14 @@ fn dram_worst_read_waits_for_a_full_refresh() {
         "{worst} against {limit}"
     );
     assert!(best <= t.time(1 + t.cl + t.burst));
-    // Refreshes between the reads are over when the next read comes: only those wait that arrive
-    // during one.
+    // Refreshes between the reads have ended when the next read arrives, so only reads that arrive
+    // during one wait.
     let during = 20_000 * (t.rfc + t.rp + 2) / t.refi;
     assert!(
         slow <= during,
         "{slow} reads waited, {during} can have met a refresh"
     );
-    // All refreshes took place, also those that fell between the reads.
+    // All refreshes took place, including those between the reads.
     let expected = 20_000 * 1_003_000 / t.time(t.refi).0;
     assert!(channel.stats().refreshes.abs_diff(expected) <= 1);
 }
@@ -532,14 +536,14 @@ fn dram_reads_of_buffered_writes_are_forwarded() {
     let last = out.iter().find(|c| !c.is_write).unwrap();
     assert_eq!((last.tag, last.time), (8, Time::us(1) + Time::ns(16)));
     assert_eq!((channel.stats().forwarded, channel.stats().reads), (1, 0));
-    // Drained, it comes from the DRAM.
+    // After the drain the data comes from the DRAM.
     drive(&mut channel, Time::us(5), &[(3 * 64, false)]);
     assert_eq!((channel.stats().writes, channel.stats().reads), (8, 1));
 }
 
 #[test]
 fn dram_overdue_request_precedes_row_hits() {
-    // A conflicting read behind an endless stream of row hits in its bank.
+    // A conflicting read after an endless stream of row hits in its bank.
     let wait = |age_limit_ns| {
         let config = DramConfig {
             age_limit_ns,
