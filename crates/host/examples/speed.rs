@@ -1,5 +1,5 @@
-//! What loads, stores and changes of program cost in CPU time: `cargo run --release -p
-//! nearside-host --example speed`.
+//! CPU time of loads, stores and program switches: `cargo run --release -p nearside-host --example
+//! speed`.
 
 use std::path::Path;
 use std::time::Instant;

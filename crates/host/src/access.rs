@@ -9,15 +9,15 @@ use crate::watch::HostEvent;
 use crate::wc::{mask, WcLookup};
 use crate::{Error, MemoryType, Result, Turn, WakeCondition};
 
-/// A load that was issued: [`crate::Cpu::finish`] waits for it.
+/// An issued load; [`crate::Cpu::finish_load`] waits for it.
 #[derive(Debug)]
 #[must_use]
 pub struct PendingLoad {
-    /// One for each line.
+    /// One ticket per line.
     pub(crate) tickets: Vec<u64>,
 }
 
-/// Most loads of a host whose outcome nobody has asked for.
+/// Most issued loads of a host that were not finished.
 const MOST_UNTAKEN: usize = 1 << 16;
 
 /// Issues a load.
@@ -54,7 +54,7 @@ fn issue_part<T: Turn>(
     let whole = |start| DeferredAccess::Read { ticket, start, len };
     match kind {
         MemoryType::Uncached => {
-            // It is ordered behind all stores, and is a serialising event for the buffers.
+            // The load is ordered after all stores, and serialises the buffers.
             send_buffers(turn, cpu, None)?;
             while start_load(turn, cpu, part, false, vec![whole(0)])?.is_none() {}
             turn.machine().charge_issue(cpu);
@@ -93,8 +93,8 @@ fn issue_part<T: Turn>(
     Ok(ticket)
 }
 
-/// Waits while a line is on its way to the cache that a `clflushopt` has told to leave: what comes
-/// behind that needs another load.
+/// Waits while a line is being fetched that a `clflushopt` evicts on arrival. Later accesses need
+/// another fetch.
 fn wait_until_evicted<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
     while let Some(flight) = turn.machine().filling(line).filter(|f| f.after.leaves) {
         let tag = flight.tag;
@@ -104,8 +104,8 @@ fn wait_until_evicted<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
     Ok(())
 }
 
-/// True when an access of the cache needs nobody's time but its CPU's: nothing is under way that
-/// could change what it finds, or programs may be ahead of each other.
+/// True if an access of the cache needs no other time than its CPU's: either nothing in flight can
+/// change the result, or programs may run ahead.
 fn completes_at_once<T: Turn>(turn: &mut T, cpu: usize, part: &AccessPart) -> bool {
     let alone = turn.is_alone();
     let machine = turn.machine();
@@ -144,7 +144,7 @@ pub(crate) fn load<T: Turn>(
     Ok(())
 }
 
-/// `prefetcht0`: has the line of a byte brought to the cache, and waits for a fill buffer only.
+/// `prefetcht0`: fetches the line of a byte into the cache, and waits only for a fill buffer.
 pub(crate) fn prefetch<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -206,7 +206,7 @@ pub(crate) fn store<T: Turn>(
     Ok(())
 }
 
-/// A non-temporal store: it goes around the cache, through a write-combining buffer.
+/// A non-temporal store: it bypasses the cache through a write-combining buffer.
 pub(crate) fn ntstore<T: Turn>(
     turn: &mut T,
     cpu: usize,

@@ -1,4 +1,4 @@
-//! A set-associative write-back cache: which lines are there, and what is in them.
+//! A set-associative write-back cache: the lines present, and their content.
 
 use design::host::{Cache as Config, Policy};
 use sim::Random;
@@ -10,15 +10,15 @@ use crate::mapping::{CacheLine, LINE};
 pub(crate) struct CachedLine {
     pub line: CacheLine,
     pub data: [u8; LINE],
-    /// A bit for each byte that was stored since the line was last the device's.
+    /// A bit for each byte that was stored since the line last equalled the device's.
     pub dirty: u64,
-    /// When it was last used, in accesses of the cache.
+    /// The time of the last use, in accesses of the cache.
     used: u64,
 }
 
 /// The lines of all CPUs of a host.
 pub(crate) struct Cache {
-    /// None before the first line comes: many hosts never have one.
+    /// Empty until the first line is inserted, because few hosts use the cache.
     sets: Vec<Vec<CachedLine>>,
     count: usize,
     ways: usize,
@@ -50,7 +50,7 @@ impl Cache {
         set.is_some_and(|lines| lines.iter().any(|e| e.line == *line))
     }
 
-    /// The line, as one that is used now.
+    /// Looks a line up and marks it as used now.
     pub fn get(&mut self, line: &CacheLine) -> Option<&mut CachedLine> {
         self.uses += 1;
         let (set, uses) = (self.set(line), self.uses);
@@ -60,7 +60,7 @@ impl Cache {
         Some(entry)
     }
 
-    /// Puts a line in that is not there; returns the one that had to leave.
+    /// Inserts a line that is not present; returns the evicted one.
     pub fn insert(&mut self, line: CacheLine, data: [u8; LINE], dirty: u64) -> Option<CachedLine> {
         self.uses += 1;
         let set = self.set(&line);
@@ -85,7 +85,7 @@ impl Cache {
         victim
     }
 
-    /// Takes a line out.
+    /// Removes a line.
     pub fn remove(&mut self, line: &CacheLine) -> Option<CachedLine> {
         let set = self.set(line);
         let lines = self.sets.get_mut(set)?;
@@ -93,12 +93,12 @@ impl Cache {
         Some(lines.swap_remove(place))
     }
 
-    /// All lines, by their places.
+    /// All lines, by position.
     pub fn entries(&mut self) -> impl Iterator<Item = &mut CachedLine> {
         self.sets.iter_mut().flatten()
     }
 
-    /// Takes all lines out; the dirty ones in the order of their places.
+    /// Removes all lines; returns the dirty ones in order of address.
     pub fn clear(&mut self) -> Vec<CachedLine> {
         let lines = self.sets.iter_mut().flat_map(std::mem::take);
         let mut dirty: Vec<CachedLine> = lines.filter(|e| e.dirty != 0).collect();

@@ -1,4 +1,4 @@
-//! A CPU of a shared host: what a program does.
+//! A CPU of a shared host: the operations of a program.
 
 use sim::Time;
 
@@ -8,10 +8,10 @@ use crate::in_flight::begin_instruction;
 use crate::mapping::{Mapping, LINE};
 use crate::{Error, Result, SharedMachine, Turn, WakeCondition};
 
-/// One CPU. Everything that it does takes its time, as the host's profile says; what needs a device
-/// takes what link and device take.
+/// One CPU. Each operation takes the time that the host's profile states, plus the time of link and
+/// device where it needs them.
 ///
-/// An offset is one of the mapping's window. Accesses outside of it fail where they reach the
+/// Offsets are within the mapping's window. Accesses outside of it fail where they reach the
 /// device.
 #[derive(Clone)]
 pub struct Cpu {
@@ -24,7 +24,7 @@ impl Cpu {
         Cpu { shared, number }
     }
 
-    /// Its number.
+    /// The number of the CPU.
     pub fn number(&self) -> usize {
         self.number
     }
@@ -34,13 +34,13 @@ impl Cpu {
         &self.shared
     }
 
-    /// Its present time: the end of what it was given.
+    /// The present time of the CPU: the end of its work so far.
     pub fn now(&self) -> Time {
         self.shared
             .with_machine(|machine| machine.time(self.number))
     }
 
-    /// Work that takes so long: 1000 s at most.
+    /// Spends time on computation, at most 1000 s.
     pub fn compute(&self, time: Time) -> Result<()> {
         if time > MOST_WORK {
             return Err(Error::Access(format!(
@@ -51,13 +51,13 @@ impl Cpu {
         Ok(())
     }
 
-    /// So many loads of the host's own memory, one after the other, that miss all caches.
+    /// Spends the time of `loads` dependent loads of host memory that miss all caches.
     pub fn spend_dram_loads(&self, loads: u64) -> Result<()> {
         let one = self.shared.with_machine(|machine| machine.costs.dram);
         self.compute(Time(one.0.saturating_mul(loads)))
     }
 
-    /// A copy of so many bytes within the host's own memory.
+    /// Spends the time of a copy of `bytes` bytes within host memory.
     pub fn spend_copy(&self, bytes: u64) -> Result<()> {
         let ps = self
             .shared
@@ -65,8 +65,7 @@ impl Cpu {
         self.compute(Time((ps * bytes as f64).round() as u64))
     }
 
-    /// Lets time pass until a time at which the CPU does nothing before: one within the next 1000
-    /// s.
+    /// Sleeps until `time`, at most 1000 s from now.
     pub fn sleep_until(&self, time: Time) -> Result<()> {
         let mut turn = self.shared.turn()?;
         let now = turn.machine().time(self.number);
@@ -86,22 +85,22 @@ impl Cpu {
         load(&mut turn, self.number, mapping, offset, out)
     }
 
-    /// Starts a load of 1 to 64 bytes. Uncached ones wait for their data here, others only for a
+    /// Starts a load of 1 to 64 bytes. An uncached load waits for its data here, others only for a
     /// fill buffer.
     pub fn issue_load(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<PendingLoad> {
         let mut turn = self.shared.turn()?;
         issue_load(&mut turn, self.number, mapping, offset, len)
     }
 
-    /// `prefetcht0`: has the line of a byte brought to the cache, without waiting for it; nothing
-    /// for mappings that are not write-back.
+    /// `prefetcht0`: fetches the line of a byte into the cache, without waiting for it. No effect
+    /// on mappings that are not write-back.
     pub fn prefetch(&self, mapping: &Mapping, offset: u64) -> Result<()> {
         let mut turn = self.shared.turn()?;
         prefetch(&mut turn, self.number, mapping, offset)
     }
 
-    /// Has the next fence look after the device of a place in a window, as after a store there: for
-    /// stores of this CPU that it does not see by itself, as those to a command page.
+    /// Makes the next fence include the device of a window, as after a store at `offset`. For
+    /// stores that this CPU does not see, such as those to a command page.
     pub fn note_store(&self, mapping: &Mapping, offset: u64) -> Result<()> {
         let mut turn = self.shared.turn()?;
         let machine = turn.machine();
@@ -112,7 +111,7 @@ impl Cpu {
         Ok(())
     }
 
-    /// Waits for what a load brings. One that was issued on another CPU is waited for here.
+    /// Waits for the data of a load. A load issued on another CPU is waited for here.
     pub fn finish_load(&self, pending: PendingLoad) -> Result<Vec<u8>> {
         let mut turn = self.shared.turn()?;
         collect_load(&mut turn, self.number, pending)
@@ -124,32 +123,32 @@ impl Cpu {
         store(&mut turn, self.number, mapping, offset, data)
     }
 
-    /// A non-temporal store of 1 to 64 bytes: through a write-combining buffer, whatever the
-    /// mapping (an uncached one stays that).
+    /// A non-temporal store of 1 to 64 bytes through a write-combining buffer, for any mapping
+    /// except an uncached one.
     pub fn ntstore(&self, mapping: &Mapping, offset: u64, data: &[u8]) -> Result<()> {
         let mut turn = self.shared.turn()?;
         ntstore(&mut turn, self.number, mapping, offset, data)
     }
 
-    /// `clwb`: has the line of a byte written back if it is dirty; it stays in the cache.
+    /// `clwb`: writes the line of a byte back if it is dirty; the line stays in the cache.
     pub fn clwb(&self, mapping: &Mapping, offset: u64) -> Result<()> {
         let mut turn = self.shared.turn()?;
         write_back(&mut turn, self.number, mapping, offset, false)
     }
 
-    /// `clflushopt`: the same, and the line leaves the cache.
+    /// `clflushopt`: writes the line of a byte back if it is dirty; the line leaves the cache.
     pub fn clflushopt(&self, mapping: &Mapping, offset: u64) -> Result<()> {
         let mut turn = self.shared.turn()?;
         write_back(&mut turn, self.number, mapping, offset, true)
     }
 
-    /// `sfence`, and what else is asked for.
+    /// `sfence`, and the further wait that `what` requests.
     pub fn fence(&self, what: Fence) -> Result<()> {
         let mut turn = self.shared.turn()?;
         fence(&mut turn, self.number, what)
     }
 
-    /// Loads any number of bytes, as many lines at a time as there are fill buffers.
+    /// Loads any number of bytes, with as many lines in flight as there are fill buffers.
     pub fn read(&self, mapping: &Mapping, offset: u64, out: &mut [u8]) -> Result<()> {
         check_range(offset, out.len())?;
         let ahead = self
@@ -185,17 +184,17 @@ impl Cpu {
         })
     }
 
-    /// Has all lines of a range written back: `clwb` of each.
+    /// Writes all lines of a range back: `clwb` of each.
     pub fn flush(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<()> {
         check_range(offset, len)?;
         lines(offset, len).try_for_each(|(from, _)| self.clwb(mapping, offset + from as u64))
     }
 }
 
-/// The longest work that is given at a time.
+/// The longest time that one call spends.
 const MOST_WORK: Time = Time(1_000_000_000_000_000);
 
-/// A range that ends where there are addresses.
+/// Refuses ranges that end past 2^64.
 fn check_range(offset: u64, len: usize) -> Result<()> {
     match offset.checked_add(len as u64) {
         Some(_) => Ok(()),
@@ -205,7 +204,7 @@ fn check_range(offset: u64, len: usize) -> Result<()> {
     }
 }
 
-/// The parts of a range in its lines: where each begins in the range, and its bytes.
+/// Splits a range into its lines: offset within the range, and length.
 fn lines(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut from = 0;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! What a loss of power takes with it.
+//! The effects of a power cut.
 
 use sim::Time;
 
@@ -8,50 +8,51 @@ use crate::mapping::{CacheLine, LINE};
 use crate::wc::mask;
 use crate::Result;
 
-/// Whose power fails.
+/// The scope of a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CutScope {
-    /// The host's, and that of the devices only after they have taken all that was posted to them.
+    /// The host first; the devices only after they have accepted everything posted to them.
     Host,
-    /// The host's and the devices' at the same time: what is on its way between them is lost.
+    /// The host and the devices at the same time: what is in flight between them is lost.
     All,
 }
 
 /// Stores that were lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostStores {
-    /// Their line.
+    /// The line.
     pub line: CacheLine,
     /// A bit for each byte that was stored.
     pub bytes: u64,
-    /// The line; of the bytes whose bit isn't set nothing is said.
+    /// The content of the line; bytes whose bit is not set are undefined.
     pub data: [u8; LINE],
 }
 
-/// What the host held when its power failed.
+/// The state that the host lost in a power cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrashReport {
-    /// When.
+    /// The time of the cut.
     pub at: Time,
-    /// Dirty lines of the cache, those on their way to it, and those that waited for their link.
+    /// Dirty lines of the cache, lines being fetched with pending stores, and lines that waited for
+    /// their link.
     pub dirty: Vec<LostStores>,
-    /// What had gathered in write-combining buffers; of one that was just leaving, a part may have
-    /// been posted.
+    /// Contents of write-combining buffers; a part of a buffer that was being sent may have been
+    /// posted.
     pub gathered: Vec<LostStores>,
-    /// When each device's power failed, by the device's own time, which may be ahead by as much as
-    /// the link takes; of those that kept it when the host's did.
+    /// The time at which each device lost power, in the device's time, which may be ahead by up to
+    /// the link's latency. For a device that kept its power: the time of the host's cut.
     pub devices: Vec<Time>,
 }
 
 impl Machine {
-    /// Lets the power fail at a time: no CPU does anything then or later, and programs end with
-    /// [`crate::Error::PowerCut`]. `None` takes that back.
+    /// Schedules a power cut of the host: no CPU does anything from then on, and programs end with
+    /// [`crate::Error::PowerCut`]. `None` cancels it.
     pub fn cut_at(&mut self, time: Option<Time>) {
         self.cut = time;
     }
 
-    /// The power fails: at the time of [`Machine::cut_at`], or now. Everything that the host holds
-    /// is lost; the devices are without power afterwards. See [`Machine::restart`].
+    /// Cuts the power at the time of [`Machine::cut_at`], or now. All state of the host is lost,
+    /// and the devices are without power afterwards. See [`Machine::restart`].
     pub fn crash(&mut self, cut: CutScope) -> Result<CrashReport> {
         let mut crash = self.begin_crash()?;
         if cut == CutScope::Host {
@@ -61,16 +62,16 @@ impl Machine {
             self.fail_device(device, &mut crash);
         }
         if cut == CutScope::All {
-            // What is on its way finds devices without power, and none of it the next life.
+            // Accesses in flight reach devices without power, so the next life sees none of them.
             self.deliver_posted()?;
         }
         self.collect_arrivals();
         Ok(crash)
     }
 
-    /// The same, and each device's power fails so much later than the host's, as for a device that
-    /// draws on a supply of its own: it takes what reaches it until then. Devices without a time
-    /// fail with the host; with `Time::MAX` one keeps its power.
+    /// As [`Machine::crash`], but each device loses power later than the host by its time in
+    /// `later`, as with a separate supply. It accepts what reaches it until then. Devices without a
+    /// time fail with the host; with `Time::MAX` a device keeps its power.
     pub fn crash_staggered(&mut self, later: &[Time]) -> Result<CrashReport> {
         let mut crash = self.begin_crash()?;
         let devices = 0..self.system.devices();
@@ -96,7 +97,7 @@ impl Machine {
         self.system.power_off(device);
     }
 
-    /// The host's power fails.
+    /// Cuts the host's power.
     fn begin_crash(&mut self) -> Result<CrashReport> {
         if let Some(at) = self.cut {
             self.system.advance_until(at)?;
@@ -109,7 +110,7 @@ impl Machine {
         Ok(crash)
     }
 
-    /// Gives power back to host and devices that have none. The CPUs begin anew at the present
+    /// Restores the power of the host and of devices without it. The CPUs start at the present
     /// time.
     pub fn restart(&mut self) {
         self.cut = None;
@@ -125,7 +126,7 @@ impl Machine {
         }
     }
 
-    /// Waits until all that was posted has arrived.
+    /// Waits until everything posted has arrived.
     fn deliver_posted(&mut self) -> Result<()> {
         let limit = self.completion_deadline();
         for device in 0..self.system.devices() {
@@ -158,7 +159,7 @@ impl Machine {
                 data: entry.data,
             });
         }
-        // The answers still come, and find nobody.
+        // Their answers still arrive, and are dropped.
         for flight in &mut self.loads_in_flight {
             crash.dirty.extend(waiting_stores(flight));
             flight.steps.clear();

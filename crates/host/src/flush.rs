@@ -1,4 +1,4 @@
-//! What leaves the CPUs for the devices: posted writes, write-backs, and the fences that wait for
+//! Traffic from the CPUs to the devices: posted writes, write-backs, and the fences that wait for
 //! them.
 
 use sim::{Bar, Time};
@@ -15,21 +15,20 @@ use crate::{Error, MemoryType, Result, Turn, WakeCondition};
 /// What a fence waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fence {
-    /// That the root complex has taken all: an `sfence`. Behind PCIe this says nothing of the
+    /// `sfence`: the root complex has accepted everything. With PCIe this says nothing about the
     /// device, which may still lose it.
     Posted,
-    /// Also that each device that this CPU has written to has answered a load behind that: the way
-    /// to know that a Nearside device has made it persistent. A device that has lost stores
-    /// meanwhile, as its media take no more, is an error here, and for [`Fence::Completion`].
+    /// Each device that this CPU has written to has also answered a later load. On a Nearside
+    /// device this proves persistence. If a device has lost stores meanwhile, because its media
+    /// fail, the fence is an error. The same holds for [`Fence::Completion`].
     ReadBack,
-    /// Also that each of these devices has told that it has taken all, as CXL.mem does of every
-    /// write. What that is worth when the power fails depends on the device: one of Nearside may
-    /// still lose what it has taken and not begun to write.
+    /// Each of these devices has also reported that it has accepted everything, as CXL.mem does for
+    /// every write. What this guarantees at a power cut depends on the device. A Nearside device
+    /// may still lose what it has accepted and not started to write.
     Completion,
 }
 
-/// Posts a write of a CPU of at most 64 bytes in a line, as soon as its device's link has room for
-/// it.
+/// Posts a write of at most 64 bytes in a line, as soon as the device's link has space.
 pub(crate) fn post<T: Turn>(
     turn: &mut T,
     device: usize,
@@ -39,7 +38,7 @@ pub(crate) fn post<T: Turn>(
 ) -> Result<()> {
     let limit = turn.machine().completion_deadline();
     loop {
-        // What has left the cache before goes before.
+        // Evicted lines precede it.
         post_victims(turn)?;
         if turn.machine().system.has_room(device) {
             break;
@@ -57,7 +56,7 @@ pub(crate) fn post<T: Turn>(
     posted.map_err(Error::System)
 }
 
-/// Posts the lines that have left the cache, in the order in which they did.
+/// Posts the evicted lines, in the order of their eviction.
 pub(crate) fn post_victims<T: Turn>(turn: &mut T) -> Result<()> {
     while let Some(victim) = turn.machine().victims.front() {
         let device = victim.line.device;
@@ -65,7 +64,7 @@ pub(crate) fn post_victims<T: Turn>(turn: &mut T) -> Result<()> {
             let limit = turn.machine().completion_deadline();
             turn.wait_for(WakeCondition::Room(device, limit))?;
             if turn.machine().system.now() >= limit {
-                // Taken out, so that the error comes once.
+                // Removed, so that the error is reported once.
                 let line = turn.machine().victims.pop_front().map(|v| v.line);
                 let (bar, offset) = line.map_or((Bar::Pm, 0), |l| (l.bar, l.offset));
                 return Err(Error::System(sim::Error::Timeout {
@@ -74,7 +73,7 @@ pub(crate) fn post_victims<T: Turn>(turn: &mut T) -> Result<()> {
                     offset,
                 }));
             }
-            // Another CPU may have sent it.
+            // Another CPU may have posted it.
             continue;
         }
         let machine = turn.machine();
@@ -94,7 +93,8 @@ pub(crate) fn post_victims<T: Turn>(turn: &mut T) -> Result<()> {
 }
 
 impl Machine {
-    /// A CPU has sent something to a device, which the host's fabric has taken after a time.
+    /// Records that a CPU has sent something to a device, which the host's fabric accepts after
+    /// `drain`.
     fn note_sent(&mut self, cpu: usize, line: &CacheLine, offset: u64, drain: Time) {
         let way = Time::ns(self.system.host().mmio_ns);
         let taken = self.time(cpu) + drain + way;
@@ -103,7 +103,7 @@ impl Machine {
         self.note_unfenced(cpu, line, offset);
     }
 
-    /// The next fence of a CPU has to look after a device.
+    /// Makes the next fence of a CPU include a device.
     pub(crate) fn note_unfenced(&mut self, cpu: usize, line: &CacheLine, offset: u64) {
         let core = self.core(cpu);
         match core.unfenced.iter_mut().find(|u| u.0 == line.device) {
@@ -113,8 +113,8 @@ impl Machine {
     }
 }
 
-/// Writes a line back that goes around the cache from here on: stores to one line become persistent
-/// in their order.
+/// Writes a line back before a store bypasses the cache, so that stores to one line become
+/// persistent in order.
 fn clean_line<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
     loop {
         let machine = turn.machine();
@@ -141,7 +141,7 @@ fn clean_line<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
     post_victims(turn)
 }
 
-/// Sends what a write-combining buffer has gathered.
+/// Sends the content of a write-combining buffer.
 pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: WcBuffer) -> Result<()> {
     let line = buffer.line;
     turn.machine().core(cpu).sending = Some(buffer.clone());
@@ -149,7 +149,7 @@ pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: WcBuffer) -
     for (start, data) in buffer.writes() {
         let offset = line.offset + start as u64;
         post(turn, line.device, line.bar, offset, data)?;
-        // A copy in the cache, or on its way there, must not be stale.
+        // A copy in the cache, or on its way there, must not become stale.
         let machine = turn.machine();
         if let Some(entry) = machine.cache.get(&line) {
             entry.data[start..start + data.len()].copy_from_slice(data);
@@ -173,7 +173,7 @@ pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: WcBuffer) -
     Ok(())
 }
 
-/// Sends the write-combining buffers of a CPU: that of a line, or all.
+/// Sends write-combining buffers of a CPU: that of one line, or all.
 pub(crate) fn send_buffers<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -185,7 +185,7 @@ pub(crate) fn send_buffers<T: Turn>(
     Ok(())
 }
 
-/// `clwb`, or `clflushopt` where the line doesn't stay.
+/// `clwb`, or `clflushopt` if the line is evicted.
 pub(crate) fn write_back<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -207,7 +207,7 @@ pub(crate) fn write_back<T: Turn>(
         send_buffers(turn, cpu, Some(&line))?;
     }
     let machine = turn.machine();
-    // Whoever has written it back before: the fence that comes must find it at the device.
+    // Even if another CPU has written it back, the next fence has to include the device.
     if mapping.kind == MemoryType::WriteBack {
         machine.note_unfenced(cpu, &line, line.offset);
     }
@@ -237,14 +237,14 @@ pub(crate) fn write_back<T: Turn>(
     Ok(())
 }
 
-/// Waits for all that a CPU has sent and asked to write back.
+/// Waits for everything that a CPU has sent, or has requested to be written back.
 pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<()> {
     begin_instruction(turn, cpu)?;
     turn.machine().counts.fences += 1;
     let event = || HostEvent::Fenced { cpu, what: fence };
     turn.machine().record_at(cpu, event);
     send_buffers(turn, cpu, None)?;
-    // Lines that are still on their way to the cache and have to leave it again.
+    // Lines still being fetched that have to be written back on arrival.
     loop {
         let asked = |f: &&crate::in_flight::LoadInFlight| f.after.cpus.contains(&cpu);
         let Some(tag) = turn
@@ -275,14 +275,14 @@ pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<(
         Fence::Completion => wait_completion(turn, cpu, &unfenced)?,
     }
     let machine = turn.machine();
-    // Each of them is looked at: an error is told once.
+    // Every device is checked, so each error is reported once.
     let looks: Vec<_> = (unfenced.iter())
         .map(|at| machine.check_lost_stores(cpu, at.0))
         .collect();
     looks.into_iter().collect()
 }
 
-/// Loads something from each device, all at once, and waits for it.
+/// Loads from all devices at once, and waits for the answers.
 fn read_back<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
     let mut tickets = Vec::new();
     for &(device, bar, offset) in devices {
@@ -292,7 +292,7 @@ fn read_back<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -
             kind: MemoryType::Uncached,
         };
         let line = mapping.line(offset);
-        // Aligned, so that it lies in the window that the write was in.
+        // Aligned, so that it lies in the same window as the write.
         let begin = (offset - line.offset) as usize & !3;
         let part = AccessPart {
             line,
@@ -315,7 +315,7 @@ fn read_back<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -
     Ok(())
 }
 
-/// Waits until each device has taken what stands before this.
+/// Waits until each device has accepted everything before this call.
 fn wait_completion<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
     let limit = turn.machine().completion_deadline();
     let mut marks = Vec::new();

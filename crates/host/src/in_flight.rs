@@ -1,4 +1,4 @@
-//! Loads of a device that are under way, and what happens to a line when it arrives.
+//! Loads in flight, and the processing of a line when it arrives.
 
 use sim::Time;
 
@@ -8,10 +8,10 @@ use crate::watch::HostEvent;
 use crate::wc::mask;
 use crate::{Error, Result, Turn, WakeCondition};
 
-/// What waits for a load, in program order.
+/// An access that waits for a load, in program order.
 #[derive(Clone, Debug)]
 pub(crate) enum DeferredAccess {
-    /// A load takes bytes.
+    /// A load reads bytes.
     Read {
         ticket: u64,
         start: usize,
@@ -19,28 +19,27 @@ pub(crate) enum DeferredAccess {
     },
     /// A store changes bytes.
     Store { start: usize, data: Vec<u8> },
-    /// A write-combining buffer went to the device and brought bytes that the load may not have
-    /// seen.
+    /// A write-combining buffer was sent to the device, with bytes that the load may not have seen.
     Patch { start: usize, data: Vec<u8> },
 }
 
-/// What becomes of a line after it has arrived.
+/// Actions on a line after it has arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FillActions {
-    /// These CPUs have asked to write it back.
+    /// CPUs that have requested a write-back.
     pub cpus: Vec<usize>,
-    /// It doesn't stay.
+    /// The line does not stay in the cache.
     pub leaves: bool,
 }
 
 /// A load of a device.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadInFlight {
-    /// Its tag in the system.
+    /// The tag in the system.
     pub tag: u32,
-    /// Whose fill buffer it holds.
+    /// The owner of the fill buffer.
     pub cpu: usize,
-    /// The line, where it goes to the cache.
+    /// The line to insert into the cache, if any.
     pub fill: Option<CacheLine>,
     pub steps: Vec<DeferredAccess>,
     pub after: FillActions,
@@ -52,14 +51,14 @@ impl Machine {
         self.next_ticket
     }
 
-    /// The load that brings a line to the cache.
+    /// The load in flight that fetches a line into the cache.
     pub(crate) fn filling(&mut self, line: &CacheLine) -> Option<&mut LoadInFlight> {
         self.loads_in_flight
             .iter_mut()
             .find(|f| f.fill == Some(*line))
     }
 
-    /// Takes in what has arrived by now, in order.
+    /// Processes the loads that have arrived by now, in order.
     pub(crate) fn collect_arrivals(&mut self) {
         let now = self.system.now();
         while let Some((_, tag)) = self
@@ -72,7 +71,7 @@ impl Machine {
         }
     }
 
-    /// A load has come back.
+    /// Processes a load that has arrived.
     fn collect_load(&mut self, tag: u32) {
         let place = self.loads_in_flight.iter().position(|f| f.tag == tag);
         let (Some(place), Some(load)) = (place, self.system.take_completed_load(tag)) else {
@@ -134,7 +133,7 @@ impl Machine {
         }
     }
 
-    /// Nothing came for a load: whoever waits for it hears of it.
+    /// A load failed: reports the error to every access that waits for it.
     fn fail_load(&mut self, flight: LoadInFlight, at: Time, error: &Error) {
         for step in flight.steps {
             match step {
@@ -151,8 +150,7 @@ impl Machine {
     }
 }
 
-/// Begins an instruction of a CPU at its time: what has come by then is taken in, and what has left
-/// the cache is on its way.
+/// Starts an instruction of a CPU at its time: processes arrivals, and posts evicted lines.
 pub(crate) fn begin_instruction<T: Turn>(turn: &mut T, cpu: usize) -> Result<()> {
     let at = turn.machine().busy_until(cpu);
     turn.wait_for(WakeCondition::At(at))?;
@@ -163,7 +161,7 @@ pub(crate) fn begin_instruction<T: Turn>(turn: &mut T, cpu: usize) -> Result<()>
     }
 }
 
-/// Takes in what has arrived, and posts the lines that had to leave.
+/// Processes arrivals, and posts evicted lines.
 pub(crate) fn process_arrivals<T: Turn>(turn: &mut T) -> Result<()> {
     loop {
         turn.machine().collect_arrivals();
@@ -174,8 +172,8 @@ pub(crate) fn process_arrivals<T: Turn>(turn: &mut T) -> Result<()> {
     }
 }
 
-/// Starts a load of a device, as soon as the CPU has a fill buffer for it. `None`: time has passed,
-/// so look again.
+/// Starts a load of a device once the CPU has a fill buffer. `None`: time has passed, so the caller
+/// checks again.
 pub(crate) fn start_load<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -184,7 +182,7 @@ pub(crate) fn start_load<T: Turn>(
     steps: Vec<DeferredAccess>,
 ) -> Result<Option<u32>> {
     if !turn.machine().victims.is_empty() {
-        // The line may be among those that wait for room.
+        // The line may be among those that wait for space.
         process_arrivals(turn)?;
         return Ok(None);
     }
@@ -229,7 +227,7 @@ pub(crate) fn start_load<T: Turn>(
     Ok(Some(tag))
 }
 
-/// Waits for what a load finds: the CPU has it then.
+/// Waits for the result of a load; the CPU has it afterwards.
 pub(crate) fn wait_load<T: Turn>(turn: &mut T, cpu: usize, ticket: u64) -> Result<Vec<u8>> {
     loop {
         let machine = turn.machine();
@@ -239,8 +237,10 @@ pub(crate) fn wait_load<T: Turn>(turn: &mut T, cpu: usize, ticket: u64) -> Resul
             return data;
         }
         let waits = |f: &&LoadInFlight| {
-            let read = |step: &DeferredAccess| matches!(step, DeferredAccess::Read { ticket: t, .. } if *t == ticket);
-            f.steps.iter().any(read)
+            f.steps.iter().any(|step| match step {
+                DeferredAccess::Read { ticket: read, .. } => *read == ticket,
+                _ => false,
+            })
         };
         let Some(tag) = machine.loads_in_flight.iter().find(waits).map(|f| f.tag) else {
             return Err(Error::Access("a load that nobody has issued".into()));

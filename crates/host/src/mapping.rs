@@ -1,4 +1,4 @@
-//! How a CPU sees a part of a device's window.
+//! A CPU's view of a part of a device's window.
 
 use design::host::LINE_BYTES;
 use sim::{Bar, System};
@@ -11,17 +11,17 @@ pub const LINE: usize = LINE_BYTES as usize;
 /// The memory type of a mapping, as on x86 (Intel SDM volume 3A, "Methods of Caching Available").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryType {
-    /// Each access goes to the device, in program order, loads one at a time.
+    /// Every access goes to the device, in program order; loads run one at a time.
     Uncached,
-    /// Stores gather in write-combining buffers; loads go to the device, several at a time.
+    /// Stores are collected in write-combining buffers; loads go to the device, several at a time.
     WriteCombining,
-    /// Loads and stores work on the host's cache.
+    /// Loads and stores use the host's cache.
     WriteBack,
 }
 
-/// A window of a device as a CPU has it mapped. The same bytes must not be used through mappings of
-/// different kinds, unless the lines were flushed and fenced in between: nothing keeps these
-/// coherent, as on x86.
+/// A window of a device as mapped by a CPU. The same bytes must not be accessed through mappings of
+/// different memory types, unless the lines were flushed and fenced in between. As on x86, nothing
+/// keeps these coherent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mapping {
     /// The device's number in the system.
@@ -39,11 +39,11 @@ pub struct CacheLine {
     pub device: usize,
     /// The window.
     pub bar: Bar,
-    /// Where in it: a multiple of 64.
+    /// The offset in the window: a multiple of 64.
     pub offset: u64,
 }
 
-/// A part of an access, within one line.
+/// The part of an access within one line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AccessPart {
     pub line: CacheLine,

@@ -10,12 +10,12 @@ use crate::{MemoryType, Result, Turn, WakeCondition};
 /// Bytes of a page, which no access crosses.
 const PAGE: u64 = 4096;
 
-/// A CPU loads `out` from a window, a page at a time, and has it in the end. What its
-/// write-combining buffers hold goes before.
+/// Loads `out` from a window, a page at a time, and waits for the data. The CPU's write-combining
+/// buffers are sent first.
 ///
 /// # Errors
 ///
-/// No such window, no answer, a failed read; see [`crate::Error`].
+/// No such window, no answer, or a failed read; see [`crate::Error`].
 pub fn read<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -74,12 +74,12 @@ fn start_load<T: Turn>(
     Ok(ticket)
 }
 
-/// A CPU stores to a window, in posted writes, which costs it `cost`. What its write-combining
-/// buffers hold goes before.
+/// Stores to a window by posted writes, at a cost of `cost` for the CPU. The CPU's write-combining
+/// buffers are sent first.
 ///
 /// # Errors
 ///
-/// No such window; a device that takes nothing for too long.
+/// No such window, or a device that accepts nothing for too long.
 pub fn write<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -113,7 +113,7 @@ pub fn write<T: Turn>(
     Ok(())
 }
 
-/// The CPU has done what it was given, and its buffers are empty.
+/// Waits for the end of the CPU's work, and empties its buffers.
 fn begin_instruction<T: Turn>(turn: &mut T, cpu: usize) -> Result<()> {
     let at = turn.machine().busy_until(cpu);
     turn.wait_for(WakeCondition::At(at))?;

@@ -1,9 +1,9 @@
 //! One host for several libraries and programs.
 //!
-//! A [`SharedMachine`] is a handle to a [`Machine`]: whoever has a copy uses the same CPUs, cache
-//! and devices. Programs that run at the same time ([`SharedMachine::run`]) are threads, of which
-//! exactly one acts at a time: the one whose time is the earliest, by number where times are equal.
-//! So each CPU has a time of its own, and the outcome depends on nothing but the programs.
+//! A [`SharedMachine`] is a handle to a [`Machine`]: all copies use the same CPUs, cache and
+//! devices. Concurrent programs ([`SharedMachine::run`]) are threads, of which exactly one acts at
+//! a time: the one with the earliest time, or the lowest number of several. Each CPU therefore has
+//! a separate time, and results depend on the programs only.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,42 +15,43 @@ use crate::cpu::Cpu;
 use crate::machine::{Machine, Turn, WakeCondition};
 use crate::{Error, Result};
 
-/// A program: it is given its CPU.
+/// A program, which receives its CPU.
 pub type Program<'a, R> = Box<dyn FnOnce(&Cpu) -> R + Send + 'a>;
 
-/// A program among those that run.
+/// A program of a run.
 struct Participant {
-    /// What it waits for; nothing once it has ended.
+    /// The condition that it waits for; `None` once it has ended.
     wake: Option<WakeCondition>,
-    /// How many loads had been taken in when none was that it waits for
+    /// The number of processed loads when none of its loads was among them
     /// ([`Machine::due_time_since`]).
     loads_collected: Option<u64>,
-    /// Something came that [`WakeCondition::Attention`] waits for, and it has not seen it yet.
+    /// An event that [`WakeCondition::Attention`] waits for has happened, and the program has not
+    /// seen it.
     attention: bool,
     ended: bool,
-    /// Whom to wake when its turn comes; nothing before the thread has begun.
+    /// The thread to wake for its turn; `None` before it has started.
     thread: Option<Thread>,
 }
 
 struct SchedulerState {
     machine: Machine,
     participants: Vec<Participant>,
-    /// Whose turn it is.
+    /// The program that has the turn.
     current: Option<usize>,
-    /// Why nobody can go on.
+    /// Why no program can continue.
     failed: Option<Error>,
-    /// Tells one run's threads from another's.
+    /// Distinguishes the threads of different runs.
     run: u64,
-    /// How far a program may be ahead of the others while it finds its lines in the cache.
+    /// How far a program may run ahead of the others while it hits the cache.
     slack: Time,
 }
 
-/// A host that several use. Copies are the same host.
+/// A host with several users. Copies refer to the same host.
 #[derive(Clone)]
 pub struct SharedMachine(Arc<Mutex<SchedulerState>>);
 
 thread_local! {
-    /// Which program of which run this thread is.
+    /// The run and number of the program that this thread executes.
     static PROGRAM: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
 }
 
@@ -67,7 +68,7 @@ impl SharedMachine {
         })))
     }
 
-    /// The host, when nobody else has it.
+    /// The host, if this is the last handle.
     pub fn into_machine(self) -> Option<Machine> {
         let state = Arc::into_inner(self.0)?.into_inner();
         Some(state.unwrap_or_else(PoisonError::into_inner).machine)
@@ -78,21 +79,21 @@ impl SharedMachine {
         Cpu::new(self.clone(), number)
     }
 
-    /// Looks at the host, or changes what no program can.
+    /// Gives access to the host, also to state that no program can change.
     pub fn with_machine<R>(&self, look: impl FnOnce(&mut Machine) -> R) -> R {
         look(&mut self.lock().machine)
     }
 
-    /// Lets a program go on for so long before others that are behind, as long as it finds its
-    /// lines in the cache. By default none does; with a slack, programs change less often, which is
-    /// what several in step cost most. They may then see each other's stores that much too early or
-    /// too late; outcomes still depend on nothing but the programs.
+    /// Lets a program run ahead of others by up to `slack` while it hits the cache; the default is
+    /// 0. Slack reduces switches between programs, which dominate the cost of several programs in
+    /// step. Programs may then see each other's stores that much too early or too late. Results
+    /// still depend on the programs only.
     pub fn set_slack(&self, slack: Time) {
         self.lock().slack = slack;
     }
 
-    /// The right to act: at once for a program, or while none runs. Who holds it must use nothing
-    /// else of this host.
+    /// The right to act, at once for a program or while none runs. Its holder must use nothing else
+    /// of this host.
     pub fn turn(&self) -> Result<TurnGuard<'_>> {
         let guard = self.lock();
         let me = guard.me();
@@ -109,13 +110,12 @@ impl SharedMachine {
         })
     }
 
-    /// Runs programs at the same time, each on the CPU beside it, and returns what they return.
-    /// They begin at the present time of their CPUs. Whoever isn't one of them gets [`Error::Busy`]
-    /// until all have ended.
+    /// Runs programs concurrently, each on the given CPU, and returns their results. They start at
+    /// the present time of their CPUs. Other callers get [`Error::Busy`] until all have ended.
     ///
     /// # Panics
     ///
-    /// When a program panics.
+    /// If a program panics.
     pub fn run<R: Send>(&self, programs: Vec<(usize, Program<'_, R>)>) -> Result<Vec<R>> {
         let count = programs.len();
         let run = {
@@ -187,8 +187,8 @@ impl SharedMachine {
         }
     }
 
-    /// Waits until it is a program's turn, or nobody's any more. It has to be in its thread, and
-    /// not called yet.
+    /// Waits until it is a program's turn, or no program can continue. Called in the program's
+    /// thread, which was not called yet.
     fn await_call(&self, number: usize) -> MutexGuard<'_, SchedulerState> {
         loop {
             std::thread::park();
@@ -200,7 +200,7 @@ impl SharedMachine {
     }
 }
 
-/// Ends a program, also one that panics.
+/// Ends a program when dropped, also after a panic.
 struct EndOnDrop<'a>(&'a SharedMachine, usize);
 
 impl Drop for EndOnDrop<'_> {
@@ -217,7 +217,8 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// Wakes the thread whose turn it is, which needs the host at once: nobody may hold it.
+/// Wakes the thread that has the turn. It needs the host at once, so the caller must have released
+/// the lock.
 fn unpark(next: Option<Thread>) {
     if let Some(thread) = next {
         thread.unpark();
@@ -225,19 +226,19 @@ fn unpark(next: Option<Thread>) {
 }
 
 impl SchedulerState {
-    /// Which program the calling thread is.
+    /// The program that the calling thread executes.
     fn me(&self) -> Option<usize> {
         let (run, number) = PROGRAM.get()?;
         (run == self.run && number < self.participants.len()).then_some(number)
     }
 
-    /// Whether it is a program's turn, or nobody's any more.
+    /// Whether it is a program's turn, or no program can continue.
     fn is_called(&self, number: usize) -> bool {
         self.current == Some(number) || self.failed.is_some()
     }
 
-    /// Hands the turn to the program that is behind all others, and lets the system run up to its
-    /// time. Returns whom to wake.
+    /// Gives the turn to the program with the earliest time, and lets the system run up to that
+    /// time. Returns the thread to wake.
     fn call_next(&mut self) -> Option<Thread> {
         self.current = None;
         match self.choose_next() {
@@ -284,7 +285,7 @@ impl SchedulerState {
                 if due.is_none() {
                     participant.loads_collected = Some(self.machine.loads_collected);
                 }
-                // What was due before is due now.
+                // A condition that was due earlier is due now.
                 let due = due.map(|due| due.max(now));
                 if due.is_some_and(|due| next.is_none_or(|n| due < n.0)) {
                     next = due.map(|due| (due, number));
@@ -310,9 +311,9 @@ impl SchedulerState {
 /// The right to act on a shared host.
 pub struct TurnGuard<'a> {
     shared: &'a SharedMachine,
-    /// Always there, but within [`Turn::wait_for`].
+    /// `None` only within [`Turn::wait_for`].
     state: Option<MutexGuard<'a, SchedulerState>>,
-    /// Which program has it.
+    /// The program that holds it.
     me: Option<usize>,
 }
 
@@ -332,7 +333,7 @@ impl Turn for TurnGuard<'_> {
             return self.machine().wait_for(wake);
         };
         let state = self.state();
-        // Nobody else comes before, and there is nothing to wait for.
+        // No other program is earlier, and there is nothing to wait for.
         if let WakeCondition::At(time) = wake {
             if time <= state.machine.system.now() {
                 return state.machine.check_power();
@@ -363,12 +364,12 @@ impl Turn for TurnGuard<'_> {
         if *slack == Time::ZERO {
             return false;
         }
-        // Who waits for what has no time yet may have to go on at any.
+        // A program without a known time may have to continue at any time.
         let now = machine.system.now();
         let others = participants.iter().enumerate().filter(|p| Some(p.0) != me);
         let waits = others.filter_map(|p| p.1.wake.as_ref());
-        let behind = waits.map(|wake| machine.due_time(wake).unwrap_or(now).max(now));
-        let limit = behind.min().unwrap_or(Time::MAX);
+        let limits = waits.map(|wake| machine.due_time(wake).unwrap_or(now).max(now));
+        let limit = limits.min().unwrap_or(Time::MAX);
         time.0 <= limit.0.saturating_add(slack.0)
     }
 

@@ -1,9 +1,9 @@
 //! The write-combining buffers of one CPU.
 //!
-//! Stores to a line gather in one buffer. It leaves when all 64 bytes are there, when another line
-//! needs a buffer, at a fence, an uncached access, or a load of the line. At most half of the
-//! buffers gather; the others are busy until the host's fabric has taken what left them, so that a
-//! stream of partial lines doesn't wait for each.
+//! A buffer collects the stores to one line. It is sent when all 64 bytes are present, when another
+//! line needs a buffer, at a fence, at an uncached access, or at a load of the line. At most half
+//! of the buffers collect stores. The others are busy until the host's fabric has accepted what
+//! they sent, so that a stream of partial lines does not wait for each.
 
 use std::collections::VecDeque;
 
@@ -11,12 +11,12 @@ use sim::Time;
 
 use crate::mapping::{AccessPart, CacheLine, LINE};
 
-/// What stores to a line have gathered.
+/// A buffer with the stores to one line.
 #[derive(Clone, Debug)]
 pub(crate) struct WcBuffer {
     pub line: CacheLine,
     pub data: [u8; LINE],
-    /// A bit for each byte that is there.
+    /// A bit for each byte that is present.
     pub valid: u64,
 }
 
@@ -26,9 +26,9 @@ pub(crate) fn mask(start: usize, len: usize) -> u64 {
 }
 
 impl WcBuffer {
-    /// What leaves for the device: the whole line in one, or else each run of bytes within 8
-    /// aligned ones (SDM volume 3A, "Buffering of Write Combining Memory Locations": all data of
-    /// such a chunk leaves together). Start in the line, and bytes.
+    /// The writes that send the buffer: the whole line as one, or each run of bytes within 8
+    /// aligned ones. Source: SDM volume 3A, "Buffering of Write Combining Memory Locations": all
+    /// data of such a chunk is sent together. Yields the offset in the line, and the bytes.
     pub fn writes(&self) -> Vec<(usize, &[u8])> {
         if self.valid == u64::MAX {
             return vec![(0, &self.data)];
@@ -50,13 +50,13 @@ impl WcBuffer {
     }
 }
 
-/// What a store needs before it finds its buffer.
+/// What a store needs before it can use a buffer.
 pub(crate) enum WcLookup {
-    /// Nothing.
+    /// A buffer is available.
     Ready,
-    /// This buffer has to leave.
+    /// This buffer has to be sent first.
     Evict(WcBuffer),
-    /// Time: until one that has left is no longer busy.
+    /// All are busy until this time.
     Busy(Time),
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct WcBuffers {
     count: usize,
     /// Oldest first.
     open: VecDeque<WcBuffer>,
-    /// When those that have left are free again.
+    /// When sent buffers are free again.
     leaving: Vec<Time>,
 }
 
@@ -78,7 +78,7 @@ impl WcBuffers {
         }
     }
 
-    /// Looks for a buffer for a line.
+    /// Finds a buffer for a line.
     pub fn find_buffer(&mut self, line: &CacheLine, now: Time) -> WcLookup {
         if self.open.iter().any(|b| b.line == *line) {
             return WcLookup::Ready;
@@ -99,8 +99,7 @@ impl WcBuffers {
         }
     }
 
-    /// Puts a store into its buffer, for which there is a place. Returns the buffer when it is
-    /// full.
+    /// Adds a store to its buffer, which is available. Returns the buffer when it is full.
     pub fn store(&mut self, part: &AccessPart, data: &[u8]) -> Option<WcBuffer> {
         let place = self.open.iter().position(|b| b.line == part.line);
         let place = place.unwrap_or_else(|| {
@@ -120,12 +119,12 @@ impl WcBuffers {
         }
     }
 
-    /// A buffer has left, and is busy until then.
+    /// Marks a sent buffer as busy.
     pub fn mark_busy(&mut self, busy_until: Time) {
         self.leaving.push(busy_until);
     }
 
-    /// Takes the buffer of a line, or the oldest.
+    /// Removes the buffer of a line, or the oldest.
     pub fn take_buffer(&mut self, line: Option<&CacheLine>) -> Option<WcBuffer> {
         let place = match line {
             Some(line) => self.open.iter().position(|b| b.line == *line)?,
@@ -134,17 +133,17 @@ impl WcBuffers {
         self.open.remove(place)
     }
 
-    /// True when a line gathers here.
+    /// Whether a buffer collects stores to this line.
     pub fn contains(&self, line: &CacheLine) -> bool {
         self.open.iter().any(|b| b.line == *line)
     }
 
-    /// True when nothing gathers.
+    /// Whether no buffer collects stores.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// The power is gone: takes what had gathered.
+    /// Removes all buffers at a power cut.
     pub fn clear(&mut self) -> Vec<WcBuffer> {
         self.leaving.clear();
         self.open.drain(..).collect()
@@ -188,8 +187,8 @@ mod tests {
     #[test]
     fn mapping_access_across_a_line_has_two_parts() {
         let parts = parts(60, 10);
-        let told: Vec<_> = parts.iter().map(|p| (p.offset(), p.len, p.from)).collect();
-        assert_eq!(told, [(60, 4, 0), (64, 6, 4)]);
+        let found: Vec<_> = parts.iter().map(|p| (p.offset(), p.len, p.from)).collect();
+        assert_eq!(found, [(60, 4, 0), (64, 6, 4)]);
         let mapping = Mapping::pm(0, MemoryType::Uncached);
         for (offset, len) in [(0, 0), (0, 65), (u64::MAX, 2)] {
             assert!(mapping.parts(offset, len).is_err());

@@ -1,4 +1,4 @@
-//! Libraries beside each other on one host: an NVMe driver, and persistent memory on other CPUs.
+//! Several libraries on one host: an NVMe driver, and persistent memory on other CPUs.
 
 #[path = "common/model.rs"]
 mod model;
@@ -14,7 +14,7 @@ use host::{CutScope, Error, Fence, Machine, Mapping, MemoryType, Program, Shared
 use model::{program, Model, COUNT, CPUS, LINE};
 use sim::{Bar, Device, Media, Random, System, Time};
 
-/// Where the NVMe job works: behind the model's lines.
+/// Address range of the NVMe job: after the model's lines.
 const JOB: u64 = 1 << 20;
 
 fn design() -> Design {
@@ -40,7 +40,7 @@ fn rtl_of(design: &Design) -> Box<dyn Device + Send> {
     Box::new(rtl::RtlDevice::build(config, media, &mut tell).unwrap())
 }
 
-/// The host of a device, with a cache that is far too small.
+/// The host of a device, with a very small cache.
 fn shared(design: &Design, device: Box<dyn Device + Send>) -> SharedMachine {
     let mut profile: HostProfile = design.cpu.host().unwrap();
     (profile.cache.bytes.value, profile.cache.ways.value) = (2 * 4 * 64, 2);
@@ -65,10 +65,10 @@ fn controller(shared: &SharedMachine, cpu: &Cpu) -> NvmeDriver<SharedHost> {
     NvmeDriver::start(host, config).unwrap()
 }
 
-struct Ran {
+struct RunResult {
     shared: SharedMachine,
     model: Model,
-    /// What the driver says: bytes and time of its job.
+    /// The driver's result: bytes and time of its job.
     nvme: Result<(u64, Time), driver::Error>,
     begin: Time,
     end: Time,
@@ -79,7 +79,7 @@ fn run(
     seed: u64,
     after: Option<Time>,
     ops: u64,
-) -> Ran {
+) -> RunResult {
     let design = design();
     let shared = shared(&design, device(&design));
     let mut controller = controller(&shared, &design.cpu);
@@ -106,13 +106,13 @@ fn run(
         ..IoJob::default()
     };
     let controller = &mut controller;
-    let told = &nvme;
+    let result = &nvme;
     programs.push((
         CPUS as usize,
         Box::new(move |_| {
             let outcome = run_job(controller, &job, &mut |_, _| true);
             let outcome = outcome.map(|o| (o.verified_bytes, o.report.elapsed));
-            *told.lock().unwrap() = Some(outcome);
+            *result.lock().unwrap() = Some(outcome);
             Ok(())
         }),
     ));
@@ -124,7 +124,7 @@ fn run(
         );
     }
     let end = shared.with_machine(|m| m.system().now());
-    Ran {
+    RunResult {
         model: model.into_inner().unwrap(),
         nvme: nvme.into_inner().unwrap().unwrap(),
         shared,
@@ -179,7 +179,7 @@ fn cache_is_not_snooped_by_device_writes_to_media() {
     cpu.clflushopt(&pm, 0).unwrap();
     cpu.load(&pm, 0, &mut out).unwrap();
     assert_eq!(out, [7; LINE]);
-    // And the other way round: the driver reads what was written back.
+    // The reverse direction: the driver reads what was written back.
     cpu.store(&pm, 64, &[8; LINE]).unwrap();
     cpu.clwb(&pm, 64).unwrap();
     cpu.fence(Fence::ReadBack).unwrap();
@@ -208,7 +208,7 @@ fn load_ns(profile: &str, media: &str, device: fn(&Design) -> Box<dyn Device + S
     sum.as_ns() / 400.0
 }
 
-/// Gives the device its media profile, as the Python session does.
+/// Sets the device's media profile, as the Python session does.
 fn set_delays(controller: &mut NvmeDriver<SharedHost>, media: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let inventory = driver::control::Inventory::read(controller.host_mut()).unwrap();
@@ -221,7 +221,7 @@ fn set_delays(controller: &mut NvmeDriver<SharedHost>, media: &str) {
     }
 }
 
-/// Host profile, media profile, and what a load takes: beyond a link, and on the memory bus.
+/// Host profile, media profile, and the time of a load: over a link, and on the memory bus.
 const LOADS: [(&str, &str, f64); 5] = [
     ("polled", "dram", 738.0 + 17.0),
     ("nearpm", "dram", 436.0),

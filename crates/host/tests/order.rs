@@ -1,4 +1,4 @@
-//! Who sees what when: orders of accesses, and programs that share a host.
+//! The order and visibility of accesses, and programs that share a host.
 
 mod common;
 
@@ -78,7 +78,7 @@ fn fence_waits_for_a_line_evicted_before_its_write_back() {
     cpu.load(&wb, 0, &mut [0; 8]).unwrap();
     cpu.load(&wb, 64, &mut [0; 8]).unwrap();
     cpu.load(&wb, 128, &mut [0; 8]).unwrap();
-    // It is on its way, and no longer here.
+    // The line is being written back, and no longer in the cache.
     cpu.clwb(&wb, 0).unwrap();
     cpu.fence(Fence::ReadBack).unwrap();
     let log = b.logs[0].lock().unwrap();
@@ -93,14 +93,14 @@ fn fence_waits_for_a_line_evicted_before_its_write_back() {
 fn scheduler_runs_the_earliest_cpu_first() {
     let b = start();
     let wb = Mapping::pm(0, MemoryType::WriteBack);
-    let told = Mutex::new(Vec::new());
+    let recorded = Mutex::new(Vec::new());
     let program = |number: usize, pause: u64| -> (usize, Program<'_, ()>) {
-        let told = &told;
+        let recorded = &recorded;
         let work = move |cpu: &host::Cpu| {
             for n in 0..20 {
                 cpu.compute(Time::ns(pause)).unwrap();
                 cpu.load(&wb, 64 * n, &mut [0; 8]).unwrap();
-                told.lock().unwrap().push((cpu.now(), number));
+                recorded.lock().unwrap().push((cpu.now(), number));
             }
         };
         (number, Box::new(work))
@@ -108,14 +108,14 @@ fn scheduler_runs_the_earliest_cpu_first() {
     b.shared
         .run(vec![program(0, 70), program(1, 1000), program(2, 130)])
         .unwrap();
-    let told = told.into_inner().unwrap();
-    // Each is noted when its CPU acts next; what they tell is nearly in order.
-    for pair in told.windows(2) {
+    let recorded = recorded.into_inner().unwrap();
+    // Each is recorded when its CPU acts next, so the times are nearly in order.
+    for pair in recorded.windows(2) {
         assert!(pair[0].0 <= pair[1].0 + Time::ns(500), "{pair:?}");
     }
     let ends: Vec<Time> = (0..3).map(|c| b.shared.cpu(c).now()).collect();
     assert!(ends[0] <= ends[2] && ends[2] < ends[1], "{ends:?}");
-    // The lines that one has fetched are there for the others.
+    // The lines that one CPU has fetched are present for the others.
     let counts = b.shared.with_machine(|m| m.counts());
     assert_eq!(counts.fills, 20);
 }
@@ -224,7 +224,7 @@ fn access_errors_are_reported() {
     assert!(cpu.compute(Time::MAX).is_err() && cpu.sleep_until(Time::MAX).is_err());
     cpu.spend_dram_loads(u64::MAX).unwrap_err();
     cpu.spend_copy(u64::MAX).unwrap_err();
-    // The host is still there for the others.
+    // The other users still have the host.
     b.shared
         .cpu(1)
         .load(&Mapping::pm(0, MemoryType::Uncached), 0, &mut [0; 8])
@@ -298,7 +298,7 @@ fn fence_reports_stores_that_a_device_has_lost() {
     };
     let lost = |stores| Err(Error::Lost { device: 1, stores });
     for fence in [Fence::ReadBack, Fence::Completion] {
-        // Both have been there, and are told of nothing that was before.
+        // Both CPUs have used the device, so nothing earlier is reported to them.
         for cpu in [&one, &two] {
             store(cpu, 1, 64);
             assert_eq!(cpu.fence(fence), Ok(()));
@@ -311,12 +311,13 @@ fn fence_reports_stores_that_a_device_has_lost() {
         assert_eq!(one.fence(fence), Ok(()), "it has not looked at device 1");
         store(&one, 1, 128);
         assert_eq!(one.fence(fence), lost(2));
-        // Once; and whoever else uses that device, as nobody knows whose they were.
+        // Reported once, and to every CPU that uses the device, because the owner of the lost
+        // stores is unknown.
         store(&one, 1, 192);
         assert_eq!(one.fence(fence), Ok(()));
         store(&two, 1, 256);
         assert_eq!(two.fence(fence), lost(2));
-        // What has left the cache by a write-back is noticed as well.
+        // Losses of lines that were written back are reported as well.
         let (cached, place) = (at(1, MemoryType::WriteBack), 12288);
         let there = b.shared.cpu(0).store(&cached, place, &[1; 8]);
         there.unwrap();

@@ -1,4 +1,4 @@
-//! Random programs on several CPUs against a model, with and without a loss of power.
+//! Random programs on several CPUs compared with a model, with and without a power cut.
 
 mod common;
 #[path = "common/model.rs"]
@@ -16,7 +16,7 @@ use sim::{Random, Time};
 const DEVICES: usize = 2;
 const OPS: u64 = 250;
 
-/// A host whose cache is so small that lines leave it all the time.
+/// A host with a cache so small that lines are evicted all the time.
 fn small(policy: Policy) -> HostProfile {
     let mut profile = profile("nearpm");
     (profile.cache.bytes.value, profile.cache.ways.value) = (2 * 4 * 64, 2);
@@ -37,7 +37,7 @@ struct Outcome {
 
 fn run(seed: u64, fence: Fence, promise: bool, cut: Option<Time>) -> Outcome {
     let policy = [Policy::Lru, Policy::Random][(seed % 2) as usize];
-    // The second device takes its time, so that queues fill.
+    // The second device is slow, so that queues fill.
     let devices = vec![
         Pm::new(BYTES, Time::ns(80)),
         Pm::new(BYTES, Time::ns(300)).slow(Time::ns(40)),
@@ -94,7 +94,7 @@ fn persistency_without_power_cut_keeps_all_stores() {
     }
 }
 
-/// Cuts the power of runs at many times, and checks what is left.
+/// Cuts the power of runs at several times, and checks what is left.
 fn cuts(fence: Fence, cut: CutScope, promise: bool, look: impl Fn(&Outcome, &CrashReport)) {
     let mut promised = 0;
     for seed in 0..40 {
@@ -117,7 +117,7 @@ fn cuts(fence: Fence, cut: CutScope, promise: bool, look: impl Fn(&Outcome, &Cra
                 promised += o.model.lines[&line].promised;
             }
             look(&o, &crash);
-            // And on it goes.
+            // Continue after the cut.
             o.bench.shared.with_machine(|machine| machine.restart());
             let pm = Mapping::pm(0, MemoryType::WriteBack);
             let mut out = [0; LINE];
@@ -141,17 +141,17 @@ fn persistency_completion_survives_where_acceptance_persists() {
 #[test]
 fn persistency_posted_stores_survive_a_host_cut() {
     cuts(Fence::Posted, CutScope::Host, true, |o, crash| {
-        // Lines that are not as they were last are those that the crash tells of.
+        // Lines that differ from their last content are those that the crash reports.
         for (&at, line) in &o.model.lines {
             let last = line.history.last().unwrap();
-            let told = crash.dirty.iter().chain(&crash.gathered);
-            let lines: Vec<_> = told
+            let reported = crash.dirty.iter().chain(&crash.gathered);
+            let lines: Vec<_> = reported
                 .filter(|l| (l.line.device, l.line.offset) == (at.0, at.1 * LINE as u64))
                 .collect();
-            if line.usage == Use::SharedMachine && lines.is_empty() {
+            if line.usage == Use::Shared && lines.is_empty() {
                 assert_eq!(held(&o.bench, at), last, "{at:?}");
             }
-            if line.usage == Use::SharedMachine {
+            if line.usage == Use::Shared {
                 for lost in lines {
                     for n in (0..LINE).filter(|n| lost.bytes >> n & 1 == 1) {
                         assert_eq!(lost.data[n], last[n], "{at:?}");
@@ -164,7 +164,7 @@ fn persistency_posted_stores_survive_a_host_cut() {
 
 #[test]
 fn persistency_stores_without_a_fence_are_lost() {
-    // The model finds it when a fence promises too much: posted writes are no proof when all power
+    // The model detects a fence that promises too much: posted writes prove nothing when all power
     // fails.
     let mut lost = 0;
     for seed in 0..60 {

@@ -1,4 +1,4 @@
-//! What loads and stores cost.
+//! The cost of loads and stores.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn start(name: &str) -> Bench {
     bench(&profile(name), vec![Pm::new(BYTES, MEDIA)])
 }
 
-/// A load of so many bytes: the CPU's part, the host's, the link's, the wire's, the device's.
+/// The time of a load of `bytes` bytes: the parts of CPU, host, link, wire and device.
 fn load_ns(name: &str, b: &Bench, bytes: f64) -> f64 {
     let cpu = profile(name).core.load_ns.value;
     let way = b.host.mmio_ns + b.link.device_phy_ns + b.link.propagation_ns + b.link.root_phy_ns;
@@ -38,7 +38,7 @@ fn timing_of_dependent_loads_is_profile_link_and_device() {
             }
             let each = (cpu.now() - begin).as_ns() / 100.0;
             let want = load_ns(name, &b, 64.0);
-            // DLLPs take the wire now and then.
+            // DLLPs occasionally occupy the wire.
             assert!(
                 (each - want).abs() < 0.5,
                 "{name} {kind:?}: {each} ns, not {want}"
@@ -47,7 +47,7 @@ fn timing_of_dependent_loads_is_profile_link_and_device() {
     }
 }
 
-/// The table of the README.
+/// The table of the crate documentation.
 #[test]
 fn timing_follows_each_profile() {
     let cost = |name: &str, work: &dyn Fn(&host::Cpu, &Mapping)| {
@@ -116,7 +116,7 @@ fn timing_loads_in_flight_are_bounded_by_fill_buffers() {
             (cpu.now() - begin).as_ns()
         };
         let one = load_ns("nearpm", &b, 64.0);
-        // All that fit take little more than one; each further round takes one more.
+        // A full set of buffers takes little more than one load; each further round takes one more.
         let few = elapsed(0, buffers);
         let many = elapsed(1 << 16, 10 * buffers);
         assert!(
@@ -145,7 +145,7 @@ fn timing_fill_buffers_are_per_cpu() {
     };
     let ends = b.shared.run(vec![program(0), program(1)]).unwrap();
     let one = load_ns("nearpm", &b, 64.0);
-    // The wire takes its share of both; with the buffers of one it would be four rounds.
+    // The wire takes its share of both; with the buffers of one CPU there would be four rounds.
     for end in ends {
         assert!(end.as_ns() < 3.0 * one, "{end}: two rounds of {one} ns");
     }
@@ -162,7 +162,7 @@ fn timing_write_combining_stream_reaches_the_link_rate() {
         }
         cpu.fence(Fence::ReadBack).unwrap();
         let rate = 4000.0 * 64.0 / (cpu.now() - begin).as_ns();
-        // A TLP of 64 bytes has 24 more.
+        // A TLP of 64 bytes has 24 bytes of overhead.
         let wire = b.link.bytes_per_ns() * 64.0 / 88.0;
         println!("{name}: {rate:.2} GB/s of {wire:.2}");
         assert!(
@@ -196,7 +196,7 @@ fn timing_of_a_fence_follows_its_kind() {
     assert!((read_back - want).abs() < 2.0, "{read_back}, not {want}");
     let completion = cost(Fence::Completion);
     let link = (b.link.device_phy_ns + b.link.propagation_ns + b.link.root_phy_ns) as f64;
-    // The line leaves while clwb is issued.
+    // The line is posted while `clwb` is issued.
     let want = core.issue_ns.value + 2.0 * (way + link) + 88.0 / b.link.bytes_per_ns();
     assert!((completion - want).abs() < 2.0, "{completion}, not {want}");
     assert!(ps(posted) > 0);
