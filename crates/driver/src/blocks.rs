@@ -1,5 +1,5 @@
-//! Commands about blocks that move no data, or none to the media: Write Zeroes, Verify, Compare,
-//! Dataset Management.
+//! Block commands that write no host data to the media: Write Zeroes, Verify, Compare, Dataset
+//! Management.
 
 use spec::nvme::identify::DatasetLimits;
 use spec::nvme::{io, oncs, status, Sqe, PAGE_BYTES};
@@ -11,12 +11,12 @@ const RANGE_BYTES: usize = 16;
 /// Most blocks of a command that is not limited by the transfer size.
 const MAX_BLOCKS: u64 = 65536;
 
-/// Blocks from `lba` on.
+/// A range of logical blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRange {
     /// First logical block.
     pub lba: u64,
-    /// How many; 0 is allowed.
+    /// The number of blocks; 0 is allowed.
     pub blocks: u32,
 }
 
@@ -29,7 +29,7 @@ impl BlockRange {
     }
 }
 
-/// The same ranges as lists that keep to the limits, each for one command.
+/// Splits ranges into lists within the controller's limits, one per command.
 pub fn split_ranges(ranges: &[BlockRange], limits: DatasetLimits) -> Vec<Vec<BlockRange>> {
     let mut lists: Vec<Vec<BlockRange>> = Vec::new();
     let mut room = 0; // blocks that the last list may still take
@@ -58,19 +58,19 @@ pub fn split_ranges(ranges: &[BlockRange], limits: DatasetLimits) -> Vec<Vec<Blo
 }
 
 impl<H: Host> NvmeDriver<H> {
-    /// Makes `blocks` from `lba` on read as zeros, with as many commands as that takes.
+    /// Zeroes `blocks` blocks from `lba`, with as many commands as necessary.
     pub fn write_zeroes(&mut self, lba: u64, blocks: u64) -> Result<()> {
         self.require_oncs(oncs::WRITE_ZEROES, "Write Zeroes")?;
         self.run_in_chunks(io::WRITE_ZEROES, "Write Zeroes", lba, blocks)
     }
 
-    /// Has the controller read `blocks` from `lba` on, to find out whether it can.
+    /// Makes the controller read `blocks` blocks from `lba`, and report whether it can.
     pub fn verify(&mut self, lba: u64, blocks: u64) -> Result<()> {
         self.require_oncs(oncs::VERIFY, "Verify")?;
         self.run_in_chunks(io::VERIFY, "Verify", lba, blocks)
     }
 
-    /// True if the media holds `data`, whole blocks from `lba` on.
+    /// Whether the media hold `data`, whole blocks from `lba`.
     pub fn compare(&mut self, lba: u64, data: &[u8]) -> Result<bool> {
         self.require_oncs(oncs::COMPARE, "Compare")?;
         let mut equal = true;
@@ -90,7 +90,7 @@ impl<H: Host> NvmeDriver<H> {
         Ok(equal)
     }
 
-    /// Deallocates ranges, with as many commands as the controller's limits make of them.
+    /// Deallocates ranges, with as many commands as the controller's limits require.
     pub fn deallocate(&mut self, ranges: &[BlockRange]) -> Result<()> {
         self.require_oncs(oncs::DATASET_MANAGEMENT, "Dataset Management")?;
         let parts = split_ranges(ranges, self.dataset_limits());

@@ -1,4 +1,4 @@
-//! A short mixture of everything that a device does in earnest.
+//! A short mixed workload that uses all parts of a device.
 
 use design::{Cpu, Profile};
 use sim::{Bar, Device, HostConfig, LinkConfig, System};
@@ -7,8 +7,8 @@ use crate::control::Inventory;
 use crate::workload::{run_job, IoJob};
 use crate::{DriverConfig, Error, Host, NvmeDriver, Result, SimHost};
 
-/// Plugs `device` into a host of its own, and reads and writes in several sizes on all queues, with
-/// and without emulated latencies. Compilers learn from it where a device spends its time.
+/// Attaches `device` to a separate host, and reads and writes in several sizes on all queues, with
+/// and without emulated latencies. Profile-guided builds are trained with it.
 pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> {
     let failed = |error: sim::Error| Error::Host(error.to_string());
     let mut system = System::new(&HostConfig::default()).map_err(failed)?;

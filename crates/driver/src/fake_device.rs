@@ -1,4 +1,4 @@
-//! A test double: a host and a small behavioural controller in one, that can be told to misbehave.
+//! A fake for tests: a host and a small behavioural controller in one, with faults on request.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use spec::nvme::{
 
 use crate::{CpuWork, Error, Host, Result};
 
-/// What the double does wrong.
+/// The fault of the fake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
@@ -36,7 +36,7 @@ pub enum Fault {
     Flip,
     /// Identify Namespace is full of ones.
     BadIdentify,
-    /// These bits of CAP are the other way round.
+    /// These bits of CAP are inverted.
     Cap(u64),
 }
 
@@ -64,7 +64,7 @@ pub struct FakeDevice {
     cq: HashMap<u16, FakeQueue>,
     /// Namespaces 1 and 3.
     media: [Vec<u8>; 2],
-    /// Completions on their way.
+    /// Completions that are due at a time.
     due: BTreeMap<(Time, u64), (u16, Cqe)>,
     sequence: u64,
     /// The first command of a fused operation has failed.
@@ -121,7 +121,7 @@ impl FakeDevice {
         u64::from_le_bytes(self.memory[at..at + 8].try_into().unwrap())
     }
 
-    /// Addresses of the pages of a command's data, walked as the specification says.
+    /// The data segments of a command, walked as the specification states.
     fn data_segments(&self, sqe: &Sqe, bytes: u64) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let mut left = bytes;
@@ -229,7 +229,7 @@ impl FakeDevice {
                 let mut page = [0u8; 4096];
                 match sqe.dw[10] as u8 {
                     cns::CONTROLLER => {
-                        page[4..24].copy_from_slice(b"DOUBLE              ");
+                        page[4..24].copy_from_slice(b"FAKE                ");
                         page[77] = 8;
                         page[512] = 0x66;
                         page[513] = 0x44;
@@ -355,7 +355,7 @@ impl FakeDevice {
         status::SUCCESS
     }
 
-    /// Writes what has come due.
+    /// Writes the completions that are due.
     fn write_due_completions(&mut self) -> bool {
         let mut wrote = false;
         while let Some((&key, _)) = self.due.iter().next().filter(|(k, _)| k.0 <= self.now) {

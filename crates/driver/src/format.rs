@@ -5,13 +5,14 @@ use spec::nvme::{oacs, Sqe, ALL_NAMESPACES};
 
 use crate::{Error, Host, NvmeDriver, Result};
 
-/// A namespace is given a second for each so many bytes, beside the time that any command has.
+/// Time allowed for Format NVM: one second per this number of bytes, in addition to that of any
+/// command.
 const BYTES_PER_SECOND: u64 = 100_000_000;
 
 /// Secure Erase Settings of Format NVM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Erase {
-    /// No secure erase is asked for. The controller returns no earlier data all the same.
+    /// No secure erase. The controller returns no earlier data all the same.
     #[default]
     None,
     /// User Data Erase.
@@ -21,11 +22,10 @@ pub enum Erase {
 }
 
 impl<H: Host> NvmeDriver<H> {
-    /// Formats a namespace, or all of them (`ALL_NAMESPACES`), with LBA format 0: what they held is
-    /// gone.
+    /// Formats a namespace, or all of them (`ALL_NAMESPACES`), with LBA format 0. Their content is
+    /// lost.
     ///
-    /// Nothing else should be in flight in them. Whatever the identifier, the namespace in use
-    /// stays.
+    /// No other command should be in flight in them. The selected namespace stays the same.
     pub fn format(&mut self, nsid: u32, erase: Erase) -> Result<()> {
         if self.identity().oacs & oacs::FORMAT_NVM == 0 {
             return Err(Error::Unsupported("OACS lacks Format NVM".into()));

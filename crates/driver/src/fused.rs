@@ -5,8 +5,8 @@ use spec::nvme::{io, status, Sqe};
 use crate::{Buffer, Error, Host, NvmeDriver, Result};
 
 impl<H: Host> NvmeDriver<H> {
-    /// Writes `data`, whole blocks from `lba` on, if the media holds `expected` there; in one
-    /// atomic step. True if it did.
+    /// Writes `data`, whole blocks from `lba`, if the media hold `expected` there, in one atomic
+    /// step. Returns whether they did.
     pub fn compare_and_write(&mut self, lba: u64, expected: &[u8], data: &[u8]) -> Result<bool> {
         if self.identity().fuses & 1 == 0 {
             return Err(Error::Unsupported("FUSES lacks Compare and Write".into()));

@@ -1,4 +1,4 @@
-//! Keeps many commands in flight on several queues, each with a CPU of its own.
+//! The I/O loop: keeps commands in flight on several queues, each with a separate CPU.
 
 use sim::Time;
 
@@ -6,29 +6,29 @@ use crate::latency::Latencies;
 use crate::prp::Buffer;
 use crate::{Completion, Error, Host, IoCommand, NvmeDriver, Result};
 
-/// What a source of commands answers when it is asked for the next one.
+/// The answer of a command source.
 #[derive(Clone, Debug)]
 pub enum NextCommand {
-    /// This command, with its data here.
+    /// A command and its data buffer.
     Command(IoCommand, Buffer),
-    /// None now, but after some other command has completed.
+    /// No command now; ask again after another command has completed.
     Later,
-    /// None any more.
+    /// No more commands.
     End,
 }
 
-/// Where commands come from, and where their completions go.
+/// A source of commands, which also receives their completions.
 ///
-/// A slot is one place for a command in flight: `queue * depth + i`. A slot's buffer is the
-/// source's own business.
+/// A slot identifies a command in flight: `queue * depth + i`. The source manages the buffers of
+/// its slots.
 pub trait CommandSource<H: Host> {
-    /// The next command of a queue, to be sent from `slot`.
+    /// The next command of a queue, for `slot`.
     fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<NextCommand>;
     /// The command of `slot` has completed successfully.
     fn completed(&mut self, host: &mut H, slot: usize) -> Result<()>;
 }
 
-/// What a run of commands did. All times are simulated.
+/// The result of a run. All times are simulated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunReport {
     /// Commands completed.
@@ -37,7 +37,7 @@ pub struct RunReport {
     pub by_queue: Vec<u64>,
     /// Bytes moved.
     pub bytes: u64,
-    /// From the first submission to the last completion seen.
+    /// From the first submission to the last observed completion.
     pub elapsed: Time,
     /// Latencies of the reads.
     pub read: Latencies,
@@ -46,7 +46,7 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Bytes per second over the whole run, filling and emptying of the queues included.
+    /// Bytes per second over the whole run, including the filling and draining of the queues.
     pub fn bandwidth(&self) -> f64 {
         rate(self.bytes, self.elapsed)
     }
@@ -63,7 +63,7 @@ fn rate(count: u64, span: Time) -> f64 {
     count as f64 / span.as_secs()
 }
 
-/// Refuses numbers of queues and of commands in flight that the controller doesn't have.
+/// Refuses numbers of queues and of commands in flight that the controller does not support.
 pub(crate) fn check_shape<H: Host>(
     controller: &NvmeDriver<H>,
     queues: usize,
@@ -84,10 +84,11 @@ pub(crate) fn check_shape<H: Host>(
     Ok(())
 }
 
-/// Runs a source on the first `queues` I/O queues, `depth` commands in flight on each. `progress`
-/// is told the bytes completed from time to time, and stops the run by answering false.
+/// Runs a source on the first `queues` I/O queues, with `depth` commands in flight on each.
+/// `progress` is called periodically with the bytes completed, and stops the run by returning
+/// false.
 ///
-/// However the run ends, what was in flight ends before, unless the controller has failed: a later
+/// The commands in flight end before the call returns, unless the controller has failed. A later
 /// command must not meet completions of this run.
 pub fn run<H: Host>(
     controller: &mut NvmeDriver<H>,
@@ -99,17 +100,16 @@ pub fn run<H: Host>(
     check_shape(controller, queues, depth)?;
     (0..queues).try_for_each(|queue| controller.check_idle(queue))?;
     let outcome = run_to_end(controller, source, queues, depth, progress);
-    // One that has timed out or failed ends nothing any more.
+    // A controller that has timed out or failed completes no more commands.
     let failed = |e: &Error| matches!(e, Error::Timeout { .. } | Error::Gone | Error::Fatal);
     if outcome.as_ref().is_err_and(|e| !failed(e)) {
-        // What goes wrong here comes from what went wrong before, which is what the caller should
-        // hear.
+        // An error here follows from the first one, which is the one to report.
         let _ = drain(controller, queues);
     }
     outcome
 }
 
-/// Lets the commands in flight end, whatever becomes of them; an error if one does not within its
+/// Waits for the end of all commands in flight, whatever their status; an error if one exceeds its
 /// time.
 fn drain<H: Host>(controller: &mut NvmeDriver<H>, queues: usize) -> Result<()> {
     let mut limit = controller.now() + controller.command_timeout();
@@ -159,7 +159,7 @@ fn run_to_end<H: Host>(
         if turns % 256 == 0 && !progress(run.report.bytes) {
             return Err(Error::Interrupted);
         }
-        // With free CPU work, as many steps as there are happen at one time.
+        // If CPU work is free, all available steps happen at one time.
         if !acted {
             if run.in_flight == 0 && !run.any_busy(controller)? {
                 return Err(Error::Invalid(
@@ -182,7 +182,7 @@ struct CommandInFlight {
 
 struct IoRun {
     timeout: Time,
-    /// When a command has been out for too long.
+    /// The time at which a command has timed out.
     limit: Time,
     in_flight: usize,
     /// By slot.
@@ -232,8 +232,7 @@ impl IoRun {
         Ok(false)
     }
 
-    /// One piece of work of a queue's CPU, if it is free and there is some: reap, else submit, else
-    /// ring.
+    /// Performs one step of a queue's CPU, if it is free: reap, else submit, else ring.
     fn step_queue<H: Host>(
         &mut self,
         controller: &mut NvmeDriver<H>,

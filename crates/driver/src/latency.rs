@@ -1,4 +1,4 @@
-//! Latencies of single commands, kept whole so that percentiles are exact.
+//! Latencies of single commands, all of which are kept, so that percentiles are exact.
 
 use sim::Time;
 
@@ -9,23 +9,23 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Adds one.
+    /// Adds a latency.
     pub fn record(&mut self, latency: Time) {
         self.samples.push(latency.0);
     }
 
-    /// How many there are.
+    /// The number of latencies.
     pub fn count(&self) -> usize {
         self.samples.len()
     }
 
-    /// Adds those of another set.
+    /// Adds the latencies of another set.
     pub fn merge(&mut self, other: &Latencies) {
         self.samples.extend_from_slice(&other.samples);
     }
 
-    /// Those at these places, in the order in which they were added; places that do not exist are
-    /// left out.
+    /// The latencies with these indexes, in the order in which they were added; indexes past the
+    /// end are ignored.
     pub fn subset(&self, range: std::ops::Range<usize>) -> Latencies {
         let end = range.end.min(self.samples.len());
         let samples = self
@@ -41,7 +41,8 @@ impl Latencies {
         let mut sorted = self.samples.clone();
         sorted.sort_unstable();
         let (&min, &max) = (sorted.first()?, sorted.last()?);
-        // Nearest rank: the smallest sample that at least the fraction p of all do not exceed.
+        // Nearest rank: the smallest sample that at least the fraction p of all samples does not
+        // exceed.
         let at =
             |p: f64| sorted[((p * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1];
         let ns = |ps: u64| ps as f64 / 1e3;
@@ -57,10 +58,10 @@ impl Latencies {
     }
 }
 
-/// Latencies in short, in ns of simulated time.
+/// A summary of latencies, in ns of simulated time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LatencySummary {
-    /// Samples.
+    /// The number of samples.
     pub count: u64,
     /// Mean.
     pub mean_ns: f64,

@@ -1,4 +1,4 @@
-//! The NVMe controller: start, queues, commands, stop.
+//! The driver of an NVMe controller: start, queues, commands, shutdown.
 
 use sim::{Bar, Time};
 use spec::nvme::identify::{self, DatasetLimits, Namespace};
@@ -13,19 +13,19 @@ use crate::{Completion, Error, Host, Result};
 
 /// Largest logical block that this driver handles.
 const MAX_BLOCK_BYTES: u32 = 64 << 10;
-/// Most entries of a queue that this driver makes.
+/// Most entries of a queue that this driver creates.
 const MAX_ENTRIES: u32 = 4096;
 
-/// What the driver asks for when it starts a controller.
+/// The configuration of a controller's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverConfig {
     /// Entries of the admin queues.
     pub admin_entries: u32,
-    /// I/O queue pairs wanted; the controller may grant fewer.
+    /// I/O queue pairs requested; the controller may grant fewer.
     pub io_queues: u16,
-    /// Entries of each I/O queue; at most what CAP.MQES allows.
+    /// Entries of each I/O queue; at most CAP.MQES.
     pub io_entries: u32,
-    /// Longest time for one command, in simulated time.
+    /// Timeout of one command, in simulated time.
     pub command_timeout: Time,
     /// Weighted round robin with urgent priority class, with these weights; else round robin.
     pub weights: Option<Weights>,
@@ -50,21 +50,21 @@ pub enum IoCommand {
     Read {
         /// First logical block.
         lba: u64,
-        /// How many, 1 to 65536.
+        /// The number of blocks, 1 to 65536.
         blocks: u32,
     },
     /// Write `blocks` from `lba` on.
     Write {
         /// First logical block.
         lba: u64,
-        /// How many, 1 to 65536.
+        /// The number of blocks, 1 to 65536.
         blocks: u32,
     },
     /// Compare `blocks` from `lba` on with the buffer.
     Compare {
         /// First logical block.
         lba: u64,
-        /// How many, 1 to 65536.
+        /// The number of blocks, 1 to 65536.
         blocks: u32,
     },
     /// Flush.
@@ -93,11 +93,11 @@ pub struct NvmeDriver<H: Host> {
     sgl: bool,
 }
 
-/// A page of a PRP list or an SGL segment: where it goes, and its bytes.
+/// A page of a PRP list or an SGL segment: its address and content.
 type Table = (u64, Vec<u8>);
 
 impl<H: Host> NvmeDriver<H> {
-    /// Resets and starts the controller as hosts do, identifies it, and creates the I/O queues.
+    /// Resets and starts the controller, identifies it, and creates the I/O queues.
     pub fn start(host: H, config: DriverConfig) -> Result<NvmeDriver<H>> {
         if !(2..=4096).contains(&config.admin_entries)
             || config.io_entries < 2
@@ -137,7 +137,7 @@ impl<H: Host> NvmeDriver<H> {
         Ok(this)
     }
 
-    /// From a controller in whatever state to one with I/O queues.
+    /// Brings the controller from any state to one with I/O queues.
     fn bring_up(&mut self) -> Result<()> {
         let (host, config) = (&mut self.host, self.config);
         host.run_on(0);
@@ -176,7 +176,7 @@ impl<H: Host> NvmeDriver<H> {
         })?;
 
         self.identity = identify::Controller::parse(self.identify(cns::CONTROLLER, 0)?.as_ref());
-        // Only controllers of version 2.0 have to know it.
+        // Optional before version 2.0.
         if let Ok(data) = self.identify(cns::COMMAND_SET, 0) {
             self.dataset_limits = DatasetLimits::parse(data.as_ref());
         }
@@ -244,17 +244,17 @@ impl<H: Host> NvmeDriver<H> {
         self.host.write32(Bar::Nvme, entry + vector_of::CONTROL, 0)
     }
 
-    /// The machine below.
+    /// The host.
     pub fn host(&self) -> &H {
         &self.host
     }
 
-    /// The machine below, to change.
+    /// The host, mutable.
     pub fn host_mut(&mut self) -> &mut H {
         &mut self.host
     }
 
-    /// Gives the machine back without telling the controller.
+    /// Returns the host without notifying the controller.
     pub fn into_host(self) -> H {
         self.host
     }
@@ -269,12 +269,12 @@ impl<H: Host> NvmeDriver<H> {
         self.version
     }
 
-    /// What a Dataset Management command may ask for.
+    /// The limits of a Dataset Management command.
     pub fn dataset_limits(&self) -> DatasetLimits {
         self.dataset_limits
     }
 
-    /// What Identify NvmeDriver says.
+    /// The data of Identify Controller.
     pub fn identity(&self) -> &identify::Controller {
         &self.identity
     }
@@ -284,7 +284,7 @@ impl<H: Host> NvmeDriver<H> {
         &self.namespaces
     }
 
-    /// Makes later commands go to another active namespace; the first one is in use from the start.
+    /// Selects another active namespace for later commands; initially the first one is selected.
     pub fn select_namespace(&mut self, nsid: u32) -> Result<()> {
         let found = self.namespaces.iter().find(|(id, _)| *id == nsid);
         let Some((_, ns)) = found else {
@@ -302,17 +302,17 @@ impl<H: Host> NvmeDriver<H> {
         Ok(())
     }
 
-    /// The namespace in use.
+    /// The selected namespace.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// Its identifier.
+    /// The identifier of the selected namespace.
     pub fn nsid(&self) -> u32 {
         self.nsid
     }
 
-    /// I/O queues that were created.
+    /// The number of I/O queues created.
     pub fn io_queues(&self) -> usize {
         self.io.len()
     }
@@ -329,13 +329,13 @@ impl<H: Host> NvmeDriver<H> {
         blocks.clamp(1, 65536) as u32
     }
 
-    /// The PRP lists of later commands start at this offset of their page (a multiple of 8); 0 is
-    /// the habit, others are for tests.
+    /// Sets the offset of later commands' PRP lists in their page (a multiple of 8). The default is
+    /// 0; tests use others.
     pub fn set_list_offset(&mut self, offset: u64) {
         self.list_offset = offset;
     }
 
-    /// Later data commands of the I/O queues describe their data with SGLs, or again with PRPs.
+    /// Makes later data commands of the I/O queues use SGLs, or again PRPs.
     pub fn set_sgl(&mut self, on: bool) -> Result<()> {
         if on && self.identity.sgls & 3 == 0 {
             return Err(Error::Unsupported("SGLS lacks SGLs".into()));
@@ -349,7 +349,7 @@ impl<H: Host> NvmeDriver<H> {
         self.admin_within(sqe, name, self.config.command_timeout)
     }
 
-    /// Runs an admin command that may take longer than others.
+    /// Runs an admin command with a longer timeout.
     pub(crate) fn admin_within(
         &mut self,
         sqe: Sqe,
@@ -359,7 +359,7 @@ impl<H: Host> NvmeDriver<H> {
         let stopped = || Error::Invalid("the controller is stopped: reset it".into());
         let (host, admin) = (&mut self.host, self.admin.as_mut().ok_or_else(stopped)?);
         if admin.outstanding() > 0 {
-            // Its completion would be taken for this one's.
+            // Its completion would be mistaken for that of the new command.
             return Err(Error::Invalid(
                 "an admin command that has timed out is still in flight: reset the controller"
                     .into(),
@@ -385,7 +385,7 @@ impl<H: Host> NvmeDriver<H> {
         }
     }
 
-    /// Waits for something to happen; past `limit` it finds out what is wrong.
+    /// Waits for an event; past `limit` it determines the error.
     fn wait_or_time_out(&mut self, limit: Time, what: &str, after: Time) -> Result<()> {
         if self.host.now() < limit {
             return self.host.wait(limit);
@@ -425,8 +425,8 @@ impl<H: Host> NvmeDriver<H> {
         }
     }
 
-    /// Frees memory of commands that have ended. While some have not, as after a timeout, the
-    /// device may still write there: then it waits for the next reset.
+    /// Frees memory of commands that have ended. If some have not, as after a timeout, the device
+    /// may still write there, so the memory is freed at the next reset.
     pub fn free_buffer(&mut self, addr: u64, bytes: u64) {
         if self
             .io
@@ -440,7 +440,7 @@ impl<H: Host> NvmeDriver<H> {
         }
     }
 
-    /// Refuses a queue with commands that nobody waits for any more.
+    /// Refuses a queue with abandoned commands.
     pub(crate) fn check_idle(&self, n: usize) -> Result<()> {
         if self.outstanding(n) > 0 {
             return Err(Error::Invalid(format!(
@@ -458,7 +458,7 @@ impl<H: Host> NvmeDriver<H> {
             .ok_or_else(|| Error::Invalid(format!("I/O queue {n} of {have} does not exist")))
     }
 
-    /// True when queue `n` (from 0) takes another command.
+    /// Whether queue `n` (from 0) accepts another command.
     pub fn has_room(&self, n: usize) -> bool {
         self.io.get(n).is_some_and(QueuePair::has_room)
     }
@@ -468,22 +468,22 @@ impl<H: Host> NvmeDriver<H> {
         self.io.get(n).map_or(0, QueuePair::outstanding)
     }
 
-    /// True while the CPU of queue `n` is at work on what it was given.
+    /// Whether the CPU of queue `n` is still working.
     pub fn busy(&mut self, n: usize) -> Result<bool> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
         Ok(self.host.busy())
     }
 
-    /// True when the controller wasn't yet told all that happened on queue `n`.
+    /// Whether the controller has to be notified of changes of queue `n`.
     pub fn unrung(&self, n: usize) -> bool {
         self.io.get(n).is_some_and(QueuePair::unrung)
     }
 
-    /// Places a command in queue `n`; `ring` tells the controller. `tag` comes back with the
+    /// Places a command in queue `n`; `ring` notifies the controller. `tag` is returned with the
     /// completion.
     ///
-    /// The arguments go to the controller as they are: what it rejects comes back as a status.
+    /// The arguments are passed to the controller unchecked: a rejected one results in a status.
     pub fn submit(&mut self, n: usize, io: IoCommand, buffer: &Buffer, tag: u64) -> Result<()> {
         let cpu = self.queue(n)?.cpu;
         if !self.has_room(n) {
@@ -519,7 +519,7 @@ impl<H: Host> NvmeDriver<H> {
         self.io[n].push(&mut self.host, sqe, name, tag, submitted, lists)
     }
 
-    /// The command with PRPs or an SGL of its data, and the pages that their lists take.
+    /// Adds PRPs or an SGL to a command; also returns the pages of their lists.
     pub(crate) fn describe(
         &mut self,
         sqe: Sqe,
@@ -564,8 +564,8 @@ impl<H: Host> NvmeDriver<H> {
         }
     }
 
-    /// Places two commands behind each other in queue `n`, which must be empty, and runs them to
-    /// their end with one doorbell.
+    /// Places two consecutive commands in queue `n`, which must be empty, and runs them to their
+    /// end with one doorbell.
     pub(crate) fn execute_pair(
         &mut self,
         n: usize,
@@ -600,7 +600,7 @@ impl<H: Host> NvmeDriver<H> {
         }
     }
 
-    /// Places any command, as it is, in queue `n`.
+    /// Places any command unchanged in queue `n`.
     pub fn submit_raw(&mut self, n: usize, sqe: Sqe, tag: u64) -> Result<()> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
@@ -609,22 +609,22 @@ impl<H: Host> NvmeDriver<H> {
         self.io[n].push(&mut self.host, sqe, "command", tag, submitted, Vec::new())
     }
 
-    /// Writes the doorbells of queue `n` where something changed.
+    /// Writes the doorbells of queue `n` that have to change.
     pub fn ring(&mut self, n: usize) -> Result<()> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
         self.io[n].ring(&mut self.host)
     }
 
-    /// Writes one of the doorbells of queue `n` where something changed.
+    /// Writes one of the doorbells of queue `n` that have to change.
     pub fn ring_next(&mut self, n: usize) -> Result<()> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
         self.io[n].ring_next(&mut self.host)
     }
 
-    /// The next completion of queue `n`, if its CPU is free to look and finds one. The doorbell
-    /// waits for `ring`.
+    /// The next completion of queue `n`, if its CPU is free and there is one. `ring` writes the
+    /// doorbell.
     pub fn poll(&mut self, n: usize) -> Result<Option<Completion>> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
@@ -647,8 +647,8 @@ impl<H: Host> NvmeDriver<H> {
         Ok(Some(completion))
     }
 
-    /// Lets time pass until a CPU is free again or something arrives, at most until `limit`; past
-    /// `limit` it is an error.
+    /// Lets time pass until a CPU is free or something arrives, at most until `limit`; past `limit`
+    /// it is an error.
     pub fn wait(&mut self, limit: Time, what: &str) -> Result<()> {
         self.wait_or_time_out(limit, what, self.config.command_timeout)
     }
@@ -658,7 +658,7 @@ impl<H: Host> NvmeDriver<H> {
         self.host.now()
     }
 
-    /// The longest time for one command.
+    /// The timeout of one command.
     pub fn command_timeout(&self) -> Time {
         self.config.command_timeout
     }
@@ -670,15 +670,16 @@ impl<H: Host> NvmeDriver<H> {
         self.run_to_end(n)
     }
 
-    /// Runs one command, as it is, on queue `n` to its end.
+    /// Runs one command unchanged on queue `n` to its end.
     pub fn execute_raw(&mut self, n: usize, sqe: Sqe) -> Result<Completion> {
         self.check_idle(n)?;
         self.submit_raw(n, sqe, 0)?;
         self.run_to_end(n)
     }
 
-    /// The same while `keep_going`, asked every `interval`, answers yes. If it does not, the
-    /// command is aborted, and its end waited for: the queue is free again.
+    /// As [`NvmeDriver::execute_raw`] while `keep_going` returns true, which is called every
+    /// `interval`. Otherwise the command is aborted and its end awaited, so that the queue is free
+    /// again.
     pub fn execute_raw_while(
         &mut self,
         n: usize,
@@ -712,7 +713,7 @@ impl<H: Host> NvmeDriver<H> {
         }
     }
 
-    /// Abort of each command in flight on queue `n`. Whatever becomes of it, the command still
+    /// Aborts each command in flight on queue `n`. Whether or not an Abort succeeds, its command
     /// ends.
     fn abort_all(&mut self, n: usize) -> Result<()> {
         let (qid, cids) = (self.io[n].qid, self.io[n].in_flight());
@@ -736,7 +737,7 @@ impl<H: Host> NvmeDriver<H> {
         }
     }
 
-    /// Writes `data`, whole blocks from `lba` on, one command after the other on the first queue.
+    /// Writes `data`, whole blocks from `lba`, one command after the other on the first queue.
     pub fn write(&mut self, lba: u64, data: &[u8]) -> Result<()> {
         self.transfer(lba, data.len(), |this, at, part, buffer| {
             this.host.dma_write(buffer, &data[at..at + part]);
@@ -751,8 +752,7 @@ impl<H: Host> NvmeDriver<H> {
         })
     }
 
-    /// Reads whole blocks from `lba` on into `data`, one command after the other on the first
-    /// queue.
+    /// Reads whole blocks from `lba` into `data`, one command after the other on the first queue.
     pub fn read(&mut self, lba: u64, data: &mut [u8]) -> Result<()> {
         self.transfer(lba, data.len(), |this, at, part, buffer| {
             let blocks = (part / this.namespace.block_bytes as usize) as u32;
@@ -768,7 +768,7 @@ impl<H: Host> NvmeDriver<H> {
         })
     }
 
-    /// Runs `part` with a buffer for each piece of `bytes` that one command may move: (offset,
+    /// Calls `part` with a buffer for each part of `bytes` that one command may move: (offset,
     /// bytes, buffer).
     pub(crate) fn transfer(
         &mut self,
@@ -808,7 +808,7 @@ impl<H: Host> NvmeDriver<H> {
             .check()
     }
 
-    /// Deletes I/O queue pair `n` (from 0): no later command may use it; the others keep their
+    /// Deletes I/O queue pair `n` (from 0): later commands must not use it; the others keep their
     /// numbers.
     pub fn delete_io_queue(&mut self, n: usize) -> Result<()> {
         let qid = self.queue(n)?.qid;
@@ -817,19 +817,19 @@ impl<H: Host> NvmeDriver<H> {
         Ok(())
     }
 
-    /// Creates the deleted queue pair `n` again, of medium priority.
+    /// Recreates the deleted queue pair `n`, with medium priority.
     pub fn create_io_queue(&mut self, n: usize) -> Result<()> {
         self.create_io_queue_of(n, Priority::Medium)
     }
 
-    /// Gives queue pair `n` another priority: deletes it and creates it again. It counts with
-    /// `DriverConfig::weights` only.
+    /// Changes the priority of queue pair `n`: deletes and recreates it. Effective only with
+    /// `DriverConfig::weights`.
     pub fn set_priority(&mut self, n: usize, priority: Priority) -> Result<()> {
         self.delete_io_queue(n)?;
         self.create_io_queue_of(n, priority)
     }
 
-    /// Creates the deleted queue pair `n` again.
+    /// Recreates the deleted queue pair `n`.
     pub fn create_io_queue_of(&mut self, n: usize, priority: Priority) -> Result<()> {
         let queue = self.queue(n)?;
         let (qid, entries, cpu, vector) = (queue.qid, queue.entries, queue.cpu, queue.vector);
@@ -856,7 +856,8 @@ impl<H: Host> NvmeDriver<H> {
         Ok(())
     }
 
-    /// Normal shutdown: deletes the queues, notifies, waits for SHST, and gives the machine back.
+    /// Normal shutdown: deletes the queues, notifies the controller, waits for SHST, and returns
+    /// the host.
     pub fn shutdown(mut self) -> Result<H> {
         for n in 0..self.io.len() {
             self.delete_io_queue(n)?;
@@ -877,15 +878,15 @@ impl<H: Host> NvmeDriver<H> {
         Ok(self.host)
     }
 
-    /// NvmeDriver reset (CC.EN 1 to 0) with whatever is in flight, and a new start. When that fails
-    /// the controller is stopped, the machine below is as it was, and another reset may follow.
+    /// Resets the controller (CC.EN 1 to 0) with any commands in flight, and starts it again. If
+    /// that fails the controller is stopped, the host is unchanged, and another reset may follow.
     pub fn reset(&mut self) -> Result<()> {
         disable(&mut self.host, self.cap)?;
         self.free_queues();
         self.bring_up()
     }
 
-    /// Frees all memory of the queues; the controller must not use them any more.
+    /// Frees all memory of the queues, which the controller must not use any more.
     fn free_queues(&mut self) {
         for mut queue in self.io.drain(..).chain(self.admin.take()) {
             self.pages.append(&mut queue.abandon());
@@ -904,7 +905,7 @@ impl<H: Host> NvmeDriver<H> {
 fn disable<H: Host>(host: &mut H, cap: Cap) -> Result<()> {
     let cc = Cc(host.read32(Bar::Nvme, properties::CC)?);
     if cc.enabled() {
-        // Leave a start that is under way its time: EN must not change before RDY has followed.
+        // A start in progress has to end first: EN must not change before RDY has followed.
         let csts = Csts(host.read32(Bar::Nvme, properties::CSTS)?);
         if !csts.fatal() {
             wait_status(host, cap, "CSTS.RDY = 1 before disabling", |csts| {

@@ -1,4 +1,4 @@
-//! Commands for an engine through its command page: each is one store of 64 bytes.
+//! Commands of an engine's command page: each is one store of 64 bytes.
 
 use sim::{Bar, Time};
 use spec::regs::command_page::{line, LINE_COUNT, LINE_STRIDE};
@@ -8,48 +8,48 @@ use crate::{Error, Host, Result};
 
 /// Bytes of a command.
 const COMMAND: usize = 64;
-/// Most arguments of a command: what follows its first 8 bytes, which are 0.
+/// Most arguments of a command; they follow its first 8 bytes, which are 0.
 const MOST_ARGUMENTS: usize = 7;
 
-/// An engine's command page in BAR4, of which this is the only user.
+/// An engine's command page in BAR4. This must be its only user.
 #[derive(Clone, Debug)]
 pub struct CommandPage {
     base: u64,
     /// Lines that are known to be free.
     free: u64,
-    /// The line after the last one that was written.
+    /// The line after the last one written.
     next: u64,
     /// The last command of each line.
     commands: [u64; LINE_COUNT as usize],
     count: u64,
 }
 
-/// A command that was written.
+/// A submitted command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubmittedCommand {
-    /// Where it was written.
+    /// The line of the command.
     pub line: u64,
-    /// How many have been written up to and with this one.
+    /// The number of commands written so far, including this one.
     pub number: u64,
 }
 
-/// How a command has ended.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandResult {
-    /// The engine's return value; 0: all is well.
+    /// The engine's return value; 0 is success.
     pub result: u32,
-    /// What else it tells.
+    /// A further value of the engine.
     pub value: u64,
 }
 
-/// What a page has counted since the function's reset, modulo 2^32.
+/// Counters of a page since the function's reset, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageCounts {
-    /// Commands that were whole.
+    /// Complete commands.
     pub accepted: u32,
-    /// Commands that have ended.
+    /// Ended commands.
     pub ended: u32,
-    /// Writes that were dropped, since their line was busy.
+    /// Writes dropped because their line was busy.
     pub dropped: u32,
 }
 
@@ -62,17 +62,17 @@ fn read_u64(bytes: &[u8], low: u64, high: u64) -> u64 {
     u64::from(read_u32(bytes, high)) << 32 | u64::from(read_u32(bytes, low))
 }
 
-/// What any line that was read says of all lines, a bit each: it is busy.
+/// The busy bits of all lines, which every line contains.
 pub fn busy_lines(bytes: &[u8; COMMAND]) -> u64 {
     read_u64(bytes, line::BUSY_LO, line::BUSY_HI)
 }
 
-/// And whether its last command has ended with return value 0.
+/// A bit for each line whose last command has ended with return value 0; every line contains them.
 pub fn succeeded_lines(bytes: &[u8; COMMAND]) -> u64 {
     read_u64(bytes, line::SUCCEEDED_LO, line::SUCCEEDED_HI)
 }
 
-/// The store that is a command with these arguments, up to 7.
+/// Encodes a command with up to 7 arguments.
 pub fn encode(arguments: &[u64]) -> Result<[u8; COMMAND]> {
     if arguments.len() > MOST_ARGUMENTS {
         let text = format!(
@@ -88,19 +88,18 @@ pub fn encode(arguments: &[u64]) -> Result<[u8; COMMAND]> {
     Ok(command)
 }
 
-/// And how many writes the page has dropped since the function's reset, modulo 2^32.
+/// Writes that the page has dropped since the function's reset, modulo 2^32; every line contains
+/// them.
 pub fn dropped(bytes: &[u8; COMMAND]) -> u32 {
     read_u32(bytes, line::DROPPED)
 }
 
-/// True when a line that was read holds a command that has not ended: what is written there is
-/// dropped.
+/// Whether a line holds a command that has not ended; writes to it are dropped.
 pub fn is_busy(bytes: &[u8; COMMAND]) -> bool {
     line::state::BUSY.is_set(read_u32(bytes, line::STATE).into())
 }
 
-/// What a line that was read says of the command that was written there last: how it has ended, if
-/// it has.
+/// The result of the last command of a line, if it has ended.
 pub fn ended(bytes: &[u8; COMMAND]) -> Result<Option<CommandResult>> {
     let state = read_u32(bytes, line::STATE).into();
     if is_busy(bytes) {
@@ -129,7 +128,7 @@ impl CommandPage {
         }
     }
 
-    /// Writes a command with these arguments, up to 7. An error when all 64 lines are busy.
+    /// Writes a command with up to 7 arguments. An error if all 64 lines are busy.
     pub fn submit<H: Host>(&mut self, host: &mut H, arguments: &[u64]) -> Result<SubmittedCommand> {
         host.run_on(0);
         let command = encode(arguments)?;
@@ -152,7 +151,7 @@ impl CommandPage {
         })
     }
 
-    /// How a command has ended, if it has; an error if another one has taken its line since.
+    /// The result of a command, if it has ended; an error if a later command has used its line.
     pub fn ended<H: Host>(
         &self,
         host: &mut H,
@@ -171,8 +170,8 @@ impl CommandPage {
         ended(&bytes)
     }
 
-    /// Waits for its end until `deadline`, looking every `interval`. `keep_going` answers whether
-    /// to wait further.
+    /// Waits for the end of a command until `deadline`, polling every `interval`. `keep_going`
+    /// decides whether to continue waiting.
     pub fn wait<H: Host>(
         &self,
         host: &mut H,
@@ -186,7 +185,7 @@ impl CommandPage {
         })
     }
 
-    /// What the page has counted.
+    /// The counters of the page.
     pub fn counts<H: Host>(&self, host: &mut H) -> Result<PageCounts> {
         host.run_on(0);
         let bytes = self.read_line(host, 0)?;
@@ -207,7 +206,7 @@ impl CommandPage {
         Ok(bytes)
     }
 
-    /// A bit for each line: it is free.
+    /// A bit for each free line.
     fn idle_lines<H: Host>(&self, host: &mut H) -> Result<u64> {
         Ok(!busy_lines(&self.read_line(host, 0)?))
     }

@@ -1,4 +1,4 @@
-//! What a driver keeps of a simulated host: its device, its CPU, its watches and interrupts.
+//! The part of a simulated host that a driver uses: its device, CPUs, watches and interrupts.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use sim::{Bar, Time, Watch};
 
 use crate::{CpuWork, Error, Result};
 
-/// One device of a simulated host, as a driver uses it. Each call is given the host, or the right
+/// One device of a simulated host, as a driver uses it. Each call receives the host, or the right
 /// to act on it.
 pub(crate) struct DevicePort {
     pub device: usize,
     costs: HostCosts,
     pub vectors: u16,
-    /// Of the host, the driver's CPU 0.
+    /// The host's number of the driver's CPU 0.
     first_cpu: usize,
     cpu: usize,
     /// CPUs that the driver has used.
@@ -46,7 +46,7 @@ impl DevicePort {
     }
 
     pub fn write<T: Turn>(&self, turn: &mut T, bar: Bar, offset: u64, data: &[u8]) -> Result<()> {
-        // The CPU executes the store, then it leaves.
+        // The CPU executes the store before it is sent.
         let cost = Time(self.costs.mmio_write_ps);
         register::write(turn, self.cpu, (self.device, bar), offset, data, cost).map_err(failed)
     }
@@ -120,13 +120,13 @@ impl DevicePort {
         due
     }
 
-    /// When the handler of an interrupt that came at a time runs.
+    /// When the handler of an interrupt that arrived at `time` runs.
     fn handler(&self, time: Time) -> Time {
         time + Time(self.costs.interrupt_ps)
     }
 }
 
-/// What a driver is told.
+/// Converts an error of the host.
 pub(crate) fn failed(error: ::host::Error) -> Error {
     Error::Host(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Scatter Gather Lists: the other way for a command to say where its data lies (NVMe 1.4, 4.4).
+//! Scatter Gather Lists: the alternative to PRPs (NVMe 1.4, 4.4).
 
 use spec::nvme::{sgl_type, PAGE_BYTES};
 
@@ -22,7 +22,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// As it stands in memory.
+    /// The format in memory.
     pub fn to_bytes(self) -> [u8; DESCRIPTOR_BYTES as usize] {
         let mut bytes = [0; DESCRIPTOR_BYTES as usize];
         bytes[..8].copy_from_slice(&self.addr.to_le_bytes());
@@ -32,16 +32,16 @@ impl Descriptor {
     }
 }
 
-/// The descriptor of a command, and the segments that it leads to.
+/// The descriptor of a command, and the segments that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sgl {
-    /// In the command.
+    /// The descriptor in the command.
     pub first: Descriptor,
-    /// Where each segment goes, and its descriptors. None crosses a page.
+    /// Address and descriptors of each segment. None crosses a page.
     pub segments: Vec<(u64, Vec<Descriptor>)>,
 }
 
-/// Pieces of the buffer, as long as they go.
+/// The contiguous ranges of the buffer.
 fn segments_of(buffer: &Buffer, bytes: u64) -> Result<Vec<(u64, u64)>> {
     let (offset, pages) = match buffer {
         Buffer::Contiguous(addr) => return Ok(vec![(*addr, bytes)]),
@@ -67,8 +67,8 @@ fn segments_of(buffer: &Buffer, bytes: u64) -> Result<Vec<(u64, u64)>> {
     Ok(out)
 }
 
-/// Builds the SGL of `bytes` at `buffer`: a Data Block where it is in one piece, else segments in
-/// pages from `page()`.
+/// Builds the SGL of `bytes` bytes at `buffer`: a Data Block for a contiguous range, else segments
+/// in pages from `page()`.
 pub fn build(buffer: &Buffer, bytes: u64, page: impl FnMut() -> Result<u64>) -> Result<Sgl> {
     if let Buffer::Pages { offset, pages } = buffer {
         if *offset >= PAGE_BYTES || pages.iter().any(|page| page % PAGE_BYTES != 0) {
@@ -97,7 +97,8 @@ pub fn build(buffer: &Buffer, bytes: u64, page: impl FnMut() -> Result<u64>) -> 
     })
 }
 
-/// Blocks in segments of a page each; the last descriptor of all but the last leads to the next.
+/// Distributes blocks over segments of a page each; the last descriptor of all but the last segment
+/// refers to the next.
 fn chain(blocks: &[Descriptor], mut page: impl FnMut() -> Result<u64>) -> Result<Sgl> {
     let mut segments = Vec::new();
     let mut rest = blocks;
@@ -175,7 +176,7 @@ mod tests {
     fn sgl_describes_any_number_of_segments() {
         for pages in [1u64, 2, 3, 255, 256, 257, 510, 511, 512, 1000] {
             for offset in [0, 4, 4092] {
-                // Every other page: none joins the one before it.
+                // Every other page: none is adjacent to the one before it.
                 let buffer = Buffer::Pages {
                     offset,
                     pages: (0..pages)

@@ -1,4 +1,4 @@
-//! A driver's part of a host that others use, too.
+//! A driver's part of a shared host.
 
 use ::host::SharedMachine;
 use design::HostCosts;
@@ -7,17 +7,17 @@ use sim::{Bar, Time, MSI_BASE};
 use crate::port::{dma_read, dma_write, failed, DevicePort};
 use crate::{CpuWork, Host, Result};
 
-/// One device of a host that is shared: with drivers of other devices, with loads and stores of
-/// persistent memory, with programs that run at the same time ([`SharedMachine::run`]). Several may
-/// use one device; each of its interrupt vectors is one's alone.
+/// One device of a shared host. Other users are drivers of other devices, loads and stores of
+/// persistent memory, and concurrent programs ([`SharedMachine::run`]). Several drivers may use one
+/// device, each with separate interrupt vectors.
 pub struct SharedHost {
     shared: SharedMachine,
     port: DevicePort,
 }
 
 impl SharedHost {
-    /// Device number `device` of a host. The driver's CPU n is the host's `first_cpu` + n. With an
-    /// interrupt cost in `costs`, `vectors` interrupt vectors are used.
+    /// Device number `device` of a host. The driver's CPU n is the host's CPU `first_cpu` + n. With
+    /// an interrupt cost in `costs`, `vectors` interrupt vectors are used.
     pub fn new(
         shared: &SharedMachine,
         device: usize,

@@ -1,4 +1,4 @@
-//! The driver against a double that behaves, and one that doesn't.
+//! The driver with a fake device, with and without faults.
 
 use spec::nvme::{status, Sqe};
 
@@ -28,7 +28,7 @@ fn keep_going(_: u64, _: u64) -> bool {
 fn driver_shutdown_frees_all_memory() {
     let mut c = start(Fault::None);
     assert_eq!((c.io_queues(), c.io_entries(), c.nsid()), (4, 16, 1));
-    assert_eq!(c.identity().serial, "DOUBLE");
+    assert_eq!(c.identity().serial, "FAKE");
     let data: Vec<u8> = (0..3 << 20).map(|i| (i * 7 / 5) as u8).collect();
     c.write(5, &data).unwrap();
     let mut back = vec![0; data.len()];
@@ -226,7 +226,7 @@ fn driver_start_failures_are_reported() {
     assert_eq!(fails(Fault::Fatal), Error::Fatal);
     assert!(matches!(fails(Fault::NeverReady), Error::Timeout { .. }));
     assert!(matches!(fails(Fault::BadIdentify), Error::Misbehaviour(_)));
-    // No NVM command set; pages of 8 KiB at least, whatever their most.
+    // No NVM command set; pages of at least 8 KiB, whatever the maximum.
     for bits in [1 << 37, 1 << 48, 1 << 48 | 1 << 52] {
         assert!(matches!(fails(Fault::Cap(bits)), Error::Unsupported(_)));
     }
@@ -380,7 +380,7 @@ fn workload_checks_arguments_and_can_be_stopped() {
     assert_eq!(stopped.unwrap_err(), Error::Interrupted);
 }
 
-/// Memory that nobody but a bad command uses, and the namespace as it was.
+/// All memory is free, and the namespace works.
 fn works(c: &mut NvmeDriver<FakeDevice>) {
     for _ in 0..4 {
         c.write(5, &[0x3C; 4096]).unwrap();
@@ -413,7 +413,7 @@ fn workload_early_end_leaves_nothing_in_flight() {
     };
     let mut data = vec![1; 1 << 20];
     let mut c = start(Fault::None);
-    // Stopped, by each way in.
+    // Stopped, in each way.
     let mut stop = |_, _| false;
     let read = workload::read_all(&mut c, 0, &mut data, shape, &mut stop);
     assert_eq!(read.unwrap_err(), Error::Interrupted);
@@ -424,12 +424,12 @@ fn workload_early_end_leaves_nothing_in_flight() {
     let run = workload::run_job(&mut c, &job, &mut stop);
     assert_eq!(run.unwrap_err(), Error::Interrupted);
     works(&mut c);
-    // The caller fails.
+    // The caller's hook fails.
     let mut hook = |_: &mut FakeDevice, _| Err(Error::Host("enough".into()));
     let run = workload::run_job_with(&mut c, &job, &mut hook, &mut keep_going);
     assert_eq!(run.unwrap_err(), Error::Host("enough".into()));
     works(&mut c);
-    // Commands fail, and the data is wrong.
+    // Commands fail, and data is wrong.
     for fault in [Fault::Status(status::INTERNAL_ERROR), Fault::Flip] {
         c.host_mut().fault = fault;
         let verified = IoJob {
@@ -460,7 +460,7 @@ fn driver_keeps_memory_of_unended_commands_until_reset() {
     assert!(matches!(error, Error::Timeout { .. }), "{error}");
     assert!(c.host().allocations() >= idle + slots);
     c.host_mut().fault = Fault::None;
-    // What comes next blames nobody.
+    // Later commands work.
     let mut data = [0; 512];
     for _ in 0..2 {
         let error = c.read(0, &mut data).unwrap_err().to_string();

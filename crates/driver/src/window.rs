@@ -1,8 +1,7 @@
-//! Streams of loads and stores of the PM window, as fast as the link and the device take them.
+//! Streams of loads and stores of the PM window, as fast as link and device accept them.
 //!
-//! As many cores are at work as it takes: no CPU time is counted, and what limits a stream is how
-//! many loads and stores the host can have under way ([`sim::HostConfig`]), the link's wire and
-//! credits, and the device.
+//! No CPU time is counted. A stream is bounded by the host's loads and stores in flight
+//! ([`sim::HostConfig`]), the link's wire and credits, and the device.
 
 use std::collections::HashSet;
 
@@ -10,65 +9,64 @@ use sim::{Bar, Random, System, Time};
 
 use crate::{Error, Latencies, Result};
 
-/// Where accesses go.
+/// The addresses of the accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowPattern {
-    /// One after the other.
+    /// Increasing addresses.
     Sequential,
-    /// At random places.
+    /// Random addresses.
     Random,
-    /// Dependent loads: each one's address is in the data of the one before. The addresses are
-    /// stored first, in a cycle through random places.
+    /// Dependent loads: the address of each is in the data of the one before. The addresses are
+    /// stored first, in a cycle through random addresses.
     Chain,
 }
 
-/// What to do.
+/// A stream of accesses.
 #[derive(Clone, Debug)]
 pub struct WindowStream {
     /// Stores, else loads.
     pub store: bool,
-    /// Bytes of each, 1 to 4096; each lies at a multiple of the next power of two.
+    /// Bytes of each access, 1 to 4096; each is aligned to the next power of two.
     pub bytes: usize,
-    /// Loads under way at a time. Stores are posted.
+    /// Loads in flight. Stores are posted.
     pub in_flight: usize,
-    /// Before each load time passes at random, up to this: else loads one at a time may fall in
-    /// step with the DRAM's refreshes.
+    /// A random pause of up to this time precedes each load. Otherwise single loads may synchronise
+    /// with the DRAM's refreshes.
     pub pause: Time,
-    /// How many.
+    /// The number of accesses.
     pub count: u64,
-    /// The part of the window that is touched.
+    /// The start of the range.
     pub start: u64,
-    /// Its bytes.
+    /// The bytes of the range.
     pub span: u64,
     /// See [`WindowPattern`].
     pub pattern: WindowPattern,
-    /// Seed of the places, and of what stores write.
+    /// Seed of the addresses, and of the stored data.
     pub seed: u64,
-    /// Loads must find what a stream of stores with the same seed and the same number of bytes has
-    /// written.
+    /// Compare loaded data with a stream of stores of the same seed and size.
     pub verify: bool,
 }
 
-/// What came of it.
+/// The result of a stream.
 #[derive(Clone, Debug, Default)]
 pub struct StreamResult {
-    /// Bytes that were loaded or stored.
+    /// Bytes loaded or stored.
     pub bytes: u64,
-    /// From the first one to the end of the last one: loads, when their data is there; stores, when
-    /// a load behind them has returned.
+    /// From the first access to the end of the last one. A load ends with its data, the stores with
+    /// a load after them.
     pub elapsed: Time,
-    /// Of each load.
+    /// Latency of each load.
     pub latency: Latencies,
 }
 
 impl StreamResult {
-    /// Bytes a ns.
+    /// Bandwidth, bytes per ns.
     pub fn gb_s(&self) -> f64 {
         self.bytes as f64 / self.elapsed.as_ns().max(1e-3)
     }
 }
 
-/// Where accesses go, one after the other.
+/// The addresses of a stream, in order.
 struct AddressSequence<'a> {
     stream: &'a WindowStream,
     random: Random,
@@ -96,7 +94,7 @@ impl<'a> AddressSequence<'a> {
     }
 }
 
-/// What stores write at an address.
+/// The data that stores write at an address.
 fn content(seed: u64, addr: u64, data: &mut [u8]) {
     let mut random = Random::new(seed ^ addr.rotate_left(20));
     for word in data.chunks_mut(8) {
@@ -104,8 +102,8 @@ fn content(seed: u64, addr: u64, data: &mut [u8]) {
     }
 }
 
-/// Runs a stream on a device. `progress` hears how many of all are done, and stops the stream by
-/// returning false.
+/// Runs a stream on a device. `progress` receives the accesses completed and their total, and stops
+/// the stream by returning false.
 pub fn run(
     system: &mut System,
     device: usize,
@@ -140,7 +138,7 @@ pub fn run(
                 false => loads(system, device, stream, progress),
             };
             if outcome.is_err() {
-                // Whoever comes next gets only loads of his own.
+                // Leftover loads must not be taken for those of the next stream.
                 while let Ok(Some(_)) = system.wait_load() {}
             }
             outcome
@@ -150,10 +148,10 @@ pub fn run(
 
 /// Bytes of an address in a chain.
 const LINK: usize = 8;
-/// AddressSequence of a chain at most: they are stored before.
+/// Most addresses of a chain, which are stored first.
 const MOST_PLACES: usize = 4096;
 
-/// Stores a chain and follows it; what is found has to be what was stored.
+/// Stores a chain and follows it; the loaded addresses are compared with the stored ones.
 fn chain(
     system: &mut System,
     device: usize,
@@ -209,7 +207,7 @@ fn chain(
     Ok(out)
 }
 
-/// The time that passes before loads.
+/// Random pauses before loads.
 struct RandomPauses {
     random: Random,
     most: Time,

@@ -1,4 +1,4 @@
-//! Jobs as fio knows them, and whole transfers of data, on several queues.
+//! Jobs like those of fio, and whole transfers of data, on several queues.
 
 use spec::nvme::PAGE_BYTES;
 
@@ -6,34 +6,34 @@ use crate::io_loop::{self, CommandSource, NextCommand, RunReport};
 use crate::prp::Buffer;
 use crate::{Error, Host, IoCommand, NvmeDriver, Result};
 
-/// Which blocks come after which.
+/// The order of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockPattern {
-    /// One after the other; each queue has a part of the span to itself.
+    /// Increasing addresses; each queue has a separate part of the span.
     Sequential,
-    /// Anywhere in the span, at multiples of the block size.
+    /// Random addresses in the span, at multiples of the block size.
     Random,
 }
 
-/// Where a command's data lies in host memory.
+/// The placement of a command's data in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferLayout {
     /// Page-aligned and contiguous.
     Aligned,
-    /// Starting at any multiple of 4 in a page, on scattered pages, lists at any multiple of 8.
+    /// At any multiple of 4 in a page, on scattered pages, with lists at any multiple of 8.
     Scattered,
 }
 
-/// A job.
+/// An I/O job.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IoJob {
     /// Share of reads, in percent.
     pub read_percent: u32,
-    /// Which blocks.
+    /// The order of the blocks.
     pub pattern: BlockPattern,
     /// Bytes of the smallest command.
     pub min_bytes: u64,
-    /// Bytes of the largest command; sizes are drawn from the whole blocks between.
+    /// Bytes of the largest command; sizes are random multiples of a block between the two.
     pub max_bytes: u64,
     /// I/O queues used.
     pub queues: usize,
@@ -41,16 +41,16 @@ pub struct IoJob {
     pub depth: usize,
     /// Commands in all.
     pub commands: u64,
-    /// First byte of the namespace that is used.
+    /// Offset of the span in the namespace.
     pub start: u64,
-    /// Bytes of the namespace that are used; 0 is all from `start` on.
+    /// Bytes of the span; 0 is everything from `start`.
     pub span: u64,
-    /// Where buffers lie.
+    /// The placement of buffers.
     pub layout: BufferLayout,
-    /// TransferData lie there, in another device's window, and not in the host's memory. Without
-    /// `verify`: the host does not look at them.
+    /// Place the data in another device's window instead of host memory. Not with `verify`, because
+    /// the host does not read it.
     pub peer: Option<PeerMemory>,
-    /// Write recognisable data, and check what is read against what was written.
+    /// Write recognisable data, and compare what is read with it.
     pub verify: bool,
     /// Seed of addresses, sizes, offsets and data.
     pub seed: u64,
@@ -79,22 +79,22 @@ impl Default for IoJob {
 /// Memory in another device's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerMemory {
-    /// Bus address of its first byte, that of a page.
+    /// Bus address of its first byte, page-aligned.
     pub base: u64,
     /// Bytes.
     pub bytes: u64,
 }
 
-/// What a job did beside its timing.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobResult {
     /// Bandwidth and latency.
     pub report: RunReport,
-    /// Bytes that were compared with what had been written there.
+    /// Bytes that were compared with the data written before.
     pub verified_bytes: u64,
 }
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64.
 #[derive(Clone, Debug)]
 struct Random(u64);
 
@@ -120,7 +120,7 @@ fn fill(block: &mut [u8], seed: u64, lba: u64, version: u32) {
     }
 }
 
-/// One slot's memory, and what its command does.
+/// The memory and the command of a slot.
 #[derive(Clone, Debug, Default)]
 struct CommandSlot {
     base: u64,
@@ -132,7 +132,7 @@ struct CommandSlot {
 }
 
 impl CommandSlot {
-    /// Calls `f` with each piece of the data: bus address, range of the data.
+    /// Calls `f` with each segment of the data: bus address, range of the data.
     fn for_each_segment(&self, bytes: u64, mut f: impl FnMut(u64, std::ops::Range<usize>)) {
         let mut at = 0;
         while at < bytes {
@@ -154,9 +154,9 @@ struct JobSource {
     random: Random,
     issued: u64,
     slots: Vec<CommandSlot>,
-    /// NextCommand block of each queue, for sequential jobs.
+    /// The next block of each queue, for sequential jobs.
     cursors: Vec<u64>,
-    /// Per block of the span: how often it was written; 0 is never.
+    /// Per block of the span: the number of writes.
     versions: Vec<u32>,
     /// Per block of the span: commands in flight on it; the top bit is a write.
     locks: Vec<u8>,
@@ -173,7 +173,7 @@ impl JobSource {
         at..at + slot.blocks as usize
     }
 
-    /// Chooses address and size. `None` when every try hit blocks that are in use.
+    /// Chooses address and size. `None` if every attempt hit blocks in use.
     fn choose_blocks(&mut self, queue: usize, write: bool) -> Option<(u64, u32)> {
         let (low, high) = (
             self.job.min_bytes / self.block,
@@ -255,7 +255,7 @@ impl<H: Host> CommandSource<H> for JobSource {
                     .for_each_segment(bytes, |addr, part| host.dma_write(addr, &data[part]));
             } else {
                 self.locks[range].iter_mut().for_each(|lock| *lock += 1);
-                // So that data which never arrived can't pass for what stood there before.
+                // Missing data must not look like the buffer's earlier content.
                 self.data[..bytes as usize].fill(0xA5);
                 let data = &self.data;
                 self.slots[slot]
@@ -316,7 +316,7 @@ impl<H: Host> CommandSource<H> for JobSource {
     }
 }
 
-/// A source that tells of each completion.
+/// A source that calls a hook after each completion.
 struct HookedSource<'a, H> {
     source: &'a mut JobSource,
     hook: &'a mut dyn FnMut(&mut H, u64) -> Result<()>,
@@ -335,8 +335,8 @@ impl<H: Host> CommandSource<H> for HookedSource<'_, H> {
     }
 }
 
-/// Runs a job. `progress` is told commands completed and in all, and stops the run by answering
-/// false.
+/// Runs a job. `progress` receives the commands completed and their total, and stops the run by
+/// returning false.
 pub fn run_job<H: Host>(
     controller: &mut NvmeDriver<H>,
     job: &IoJob,
@@ -345,8 +345,8 @@ pub fn run_job<H: Host>(
     run_job_with(controller, job, &mut |_, _| Ok(()), progress)
 }
 
-/// Runs a job, and calls `hook` after each completion with the number of commands completed: it may
-/// do more to the device.
+/// Runs a job, and calls `hook` after each completion with the number of commands completed. The
+/// hook may access the device.
 pub fn run_job_with<H: Host>(
     controller: &mut NvmeDriver<H>,
     job: &IoJob,
@@ -474,7 +474,7 @@ pub fn run_job_with<H: Host>(
     })
 }
 
-/// Moves data between a byte slice and the namespace, in chunks that the queues take in turns.
+/// Moves data between a byte slice and the namespace, in chunks distributed over the queues.
 struct TransferSource<'a> {
     data: TransferData<'a>,
     block: usize,
@@ -532,7 +532,7 @@ impl<H: Host> CommandSource<H> for TransferSource<'_> {
     }
 }
 
-/// How a whole transfer is cut up.
+/// How a whole transfer is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferShape {
     /// I/O queues used.
