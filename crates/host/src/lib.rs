@@ -81,10 +81,10 @@
 //! - **Uncached**: accesses in program order. A load waits for its data. The write-combining
 //!   buffers are sent first.
 //! - **Write-combining**: a buffer collects the stores to a 64-byte line. A full buffer is sent as
-//!   one write. A partial one is sent when another line needs it, at a fence, at an uncached access,
-//!   or at a load of the line. It becomes one write for each run of bytes within 8 aligned ones. At
-//!   most half of the buffers collect stores; the others are busy for `wc_flush_ns`. Loads are not
-//!   ordered with stores to other lines, and never pass stores to the same line.
+//!   one write. A partial one is sent when another line needs it, at a fence, at an uncached
+//!   access, or at a load of the line. It becomes one write for each run of bytes within 8 aligned
+//!   ones. At most half of the buffers collect stores; the others are busy for `wc_flush_ns`.
+//!   Loads are not ordered with stores to other lines, and never pass stores to the same line.
 //! - **Write-back**: a miss fetches 64 bytes and occupies a fill buffer. A store that misses
 //!   fetches the line for ownership and does not wait for it. Evicted dirty lines are posted whole,
 //!   in the order of their eviction. One cache for all CPUs of the host keeps them coherent.

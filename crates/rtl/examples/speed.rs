@@ -1,5 +1,5 @@
-//! How fast the default device is simulated with all queues and channels busy, and where the time
-//! goes.
+//! How fast the RTL model of the default device is simulated with all queues and channels busy, and
+//! where the time goes.
 //!
 //! cargo run --release -p nearside-rtl --example speed [COMMANDS] [BYTES] [READ_PERCENT]
 //! [TARGET_NS] [TRAINED]

@@ -1,7 +1,7 @@
 //! `nvm_delay` alone, between a traffic generator and the DDR4 model: how exactly it keeps its
 //! targets.
 //!
-//! Everything is counted in clock edges at the emulator's own ports, so nothing else of the device
+//! Everything is counted in clock edges at the emulator's ports, so nothing else of the device
 //! blurs the result.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,9 +19,9 @@ use crate::axi::{
 use crate::bitstream::{compile, Bitstream, BitstreamSpec, Field, Progress, VerilatedModel};
 use crate::error::Result;
 
-/// Edges without any handshake that count as a hang: the longest delay is 2^20 cycles.
+/// Edges without any handshake that count as a hang; the longest delay is 2^20 cycles.
 const HANG_CYCLES: u64 = 3 << 20;
-/// Edges between two looks at whether to go on.
+/// Edges between two reports of progress.
 const PROGRESS_INTERVAL: u64 = 1024;
 
 /// Fractional bits of a time in the registers.
@@ -45,7 +45,7 @@ pub struct TargetLatencies {
 pub enum AddressPattern {
     /// Anywhere, aligned to the burst's size rounded up to a power of two.
     Random,
-    /// One behind the other.
+    /// Each after the one before.
     Sequential,
 }
 
@@ -56,7 +56,7 @@ pub enum TrafficMix {
     Reads,
     /// Writes only.
     Writes,
-    /// A coin decides each time.
+    /// Either, at random.
     Both,
 }
 
@@ -78,7 +78,7 @@ pub struct Traffic {
     pub outstanding: usize,
     /// IDs in use, taken in turn.
     pub ids: u16,
-    /// Cycles from one request to the next at least; up to twice that, at random.
+    /// Cycles from one request to the next: at least these, at most twice as many, at random.
     pub gap: u64,
     /// Seed of everything random.
     pub seed: u64,
@@ -159,8 +159,8 @@ pub struct DelayBench {
 }
 
 impl DelayBench {
-    /// Builds `nvm_delay` if it was not built before, and brings it up, switched off. Without sizes
-    /// it has its default ones.
+    /// Builds `nvm_delay` if it was not built before, resets it, and leaves it switched off.
+    /// Without sizes it has its default ones.
     pub fn new(
         root: &Path,
         clock: Clock,
@@ -207,8 +207,8 @@ impl DelayBench {
             let up = bench.tick(|_, _, _| {}).map(|_| ());
             up.map_err(|fault| crate::Error::NotABitstream(fault.to_string()))?;
         }
-        // A counter is read when the sweep after reset has ended: a clear during it would act at
-        // its end, in the midst of traffic.
+        // A counter can be read once the sweep after reset has ended. A clear during the sweep
+        // would take effect at its end, in the midst of traffic.
         bench
             .read(nvm_delay::COUNTERS)
             .map_err(|fault| crate::Error::NotABitstream(fault.to_string()))?;
@@ -329,7 +329,7 @@ impl DelayBench {
         Ok(out)
     }
 
-    /// Lets edges pass.
+    /// Runs edges without traffic.
     pub fn idle(&mut self, edges: u64) -> std::result::Result<(), Fault> {
         for _ in 0..edges {
             self.tick(|_, _, _| {})?;
@@ -338,8 +338,8 @@ impl DelayBench {
     }
 
     /// Sends traffic and waits until all of it is answered. Read data is checked against what the
-    /// memory holds. `progress` is told now and then how many of how many are answered; after a
-    /// false no more are sent.
+    /// memory holds. `progress` gets (answered, total) now and then; after a false no more are
+    /// sent.
     pub fn run(
         &mut self,
         traffic: &Traffic,
@@ -369,8 +369,8 @@ impl DelayBench {
         }
     }
 
-    /// One clock edge; `see` is given its number, its handshakes, and the read data with the
-    /// memory's contents.
+    /// One clock edge. `see` gets its number, its handshakes, and the read data with the memory's
+    /// contents.
     fn tick(
         &mut self,
         mut see: impl FnMut(u64, crate::axi::Handshakes, (&[u8; BEAT], &Media)),
@@ -612,8 +612,8 @@ impl Generator {
                 "beat {beat} with ID {id}: response {code}, last {last} at edge {edge}"
             ));
         }
-        // Writes of the same run write what a line has by rule, so any order of them leaves the
-        // same bytes; a line is zero until one comes.
+        // All writes of a run write to a line what its address says, so their order does not
+        // matter. A line is zero until it is written.
         let addr = ax.beat_addr(beat);
         let (from, bytes) = ((addr % BEAT as u64) as usize, 1usize << ax.size);
         let got = &rdata[from..from + bytes];

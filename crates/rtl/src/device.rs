@@ -1,4 +1,4 @@
-//! The cycle-accurate device.
+//! [`RtlDevice`]: a model of the device top with bus models, clock, power and reset around it.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
@@ -25,15 +25,15 @@ use crate::probe::TraceProbe;
 
 /// Clock cycles of reset after power-on.
 const RESET_CYCLES: u32 = 5;
-/// The energy that is left when the power fails keeps the clock going for so long.
+/// The energy that is left when the power fails keeps the clock running for this time.
 const HOLD_UP: Time = Time::us(10);
-/// But for so many cycles at least, which take longer at clocks below 250 MHz.
+/// But for at least this number of cycles, which take longer at clocks below 250 MHz.
 const HOLD_UP_CYCLES: u64 = 2500;
 /// A function reset that takes longer than PCIe allows is a hang.
 const RESET_LIMIT: Time = Time::ms(100);
-/// One cycle of so many is timed: a prime, so that no period of the design hides from it.
+/// One cycle of this many is timed: a prime, so that no period of the design hides from it.
 const TIMED: u32 = 509;
-/// A cycle that took so many seconds was not computing all the time: some other process ran.
+/// A cycle that took more seconds than this was interrupted by another process.
 const PREEMPTED: f64 = 200e-6;
 
 /// A window of simulated time to write waveforms of.
@@ -43,14 +43,14 @@ pub struct TraceWindow {
     pub from: Time,
     /// No clock edge from here on.
     pub to: Time,
-    /// The FST file. Each time that the power has come again a further file begins: `x.fst`,
-    /// `x.2.fst`, `x.3.fst`. Each is locked from power-on until it is complete; the first clock
-    /// edge in the window clears it.
+    /// The FST file. Each further power-on begins a further file: `x.fst`, `x.2.fst`, `x.3.fst`.
+    /// Each is locked from power-on until it is complete; the first clock edge in the window clears
+    /// it.
     pub path: PathBuf,
 }
 
 impl TraceWindow {
-    /// The file for the `life`th time that the power comes.
+    /// The file for power-on number `life`.
     fn open(&self, life: u32) -> Result<Output> {
         let path = life_path(&self.path, life);
         if std::fs::metadata(&path).is_ok_and(|meta| meta.file_type().is_fifo()) {
@@ -62,7 +62,7 @@ impl TraceWindow {
     }
 }
 
-/// The file of the `life`th time that the power came.
+/// The path for power-on number `life`.
 fn life_path(path: &Path, life: u32) -> PathBuf {
     if life <= 1 {
         return path.to_path_buf();
@@ -76,16 +76,17 @@ fn life_path(path: &Path, life: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The local memory, as in the parameters. It keeps what it holds as the storage does.
+/// The local memory, as in the parameters. It keeps its data over a loss of power as the storage
+/// does.
 #[derive(Clone, Debug)]
 pub struct LocalMemory {
     /// Channels.
     pub channels: u32,
-    /// Bytes that go to one channel before the next one's turn.
+    /// Consecutive bytes that go to one channel.
     pub granule: u64,
     /// Bytes.
     pub bytes: u64,
-    /// The memory behind each channel.
+    /// The memory of each channel.
     pub memory: MemoryModel,
     /// A file that keeps the data.
     pub file: Option<PathBuf>,
@@ -108,48 +109,48 @@ pub struct DeviceConfig {
     pub root: PathBuf,
     /// The top module.
     pub top: String,
-    /// Its file lists.
+    /// The top's file lists.
     pub filelists: Vec<PathBuf>,
-    /// Its engines.
+    /// The design's engines.
     pub engines: Vec<design::engine::Plugged>,
-    /// The top's source, if it is none of a file list.
+    /// The top's source, if no file list has it.
     pub generated: BTreeMap<String, String>,
-    /// Its parameters, as written in SystemVerilog.
+    /// The top's parameters, as written in SystemVerilog.
     pub parameters: BTreeMap<String, String>,
-    /// Who it is. Given to it at power-on: it decides nothing of what is compiled.
+    /// The device's identity. It is given at power-on, and nothing that is compiled depends on it.
     pub identity: design::Identity,
     /// The clock.
     pub clock: Clock,
-    /// MemoryModel channels, as in `parameters`.
+    /// Memory channels, as in `parameters`.
     pub channels: u32,
-    /// Bytes that go to one channel before the next one's turn, as in `parameters`.
+    /// Consecutive bytes that go to one channel, as in `parameters`.
     pub granule: u64,
-    /// The memory behind each channel.
+    /// The memory of each channel.
     pub memory: MemoryModel,
     /// The local memory, if there is one.
     pub local: Option<LocalMemory>,
     /// Reads of host memory that may be outstanding.
     pub host_reads: u32,
-    /// Writes to host memory go to the link in pieces of so many bytes: its maximum payload.
+    /// Largest write to host memory, in bytes: the link's maximum payload.
     pub host_chunk: u64,
-    /// So many cycles without any handshake while busy are a hang.
+    /// A busy device is hung after this number of cycles without any handshake.
     pub hang_cycles: u64,
-    /// What the link owes for so long is lost, and a hang: the controller itself gives up on it
-    /// after 25 to 50 ms, and would hide that.
+    /// An answer that the link owes for longer than this is lost, and reported as a hang. The
+    /// controller itself gives up on it after 25 to 50 ms, and would hide that.
     pub link_patience: Time,
     /// Write waveforms.
     pub trace: Option<TraceWindow>,
-    /// Pass over the cycles in which nothing can happen, without evaluating them. Off only serves
+    /// Skip the cycles in which nothing can happen, without evaluating them. Off only serves
     /// measurements.
     pub skip_idle: bool,
     /// With assertions or without. A device that writes waveforms has them in any case.
     pub purpose: Purpose,
-    /// Every block's clock runs always, as in an FPGA. The simulation is slower.
+    /// Every block's clock always runs, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
-    /// What registers and memories hold each time that the power comes.
+    /// What registers and memories hold at each power-on.
     pub registers: PowerUpRegisters,
-    /// What a build for speed runs on the device, on empty media, to find what matters most. Its
-    /// error is the build's. Not used with waveforms.
+    /// What a build for speed runs on the device, on empty media, to find what matters most. An
+    /// error fails the build. Not used with waveforms.
     pub train: Option<fn(RtlDevice) -> std::result::Result<(), String>>,
 }
 
@@ -182,8 +183,8 @@ impl DeviceConfig {
         })
     }
 
-    /// The device that a design describes: the first one of its process, unless the design says who
-    /// it is.
+    /// The device that a design describes. Unless the design gives an identity, it is the first
+    /// device of its process.
     pub fn from_design(design: &design::Design) -> Result<DeviceConfig> {
         let profile = |name: &str| {
             design::Profile::find(&repo_root()?, name).map_err(|e| Error::Config(e.to_string()))
@@ -273,7 +274,7 @@ impl DeviceConfig {
         }
     }
 
-    /// Compiles the device if it wasn't before; returns the path of the bitstream.
+    /// Compiles the device if it was not compiled before; returns the path of the bitstream.
     pub fn compile(
         &self,
         media_bytes: u64,
@@ -294,7 +295,7 @@ impl DeviceConfig {
         compile_trained(&self.bitstream(), &mut training, progress)
     }
 
-    /// Refuses what can't be had: it may take minutes to compile, so it is skipped before.
+    /// Refuses what cannot be built. Compiling may take minutes, so this comes first.
     pub fn check_buildable(&self) -> Result<()> {
         self.check()?;
         self.waveform().map(drop)
@@ -338,25 +339,25 @@ struct PoweredModel {
     /// Channels of the storage, then those of the local memory.
     ddr: Vec<DdrSlave>,
     idle: Field,
-    /// Tells the design how many cycles it has not seen, if it wants to know.
+    /// Tells the design how many cycles it has not seen, if it has that port.
     skipped: Option<Field>,
-    /// Cycles in which the design only waits for a time of its own.
+    /// Cycles in which the design only waits for an internal timer.
     wait: Option<Field>,
-    /// Clock edges before the design does something by itself, even if it is idle.
+    /// Clock edges until the design acts by itself, even if it is idle.
     wake: Option<Field>,
-    /// Cycles skipped that the design does not know of yet.
+    /// Skipped cycles that the design does not know of yet.
     unseen: u64,
     reset: Field,
     reset_left: u32,
-    /// How a reset of the function and failing power are skipped, in designs that know of them.
+    /// How the design learns of a function reset and of failing power, if it has these ports.
     shutdown: Option<ShutdownPorts>,
-    /// False: the host is dead, and what stands for it does nothing.
+    /// False: the host is dead, and its slave does nothing.
     host_alive: bool,
     tracing: bool,
     probe: Option<TraceProbe>,
 }
 
-/// Ports of a design that ends what it has begun.
+/// Ports of a design that completes what it has begun.
 #[derive(Clone, Copy)]
 struct ShutdownPorts {
     function_reset: Field,
@@ -374,7 +375,7 @@ impl ShutdownPorts {
     }
 }
 
-/// Nobody is at the other end of the link.
+/// The host of a device without power: nothing answers.
 struct DeadHost;
 
 impl HostPort for DeadHost {
@@ -438,14 +439,14 @@ pub struct RtlDevice {
     until_timed: u32,
     /// MSI-X enable and function mask.
     msix: (bool, bool),
-    /// An input has changed that the device has not seen a clock edge with.
+    /// An input has changed since the last evaluated clock edge.
     disturbed: bool,
     last_handshake: Time,
     fault: Option<Fault>,
-    /// The file of this life's waveform, until the window begins.
+    /// The file of the present waveform, until the window begins.
     waveform: Option<Output>,
     trace_done: bool,
-    /// How often the power has come.
+    /// The number of power-ons.
     lives: u32,
     held_up: Option<HoldUp>,
     tracer: Option<Tracer>,
@@ -453,24 +454,24 @@ pub struct RtlDevice {
     counts: DeviceCounts,
 }
 
-/// What became of the writes to the media that had begun when the power failed.
+/// What happened to the writes to the media that had begun when the power failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldUp {
-    /// How long the clock went on.
+    /// How long the clock still ran.
     pub time: Time,
     /// All of them ended by then.
     pub ended: bool,
 }
 
 impl RtlDevice {
-    /// Compiles the device if it wasn't before, loads it and gives it power.
+    /// Compiles the device if it was not compiled before, loads it and powers it on.
     pub fn build(
         config: DeviceConfig,
         media: Media,
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RtlDevice> {
         config.check()?;
-        // It may take minutes to compile, so what can't be had is skipped before.
+        // Compiling may take minutes, so what cannot be built is refused first.
         let waveform = config.waveform()?;
         let path = config.compile(media.size(), progress)?;
         RtlDevice::with(Bitstream::open(&path)?, config, media, waveform)
@@ -516,7 +517,7 @@ impl RtlDevice {
         Ok(device)
     }
 
-    /// What its bitstream was built as; see [`Bitstream::build`].
+    /// What the bitstream was built as; see [`Bitstream::build`].
     pub fn bitstream_build(&self) -> &str {
         self.bitstream.build()
     }
@@ -531,12 +532,12 @@ impl RtlDevice {
         self.local.as_ref()
     }
 
-    /// What the device stores, to be changed behind its back.
+    /// What the device stores, to be changed without the device.
     pub fn media_mut(&mut self) -> &mut Media {
         &mut self.media
     }
 
-    /// What the last loss of power has left; `None` when the design doesn't see it coming.
+    /// What the latest loss of power left; `None` if the design has no ports for it.
     pub fn held_up(&self) -> Option<HoldUp> {
         self.held_up
     }
@@ -631,8 +632,8 @@ impl RtlDevice {
         ))
     }
 
-    /// Lets the device end what it has begun, with a dead host, until `deadline` at the latest.
-    /// Returns whether that was enough; `None` when the design can't.
+    /// Lets the device complete what it has begun, with a dead host, until `deadline` at the
+    /// latest. Returns whether it did; `None` if the design has no ports for it.
     fn shut_down(
         &mut self,
         request: fn(&ShutdownPorts) -> Field,
@@ -645,7 +646,7 @@ impl RtlDevice {
             return Ok(None);
         };
         p.host_alive = false;
-        p.probe = None; // what its ports say by changing means nothing over a reset
+        p.probe = None; // over a reset, changes at its ports mean nothing
         p.mmio.deassert(&mut p.model);
         p.host.ports().deassert_slave(&mut p.model);
         p.model.set(request(&shutdown), 1);
@@ -659,7 +660,7 @@ impl RtlDevice {
         Ok(Some(false))
     }
 
-    /// The function in reset comes up with a host that knows nothing of what was before.
+    /// The function in reset comes up with a host that has nothing outstanding.
     fn restart_function(&mut self) -> std::result::Result<(), Fault> {
         let assertion = |error: Error| Fault::Assertion(error.to_string());
         let (lost_writes, beats) = match &mut self.powered {
@@ -671,7 +672,7 @@ impl RtlDevice {
             }
             None => return Ok(()),
         };
-        // The cycle in which it sees that.
+        // The cycle in which the design sees that.
         self.step(&mut DeadHost)?;
         let Some(p) = &self.powered else {
             return Ok(());
@@ -793,7 +794,7 @@ impl RtlDevice {
         Ok(())
     }
 
-    /// The function has nothing any more but what is on the media.
+    /// The function keeps nothing but what is on the media.
     fn record_power_lost(&self) {
         if let Some(watch) = &self.order {
             watch.record(self.now, OrderEvent::PowerLost);
@@ -803,7 +804,8 @@ impl RtlDevice {
     fn record_fault(&mut self, fault: Fault) -> Fault {
         self.fault = Some(fault.clone());
         if let Some(p) = &mut self.powered {
-            // What led here is worth looking at; the fault is worth more than the waveform's own.
+            // The waveform shows what led here. The fault matters more than an error of the
+            // waveform.
             if let Err(error) = p.model.trace_close() {
                 eprintln!("waveform {error}");
             }
@@ -811,7 +813,7 @@ impl RtlDevice {
         fault
     }
 
-    /// Many cycles have passed without a handshake: is anybody else still at work?
+    /// Many cycles have passed without a handshake: does anything else still work?
     fn check_hang(&mut self, host: &dyn HostPort) -> std::result::Result<(), Fault> {
         self.quiet_cycles = 0;
         let Some(p) = &self.powered else {
@@ -833,7 +835,7 @@ impl RtlDevice {
         Err(self.record_fault(Fault::Hang(dump)))
     }
 
-    /// An answer that the link has lost is a hang, whatever else goes on.
+    /// An answer that the link has lost is a hang, whatever else happens.
     #[inline]
     fn check_link(&mut self) -> std::result::Result<(), Fault> {
         let now = self.now;
@@ -901,7 +903,7 @@ impl RtlDevice {
         Ok(())
     }
 
-    /// True when nothing happens before something arrives or a memory answers.
+    /// True when nothing happens until something arrives or a memory answers.
     fn is_resting(&self) -> bool {
         !self.disturbed && self.powered.as_ref().is_none_or(PoweredModel::is_resting)
     }
@@ -952,8 +954,8 @@ impl RtlDevice {
         }
     }
 
-    /// The memories zero blocks while the device rests: their clock edges until `target`, or until
-    /// before the first one that the device has to see. Returns the last edge that passed.
+    /// The memories zero blocks while the device rests. This runs their clock edges until `target`,
+    /// or until before the first one that the device has to see. Returns the last edge that passed.
     fn run_fills(&mut self, target: u64) -> u64 {
         let Some(p) = &mut self.powered else {
             return target;
@@ -992,13 +994,13 @@ impl RtlDevice {
                 any = true;
             }
             if !any {
-                break; // the link knows better than to repeat itself
+                break; // the link has nothing more
             }
         }
         self.jump_to_edge(edge);
     }
 
-    /// Moves the counts of what is about to lose power to where they stay.
+    /// Moves the counts of what is about to lose power to where they are kept.
     fn save_port_counts(&mut self) {
         if let Some(p) = &self.powered {
             add_port_counts(&mut self.counts, p);
@@ -1014,7 +1016,7 @@ impl PoweredModel {
         self.probe.is_some()
     }
 
-    /// Straps of a device that has them.
+    /// Drives the identity straps of a device that has them.
     fn identify(&mut self, identity: &design::Identity) {
         if let Ok(port) = self.model.field("serial_i") {
             let mut bytes = identity.serial_bytes();
@@ -1038,9 +1040,9 @@ impl PoweredModel {
         self.quiet() && self.model.is(self.idle)
     }
 
-    /// What the design says of the cycles to come, when all ports are quiet.
+    /// The number of cycles that the design allows to skip while all ports are quiet.
     fn free_cycles(&self) -> u64 {
-        // What was skipped since the last edge is gone from both.
+        // Cycles skipped since the last edge count against both.
         let left = |port| self.model.get(port).saturating_sub(self.unseen);
         // The edge that wakes it is evaluated.
         let asleep = self
@@ -1131,7 +1133,7 @@ impl Device for RtlDevice {
             tracer.record(self.now, &TraceEvent::PowerOff);
         }
         self.held_up = None;
-        // What goes wrong while it ends is skipped by what comes next.
+        // A fault while it ends is reported by what comes next.
         let mut failed = None;
         if self.fault.is_none() {
             let start = self.now;

@@ -1,4 +1,4 @@
-//! What arrives at the BARs, on its way to the device's slave ports.
+//! From the BARs to the device's slave ports.
 
 use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};
 use spec::bar4::PAGES;
@@ -14,13 +14,13 @@ const BAR0: (u64, u64) = (0, 0x1_0000);
 const BAR4: (u64, u64) = (0x10_0000, 0x10_0000);
 /// Where the port of the PM window has the command pages (`nearside_pkg::PageBase`).
 const PAGE_BASE: u64 = 1 << 63;
-/// Write beats that may wait in the bridge; more are left on the link.
+/// Write beats that may wait in the bridge; further ones stay on the link.
 const MAX_BEATS: usize = 64;
 /// Highest number of transaction IDs used.
 const MAX_IDS: u32 = 64;
 
-/// An access through AXI4-Lite, word by word, low addresses first. A write is one until its last
-/// word has been offered.
+/// An access through AXI4-Lite, word by word, low addresses first. A write is in this state until
+/// its last word has been offered.
 struct LiteAccess {
     addr: u64, // of the next word
     end: u64,
@@ -33,21 +33,20 @@ struct LiteAccess {
 /// A read of the PM window or of a command page.
 struct PmWindowRead {
     tag: u32,
-    /// Address of the next byte that comes, and of the end of what the host wants.
+    /// Address of the next byte that comes, and of the end of the range that the host reads.
     at: u64,
     end: u64,
-    /// What has come and was not sent yet.
+    /// Data that came and was not sent yet.
     data: Vec<u8>,
     failed: bool,
 }
 
 /// The bridge from the link to AXI4-Lite (BAR0, BAR4) and AXI4 (BAR2, command pages of BAR4).
 ///
-/// Accesses are taken in order. A write is started only after the writes before it on the other
-/// port are done, and a read only after all writes before it are done; reads don't hold up later
-/// accesses to the PM window. What a read of the PM window brings goes to the link as it comes, in
-/// completions that end at multiples of the largest payload; those of different reads go in the
-/// order of their data.
+/// Accesses are taken in order. A write starts after the writes before it on the other port are
+/// done. A read starts after all writes before it are done. Reads do not hold up later accesses to
+/// the PM window. Read data of the PM window goes to the link as it comes, in completions of up to
+/// `chunk` bytes.
 pub(crate) struct MmioBridge {
     lite: AxilMaster,
     pm: AxiMaster,
@@ -60,9 +59,9 @@ pub(crate) struct MmioBridge {
     pm_reading: usize,
     /// Bytes of the largest completion.
     chunk: u64,
-    /// Write errors that nobody could be told about: posted writes have no answer.
+    /// Write errors without a report: posted writes have no answer.
     pub(crate) lost_writes: u64,
-    /// Is told of what arrives at BAR0.
+    /// Gets what arrives at BAR0.
     pub(crate) tracer: Option<Tracer>,
 }
 
@@ -94,7 +93,7 @@ impl MmioBridge {
         &self.pm
     }
 
-    /// Takes back every handshake: nobody is there any more.
+    /// Deasserts every valid and ready: the bridge is without power.
     pub(crate) fn deassert(&self, model: &mut VerilatedModel) {
         self.lite.ports().deassert_master(model);
         self.pm.ports().deassert_master(model);
@@ -117,7 +116,7 @@ impl MmioBridge {
         self.pm.drive(model);
     }
 
-    /// Sees the handshakes of the rising edge at `now`; returns their number.
+    /// Performs the handshakes of the rising edge at `now`; returns their number.
     #[inline]
     pub(crate) fn sample(
         &mut self,
@@ -173,7 +172,7 @@ impl MmioBridge {
         )
     }
 
-    /// Starts an access, or gives it back when it has to wait.
+    /// Starts an access, or returns it if it has to wait.
     fn start_access(&mut self, access: Mmio, host: &mut dyn HostPort, now: Time) -> Option<Mmio> {
         let (bar, pm) = match &access {
             Mmio::Write { bar, offset, data } => (*bar, pm_addr(*bar, *offset, data.len() as u64)),
@@ -267,8 +266,8 @@ impl MmioBridge {
         }
     }
 
-    /// A word has been answered: of the read if there is one, since it began after all writes were
-    /// done.
+    /// A word has been answered. It belongs to the read if there is one, since a read begins after
+    /// all writes are done.
     fn word_done(&mut self, data: u32, code: u8, host: &mut dyn HostPort, now: Time) {
         let failed = code != resp::OKAY;
         let Some((lite_access, (tag, skip, len))) = self

@@ -1,13 +1,13 @@
-//! What an engine of the RTL tells of the order in which it works.
+//! The order in which an engine of the RTL works, for [`OrderWatch`].
 
 use sim::{LineRange, OrderEvent, OrderWatch, OrderedCommand, Time};
 
 use crate::bitstream::{RawOrder, VerilatedModel};
 
-/// Taken at a time.
+/// Events taken at a time.
 const BATCH: usize = 16;
 
-/// Passes on what a model has told since the last call, all of it at `now`.
+/// Passes on the order events of a model since the last call, all of them at `now`.
 pub(crate) fn record_events(model: &mut VerilatedModel, watch: &OrderWatch, now: Time) {
     let mut raw = [RawOrder::default(); BATCH];
     loop {
@@ -20,8 +20,7 @@ pub(crate) fn record_events(model: &mut VerilatedModel, watch: &OrderWatch, now:
     }
 }
 
-/// As hw/engine/nearpm/rtl/nearpm_order_pkg.sv numbers them; `None` is a kind that it does not
-/// have.
+/// The event with the number of hw/engine/nearpm/rtl/nearpm_order_pkg.sv; `None` for other numbers.
 fn event(raw: &RawOrder) -> Option<OrderEvent> {
     let [a, b, c, ..] = raw.values;
     let channel = raw.small as u8;
@@ -78,7 +77,7 @@ fn event(raw: &RawOrder) -> Option<OrderEvent> {
 fn command(raw: &RawOrder) -> OrderedCommand {
     let [transaction, reads_first, reads_last, writes_first, writes_last] = raw.values;
     let [number, operation, log, participants] = raw.small.to_le_bytes();
-    // None are told as a first line behind the last.
+    // An empty range has its first line after its last.
     let lines = |first, last| (first <= last).then_some(LineRange { first, last });
     OrderedCommand {
         number,

@@ -1,4 +1,4 @@
-//! What registers and memories hold when the power comes, before a reset sets those that have one.
+//! What registers and memories hold at power-on, before a reset sets those that have one.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,19 +12,19 @@ pub enum InitialValues {
     Zeros,
     /// 1 in all bits.
     Ones,
-    /// Each bit drawn; the same seed draws the same.
+    /// Random bits; the same seed gives the same.
     Random(u64),
 }
 
-/// What they hold in each life of a device: from one time that its power comes to the next. Nothing
-/// that a device does may depend on it.
+/// What they hold in each life of a device, which is the time from one power-on to the next.
+/// Nothing that a device does may depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PowerUpRegisters {
-    /// These in each life.
+    /// The same in each life.
     Always(InitialValues),
-    /// In each life others: zeros, ones or random ones, drawn from this seed, the life's number and
-    /// the clock edge at which it begins. So copies of one run that lose their power at different
-    /// times differ, too.
+    /// Different in each life: zeros, ones or random bits, chosen by this seed, the number of the
+    /// life and the clock edge at which it begins. So copies of one run that lose their power at
+    /// different times differ, too.
     Each(u64),
 }
 
@@ -35,7 +35,7 @@ impl Default for PowerUpRegisters {
 }
 
 impl PowerUpRegisters {
-    /// Those that `POWER_UP` names in the environment, else the default ones.
+    /// Those that the environment variable `POWER_UP` names, else the default ones.
     pub fn named() -> Result<PowerUpRegisters> {
         match std::env::var("POWER_UP") {
             Ok(text) if !text.is_empty() => {
@@ -46,7 +46,7 @@ impl PowerUpRegisters {
         }
     }
 
-    /// What they hold in a device's `life`th life (1 is the first one), which begins at clock edge
+    /// What they hold in life number `life` (1 is the first one), which begins at clock edge
     /// `edge`.
     pub fn for_life(self, life: u32, edge: u64) -> InitialValues {
         let seed = match self {

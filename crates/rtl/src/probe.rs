@@ -1,4 +1,4 @@
-//! Looks at the trace ports of a device after each clock edge, and tells what they say.
+//! Watches the trace ports of a device, and reports what they show after each clock edge.
 
 use sim::{Time, TraceEvent, Tracer};
 
@@ -16,7 +16,7 @@ const RETIRE: u64 = 1 << 5;
 const MESSAGE: u64 = 1 << 6;
 const EVENTS: u64 = 0xFF;
 
-/// The trace ports, and what was seen of them.
+/// The trace ports, and their values at the last edge.
 pub(crate) struct TraceProbe {
     tracer: Tracer,
     event: Field,
@@ -96,8 +96,8 @@ impl TraceProbe {
     /// After the edge at `now`; the one before it was at `earlier`.
     pub(crate) fn record_changes(&mut self, model: &VerilatedModel, now: Time, earlier: Time) {
         let [events, jobs, reads, data, beats] = self.changes(model);
-        // A decoded command shows one cycle late: it may come after its own start, which is told
-        // behind it.
+        // A decoded command shows one cycle late, so it may come after the event of its start. It
+        // is reported first.
         if events & DECODE != 0 {
             self.tracer.record(earlier, &self.decoded_command(model));
         }
@@ -198,7 +198,7 @@ impl TraceProbe {
     }
 }
 
-/// The places of the bits that are 1.
+/// The numbers of the bits that are 1.
 fn bits(mut word: u64) -> impl Iterator<Item = u8> {
     std::iter::from_fn(move || {
         let place = (word != 0).then(|| word.trailing_zeros() as u8)?;

@@ -12,7 +12,7 @@ use sim::Output;
 
 const ONE: u64 = 1;
 
-/// Resets a model; returns the time after.
+/// Resets a model; returns the time when it is done.
 fn reset(model: &mut VerilatedModel) -> u64 {
     let rst = model.field("rst_ni").unwrap();
     for (cycle, level) in [(0, 0), (1, 0), (2, 1)] {
@@ -23,7 +23,7 @@ fn reset(model: &mut VerilatedModel) -> u64 {
     12_000
 }
 
-/// Writes one word over AXI-Lite; returns the time after.
+/// Writes one word over AXI-Lite; returns the time when it is done.
 fn store(model: &mut VerilatedModel, mut now: u64, addr: u64, data: u64) -> Result<u64, String> {
     let field = |name: &str| format!("s_axil_{name}");
     for (name, value) in [
@@ -79,7 +79,8 @@ fn bitstream_second_build_reuses_the_first() {
 #[test]
 fn bitstream_concurrent_builds_make_one_object() {
     let mut spec = common::fixture_spec(false);
-    spec.options = vec![format!("+define+NS_TEST_{}", std::process::id())]; // content nobody has built yet
+    // Content that was never built.
+    spec.options = vec![format!("+define+NS_TEST_{}", std::process::id())];
     let paths: Vec<PathBuf> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..2)
             .map(|_| scope.spawn(|| compile(&spec, &mut |_| true).unwrap()))
@@ -91,7 +92,7 @@ fn bitstream_concurrent_builds_make_one_object() {
     std::fs::remove_dir_all(paths[0].parent().unwrap()).unwrap();
 }
 
-/// Reads one word over AXI-Lite; returns the time after, too.
+/// Reads one word over AXI-Lite; returns it and the time when it is done.
 fn load(model: &mut VerilatedModel, mut now: u64, addr: u64) -> (u64, u64) {
     for (name, value) in [("araddr", addr), ("arvalid", 1), ("rready", 1)] {
         let field = model.field(&format!("s_axil_{name}")).unwrap();
@@ -245,7 +246,7 @@ fn bitstream_failed_assertion_is_a_message() {
     let mut other = VerilatedModel::new(&bitstream).unwrap();
     let now = reset(&mut model);
     let error = store(&mut model, now, 0x10_0008, 4).unwrap_err();
-    assert!(error.contains("told_to_fail"), "{error}");
+    assert!(error.contains("fail_requested"), "{error}");
     assert!(error.contains("rtl_fixture.sv"), "{error}");
     assert!(
         model.clock(false, now).is_err(),
@@ -292,7 +293,7 @@ fn waveform_without_disk_space_is_an_error_and_the_model_continues() {
         "{error}"
     );
     store(&mut model, now, 0x10_0008, 0).unwrap();
-    // One that goes away with its waveform open tells standard error.
+    // A model that is dropped with its waveform open reports the error on standard error.
     let mut model = VerilatedModel::new(&common::load(&common::fixture_spec(true))).unwrap();
     model.trace_open(full()).unwrap();
     reset(&mut model);
@@ -321,7 +322,7 @@ fn bitstream_bad_input_is_reported_in_one_line() {
 #[test]
 #[ignore = "takes seconds"]
 fn bitstream_failed_training_fails_the_build() {
-    // A content of its own, so that no other test's trained build is found.
+    // Content that no other test builds, so that no trained build of it is found.
     let spec = BitstreamSpec {
         options: vec!["+define+NS_TEST_OF_FAILED_TRAINING".to_string()],
         ..common::fixture_spec(false)
@@ -337,7 +338,7 @@ fn bitstream_failed_training_fails_the_build() {
         error.contains("the device hangs:") && error.lines().count() == 1,
         "{error}"
     );
-    // It never ran, so it counted nothing.
+    // The model never ran, so it counted nothing.
     assert!(train(Ok(())).contains("no counts"));
     let plain = compile(&spec, &mut |_| true).unwrap();
     assert!(plain.ends_with("rtl_fixture.so"), "{plain:?}");

@@ -1,6 +1,6 @@
 //! The bitstreams that tests across the crates use. `make test` runs these first, two at a time, so
-//! that all others find their device built; each of them is what [`rtl::bitstream`] builds where
-//! nothing else was asked for.
+//! that all other tests find their device built. Each is built for [`rtl::Purpose`]'s default, as
+//! in the other tests.
 
 mod common;
 
@@ -10,7 +10,7 @@ use rtl::bitstream::{compile, Bitstream, BitstreamSpec, Purpose, VerilatedModel}
 use rtl::{DeviceConfig, TraceWindow};
 use sim::Time;
 
-/// Builds it, and looks whether an assertion could end it.
+/// Builds it, and checks whether an assertion could end a run.
 fn builds(config: DeviceConfig) {
     let bitstream = common::load(&config.bitstream());
     assert_eq!(bitstream.build(), "checked");
@@ -36,13 +36,13 @@ fn fuzz() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn engines() {
     builds(common::design("engines"));
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn engines_in_separate_folders() {
     builds(common::mailboxes());
 }
@@ -78,7 +78,7 @@ mod long {
     use super::*;
 
     #[test]
-    #[ignore = "compiles a device of its own"]
+    #[ignore = "compiles a separate device"]
     fn one_channel_with_waveforms() {
         let window = TraceWindow {
             from: Time::ZERO,
@@ -90,7 +90,7 @@ mod long {
             ..common::channels(1)
         };
         builds(config.clone());
-        // Waveforms are for who looks for a fault.
+        // Waveforms are for finding faults, so such a build has assertions.
         let running = DeviceConfig {
             purpose: Purpose::Running,
             ..config.clone()
@@ -99,13 +99,13 @@ mod long {
     }
 
     #[test]
-    #[ignore = "compiles a device of its own"]
+    #[ignore = "compiles a separate device"]
     fn four_channels() {
         builds(DeviceConfig::from_design(&common::designs::channels(4)).unwrap());
     }
 
     #[test]
-    #[ignore = "compiles a device of its own"]
+    #[ignore = "compiles a separate device"]
     fn default_with_fills_inside() {
         builds(common::fill_inside());
     }

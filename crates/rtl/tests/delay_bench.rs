@@ -1,4 +1,4 @@
-//! The accuracy bench, and with it what nvm_delay promises.
+//! Accuracy of `nvm_delay`: the latencies, bandwidths and counters that it has to keep.
 
 mod common;
 
@@ -204,8 +204,8 @@ fn delay_memory_without_answer_is_a_hang() {
     );
 }
 
-/// Bandwidth in GB/s of a channel of two with this profile, both directions: `count` bursts, as
-/// many in flight as there is room for.
+/// Bandwidth in GB/s of one of two channels with this profile, both directions: `count` bursts, as
+/// many in flight as the channel takes.
 fn bandwidth(
     bench: &mut DelayBench,
     profile: &Profile,
@@ -235,7 +235,7 @@ fn bandwidth(
         .map(|s| s.start + u64::from(s.latency()))
         .collect();
     ends.sort_unstable();
-    // Once the first ones have been replaced, until the last one.
+    // Measured from the first burst that was issued after another completed, until the last one.
     let (first, last) = (count / 3, count - 1);
     let bytes = 64 * u64::from(beats) * (last - first) as u64;
     bytes as f64 / clock.ns((ends[last] - ends[first]) as f64)
@@ -251,7 +251,8 @@ fn delay_sized_by_its_profile_reaches_memory_bandwidth() {
         let sizes = profile.sizes(sim::Clock::default(), 2);
         (sized(ddr(), Some(sizes)), profile)
     };
-    // Half of 3 GB/s with reads of 4 KiB. Of 512 bytes, 128 at a time bring twice of what 64 do.
+    // Half of 3 GB/s with reads of 4 KiB. With reads of 512 bytes, 128 in flight bring twice the
+    // bandwidth of 64.
     let (mut bench, nand) = of("nand");
     let reached = bandwidth(&mut bench, &nand, TrafficMix::Reads, 64, 400);
     println!("nand reads {reached:.3} GB/s");
@@ -289,7 +290,7 @@ fn delay_sized_by_its_profile_reaches_memory_bandwidth() {
             (TrafficMix::Writes, &profile.write),
         ] {
             let cap = timing.cap_gb_s / 2.0;
-            // A channel carries 16 GB/s; what the DRAM makes of that is another matter.
+            // A channel carries 16 GB/s; the DRAM may be slower.
             if cap < 16.0 {
                 let reached = bandwidth(&mut bench, &profile, mix, 64, 400);
                 println!("{name} {mix:?} {reached:.3} of {cap} GB/s");

@@ -1,4 +1,4 @@
-//! The engine, on the fixture device.
+//! The RTL model as a [`sim::Device`], on the fixture device.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn config() -> DeviceConfig {
         filelists: vec![PathBuf::from("hw/top/sim/rtl_fixture.f")],
         channels: 1,
         hang_cycles: 5000,
-        // Most registers of this block have no reset, and tests write those that they mean.
+        // Most registers of this block have no reset, and tests write those that they need.
         registers: PowerUpRegisters::Always(InitialValues::Zeros),
         ..DeviceConfig::new().unwrap()
     }
@@ -190,7 +190,7 @@ fn hang_on_a_lost_answer() {
     }
 }
 
-/// It is asked for more all the time, and takes something now and then.
+/// The link is asked for more all the time, and accepts something now and then.
 #[test]
 fn hang_is_not_reported_on_a_busy_link() {
     let slow = DeviceConfig {
@@ -245,8 +245,8 @@ fn idle_time_is_skipped() {
     assert!(b.device.idle());
 }
 
-/// The k-th edge is at floor(k * 10^6 / f) ps whether cycles are evaluated, skipped, or pass
-/// without power.
+/// The k-th edge is at floor(k * 10^6 / f) ps, no matter whether cycles are evaluated, skipped, or
+/// pass without power.
 #[test]
 fn clock_edges_are_exact_at_every_frequency() {
     for mhz in [1u32, 7, 150, 300, 999, 1000] {
@@ -354,7 +354,7 @@ fn assertion_failure_is_a_fault() {
     let mut b = bench();
     b.write32(Bar::Control, CONTROL, 4);
     match b.try_run(Time::us(1)) {
-        Err(Fault::Assertion(text)) => assert!(text.contains("told_to_fail"), "{text}"),
+        Err(Fault::Assertion(text)) => assert!(text.contains("fail_requested"), "{text}"),
         other => panic!("{other:?}"),
     }
 }
@@ -375,7 +375,7 @@ fn power_cycles_keep_the_media() {
     b.device.power_on();
     assert_eq!(b.read32(Bar::Control, 4), 0);
     assert_eq!(b.read(Bar::Pm, 0x100, 64).unwrap(), [7; 64]);
-    // A hung device comes back, too.
+    // A hung device works again after a power cycle.
     b.write32(Bar::Control, CONTROL, 2);
     assert!(b.try_run(Time::ms(1)).is_err());
     b.device.power_off();
@@ -442,7 +442,7 @@ fn waveform_that_cannot_be_written_is_an_error() {
     }
 }
 
-/// What can't be the file of a waveform, before anything is compiled.
+/// The file of a waveform is refused before anything is compiled.
 fn refused(path: &Path, wanted: &str) {
     let config = traced(path, Time::us(2), Time::us(3));
     let media = Media::memory(MEDIA).unwrap();
@@ -475,7 +475,8 @@ fn waveform_locks_its_file_and_respects_locks() {
     let output = Output::open(&path).unwrap();
     refused(&path, busy);
     drop(output);
-    // From power-on to the end of the window, whatever the file is called by then.
+    // The waveform covers the time from power-on to the end of the window, even if its file is
+    // renamed.
     let config = traced(&path, Time::us(2), Time::us(4));
     let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
     let moved = scratch("moved.fst");
@@ -491,7 +492,7 @@ fn waveform_locks_its_file_and_respects_locks() {
     assert_eq!(std::fs::read(&path).unwrap(), b"another");
     assert!(std::fs::metadata(&moved).unwrap().len() < MEDIA, "cleared");
     Output::open(&moved).unwrap();
-    // The file of the next life is refused when the power comes again.
+    // The file of the next life is refused at its power-on.
     let config = traced(&path, Time::ZERO, Time::us(100));
     let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
     let media = Media::file(&scratch("busy.2.fst"), MEDIA).unwrap();

@@ -1,5 +1,4 @@
-//! Engines of one's own in a device: a folder outside of `hw/engine`, host memory, interrupts,
-//! resets.
+//! Engines from a folder outside of `hw/engine`: host memory, interrupts, resets.
 
 mod common;
 
@@ -19,7 +18,7 @@ fn interrupt_vectors_are_queues_then_engines() {
     assert_eq!(design.vectors(&config.root).unwrap(), 3 + 3 + 1 + 3);
 }
 
-/// Offsets in BAR4 of the engines.
+/// Offsets of the engines in BAR4.
 const A: u64 = 0x8_0000;
 const COPY: u64 = 0x8_2000;
 const B: u64 = 0x8_4000;
@@ -55,7 +54,7 @@ impl Bench {
         panic!("the engine at {engine:#x} has not ended");
     }
 
-    /// Where in the log the messages of a vector stand.
+    /// Positions in the log of the messages of a vector.
     fn messages(&self, vector: u64) -> Vec<usize> {
         let data = (0x100 + vector as u32).to_le_bytes();
         let is = |(_, kind, addr, value): &(Time, &str, u64, Vec<u8>)| {
@@ -66,7 +65,7 @@ impl Bench {
             .collect()
     }
 
-    /// Where the last write below an address stands.
+    /// Position in the log of the last write below an address.
     fn last_write(&self, below: u64, from: u64) -> usize {
         let log = &self.host.log;
         let is = |n: &usize| log[*n].1 == "write" && (from..below).contains(&log[*n].2);
@@ -75,7 +74,7 @@ impl Bench {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn interrupt_of_an_engine_follows_its_data() {
     let mut b = common::mailbox_bench();
     for vector in 0..QUEUES + 2 * VECTORS + 1 {
@@ -101,7 +100,7 @@ fn interrupt_of_an_engine_follows_its_data() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn interrupt_masked_vectors_stay_pending_over_a_controller_reset() {
     let mut b = common::mailbox_bench();
     b.vector(QUEUES, true);
@@ -111,7 +110,7 @@ fn interrupt_masked_vectors_stay_pending_over_a_controller_reset() {
     assert_eq!(b.messages(QUEUES).len(), 0);
     let pending = b.read32(Bar::Nvme, spec::regs::nvme::MSIX_PENDING);
     assert_eq!(pending, 1 << QUEUES);
-    // CC.EN from 1 to 0 takes the controller's own pending bits only.
+    // CC.EN from 1 to 0 clears only the pending bits of the controller.
     b.write32(Bar::Nvme, 0x14, 0x46_0001);
     b.cycles(500);
     b.write32(Bar::Nvme, 0x14, 0x46_0000);
@@ -129,7 +128,7 @@ fn interrupt_masked_vectors_stay_pending_over_a_controller_reset() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn engine_host_access_refused_is_an_error() {
     let mut b = common::mailbox_bench();
     b.host.bad_from = 0x1400;
@@ -141,7 +140,7 @@ fn engine_host_access_refused_is_an_error() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn function_reset_ends_engine_jobs() {
     for after in [1, 5, 17, 40, 90] {
         let mut b = common::mailbox_bench();

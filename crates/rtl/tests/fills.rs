@@ -1,4 +1,4 @@
-//! A device that writes its zeros itself (`FillInside`), which only the RTL has.
+//! A device that writes its zeros itself (`FillInside`); only the RTL model has it.
 
 mod common;
 
@@ -25,9 +25,10 @@ fn inside(memory: Option<MemoryModel>) -> NvmeDriver<SimHost> {
 mod long {
     use super::*;
 
-    /// The memory's short cut takes the simulated time of the writes that `ns_axi_fill` would make.
+    /// Filling in the memory model takes the simulated time of the writes that `ns_axi_fill` would
+    /// make.
     #[test]
-    #[ignore = "compiles a device of its own"]
+    #[ignore = "compiles a separate device"]
     fn fills_take_as_long_as_writes() {
         let spans = |mut c: NvmeDriver<SimHost>| {
             [256, 1000, 4096, 65536].map(|blocks| {
@@ -47,19 +48,19 @@ mod long {
             );
         }
         for (i, (a, b)) in written.iter().zip(&short).enumerate() {
-            let limit = if i < 2 { 0.05 } else { 0.01 }; // of little, what surrounds it counts
+            let limit = if i < 2 { 0.05 } else { 0.01 }; // overhead counts in short fills
             assert!((b / a - 1.0).abs() < limit, "{a} ps written, {b} ps filled");
         }
     }
 
     #[test]
-    #[ignore = "compiles a device of its own"]
+    #[ignore = "compiles a separate device"]
     fn fills_are_cut_off_inside() {
         whole_when_cut_off(inside(None));
     }
 
     #[test]
-    #[ignore = "compiles a device of its own"]
+    #[ignore = "compiles a separate device"]
     fn fills_of_separate_lives_are_independent() {
         lives_are_apart(inside(Some(MemoryModel::Fixed(LATE))));
     }

@@ -1,5 +1,7 @@
-//! The access hook: what an engine holds waits, other engines do not, and a reset of the function
-//! ends it; what the host sends behind a command meets an engine that has taken it.
+//! The access hook: what an engine holds waits, and other engines do not wait.
+//!
+//! A reset of the function ends the hold. What the host sends after a command reaches the media
+//! only once the engine has taken the command.
 
 mod common;
 
@@ -15,7 +17,7 @@ const FIRST: u64 = HOLD + 0x20;
 const LIMIT: u64 = HOLD + 0x30;
 const SWITCH: u64 = HOLD + 0x100;
 const WAITS: u64 = HOLD + 0x104;
-/// Cycles for which it is shown a command before it takes it, 0 to 15.
+/// Cycles for which the engine sees a command before it takes it, 0 to 15.
 const DELAY: u64 = HOLD + 0x108;
 /// Its command page.
 const PAGE: u64 = 0x4_3000;
@@ -36,7 +38,7 @@ impl Bench {
         self.cycles(50);
     }
 
-    /// A bench whose engine takes commands after so many cycles.
+    /// A bench whose engine takes commands after this number of cycles.
     fn that_takes_after(cycles: u32) -> Bench {
         let mut b = common::mailbox_bench();
         b.write32(Bar::Control, DELAY, cycles);
@@ -55,14 +57,14 @@ fn command(first: u64, limit: u64, cycles: u64) -> [u8; 64] {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn conflict_filter_store_waits_for_an_earlier_command() {
     for delay in [0, 1, 2, 7, 15] {
         for piece in [64, 32, 16] {
             let mut b = Bench::that_takes_after(delay);
             let mut at = PAGE;
             for bytes in command(4096, 8192, 1000).chunks(piece) {
-                // Older than the command as long as it lacks a piece.
+                // The access counts as older than the command until it is complete.
                 b.post(Bar::Pm, HELD, &[1; 64]);
                 b.post(Bar::Control, at, bytes);
                 at += piece as u64;
@@ -78,7 +80,7 @@ fn conflict_filter_store_waits_for_an_earlier_command() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn conflict_filter_load_waits_for_an_earlier_command() {
     for delay in [0, 1, 2, 7, 15] {
         let mut b = Bench::that_takes_after(delay);
@@ -93,11 +95,11 @@ fn conflict_filter_load_waits_for_an_earlier_command() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn conflict_filter_store_waits_for_all_earlier_commands() {
     let mut b = Bench::that_takes_after(15);
-    // A page at once, the last command the one that counts; then what is no command, and one that
-    // is dropped.
+    // A page at once, of which the last command counts; then a write that is no command, and a
+    // command that is dropped.
     let page: Vec<u8> = (0..64).flat_map(|n| command(n * 64, 4160, n)).collect();
     b.post(Bar::Control, PAGE, &page);
     b.post(Bar::Pm, 0, &[1; 64]);
@@ -118,7 +120,7 @@ fn conflict_filter_store_waits_for_all_earlier_commands() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn conflict_filter_held_stores_wait() {
     let mut b = common::mailbox_bench();
     b.device.media_mut().write(8 << 20, &[7; 64]);
@@ -132,7 +134,7 @@ fn conflict_filter_held_stores_wait() {
     b.post(Bar::Pm, HELD + 100, &[3; 64]);
     b.cycles(1000);
     assert_eq!((b.byte(4096), b.byte(0), b.byte(HELD + 100)), (1, 2, 0));
-    // Another engine does not pass through the hook.
+    // Accesses of another engine do not pass through the hook.
     assert_eq!(b.byte(HELD), 7);
     b.cycles(1500);
     assert_eq!((b.byte(HELD + 99), b.byte(HELD + 100)), (0, 3));
@@ -141,7 +143,7 @@ fn conflict_filter_held_stores_wait() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn conflict_filter_held_loads_wait() {
     let mut b = common::mailbox_bench();
     b.device.media_mut().write(HELD, b"held");
@@ -157,7 +159,7 @@ fn conflict_filter_held_loads_wait() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn resets_at_many_moments_leave_a_page_that_works() {
     for after in 0..30 {
         let mut b = Bench::that_takes_after(15);
@@ -175,7 +177,7 @@ fn resets_at_many_moments_leave_a_page_that_works() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn conflict_filter_function_reset_ends_held_accesses() {
     for after in [1, 3, 20, 100] {
         let mut b = common::mailbox_bench();
@@ -194,7 +196,7 @@ fn conflict_filter_function_reset_ends_held_accesses() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn conflict_filter_nvme_commands_wait_and_others_continue() {
     let costs = design::Cpu::default().costs();
     let host = common::host_of("mailboxes", common::mailboxes(), MEDIA, costs, 0);
@@ -228,9 +230,9 @@ fn conflict_filter_nvme_commands_wait_and_others_continue() {
     };
     let held = HELD / 512;
     c.submit_raw(0, block(1, held, buffer), 1).unwrap(); // a write
-                                                         // A read, of the next granule of this
-                                                         // channel: a read and a write of one wait
-                                                         // for each other.
+                                                         // A read of the next granule of this
+                                                         // channel: a read and a write of one
+                                                         // granule wait for each other.
     c.submit_raw(0, block(2, held + 16, buffer + 1024), 2)
         .unwrap();
     c.submit_raw(0, block(2, 8, buffer + 2048), 3).unwrap(); // of the other channel

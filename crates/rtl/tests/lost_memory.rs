@@ -1,5 +1,5 @@
-//! Memories that answer later than a reset of the function waits for, or never. The fast engine's
-//! reset ends what is under way at once, so none is late there.
+//! Memories that answer later than a reset of the function waits for, or never. A reset of the fast
+//! model ends what is under way at once, so no memory is late there.
 
 mod common;
 
@@ -35,8 +35,8 @@ fn noise(random: &mut Random, len: u64) -> Vec<u8> {
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-/// A memory that takes longer than the reset waits for: what is asked of it meanwhile fails, until
-/// it has answered.
+/// While a memory takes longer than the reset waits for, accesses to it fail, until it has
+/// answered.
 #[test]
 #[ignore = "takes long on the RTL"]
 fn lost_memory_is_an_error() {
@@ -55,7 +55,7 @@ fn lost_memory_is_an_error() {
     b.function_reset();
     let took = b.device.now() - start;
     assert!(took > Time::ms(1) && took < Time::us(2100), "{took}");
-    // Channel 0 owes a page; channel 1 nothing.
+    // Channel 0 owes a page; channel 1 owes nothing.
     for len in [4, 192] {
         let asked = b.device.now();
         assert_eq!(b.read(Bar::Pm, 0, len), None, "of a memory that is lost");
@@ -66,7 +66,7 @@ fn lost_memory_is_an_error() {
     let tag = b.host.ask(now, Bar::Pm, PAGE, 192);
     b.run(Time::ms(4));
     assert_eq!(b.host.answer(tag), Some(Some(second)));
-    // It has answered, and is back.
+    // The memory has answered, and works again.
     let now = b.device.now();
     let tag = b.host.ask(now, Bar::Pm, 0, 192);
     b.run(Time::ms(4));
@@ -83,11 +83,10 @@ fn lost_memory_lives_are_independent() {
     lives_are_apart(controller(LATE));
 }
 
-/// It does not answer while a test lasts.
+/// It does not answer during the test.
 const LOST: Time = Time::ms(400_000);
 
-/// A memory that never answers is no reason for commands to hang, nor for the controller not to be
-/// disabled.
+/// With a memory that never answers, commands still complete and the controller can be disabled.
 #[test]
 #[ignore = "takes seconds"]
 fn lost_memory_stays_an_error() {

@@ -1,4 +1,4 @@
-//! Times that the engine passes over, as their end is known.
+//! Idle times that the RTL model skips, as their end is known.
 
 mod common;
 
@@ -9,8 +9,8 @@ use spec::nvme::{admin, feature, Sqe};
 
 const MEDIA: u64 = 1 << 30;
 
-/// Interrupts that the controller holds back for 25.5 ms (coalescing; 50,000 cycles without a
-/// handshake are a hang here): the time is exact, and is not simulated clock by clock.
+/// The controller holds interrupts back for 25.5 ms (coalescing); 50,000 cycles without a handshake
+/// are a hang here. The time is exact, and is not simulated clock by clock.
 #[test]
 fn idle_wait_with_known_end_is_skipped() {
     let costs = HostCosts {
@@ -42,8 +42,8 @@ fn idle_wait_with_known_end_is_skipped() {
     }
 }
 
-/// A Keep Alive Timeout of minutes: the device rests meanwhile, is simulated only for a moment, is
-/// no hang (50,000 cycles without a handshake are one here), and tells of the end at its time.
+/// A Keep Alive Timeout of minutes. The device rests meanwhile, which is hardly simulated and is no
+/// hang (50,000 cycles without a handshake are one here). The timeout comes when it is due.
 #[test]
 fn idle_until_a_keep_alive_timeout() {
     let mut c = common::controller("default", MEDIA);

@@ -386,6 +386,6 @@ module rtl_fixture
     end
   end
 
-  `NS_ASSERT(told_to_fail, !fail_q)
+  `NS_ASSERT(fail_requested, !fail_q)
 
 endmodule

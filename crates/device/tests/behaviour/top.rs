@@ -172,7 +172,7 @@ fn four_channels() {
 mod long {
     mod sampled {
         #[test]
-        #[ignore = "compiles a device of its own"]
+        #[ignore = "compiles a separate device"]
         fn four_channels() {
             crate::top::pages_with_channels(4);
         }

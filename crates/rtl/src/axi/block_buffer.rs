@@ -8,11 +8,10 @@ use super::BEAT;
 pub(super) const BLOCK: u64 = 512;
 const LINES: usize = BLOCK as usize / BEAT;
 
-/// The lines of a block that a burst has brought so far. They go to the media together, so that a
-/// process that is killed between two beats leaves the block as it was in a media file, and not a
-/// part of it.
+/// The lines of a block that a burst has brought so far. They go to the media together. So a
+/// process that is killed between two beats leaves no block half written in a media file.
 pub(super) struct BlockBuffer {
-    /// Where the first line goes.
+    /// Address of the first line.
     addr: u64,
     lines: [[u8; BEAT]; LINES],
     strobes: [u64; LINES],
@@ -20,7 +19,7 @@ pub(super) struct BlockBuffer {
 }
 
 impl BlockBuffer {
-    /// Without a line.
+    /// A buffer without lines.
     pub fn new() -> BlockBuffer {
         BlockBuffer {
             addr: 0,
@@ -30,8 +29,8 @@ impl BlockBuffer {
         }
     }
 
-    /// The next line of a burst, its last one or not. False: lines were to be written, and there is
-    /// no room for some.
+    /// Adds the next line of a burst; `last` ends the burst. Returns false if lines were due to be
+    /// written and the media had no room for some.
     pub fn add_line(
         &mut self,
         media: &mut Media,

@@ -1,4 +1,4 @@
-//! A DDR channel behind a master port of a model: data from the media, timing from a memory model.
+//! A DDR channel at a master port of a model: data from the media, timing from a memory model.
 
 use sim::memctrl::{AddressMap, MemoryTiming, PortQueues};
 use sim::{Media, Time};
@@ -22,14 +22,15 @@ pub struct DdrStats {
     pub fill_beats: u64,
 }
 
-/// What is zeroed of the media at a time, where all of it is to be: no larger than a granule.
+/// Bytes of the media that are zeroed at a time if all of them are to be zeroed: no larger than a
+/// granule.
 const ZERO_CHUNK: u64 = 4096;
 
 /// A request to zero blocks.
 #[derive(Default)]
 struct FillRequest {
     next: u64,  // address of the next line
-    end: u64,   // address behind the last one
+    end: u64,   // address after the last one
     clear: u64, // all below is zero on the media
     error: bool,
 }
@@ -129,13 +130,13 @@ impl DdrSlave {
         }
     }
 
-    /// Blocks are being zeroed.
+    /// True while blocks are being zeroed.
     #[inline]
     pub fn filling(&self) -> bool {
         self.fill.is_some()
     }
 
-    /// All lines of a fill are safe, which the design is yet to hear.
+    /// All lines of a fill are safe, and the design has not seen that yet.
     #[inline]
     fn fill_ended(&self) -> bool {
         self.fill.as_ref().is_some_and(|f| f.next >= f.end) && self.queues.fill_lines() == 0
@@ -146,15 +147,15 @@ impl DdrSlave {
         self.fill.as_ref().is_some_and(|f| f.next < f.end)
     }
 
-    /// The clock edge at `now` of a design that rests. False: the design has to see it, and nothing
-    /// has been done but what [`DdrSlave::drive`] will find done.
+    /// Handles the clock edge at `now` of a design that rests. False: the design has to evaluate
+    /// this edge, and nothing has been done but what [`DdrSlave::drive`] will find done.
     #[inline]
     pub fn advance_idle(&mut self, now: Time) -> bool {
         self.queues.advance(now);
         self.quiet()
     }
 
-    /// Zeroes the next line, if there is one and room for it; returns whether.
+    /// Zeroes the next line if there is one and the controller has room; returns whether it did.
     #[inline]
     pub fn fill_line(&mut self, media: &mut Media, now: Time) -> bool {
         let Some(fill) = &mut self.fill else {
@@ -164,7 +165,7 @@ impl DdrSlave {
             return false;
         }
         if fill.next >= fill.clear {
-            // Never less than a block at a time, so that none is half zero whenever this ends.
+            // At least a block at a time, so that no block is half zero when the process ends.
             let whole_page = fill.next % ZERO_CHUNK == 0 && fill.end - fill.next >= ZERO_CHUNK;
             let bytes = if whole_page { ZERO_CHUNK } else { BLOCK };
             match self.map.media(fill.next) {
@@ -179,10 +180,10 @@ impl DdrSlave {
         true
     }
 
-    /// Takes a request, and ends the one under way early when the design wants that.
+    /// Takes a request, or ends the one under way early if the design asks for that.
     fn sample_fill(&mut self, model: &VerilatedModel, ports: FillPorts) -> u64 {
         if self.fill_done {
-            self.fill = None; // told
+            self.fill = None; // the design has seen `done`
         }
         match &mut self.fill {
             Some(fill) => {
@@ -205,7 +206,7 @@ impl DdrSlave {
         }
     }
 
-    /// Sees the handshakes of the rising edge at `now`; returns their number.
+    /// Performs the handshakes of the rising edge at `now`; returns their number.
     #[inline]
     pub fn sample(&mut self, model: &VerilatedModel, media: &mut Media, now: Time) -> u64 {
         let mut count = 0;

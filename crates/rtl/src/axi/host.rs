@@ -1,4 +1,4 @@
-//! The host behind the device's DMA port: AXI4 to the link and back.
+//! The host at the device's DMA port: AXI4 to the link and back.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ use crate::bitstream::VerilatedModel;
 const PAGE: u64 = 4096;
 /// Write addresses taken ahead of their data.
 const MAX_WRITES: usize = 16;
-/// Pieces of write data that may wait for the link.
+/// Chunks of write data that may wait for the link.
 const MAX_CHUNKS: usize = 8;
-/// Write responses not taken yet; more stop the writes.
+/// Write responses not taken yet; more than these stop the writes.
 const MAX_RESPONSES: usize = 16;
-/// How often that is looked at.
+/// Interval of the checks for lost requests.
 const LOST_CHECK_INTERVAL: Time = Time::ms(1);
-/// What an answer that comes takes at most.
+/// The longest time between the first and the last byte of an answer.
 const MAX_ANSWER_TIME: Time = Time::us(100);
 
 #[derive(Default)]
@@ -46,18 +46,18 @@ impl HostRead {
 struct WriteChunk {
     addr: u64,
     data: Vec<u8>,
-    response: Option<u16>, // the last of a burst with this ID
+    response: Option<u16>, // ID of the burst that ends with this chunk
 }
 
-/// The AXI4 slave that stands for the PCIe bridge.
+/// The AXI4 slave in the place of the PCIe bridge.
 ///
-/// Writes go to the link in order, in chunks of up to `chunk` bytes as their data comes in; B comes
-/// when the link has accepted the last of a burst. Reads with one ID return in order; beats of
-/// different reads are not interleaved; a read that the host fails returns SLVERR.
+/// Writes go to the link in order, in chunks of up to `chunk` bytes as their data comes in. B comes
+/// when the link has accepted the last chunk of a burst. Reads with one ID return in order; beats
+/// of different reads are not interleaved. A read that the host fails returns SLVERR.
 pub struct HostSlave {
     ports: AxiPorts,
     chunk: u64,
-    link_timeout: Time,   // what the link owes for so long is lost
+    link_timeout: Time,   // a request without an answer for this long is lost
     reads: Vec<HostRead>, // by tag
     free: Vec<u32>,
     order: VecDeque<u32>, // tags, oldest first
@@ -66,7 +66,7 @@ pub struct HostSlave {
     refused: [Option<Time>; 2], // since when the link has taken none: reads, writes
     next_lost_check: Time,      // when to look for what is lost
     sending: Option<u32>,
-    may_have_beat: bool, // there may be a beat to send: data has come, or a burst has ended
+    may_have_beat: bool, // there may be a beat to send: data came, or a burst ended
     r_driven: bool,
     r_valid: bool,
     writes: VecDeque<Ax>,
@@ -82,13 +82,13 @@ pub struct HostSlave {
     ar_ready: bool,
     /// Beats read and written.
     pub beats: [u64; 2],
-    /// The first breach of the port's rules.
+    /// The first violation of the port's rules.
     pub breach: Option<String>,
 }
 
 impl HostSlave {
-    /// A host on these ports with `tags` reads outstanding; `chunk` is a power of two, at most
-    /// 4096, such as the link's maximum payload. What it owes for longer than `link_timeout` is
+    /// A host on these ports with `tags` reads outstanding. `chunk` is a power of two, at most
+    /// 4096, such as the link's maximum payload. A request without an answer for `link_timeout` is
     /// lost.
     pub fn new(ports: AxiPorts, tags: u32, chunk: u64, link_timeout: Time) -> HostSlave {
         HostSlave {
@@ -175,7 +175,7 @@ impl HostSlave {
         set_if_changed(model, self.ports.ar.ready, &mut self.ar_ready, ar_ready);
     }
 
-    /// Sees the handshakes of the coming rising edge; returns their number.
+    /// Performs the handshakes of the coming rising edge; returns their number.
     #[inline]
     pub fn sample(&mut self, model: &VerilatedModel) -> u64 {
         let mut count = 0;
@@ -216,14 +216,14 @@ impl HostSlave {
             && !self.may_have_beat
     }
 
-    /// True while the link owes something: an answer, or the acceptance of a write or read.
+    /// True while the link has to answer a read, or to accept a write or read.
     #[inline]
     pub fn waits_for_link(&self) -> bool {
         self.waiting > 0 || !self.unissued.is_empty() || !self.chunks.is_empty()
     }
 
-    /// From when on the design may count the cycles for which the link has owed an answer, to give
-    /// it up: none are passed over then.
+    /// From this time on the design may count the cycles without an answer of the link, to give it
+    /// up. No cycle is skipped then.
     pub fn timeout_count_start(&self) -> Option<Time> {
         if self.waiting == 0 {
             return None;
@@ -233,7 +233,7 @@ impl HostSlave {
         taken.next().map(|read| read.issued + MAX_ANSWER_TIME)
     }
 
-    /// What the link has owed for so long that it is lost. Says so at most a millisecond late.
+    /// Describes the request that the link has lost, if any; at most a millisecond late.
     #[inline]
     pub fn lost_request(&mut self, now: Time) -> Option<String> {
         if now < self.next_lost_check {
@@ -245,7 +245,7 @@ impl HostSlave {
         if let Some(time) = refused.find(|&&time| time < since) {
             return Some(format!("the link has taken nothing since {time}"));
         }
-        // Issued in their order, so the oldest without an answer comes first.
+        // Reads are issued in order, so the oldest without an answer comes first.
         let mut open = self.order.iter().map(|&tag| &self.reads[tag as usize]);
         let oldest = open.find(|read| !read.answered)?;
         let issued = oldest.issued != Time::ZERO;
@@ -336,7 +336,7 @@ impl HostSlave {
         if piece.last {
             self.waiting -= 1;
             read.answered = true;
-            // A piece that is missing at the end is an error of the link, and seen as one.
+            // A chunk that is missing at the end is an error of the link, and reported as one.
             read.failed |= read.filled < read.buffer.len();
         }
     }
@@ -377,7 +377,7 @@ impl HostSlave {
         }
     }
 
-    /// The address behind the bytes that are gathered; 0 behind the last address of all.
+    /// The address after the gathered bytes; 0 after the last address of all.
     fn gathered_end(&self) -> u64 {
         self.gathered_at.wrapping_add(self.gathered.len() as u64)
     }
@@ -395,7 +395,7 @@ impl HostSlave {
         });
     }
 
-    /// The oldest read of its ID that has its next beat.
+    /// The oldest read of its ID whose next beat is there.
     fn oldest_ready(&self) -> Option<u32> {
         let mut blocked = [0u64; 4];
         for &tag in &self.order {

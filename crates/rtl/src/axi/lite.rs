@@ -22,20 +22,20 @@ pub enum AxilAccess {
     },
 }
 
-/// Writes without their response that a master lets pile up.
+/// Writes without a response that a master has under way at most.
 const MAX_WRITES: u32 = 8;
 
 /// Drives an AXI4-Lite slave port of a model.
 ///
 /// Writes follow each other without waiting for responses, as posted writes do. Reads and writes
-/// are never under way at once.
+/// are never under way at the same time.
 pub struct AxilMaster {
     ports: AxilPorts,
     /// Offered and not taken yet: write address, write data, read address.
     aw: bool,
     w: bool,
     ar: bool,
-    /// Without their response.
+    /// Writes without a response.
     writes: u32,
     reading: bool,
     started: bool, // `bready` and `rready` were set
@@ -75,7 +75,8 @@ impl AxilMaster {
         }
     }
 
-    /// Begins an access, which [`AxilMaster::sample`] will report done. Only when it can start.
+    /// Begins an access, which [`AxilMaster::sample`] reports as done. Call it only if
+    /// [`AxilMaster::can_start`].
     pub fn start(&mut self, model: &mut VerilatedModel, access: AxilAccess) {
         debug_assert!(self.can_start(&access));
         let p = &self.ports;
@@ -104,8 +105,8 @@ impl AxilMaster {
         }
     }
 
-    /// Takes back the valids that were accepted at the last edge. Responses come later than that,
-    /// as AXI demands, so none is left when nothing is under way any more.
+    /// Deasserts the valids that were accepted at the last edge. AXI demands that responses come
+    /// later than that, so none is left when nothing is under way.
     #[inline]
     pub fn drive(&mut self, model: &mut VerilatedModel) {
         if self.idle() {
@@ -126,8 +127,8 @@ impl AxilMaster {
         }
     }
 
-    /// Sees the handshakes of the coming rising edge: their number, and when an access is done, its
-    /// data (0 for a write) and response code. Writes are done in order.
+    /// Performs the handshakes of the coming rising edge. Returns their number and, when an access
+    /// is done, its data (0 for a write) and response code. Writes end in order.
     #[inline]
     pub fn sample(&mut self, model: &VerilatedModel) -> (u64, Option<(u32, u8)>) {
         if self.idle() {

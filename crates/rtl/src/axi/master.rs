@@ -124,7 +124,7 @@ impl AxiMaster {
         }
     }
 
-    /// Sees the handshakes of the coming rising edge.
+    /// Performs the handshakes of the coming rising edge.
     #[inline]
     pub fn sample(&mut self, model: &VerilatedModel) -> Handshakes {
         let p = &self.ports;

@@ -1,9 +1,9 @@
 //! AXI4 and AXI4-Lite on the ports of a model: the other ends of a device's buses.
 //!
-//! Each bus model works in two steps a clock cycle, around the falling edge: `drive` sets the
-//! inputs of the model for the next rising edge, and `sample`, called when the design has settled
-//! with the clock low, sees which handshakes that edge will perform. This is right whether or not
-//! the design has combinational paths from inputs to outputs.
+//! Each bus model works in two steps a clock cycle, around the falling edge. `drive` sets the
+//! inputs of the model for the next rising edge. `sample` is called when the design has been
+//! evaluated with the clock low, and sees which handshakes that edge will perform. This is right
+//! whether or not the design has combinational paths from inputs to outputs.
 
 mod block_buffer;
 mod ddr;

@@ -127,7 +127,7 @@ impl AxiPorts {
         Ok(ports)
     }
 
-    /// Takes back every handshake that the master of a slave port of the design offers.
+    /// Deasserts every valid and ready that the master of a slave port of the design drives.
     pub fn deassert_master(&self, model: &mut VerilatedModel) {
         for field in [
             self.aw.valid,
@@ -140,7 +140,7 @@ impl AxiPorts {
         }
     }
 
-    /// Takes back every handshake that the slave of a master port of the design offers.
+    /// Deasserts every valid and ready that the slave of a master port of the design drives.
     pub fn deassert_slave(&self, model: &mut VerilatedModel) {
         for field in [
             self.aw.ready,
@@ -175,14 +175,14 @@ pub struct FillPorts {
     pub valid: Field,
     /// Request ready.
     pub ready: Field,
-    /// What is under way is to end at a block's end.
+    /// The request under way is to end at the end of a block.
     pub stop: Field,
-    /// It has ended; for one cycle.
+    /// The request has ended; for one cycle.
     pub done: Field,
 }
 
 impl FillPorts {
-    /// Those of lane `lane` of `lanes`, the first lowest.
+    /// The ports of lane `lane` of `lanes`, the first lowest.
     pub fn find_lane(
         model: &VerilatedModel,
         prefix: &str,
@@ -207,7 +207,7 @@ impl FillPorts {
         (model.get(self.addr), model.get(self.blocks))
     }
 
-    /// Says whether a request has ended, and with an error.
+    /// Drives whether a request has ended, and whether with an error.
     #[inline]
     pub fn set_done(&self, model: &mut VerilatedModel, done: bool, error: bool) {
         model.set(self.done, u64::from(done));
@@ -288,7 +288,7 @@ impl BPorts {
 }
 
 impl RPorts {
-    /// What the design offers beside data: (ID, code, last).
+    /// What the design offers besides data: (ID, code, last).
     #[inline]
     pub fn get(&self, model: &VerilatedModel) -> (u16, u8, bool) {
         (
@@ -375,7 +375,7 @@ impl AxilPorts {
         Ok(ports)
     }
 
-    /// Takes back every handshake that the master offers.
+    /// Deasserts every valid and ready that the master drives.
     pub fn deassert_master(&self, model: &mut VerilatedModel) {
         for field in [
             self.awvalid,

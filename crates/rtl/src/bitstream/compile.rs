@@ -17,13 +17,13 @@ use super::FileList;
 use crate::error::{Error, Result};
 
 const SHIM: &str = include_str!("shim.cpp");
-/// What the Verilated runtime is compiled with.
+/// Included before the sources of the Verilated runtime.
 const RUNTIME: &str = include_str!("runtime.h");
 
 /// Flags that decide what the model does and how fast it is; part of the hash.
 ///
-/// What nothing has set holds what the shim says (`unique`); that costs time only when a model is
-/// made.
+/// A register without an initial value holds what the shim chooses (`unique`). That costs time only
+/// when a model is made.
 const VERILATOR_FLAGS: &[&str] = &[
     "--cc",
     "--prefix",
@@ -41,9 +41,10 @@ const VERILATOR_FLAGS: &[&str] = &[
     "2",
     "--no-timing",
 ];
-/// Most of a compiler's run is the headers: two large files, one for each core, compile in a third
-/// of the time of forty, and sooner than their precompiled header would. So Verilator writes two
-/// that run often, and what runs once, and Verilator's library, become one each.
+/// Most of a compiler's run is the headers. Two large files, one for each core, compile in a third
+/// of the time of forty, and sooner than their precompiled header would. So the files that run
+/// often are two, written by Verilator. The files that run once become one file, and Verilator's
+/// library another.
 const JOINED: [(&str, &[&str]); 2] = [
     ("ns_slow", &["VM_CLASSES_SLOW", "VM_SUPPORT_SLOW"]),
     ("ns_library", &["VM_GLOBAL_FAST"]),
@@ -60,31 +61,29 @@ const CXX_FLAGS: &str =
     "-fPIC -fvisibility=hidden -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL \
     -DVL_SCOPED_RAND_RESET_I=ns_initial_i -DVL_SCOPED_RAND_RESET_Q=ns_initial_q \
     -DVL_SCOPED_RAND_RESET_W=ns_initial_w";
-/// 5 % slower than with -O2, and compiled in three quarters of the time; a trained one makes up for
-/// it.
+/// 5 % slower than with -O2, and compiled in three quarters of the time. Training makes up for it.
 const OPTIMISE: &str = "-O1";
 /// The two builds of a trained bitstream.
 const COUNT: &str = "-O1 -fprofile-generate -fprofile-update=single";
 const USE_COUNTS: &str = "-O2 -fprofile-use -fprofile-partial-training -Wno-missing-profile \
     -Wno-error=coverage-mismatch";
-/// Between two looks at whether a build is to be stopped.
+/// Interval of the checks whether a build is to be stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Builds that are kept; older ones that were not used for a day are removed.
+/// Builds that are kept. Older ones are removed after a day without use.
 const KEPT_BUILDS: usize = 24;
 
-/// What a bitstream is for. It computes the same in either case.
+/// What a bitstream is for. It computes the same for either purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// To find faults: an assertion of the RTL that fails ends the run. What nobody has chosen
-    /// otherwise.
+    /// To find faults: an assertion of the RTL that fails ends the run. The default.
     #[default]
     Checked,
-    /// To work with: without assertions, and trained if it was trained ([`compile_trained`]).
+    /// For speed: without assertions, and trained if it was trained ([`compile_trained`]).
     Running,
 }
 
 impl Purpose {
-    /// Verilator's flag; it decides which build this is.
+    /// Verilator's flag for it, part of the hash.
     fn flag(self) -> &'static str {
         match self {
             Purpose::Checked => "--assert",
@@ -92,8 +91,8 @@ impl Purpose {
         }
     }
 
-    /// What is defined for sources and shim: a checked build tells in what order engines work
-    /// (hw/engine/nearpm/rtl/nearpm_order_pkg.sv).
+    /// What is defined for sources and shim. A checked build reports the order in which engines
+    /// work (hw/engine/nearpm/rtl/nearpm_order_pkg.sv).
     fn define(self) -> &'static str {
         match self {
             Purpose::Checked => " -DNS_ORDER",
@@ -101,7 +100,7 @@ impl Purpose {
         }
     }
 
-    /// What a bitstream says of itself.
+    /// What [`Bitstream::build`](super::Bitstream::build) returns.
     fn name(self, trained: bool) -> &'static str {
         match (self, trained) {
             (Purpose::Checked, false) => "checked",
@@ -115,7 +114,7 @@ impl Purpose {
 /// What to compile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BitstreamSpec {
-    /// The repository root, which everything else is relative to.
+    /// The repository root; all other paths are relative to it.
     pub root: PathBuf,
     /// The top module.
     pub top: String,
@@ -123,7 +122,7 @@ pub struct BitstreamSpec {
     pub filelists: Vec<PathBuf>,
     /// Further sources.
     pub sources: Vec<PathBuf>,
-    /// Sources that are no files: name and text.
+    /// Sources that are no files: name to text.
     pub generated: BTreeMap<String, String>,
     /// Parameters of the top, as written in SystemVerilog (quotes around strings).
     pub parameters: BTreeMap<String, String>,
@@ -140,20 +139,19 @@ pub struct BitstreamSpec {
 pub enum Progress {
     /// Another process builds the same content; waiting for it.
     Waiting,
-    /// Verilator translates the design.
+    /// Verilator translates the design to C++.
     Translating,
     /// The C++ compiler works: (files begun, files in all).
     Compiling(usize, usize),
-    /// The first build runs, so that the second can be laid out for what it does most.
+    /// The first build runs, and counts what the model does most.
     Training,
-    /// Nothing new. It comes ten times a second, so that a build can be stopped at any time.
+    /// No news. It comes ten times a second, so that a build can be stopped at any time.
     Working,
     /// Built after this many milliseconds.
     Done(u64),
 }
 
-/// Reports a build on standard error, one line a step. Nothing is printed when the build is already
-/// there.
+/// Reports a build on standard error, one line for each step. Prints nothing if the build exists.
 pub fn stderr_progress(top: &str) -> impl FnMut(Progress) -> bool {
     let top = top.to_string();
     let mut shown = 0;
@@ -179,21 +177,21 @@ pub fn stderr_progress(top: &str) -> impl FnMut(Progress) -> bool {
     }
 }
 
-/// Uses a bitstream the way that it will be used, when given its path. An error ends the build, and
+/// Uses a bitstream in the way that matters, when given its path. An error ends the build, and
 /// nothing is kept.
 pub type TrainingRun<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), String>;
 
-/// Asks whether to go on.
+/// Reports progress; an error if the build is to stop.
 fn report_progress(progress: &mut dyn FnMut(Progress) -> bool, what: Progress) -> Result<()> {
     progress(what).then_some(()).ok_or(Error::Interrupted)
 }
 
-/// Compiles `spec`, unless the same content was compiled before, and returns the path of the shared
+/// Compiles `spec`, unless the same content was compiled before. Returns the path of the shared
 /// object: the trained one if there is one.
 ///
 /// Any number of processes may do so at once: one builds, the others wait. An interrupted build
 /// leaves nothing that a later one would take for a result. `progress` interrupts it by answering
-/// false: then whatever compiles ends, too.
+/// false: then every compiler that runs is ended.
 pub fn compile(
     spec: &BitstreamSpec,
     progress: &mut dyn FnMut(Progress) -> bool,
@@ -202,7 +200,7 @@ pub fn compile(
 }
 
 /// Like [`compile`], but compiles twice: once to count what the model does while `training` uses
-/// it, and again with these counts. Takes twice as long; the model runs about 15 % faster.
+/// it, and again with these counts. It takes twice as long; the model runs about 15 % faster.
 pub fn compile_trained(
     spec: &BitstreamSpec,
     training: TrainingRun<'_>,
@@ -384,7 +382,7 @@ impl<'a> BitstreamBuild<'a> {
         }
         fs::rename(obj.join("bitstream.so"), &self.output)
             .map_err(|e| Error::io(&self.output, e))?;
-        // The objects are in ccache; what Verilator wrote is of no further use.
+        // The objects are in ccache; the sources that Verilator wrote are not needed any more.
         fs::remove_dir_all(&obj).map_err(|e| Error::io(&obj, e))
     }
 
@@ -439,7 +437,7 @@ impl<'a> BitstreamBuild<'a> {
         let log_path = self.folder.join("make.log");
         let total = count_units(obj);
         let mut command = Command::new("make");
-        // What ccache has of another checkout is good here, too.
+        // What ccache has of another checkout is valid here, too.
         command.env("CCACHE_BASEDIR", &self.spec.root);
         command
             .args(["-C"])
@@ -485,9 +483,9 @@ impl<'a> BitstreamBuild<'a> {
     }
 }
 
-/// Runs a program to its end, what it prints into `log`; true if it succeeds. `keep_going` sees
-/// each line of its standard output, and none when there was none for a while. If it answers false,
-/// the program and all that it has started end.
+/// Runs a program to its end, with its output in `log`; true if it succeeds. `keep_going` gets each
+/// line of its standard output, and `None` when there was none for a while. If it answers false,
+/// the program and all that it has started are ended.
 fn run_tool(
     mut command: Command,
     log: &Path,
@@ -495,7 +493,7 @@ fn run_tool(
 ) -> Result<bool> {
     let mut file = File::create(log).map_err(|e| Error::io(log, e))?;
     let errors = file.try_clone().map_err(|e| Error::io(log, e))?;
-    // A terminal's Ctrl-C doesn't reach this group: whoever is asked says what it means.
+    // Ctrl-C in a terminal does not reach this group; `keep_going` decides what it means.
     command.process_group(0).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(errors);
     let mut child = command
@@ -546,12 +544,13 @@ VM_USER_CFLAGS += $(NS_FLAGS)
 ns_shim.o: ns_shim.cpp ns_ports.inc
 \t$(OBJCACHE) $(CXX) -O2 $(NS_SHIM) $(CXXFLAGS) $(CPPFLAGS) -c -o $@ $<
 bitstream.so: ns_shim.o libVdut.a libverilated.a
-\t$(CXX) -shared -o $@.tmp ns_shim.o libVdut.a libverilated.a $(NS_LINK) $(LDFLAGS) $(LDLIBS) $(LIBS) \\
+\t$(CXX) -shared -o $@.tmp ns_shim.o libVdut.a libverilated.a \\
+\t\t$(NS_LINK) $(LDFLAGS) $(LDLIBS) $(LIBS) \\
 \t\t-Wl,-Bsymbolic -Wl,--version-script=ns_symbols.map
 \tmv $@.tmp $@
 ";
 
-/// The names after `LIST += \` in the makefile that Verilator writes, one in a line.
+/// The names after `LIST += \` in the makefile that Verilator writes, one on each line.
 fn sources_in<'a>(classes: &'a str, list: &str) -> Vec<&'a str> {
     let start = format!("{list} += \\");
     let lines = classes.lines().skip_while(|line| *line != start).skip(1);
@@ -612,7 +611,7 @@ fn count_units(obj: &Path) -> usize {
     units + RUNTIME
 }
 
-/// The line that tells most about a failure.
+/// The line that says most about a failure.
 fn first_error(log: &str) -> String {
     let line = log
         .lines()

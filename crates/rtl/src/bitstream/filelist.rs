@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// The sources, include folders and lint waivers of one or more lists, each push_unique, in order.
-/// All paths are relative to the repository root; in a list they may be relative to its folder,
-/// too.
+/// The sources, include folders and lint waivers of one or more lists, each once, in order. All
+/// paths are relative to the repository root; in a list they may be relative to its folder, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileList {
     /// SystemVerilog sources, packages before their users.
@@ -38,7 +37,7 @@ impl FileList {
         self.lists.push(list.to_path_buf());
         let path = root.join(list);
         let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
-        // From the root on, or beside the list.
+        // Relative to the root, or to the list's folder.
         let place = |entry: &str| -> PathBuf {
             let beside = list.parent().unwrap_or(Path::new("")).join(entry);
             match !root.join(entry).exists() && root.join(&beside).exists() {

@@ -21,7 +21,7 @@ struct RawPort {
     dir: u32,
 }
 
-/// `ns_order_t`: a kind, and what is said of it. See `order.rs`.
+/// `ns_order_t`: a kind and its values. See `order.rs`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RawOrder {
@@ -88,8 +88,8 @@ impl Bitstream {
         }))
     }
 
-    /// What it was built as: "checked" (with assertions) or "running" (without), and ", trained" if
-    /// it was.
+    /// What it was built as: "checked" (with assertions) or "running" (without), followed by ",
+    /// trained" if it was trained.
     pub fn build(&self) -> &str {
         &self.build
     }
@@ -119,8 +119,8 @@ pub struct ModelPort {
 
 /// A run of bits of one port, found once by name: the handle for fast access.
 ///
-/// A field belongs to the models of one bitstream (their ports have one order). Used on another one
-/// it may name another port or cause a panic, but never touches memory outside of ports.
+/// A field belongs to the models of one bitstream (their ports have one order). On another
+/// bitstream it may name another port or cause a panic, but never touches memory outside of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     port: u32,
@@ -135,7 +135,7 @@ impl Field {
     }
 }
 
-/// One instance of a design, with a state of its own.
+/// One instance of a design, with the state of one device.
 pub struct VerilatedModel {
     handle: *mut c_void,
     ports: Vec<ModelPort>,
@@ -150,13 +150,13 @@ pub struct VerilatedModel {
 unsafe impl Send for VerilatedModel {}
 
 impl VerilatedModel {
-    /// Makes an instance whose registers and memories are 0. So are its inputs, and nothing has
-    /// been evaluated.
+    /// Makes an instance whose registers, memories and inputs are 0. Nothing has been evaluated
+    /// yet.
     pub fn new(bitstream: &Arc<Bitstream>) -> Result<VerilatedModel> {
         VerilatedModel::with_initial_values(bitstream, InitialValues::Zeros)
     }
 
-    /// The same with other registers and memories.
+    /// Makes an instance with these registers and memories.
     pub fn with_initial_values(
         bitstream: &Arc<Bitstream>,
         contents: InitialValues,
@@ -314,7 +314,7 @@ impl VerilatedModel {
     }
 
     /// Asserts the active-low reset `reset` with an edge: what it resets asynchronously may have no
-    /// clock to see a level. The second edge is for resets that are made from this one and a
+    /// clock to see a level. The second edge is for resets that are derived from this one and a
     /// register that it resets.
     pub fn assert_reset(&mut self, reset: Field, ps: u64) -> std::result::Result<(), String> {
         for level in [1, 0, 1, 0] {
@@ -324,23 +324,23 @@ impl VerilatedModel {
         Ok(())
     }
 
-    /// From now on keeps what the design tells of the order in which it works, for
-    /// [`VerilatedModel::take_order_events`], or keeps nothing. False when it was built without:
-    /// only a checked build has it.
+    /// From now on, or no longer, keeps the order events of the design for
+    /// [`VerilatedModel::take_order_events`]. False if the bitstream has none: only a checked build
+    /// has them.
     pub(crate) fn watch_order(&mut self, on: bool) -> bool {
         // SAFETY: the handle is valid as long as the model lives.
         unsafe { (self.bitstream.ns_order_watch)(self.handle, c_int::from(on)) == 0 }
     }
 
-    /// The oldest of what it has told and nobody has taken; how many that are.
+    /// Takes the oldest order events; returns how many.
     pub(crate) fn take_order_events(&mut self, out: &mut [RawOrder]) -> usize {
         // SAFETY: the handle is valid, there is room for that many, and no more are written.
         unsafe { (self.bitstream.ns_order_take)(self.handle, out.as_mut_ptr(), out.len()) }
     }
 
-    /// Starts to write waveforms (FST) of everything to `file`, whose old contents go.
+    /// Starts to write waveforms (FST) of everything to `file`, whose old contents are discarded.
     pub fn trace_open(&mut self, file: Output) -> Result<()> {
-        // Whatever its path names by now, the file that is locked is the one that is written.
+        // The path may name another file by now. This writes the one that is locked.
         let name = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
         let name = CString::new(name).map_err(|e| Error::io(file.path(), e))?;
         // SAFETY: handle and string are valid during the call.
@@ -354,7 +354,7 @@ impl VerilatedModel {
         Ok(())
     }
 
-    /// Ends the waveforms, if there are any. An error says that the file isn't complete.
+    /// Ends the waveforms, if there are any. An error says that the file is incomplete.
     pub fn trace_close(&mut self) -> Result<()> {
         let Some(file) = self.trace.take() else {
             return Ok(());
@@ -379,7 +379,7 @@ impl VerilatedModel {
 impl Drop for VerilatedModel {
     fn drop(&mut self) {
         if let Err(error) = self.trace_close() {
-            // Nobody else is left to be told.
+            // No caller is left to return it to.
             eprintln!("waveform {error}");
         }
         // SAFETY: made by ns_new of the same bitstream, and nothing uses it afterwards.

@@ -1,4 +1,5 @@
-//! The bitstream: a design compiled by Verilator into a shared object, and models made from it.
+//! A bitstream is a design compiled by Verilator into a shared object. This module compiles and
+//! loads bitstreams and makes models from them.
 
 mod compile;
 mod filelist;
