@@ -284,7 +284,7 @@ mod tests {
 
     /// Nothing is compiled, and no file is made.
     #[test]
-    fn what_the_rtl_would_lose_when_it_is_killed_is_refused() {
+    fn factory_refuses_media_files_that_the_rtl_model_could_lose() {
         let root = rtl::bitstream::repo_root().unwrap();
         let file = std::env::temp_dir().join(format!("nearside-device-{}", std::process::id()));
         let design = Design::find(&root, "nearpm").unwrap();

@@ -124,7 +124,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn power_fails_in_copies_at_many_moments_of_one_run() {
+    fn forks_lose_power_at_many_moments_of_one_run() {
         let copies = rounds(100, 25);
         let (ended, fresh) = run(copies);
         assert_eq!(ended, run(0).0, "the run is not what it is without copies");

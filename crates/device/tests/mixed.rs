@@ -151,7 +151,7 @@ impl Bench {
 /// Both orders: which is the first device of the host must not matter.
 #[test]
 #[ignore = "long: builds a device"]
-fn an_rtl_device_and_a_fast_one_work_beside_each_other() {
+fn mixed_models_work_in_one_host() {
     for engines in [ENGINES, [Engine::Fast, Engine::Rtl]] {
         let mut bench = bench(engines);
         let spans = bench.work();
@@ -168,6 +168,6 @@ fn an_rtl_device_and_a_fast_one_work_beside_each_other() {
 /// The same system gives the same times.
 #[test]
 #[ignore = "long: builds a device"]
-fn a_mixed_system_does_the_same_again() {
+fn mixed_models_repeat() {
     assert_eq!(bench(ENGINES).work(), bench(ENGINES).work());
 }

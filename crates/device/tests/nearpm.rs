@@ -39,7 +39,7 @@ enum Mechanism {
 const TORN: u8 = 0xFF;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cut {
+enum CutKind {
     Power,
     FunctionReset,
     /// Again while the device brings back what it had.
@@ -48,11 +48,11 @@ enum Cut {
     Recovering,
 }
 
-const CUTS: [Cut; 4] = [
-    Cut::Power,
-    Cut::FunctionReset,
-    Cut::Restoring,
-    Cut::Recovering,
+const CUTS: [CutKind; 4] = [
+    CutKind::Power,
+    CutKind::FunctionReset,
+    CutKind::Restoring,
+    CutKind::Recovering,
 ];
 
 struct Run {
@@ -204,10 +204,10 @@ impl Run {
         }
     }
 
-    fn power(&mut self, cut: Cut) {
+    fn power(&mut self, cut: CutKind) {
         let kit = self.kit();
         let number = kit.host.device();
-        if cut == Cut::FunctionReset {
+        if cut == CutKind::FunctionReset {
             // A host that resets a function has waited for what is on its way there.
             kit.load(0, 1);
             kit.host.system_mut().function_reset(number);
@@ -223,8 +223,8 @@ impl Run {
     }
 
     /// One end of the run; the value that is there when all is recovered.
-    fn cut(&mut self, cut: Cut, moment: u64) -> u8 {
-        if cut == Cut::FunctionReset {
+    fn cut(&mut self, cut: CutKind, moment: u64) -> u8 {
+        if cut == CutKind::FunctionReset {
             self.sure = self.sent;
         }
         self.advance(Time::ns(61 * (moment % 32)));
@@ -233,11 +233,11 @@ impl Run {
         // 0 to 12 us, the first part of which is the device's own.
         let soon = Time::ns(97 * (moment % 128));
         match cut {
-            Cut::Restoring => {
+            CutKind::Restoring => {
                 self.advance(soon);
                 self.power(cut);
             }
-            Cut::Recovering => {
+            CutKind::Recovering => {
                 self.kit().submit(&pool.command(Operation::Recover, 0));
                 self.advance(soon);
                 self.power(cut);
@@ -336,12 +336,12 @@ mod sampled {
 
     #[test]
     #[ignore = "takes seconds"]
-    fn undo_logs_survive_a_cut_at_any_moment() {
+    fn crash_with_undo_logs_is_recovered() {
         survives(Mechanism::Undo);
     }
 
     #[test]
-    fn redo_logs_do() {
+    fn crash_with_redo_logs_is_recovered() {
         survives(Mechanism::Redo);
     }
 
@@ -349,7 +349,7 @@ mod sampled {
     /// logs it, and the power fails while the engine copies, while the stores wait for that, or
     /// when they are persistent.
     #[test]
-    fn a_store_right_behind_its_log_command_is_undone() {
+    fn crash_after_a_store_that_follows_its_log_command_is_undone() {
         if !is_there() {
             return;
         }
@@ -373,17 +373,17 @@ mod sampled {
 }
 
 #[test]
-fn checkpoints_do() {
+fn crash_with_checkpoints_is_recovered() {
     survives(Mechanism::Checkpoint);
 }
 
 #[test]
-fn shadow_pages_do() {
+fn crash_with_shadow_pages_is_recovered() {
     survives(Mechanism::Shadow);
 }
 
 #[test]
-fn without_any_of_these_a_cut_is_noticed() {
+fn crash_without_a_mechanism_is_noticed() {
     if is_there() {
         let values = program(Mechanism::Nothing, 1);
         assert!(values.contains(&TORN), "{values:?}");

@@ -555,17 +555,17 @@ fn changed() -> Devices {
 }
 
 #[test]
-fn four_devices_do() {
+fn crash_of_four_devices_is_recovered() {
     program(4, Deletion::Together, rounds(4, 13));
 }
 
 #[test]
-fn devices_that_the_host_synchronises_do() {
+fn crash_of_devices_synchronised_by_the_host_is_recovered() {
     program(2, Deletion::Software, rounds(4, 23));
 }
 
 #[test]
-fn logs_that_are_deleted_before_all_are_complete_are_noticed() {
+fn crash_after_early_log_deletion_is_noticed() {
     let values = program(2, Deletion::Alone, rounds(5, 11));
     assert!(values.contains(&TORN), "{values:?}");
 }
@@ -591,7 +591,7 @@ fn pace(count: usize, deletion: Deletion) -> f64 {
 }
 
 #[test]
-fn a_host_that_synchronises_devices_takes_longer() {
+fn synchronisation_by_the_host_takes_longer() {
     for count in [2, 4] {
         assert!(pace(count, Deletion::Together) < pace(count, Deletion::Software));
     }
@@ -602,12 +602,12 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn two_devices_survive_a_cut_of_any_of_them_at_any_moment() {
+    fn crash_of_two_devices_is_recovered() {
         program(2, Deletion::Together, rounds(2, 11));
     }
 
     #[test]
-    fn a_log_is_deleted_without_the_host_and_nothing_else_waits_for_it() {
+    fn log_deletion_needs_no_host_and_delays_nothing() {
         let mut devices = changed();
         let (pool, all) = (devices.pool, devices.all());
         let commit = devices.commit(0, 5, all);
@@ -618,7 +618,7 @@ mod sampled {
         assert_eq!((pending.generation, pending.records), (1, 1));
         assert_eq!((devices.seen(0, 0), devices.seen(1, 0)), ((5, 0), (0, 0)));
         devices.select(1, 0);
-        assert_eq!(devices.get(1, register::SEEN), 5, "it has been told");
+        assert_eq!(devices.get(1, register::SEEN), 5, "it has been notified");
         // Its log takes nothing; all else goes on.
         let abort = pool.command(Operation::Abort, 0);
         let next = devices.commit(0, 6, all);
@@ -647,7 +647,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_peer_that_was_off_is_told_again() {
+    fn peer_that_was_off_is_notified_again() {
         for both in [false, true] {
             let mut devices = changed();
             let commit = devices.commit(0, 5, devices.all());
@@ -683,7 +683,7 @@ mod sampled {
     /// Figures 4c and 7 of the paper: one device has committed when the power fails, the other one
     /// has not. Its log is still there.
     #[test]
-    fn a_transaction_that_a_participant_does_not_have_is_written_back() {
+    fn transaction_that_a_participant_lacks_is_written_back() {
         for (first, lost) in [(0, 0b10), (0, 0b11), (1, 0b10), (1, 0b11)] {
             let mut devices = changed();
             let commit = devices.commit(0, 5, devices.all());
@@ -702,7 +702,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_commit_names_its_own_device_and_a_transaction_that_is_new() {
+    fn commit_names_its_device_and_a_new_transaction() {
         let mut devices = changed();
         let wrong = [(5, 0b10), (5, 0b10011), (0, 0b11), (1 << 48, 0b11)];
         for (transaction, participants) in wrong {

@@ -160,7 +160,7 @@ fn conflict_filter_held_loads_wait() {
 
 #[test]
 #[ignore = "compiles a separate device"]
-fn resets_at_many_moments_leave_a_page_that_works() {
+fn command_page_works_after_resets_at_many_moments() {
     for after in 0..30 {
         let mut b = Bench::that_takes_after(15);
         b.post(Bar::Control, PAGE, &command(4096, 8192, 1_000_000));

@@ -447,12 +447,12 @@ fn compare(name: &str) {
 }
 
 #[test]
-fn several_namespaces_and_engines() {
+fn admin_with_several_namespaces_and_engines() {
     compare("fuzz");
 }
 
 #[test]
-fn the_default_device() {
+fn admin_on_the_default_device() {
     compare("default");
 }
 
@@ -460,7 +460,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn anything_in_any_order() {
+    fn admin_random_commands() {
         let mut t = Twins::new("fuzz");
         let mut random = Random::new(6);
         for _ in 0..400 {

@@ -11,7 +11,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn sgls_and_fused_compare_and_write() {
+    fn blocks_by_sgls_and_fused_commands() {
         let mut c = common::controller("default");
         let data: Vec<u8> = (0..1 << 20).map(|i| (i * 13 / 7) as u8).collect();
         c.set_sgl(true).unwrap();
@@ -46,7 +46,7 @@ mod sampled {
 }
 
 #[test]
-fn zeroed_deallocated_compared_verified() {
+fn blocks_zeroed_deallocated_compared_verified() {
     let mut c = common::controller("default");
     let last = MEDIA / 512;
     let data: Vec<u8> = (0..1 << 20).map(|i| ((i * 11 / 7) | 1) as u8).collect();

@@ -73,12 +73,12 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn a_load_takes_what_its_profile_says() {
+    fn calibration_gives_loads_their_profiles_time() {
         check(&designs::design("default"), false, READ_NS);
     }
 
     #[test]
-    fn a_load_behind_a_store_takes_the_times_of_both() {
+    fn calibration_adds_store_and_load() {
         let design = designs::design("default");
         // It is sent with the store's response, so it does not wait for an edge of its own.
         let edge = design.clock().ns(0.5);
@@ -87,7 +87,7 @@ mod sampled {
 }
 
 #[test]
-fn so_it_does_in_other_designs_and_at_other_clocks() {
+fn calibration_holds_in_other_designs_and_clocks() {
     for values in [
         "clock_mhz = 100",
         "clock_mhz = 300\nchannels = 4",

@@ -369,7 +369,7 @@ mod sampled {
 
     #[test]
     #[ignore = "takes seconds"]
-    fn failing_power_under_a_file_system() {
+    fn file_system_survives_power_loss() {
         fails(
             MemoryModel::Ddr4(sim::DramConfig::default()),
             rounds(200, 8),
@@ -379,6 +379,6 @@ mod sampled {
 
 #[test]
 #[ignore = "takes seconds"]
-fn failing_power_under_a_file_system_on_slow_memory() {
+fn file_system_survives_power_loss_on_slow_memory() {
     fails(MemoryModel::Fixed(Time::ns(900)), rounds(200, 8));
 }

@@ -20,7 +20,7 @@ fn now(c: &NvmeDriver<SimHost>) -> Time {
 }
 
 #[test]
-fn ranges_of_any_size_at_any_place() {
+fn fills_of_any_size_at_any_address() {
     let mut c = common::controller("default");
     let base = 5000; // blocks
     let mut want: Vec<u8> = (0..6u32 << 20).map(|i| (i * 11 / 7) as u8 | 1).collect();
@@ -68,7 +68,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn beside_other_traffic() {
+    fn fills_leave_other_traffic_intact() {
         let mut c = common::controller("default");
         for _ in 0..3 {
             c.write_zeroes(1 << 20, 4096).unwrap();
@@ -88,7 +88,7 @@ mod sampled {
 
 /// The whole device at little cost, and at the memories' speed.
 #[test]
-fn all_of_it() {
+fn fills_of_the_whole_device_are_fast() {
     let mut c = common::controller("default");
     c.write((MEDIA >> 9) - 8, &[7; 4096]).unwrap();
     let from = now(&c);
@@ -127,7 +127,7 @@ fn all_of_it() {
 /// Lists beyond what Identify recommends (DMRL, DMRSL, DMSL) are done whole: not all hosts ask, and
 /// none has to.
 #[test]
-fn beyond_the_limits() {
+fn fills_beyond_the_recommended_limits() {
     let entry = |range: &BlockRange| {
         let mut bytes = [0; 16];
         bytes[4..8].copy_from_slice(&range.blocks.to_le_bytes());
@@ -179,6 +179,6 @@ fn beyond_the_limits() {
 }
 
 #[test]
-fn cut_off() {
+fn fills_that_are_cut_off_leave_whole_blocks() {
     whole_when_cut_off(common::controller("default"));
 }

@@ -40,7 +40,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn four_namespaces_share_a_media_and_no_block() {
+    fn namespaces_share_no_block() {
         let mut c = controller();
         let found: Vec<(u32, u64)> = c
             .namespaces()

@@ -27,7 +27,7 @@ fn memories() -> [MemoryModel; 2] {
 
 /// Loads of one life that are answered in the next one must not be taken for answers to that one's.
 #[test]
-fn loads_get_data_of_their_own_life() {
+fn reset_drops_answers_of_an_earlier_life() {
     for memory in memories() {
         let mut b = bench(memory);
         let mut random = Random::new(1);
@@ -59,7 +59,7 @@ fn loads_get_data_of_their_own_life() {
 /// Bursts of stores that are cut leave whole beats, and no beat of theirs is taken for one of the
 /// next life's.
 #[test]
-fn stores_are_cut_between_beats() {
+fn reset_cuts_stores_between_beats() {
     for memory in memories() {
         let mut b = bench(memory);
         let mut random = Random::new(2);
@@ -113,7 +113,7 @@ const PER_COMMAND: usize = 8;
 const BLOCK: usize = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cut {
+enum CutKind {
     FunctionReset,
     TwoResets,
     Power,
@@ -178,20 +178,20 @@ impl Blocks {
     }
 
     /// Cuts the traffic after so long, and starts anew.
-    fn cut(mut self, after: Time, cut: Cut) -> Blocks {
+    fn cut(mut self, after: Time, cut: CutKind) -> Blocks {
         let buffers = self.begin();
         let host = self.c.host_mut();
         let number = host.device();
         let system = host.system_mut();
         system.advance_until(system.now() + after).unwrap();
         match cut {
-            Cut::Power => {
+            CutKind::Power => {
                 system.power_off(number);
                 system.power_on(number);
             }
             _ => system.function_reset(number),
         }
-        if cut == Cut::TwoResets {
+        if cut == CutKind::TwoResets {
             system.function_reset(number);
         }
         let mut host = self.c.into_host();
@@ -219,7 +219,7 @@ impl Blocks {
     }
 }
 
-fn blocks_stay_whole(cut: Cut, phases: u64, step: u64) {
+fn blocks_stay_whole(cut: CutKind, phases: u64, step: u64) {
     for memory in memories() {
         let mut b = Blocks::new(memory, 3);
         let mut seen = [false; 3]; // none, some, all of the blocks are new
@@ -237,26 +237,26 @@ fn blocks_stay_whole(cut: Cut, phases: u64, step: u64) {
 }
 
 #[test]
-fn a_function_reset_leaves_whole_blocks() {
-    blocks_stay_whole(Cut::FunctionReset, 30, 61);
+fn reset_of_the_function_leaves_whole_blocks() {
+    blocks_stay_whole(CutKind::FunctionReset, 30, 61);
 }
 
 mod sampled {
     use super::*;
 
     #[test]
-    fn two_resets_in_a_row_leave_whole_blocks() {
-        blocks_stay_whole(Cut::TwoResets, 12, 151);
+    fn reset_twice_leaves_whole_blocks() {
+        blocks_stay_whole(CutKind::TwoResets, 12, 151);
     }
 
     #[test]
-    fn failing_power_leaves_whole_blocks() {
-        blocks_stay_whole(Cut::Power, 30, 61);
+    fn power_loss_leaves_whole_blocks() {
+        blocks_stay_whole(CutKind::Power, 30, 61);
     }
 
     /// Accesses that `nvm_delay` holds for 100 us end with the function, and so does the delay.
     #[test]
-    fn delays_end_with_the_function() {
+    fn reset_ends_delays() {
         let mut b = bench(MemoryModel::Fixed(Time::ns(300)));
         let mut random = Random::new(4);
         let new = noise(&mut random, PAGE);
@@ -285,13 +285,13 @@ mod sampled {
 
 /// Every 15th cycle of a window of 1800; each of them, on the RTL in minutes, with `EVERY_CYCLE=1`.
 #[test]
-fn every_cycle_leaves_whole_blocks() {
+fn reset_at_every_cycle_leaves_whole_blocks() {
     let step = if std::env::var_os("EVERY_CYCLE").is_some() {
         1
     } else {
         15
     };
-    for cut in [Cut::FunctionReset, Cut::Power] {
+    for cut in [CutKind::FunctionReset, CutKind::Power] {
         blocks_stay_whole(cut, 1800 / step, step);
     }
 }

@@ -124,7 +124,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn data_that_do_not_come_are_an_error_and_what_comes_late_is_dropped() {
+    fn lost_data_is_an_error_and_late_data_is_dropped() {
         let mut s = Silent::new();
         s.given_up(block(io::WRITE, 0, SILENT));
         assert_eq!(s.b.byte(0), 0);
@@ -145,7 +145,7 @@ mod sampled {
 }
 
 #[test]
-fn what_is_lost_for_good_holds_its_channel_until_a_function_reset() {
+fn lost_read_holds_its_channel_until_a_function_reset() {
     let mut s = Silent::new();
     s.given_up(block(io::WRITE, 0, SILENT));
     s.given_up(block(io::WRITE, 0, DATA));
@@ -158,13 +158,13 @@ fn what_is_lost_for_good_holds_its_channel_until_a_function_reset() {
 }
 
 #[test]
-fn a_list_that_does_not_come_is_an_error() {
+fn lost_prp_list_is_an_error() {
     let mut s = Silent::new();
     s.given_up(Sqe::of_blocks(io::WRITE, 1, 0, 32).with_prps(DATA, SILENT));
 }
 
 #[test]
-fn an_entry_that_does_not_come_is_fatal() {
+fn lost_queue_entry_is_fatal() {
     let mut s = Silent::new();
     s.b.host.lost_from = sq(1);
     s.push(1, block(io::READ, 0, DATA));

@@ -77,7 +77,7 @@ fn marked_after(kit: &mut Kit) -> Time {
 }
 
 #[test]
-fn power_that_fails_again_before_the_window_is_open_loses_nothing() {
+fn restore_survives_power_that_fails_before_the_window_opens() {
     let _alone = alone();
     let design = design("nearpm");
     for contents in EACH {
@@ -89,10 +89,10 @@ fn power_that_fails_again_before_the_window_is_open_loses_nothing() {
         let mark = marked_after(&mut kit);
         // Long before the mark, and then every few cycles until it has been answered.
         let before = [Time(mark.0 / 2), mark - cycles(8), mark - cycles(4)];
-        let behind = (0..rounds(12, 4)).map(|n| mark + cycles(5 * n));
+        let after = (0..rounds(12, 4)).map(|n| mark + cycles(5 * n));
         let mut bad = Vec::new();
         let mut at = Time::ZERO;
-        for cut in before.into_iter().chain(behind) {
+        for cut in before.into_iter().chain(after) {
             common::rest(&mut kit.host, cut - at);
             at = cut;
             let again = || {
@@ -168,7 +168,7 @@ fn seen(contents: InitialValues) -> Vec<String> {
 }
 
 #[test]
-fn nothing_depends_on_what_registers_hold_when_the_power_comes() {
+fn registers_at_power_on_change_nothing() {
     let first = seen(EACH[0]);
     for contents in [
         InitialValues::Ones,

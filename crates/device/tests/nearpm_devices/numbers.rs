@@ -49,7 +49,7 @@ fn give_early(kit: &mut Devices, byte: u64, value: u8) {
 /// known.
 #[test]
 #[ignore = "takes seconds"]
-fn nothing_of_a_number_is_kept_under_another() {
+fn device_number_change_forgets_transactions() {
     let _alone = alone();
     let mut kit = number_one();
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
@@ -60,7 +60,7 @@ fn nothing_of_a_number_is_kept_under_another() {
 /// The same, with the number that is given while what was kept comes back, and a second loss as
 /// that ends.
 #[test]
-fn nothing_of_a_number_is_kept_under_another_when_the_power_fails_twice() {
+fn device_number_change_forgets_transactions_over_two_losses() {
     let _alone = alone();
     let mut kit = number_one();
     kit.power(1, Time::us(20));
@@ -81,7 +81,7 @@ fn nothing_of_a_number_is_kept_under_another_when_the_power_fails_twice() {
 /// The number alone, a byte, given before what was kept is back: registers take bytes as they take
 /// words.
 #[test]
-fn a_byte_of_a_number_that_is_given_early_stays() {
+fn device_number_byte_written_early_stays() {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
     let pool = kit.pool;
@@ -93,7 +93,7 @@ fn a_byte_of_a_number_that_is_given_early_stays() {
 /// The same, in either order, with time between: a number stands there also while it does not
 /// count.
 #[test]
-fn a_number_comes_byte_by_byte() {
+fn device_number_is_written_byte_by_byte() {
     for order in [[0, 1], [1, 0]] {
         let mut kit = Devices::bare(1, false);
         let number = (register::DEVICE_IS_SET | 2).to_le_bytes();
@@ -111,7 +111,7 @@ fn a_number_comes_byte_by_byte() {
 
 /// Three peers tell at once, again and again, while commands are taken: nothing of it is lost.
 #[test]
-fn what_three_peers_tell_at_once_is_taken() {
+fn peers_messages_of_three_at_once_are_taken() {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
     let pool = kit.pool;
@@ -158,7 +158,7 @@ fn what_three_peers_tell_at_once_is_taken() {
 /// A log is pending for devices 0 and 1; this one becomes device 2, and the others tell. It is none
 /// of the participants.
 #[test]
-fn a_log_of_another_number_stays_pending() {
+fn device_number_change_keeps_pending_log() {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
     let pool = kit.pool;
@@ -180,7 +180,7 @@ fn a_log_of_another_number_stays_pending() {
 /// A commit ends as the power fails, and the number is written beside: what is kept says of no peer
 /// that it has completed anything, for none has told.
 #[test]
-fn a_commit_that_ends_beside_a_late_number_is_no_peers() {
+fn device_number_written_during_commit_completes_no_peer() {
     let _alone = alone();
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
@@ -229,7 +229,7 @@ fn a_commit_that_ends_beside_a_late_number_is_no_peers() {
 
 /// The same byte again, the number that it had: it still has one, and knows what it knew.
 #[test]
-fn a_byte_of_the_same_number_that_is_given_early_changes_nothing() {
+fn device_number_low_byte_repeated_early_changes_nothing() {
     let mut kit = number_one();
     assert_eq!(kit.get(0, register::HIGHEST), 4);
     give_early(&mut kit, 0, 1);
@@ -240,7 +240,7 @@ fn a_byte_of_the_same_number_that_is_given_early_changes_nothing() {
 
 /// The upper byte alone: the number that was kept is the one that it has.
 #[test]
-fn the_other_byte_of_a_number_that_is_given_early_changes_nothing() {
+fn device_number_high_byte_written_early_changes_nothing() {
     let mut kit = number_one();
     give_early(&mut kit, 1, 1);
     let device = kit.get(0, register::DEVICE) as u32;

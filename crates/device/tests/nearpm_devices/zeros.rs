@@ -8,7 +8,7 @@ use super::*;
 const LEN: u64 = 65_536;
 
 /// All units are at work, and an undo of the pool's first bytes waits for one. Returns that, too.
-fn undo_behind_others(
+fn queue_undo_after_copies(
     kit: Kit,
     pool: &Pool,
 ) -> (NvmeDriver<SimHost>, CommandPage, SubmittedCommand) {
@@ -29,12 +29,12 @@ fn undo_behind_others(
 
 /// An NVMe command that zeroes, behind an undo of the same bytes: the record has to have the old
 /// bytes.
-fn zeroes_behind_an_undo(zero: impl Fn(&mut NvmeDriver<SimHost>, u64, u64)) {
+fn check_zeroes_after_undo(zero: impl Fn(&mut NvmeDriver<SimHost>, u64, u64)) {
     let (mut kit, pool) = Kit::with_pool("");
     let place = pool.media;
     let old = vec![1; LEN as usize];
     kit.store(place, &old);
-    let (mut c, page, undo) = undo_behind_others(kit, &pool);
+    let (mut c, page, undo) = queue_undo_after_copies(kit, &pool);
     zero(&mut c, place / 512, LEN / 512);
     let host = c.into_host();
     let mut kit = Kit { host, page };
@@ -48,13 +48,13 @@ fn zeroes_behind_an_undo(zero: impl Fn(&mut NvmeDriver<SimHost>, u64, u64)) {
 }
 
 #[test]
-fn write_zeroes_waits_for_an_undo_before_its_doorbell() {
-    zeroes_behind_an_undo(|c, lba, blocks| c.write_zeroes(lba, blocks).unwrap());
+fn nvme_write_zeroes_waits_for_earlier_undo() {
+    check_zeroes_after_undo(|c, lba, blocks| c.write_zeroes(lba, blocks).unwrap());
 }
 
 #[test]
-fn deallocate_waits_for_an_undo_before_its_doorbell() {
-    zeroes_behind_an_undo(|c, lba, blocks| {
+fn nvme_deallocate_waits_for_earlier_undo() {
+    check_zeroes_after_undo(|c, lba, blocks| {
         let range = driver::BlockRange {
             lba,
             blocks: blocks as u32,
@@ -65,8 +65,8 @@ fn deallocate_waits_for_an_undo_before_its_doorbell() {
 
 /// Fewer than 128 blocks are zeroed by the controller's own writes, which pass the access hook.
 #[test]
-fn short_write_zeroes_waits_for_an_undo_before_its_doorbell() {
-    zeroes_behind_an_undo(|c, lba, blocks| {
+fn nvme_short_write_zeroes_waits_for_earlier_undo() {
+    check_zeroes_after_undo(|c, lba, blocks| {
         for n in 0..blocks / 64 {
             c.write_zeroes(lba + 64 * n, 64).unwrap();
         }
@@ -76,10 +76,10 @@ fn short_write_zeroes_waits_for_an_undo_before_its_doorbell() {
 /// A store that waits in the queue, answered, then an NVMe command that zeroes it. It goes behind
 /// that.
 #[test]
-fn what_is_zeroed_stays_zero() {
+fn nvme_zeroes_overwrite_earlier_stores() {
     let (kit, pool) = Kit::with_pool("");
     let place = pool.media;
-    let (mut c, page, undo) = undo_behind_others(kit, &pool);
+    let (mut c, page, undo) = queue_undo_after_copies(kit, &pool);
     c.host_mut().write(Bar::Pm, place, &[2; 64]).unwrap();
     c.write_zeroes(place / 512, LEN / 512).unwrap();
     let mut now = [9; 64];
@@ -94,11 +94,11 @@ fn what_is_zeroed_stays_zero() {
 /// Compare and Write behind an undo of the same bytes, and a store that waits: it compares with
 /// what was stored.
 #[test]
-fn compare_and_write_waits_for_an_undo_before_its_doorbell() {
+fn nvme_compare_and_write_waits_for_earlier_undo() {
     let (mut kit, pool) = Kit::with_pool("");
     let place = pool.media;
     kit.store(place, &[1; LEN as usize]);
-    let (mut c, page, undo) = undo_behind_others(kit, &pool);
+    let (mut c, page, undo) = queue_undo_after_copies(kit, &pool);
     c.host_mut().write(Bar::Pm, place, &[2; 512]).unwrap();
     let same = c
         .compare_and_write(place / 512, &[2; 512], &[3; 512])
@@ -125,13 +125,13 @@ fn compare_and_write_waits_for_an_undo_before_its_doorbell() {
 /// The power fails while an NVMe write waits behind an undo: the record has the old bytes, the
 /// block is old or new.
 #[test]
-fn a_write_that_waits_behind_an_undo_is_cut() {
+fn nvme_write_waiting_for_undo_is_cut_cleanly() {
     let _alone = alone();
     for way in 0..2 {
         let (mut kit, pool) = Kit::with_pool("");
         let place = pool.media;
         kit.store(place, &vec![1; LEN as usize]);
-        let (mut c, _, _) = undo_behind_others(kit, &pool);
+        let (mut c, _, _) = queue_undo_after_copies(kit, &pool);
         let buffer = c.host_mut().alloc(0x1_0000, 0x1000).unwrap();
         c.host_mut().dma_write(buffer, &[5; 0x1_0000]);
         let io = match way {

@@ -4,6 +4,7 @@
 mod copy;
 mod cuts;
 mod doorbells;
+mod interrupts;
 mod nearpm;
 mod nearpm_alike;
 mod nearpm_beside;
@@ -14,7 +15,6 @@ mod pages;
 mod rates;
 mod scan;
 mod tables;
-mod told;
 
 use design::media::Turns;
 use design::Design;
@@ -111,7 +111,7 @@ impl Bench {
     }
 
     /// The scan's return value and count.
-    fn scan(&mut self, range: Scan) -> (u32, u64) {
+    fn scan(&mut self, range: ScanRange) -> (u32, u64) {
         let result = self.launch(SCAN0, &range.arguments());
         let registers = self.registers(SCAN0);
         let outputs = registers.outputs(&mut self.host, 6, 1).unwrap();
@@ -168,7 +168,7 @@ impl Bench {
 
 /// What is scanned.
 #[derive(Clone, Copy, Default)]
-struct Scan {
+struct ScanRange {
     src: u64,
     bytes: u64,
     low: u64,
@@ -177,7 +177,7 @@ struct Scan {
     dst: u64,
 }
 
-impl Scan {
+impl ScanRange {
     fn arguments(&self) -> [u64; 6] {
         [
             self.src, self.bytes, self.low, self.high, self.kind, self.dst,

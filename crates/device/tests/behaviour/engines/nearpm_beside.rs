@@ -45,7 +45,7 @@ fn copy(kit: &mut Kit, page: &mut CommandPage, from: u64, to: u64) {
 }
 
 #[test]
-fn an_engine_beside_it_sees_a_store_that_the_host_has_waited_for() {
+fn nearpm_stores_are_visible_to_other_engines_once_complete() {
     let Some((mut kit, pool, mut copies, registers)) = kit() else {
         return;
     };
@@ -80,7 +80,7 @@ fn an_engine_beside_it_sees_a_store_that_the_host_has_waited_for() {
 /// A store that overlaps a command, and finds the queue of its channel full, holds up all that
 /// comes behind it until that command has ended.
 #[test]
-fn behind_a_full_queue_all_stores_and_pages_wait() {
+fn nearpm_full_queue_holds_stores_and_pages() {
     let Some((mut kit, pool, mut copies, _)) = kit() else {
         return;
     };
@@ -111,6 +111,6 @@ fn behind_a_full_queue_all_stores_and_pages_wait() {
         );
         kit.fine(&pool.command(Operation::Commit, 0));
     }
-    let [beside, behind] = [took[0].2, took[1].2];
-    assert!(behind > beside + Time::us(3), "{took:?}");
+    let [early, late] = [took[0].2, took[1].2];
+    assert!(late > early + Time::us(3), "{took:?}");
 }

@@ -18,7 +18,7 @@ fn rate(engine: usize, arguments: &[u64]) -> f64 {
 }
 
 #[test]
-fn scans_are_as_fast_as_those_of_the_rtl() {
+fn rates_of_scans_match_the_rtl_model() {
     for (kind, expected) in [(0, SCAN_RATE), (4, FILTER_RATE)] {
         let rate = rate(SCAN0, &[0, 32 * MIB, 0, (1 << 30) - 1, kind, 64 * MIB]);
         assert!((rate / expected - 1.0).abs() < 0.05, "{rate} GB/s");
@@ -26,7 +26,7 @@ fn scans_are_as_fast_as_those_of_the_rtl() {
 }
 
 #[test]
-fn a_copy_is_as_fast_as_that_of_the_rtl() {
+fn rates_of_copies_match_the_rtl_model() {
     let rate = rate(COPY0, &[0, 256 * MIB, 32 * MIB]);
     assert!((rate / COPY_RATE - 1.0).abs() < 0.05, "{rate} GB/s");
 }
