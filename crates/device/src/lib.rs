@@ -11,9 +11,9 @@ use std::sync::{Arc, Once};
 use design::{Design, Identity};
 pub use fast::FaultInjection;
 use rtl::bitstream::{Bitstream, Progress, Purpose};
-pub use rtl::{Contents, Registers};
+pub use rtl::{InitialValues, PowerUpRegisters};
 use rtl::{RtlDevice, TraceWindow};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Device, Media, Time};
 
 /// What simulates a device.
@@ -112,7 +112,7 @@ pub struct RtlOptions {
     pub trace: Option<TraceWindow>,
     /// Pass over the cycles in which nothing can happen.
     pub skip_idle: bool,
-    /// So many cycles without any handshake while busy are a hang; `None` is the model's default
+    /// So many cycles without any handshake while busy are a hang; `None` is the engine's own
     /// limit.
     pub hang_cycles: Option<u64>,
     /// What the link owes for so long is a hang; `None` is the model's default limit, less than the
@@ -120,9 +120,9 @@ pub struct RtlOptions {
     pub link_patience: Option<Time>,
     /// Every block's clock runs always, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
-    /// What registers and memories hold each time that the power comes; `None` is what `POWER_UP` names in the
-    /// environment, else each life other ones.
-    pub registers: Option<Registers>,
+    /// What registers and memories hold each time that the power comes; `None` is what `POWER_UP`
+    /// names in the environment, else each life other ones.
+    pub registers: Option<PowerUpRegisters>,
 }
 
 impl Default for RtlOptions {
@@ -144,8 +144,9 @@ enum Ready {
     Fast(Box<fast::Config>),
 }
 
-/// An error for a design that a model refuses; [`Factory::new`] reports it, too. The RTL refuses a
-/// media file with an engine that would have to keep something there when this process is killed.
+/// An error for a design that is not to be on an engine, which [`Factory::new`] tells, too: on the
+/// RTL one with a media file and an engine that would have to keep something there when this
+/// process is killed.
 pub fn check(design: &Design, model: Model) -> Result<(), Error> {
     if model == Model::Fast {
         return Ok(());
@@ -155,7 +156,8 @@ pub fn check(design: &Design, model: Model) -> Result<(), Error> {
     let keeps = engines.iter().find(|e| e.manifest.reserved.0 > 0);
     match (keeps, &design.media.file) {
         (Some(keeps), Some(_)) => Err(Error(format!(
-            "media.file: what {} has taken stands in registers of the simulated hardware until its power fails, and would be lost if \
+            "media.file: what {} has taken stands in registers of the simulated hardware until \
+                its power fails, and would be lost if \
              this process is killed; allowed with it are model = \"fast\", or media in memory",
             keeps.manifest.name
         ))),
@@ -183,7 +185,7 @@ impl Factory {
         let media = (design.media.file.clone(), design.media.bytes.0);
         let ready = match model {
             Model::Rtl => {
-                let mut config = rtl::DeviceConfig::of(design).map_err(error)?;
+                let mut config = rtl::DeviceConfig::from_design(design).map_err(error)?;
                 config.purpose = options.purpose;
                 config.trace = options.trace.clone();
                 config.skip_idle = options.skip_idle;
@@ -195,7 +197,7 @@ impl Factory {
                 if let Some(patience) = options.link_patience {
                     config.link_patience = patience;
                 }
-                config.ready().map_err(error)?;
+                config.check_buildable().map_err(error)?;
                 let path = config.compile(media.1, progress).map_err(error)?;
                 let bitstream = Bitstream::open(&path).map_err(error)?;
                 Ready::Rtl(Box::new(config), bitstream)
@@ -221,7 +223,8 @@ impl Factory {
         }
     }
 
-    /// What its devices were built as: for the RTL "checked", "running" or one of them and ", trained"; else "fast".
+    /// What its devices were built as: for the RTL "checked", "running" or one of them and ",
+    /// trained"; else "fast".
     pub fn build(&self) -> String {
         match &self.ready {
             Ready::Rtl(_, bitstream) => bitstream.build().to_string(),
@@ -248,18 +251,19 @@ impl Factory {
     }
 
     /// Another memory behind each channel of the storage, for its next devices.
-    pub fn set_memory(&mut self, memory: Memory) {
+    pub fn set_memory(&mut self, memory: MemoryModel) {
         match &mut self.ready {
             Ready::Rtl(config, _) => config.memory = memory,
             Ready::Fast(config) => config.storage.dram = memory,
         }
     }
 
-    /// Other registers when the power comes for its next devices, drawn from `seed`, unless all are to hold the same.
+    /// Other registers when the power comes for its next devices, drawn from `seed`, unless all are
+    /// to hold the same.
     pub fn vary_registers(&mut self, seed: u64) {
         if let Ready::Rtl(config, _) = &mut self.ready {
-            if let Registers::Each(_) = config.registers {
-                config.registers = Registers::Each(seed);
+            if let PowerUpRegisters::Each(_) = config.registers {
+                config.registers = PowerUpRegisters::Each(seed);
             }
         }
     }
@@ -269,7 +273,8 @@ impl Factory {
         self.device_with_fault(media, None)
     }
 
-    /// The same, with a fault injected: a negative control of a test. Only the fast model has faults.
+    /// The same, with a fault injected: a negative control of a test. Only the fast
+    /// model has faults.
     pub fn device_with_fault(
         &self,
         media: Media,
@@ -319,7 +324,7 @@ mod tests {
 
     /// Nothing is compiled, and no file is made.
     #[test]
-    fn what_the_rtl_would_lose_when_it_is_killed_is_refused() {
+    fn factory_refuses_media_files_that_the_rtl_model_could_lose() {
         let root = rtl::bitstream::repo_root().unwrap();
         let file = std::env::temp_dir().join(format!("nearside-device-{}", std::process::id()));
         let design = Design::find(&root, "nearpm").unwrap();

@@ -3,9 +3,9 @@
 
 use design::{Cpu, Design, HostProfile};
 use device::{Factory, Model, RtlOptions};
-use driver::workload::{run_job, Job};
-use driver::{Buffer, Config, Controller, Io, SharedHost};
-use host::{Error, Kind, Machine, Mapping, Program, Shared};
+use driver::workload::{run_job, IoJob};
+use driver::{Buffer, DriverConfig, IoCommand, NvmeDriver, SharedHost};
+use host::{Error, Machine, Mapping, MemoryType, Program, SharedMachine};
 use rtl::bitstream::{repo_root, stderr_progress};
 use sim::{Bar, Media, Random, System, Time};
 
@@ -25,8 +25,8 @@ type Span = Result<(Time, Time), Error>;
 
 /// A host, and a driver of each of its devices on CPUs of its own.
 struct Bench {
-    shared: Shared,
-    drivers: Vec<Controller<SharedHost>>,
+    shared: SharedMachine,
+    drivers: Vec<NvmeDriver<SharedHost>>,
 }
 
 fn bench(models: [Model; 2]) -> Bench {
@@ -46,16 +46,16 @@ fn bench(models: [Model; 2]) -> Bench {
         system.add_device(device, &link, &windows).unwrap();
     }
     let profile = HostProfile::shipped("none").unwrap();
-    let shared = Shared::new(Machine::new(system, profile));
+    let shared = SharedMachine::new(Machine::new(system, profile));
     let drivers = (0..models.len()).map(|n| {
         let costs = Cpu::default().costs();
         let host = SharedHost::new(&shared, n, costs, 0, 8 * (n + 1));
-        let config = Config {
+        let config = DriverConfig {
             io_queues: QUEUES as u16,
             io_entries: 64,
-            ..Config::default()
+            ..DriverConfig::default()
         };
-        Controller::start(host, config).unwrap()
+        NvmeDriver::start(host, config).unwrap()
     });
     Bench {
         drivers: drivers.collect(),
@@ -65,7 +65,7 @@ fn bench(models: [Model; 2]) -> Bench {
 
 /// Stores and loads of a device's PM window: what was stored is there.
 fn window(cpu: &host::Cpu, device: usize) -> Result<(), Error> {
-    let mapping = Mapping::pm(device, Kind::Uncached);
+    let mapping = Mapping::pm(device, MemoryType::Uncached);
     let mut random = Random::new(device as u64);
     for n in 0..40 {
         let at = STORES + 64 * n;
@@ -83,7 +83,7 @@ impl Bench {
     fn work(&mut self) -> Vec<(Time, Time)> {
         let mut programs: Vec<(usize, Program<'_, Span>)> = Vec::new();
         for (n, driver) in self.drivers.iter_mut().enumerate() {
-            let job = Job {
+            let job = IoJob {
                 span: SPAN,
                 max_bytes: 16384,
                 queues: QUEUES,
@@ -92,7 +92,7 @@ impl Bench {
                 read_percent: 50,
                 verify: true,
                 seed: n as u64,
-                ..Job::default()
+                ..IoJob::default()
             };
             let work = move |cpu: &host::Cpu| {
                 let begin = cpu.now();
@@ -111,7 +111,8 @@ impl Bench {
         spans.into_iter().map(Result::unwrap).collect()
     }
 
-    /// Moves data of a device's media to its peer's window, and from there to another place of its own.
+    /// Moves data of a device's media to its peer's window, and from there to another place of its
+    /// own.
     fn through_peer(&mut self, n: usize) {
         let mut random = Random::new(7 + n as u64);
         let words = 0..MOVED / 8;
@@ -121,7 +122,7 @@ impl Bench {
         let peer = (n + 1) % self.drivers.len();
         let window = self
             .shared
-            .with(|machine| machine.system().window(peer, Bar::Pm).unwrap());
+            .with_machine(|machine| machine.system().window(peer, Bar::Pm).unwrap());
         // Pages of both of the peer's channels, in another order than data have.
         let pages = (0..u64::from(MOVED / 4096)).rev();
         let buffer = Buffer::Pages {
@@ -131,8 +132,8 @@ impl Bench {
         let driver = &mut self.drivers[n];
         driver.write(from, &data).unwrap();
         for io in [
-            Io::Read { lba: from, blocks },
-            Io::Write { lba: to, blocks },
+            IoCommand::Read { lba: from, blocks },
+            IoCommand::Write { lba: to, blocks },
         ] {
             driver.execute(0, io, &buffer).unwrap().check().unwrap();
         }
@@ -150,7 +151,7 @@ impl Bench {
 /// Both orders: which is the first device of the host must not matter.
 #[test]
 #[ignore = "long: builds a device"]
-fn an_rtl_device_and_a_fast_one_work_beside_each_other() {
+fn mixed_models_work_in_one_host() {
     for models in [MODELS, [Model::Fast, Model::Rtl]] {
         let mut bench = bench(models);
         let spans = bench.work();
@@ -167,6 +168,6 @@ fn an_rtl_device_and_a_fast_one_work_beside_each_other() {
 /// The same system gives the same times.
 #[test]
 #[ignore = "long: builds a device"]
-fn a_mixed_system_does_the_same_again() {
+fn mixed_models_repeat() {
     assert_eq!(bench(MODELS).work(), bench(MODELS).work());
 }

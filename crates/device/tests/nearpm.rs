@@ -1,5 +1,6 @@
-//! Programs with transactions on a device with the engine `nearpm`, cut off at many moments of one run: by a loss of power, by a reset of the
-//! function, by a second loss while the device or the program recovers. A program of its own, as `forks.rs`.
+//! Programs with transactions on a device with the engine `nearpm`, cut off at many moments of one
+//! run: by a loss of power, by a reset of the function, by a second loss while the device or the
+//! program recovers. A program of its own, as `forks.rs`.
 
 #[allow(dead_code)] // a part of what `behaviour` has
 #[path = "behaviour/common/mod.rs"]
@@ -14,7 +15,8 @@ use spec::nearpm::{Command, Operation};
 use common::nearpm::{is_there, Kit, Pool};
 use common::rounds;
 
-/// Objects that a transaction changes: offset, bytes. They lie in both channels, one in two of them at a time.
+/// Objects that a transaction changes: offset, bytes. They lie in both channels, one in two of them
+/// at a time.
 const OBJECTS: [(u64, usize); 4] = [(0, 64), (3000, 2000), (8200, 8), (12_288, 4096)];
 const TRANSACTIONS: u8 = 24;
 /// Where new values are prepared, and pages for shadow copies.
@@ -37,7 +39,7 @@ enum Mechanism {
 const TORN: u8 = 0xFF;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cut {
+enum CutKind {
     Power,
     FunctionReset,
     /// Again while the device brings back what it had.
@@ -46,11 +48,11 @@ enum Cut {
     Recovering,
 }
 
-const CUTS: [Cut; 4] = [
-    Cut::Power,
-    Cut::FunctionReset,
-    Cut::Restoring,
-    Cut::Recovering,
+const CUTS: [CutKind; 4] = [
+    CutKind::Power,
+    CutKind::FunctionReset,
+    CutKind::Restoring,
+    CutKind::Recovering,
 ];
 
 struct Run {
@@ -63,7 +65,8 @@ struct Run {
     cuts: Vec<Fork>,
     moments: u64,
     every: u64,
-    /// The last transaction of which a read has proven that it is persistent, and the last one that is all under way.
+    /// The last transaction of which a read has proven that it is persistent, and the last one that
+    /// is all under way.
     sure: u8,
     sent: u8,
     next: u64,
@@ -201,10 +204,10 @@ impl Run {
         }
     }
 
-    fn power(&mut self, cut: Cut) {
+    fn power(&mut self, cut: CutKind) {
         let kit = self.kit();
         let number = kit.host.device();
-        if cut == Cut::FunctionReset {
+        if cut == CutKind::FunctionReset {
             // A host that resets a function has waited for what is on its way there.
             kit.load(0, 1);
             kit.host.system_mut().function_reset(number);
@@ -220,8 +223,8 @@ impl Run {
     }
 
     /// One end of the run; the value that is there when all is recovered.
-    fn cut(&mut self, cut: Cut, moment: u64) -> u8 {
-        if cut == Cut::FunctionReset {
+    fn cut(&mut self, cut: CutKind, moment: u64) -> u8 {
+        if cut == CutKind::FunctionReset {
             self.sure = self.sent;
         }
         self.advance(Time::ns(61 * (moment % 32)));
@@ -230,11 +233,11 @@ impl Run {
         // 0 to 12 us, the first part of which is the device's own.
         let soon = Time::ns(97 * (moment % 128));
         match cut {
-            Cut::Restoring => {
+            CutKind::Restoring => {
                 self.advance(soon);
                 self.power(cut);
             }
-            Cut::Recovering => {
+            CutKind::Recovering => {
                 self.kit().submit(&pool.command(Operation::Recover, 0));
                 self.advance(soon);
                 self.power(cut);
@@ -297,7 +300,8 @@ fn power(kit: &mut Kit, wait: Time) {
 /// Copies have only the thread that asks for them: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Gets a pool and a log of it back, as a host does after a loss of power: docs/hardware/nearpm.md.
+/// Gets a pool and a log of it back, as a host does after a loss of power:
+/// docs/hardware/nearpm.md.
 fn recover(kit: &mut Kit, pool: &Pool, thread: u8) {
     kit.fine(&pool.map());
     kit.fine(&pool.command(Operation::Recover, thread));
@@ -332,19 +336,20 @@ mod sampled {
 
     #[test]
     #[ignore = "takes seconds"]
-    fn undo_logs_survive_a_cut_at_any_moment() {
+    fn crash_with_undo_logs_is_recovered() {
         survives(Mechanism::Undo);
     }
 
     #[test]
-    fn redo_logs_do() {
+    fn crash_with_redo_logs_is_recovered() {
         survives(Mechanism::Redo);
     }
 
-    /// Figure 4a of the paper: the host stores to an object as soon as it has sent the command that logs it, and the power fails
-    /// while the engine copies, while the stores wait for that, or when they are persistent.
+    /// Figure 4a of the paper: the host stores to an object as soon as it has sent the command that
+    /// logs it, and the power fails while the engine copies, while the stores wait for that, or
+    /// when they are persistent.
     #[test]
-    fn a_store_right_behind_its_log_command_is_undone() {
+    fn crash_after_a_store_that_follows_its_log_command_is_undone() {
         if !is_there() {
             return;
         }
@@ -368,17 +373,17 @@ mod sampled {
 }
 
 #[test]
-fn checkpoints_do() {
+fn crash_with_checkpoints_is_recovered() {
     survives(Mechanism::Checkpoint);
 }
 
 #[test]
-fn shadow_pages_do() {
+fn crash_with_shadow_pages_is_recovered() {
     survives(Mechanism::Shadow);
 }
 
 #[test]
-fn without_any_of_these_a_cut_is_noticed() {
+fn crash_without_a_mechanism_is_noticed() {
     if is_there() {
         let values = program(Mechanism::Nothing, 1);
         assert!(values.contains(&TORN), "{values:?}");

@@ -1,5 +1,6 @@
-//! Several devices with the crash-consistency engine `nearpm`: their logs are deleted when all of them have completed a transaction,
-//! nothing else waits for that, and all of them come to the same transaction after a loss of power of any of them.
+//! Several devices with the crash-consistency engine `nearpm`: their logs are deleted when all of
+//! them have completed a transaction, nothing else waits for that, and all of them come to the same
+//! transaction after a loss of power of any of them.
 //!
 //! A run goes on while copies of it are cut off at many moments, as in `nearpm.rs`.
 
@@ -29,7 +30,7 @@ mod units;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use driver::page::{CommandPage, Ended, Submitted};
+use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Host, SimHost};
 use sim::fork::Fork;
 use sim::{Bar, HostConfig, LinkConfig, System, Time};
@@ -126,14 +127,14 @@ impl Devices {
         common::rest(&mut self.host, span);
     }
 
-    fn submit(&mut self, device: usize, command: &Command) -> Submitted {
+    fn submit(&mut self, device: usize, command: &Command) -> SubmittedCommand {
         let page = &mut self.pages[device];
         let arguments = command.arguments();
         let host = &mut self.host;
         host.with_device(device, |host| page.submit(host, &arguments).unwrap())
     }
 
-    fn finish(&mut self, device: usize, command: Submitted) -> Ended {
+    fn finish(&mut self, device: usize, command: SubmittedCommand) -> CommandResult {
         let deadline = self.host.now() + Time::ms(5);
         let (page, host) = (&mut self.pages[device], &mut self.host);
         let ended = host.with_device(device, |host| {
@@ -142,7 +143,7 @@ impl Devices {
         ended.unwrap().expect("it has not ended in 5 ms")
     }
 
-    fn ends(&mut self, device: usize, command: &Command) -> Ended {
+    fn ends(&mut self, device: usize, command: &Command) -> CommandResult {
         let submitted = self.submit(device, command);
         self.finish(device, submitted)
     }
@@ -211,7 +212,8 @@ impl Devices {
         self.set_word(device, register::SELECT, number.into());
     }
 
-    /// The last transaction of a log that a device has completed, and the last one of which it knows that all have.
+    /// The last transaction of a log that a device has completed, and the last one of which it
+    /// knows that all have.
     fn seen(&mut self, device: usize, log: u8) -> (u64, u64) {
         self.select(device, log);
         let own = self.get(device, register::SEEN + 8 * device as u64);
@@ -231,7 +233,8 @@ impl Devices {
         self.introduce_all();
     }
 
-    /// Each device has a number, and its pool; it has all back that it kept when it answers the command.
+    /// Each device has a number, and its pool; it has all back that it kept when it answers the
+    /// command.
     fn name(&mut self) {
         for device in self.each() {
             let number = register::DEVICE_IS_SET | device as u32;
@@ -286,8 +289,8 @@ impl Devices {
         }
     }
 
-    /// All of them come to the last transaction that all of them have: README.md of the engine, "Several devices". What there was
-    /// to do.
+    /// All of them come to the last transaction that all of them have: README.md of the engine,
+    /// "Several devices". What there was to do.
     fn recover(&mut self) -> u8 {
         let mut did = 0;
         self.name();
@@ -436,7 +439,8 @@ impl Run {
         }
     }
 
-    /// One end of the run: some devices lose their power. The value that is left, and what the recovery did.
+    /// One end of the run: some devices lose their power. The value that is left, and what the
+    /// recovery did.
     fn cut(&mut self, moment: u64) -> Vec<u8> {
         let (turn, all) = (moment / self.every, self.devices.all());
         self.devices.rest(Time::ns(61 * (moment % 32)));
@@ -529,7 +533,8 @@ fn program(count: usize, deletion: Deletion, every: u64) -> Vec<u8> {
     let different = (0..=TRANSACTIONS).filter(|value| values.contains(value));
     let (cuts, different) = (values.len(), different.count());
     println!(
-        "{count} devices, {deletion:?}: {cuts} cuts, {different} different ends, {waited} waited, {wrote_back} wrote back"
+        "{count} devices, {deletion:?}: {cuts} cuts, {different} different ends, {waited} waited, \
+            {wrote_back} wrote back"
     );
     assert!(different > 3, "{values:?}");
     if deletion != Deletion::Alone {
@@ -550,17 +555,17 @@ fn changed() -> Devices {
 }
 
 #[test]
-fn four_devices_do() {
+fn crash_of_four_devices_is_recovered() {
     program(4, Deletion::Together, rounds(4, 13));
 }
 
 #[test]
-fn devices_that_the_host_synchronises_do() {
+fn crash_of_devices_synchronised_by_the_host_is_recovered() {
     program(2, Deletion::Software, rounds(4, 23));
 }
 
 #[test]
-fn logs_that_are_deleted_before_all_are_complete_are_noticed() {
+fn crash_after_early_log_deletion_is_noticed() {
     let values = program(2, Deletion::Alone, rounds(5, 11));
     assert!(values.contains(&TORN), "{values:?}");
 }
@@ -586,7 +591,7 @@ fn pace(count: usize, deletion: Deletion) -> f64 {
 }
 
 #[test]
-fn a_host_that_synchronises_devices_takes_longer() {
+fn synchronisation_by_the_host_takes_longer() {
     for count in [2, 4] {
         assert!(pace(count, Deletion::Together) < pace(count, Deletion::Software));
     }
@@ -597,12 +602,12 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn two_devices_survive_a_cut_of_any_of_them_at_any_moment() {
+    fn crash_of_two_devices_is_recovered() {
         program(2, Deletion::Together, rounds(2, 11));
     }
 
     #[test]
-    fn a_log_is_deleted_without_the_host_and_nothing_else_waits_for_it() {
+    fn log_deletion_needs_no_host_and_delays_nothing() {
         let mut devices = changed();
         let (pool, all) = (devices.pool, devices.all());
         let commit = devices.commit(0, 5, all);
@@ -613,7 +618,7 @@ mod sampled {
         assert_eq!((pending.generation, pending.records), (1, 1));
         assert_eq!((devices.seen(0, 0), devices.seen(1, 0)), ((5, 0), (0, 0)));
         devices.select(1, 0);
-        assert_eq!(devices.get(1, register::SEEN), 5, "it has been told");
+        assert_eq!(devices.get(1, register::SEEN), 5, "it has been notified");
         // Its log takes nothing; all else goes on.
         let abort = pool.command(Operation::Abort, 0);
         let next = devices.commit(0, 6, all);
@@ -642,7 +647,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_peer_that_was_off_is_told_again() {
+    fn peer_that_was_off_is_notified_again() {
         for both in [false, true] {
             let mut devices = changed();
             let commit = devices.commit(0, 5, devices.all());
@@ -675,9 +680,10 @@ mod sampled {
         }
     }
 
-    /// Figures 4c and 7 of the paper: one device has committed when the power fails, the other one has not. Its log is still there.
+    /// Figures 4c and 7 of the paper: one device has committed when the power fails, the other one
+    /// has not. Its log is still there.
     #[test]
-    fn a_transaction_that_a_participant_does_not_have_is_written_back() {
+    fn transaction_that_a_participant_lacks_is_written_back() {
         for (first, lost) in [(0, 0b10), (0, 0b11), (1, 0b10), (1, 0b11)] {
             let mut devices = changed();
             let commit = devices.commit(0, 5, devices.all());
@@ -696,7 +702,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_commit_names_its_own_device_and_a_transaction_that_is_new() {
+    fn commit_names_its_device_and_a_new_transaction() {
         let mut devices = changed();
         let wrong = [(5, 0b10), (5, 0b10011), (0, 0b11), (1 << 48, 0b11)];
         for (transaction, participants) in wrong {

@@ -163,7 +163,8 @@ impl Twins {
         }
     }
 
-    /// Runs a command on both, and compares all but its data: what these are and should be. `data` is what the command brings along.
+    /// Runs a command on both, and compares all but its data: what these are and should be. `data`
+    /// is what the command brings along.
     fn both(&mut self, sqe: Sqe, data: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let buffer = self.buffer;
         let mut wanted = vec![STALE; BUFFER as usize];
@@ -343,7 +344,8 @@ fn draw(random: &mut Random, opcode: u8) -> Sqe {
             // 298 K is where the device is.
             let kelvins = pick(random, &[297, 298, 299, 343]) | pick(random, &[0, 1 << 20]);
             let value = match fid {
-                // One that does not end while the test runs; Timestamps are looked at by themselves.
+                // One that does not end while the test runs; Timestamps are looked at by
+                // themselves.
                 feature::KEEP_ALIVE_TIMER => pick(random, &[0, any | 1 << 31, u32::MAX]),
                 feature::TEMPERATURE_THRESHOLD => pick(random, &[kelvins, kelvins, any, bit]),
                 feature::POWER_MANAGEMENT => pick(random, &[any << 5, bit]),
@@ -445,12 +447,12 @@ fn compare(name: &str) {
 }
 
 #[test]
-fn several_namespaces_and_engines() {
+fn admin_with_several_namespaces_and_engines() {
     compare("fuzz");
 }
 
 #[test]
-fn the_default_device() {
+fn admin_on_the_default_device() {
     compare("default");
 }
 
@@ -458,7 +460,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn anything_in_any_order() {
+    fn admin_random_commands() {
         let mut t = Twins::new("fuzz");
         let mut random = Random::new(6);
         for _ in 0..400 {

@@ -1,20 +1,21 @@
-//! Power that fails under a file system's writes: what was acknowledged is there, blocks are whole, and so are the files that it had
-//! flushed. FAT, as a crate has it, with a cache before it that sends what is dirty as many commands at a time, in no order, as an
-//! operating system's does.
+//! Power that fails under a file system's writes: what was acknowledged is there, blocks are whole,
+//! and so are the files that it had flushed. FAT, as a crate has it, with a cache before it that
+//! sends what is dirty as many commands at a time, in no order, as an operating system's does.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use driver::{Buffer, Config, Controller, Host, Io, SimHost};
+use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver, SimHost};
 use fatfs::{FatType, FileSystem, FormatVolumeOptions, FsOptions};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Random, Time};
 
 use crate::common::{self, design, rounds};
 
 const BLOCK: usize = 512;
 type Block = [u8; BLOCK];
-/// FAT-16 with clusters of a block needs 4085 of these at least: its entries are within blocks, which FAT-12's are not.
+/// FAT-16 with clusters of a block needs 4085 of these at least: its entries are within blocks,
+/// which FAT-12's are not.
 const BLOCKS: u64 = 32768;
 /// Most blocks of a command.
 const PER_COMMAND: usize = 8;
@@ -25,7 +26,7 @@ const MOST_BYTES: u64 = 24_000;
 
 /// Blocks of a device, behind a cache that keeps what is written until it is flushed.
 struct Disk {
-    c: Option<Controller<SimHost>>,
+    c: Option<NvmeDriver<SimHost>>,
     at: u64,
     /// What was read or written since the power came.
     cache: BTreeMap<u64, Block>,
@@ -39,12 +40,12 @@ struct Disk {
     has_power: bool,
 }
 
-fn queues() -> Config {
-    Config {
+fn queues() -> DriverConfig {
+    DriverConfig {
         admin_entries: 16,
         io_queues: QUEUES as u16,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     }
 }
 
@@ -53,12 +54,12 @@ fn powerless() -> io::Error {
 }
 
 impl Disk {
-    fn new(memory: Memory) -> Disk {
+    fn new(memory: MemoryModel) -> Disk {
         let design = design("default");
         let device = common::device(&common::factory_with(&design, memory), &design);
         let host = common::host_of(&design, device);
         Disk {
-            c: Some(Controller::start(host, queues()).unwrap()),
+            c: Some(NvmeDriver::start(host, queues()).unwrap()),
             at: 0,
             cache: BTreeMap::new(),
             dirty: BTreeMap::new(),
@@ -69,7 +70,7 @@ impl Disk {
         }
     }
 
-    fn controller(&mut self) -> &mut Controller<SimHost> {
+    fn controller(&mut self) -> &mut NvmeDriver<SimHost> {
         self.c.as_mut().unwrap()
     }
 
@@ -128,13 +129,14 @@ impl Disk {
         let mut host = self.c.take().unwrap().into_host();
         let number = host.device();
         host.system_mut().power_on(number);
-        self.c = Some(Controller::start(host, queues()).unwrap());
+        self.c = Some(NvmeDriver::start(host, queues()).unwrap());
         self.cache.clear();
         self.dirty.clear();
         self.has_power = true;
     }
 
-    /// Acknowledged blocks are as they were; of the others each is the old one or the new one. How many are old, and new.
+    /// Acknowledged blocks are as they were; of the others each is the old one or the new one. How
+    /// many are old, and new.
     fn check(&mut self, what: &str) -> [usize; 2] {
         let mut known = self.acknowledged.clone();
         let mut seen = [0; 2];
@@ -216,7 +218,7 @@ impl Write for Disk {
                 c.host_mut().dma_write(buffer, &data);
                 let blocks = (data.len() / BLOCK) as u32;
                 let queue = waiting.len() % QUEUES;
-                let io = Io::Write { lba, blocks };
+                let io = IoCommand::Write { lba, blocks };
                 let tag = lba;
                 c.submit(queue, io, &Buffer::Contiguous(buffer), tag)
                     .unwrap();
@@ -334,7 +336,7 @@ impl Files {
 const LONGEST: Time = Time::us(6);
 
 /// So many losses of power, each after some files.
-fn fails(memory: Memory, cuts: u64) {
+fn fails(memory: MemoryModel, cuts: u64) {
     let mut random = Random::new(16);
     let mut disk = Disk::new(memory);
     let options = FormatVolumeOptions::new()
@@ -367,13 +369,16 @@ mod sampled {
 
     #[test]
     #[ignore = "takes seconds"]
-    fn failing_power_under_a_file_system() {
-        fails(Memory::Ddr4(sim::DramConfig::default()), rounds(200, 8));
+    fn file_system_survives_power_loss() {
+        fails(
+            MemoryModel::Ddr4(sim::DramConfig::default()),
+            rounds(200, 8),
+        );
     }
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn failing_power_under_a_file_system_on_slow_memory() {
-    fails(Memory::Fixed(Time::ns(900)), rounds(200, 8));
+fn file_system_survives_power_loss_on_slow_memory() {
+    fails(MemoryModel::Fixed(Time::ns(900)), rounds(200, 8));
 }

@@ -1,4 +1,5 @@
-//! Two memories in a device: each has its own bytes, channels and granule; what resets and power leave of both.
+//! Two memories in a device: each has its own bytes, channels and granule; what resets and power
+//! leave of both.
 
 use driver::control::Inventory;
 use sim::{Bar, Media, Random};
@@ -45,7 +46,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn each_byte_of_the_window_is_one_of_one_memory() {
+    fn memories_share_the_window_without_overlap() {
         let mut b = Copying::new();
         let mut random = Random::new(1);
         let ends = [
@@ -83,7 +84,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_file_keeps_the_local_memory() {
+    fn memories_local_is_kept_in_a_file() {
         let folder = std::env::temp_dir().join(format!("nearside-local-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let media = folder.join("media.img"); // the local memory's is beside it
@@ -106,7 +107,7 @@ mod sampled {
     }
 
     #[test]
-    fn the_status_block_lists_both() {
+    fn memories_are_listed_in_the_status_block() {
         let design = two_memories();
         let device = common::device(&common::factory(&design), &design);
         let mut host = common::host_of(&design, device);
@@ -129,7 +130,7 @@ mod sampled {
 }
 
 #[test]
-fn copies_between_memories_end_with_the_function_at_any_moment() {
+fn memories_copies_end_with_a_function_reset_at_any_moment() {
     let mut random = Random::new(2);
     for turn in 0..24u64 {
         let mut b = Copying::new();

@@ -1,15 +1,16 @@
 //! A device of four namespaces: from the design through the driver and the link to the media.
 
-use driver::workload::{run_job, Job};
-use driver::{Controller, Erase, Range, SimHost};
+use driver::workload::{run_job, IoJob};
+use driver::{BlockRange, Erase, NvmeDriver, SimHost};
 
 use crate::common;
 
-/// Bytes of each namespace of `designs/namespaces.toml`: the second one takes Format NVM more than a data command.
+/// Bytes of each namespace of `designs/namespaces.toml`: the second one takes Format NVM more than
+/// a data command.
 const SIZES: [u64; 5] = [960 << 20, 33 << 20, 0, 1 << 20, 512 * 1001];
 const NSIDS: [u32; 4] = [1, 2, 4, 5];
 
-fn controller() -> Controller<SimHost> {
+fn controller() -> NvmeDriver<SimHost> {
     common::controller("namespaces")
 }
 
@@ -25,7 +26,7 @@ fn blocks_of(nsid: u32) -> u64 {
 }
 
 /// First and last blocks of a namespace hold what they should.
-fn intact(c: &mut Controller<SimHost>, nsid: u32) -> bool {
+fn intact(c: &mut NvmeDriver<SimHost>, nsid: u32) -> bool {
     c.select_namespace(nsid).unwrap();
     let last = blocks_of(nsid) - 1;
     [0, last].iter().all(|&lba| {
@@ -39,7 +40,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn four_namespaces_share_a_media_and_no_block() {
+    fn namespaces_share_no_block() {
         let mut c = controller();
         let found: Vec<(u32, u64)> = c
             .namespaces()
@@ -67,10 +68,10 @@ mod sampled {
             let end = blocks_of(nsid);
             let mut data = vec![0; 1024];
             let error = c.read(end - 1, &mut data).unwrap_err().to_string();
-            assert!(error.contains("LBA Out of Range"), "{error}");
+            assert!(error.contains("LBA Out of BlockRange"), "{error}");
             assert!(c.write(end, &data[..512]).is_err());
             assert!(c.write_zeroes(end - 1, 2).is_err());
-            let beyond = Range {
+            let beyond = BlockRange {
                 lba: end,
                 blocks: 1,
             };
@@ -79,7 +80,7 @@ mod sampled {
 
         // A load with comparison of all data in one of them, and the others don't notice.
         c.select_namespace(5).unwrap();
-        let job = Job {
+        let job = IoJob {
             read_percent: 50,
             min_bytes: 512,
             max_bytes: 16384,
@@ -87,7 +88,7 @@ mod sampled {
             depth: 8,
             commands: 400,
             verify: true,
-            ..Job::default()
+            ..IoJob::default()
         };
         run_job(&mut c, &job, &mut |_, _| true).unwrap();
         for nsid in [1, 2, 4] {

@@ -1,4 +1,5 @@
-//! Command pages as hosts may use and misuse them: pieces of commands, lines that are busy, what is no page, resets.
+//! Command pages as hosts may use and misuse them: pieces of commands, lines that are busy, what is
+//! no page, resets.
 
 use sim::{Bar, Random};
 use spec::bar4;
@@ -86,7 +87,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn pieces_become_one_command_in_whatever_order_they_come() {
+    fn page_commands_are_assembled_in_any_order() {
         let mut b = Copying::new();
         let mut random = Random::new(3);
         for turn in 0..30u32 {
@@ -130,7 +131,7 @@ mod sampled {
     }
 
     #[test]
-    fn one_store_of_the_whole_page_is_as_many_commands() {
+    fn page_stored_at_once_is_64_commands() {
         let mut b = Copying::new();
         b.store(0, &[9]);
         let page: Vec<u8> = (0..64).flat_map(|n| command(n, n + 1, 1)).collect();
@@ -142,7 +143,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_busy_line_drops_what_is_written_and_holds_nobody_up() {
+    fn page_busy_line_drops_writes() {
         let mut b = Copying::new();
         let long = command(0, 8 << 20, 1 << 20);
         for line in 0..64 {
@@ -180,9 +181,10 @@ mod sampled {
         assert_eq!(b.byte(8), 3);
     }
 
-    /// Each line tells of all: commands that end well, badly, not yet, and lines without any, whichever is read.
+    /// Each line tells of all: commands that end well, badly, not yet, and lines without any,
+    /// whichever is read.
     #[test]
-    fn any_line_tells_of_all_lines() {
+    fn page_status_is_the_same_in_every_line() {
         let mut b = Copying::new();
         let mut random = Random::new(16);
         let mut written = 0u64;
@@ -217,7 +219,7 @@ mod sampled {
     }
 
     #[test]
-    fn resets_at_many_moments_leave_a_page_that_works() {
+    fn page_works_after_resets_at_many_moments() {
         for after in [0, 1, 2, 3, 5, 8, 20, 60] {
             let mut b = Copying::new();
             for line in 0..20 {
@@ -245,7 +247,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_no_page_and_no_command_is_an_error() {
+    fn page_access_out_of_range_is_an_error() {
         let mut b = Copying::new();
         let (page, end) = (b.page, bar4::PAGES.end);
         for offset in [page + 0x1000, page + 0x1FC0, end - 64] {

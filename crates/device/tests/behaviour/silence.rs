@@ -1,4 +1,5 @@
-//! A host that does not answer: reads of its memory are given up after 25 to 50 ms (README of nvme_ctrl).
+//! A host that does not answer: reads of its memory are given up after 25 to 50 ms (README of
+//! nvme_ctrl).
 
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, Cc, Csts, CSTS};
@@ -12,7 +13,8 @@ const DATA: u64 = 0x3_0000;
 const SILENT: u64 = 0x8_0000;
 /// Entries of each queue.
 const ENTRIES: u64 = 16;
-/// The least and the most that a read waits; the looks at what is owed, and a command, take a little.
+/// The least and the most that a read waits; the looks at what is owed, and a command, take a
+/// little.
 const LEAST: Time = Time::ms(25);
 const MOST: Time = Time::ms(51);
 /// How often completions are looked for.
@@ -122,11 +124,12 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn data_that_do_not_come_are_an_error_and_what_comes_late_is_dropped() {
+    fn lost_data_is_an_error_and_late_data_is_dropped() {
         let mut s = Silent::new();
         s.given_up(block(io::WRITE, 0, SILENT));
         assert_eq!(s.b.byte(0), 0);
-        // In step: the next one of the channel waits behind what was given up, and gets what is its own.
+        // In step: the next one of the channel waits behind what was given up, and gets what is its
+        // own.
         s.push(1, block(io::WRITE, 1, DATA));
         s.b.run(Time::ms(5));
         let now = s.b.device.now();
@@ -142,7 +145,7 @@ mod sampled {
 }
 
 #[test]
-fn what_is_lost_for_good_holds_its_channel_until_a_function_reset() {
+fn lost_read_holds_its_channel_until_a_function_reset() {
     let mut s = Silent::new();
     s.given_up(block(io::WRITE, 0, SILENT));
     s.given_up(block(io::WRITE, 0, DATA));
@@ -155,13 +158,13 @@ fn what_is_lost_for_good_holds_its_channel_until_a_function_reset() {
 }
 
 #[test]
-fn a_list_that_does_not_come_is_an_error() {
+fn lost_prp_list_is_an_error() {
     let mut s = Silent::new();
     s.given_up(Sqe::of_blocks(io::WRITE, 1, 0, 32).with_prps(DATA, SILENT));
 }
 
 #[test]
-fn an_entry_that_does_not_come_is_fatal() {
+fn lost_queue_entry_is_fatal() {
     let mut s = Silent::new();
     s.b.host.lost_from = sq(1);
     s.push(1, block(io::READ, 0, DATA));

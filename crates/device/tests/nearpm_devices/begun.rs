@@ -1,4 +1,5 @@
-//! Commands that have begun when another one of their log ends with an error and the power fails; and what is kept of them with a wrong bit.
+//! Commands that have begun when another one of their log ends with an error and the power fails;
+//! and what is kept of them with a wrong bit.
 
 use spec::regs::nearpm::FORGET;
 
@@ -6,9 +7,10 @@ use super::*;
 
 const LEN: u64 = 65_536;
 
-/// An apply of 64 KiB has begun when a short one of the same log ends as torn: it is done to its end after any loss of power.
+/// An apply of 64 KiB has begun when a short one of the same log ends as torn: it is done to its
+/// end after any loss of power.
 #[test]
-fn a_command_that_has_begun_is_done_to_its_end_beside_an_error() {
+fn begun_apply_is_completed_despite_an_error_in_its_log() {
     let _alone = alone();
     let (mut kit, pool) = Kit::with_pool("");
     kit.store(pool.media, &vec![7; LEN as usize]);
@@ -41,9 +43,10 @@ fn a_command_that_has_begun_is_done_to_its_end_beside_an_error() {
     );
 }
 
-/// The same of an undo, whose object is stored to behind it: the record is there, or the store is not.
+/// The same of an undo, whose object is stored to behind it: the record is there, or the store is
+/// not.
 #[test]
-fn an_undo_that_has_begun_is_recorded_beside_an_error() {
+fn begun_undo_is_recorded_despite_an_error_in_its_log() {
     let _alone = alone();
     let (mut kit, pool) = Kit::with_pool("");
     kit.store(pool.media, &vec![7; LEN as usize]);
@@ -70,7 +73,7 @@ fn an_undo_that_has_begun_is_recorded_beside_an_error() {
 
 /// Whichever bit of what is kept is wrong, nothing is back.
 #[test]
-fn nothing_is_back_with_a_wrong_bit() {
+fn restore_refuses_a_wrong_bit() {
     let _alone = alone();
     use std::os::unix::fs::FileExt;
     let design = design("nearpm");

@@ -1,4 +1,5 @@
-//! Registers of 64 bits, which the device has as two words, and reads of what has just been written.
+//! Registers of 64 bits, which the device has as two words, and reads of what has just been
+//! written.
 
 use super::*;
 
@@ -27,9 +28,10 @@ fn tell(kit: &mut Devices, log: u8, sequence: u64) {
     kit.set(0, register::DONE + 8, word);
 }
 
-/// A transaction completes whose number differs in both words from the one before: that one is read, or this one, and no other.
+/// A transaction completes whose number differs in both words from the one before: that one is
+/// read, or this one, and no other.
 #[test]
-fn a_number_is_read_as_a_whole() {
+fn register_of_64_bits_is_read_whole() {
     let mut kit = number_zero();
     let mut others = Vec::new();
     for register in [register::SEEN, register::ALL, register::HIGHEST] {
@@ -54,7 +56,7 @@ fn a_number_is_read_as_a_whole() {
 
 /// A host that reads words, the low one first, gets a number that there was.
 #[test]
-fn the_upper_word_is_that_of_the_low_one() {
+fn register_upper_word_matches_the_low_one() {
     let mut kit = number_zero();
     for register in [register::SEEN + 8, register::HIGHEST] {
         let before = kit.get(0, register::HIGHEST) | 0xFFFF_FFFF;
@@ -70,9 +72,9 @@ fn the_upper_word_is_that_of_the_low_one() {
     }
 }
 
-/// A peer's address comes while it is to be told of a commit: nothing goes to half of an address.
+/// A peer's address comes while it is to be seen of a commit: nothing goes to half of an address.
 #[test]
-fn half_of_an_address_is_none() {
+fn register_half_address_is_not_used() {
     let mut kit = Devices::bare(2, false);
     kit.name();
     let pool = kit.pool;
@@ -102,9 +104,10 @@ fn half_of_an_address_is_none() {
     assert_eq!(kit.host.system().memory().dropped_writes(), lost);
 }
 
-/// The log that has just been selected is read, and what a peer has just told, while the device looks at all logs.
+/// The log that has just been selected is read, and what a peer has just seen, while the device
+/// looks at all logs.
 #[test]
-fn what_was_written_is_read() {
+fn register_reads_return_the_latest_write() {
     let mut kit = number_zero();
     for log in 0..2 {
         tell(&mut kit, log, u64::from(log) + 7);
@@ -119,10 +122,10 @@ fn what_was_written_is_read() {
         kit.select(0, log);
         let selected = kit.get(0, register::SEEN + 8);
         tell(&mut kit, log, selected + 2);
-        let told = kit.get(0, register::SEEN + 8);
+        let seen = kit.get(0, register::SEEN + 8);
         let wanted = n / 2 * 2 + u64::from(log) + 7;
-        if (selected, told) != (wanted, wanted + 2) {
-            wrong.push((n, selected, told));
+        if (selected, seen) != (wanted, wanted + 2) {
+            wrong.push((n, selected, seen));
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");

@@ -1,12 +1,14 @@
-//! What comes at the same time: a commit's end and the power's, a peer's introduction and a commit, a pool's number and its former process.
+//! What comes at the same time: a commit's end and the power's, a peer's introduction and a commit,
+//! a pool's number and its former process.
 
 use spec::regs::nearpm::{DOMAIN, WORKING};
 
 use super::*;
 
-/// Device 2 is introduced to device 0 while a commit of devices 0 and 1 is on its way: both get to know of it.
+/// Device 2 is introduced to device 0 while a commit of devices 0 and 1 is on its way: both get to
+/// know of it.
 #[test]
-fn a_commit_beside_an_introduction_is_told() {
+fn race_of_commit_and_introduction_notifies_the_peer() {
     let mut devices = Devices::new(3);
     let pool = devices.pool;
     for step in 0..rounds(400, 200) {
@@ -25,10 +27,10 @@ fn a_commit_beside_an_introduction_is_told() {
     }
 }
 
-/// Commits of two devices, each of them a moment behind the other one's, beside records, copies and introductions: a log is pending only where a participant has not completed
-/// the transaction.
+/// Commits of two devices, each of them a moment behind the other one's, beside records, copies and
+/// introductions: a log is pending only where a participant has not completed the transaction.
 #[test]
-fn no_log_waits_for_what_has_come() {
+fn race_of_commits_leaves_no_log_pending() {
     let mut random = sim::Random::new(3);
     let mut devices = Devices::new(2);
     let pool = devices.pool;
@@ -76,9 +78,10 @@ fn no_log_waits_for_what_has_come() {
     }
 }
 
-/// The power of one device fails around the cycle in which its commit ends, while the other one has completed the transaction: it is over then, for the log, too.
+/// The power of one device fails around the cycle in which its commit ends, while the other one has
+/// completed the transaction: it is over then, for the log, too.
 #[test]
-fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
+fn race_of_commit_and_power_loss_has_one_outcome() {
     let _alone = alone();
     let mut devices = Devices::new(2);
     devices.pool = Pool::new(0, 7, 2 << 20);
@@ -94,7 +97,8 @@ fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
     let commit = devices.commit(0, 5, 0b11);
     devices.fine(1, &commit);
     devices.rest(Time::us(5));
-    // The commit is in the last line of the page, long copies are in those before: they begin again before it does, if it does.
+    // The commit is in the last line of the page, long copies are in those before: they begin again
+    // before it does, if it does.
     let sync = pool.command(Operation::Sync, 0);
     loop {
         let submitted = devices.submit(0, &sync);
@@ -136,9 +140,10 @@ fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
     }
 }
 
-/// The pool's number goes to another process, elsewhere on the media, while a commit of the former one is under way.
+/// The pool's number goes to another process, elsewhere on the media, while a commit of the former
+/// one is under way.
 #[test]
-fn a_commit_of_the_former_process_completes_nothing() {
+fn race_of_commit_and_remap_completes_nothing_of_the_new_process() {
     for off in [false, true] {
         let mut devices = Devices::new(2);
         let old = devices.pool;
@@ -180,7 +185,7 @@ fn a_commit_of_the_former_process_completes_nothing() {
 
 /// The same with a command of the former process that fails: the log of the new one stays open.
 #[test]
-fn an_error_of_the_former_process_closes_nothing() {
+fn race_of_error_and_remap_closes_no_log_of_the_new_process() {
     let mut kit = Devices::bare(1, false);
     let old = kit.pool;
     kit.fine(0, &old.map());
@@ -205,9 +210,10 @@ fn an_error_of_the_former_process_closes_nothing() {
     assert_eq!(kit.fine(0, &new.command(Operation::Commit, 0)), 2);
 }
 
-/// Behind a loss of power a device gets its number before it has back what it kept, and maybe another one than it had.
+/// Behind a loss of power a device gets its number before it has back what it kept, and maybe
+/// another one than it had.
 #[test]
-fn a_number_that_is_given_early_stays() {
+fn race_of_restore_and_device_number_keeps_the_number() {
     for before in [None, Some(1), Some(2)] {
         let mut kit = Devices::bare(1, false);
         if let Some(number) = before {
@@ -236,7 +242,7 @@ fn a_number_that_is_given_early_stays() {
 
 /// Registers take bytes as they take words, and tell of what is at rest.
 #[test]
-fn registers_take_narrow_writes() {
+fn registers_accept_narrow_writes() {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
     let write = |kit: &mut Devices, register: u64, data: &[u8]| {
@@ -255,16 +261,16 @@ fn registers_take_narrow_writes() {
 
 /// Upper halves tell, as fast as the link brings them, beside commands: nothing of it is lost.
 #[test]
-fn upper_halves_in_quick_succession_are_taken() {
+fn registers_accept_upper_halves_in_quick_succession() {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
     let pool = kit.pool;
     kit.fine(0, &pool.map());
     for round in 1..=8u32 {
-        let told: Vec<_> = (0..60u64)
+        let notified: Vec<_> = (0..60u64)
             .map(|n| (1 + n % 3, (n * 37 + 11) as u8))
             .collect();
-        for (n, (peer, log)) in told.iter().enumerate() {
+        for (n, (peer, log)) in notified.iter().enumerate() {
             // What it tells has its low half from before.
             let upper = u32::from(*log) << 24 | round;
             let at = kit.registers + register::DONE + 8 * peer + 4;
@@ -277,7 +283,7 @@ fn upper_halves_in_quick_succession_are_taken() {
             }
         }
         kit.rest(Time::us(20));
-        for (peer, log) in told {
+        for (peer, log) in notified {
             kit.set_word(0, register::SELECT, log.into());
             let seen = kit.get(0, register::SEEN + 8 * peer);
             assert_eq!(seen, u64::from(round) << 32, "log {log:#x}, peer {peer}");
@@ -285,10 +291,11 @@ fn upper_halves_in_quick_succession_are_taken() {
     }
 }
 
-/// A store that waits for a command, which waits for an older store in another channel: when the power fails before that one is answered all of them are lost together. What is
-/// there can be written back.
+/// A store that waits for a command, which waits for an older store in another channel: when the
+/// power fails before that one is answered all of them are lost together. What is there can be
+/// written back.
 #[test]
-fn a_store_is_lost_with_the_command_that_it_waits_for() {
+fn power_loss_takes_stores_with_the_command_that_they_wait_for() {
     let _alone = alone();
     for (busy, from) in [(1, 300), (8, 700)] {
         let design = design("nearpm");
@@ -338,7 +345,7 @@ fn sync_of_a_closed_log_is_refused() {
 
 /// It has no interrupt.
 #[test]
-fn interrupt_registers_stay_zero() {
+fn registers_of_interrupts_stay_zero() {
     let mut kit = Devices::bare(1, false);
     kit.rest(Time::us(100));
     for at in [4, 8] {
@@ -348,20 +355,21 @@ fn interrupt_registers_stay_zero() {
     assert_eq!(is, [0, 0]);
 }
 
-/// The NVMe controller is reset, or its subsystem, or shut down, while commands are under way and stores wait: the engine goes on.
+/// The NVMe controller is reset, or its subsystem, or shut down, while commands are under way and
+/// stores wait: the engine goes on.
 #[test]
-fn what_becomes_of_the_controller_is_nothing_to_commands() {
-    use driver::Controller;
+fn controller_resets_do_not_end_commands() {
+    use driver::NvmeDriver;
     const LEN: u64 = 65_536;
     for way in 0..3 {
         let (kit, pool) = Kit::with_pool("");
         let place = pool.media;
         let Kit { host, mut page } = kit;
-        let config = driver::Config {
+        let config = driver::DriverConfig {
             io_queues: 1,
-            ..driver::Config::default()
+            ..driver::DriverConfig::default()
         };
-        let mut c = Controller::start(host, config).unwrap();
+        let mut c = NvmeDriver::start(host, config).unwrap();
         c.host_mut().write(Bar::Pm, place, &[1; 4096]).unwrap();
         let mut all = Vec::new();
         for n in 3..7 {
@@ -397,7 +405,7 @@ fn what_becomes_of_the_controller_is_nothing_to_commands() {
 
 /// The function is reset again and again, under load, at any moment.
 #[test]
-fn resets_of_the_function_in_quick_succession_lose_nothing() {
+fn function_resets_in_quick_succession_lose_nothing() {
     let _alone = alone();
     let (mut kit, pool) = Kit::with_pool("");
     for thread in 1..4 {
@@ -456,10 +464,11 @@ fn resets_of_the_function_in_quick_succession_lose_nothing() {
     }
 }
 
-/// The last peer tells that it has completed a transaction, and recover comes beside it. Either recover was in time: the object is as before, and the
-/// transaction is none that all have completed; or it was late: the object stays, and the register says so.
+/// The last peer tells that it has completed a transaction, and recover comes beside it. Either
+/// recover was in time: the object is as before, and the transaction is none that all have
+/// completed; or it was late: the object stays, and the register says so.
 #[test]
-fn a_recover_beside_the_last_completion() {
+fn race_of_recover_and_last_completion_has_one_outcome() {
     let _alone = alone();
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);

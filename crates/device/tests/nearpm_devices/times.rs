@@ -26,14 +26,15 @@ const TIMES: [(&str, u64, u64); 24] = [
     ("three copies of 16 KiB", 7320, 7316),
     ("nine copies of 4 KiB", 5132, 5428),
     ("a chain of three", 4384, 4916),
-    ("a store behind a copy", 2968, 3204),
-    ("stores behind a copy", 3508, 3808),
+    ("a store after a copy", 2968, 3204),
+    ("stores after a copy", 3508, 3808),
     ("more than the queue holds", 9212, 9220),
-    ("a command behind stores", 2808, 3028),
+    ("a command after stores", 2808, 3028),
     ("coming back", 26528, 37024),
     ("coming back with a copy", 29560, 40272),
 ];
-/// How far the fast model is from the RTL at most, in %. Not behind a loss of power, where it saves
+/// How far the fast model is from the RTL at most, in %. Not behind a loss of power, where it
+/// saves
 /// and reads nothing.
 const APART: u64 = 13;
 const POWER: &str = "coming back";
@@ -115,11 +116,11 @@ fn measured() -> Vec<(&'static str, u64)> {
         &[(0, 1), (1, 2), (2, 3)].map(|(from, to)| pool.copy(0, from * 4096, 4096, to * 4096)),
         3 * 4096,
     );
-    times.with("a store behind a copy", 0, |kit| {
+    times.with("a store after a copy", 0, |kit| {
         kit.submit(&pool.copy(0, 0, 8192, 0x8000));
         kit.store(pool.media, &[1; 64]);
     });
-    times.with("stores behind a copy", 0x1000, |kit| {
+    times.with("stores after a copy", 0x1000, |kit| {
         kit.submit(&pool.copy(0, 0, 8192, 0x8000));
         kit.store(pool.media, &[2; 8192 - 64]);
     });
@@ -127,7 +128,7 @@ fn measured() -> Vec<(&'static str, u64)> {
         kit.submit(&pool.copy(0, 0, 32_768, 0x8000));
         kit.store(pool.media, &[3; 20_000]);
     });
-    times.with("a command behind stores", 0x8000, |kit| {
+    times.with("a command after stores", 0x8000, |kit| {
         kit.store(pool.media, &[4; 4096]);
         kit.submit(&pool.copy(0, 0, 4096, 0x8000));
     });
@@ -143,7 +144,7 @@ fn measured() -> Vec<(&'static str, u64)> {
 }
 
 #[test]
-fn times_are_those_that_are_known() {
+fn times_match_the_table() {
     let all = measured();
     let known = TIMES.map(|(what, fast, rtl)| match common::model() {
         Model::Fast => (what, fast),
@@ -154,7 +155,7 @@ fn times_are_those_that_are_known() {
 }
 
 #[test]
-fn models_are_as_near_as_is_said() {
+fn times_of_both_models_are_close() {
     for (what, fast, rtl) in TIMES.iter().filter(|(what, ..)| !what.starts_with(POWER)) {
         assert!(fast.abs_diff(*rtl) * 100 <= rtl * APART, "{what}");
     }

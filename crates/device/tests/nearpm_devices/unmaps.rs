@@ -1,5 +1,6 @@
-//! Random batches in which a pool is unmapped, and its number given to another process, while commits of its former one are under
-//! way. Where either order is right it is one of both; all else has one end, on either model.
+//! Random batches in which a pool is unmapped, and its number given to another process, while
+//! commits of its former one are under way. Where either order is right it is one of both; all else
+//! has one end, on either model.
 
 use super::*;
 
@@ -12,8 +13,9 @@ fn other(old: Pool) -> Pool {
     }
 }
 
-/// What the log of the former process is left with, when its commit has ended or has done nothing more.
-fn check_old(devices: &mut Devices, batch: &Batch, what: &str) {
+/// What the log of the former process is left with, when its commit has ended or has done nothing
+/// more.
+fn check_old(devices: &mut Devices, batch: &RandomBatch, what: &str) {
     let descriptor = devices.descriptor(0, 0);
     match descriptor.state {
         LogState::Open => assert_eq!(descriptor.generation, batch.generation + 1, "{what}"),
@@ -29,7 +31,7 @@ fn check_old(devices: &mut Devices, batch: &Batch, what: &str) {
 }
 
 /// What of a batch is drawn, and decides how it ends.
-struct Batch {
+struct RandomBatch {
     /// The commit names participants: this device alone.
     several: bool,
     transaction: u64,
@@ -45,7 +47,7 @@ fn run(seed: u64, batches: u64) {
     let new = other(old);
     let mut kinds = [0; 2];
     for number in 1..=batches {
-        let batch = Batch {
+        let batch = RandomBatch {
             several: random.below(3) > 0,
             transaction: 10 * number,
             generation: 100 * number,
@@ -119,6 +121,6 @@ fn run(seed: u64, batches: u64) {
 }
 
 #[test]
-fn commits_beside_the_unmapping_of_their_pool() {
+fn unmap_during_commits_ends_like_one_order() {
     run(1, rounds(300, 40));
 }

@@ -1,12 +1,14 @@
-//! A host without a driver or a link, and a bench of a device and this host. `crates/rtl/tests` has it from here, too.
+//! A host without a driver or a link, and a bench of a device and this host. `crates/rtl/tests` has
+//! it from here, too.
 #![allow(dead_code)]
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use sim::{Bar, Device, Fault, HostPort, Mmio, Parts, ReadData, Time};
+use sim::{Bar, Device, Fault, HostPort, Mmio, ReadData, SplitCompletions, Time};
 
-/// A host that answers from a flat memory after a fixed time, and remembers everything that a device did.
+/// A host that answers from a flat memory after a fixed time, and remembers everything that a
+/// device did.
 pub struct TestHost {
     /// Host memory from address 0.
     pub memory: Vec<u8>,
@@ -25,7 +27,7 @@ pub struct TestHost {
     pub log: Vec<(Time, &'static str, u64, Vec<u8>)>,
     mmio: VecDeque<(Time, Mmio)>,
     data: VecDeque<(Time, ReadData)>,
-    parts: Parts,
+    parts: SplitCompletions,
     answers: Vec<(u32, Option<Vec<u8>>)>,
     next_tag: u32,
 }
@@ -43,7 +45,7 @@ impl TestHost {
             log: Vec::new(),
             mmio: VecDeque::new(),
             data: VecDeque::new(),
-            parts: Parts::default(),
+            parts: SplitCompletions::default(),
             answers: Vec::new(),
             next_tag: 0,
         }

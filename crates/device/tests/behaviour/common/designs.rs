@@ -48,8 +48,9 @@ granule = "8 KiB"
     Design::parse(&text, &root().join("mailboxes.toml")).unwrap()
 }
 
-/// Two memories, two mailboxes (`tests/engines/mailbox`), a copy between them, and `tests/engines/hold` at the access hook, with two
-/// I/O queues and two namespaces, of which the second mailbox has commands in one only. Mailboxes and hold are SystemVerilog alone.
+/// Two memories, two mailboxes (`tests/engines/mailbox`), a copy between them, and
+/// `tests/engines/hold` at the access hook, with two I/O queues and two namespaces, of which the
+/// second mailbox has commands in one only. Mailboxes and hold are SystemVerilog alone.
 pub fn mailboxes() -> Design {
     let all = [
         engine("a", "tests/engines/mailbox"),
@@ -66,8 +67,8 @@ pub fn copy_alone() -> Design {
     two_memories_and(&engine("copy0", "copy"))
 }
 
-/// The engines of tables on a small device, each within the second namespace and the local memory. What stands behind that namespace
-/// is nobody's.
+/// The engines of tables on a small device, each within the second namespace and the local memory.
+/// What stands behind that namespace is nobody's.
 pub fn tables() -> Design {
     let engines: String = [
         ("sorter0", "sorter"),

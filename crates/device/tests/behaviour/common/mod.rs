@@ -1,4 +1,5 @@
-//! What the tests share: devices on the model that `NEARSIDE_MODEL` names, without it the fast one,
+//! What the tests share: devices on the model that `NEARSIDE_MODEL` names, without it the fast
+//! one,
 //! and their hosts.
 
 pub mod bench;
@@ -13,9 +14,9 @@ use std::os::unix::fs::FileExt;
 
 use design::{Cpu, Design, HostCosts};
 use device::{Factory, Model, RtlOptions};
-use driver::{Config, Controller, SimHost};
+use driver::{DriverConfig, NvmeDriver, SimHost};
 use rtl::bitstream::stderr_progress;
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Bar, Counter, Device, HostConfig, LinkConfig, Media, System, Time};
 
 pub use designs::{design, root};
@@ -25,7 +26,8 @@ pub fn model() -> Model {
     Model::named(Model::Fast).unwrap()
 }
 
-/// How often something is tried: the RTL is a hundred times slower, and repeats what the fast model
+/// How often something is tried: the RTL is a hundred times slower, and repeats what the fast
+/// model
 /// has done at more moments.
 pub fn rounds(fast: u64, rtl: u64) -> u64 {
     match model() {
@@ -34,7 +36,8 @@ pub fn rounds(fast: u64, rtl: u64) -> u64 {
     }
 }
 
-/// What devices of a design are made by. With `CLOCK_GATE_BYPASS=1` the clocks of the RTL always run.
+/// What devices of a design are made by. With `CLOCK_GATE_BYPASS=1` the clocks of the RTL always
+/// run.
 pub fn factory(design: &Design) -> Factory {
     factory_for(design, None)
 }
@@ -63,7 +66,7 @@ pub fn made_with(design: &Design, options: RtlOptions) -> Factory {
 }
 
 /// The same with another memory behind each channel of the storage.
-pub fn factory_with(design: &Design, memory: Memory) -> Factory {
+pub fn factory_with(design: &Design, memory: MemoryModel) -> Factory {
     let mut factory = factory(design);
     factory.set_memory(memory);
     factory
@@ -97,7 +100,7 @@ impl Bench {
     }
 
     /// The same with another memory behind each channel of the storage.
-    pub fn with(design: &Design, memory: Memory) -> Bench {
+    pub fn with(design: &Design, memory: MemoryModel) -> Bench {
         let media = Media::shared(design.media.bytes.0).unwrap();
         Bench::made(&factory_with(design, memory), media)
     }
@@ -151,7 +154,8 @@ impl Bench {
     }
 }
 
-/// Two memories and a copy between them, at 10 MHz. On the RTL it stands among engines of other tests, so that all have one bitstream.
+/// Two memories and a copy between them, at 10 MHz. On the RTL it stands among engines of other
+/// tests, so that all have one bitstream.
 pub fn two_memories() -> Design {
     match model() {
         Model::Rtl => designs::mailboxes(),
@@ -238,10 +242,10 @@ pub fn device(factory: &Factory, design: &Design) -> Box<dyn Device + Send> {
 }
 
 /// A driver on a device of `designs/`, behind a link.
-pub fn controller(name: &str) -> Controller<SimHost> {
+pub fn controller(name: &str) -> NvmeDriver<SimHost> {
     let design = design(name);
     let device = device(&factory(&design), &design);
-    Controller::start(host_of(&design, device), Config::default()).unwrap()
+    NvmeDriver::start(host_of(&design, device), DriverConfig::default()).unwrap()
 }
 
 /// Lets time pass.

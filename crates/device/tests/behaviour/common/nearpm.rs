@@ -3,8 +3,8 @@
 use design::media::Interleave;
 use design::Design;
 use device::Model;
-use driver::control::Delay;
-use driver::page::{CommandPage, Ended, Submitted};
+use driver::control::DelayRegisters;
+use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Host, SimHost};
 use sim::{Bar, Device, Time};
 use spec::nearpm::{Command, Descriptor, ErrorBit, Header, Operation};
@@ -153,7 +153,7 @@ impl Kit {
         };
         let all = profile.registers(design.clock(), turns).unwrap();
         for (channel, registers) in (0..).zip(&all) {
-            let delay = Delay::of_channel(channel);
+            let delay = DelayRegisters::of_channel(channel);
             delay.set(&mut host, registers).unwrap();
         }
         Kit {
@@ -202,12 +202,12 @@ impl Kit {
         data
     }
 
-    pub fn submit(&mut self, command: &Command) -> Submitted {
+    pub fn submit(&mut self, command: &Command) -> SubmittedCommand {
         let submitted = self.page.submit(&mut self.host, &command.arguments());
         submitted.unwrap()
     }
 
-    pub fn finish(&mut self, command: Submitted) -> Ended {
+    pub fn finish(&mut self, command: SubmittedCommand) -> CommandResult {
         let deadline = self.host.now() + Time::ms(50);
         let (host, interval) = (&mut self.host, Time::ns(200));
         let ended = self
@@ -216,7 +216,7 @@ impl Kit {
         ended.unwrap().expect("it has not ended in 50 ms")
     }
 
-    pub fn ends(&mut self, command: &Command) -> Ended {
+    pub fn ends(&mut self, command: &Command) -> CommandResult {
         let submitted = self.submit(command);
         self.finish(submitted)
     }
@@ -230,7 +230,7 @@ impl Kit {
 
     /// One that is refused.
     pub fn refused(&mut self, command: &Command, refusal: ErrorBit) {
-        let wanted = Ended {
+        let wanted = CommandResult {
             result: refusal as u32,
             value: 0,
         };

@@ -1,4 +1,5 @@
-//! A bare NVMe host for tests: queues without a driver between, so that identifiers, phases and requests that wait are the test's.
+//! A bare NVMe host for tests: queues without a driver between, so that identifiers, phases and
+//! requests that wait are the test's.
 
 use driver::{Host, SimHost};
 use sim::{Bar, Time};
@@ -45,7 +46,8 @@ impl Queue {
         properties::DOORBELLS + 4 * number
     }
 
-    /// A submission queue that is full is the caller's mistake: there are never more commands than requests that wait, and one.
+    /// A submission queue that is full is the caller's mistake: there are never more commands than
+    /// requests that wait, and one.
     pub fn push(&mut self, host: &mut SimHost, sqe: Sqe) {
         let at = self.sq + u64::from(self.tail) * SQE_BYTES as u64;
         host.dma_write(at, &sqe.to_bytes());

@@ -6,7 +6,7 @@ use sim::{Bar, Random};
 use super::*;
 
 #[test]
-fn copies_of_any_alignment_and_length() {
+fn copy_of_any_alignment_and_length() {
     let mut b = Bench::new("");
     let mut random = Random::new(1);
     let span = 40_000u64;
@@ -29,7 +29,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn copies_between_the_memories() {
+    fn copy_between_the_memories() {
         let mut b = Bench::new("");
         let data = bytes(&mut Random::new(2), 70_000);
         let local = 1024 * MIB;
@@ -53,7 +53,7 @@ mod sampled {
     }
 
     #[test]
-    fn an_engine_stays_within_its_bounds() {
+    fn copy_stays_within_its_bounds() {
         let mut b = Bench::new("");
         let mut random = Random::new(4);
         for (src, dst, len, wrong) in [
@@ -113,7 +113,7 @@ mod sampled {
 }
 
 #[test]
-fn a_copy_can_be_stopped() {
+fn copy_can_be_stopped() {
     let mut b = Bench::new("");
     let data = bytes(&mut Random::new(5), 4096);
     b.store(0, &data);
@@ -135,7 +135,7 @@ fn a_copy_can_be_stopped() {
 }
 
 #[test]
-fn registers_answer_as_their_map_says() {
+fn copy_registers_match_their_map() {
     let mut b = Bench::new("");
     let base = b.registers(COPY0).base;
     let read = |b: &mut Bench, at: u64| b.host.read32(Bar::Control, base + at).unwrap();
@@ -172,6 +172,6 @@ fn registers_answer_as_their_map_says() {
     assert_eq!((read(&mut b, 0xC), read(&mut b, 0x10)), (0, INVALID));
     // Behind the last engine's registers there is nothing.
     let mut word = [0; 4];
-    let behind = base + 0x1000 * b.engines.len() as u64;
-    assert!(b.host.read(Bar::Control, behind, &mut word).is_err());
+    let end = base + 0x1000 * b.engines.len() as u64;
+    assert!(b.host.read(Bar::Control, end, &mut word).is_err());
 }

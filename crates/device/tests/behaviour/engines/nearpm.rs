@@ -1,5 +1,5 @@
-//! Crash consistency near memory: what commands do, what is refused, and the order of commands and accesses. Losses of power:
-//! `crates/device/tests/nearpm.rs`.
+//! Crash consistency near memory: what commands do, what is refused, and the order of commands and
+//! accesses. Losses of power: `crates/device/tests/nearpm.rs`.
 
 use spec::nearpm::{
     payload_crc, Command, ErrorBit, Header, LogState, Operation, RecordKind, RecordWriter,
@@ -13,7 +13,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn records_hold_what_stood_there_and_follow_each_other() {
+    fn nearpm_records_hold_old_bytes_in_sequence() {
         if !is_there() {
             return;
         }
@@ -68,7 +68,7 @@ mod sampled {
     }
 
     #[test]
-    fn abort_writes_back_the_newest_record_first() {
+    fn nearpm_abort_writes_back_the_newest_record_first() {
         if !is_there() {
             return;
         }
@@ -97,7 +97,7 @@ mod sampled {
     }
 
     #[test]
-    fn redo_records_are_applied() {
+    fn nearpm_redo_records_are_applied() {
         if !is_there() {
             return;
         }
@@ -137,7 +137,7 @@ mod sampled {
     }
 
     #[test]
-    fn an_undo_sees_what_was_stored_before_it_and_nothing_behind_it() {
+    fn nearpm_undo_records_earlier_stores_only() {
         if !is_there() {
             return;
         }
@@ -148,12 +148,12 @@ mod sampled {
             let len = [64, 8, 500, 4096][turn % 4];
             let at = random.below(8192);
             let place = pool.media + at;
-            let (before, behind) = (bytes(&mut random, len), bytes(&mut random, len));
+            let (before, after) = (bytes(&mut random, len), bytes(&mut random, len));
             kit.store(place, &before);
             kit.submit(&pool.undo(0, at, len as u64));
-            kit.store(place, &behind);
+            kit.store(place, &after);
             // A load gets the store that it is behind, which may be in the queue.
-            assert!(kit.load(place, len) == behind);
+            assert!(kit.load(place, len) == after);
             let (_, payload) = kit.record(&pool, 0, offset).unwrap();
             assert!(payload[..len] == before, "turn {turn}");
             offset += 64 + payload.len() as u64;
@@ -161,7 +161,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_and_changes_nothing() {
+    fn nearpm_wrong_commands_are_refused_without_effect() {
         if !is_there() {
             return;
         }
@@ -358,7 +358,7 @@ fn refusals() {
 }
 
 #[test]
-fn a_log_is_full_and_a_torn_one_is_left_alone() {
+fn nearpm_full_and_torn_logs_are_left_alone() {
     if !is_there() {
         return;
     }
@@ -405,13 +405,13 @@ fn a_log_is_full_and_a_torn_one_is_left_alone() {
 }
 
 /// What the host has stored and what commands have done, one after the other.
-struct Model {
+struct ExpectedPool {
     pool: Pool,
     bytes: Vec<u8>,
     next: u64,
 }
 
-impl Model {
+impl ExpectedPool {
     fn copy(&mut self, from: u64, len: u64, to: u64) {
         let (from, len) = (from as usize, len as usize);
         self.bytes.copy_within(from..from + len, to as usize);
@@ -419,28 +419,28 @@ impl Model {
 }
 
 #[test]
-fn all_is_as_if_it_had_been_done_in_order() {
+fn nearpm_random_programs_match_the_ordered_model() {
     if !is_there() {
         return;
     }
     let rounds = crate::common::rounds(24, 2);
     for seed in 0..rounds {
-        one_after_the_other(seed, ["dram", "optane-dcpmm"][seed as usize % 2]);
+        run_random_program(seed, ["dram", "optane-dcpmm"][seed as usize % 2]);
     }
 }
 
 /// Stores, loads and commands at places that often overlap, without waiting for any.
-fn one_after_the_other(seed: u64, profile: &str) {
+fn run_random_program(seed: u64, profile: &str) {
     let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
     let mut random = Random::new(100 + seed);
     // Objects in a few granules, so in both channels.
     let span = [512, 4096, 40_000][seed as usize % 3];
-    let mut model = Model {
+    let mut model = ExpectedPool {
         pool,
         bytes: vec![0; 1 << 17],
         next: 64,
     };
-    let mut under_way: Vec<(Command, driver::page::Submitted, u64)> = Vec::new();
+    let mut under_way: Vec<(Command, driver::page::SubmittedCommand, u64)> = Vec::new();
     let mut undone: Vec<(u64, Vec<u8>)> = Vec::new();
     for step in 0..300 {
         let len = [8, 64, 64, 200, 1500][random.below(5) as usize];
@@ -466,9 +466,9 @@ fn one_after_the_other(seed: u64, profile: &str) {
             5 | 6 => {
                 let place = at as usize;
                 undone.push((at, model.bytes[place..place + len as usize].to_vec()));
-                let told = model.next;
+                let value = model.next;
                 model.next = spec::nearpm::next_record(model.next, len);
-                Some((pool.undo(0, at, len), told))
+                Some((pool.undo(0, at, len), value))
             }
             7 => {
                 let to = random.below(span);
@@ -498,13 +498,13 @@ fn one_after_the_other(seed: u64, profile: &str) {
                 Some((pool.apply(0, record, len, to), 0))
             }
         };
-        if let Some((command, told)) = command {
-            under_way.push((command, kit.submit(&command), told));
+        if let Some((command, value)) = command {
+            under_way.push((command, kit.submit(&command), value));
         }
         if model.next + 8192 > pool.log_bytes || under_way.len() > 50 {
-            for (command, submitted, told) in under_way.drain(..) {
+            for (command, submitted, value) in under_way.drain(..) {
                 let ended = kit.finish(submitted);
-                assert_eq!((ended.result, ended.value), (0, told), "{command:?}");
+                assert_eq!((ended.result, ended.value), (0, value), "{command:?}");
             }
             if model.next + 8192 > pool.log_bytes {
                 break;
@@ -530,7 +530,7 @@ fn one_after_the_other(seed: u64, profile: &str) {
 }
 
 #[test]
-fn a_full_queue_holds_stores_up_in_order() {
+fn nearpm_full_queue_keeps_stores_in_order() {
     if !is_there() {
         return;
     }
@@ -549,7 +549,7 @@ fn a_full_queue_holds_stores_up_in_order() {
 }
 
 #[test]
-fn threads_pools_and_processes_have_logs_of_their_own() {
+fn nearpm_logs_are_separate_by_thread_pool_and_process() {
     if !is_there() {
         return;
     }
@@ -586,7 +586,7 @@ fn threads_pools_and_processes_have_logs_of_their_own() {
 }
 
 #[test]
-fn the_reserved_range_is_the_engines_alone() {
+fn nearpm_reserved_range_is_not_accessible() {
     if !is_there() {
         return;
     }
@@ -606,7 +606,7 @@ fn the_reserved_range_is_the_engines_alone() {
 }
 
 #[test]
-fn nvme_commands_are_in_order_with_commands_before_their_doorbell() {
+fn nearpm_nvme_commands_follow_earlier_commands() {
     if !is_there() {
         return;
     }
@@ -616,18 +616,18 @@ fn nvme_commands_are_in_order_with_commands_before_their_doorbell() {
 }
 
 fn nvme_in_order(profile: &str) {
-    use driver::Controller;
+    use driver::NvmeDriver;
     const LEN: u64 = 65_536;
     let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
     let place = pool.media;
     let (old, new) = (vec![1; LEN as usize], vec![2; LEN as usize]);
     kit.store(place, &old);
     let Kit { host, mut page } = kit;
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 1,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
-    let mut c = Controller::start(host, config).unwrap();
+    let mut c = NvmeDriver::start(host, config).unwrap();
     // All units are at work for long. A Write behind an undo: the record has the old bytes.
     for n in 3..7 {
         let busy = pool.copy(0, 2 * LEN, LEN, n * LEN);
@@ -650,7 +650,7 @@ fn nvme_in_order(profile: &str) {
 }
 
 #[test]
-fn hostile_commands_get_a_status_and_change_nothing_outside_of_pools() {
+fn nearpm_hostile_commands_change_nothing_outside_of_pools() {
     if !is_there() {
         return;
     }
@@ -723,7 +723,7 @@ fn hostile_commands_get_a_status_and_change_nothing_outside_of_pools() {
 }
 
 #[test]
-fn times_are_near_those_of_the_memory() {
+fn nearpm_times_are_near_those_of_the_memory() {
     if !is_there() {
         return;
     }
@@ -740,7 +740,10 @@ fn times_are_near_those_of_the_memory() {
         };
         let undo = after(pool.undo(0, 0, 64), pool.log(0) + 64);
         let copy = after(pool.copy(0, 0, 16_384, 1 << 17), pool.media + (1 << 17));
-        println!("{profile}: undo of 64 bytes {undo} ns, copy of 16 KiB {copy} ns, beyond a load of {load}");
+        println!(
+            "{profile}: undo of 64 bytes {undo} ns, copy of 16 KiB {copy} ns, beyond a load \
+            of {load}"
+        );
         let (most_undo, most_copy) = match profile {
             "dram" => (1000, 4000),
             _ => (1600, 12_000),
@@ -758,7 +761,7 @@ fn timed(kit: &mut Kit, work: impl FnOnce(&mut Kit)) -> sim::Time {
 }
 
 #[test]
-fn what_was_taken_goes_on_in_another_device_with_the_same_media() {
+fn nearpm_commands_are_restored_on_the_other_model() {
     if !is_there() {
         return;
     }
@@ -813,7 +816,7 @@ fn what_was_taken_goes_on_in_another_device_with_the_same_media() {
 }
 
 #[test]
-fn registers_tell_what_is_under_way() {
+fn nearpm_registers_show_commands_under_way() {
     use driver::Host;
     use sim::Bar;
     use spec::regs::nearpm::{domain, CONTROL, DOMAIN, REFUSED, TAKEN, UNDER_WAY};
@@ -845,7 +848,7 @@ fn registers_tell_what_is_under_way() {
 }
 
 #[test]
-fn nothing_is_built_on_a_record_that_failed() {
+fn nearpm_failed_record_blocks_its_log() {
     if !is_there() {
         return;
     }
@@ -870,7 +873,7 @@ fn nothing_is_built_on_a_record_that_failed() {
 }
 
 #[test]
-fn a_committed_log_takes_nothing_but_its_end() {
+fn nearpm_committed_log_accepts_only_its_end() {
     if !is_there() {
         return;
     }
@@ -891,9 +894,10 @@ fn a_committed_log_takes_nothing_but_its_end() {
     assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
 }
 
-/// A file of the media that has lost its end: nothing is restored, and nothing is lost for the reset that finds it whole again.
+/// A file of the media that has lost its end: nothing is restored, and nothing is lost for the
+/// reset that finds it whole again.
 #[test]
-fn what_cannot_be_read_is_neither_restored_nor_lost() {
+fn nearpm_unreadable_range_is_neither_restored_nor_lost() {
     if !is_there() {
         return;
     }

@@ -1,4 +1,5 @@
-//! What goes on beside the crash-consistency engine: other engines, which do not pass through the access hook, and what waits behind a full queue.
+//! What goes on beside the crash-consistency engine: other engines, which do not pass through the
+//! access hook, and what waits behind a full queue.
 
 use ::device::Model;
 use driver::page::CommandPage;
@@ -12,11 +13,13 @@ use crate::common::{design, model, rest, root};
 
 /// A device with the engine `copy` beside it: its page, and the other one's registers.
 fn kit() -> Option<(Kit, Pool, CommandPage, u64)> {
-    // The RTL has no such design: what it does there is the same, since engines' masters go around the hook.
+    // The RTL has no such design: what it does there is the same, since engines' masters go around
+    // the hook.
     if model() != Model::Fast {
         return None;
     }
-    let both = "[[engine]]\nname = \"nearpm0\"\nengine = \"nearpm\"\n[[engine]]\nname = \"copy0\"\nengine = \"copy\"\n";
+    let both = "[[engine]]\nname = \"nearpm0\"\nengine = \"nearpm\"\n[[engine]]\nname = \
+        \"copy0\"\nengine = \"copy\"\n";
     let design = design("nearpm").with_values(both).unwrap();
     let engines = design.engines(&root()).unwrap();
     let copies = CommandPage::new(engines[1].page.unwrap());
@@ -42,7 +45,7 @@ fn copy(kit: &mut Kit, page: &mut CommandPage, from: u64, to: u64) {
 }
 
 #[test]
-fn an_engine_beside_it_sees_a_store_that_the_host_has_waited_for() {
+fn nearpm_stores_are_visible_to_other_engines_once_complete() {
     let Some((mut kit, pool, mut copies, registers)) = kit() else {
         return;
     };
@@ -74,9 +77,10 @@ fn an_engine_beside_it_sees_a_store_that_the_host_has_waited_for() {
     assert!(seen.contains(&false), "it waits by itself: say so");
 }
 
-/// A store that overlaps a command, and finds the queue of its channel full, holds up all that comes behind it until that command has ended.
+/// A store that overlaps a command, and finds the queue of its channel full, holds up all that
+/// comes behind it until that command has ended.
 #[test]
-fn behind_a_full_queue_all_stores_and_pages_wait() {
+fn nearpm_full_queue_holds_stores_and_pages() {
     let Some((mut kit, pool, mut copies, _)) = kit() else {
         return;
     };
@@ -107,6 +111,6 @@ fn behind_a_full_queue_all_stores_and_pages_wait() {
         );
         kit.fine(&pool.command(Operation::Commit, 0));
     }
-    let [beside, behind] = [took[0].2, took[1].2];
-    assert!(behind > beside + Time::us(3), "{took:?}");
+    let [early, late] = [took[0].2, took[1].2];
+    assert!(late > early + Time::us(3), "{took:?}");
 }

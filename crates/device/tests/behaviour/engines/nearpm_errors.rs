@@ -13,7 +13,8 @@ const LEN: u64 = 65_536;
 /// In the saved range: of logs.
 const LINE: u64 = 8192;
 
-/// The power comes, and the host says at once that what is lost or unread may be forgotten: the range is not read by then.
+/// The power comes, and the host says at once that what is lost or unread may be forgotten: the
+/// range is not read by then.
 fn forgotten_at_once(bench: &mut Bench) {
     let number = bench.kit.host.device();
     bench.kit.host.system_mut().power_on(number);
@@ -26,7 +27,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn a_line_of_the_queue_that_can_not_be_written_is_told() {
+    fn nearpm_queue_line_write_error_is_reported() {
         if !is_there() {
             return;
         }
@@ -43,15 +44,15 @@ mod sampled {
         rest(&mut bench.kit.host, Time::us(20));
         bench.mend();
         assert_eq!(bench.media(pool.media + last, 64), [0; 64]);
-        let told = mask(domain::OPEN) | mask(domain::LINE_ERROR);
-        assert_eq!(bench.domain(), told);
+        let flags = mask(domain::OPEN) | mask(domain::LINE_ERROR);
+        assert_eq!(bench.domain(), flags);
         bench.reset();
         assert_eq!(bench.domain() & mask(domain::LINE_ERROR), 0);
     }
 
     /// All devices have completed a transaction, and the log can't be made empty.
     #[test]
-    fn a_log_that_can_not_be_emptied_is_closed() {
+    fn nearpm_log_that_cannot_be_emptied_is_closed() {
         if !is_there() {
             return;
         }
@@ -90,7 +91,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_forgotten_before_it_is_known_is_forgotten() {
+    fn nearpm_forget_before_the_range_is_read_counts() {
         if !is_there() {
             return;
         }
@@ -120,7 +121,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_refused_is_counted_where_nothing_can_be_brought_back() {
+    fn nearpm_refusals_are_counted_after_a_failed_restore() {
         if !is_there() {
             return;
         }
@@ -142,9 +143,10 @@ mod sampled {
     }
 }
 
-/// Stores, a command and loads while the range is read, which is not whole: all of them end, as errors.
+/// Stores, a command and loads while the range is read, which is not whole: all of them end, as
+/// errors.
 #[test]
-fn who_comes_before_it_is_known_that_nothing_is_back_is_told() {
+fn nearpm_early_accesses_fail_when_the_restore_fails() {
     if !is_there() {
         return;
     }
@@ -174,7 +176,7 @@ fn who_comes_before_it_is_known_that_nothing_is_back_is_told() {
 
 /// An older copy, or switch, that fails closes its thread's log: not once that has been opened.
 #[test]
-fn nothing_older_closes_a_log_that_has_been_opened() {
+fn nearpm_older_errors_do_not_close_a_reopened_log() {
     if !is_there() {
         return;
     }
@@ -184,7 +186,7 @@ fn nothing_older_closes_a_log_that_has_been_opened() {
     // It waits for a copy of another thread.
     let other = pool.copy(1, BAD - 2 * 4096, 4096, BAD - 4096);
     let switch = pool.switch(0, BAD, 5);
-    let mut told = [0; 2];
+    let mut outcomes = [0; 2];
     for wait in 0..30 {
         bench.kit.fine(&pool.map());
         rest(&mut bench.kit.host, Time::us(5));
@@ -204,14 +206,14 @@ fn nothing_older_closes_a_log_that_has_been_opened() {
         bench.mend();
         bench.kit.fine(&pool.command(Operation::PoolUnmap, 0));
         assert_eq!([next, late], [open; 2], "{wait}");
-        told[usize::from(open == 0)] += 1;
+        outcomes[usize::from(open == 0)] += 1;
     }
-    assert!(!told.contains(&0), "{told:?}");
+    assert!(!outcomes.contains(&0), "{outcomes:?}");
 }
 
 /// A device ends, and nothing can be written by then: its journal has what it would have written.
 #[test]
-fn a_device_that_ends_before_a_full_disk_loses_nothing() {
+fn nearpm_full_disk_at_exit_loses_nothing() {
     if model() != ::device::Model::Fast {
         return;
     }
@@ -221,7 +223,7 @@ fn a_device_that_ends_before_a_full_disk_loses_nothing() {
     let pool = Pool::new(1, 7, 1 << 20);
     let bytes = design.media.bytes.0;
     let media = Media::file(&path, bytes).unwrap();
-    let bad = media.bad();
+    let bad = media.failing_range();
     let mut kit = Kit::before(factory(&design).device(media).unwrap(), &design);
     kit.fine(&pool.map());
     kit.submit(&pool.copy(0, 0, LEN, LEN));

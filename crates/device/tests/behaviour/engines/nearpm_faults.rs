@@ -1,12 +1,13 @@
-//! Crash consistency near memory where the memory fails: nothing of it is forgotten, nothing is reported that is not so, and nobody waits for ever.
+//! Crash consistency near memory where the memory fails: nothing of it is forgotten, nothing is
+//! reported that is not so, and nobody waits for ever.
 //!
 //! Bytes of the media can be neither read nor written for a while.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use driver::{Config, Controller, Host};
-use sim::{Bad, Bar, Media, Time};
+use driver::{DriverConfig, Host, NvmeDriver};
+use sim::{Bar, FailingRange, Media, Time};
 use spec::nearpm::{Command, ErrorBit, LogState, Operation, INCOMPLETE, RESERVED_BYTES};
 use spec::regs::nearpm::{domain, DOMAIN, FORGET};
 use spec::regs::Field;
@@ -21,7 +22,7 @@ const HEADER: usize = 64;
 pub(super) struct Bench {
     pub(super) kit: Kit,
     file: File,
-    bad: Bad,
+    bad: FailingRange,
     bytes: u64,
     pub(super) registers: u64,
 }
@@ -32,7 +33,7 @@ impl Bench {
         let bytes = design.media.bytes.0;
         let media = Media::shared(bytes).unwrap();
         let file = media.shared_file().unwrap().try_clone_to_owned();
-        let bad = media.bad();
+        let bad = media.failing_range();
         let device = factory(&design).device(media).unwrap();
         Bench {
             kit: Kit::before(device, &design),
@@ -97,7 +98,7 @@ impl Bench {
         rest(&mut self.kit.host, Time::us(5));
     }
 
-    /// Nothing of the media is to be had, and whoever asks is told.
+    /// Nothing of the media is to be had, and whoever asks is outcomes.
     fn expect_shut(mut self, pool: &Pool) -> Bench {
         assert_eq!(self.domain() & !mask(domain::UNKEPT), mask(domain::UNREAD));
         self.kit.refused(&pool.map(), ErrorBit::ReadError);
@@ -105,15 +106,15 @@ impl Bench {
         self.kit.host.write(Bar::Pm, 0, &[9; 64]).unwrap();
         assert!(self.kit.host.read(Bar::Pm, 0, &mut [0; 64]).is_err());
         let Bench { kit, .. } = self;
-        let mut c = Controller::start(kit.host, Config::default()).unwrap();
+        let mut c = NvmeDriver::start(kit.host, DriverConfig::default()).unwrap();
         for outcome in [
             c.read(0, &mut [0; 4096]),
             c.write(8, &[5; 4096]),
             c.write_zeroes(0, 8),
         ] {
             let error = outcome.unwrap_err().to_string();
-            let is_told = ["Write Fault", "Unrecovered Read Error"].map(|e| error.contains(e));
-            assert!(is_told.contains(&true), "{error}");
+            let is_reported = ["Write Fault", "Unrecovered Read Error"].map(|e| error.contains(e));
+            assert!(is_reported.contains(&true), "{error}");
         }
         let host = c.into_host();
         self.kit = Kit {
@@ -153,7 +154,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn what_is_torn_stays_so_until_it_is_mended() {
+    fn nearpm_torn_log_stays_torn_until_repaired() {
         if !is_there() {
             return;
         }
@@ -186,7 +187,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_record_that_is_missing_is_noticed_by_those_behind_it() {
+    fn nearpm_missing_record_fails_the_ones_after_it() {
         if !is_there() {
             return;
         }
@@ -218,7 +219,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_damaged_payload_is_not_applied() {
+    fn nearpm_damaged_payload_is_not_applied() {
         if !is_there() {
             return;
         }
@@ -238,9 +239,10 @@ mod sampled {
         assert_eq!(kit.load(pool.media + 8192 + 5, 300), [3; 300]);
     }
 
-    /// A save of which some lines could not be written, a header that is another design's, and no save at all.
+    /// A save of which some lines could not be written, a header that is another design's, and no
+    /// save at all.
     #[test]
-    fn what_was_not_saved_is_told() {
+    fn nearpm_incomplete_save_is_reported() {
         if !is_there() {
             return;
         }
@@ -305,7 +307,7 @@ mod sampled {
 }
 
 #[test]
-fn a_record_that_can_not_be_made_is_never_forgotten() {
+fn nearpm_failed_record_is_never_forgotten() {
     if !is_there() {
         return;
     }
@@ -357,7 +359,7 @@ fn a_record_that_can_not_be_made_is_never_forgotten() {
 }
 
 #[test]
-fn no_page_takes_another_ones_place_behind_a_copy_that_failed() {
+fn nearpm_failed_copy_blocks_its_switch() {
     if !is_there() {
         return;
     }
@@ -397,11 +399,11 @@ fn no_page_takes_another_ones_place_behind_a_copy_that_failed() {
 
 /// An older command that fails when the log has been taken to be opened again.
 #[test]
-fn a_log_that_was_opened_is_open() {
+fn nearpm_reopened_log_stays_open() {
     if !is_there() {
         return;
     }
-    let mut told = [0; 2];
+    let mut outcomes = [0; 2];
     for wait in 0..6 {
         let mut bench = Bench::new();
         let pool = pool_at_the_end(&bench);
@@ -421,7 +423,7 @@ fn a_log_that_was_opened_is_open() {
         let unmapped = ErrorBit::Unmapped as u32;
         assert!([0, unmapped].contains(&open), "{open:#x}");
         assert_eq!(next, open, "{wait}");
-        told[usize::from(open == 0)] += 1;
+        outcomes[usize::from(open == 0)] += 1;
     }
-    assert!(!told.contains(&0), "{told:?}");
+    assert!(!outcomes.contains(&0), "{outcomes:?}");
 }

@@ -53,7 +53,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn values_of_all_kinds_between_all_bounds() {
+    fn scan_counts_values_of_all_kinds() {
         let mut b = Bench::new("");
         for kind in 0..4 {
             let mut random = Random::new(kind);
@@ -77,7 +77,7 @@ mod sampled {
                     8 => v as u64,
                     _ => u64::from(v as u32) | random.below(1 << 32) << 32,
                 };
-                let range = Scan {
+                let range = ScanRange {
                     src: base + first * size,
                     bytes: (limit - first) * size,
                     low: bound(low),
@@ -98,7 +98,7 @@ mod sampled {
 }
 
 #[test]
-fn bitmaps_of_all_kinds_of_values() {
+fn scan_writes_bitmaps_of_all_kinds() {
     for granule in ["4 KiB", "8 KiB"] {
         let mut b = Bench::new(&format!("granule = \"{granule}\""));
         for kind in 0..4 {
@@ -121,7 +121,7 @@ fn bitmaps_of_all_kinds_of_values() {
                 let expected = bitmap(&values[first as usize..limit as usize], low, high);
                 let around = bytes(&mut random, expected.len() + 200);
                 b.store(dst - 100, &around);
-                let range = Scan {
+                let range = ScanRange {
                     src: base + first * size,
                     bytes: (limit - first) * size,
                     low: low as u64,
@@ -150,16 +150,16 @@ fn bitmaps_of_all_kinds_of_values() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn wrong_ranges_and_places_are_told_and_it_works_on() {
+fn scan_refuses_wrong_ranges_and_still_works() {
     let mut b = Bench::new("");
     let end = 1024 * MIB;
-    let range = |src, bytes, kind, dst| Scan {
+    let range = |src, bytes, kind, dst| ScanRange {
         src,
         bytes,
         high: u64::MAX,
         kind,
         dst,
-        ..Scan::default()
+        ..ScanRange::default()
     };
     for (range, wrong) in [
         (range(0, 0, 0, 0), SCAN_INVALID),
@@ -202,12 +202,12 @@ fn wrong_ranges_and_places_are_told_and_it_works_on() {
         let (result, count) = b.scan(range);
         assert_eq!(wide(result), wrong, "{:x?}", range.arguments());
         assert!(wrong != SCAN_INVALID || count == 0);
-        let fine = b.scan(Scan {
+        let fine = b.scan(ScanRange {
             src: end - 4096,
             bytes: 4096,
             high: u64::MAX,
             kind: 1,
-            ..Scan::default()
+            ..ScanRange::default()
         });
         assert_eq!(fine, (0, 512));
     }
@@ -217,25 +217,26 @@ fn wrong_ranges_and_places_are_told_and_it_works_on() {
 }
 
 #[test]
-fn a_scan_can_be_stopped() {
+fn scan_can_be_stopped() {
     let mut b = Bench::new("granule = \"8 KiB\"");
-    let whole = Scan {
+    let whole = ScanRange {
         bytes: 512 * MIB,
-        ..Scan::default()
+        ..ScanRange::default()
     };
     let registers = b.registers(SCAN0);
     b.start(SCAN0, &whole.arguments());
     registers.stop(&mut b.host).unwrap();
     assert_eq!(b.wait(SCAN0), SCAN_STOPPED);
     registers.stop(&mut b.host).unwrap(); // of what does not work
-                                          // A bitmap that was stopped leaves nothing to the next one.
+                                          // A bitmap that was stopped leaves nothing to the next
+                                          // one.
     b.store(32 * MIB, &[0xA5; 4096]);
     for n in 0..12 {
-        let long = Scan {
+        let long = ScanRange {
             bytes: 16 * MIB,
             kind: 4,
             dst: 48 * MIB + 2 + 4 * n,
-            ..Scan::default()
+            ..ScanRange::default()
         };
         b.start(SCAN0, &long.arguments());
         let until = b.host.now() + Time::ns(2000 + 137 * n);
@@ -245,11 +246,11 @@ fn a_scan_can_be_stopped() {
         registers.stop(&mut b.host).unwrap();
         assert_eq!(b.wait(SCAN0), SCAN_STOPPED);
         let place = 32 * MIB + 128 * n;
-        let short = Scan {
+        let short = ScanRange {
             bytes: 64,
             kind: 4,
             dst: place + 6,
-            ..Scan::default()
+            ..ScanRange::default()
         };
         assert_eq!(b.scan(short), (0, 16));
         let mut expected = [0xA5; 128];

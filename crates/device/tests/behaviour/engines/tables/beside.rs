@@ -12,7 +12,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn all_at_once_beside_reads_and_writes() {
+    fn tables_engines_work_together_with_nvme_traffic() {
         beside(common::rounds(6, 2));
     }
 }

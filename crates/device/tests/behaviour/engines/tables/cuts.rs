@@ -10,7 +10,7 @@ use super::*;
 use crate::engines::nvme::abort;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cut {
+enum CutKind {
     FunctionReset,
     Power,
     Abort,
@@ -19,7 +19,7 @@ enum Cut {
 }
 
 /// What is sorted, gathered and decoded, and what comes of it.
-struct Work {
+struct TableJobs {
     sources: Vec<(u64, Vec<u8>)>,
     results: Vec<(usize, u64, Vec<u8>)>,
 }
@@ -39,8 +39,8 @@ fn at(unit: u32) -> u64 {
     REACH.start + 4096 * u64::from(unit)
 }
 
-impl Work {
-    fn new(random: &mut Random) -> Work {
+impl TableJobs {
+    fn new(random: &mut Random) -> TableJobs {
         let column = super::sort::keys(random, 0, COUNT as usize);
         let indexes: Vec<u32> = (0..COUNT).map(|_| random.below(COUNT) as u32).collect();
         let list = list(random, &indexes, 0);
@@ -53,7 +53,7 @@ impl Work {
             (DECODE, values(&dict, 4, &keys)),
         ];
         let places = [KEYS, LIST, TABLE, DICT, RUNS].map(at);
-        Work {
+        TableJobs {
             sources: places
                 .into_iter()
                 .zip([column, list, table, dict, runs])
@@ -120,7 +120,7 @@ impl Work {
     }
 }
 
-fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
+fn over(mut q: Queues, cut: CutKind, first: u32) -> Queues {
     let all = [SORT, SHUFFLE, DECODE];
     let one_of = |ended: Vec<(u64, Status)>, other: Status| {
         assert_eq!(ended.len(), 3, "{cut:?}: {ended:?}");
@@ -129,12 +129,12 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
     };
     let number = q.host().device();
     match cut {
-        Cut::FunctionReset => q.host().system_mut().function_reset(number),
-        Cut::Power => {
+        CutKind::FunctionReset => q.host().system_mut().function_reset(number),
+        CutKind::Power => {
             q.host().system_mut().power_off(number);
             q.host().system_mut().power_on(number);
         }
-        Cut::Abort => {
+        CutKind::Abort => {
             (first..first + 3).for_each(|cid| {
                 abort(&mut q, cid);
             });
@@ -144,7 +144,7 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
             one_of(q.ended(1), status::ABORT_REQUESTED);
             return q;
         }
-        Cut::Deletion => {
+        CutKind::Deletion => {
             let delete = Sqe::delete_io_sq(2);
             q.c.admin(delete, "Delete I/O Submission Queue").unwrap();
             one_of(q.ended(1), status::ABORTED_SQ_DELETION);
@@ -153,7 +153,7 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
             q.c.reset().unwrap();
             return q;
         }
-        Cut::Stop => {
+        CutKind::Stop => {
             all.into_iter().for_each(|engine| q.set(engine, 0, 2));
             all.into_iter()
                 .for_each(|engine| assert!([0, HALT].contains(&q.wait(engine))));
@@ -163,21 +163,21 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
         }
     }
     let engines = q.engines;
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 2,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
     Queues {
-        c: Controller::start(q.c.into_host(), config).unwrap(),
+        c: NvmeDriver::start(q.c.into_host(), config).unwrap(),
         engines,
     }
 }
 
-fn cuts(rounds: u64, all: &[Cut]) {
+fn cuts(rounds: u64, all: &[CutKind]) {
     for &cut in all {
         let mut q = bench().controller();
         let mut random = Random::new(8);
-        let work = Work::new(&mut random);
+        let work = TableJobs::new(&mut random);
         let mut amid = 0;
         for moment in 0..rounds {
             let what = format!("{cut:?} {moment}");
@@ -219,8 +219,8 @@ fn cuts(rounds: u64, all: &[Cut]) {
 
 #[test]
 #[ignore = "takes seconds"]
-fn whatever_ends_them_at_work_leaves_the_sources() {
-    use Cut::*;
+fn tables_sources_survive_every_kind_of_end() {
+    use CutKind::*;
     cuts(
         common::rounds(24, 8),
         &[FunctionReset, Power, Abort, Deletion, Stop],
@@ -231,7 +231,10 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn resets_and_power_amid_all_of_them() {
-        cuts(common::rounds(3, 1), &[Cut::FunctionReset, Cut::Power]);
+    fn tables_survive_resets_and_power_loss_under_load() {
+        cuts(
+            common::rounds(3, 1),
+            &[CutKind::FunctionReset, CutKind::Power],
+        );
     }
 }

@@ -58,7 +58,7 @@ fn store(host: &mut SimHost, at: u64, data: &[u8]) {
 
 impl Bench {
     /// Return value and output.
-    fn told(&mut self, engine: usize, arguments: &[u64]) -> (u32, u64) {
+    fn launch_outputs(&mut self, engine: usize, arguments: &[u64]) -> (u32, u64) {
         let result = self.launch(engine, arguments);
         let registers = self.registers(engine);
         let count = arguments.len();
@@ -71,11 +71,11 @@ impl Bench {
         let guard = [0xC3; 64];
         self.store(dst - 64, &guard);
         self.store(dst + len as u64, &guard);
-        let (result, _) = self.told(engine, arguments);
+        let (result, _) = self.launch_outputs(engine, arguments);
         assert_eq!(result, 0, "{arguments:x?}");
         let found = self.load(dst - 64, len + 128);
         assert!(found[..64] == guard, "before {arguments:x?}");
-        assert!(found[64 + len..] == guard, "behind {arguments:x?}");
+        assert!(found[64 + len..] == guard, "after {arguments:x?}");
         found[64..64 + len].to_vec()
     }
 

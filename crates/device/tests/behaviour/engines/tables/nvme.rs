@@ -52,7 +52,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn commands_do_as_they_say() {
+    fn tables_commands_write_expected_results() {
         let mut q = bench().controller();
         let mut random = Random::new(1);
         let fine = |dword| (status::SUCCESS, Some(dword));
@@ -92,7 +92,7 @@ mod sampled {
     }
 
     #[test]
-    fn wrong_commands_are_refused() {
+    fn tables_commands_with_wrong_fields_are_refused() {
         let mut q = bench().controller();
         let field = (status::INVALID_FIELD.dnr(), None);
         let range = (status::LBA_OUT_OF_RANGE.dnr(), None);
@@ -192,7 +192,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_wrong_with_the_data_is_told() {
+    fn tables_commands_report_bad_data() {
         let mut q = bench().controller();
         let mut random = Random::new(3);
         let field = status::INVALID_FIELD.dnr();

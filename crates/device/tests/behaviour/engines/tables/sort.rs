@@ -99,7 +99,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn columns_of_all_kinds() {
+    fn sort_columns_of_all_kinds() {
         let mut b = bench();
         let mut random = Random::new(1);
         for (n, kind) in kinds().enumerate() {
@@ -113,7 +113,7 @@ mod sampled {
     }
 
     #[test]
-    fn wrong_columns_are_refused() {
+    fn sort_refuses_wrong_columns() {
         let mut b = bench();
         let a = REACH.start;
         let far = u64::MAX - 63;
@@ -149,7 +149,7 @@ mod sampled {
         }
         // Side by side, with 16 and with 8 keys of a line.
         for fine in [[a, a + 64, 3, 16, 0], [a + 64, a, 3, 8, 0]] {
-            assert_eq!(b.told(SORT, &fine), (0, 1), "{fine:x?}");
+            assert_eq!(b.launch_outputs(SORT, &fine), (0, 1), "{fine:x?}");
             let ended = b.submit(SORT, &fine);
             let ended = b.finish(SORT, ended);
             assert_eq!((ended.result, ended.value), (0, 1));
@@ -158,7 +158,7 @@ mod sampled {
 
     /// However much it had left to write.
     #[test]
-    fn a_stop_and_an_error_end_a_sort_soon() {
+    fn sort_ends_soon_on_stop_and_error() {
         let mut b = bench();
         let mut random = Random::new(2);
         let count = 120_000;
@@ -179,7 +179,8 @@ mod sampled {
                 assert!(took < most, "{after}: {took} ns");
             }
         }
-        // What is written comes behind all keys of a chunk. Pairs of chunks would take two more passes.
+        // What is written comes behind all keys of a chunk. Pairs of chunks would take two more
+        // passes.
         let mut took = |count, kind, dst, tmp, result| {
             let begin = b.host.now();
             assert_eq!(b.launch(SORT, &[2 * MIB, dst, tmp, count, kind]), result);
@@ -193,7 +194,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_sort_stays_within_its_bounds() {
+    fn sort_stays_within_its_bounds() {
         let mut b = bench();
         let fence = Fence::new(&mut b);
         let mut random = Random::new(3);
@@ -243,7 +244,7 @@ mod sampled {
 }
 
 #[test]
-fn columns_of_all_lengths() {
+fn sort_columns_of_all_lengths() {
     let mut b = bench();
     let mut random = Random::new(5);
     for turn in 0..60 {
@@ -256,7 +257,7 @@ fn columns_of_all_lengths() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn what_one_pass_cannot_sort_takes_two() {
+fn sort_needs_two_passes_beyond_one() {
     let mut b = bench();
     let mut random = Random::new(6);
     for (count, kind) in [
@@ -294,7 +295,7 @@ fn what_one_pass_cannot_sort_takes_two() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn in_pairs_runs_grow_by_two() {
+fn sort_merges_runs_in_pairs() {
     let values = "media.bytes = \"128 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\", \"100 MiB\"]";
     let mut b = Bench::of(&designs::tables().with_values(values).unwrap());
     let mut random = Random::new(7);
@@ -308,8 +309,8 @@ fn in_pairs_runs_grow_by_two() {
         let kind = kind | PAIRS;
         let keys = keys(&mut random, kind, count as usize);
         b.store(src, &keys);
-        let told = b.told(SORT, &[src, dst, tmp, count, kind]);
-        assert_eq!(told, (0, passes), "{count}");
+        let outputs = b.launch_outputs(SORT, &[src, dst, tmp, count, kind]);
+        assert_eq!(outputs, (0, passes), "{count}");
         let expected = sorted(kind, &keys);
         assert!(b.load(dst, expected.len()) == expected, "{count} {kind:#x}");
     }
@@ -321,7 +322,7 @@ fn in_pairs_runs_grow_by_two() {
 }
 
 #[test]
-fn a_sort_can_be_stopped() {
+fn sort_can_be_stopped() {
     let mut b = bench();
     let mut random = Random::new(9);
     let count = 140_000u64;
@@ -358,7 +359,7 @@ mod long {
 
     #[test]
     #[ignore = "three passes: 8 Mi keys"]
-    fn what_two_passes_cannot_sort_takes_three() {
+    fn sort_needs_three_passes_beyond_two() {
         let values = "media.bytes = \"512 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\", \"500 MiB\"]";
         let mut b = Bench::of(&designs::tables().with_values(values).unwrap());
         let mut random = Random::new(8);
@@ -368,7 +369,10 @@ mod long {
             .collect();
         let (src, dst, tmp) = (2 * MIB, 64 * MIB, 256 * MIB);
         b.store(src, &keys);
-        assert_eq!(b.told(SORT, &[src, dst, tmp, count, kind]), (0, 3));
+        assert_eq!(
+            b.launch_outputs(SORT, &[src, dst, tmp, count, kind]),
+            (0, 3)
+        );
         let expected = sorted(kind, &keys);
         assert!(b.load(dst, expected.len()) == expected);
     }
