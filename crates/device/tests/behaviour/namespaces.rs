@@ -68,7 +68,7 @@ mod sampled {
             let end = blocks_of(nsid);
             let mut data = vec![0; 1024];
             let error = c.read(end - 1, &mut data).unwrap_err().to_string();
-            assert!(error.contains("LBA Out of BlockRange"), "{error}");
+            assert!(error.contains("LBA Out of Range"), "{error}");
             assert!(c.write(end, &data[..512]).is_err());
             assert!(c.write_zeroes(end - 1, 2).is_err());
             let beyond = BlockRange {
