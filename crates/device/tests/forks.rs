@@ -1,7 +1,7 @@
 //! One run with many ends: copies of the process in which the power fails, while the run itself
-//! goes on. A program of its own: others of these tests have media that a copy would share.
+//! continues. This is a separate program, since other tests have media that a copy would share.
 
-#[allow(dead_code)] // a part of what `behaviour` has
+#[allow(dead_code)] // some of what `behaviour` uses
 #[path = "behaviour/common/mod.rs"]
 mod common;
 
@@ -31,7 +31,7 @@ struct Run {
 }
 
 impl Run {
-    /// Blocks, and commands under way that write all of them anew.
+    /// Blocks, and commands under way that write all of them.
     fn begin() -> Run {
         let design = design("default");
         let device = common::device(&common::factory(&design), &design);
@@ -68,7 +68,7 @@ impl Run {
         system.advance_until(system.now() + time).unwrap();
     }
 
-    /// The numbers of the commands that have ended, each well.
+    /// The numbers of the commands that have completed, all without an error.
     fn ended(&mut self) -> Vec<u64> {
         let mut tags = Vec::new();
         while let Some(completion) = self.controller().poll(0).unwrap() {
@@ -78,8 +78,8 @@ impl Run {
         tags
     }
 
-    /// The power fails and comes again. How many blocks are new: each is that or old, and those of
-    /// the `ended` commands are new.
+    /// The power fails and returns. Returns how many blocks are new. Each block is new or old;
+    /// those of the `ended` commands are new.
     fn cut(&mut self, mut ended: Vec<u64>) -> u8 {
         ended.extend(self.ended());
         let mut host = self.c.take().unwrap().into_host();
@@ -100,7 +100,7 @@ impl Run {
     }
 }
 
-/// When each command has ended, and the time at the end; what became of each copy.
+/// When each command has completed, and the time at the end; the result of each copy.
 fn run(copies: u64) -> (Vec<(Time, u64)>, Vec<u8>) {
     let mut run = Run::begin();
     let (mut ended, mut cuts) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! One host with two devices of which each has another model: both work at the same time, and each
-//! with the other one.
+//! One host with two devices, each on another model: both work at the same time, and with each
+//! other.
 
 use design::{Cpu, Design, HostProfile};
 use device::{Factory, Model, RtlOptions};
@@ -10,10 +10,10 @@ use rtl::bitstream::{repo_root, stderr_progress};
 use sim::{Bar, Media, Random, System, Time};
 
 const MODELS: [Model; 2] = [Model::Rtl, Model::Fast];
-/// Where jobs work, and loads and stores: apart from each other.
+/// Addresses of jobs, and of loads and stores: apart from each other.
 const SPAN: u64 = 1 << 20;
 const STORES: u64 = 2 << 20;
-/// Where a peer's data go to, and come from.
+/// Where a peer's data are written, and read.
 const PEER: u64 = 4 << 20;
 const QUEUES: usize = 2;
 /// Bytes that go from device to device.
@@ -23,7 +23,7 @@ const BLOCK: u32 = 512;
 /// When a program began and ended.
 type Span = Result<(Time, Time), Error>;
 
-/// A host, and a driver of each of its devices on CPUs of its own.
+/// A host, and a driver for each of its devices, each on a different CPU.
 struct Bench {
     shared: SharedMachine,
     drivers: Vec<NvmeDriver<SharedHost>>,
@@ -63,7 +63,7 @@ fn bench(models: [Model; 2]) -> Bench {
     }
 }
 
-/// Stores and loads of a device's PM window: what was stored is there.
+/// Stores and loads of a device's PM window; loads return what was stored.
 fn window(cpu: &host::Cpu, device: usize) -> Result<(), Error> {
     let mapping = Mapping::pm(device, MemoryType::Uncached);
     let mut random = Random::new(device as u64);
@@ -79,7 +79,8 @@ fn window(cpu: &host::Cpu, device: usize) -> Result<(), Error> {
 }
 
 impl Bench {
-    /// Jobs of both drivers beside loads and stores of both windows; when each job began and ended.
+    /// Jobs of both drivers with loads and stores of both windows; returns when each job began and
+    /// ended.
     fn work(&mut self) -> Vec<(Time, Time)> {
         let mut programs: Vec<(usize, Program<'_, Span>)> = Vec::new();
         for (n, driver) in self.drivers.iter_mut().enumerate() {
@@ -111,8 +112,8 @@ impl Bench {
         spans.into_iter().map(Result::unwrap).collect()
     }
 
-    /// Moves data of a device's media to its peer's window, and from there to another place of its
-    /// own.
+    /// Moves data of a device's media to its peer's window, and from there to another address of
+    /// the device.
     fn through_peer(&mut self, n: usize) {
         let mut random = Random::new(7 + n as u64);
         let words = 0..MOVED / 8;
@@ -123,7 +124,7 @@ impl Bench {
         let window = self
             .shared
             .with_machine(|machine| machine.system().window(peer, Bar::Pm).unwrap());
-        // Pages of both of the peer's channels, in another order than data have.
+        // Pages of both channels of the peer, in another order than the data.
         let pages = (0..u64::from(MOVED / 4096)).rev();
         let buffer = Buffer::Pages {
             offset: 0,

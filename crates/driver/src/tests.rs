@@ -154,7 +154,7 @@ fn driver_zeroes_deallocates_compares_and_verifies_blocks() {
     ];
     assert_eq!(
         c.deallocate(&beyond).unwrap_err().to_string(),
-        "Dataset Management failed: LBA Out of BlockRange (Generic Command Status, SCT 0h SC 80h, \
+        "Dataset Management failed: LBA Out of Range (Generic Command Status, SCT 0h SC 80h, \
             Do Not Retry)"
     );
     assert!(c.write_zeroes(u64::MAX, 2).is_err());
@@ -167,7 +167,7 @@ fn driver_status_errors_carry_names() {
     let error = c.read(8192, &mut [0; 512]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Read failed: LBA Out of BlockRange (Generic Command Status, SCT 0h SC 80h, Do Not Retry)"
+        "Read failed: LBA Out of Range (Generic Command Status, SCT 0h SC 80h, Do Not Retry)"
     );
     let completion = c.execute_raw(0, Sqe::new(0x7F).with_nsid(1)).unwrap();
     assert_eq!(completion.status.bare(), status::INVALID_OPCODE);

@@ -1,6 +1,6 @@
 //! What a program's crash consistency takes on a host with a device: its trace again, in simulated time.
 
-use host::{Cpu, Fence, MemoryType, Mapping};
+use host::{Cpu, Fence, Mapping, MemoryType};
 use pm_bench::{Bench, Result};
 use serde::Serialize;
 use sim::Time;

@@ -82,7 +82,7 @@ fn blocks_zeroed_deallocated_compared_verified() {
     assert!(
         error
             .to_string()
-            .starts_with("Verify failed: LBA Out of BlockRange"),
+            .starts_with("Verify failed: LBA Out of Range"),
         "{error}"
     );
     let bad = [

@@ -1,5 +1,5 @@
-//! A load alone takes what its profile says, whatever the device's stages are: their time is
-//! `nvm_delay`'s calibration.
+//! A load at rest takes the time of its profile, whatever the stages of the device are:
+//! `nvm_delay`'s calibration accounts for them.
 
 use design::{Design, Profile};
 use driver::control::DelayRegisters;
@@ -29,8 +29,8 @@ fn timed(design: &Design) -> Bench {
     b
 }
 
-/// From a load's arrival to its answer, in ns, in the mean of arrivals that are spread evenly
-/// between two edges of the clock. `store`: behind a store that arrives with it.
+/// Time from a load's arrival to its answer in ns: the mean of arrivals that are spread evenly
+/// between two edges of the clock. With `store`, after a store that arrives with it.
 fn mean_ns(design: &Design, store: bool) -> f64 {
     let mut b = timed(design);
     let period = design.clock().ns(1.0) * 1000.0;
@@ -80,7 +80,7 @@ mod sampled {
     #[test]
     fn calibration_adds_store_and_load() {
         let design = designs::design("default");
-        // It is sent with the store's response, so it does not wait for an edge of its own.
+        // It is sent with the store's response, so it does not wait for another edge.
         let edge = design.clock().ns(0.5);
         check(&design, true, WRITE_NS + READ_NS - edge);
     }

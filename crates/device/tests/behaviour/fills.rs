@@ -1,4 +1,4 @@
-//! What the memories zero by themselves: exact to the block, and in the time that writing takes.
+//! Zeroing by the memories: exact to the block, and in the time that writing takes.
 
 use device::Model;
 use driver::workload::{run_job, IoJob};
@@ -92,7 +92,7 @@ fn fills_of_the_whole_device_are_fast() {
     let mut c = common::controller("default");
     c.write((MEDIA >> 9) - 8, &[7; 4096]).unwrap();
     let from = now(&c);
-    // What it costs to simulate.
+    // The cost of the simulation.
     let work = match model() {
         Model::Rtl => "cycles.evaluated",
         Model::Fast => "events",
@@ -124,8 +124,8 @@ fn fills_of_the_whole_device_are_fast() {
     c.shutdown().unwrap();
 }
 
-/// Lists beyond what Identify recommends (DMRL, DMRSL, DMSL) are done whole: not all hosts ask, and
-/// none has to.
+/// Lists beyond what Identify recommends (DMRL, DMRSL, DMSL) are done completely: not all hosts
+/// read these fields, and none has to.
 #[test]
 fn fills_beyond_the_recommended_limits() {
     let entry = |range: &BlockRange| {

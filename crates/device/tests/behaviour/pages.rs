@@ -1,5 +1,5 @@
-//! Command pages as hosts may use and misuse them: pieces of commands, lines that are busy, what is
-//! no page, resets.
+//! Command pages in right and wrong use: commands in parts, busy lines, accesses outside of a page,
+//! resets.
 
 use sim::{Bar, Random};
 use spec::bar4;
@@ -27,7 +27,7 @@ struct Status {
     accepted: u32,
     ended: u32,
     dropped: u32,
-    /// Of all lines, a bit each.
+    /// A bit for each line.
     busy: u64,
     succeeded: u64,
 }
@@ -95,7 +95,7 @@ mod sampled {
             let (value, dst) = (turn as u8 + 1, 0x1000 + 64 * u64::from(turn));
             b.store(0, &[value]);
             let whole = command(0, dst, 1);
-            // Cut at random places; the pieces in random order, some of them twice.
+            // Cut at random offsets; the parts in random order, some of them twice.
             let mut cuts: Vec<usize> = (0..random.below(6))
                 .map(|_| 1 + random.below(63) as usize)
                 .collect();
@@ -117,7 +117,7 @@ mod sampled {
                     b.cycles(100);
                     assert_eq!(b.status(line).accepted, turn, "not whole yet: {pieces:?}");
                 }
-                // Pieces of another line in between.
+                // Parts of another line in between.
                 b.put((line + 1) % 64, 0, &[0; 3]);
                 b.put(line, piece.start as u64, &whole[piece.clone()]);
             }
@@ -160,7 +160,7 @@ mod sampled {
         );
         assert_eq!((status.busy | 1, status.succeeded & !1), (u64::MAX, 0));
         assert!(status.ended < 2);
-        // A function reset ends all of them, and forgets what was begun.
+        // A function reset ends all of them, and forgets incomplete commands.
         b.function_reset();
         b.cycles(500);
         for line in [0, 5, 63] {
@@ -181,8 +181,8 @@ mod sampled {
         assert_eq!(b.byte(8), 3);
     }
 
-    /// Each line tells of all: commands that end well, badly, not yet, and lines without any,
-    /// whichever is read.
+    /// Each line shows the state of all: commands that succeeded, failed or run, and lines without
+    /// any, whichever is read.
     #[test]
     fn page_status_is_the_same_in_every_line() {
         let mut b = Copying::new();
@@ -203,7 +203,7 @@ mod sampled {
             let status = b.status(random.below(64));
             assert_eq!((status.busy | status.succeeded) & !written, 0, "{turn}");
             assert_eq!(status.succeeded & bad, 0, "{turn}");
-            // It is known from the moment on at which it is whole.
+            // A command counts from the moment at which it is complete.
             let known = (status.busy | status.succeeded) >> line & 1 != 0;
             assert!(wrong || known, "{turn}: {status:?}");
         }

@@ -25,7 +25,8 @@ fn memories() -> [MemoryModel; 2] {
     ]
 }
 
-/// Loads of one life that are answered in the next one must not be taken for answers to that one's.
+/// Loads of one life that are answered in the next one must not be taken for answers to the next
+/// one's loads.
 #[test]
 fn reset_drops_answers_of_an_earlier_life() {
     for memory in memories() {
@@ -56,8 +57,8 @@ fn reset_drops_answers_of_an_earlier_life() {
     }
 }
 
-/// Bursts of stores that are cut leave whole beats, and no beat of theirs is taken for one of the
-/// next life's.
+/// Bursts of stores that are cut leave whole beats, and none of their beats is taken for one of the
+/// next life.
 #[test]
 fn reset_cuts_stores_between_beats() {
     for memory in memories() {
@@ -102,7 +103,7 @@ fn reset_cuts_stores_between_beats() {
 struct Blocks {
     c: NvmeDriver<SimHost>,
     random: Random,
-    /// What each block held before the traffic, and what the commands under way write.
+    /// The contents of each block before the traffic, and what the commands under way write.
     old: Vec<u8>,
     new: Vec<u8>,
 }
@@ -177,7 +178,7 @@ impl Blocks {
         buffers
     }
 
-    /// Cuts the traffic after so long, and starts anew.
+    /// Cuts the traffic after this time, and starts again.
     fn cut(mut self, after: Time, cut: CutKind) -> Blocks {
         let buffers = self.begin();
         let host = self.c.host_mut();
@@ -202,7 +203,7 @@ impl Blocks {
         self
     }
 
-    /// Every block is the old one or the new one; returns how many are new.
+    /// Every block is old or new; returns how many are new.
     fn check(&mut self, what: &str) -> usize {
         let mut is = vec![0; BLOCKS * BLOCK];
         self.c.read(0, &mut is).unwrap();
@@ -254,7 +255,8 @@ mod sampled {
         blocks_stay_whole(CutKind::Power, 30, 61);
     }
 
-    /// Accesses that `nvm_delay` holds for 100 us end with the function, and so does the delay.
+    /// Accesses that `nvm_delay` holds for 100 us end with a reset of the function, and so does the
+    /// delay.
     #[test]
     fn reset_ends_delays() {
         let mut b = bench(MemoryModel::Fixed(Time::ns(300)));
@@ -283,7 +285,8 @@ mod sampled {
     }
 }
 
-/// Every 15th cycle of a window of 1800; each of them, on the RTL in minutes, with `EVERY_CYCLE=1`.
+/// Every 15th cycle of a window of 1800. With `EVERY_CYCLE=1` each of them, which takes minutes on
+/// the RTL model.
 #[test]
 fn reset_at_every_cycle_leaves_whole_blocks() {
     let step = if std::env::var_os("EVERY_CYCLE").is_some() {

@@ -7,20 +7,19 @@ use spec::nvme::{io, status, Cqe, Sqe, Status, CQE_BYTES, SQE_BYTES};
 
 use crate::common::{two_memories, Bench};
 
-/// Where queues and data are. Of what lies from `SILENT` on no read is answered.
+/// Addresses of queues and data. No read from `SILENT` on is answered.
 const QUEUES: u64 = 0x1_0000;
 const DATA: u64 = 0x3_0000;
 const SILENT: u64 = 0x8_0000;
 /// Entries of each queue.
 const ENTRIES: u64 = 16;
-/// The least and the most that a read waits; the looks at what is owed, and a command, take a
-/// little.
+/// The shortest and longest wait of a read, with a little for polling and the command.
 const LEAST: Time = Time::ms(25);
 const MOST: Time = Time::ms(51);
-/// How often completions are looked for.
+/// Interval of the polls for completions.
 const LOOK: Time = Time::us(100);
 
-/// A device, its admin queue and one of I/O.
+/// A device, its admin queue and one I/O queue.
 struct Silent {
     b: Bench,
     tails: [u64; 2],
@@ -35,7 +34,7 @@ fn cq(qid: usize) -> u64 {
     sq(qid) + 0x1000
 }
 
-/// A block from or to the first one of namespace 1 on.
+/// A command for one block, in or out, from the start of namespace 1.
 fn block(opcode: u8, lba: u64, prp1: u64) -> Sqe {
     Sqe::of_blocks(opcode, 1, lba, 1).with_prps(prp1, 0)
 }
@@ -85,7 +84,7 @@ impl Silent {
         self.b.write32(Bar::Nvme, doorbell, tail);
     }
 
-    /// The next completion, of the queue's first lap: its status, and what it took.
+    /// The next completion of the queue's first lap: its status, and the time that it took.
     fn wait(&mut self, qid: usize) -> (Status, Time) {
         let begin = self.b.device.now();
         loop {
@@ -128,8 +127,8 @@ mod sampled {
         let mut s = Silent::new();
         s.given_up(block(io::WRITE, 0, SILENT));
         assert_eq!(s.b.byte(0), 0);
-        // In step: the next one of the channel waits behind what was given up, and gets what is its
-        // own.
+        // In step: the next command of the channel waits until the first is given up, and gets the
+        // right data.
         s.push(1, block(io::WRITE, 1, DATA));
         s.b.run(Time::ms(5));
         let now = s.b.device.now();
@@ -149,7 +148,7 @@ fn lost_read_holds_its_channel_until_a_function_reset() {
     let mut s = Silent::new();
     s.given_up(block(io::WRITE, 0, SILENT));
     s.given_up(block(io::WRITE, 0, DATA));
-    // Data to the host go their way.
+    // Data to the host are not affected.
     s.done(block(io::READ, 0, DATA + 4096));
     s.b.function_reset();
     s.enable();

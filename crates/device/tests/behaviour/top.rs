@@ -1,4 +1,4 @@
-//! The device, from the outside of its ports.
+//! The device as seen from its ports.
 
 use sim::{Bar, Random, Time};
 
@@ -63,8 +63,7 @@ mod sampled {
         assert_eq!(b.read(Bar::Control, 0x4_0000, 4), None, "reserved");
     }
 
-    /// A block decodes all of its window: what is written behind its registers changes none of
-    /// them.
+    /// A block decodes its whole window: writes after its registers change none of them.
     #[test]
     fn top_addresses_after_the_registers_are_empty() {
         use driver::control::block;
@@ -125,7 +124,7 @@ fn top_instances_share_nothing_and_repeat() {
         let mut b = bench();
         traffic(&mut b, seed);
         b.run(Time::us(50));
-        // All that is counted is the same, but the time that it takes here.
+        // All counts are the same, except the time of the simulation.
         let counters = b.device.counters().into_iter();
         let counters: Vec<_> = counters.filter(|c| c.unit != "s").collect();
         (b.host.hash(), counters)

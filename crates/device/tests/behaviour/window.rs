@@ -1,4 +1,4 @@
-//! Loads and stores of the PM window, and what the media have of them.
+//! Loads and stores of the PM window, and their effects on the media.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,8 @@ mod sampled {
             .collect();
         b.run(latency + Time::ns(700));
         let answers: Vec<_> = tags.iter().map(|&tag| b.host.answer(tag)).collect();
-        // The first 64, one a clock; no ID is left for the last one until the first is answered.
+        // The first 64, one in each clock; no ID is left for the last one until the first is
+        // answered.
         let there = answers.iter().filter(|a| **a == Some(Some(vec![0; 64])));
         assert_eq!(there.count(), 64);
         assert_eq!(answers[64], None);
@@ -66,7 +67,7 @@ mod sampled {
         assert!((beats..beats + 60.0).contains(&cycles), "{cycles}");
     }
 
-    /// Stores of a slow memory, posted at once, and a load behind them: until its answer, in ns.
+    /// Stores to a slow memory, posted at once, and then a load: the time until its answer, in ns.
     fn load_after_stores(write_ns: f64, cap: u32, stores: &[u64], bytes: usize) -> f64 {
         let design = design("default");
         let mut b = bench();
@@ -131,7 +132,7 @@ mod sampled {
     #[test]
     fn window_stores_to_one_channel_delay_the_others() {
         // A beat in 16 cycles: 20 pages take nearly as long as in one channel. Some beats of each
-        // pass beside the page before.
+        // pass during the page before.
         let pages: Vec<u64> = (0..20).map(|n| 4096 * n).collect();
         let ns = load_after_stores(300.0, 4 << 16, &pages, 4096);
         let data = design("default").clock().ns(20.0 * 64.0 * 16.0);
@@ -217,15 +218,15 @@ fn window_long_loads_are_answered_in_parts() {
         assert_eq!(parts.len(), 1 + ends.count(), "{len} at {offset}");
         let mut at = offset;
         for (part, next) in parts.iter().zip(parts.iter().skip(1)) {
-            // Each but the last ends at the end of a largest completion, and leaves before the next
-            // has come.
+            // Each except the last ends at the end of a largest completion, and leaves before the
+            // next has arrived.
             at += part.3.len() as u64;
             assert_eq!((part.1, at % 256), ("part", 0));
             let lines = next.3.len().div_ceil(64) as u64;
             let apart = next.0 - part.0;
             match model() {
                 Model::Rtl => assert_eq!(apart, Time::ns(48 * lines), "{len} at {offset}"),
-                // It hears of eight beats at a time, counted from the load's first one.
+                // The model sends eight beats at a time, counted from the first beat of the load.
                 Model::Fast => assert!(apart <= Time::ns(48 * 8), "{len} at {offset}: {apart}"),
             }
         }
@@ -312,7 +313,7 @@ fn window_accesses_fail_on_a_full_disk() {
     let mut b = Bench::on(&design("default"), Media::file(&path, MEDIA).unwrap());
     b.post(Bar::Pm, 0x100, &[7; 64]);
     b.run(Time::us(5));
-    // What lies behind the cut raises SIGBUS, as a hole does when the disk is full.
+    // An access after the cut raises SIGBUS, as a hole does when the disk is full.
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(MEDIA / 2).unwrap();
     b.post(Bar::Pm, MEDIA - 64, &[8; 64]);

@@ -1,5 +1,5 @@
 //! Commands that have begun when another one of their log ends with an error and the power fails;
-//! and what is kept of them with a wrong bit.
+//! and a wrong bit in what is kept of them.
 
 use spec::regs::nearpm::FORGET;
 
@@ -7,8 +7,8 @@ use super::*;
 
 const LEN: u64 = 65_536;
 
-/// An apply of 64 KiB has begun when a short one of the same log ends as torn: it is done to its
-/// end after any loss of power.
+/// An apply of 64 KiB has begun when a short apply of the same log ends as torn. The long one is
+/// completed after any loss of power.
 #[test]
 fn begun_apply_is_completed_despite_an_error_in_its_log() {
     let _alone = alone();
@@ -18,7 +18,7 @@ fn begun_apply_is_completed_despite_an_error_in_its_log() {
     let second = 64 + 64 + LEN;
     kit.fine(&pool.redo(0, 0, 64, 4 * LEN));
     let apply = kit.submit(&pool.apply(0, 64, LEN, 2 * LEN));
-    // Its header says another place: torn.
+    // Its header names another address: torn.
     kit.submit(&pool.apply(0, second, 64, 5 * LEN));
     let mut cuts = Vec::new();
     for _ in 0..40 {
@@ -43,8 +43,8 @@ fn begun_apply_is_completed_despite_an_error_in_its_log() {
     );
 }
 
-/// The same of an undo, whose object is stored to behind it: the record is there, or the store is
-/// not.
+/// The same with an undo whose object is stored to afterwards: the record is there, or the store is
+/// missing.
 #[test]
 fn begun_undo_is_recorded_despite_an_error_in_its_log() {
     let _alone = alone();
@@ -71,7 +71,7 @@ fn begun_undo_is_recorded_despite_an_error_in_its_log() {
     assert!(ends.iter().all(|end| end[3] == 7), "{ends:?}");
 }
 
-/// Whichever bit of what is kept is wrong, nothing is back.
+/// If any bit of what is kept is wrong, nothing is restored.
 #[test]
 fn restore_refuses_a_wrong_bit() {
     let _alone = alone();
@@ -109,7 +109,7 @@ fn restore_refuses_a_wrong_bit() {
         kit.page = Kit::page_of(&design);
         let sync = pool.command(Operation::Sync, n as u8 % 4);
         all.push((byte, kit.ends(&sync).result != ErrorBit::ReadError as u32));
-        // Nor is it forgotten before the host says so.
+        // Nor is it forgotten until the host says so.
         kit.host.system_mut().function_reset(number);
         kit.page = Kit::page_of(&design);
         kit.refused(&pool.map(), ErrorBit::ReadError);

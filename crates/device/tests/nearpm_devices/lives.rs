@@ -1,5 +1,5 @@
-//! The power fails, and again before the device has come up: what was answered is there in the
-//! third life. Nothing of it depends on what registers hold when the power comes.
+//! The power fails, and again before the device is ready: what was answered is there in the third
+//! life, whatever registers hold at power-on.
 
 use device::{InitialValues, Model, PowerUpRegisters, RtlOptions};
 use driver::NvmeDriver;
@@ -15,13 +15,13 @@ const EACH: [InitialValues; 3] = [
     InitialValues::Random(7),
 ];
 
-/// So many cycles of the device's clock.
+/// This number of cycles of the device's clock.
 fn cycles(count: u64) -> Time {
     Time::ns(4 * count)
 }
 
 /// Stores to what copies read that wait for a unit: answered, and in the queue of the access hook.
-/// (place, value) of each.
+/// Returns (address, value) of each.
 fn stores_that_wait(contents: InitialValues) -> (Kit, Pool, Vec<(u64, u8)>) {
     let design = design("nearpm");
     let options = RtlOptions {
@@ -42,12 +42,12 @@ fn stores_that_wait(contents: InitialValues) -> (Kit, Pool, Vec<(u64, u8)>) {
         kit.store(place, &[n as u8 + 1; 64]);
         stored.push((place, n as u8 + 1));
     }
-    // It comes behind the answers of all of them.
+    // This load comes after the answers of all of them.
     kit.load(pool.media + COPIES * 3 * LEN, 1);
     (kit, pool, stored)
 }
 
-/// Stores that are not there, and lines that the copies should have taken before them, and did not.
+/// Stores that are missing, and lines that a copy should have taken before a store, and did not.
 fn lost(kit: &mut Kit, pool: &Pool, stored: &[(u64, u8)]) -> Vec<u8> {
     kit.fine(&pool.map());
     let mut lost = [0; 2];
@@ -58,11 +58,11 @@ fn lost(kit: &mut Kit, pool: &Pool, stored: &[(u64, u8)]) -> Vec<u8> {
     lost.to_vec()
 }
 
-/// How long after power-on the engine marks what was kept as restored: from then on only registers
+/// Time from power-on until the engine marks what was kept as restored. From then on only registers
 /// have it.
 fn marked_after(kit: &mut Kit) -> Time {
     if common::model() == Model::Fast {
-        // It has that at once.
+        // The fast model has that at once.
         return cycles(100);
     }
     let mark = || {
@@ -87,7 +87,7 @@ fn restore_survives_power_that_fails_before_the_window_opens() {
         common::rest(&mut kit.host, Time::us(20));
         kit.host.system_mut().power_on(number);
         let mark = marked_after(&mut kit);
-        // Long before the mark, and then every few cycles until it has been answered.
+        // Long before the mark, and then every few cycles until the load has been answered.
         let before = [Time(mark.0 / 2), mark - cycles(8), mark - cycles(4)];
         let after = (0..rounds(12, 4)).map(|n| mark + cycles(5 * n));
         let mut bad = Vec::new();
@@ -113,7 +113,7 @@ fn restore_survives_power_that_fails_before_the_window_opens() {
     }
 }
 
-/// All that a host sees of three lives, times of the device's clock included.
+/// Everything that a host sees of three lives, times of the device's clock included.
 fn seen(contents: InitialValues) -> Vec<String> {
     let (mut kit, pool, stored) = stores_that_wait(contents);
     let design = design("nearpm");
@@ -129,7 +129,7 @@ fn seen(contents: InitialValues) -> Vec<String> {
     let mut random = Random::new(3);
     for life in 0..3 {
         note(&kit, format!("life {life}"));
-        // Queues are made in each life, and not all in the same way.
+        // Queues are made in each life, and differently.
         let config = driver::DriverConfig {
             io_queues: 1 + life,
             ..driver::DriverConfig::default()

@@ -1,12 +1,12 @@
-//! How long what the host sees takes. Both models are deterministic: their times are these, to the
-//! nanosecond, so that nobody changes one without knowing, and without looking at the other one.
-//! What changes times alone is noticed by nothing else.
+//! Times as the host sees them, to the nanosecond. Both models are deterministic, so a change of
+//! any of them is noticed here. No other test notices a change of times alone.
 
 use device::Model;
 
 use super::*;
 
-/// Until a load that comes behind it has been answered, in ns: on the fast model, and on the RTL.
+/// Time until a load that is sent last has been answered, in ns: on the fast model, and on the RTL
+/// model.
 const TIMES: [(&str, u64, u64); 24] = [
     ("nothing", 928, 940),
     ("undo of 8 bytes", 1500, 1652),
@@ -33,9 +33,8 @@ const TIMES: [(&str, u64, u64); 24] = [
     ("coming back", 26528, 37024),
     ("coming back with a copy", 29560, 40272),
 ];
-/// How far the fast model is from the RTL at most, in %. Not behind a loss of power, where it
-/// saves
-/// and reads nothing.
+/// The largest difference of the fast model from the RTL model, in %. It does not hold after a loss
+/// of power, where the fast model neither saves nor reads anything.
 const APART: u64 = 13;
 const POWER: &str = "coming back";
 
@@ -46,7 +45,7 @@ struct Times {
 }
 
 impl Times {
-    /// Of commands that are sent at rest: until a line of the pool can be read.
+    /// Time of commands that are sent at rest, until a line of the pool can be read.
     fn of(&mut self, what: &'static str, commands: &[Command], place: u64) {
         self.with(what, place, |kit| {
             for command in commands {

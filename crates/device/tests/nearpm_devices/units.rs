@@ -1,9 +1,9 @@
-//! Devices with other numbers of units and channels: all that was under way comes back after a loss
+//! Devices with other numbers of units and channels: everything under way is restored after a loss
 //! of power.
 
 use super::*;
 
-/// All units are at work when the power fails: all comes back.
+/// All units are busy when the power fails; everything is restored.
 fn restores_commands(units: u32, channels: u32) {
     let _alone = alone();
     let path = root().join("designs/nearpm.toml");
@@ -79,8 +79,8 @@ fn units_restore_sixteen_on_four_channels() {
     restores_commands(16, 4);
 }
 
-/// Commands that are refused while many units end theirs, which the memory's refresh has held up:
-/// they are taken in time.
+/// Commands are refused while many units end theirs, which the memory's refresh has held up. The
+/// refused ones are taken in time.
 #[test]
 fn units_sixteen_do_not_delay_refusals() {
     let path = root().join("designs/nearpm.toml");
@@ -96,7 +96,7 @@ fn units_sixteen_do_not_delay_refusals() {
     };
     let mut random = sim::Random::new(1);
     for _ in 0..rounds(20, 200) {
-        // They wait for the first one, and begin together.
+        // They wait for the first copy, and begin together.
         let mut all = vec![kit.submit(&pool.copy(0, 0, 32_768, 0x1_0000))];
         for n in 0..24 {
             let (from, to) = (0x1_0000 + 64 * n, 0x2_0000 + 64 * n);

@@ -1,4 +1,4 @@
-//! NVMe commands that zero, whatever their length: they keep the order of the access hook.
+//! NVMe commands that zero keep the order of the access hook, whatever their length.
 
 use driver::page::{CommandPage, SubmittedCommand};
 use driver::NvmeDriver;
@@ -7,7 +7,7 @@ use super::*;
 
 const LEN: u64 = 65_536;
 
-/// All units are at work, and an undo of the pool's first bytes waits for one. Returns that, too.
+/// All units are busy, and an undo of the pool's first bytes waits for one. Returns that, too.
 fn queue_undo_after_copies(
     kit: Kit,
     pool: &Pool,
@@ -27,7 +27,7 @@ fn queue_undo_after_copies(
     (c, page, undo)
 }
 
-/// An NVMe command that zeroes, behind an undo of the same bytes: the record has to have the old
+/// An NVMe command that zeroes, sent after an undo of the same bytes: the record must have the old
 /// bytes.
 fn check_zeroes_after_undo(zero: impl Fn(&mut NvmeDriver<SimHost>, u64, u64)) {
     let (mut kit, pool) = Kit::with_pool("");
@@ -63,7 +63,7 @@ fn nvme_deallocate_waits_for_earlier_undo() {
     });
 }
 
-/// Fewer than 128 blocks are zeroed by the controller's own writes, which pass the access hook.
+/// Fewer than 128 blocks are zeroed by writes of the controller, which pass the access hook.
 #[test]
 fn nvme_short_write_zeroes_waits_for_earlier_undo() {
     check_zeroes_after_undo(|c, lba, blocks| {
@@ -73,8 +73,8 @@ fn nvme_short_write_zeroes_waits_for_earlier_undo() {
     });
 }
 
-/// A store that waits in the queue, answered, then an NVMe command that zeroes it. It goes behind
-/// that.
+/// A store is answered and waits in the queue. Then an NVMe command zeroes the same bytes. It is
+/// ordered after the store.
 #[test]
 fn nvme_zeroes_overwrite_earlier_stores() {
     let (kit, pool) = Kit::with_pool("");
@@ -91,8 +91,8 @@ fn nvme_zeroes_overwrite_earlier_stores() {
     assert_eq!(now, [0; 64]);
 }
 
-/// Compare and Write behind an undo of the same bytes, and a store that waits: it compares with
-/// what was stored.
+/// Compare and Write after an undo of the same bytes and a store that waits. It compares with what
+/// was stored.
 #[test]
 fn nvme_compare_and_write_waits_for_earlier_undo() {
     let (mut kit, pool) = Kit::with_pool("");
@@ -122,8 +122,8 @@ fn nvme_compare_and_write_waits_for_earlier_undo() {
     );
 }
 
-/// The power fails while an NVMe write waits behind an undo: the record has the old bytes, the
-/// block is old or new.
+/// The power fails while an NVMe write waits for an undo. The record has the old bytes, the block
+/// is old or new.
 #[test]
 fn nvme_write_waiting_for_undo_is_cut_cleanly() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! Fills that are cut off. `crates/rtl/tests` has these for the devices that write their zeros
+//! Fills that are cut off. `crates/rtl/tests` uses them for the devices that write their zeros
 //! themselves.
 #![allow(dead_code)]
 
@@ -6,15 +6,14 @@ use driver::{DriverConfig, NvmeDriver, SimHost};
 use sim::Time;
 use spec::nvme::{io, Sqe};
 
-/// Later than a reset waits for.
+/// An answer later than a reset waits for.
 pub const LATE: Time = Time::us(3100);
 
 fn now(c: &NvmeDriver<SimHost>) -> Time {
     c.host().system().now()
 }
 
-/// However a fill is cut off, each block is zero or as it was, and the next life zeroes as if
-/// nothing had been.
+/// However a fill is cut off, each block is zero or as before, and the next life zeroes as usual.
 pub fn whole_when_cut_off(mut c: NvmeDriver<SimHost>) {
     let blocks = 2048u64;
     let old: Vec<u8> = (0..blocks * 512)
@@ -57,7 +56,7 @@ pub fn whole_when_cut_off(mut c: NvmeDriver<SimHost>) {
     c.shutdown().unwrap();
 }
 
-/// Resets the function in the middle of what it does; it comes up anew.
+/// Resets the function in the middle of its work, and enables it again.
 pub fn function_reset(c: NvmeDriver<SimHost>) -> NvmeDriver<SimHost> {
     let mut host = c.into_host();
     let number = host.device();
@@ -70,8 +69,7 @@ pub fn advance(c: &mut NvmeDriver<SimHost>, time: Time) {
     system.advance_until(system.now() + time).unwrap();
 }
 
-/// A memory that answers later than a reset waits for, and a Write Zeroes that it begins, then the
-/// reset.
+/// A memory that answers later than a reset waits for, a Write Zeroes on it, then the reset.
 pub fn fill_of_an_earlier_life(mut c: NvmeDriver<SimHost>) -> NvmeDriver<SimHost> {
     let sqe = Sqe::of_blocks(io::WRITE_ZEROES, 1, 0, 2048);
     c.submit_raw(0, sqe, 0).unwrap();
@@ -80,9 +78,8 @@ pub fn fill_of_an_earlier_life(mut c: NvmeDriver<SimHost>) -> NvmeDriver<SimHost
     function_reset(c)
 }
 
-/// Whatever a memory, which answers after [`LATE`], still zeroes for an earlier life, nothing that
-/// a later one has written is lost; until the memory has answered, what is asked of it fails at
-/// once.
+/// A memory, which answers after [`LATE`], still zeroes for an earlier life. Nothing that a later
+/// life has written is lost. Until the memory has answered, accesses to it fail at once.
 pub fn lives_are_apart(c: NvmeDriver<SimHost>) {
     let mut c = fill_of_an_earlier_life(c);
     let data = [7; 4096];
@@ -104,7 +101,7 @@ pub fn lives_are_apart(c: NvmeDriver<SimHost>) {
     advance(&mut c, Time::ms(4));
     c.write(512, &data).unwrap();
     // What the memory has taken of the earlier life ends within LATE, and each of these reads lasts
-    // for as long.
+    // as long.
     for _ in 0..2 {
         let mut back = [1; 4096];
         c.read(512, &mut back).unwrap();

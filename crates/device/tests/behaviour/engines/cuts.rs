@@ -1,4 +1,5 @@
-//! What ends engines at work: lines of 64 bytes are old or new, and all goes on.
+//! Everything that can end engines at work: lines of 64 bytes are old or new, and the engines still
+//! work.
 
 use spec::nvme::properties::{CC, CSTS};
 use spec::nvme::status;
@@ -59,7 +60,7 @@ fn over(mut q: Queues, cut: CutKind, first: u32) -> Queues {
                 turns += 1;
                 assert!(turns < 200, "{cut:?} takes long");
             }
-            // The copy of the registers is none of the controller's.
+            // The controller does not end the copy of the registers.
             assert_eq!(q.wait(COPY0), 0);
             q.c.reset().unwrap();
             return q;
@@ -143,7 +144,7 @@ fn engines_leave_lines_old_or_new_at_every_kind_of_end() {
             for engine in [COPY0, SCAN0] {
                 assert_eq!(q.register(engine, 0) & 4, 4, "{cut:?} {moment}: idle");
             }
-            // All goes on.
+            // Everything still works.
             begin(&mut q);
             assert_eq!(q.wait(COPY0), 0);
             q.rest(1_000_000);

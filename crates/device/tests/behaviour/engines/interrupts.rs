@@ -13,7 +13,7 @@ mod sampled {
         let mut b = Bench::new("");
         let (vector, base) = (u64::from(b.engines[COPY0].vector), b.registers(COPY0).base);
         let entry = MSIX_TABLE + MSIX_ENTRY * vector;
-        // Into host memory: a message is a write.
+        // The message goes to host memory, where it is a write.
         let place = b.host.alloc(4096, 4096).unwrap();
         for (n, value) in [place as u32, (place >> 32) as u32, 0x77, 0]
             .into_iter()
@@ -42,13 +42,13 @@ mod sampled {
             assert_eq!(b.launch(COPY0, &[0, MIB, 4096]), 0);
             assert_eq!(message_came(&mut b), expected, "{enable} {sources}");
         }
-        // It rises when it comes to be so.
+        // The message is sent when the condition becomes true.
         b.set(base + 4, 0);
         b.set(base + 4, 1);
         assert!(message_came(&mut b));
         b.set(base + 4, 1);
         assert!(!message_came(&mut b));
-        // Masked it is pending.
+        // While masked it is pending.
         b.host.write32(Bar::Nvme, entry + 12, 1).unwrap();
         assert_eq!(b.launch(COPY0, &[0, MIB, 4096]), 0);
         assert!(!message_came(&mut b));

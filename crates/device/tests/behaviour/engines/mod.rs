@@ -1,5 +1,5 @@
-//! Engines by their registers, their command pages and NVMe commands: what tests/test_engines.py,
-//! test_scan.py and test_pages.py ask in Python.
+//! Engines by their registers, their command pages and NVMe commands. tests/test_engines.py,
+//! test_scan.py and test_pages.py test the same from Python.
 
 mod copy;
 mod cuts;
@@ -38,7 +38,7 @@ const COPY0: usize = 0;
 const COPY1: usize = 1;
 const SCAN0: usize = 2;
 
-/// A host of a device.
+/// The host of a device.
 struct Bench {
     host: SimHost,
     engines: Vec<design::engine::EngineInstance>,
@@ -46,7 +46,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Of `designs/engines.toml`, with other values.
+    /// A device of `designs/engines.toml`, with other values.
     fn new(values: &str) -> Bench {
         Bench::of(&design("engines").with_values(values).unwrap())
     }
@@ -136,7 +136,7 @@ impl Bench {
         ended.unwrap().expect("it has not ended in 50 ms")
     }
 
-    /// The storage's channels as slow as a profile says, and each with a cap for writes.
+    /// Makes the storage's channels as slow as a profile, with a write cap for each.
     fn slow(&mut self, profile: &str, write_cap_gb_s: Option<f64>) {
         let mut profile = design::Profile::find(&root(), profile).unwrap();
         if let Some(cap) = write_cap_gb_s {
@@ -166,7 +166,7 @@ impl Bench {
     }
 }
 
-/// What is scanned.
+/// The arguments of a scan.
 #[derive(Clone, Copy, Default)]
 struct ScanRange {
     src: u64,
@@ -233,7 +233,7 @@ impl Queues {
         panic!("engine {engine} has not ended");
     }
 
-    /// What has come of a queue: tags and statuses, sorted.
+    /// The completions that have arrived in a queue: tags and statuses, sorted.
     fn ended(&mut self, queue: usize) -> Vec<(u64, Status)> {
         let mut all = Vec::new();
         self.rest(10_000); // the CPU may be busy

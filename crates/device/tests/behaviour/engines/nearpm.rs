@@ -1,4 +1,4 @@
-//! Crash consistency near memory: what commands do, what is refused, and the order of commands and
+//! Crash consistency near memory: effects of commands, refusals, and the order of commands and
 //! accesses. Losses of power: `crates/device/tests/nearpm.rs`.
 
 use spec::nearpm::{
@@ -87,7 +87,7 @@ mod sampled {
         };
         kit.submit(&checkpoint);
         kit.store(pool.media + 4096, &[1; 4096]);
-        // Redo records are none of its.
+        // Redo records do not belong to it.
         kit.submit(&pool.redo(0, 0, 64, 8192));
         assert_eq!(kit.fine(&pool.command(Operation::Abort, 0)), 5);
         assert!(kit.load(pool.media, 8192) == old);
@@ -115,7 +115,7 @@ mod sampled {
         let mut wanted = new.clone();
         wanted.copy_within(500..510, 0);
         assert!(kit.load(pool.media + 100_001, 1000) == wanted);
-        // The same by recover; without commit_redo nothing is applied.
+        // The same by recover. Without commit_redo nothing is applied.
         for committed in [true, false] {
             kit.store(pool.media + 100_001, &[0; 1000]);
             kit.submit(&pool.redo(0, 0, 1000, 100_001));
@@ -152,7 +152,7 @@ mod sampled {
             kit.store(place, &before);
             kit.submit(&pool.undo(0, at, len as u64));
             kit.store(place, &after);
-            // A load gets the store that it is behind, which may be in the queue.
+            // A load returns the store before it, which may be in the queue.
             assert!(kit.load(place, len) == after);
             let (_, payload) = kit.record(&pool, 0, offset).unwrap();
             assert!(payload[..len] == before, "turn {turn}");
@@ -248,7 +248,7 @@ fn refusals() {
             ErrorBit::Busy,
         ),
         (other.map(), ErrorBit::Busy),
-        // Bytes of another pool, whoever asks: its last page, its first one, all of it.
+        // Bytes of another pool, for any process: its last page, its first one, all of it.
         (
             Command {
                 pool: 4,
@@ -280,7 +280,7 @@ fn refusals() {
             },
             ErrorBit::OutOfPool,
         ),
-        // The reserved range is nobody's.
+        // The reserved range belongs to no pool.
         (
             Command {
                 pool: 3,
@@ -324,7 +324,7 @@ fn refusals() {
     ] {
         kit.refused(&command, refusal);
     }
-    // Bits that should be 0, and operations that there are not.
+    // Bits that have to be 0, and unknown operations.
     for word in [
         0x10 | 1 << 24,
         0x10 | 1 << 48,
@@ -343,11 +343,11 @@ fn refusals() {
             "{word:#x}"
         );
     }
-    // The same mapping again is fine, and the log goes on where it was.
+    // The same mapping again is accepted, and the log continues where it was.
     kit.fine(&map);
     assert_eq!(kit.fine(&pool.undo(0, 0, 1)), 192);
     assert!(kit.load(pool.media, 256) == [9; 256]);
-    // Nobody else gets at it any more once it is unmapped.
+    // After the unmap nothing can access it.
     kit.fine(&pool.command(PoolUnmap, 0));
     kit.refused(&first, ErrorBit::Unmapped);
     kit.fine(&other.map());
@@ -391,20 +391,20 @@ fn nearpm_full_and_torn_logs_are_left_alone() {
     // By the media alone it is damaged, too.
     kit.refused(&pool.command(Operation::Recover, 0), ErrorBit::Torn);
     assert!(kit.load(pool.media, 64) == [0; 64]);
-    // Mended, it can be recovered by what the media say, though it is closed.
+    // Repaired, it can be recovered from the media, although it is closed.
     kit.store(at, &[byte]);
     kit.store(pool.media, &[6; 128]);
     assert_eq!(kit.fine(&pool.command(Operation::Recover, 0)), 2);
     assert_eq!(kit.load(pool.media, 65), [0; 65]);
     assert_eq!(kit.descriptor(&pool, 0).unwrap().generation, 11);
-    // A record of redo that is not what the command says.
+    // A redo record that does not match the command.
     kit.fine(&pool.open(0, 20));
     kit.fine(&pool.redo(0, 0, 64, 512));
     kit.refused(&pool.apply(0, 64, 64, 513), ErrorBit::Torn);
     assert_eq!(kit.load(pool.media + 512, 65), [0; 65]);
 }
 
-/// What the host has stored and what commands have done, one after the other.
+/// The contents after each store and command in order.
 struct ExpectedPool {
     pool: Pool,
     bytes: Vec<u8>,
@@ -429,7 +429,7 @@ fn nearpm_random_programs_match_the_ordered_model() {
     }
 }
 
-/// Stores, loads and commands at places that often overlap, without waiting for any.
+/// Stores, loads and commands at addresses that often overlap, without waiting for any.
 fn run_random_program(seed: u64, profile: &str) {
     let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
     let mut random = Random::new(100 + seed);
@@ -516,7 +516,7 @@ fn run_random_program(seed: u64, profile: &str) {
         kit.load(place, model.bytes.len()) == model.bytes,
         "seed {seed}"
     );
-    // The undo records are all as the model has them: what abort makes of it is known.
+    // All undo records are as expected, so the result of an abort is known.
     for (at, old) in undone.iter().rev() {
         let at = *at as usize;
         model.bytes[at..at + old.len()].copy_from_slice(old);
@@ -536,7 +536,7 @@ fn nearpm_full_queue_keeps_stores_in_order() {
     }
     let (mut kit, pool) = Kit::with_pool("");
     kit.store(pool.media, &[1; 65_536]);
-    // A long command, and behind it more lines than both channels' queues hold.
+    // A long command, and after it more lines than the queues of both channels hold.
     kit.submit(&pool.undo(0, 0, 65_536));
     for value in 2..5 {
         kit.store(pool.media, &[value; 16_384]);
@@ -571,7 +571,7 @@ fn nearpm_logs_are_separate_by_thread_pool_and_process() {
             kit.store(pool.media + offset, &[1 + turn; 100]);
         }
     }
-    // Of each pool a thread commits, one aborts.
+    // In each pool one thread commits, and one aborts.
     for pool in &pools {
         kit.fine(&pool.command(Operation::Commit, 0));
         assert_eq!(kit.fine(&pool.command(Operation::Abort, 1)), 2);
@@ -599,7 +599,7 @@ fn nearpm_reserved_range_is_not_accessible() {
     assert_eq!(kit.load(end - (128 << 10) - 64, 64), [3; 64]);
     for at in [end - (128 << 10), end - 64] {
         let mut data = [1; 64];
-        // What the bus answers with an error the host reads as ones, or as an error.
+        // The host reads an error of the bus as ones, or as an error.
         let read = kit.host.read(Bar::Pm, at, &mut data);
         assert!(read.is_err() || data == [0xFF; 64], "{at:#x}");
     }
@@ -628,14 +628,14 @@ fn nvme_in_order(profile: &str) {
         ..driver::DriverConfig::default()
     };
     let mut c = NvmeDriver::start(host, config).unwrap();
-    // All units are at work for long. A Write behind an undo: the record has the old bytes.
+    // All units are busy for long. A Write after an undo: the record has the old bytes.
     for n in 3..7 {
         let busy = pool.copy(0, 2 * LEN, LEN, n * LEN);
         page.submit(c.host_mut(), &busy.arguments()).unwrap();
     }
     let undo = page.submit(c.host_mut(), &pool.undo(0, 0, LEN).arguments());
     c.write(place / 512, &new).unwrap();
-    // A copy behind a Write has its bytes, and a Read behind a copy has what it wrote.
+    // A copy after a Write copies the new bytes, and a Read after a copy returns what it wrote.
     let copy = pool.copy(0, 0, LEN, 2 * LEN);
     page.submit(c.host_mut(), &copy.arguments()).unwrap();
     let mut is = vec![0; LEN as usize];
@@ -704,7 +704,7 @@ fn nearpm_hostile_commands_change_nothing_outside_of_pools() {
         }
         // Mostly of the process that has the pool.
         arguments[0] ^= u64::from(random.below(16) == 0) << 32;
-        // A mapping that was undone comes back.
+        // A mapping that was undone is made again.
         kit.fine(&pool.map());
         let submitted = kit.page.submit(&mut kit.host, &arguments).unwrap();
         let ended = kit.finish(submitted);
@@ -717,7 +717,8 @@ fn nearpm_hostile_commands_change_nothing_outside_of_pools() {
     for at in outside {
         assert!(kit.load(at, 4096) == [7; 4096], "{at:#x}");
     }
-    // All was fine, invalid, not mapped, of another process or outside of the pool at times.
+    // Each of these results was frequent: success, invalid, not mapped, another process, outside of
+    // the pool.
     let often = [drawn[0], drawn[3], drawn[4], drawn[6]];
     assert!(often.iter().all(|count| *count > 10), "{drawn:?}");
 }
@@ -730,7 +731,7 @@ fn nearpm_times_are_near_those_of_the_memory() {
     for profile in ["dram", "optane-dcpmm"] {
         let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
         let load = timed(&mut kit, |kit| drop(kit.load(pool.media + 4096, 64)));
-        // A load of what a command writes is answered when it has ended.
+        // A load of what a command writes is answered when the command has ended.
         let mut after = |command: Command, at: u64| {
             let whole = timed(&mut kit, |kit| {
                 kit.submit(&command);
@@ -765,7 +766,7 @@ fn nearpm_commands_are_restored_on_the_other_model() {
     if !is_there() {
         return;
     }
-    // The other one is asked only where this is about the RTL, which has to be built.
+    // The other model is used only if this test runs on the RTL model, which has to be built.
     let own = crate::common::model();
     moves(own, own);
     if own == device::Model::Rtl {
@@ -792,7 +793,7 @@ fn nearpm_commands_are_restored_on_the_other_model() {
         kit.fine(&pool.map());
         kit.fine(&pool.open(1, 8));
         kit.store(pool.media, &[1; 40_000]);
-        // Commands that wait for each other, and stores for these.
+        // Commands that wait for each other, and stores that wait for these.
         for at in (0..40_000).step_by(8000) {
             kit.submit(&pool.undo(1, at, 8000));
             kit.store(pool.media + at, &[2; 64]);
@@ -838,7 +839,7 @@ fn nearpm_registers_show_commands_under_way() {
     let number = kit.host.device();
     kit.load(0, 1);
     kit.host.system_mut().function_reset(number);
-    // The load comes when the window is open.
+    // The load is answered when the window is open.
     kit.load(0, 1);
     assert_eq!(
         word(&mut kit, DOMAIN),
@@ -894,8 +895,8 @@ fn nearpm_committed_log_accepts_only_its_end() {
     assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
 }
 
-/// A file of the media that has lost its end: nothing is restored, and nothing is lost for the
-/// reset that finds it whole again.
+/// A media file without its end. Nothing is restored, and nothing is lost for the reset that finds
+/// the file whole again.
 #[test]
 fn nearpm_unreadable_range_is_neither_restored_nor_lost() {
     if !is_there() {
@@ -931,7 +932,7 @@ fn nearpm_unreadable_range_is_neither_restored_nor_lost() {
         .open(&path)
         .unwrap();
     let cut = bytes - (128 << 10) + (16 << 10);
-    // Behind the media a journal may stand.
+    // A journal may follow the media.
     let whole = file.metadata().unwrap().len();
     let mut end = vec![0; (whole - cut) as usize];
     file.read_exact_at(&mut end, cut).unwrap();

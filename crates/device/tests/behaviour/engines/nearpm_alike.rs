@@ -1,5 +1,5 @@
-//! Commands one after another, errors of the memory, losses of power and damaged ranges, drawn at
-//! random, on the RTL and on the fast engine: both tell the same, and leave the same on the media.
+//! Random commands, errors of the memory, losses of power and damaged ranges on both models. They
+//! give the same results, and leave the same on the media.
 
 use std::fs::File;
 use std::ops::Range;
@@ -16,9 +16,9 @@ use crate::common::nearpm::{Kit, Pool};
 use crate::common::{design, model, rest, root};
 
 const SIZE: u64 = 1 << 16;
-/// Bytes of objects that overlap often.
+/// Bytes of objects, which often overlap.
 const NEAR: u64 = 1024;
-/// `read_error`, `write_error`, `torn`: of the target of such a command nothing is said.
+/// `read_error`, `write_error`, `torn`: the target of such a command is undefined.
 const UNSURE: u32 = 0x83;
 const SHOWN: [u64; 9] = [
     CONTROL,
@@ -147,7 +147,7 @@ impl DevicePair {
         }
     }
 
-    /// What is not said of both is that of one.
+    /// Copies what is undefined from one device to the other.
     fn level(&self, at: u64, len: u64) {
         let [fast, rtl] = &self.devices;
         fast.file.write_all_at(&rtl.read(at, len), at).unwrap();
@@ -328,7 +328,7 @@ fn from_env(name: &str, otherwise: u64) -> u64 {
 mod sampled {
     use super::*;
 
-    /// More of them, and other devices: `SEEDS=60 SEED=1000`.
+    /// More of them, and different ones: `SEEDS=60 SEED=1000`.
     #[test]
     #[ignore = "takes seconds, and the RTL"]
     fn nearpm_models_agree_on_random_programs() {

@@ -1,4 +1,4 @@
-//! What the engine `nearpm` says of errors, and who asks it early: the same on both models.
+//! Error reports of the engine `nearpm`, and early accesses to it: the same on both models.
 
 use driver::Host;
 use sim::{Bar, Media, Time};
@@ -10,11 +10,11 @@ use crate::common::nearpm::{is_there, Kit, Pool};
 use crate::common::{design, factory, model, rest, root};
 
 const LEN: u64 = 65_536;
-/// In the saved range: of logs.
+/// Lines of logs in the saved range.
 const LINE: u64 = 8192;
 
-/// The power comes, and the host says at once that what is lost or unread may be forgotten: the
-/// range is not read by then.
+/// After power-on the host allows at once to forget what is lost or unread. The range is not read
+/// by then.
 fn forgotten_at_once(bench: &mut Bench) {
     let number = bench.kit.host.device();
     bench.kit.host.system_mut().power_on(number);
@@ -50,7 +50,7 @@ mod sampled {
         assert_eq!(bench.domain() & mask(domain::LINE_ERROR), 0);
     }
 
-    /// All devices have completed a transaction, and the log can't be made empty.
+    /// All devices have completed a transaction, and the log cannot be emptied.
     #[test]
     fn nearpm_log_that_cannot_be_emptied_is_closed() {
         if !is_there() {
@@ -99,7 +99,7 @@ mod sampled {
         let pool = Pool::new(1, 7, 1 << 20);
         bench.kit.fine(&pool.map());
         rest(&mut bench.kit.host, Time::us(5));
-        // What is lost, with something to bring back, so that it takes a while.
+        // The flag for what is lost, with something to restore, so that it takes a while.
         bench.fail(bench.reserved());
         bench.power_off();
         bench.mend();
@@ -111,7 +111,7 @@ mod sampled {
         forgotten_at_once(&mut bench);
         let fine = mask(domain::OPEN) | mask(domain::RESTORED);
         assert_eq!(bench.domain(), fine);
-        // What is unread.
+        // The flag for what is unread.
         bench.power_off();
         bench.change(bench.reserved() + LINE, &[1; 64]);
         forgotten_at_once(&mut bench);
@@ -143,7 +143,7 @@ mod sampled {
     }
 }
 
-/// Stores, a command and loads while the range is read, which is not whole: all of them end, as
+/// Stores, a command and loads while the range is read, which is incomplete. All of them end, with
 /// errors.
 #[test]
 fn nearpm_early_accesses_fail_when_the_restore_fails() {
@@ -174,7 +174,8 @@ fn nearpm_early_accesses_fail_when_the_restore_fails() {
     }
 }
 
-/// An older copy, or switch, that fails closes its thread's log: not once that has been opened.
+/// An older copy or switch that fails closes its thread's log, but not after the log was opened
+/// again.
 #[test]
 fn nearpm_older_errors_do_not_close_a_reopened_log() {
     if !is_there() {
@@ -211,7 +212,7 @@ fn nearpm_older_errors_do_not_close_a_reopened_log() {
     assert!(!outcomes.contains(&0), "{outcomes:?}");
 }
 
-/// A device ends, and nothing can be written by then: its journal has what it would have written.
+/// A device ends while the disk is full. Its journal has what it would have written.
 #[test]
 fn nearpm_full_disk_at_exit_loses_nothing() {
     if model() != ::device::Model::Fast {
@@ -227,7 +228,7 @@ fn nearpm_full_disk_at_exit_loses_nothing() {
     let mut kit = Kit::before(factory(&design).device(media).unwrap(), &design);
     kit.fine(&pool.map());
     kit.submit(&pool.copy(0, 0, LEN, LEN));
-    // It waits in the queue; the load says that it is answered.
+    // It waits in the queue; the load shows that it is answered.
     kit.store(pool.media + LEN - 64, &[7; 64]);
     kit.load(pool.media + 4 * LEN, 1);
     bad.set(0..bytes);

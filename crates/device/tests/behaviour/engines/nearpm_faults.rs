@@ -1,5 +1,5 @@
-//! Crash consistency near memory where the memory fails: nothing of it is forgotten, nothing is
-//! reported that is not so, and nobody waits for ever.
+//! `nearpm` on a failing memory: nothing is forgotten, nothing wrong is reported, and nothing waits
+//! forever.
 //!
 //! Bytes of the media can be neither read nor written for a while.
 
@@ -18,7 +18,7 @@ use crate::common::{design, factory, rest, root};
 const PAGE: u64 = 4096;
 const HEADER: usize = 64;
 
-/// A device of whose media some bytes can fail.
+/// A device with bytes of the media that can fail.
 pub(super) struct Bench {
     pub(super) kit: Kit,
     file: File,
@@ -48,7 +48,7 @@ impl Bench {
         self.bytes - RESERVED_BYTES
     }
 
-    /// Bytes of the media as they are.
+    /// Bytes of the media.
     pub(super) fn media(&self, at: u64, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.file.read_exact_at(&mut bytes, at).unwrap();
@@ -59,12 +59,12 @@ impl Bench {
         self.file.write_all_at(bytes, at).unwrap();
     }
 
-    /// Bytes of the media fail from there on.
+    /// Bytes of the media fail from this address on.
     pub(super) fn fail(&mut self, from: u64) {
         self.bad.set(from..self.bytes);
     }
 
-    /// They are back, as they were.
+    /// They work again, with their contents.
     pub(super) fn mend(&mut self) {
         self.bad.set(0..0);
     }
@@ -98,7 +98,7 @@ impl Bench {
         rest(&mut self.kit.host, Time::us(5));
     }
 
-    /// Nothing of the media is to be had, and whoever asks is outcomes.
+    /// Nothing of the media is accessible, and every access gets an error.
     fn expect_shut(mut self, pool: &Pool) -> Bench {
         assert_eq!(self.domain() & !mask(domain::UNKEPT), mask(domain::UNREAD));
         self.kit.refused(&pool.map(), ErrorBit::ReadError);
@@ -125,7 +125,7 @@ impl Bench {
         self
     }
 
-    /// A thread's undo record of 64 bytes at an offset, and a store behind it.
+    /// A thread's undo record of 64 bytes at an offset, and then a store.
     fn change_with_undo(&mut self, pool: &Pool, at: u64, value: u8) {
         self.kit.submit(&pool.undo(0, at, 64));
         self.kit.store(pool.media + at, &[value; 64]);
@@ -136,7 +136,7 @@ pub(super) fn mask(field: Field) -> u32 {
     field.mask() as u32
 }
 
-/// A pool whose logs stand in front of its objects, right before the engine's own range.
+/// A pool whose logs are in front of its objects, just before the engine's reserved range.
 pub(super) fn pool_at_the_end(bench: &Bench) -> Pool {
     let media = bench.reserved() - (1 << 20);
     Pool {
@@ -146,7 +146,7 @@ pub(super) fn pool_at_the_end(bench: &Bench) -> Pool {
     }
 }
 
-/// Objects behind the logs, and such as can be made to fail.
+/// Objects after the logs, and objects that can be made to fail.
 pub(super) const GOOD: u64 = 1 << 19;
 pub(super) const BAD: u64 = (1 << 19) + (1 << 18);
 
@@ -203,7 +203,7 @@ mod sampled {
             kit.store(pool.log(0) + 64 + missing * 128, &[0; HEADER]);
             let recover = pool.command(Operation::Recover, 0);
             let now = match missing {
-                // By the media alone that is a log with a record less.
+                // By the media alone that is a log with one record less.
                 3 => {
                     assert_eq!(kit.fine(&recover), 3);
                     [[1; 192].as_slice(), &[2; 64]].concat()
@@ -231,7 +231,7 @@ mod sampled {
         kit.store(at, &[7]);
         kit.refused(&pool.apply(0, 64, 300, 8192 + 5), ErrorBit::Torn);
         assert_eq!(kit.load(pool.media + 8192, 320), [0; 320]);
-        // The log is closed, and has to have its record.
+        // The log is closed, and must have its record.
         kit.refused(&pool.command(Operation::Recover, 0), ErrorBit::Torn);
         kit.refused(&pool.command(Operation::Delete, 0), ErrorBit::Unmapped);
         kit.store(at, &[3]);
@@ -239,8 +239,8 @@ mod sampled {
         assert_eq!(kit.load(pool.media + 8192 + 5, 300), [3; 300]);
     }
 
-    /// A save of which some lines could not be written, a header that is another design's, and no
-    /// save at all.
+    /// A save of which some lines could not be written, a header of another design, and no save at
+    /// all.
     #[test]
     fn nearpm_incomplete_save_is_reported() {
         if !is_there() {
@@ -258,7 +258,7 @@ mod sampled {
         let saved = bench.media(reserved, RESERVED_BYTES as usize);
         assert_eq!(saved[..8], *b"NPMSAVE\x01");
 
-        // Not the lines that the header says.
+        // Not the lines that the header names.
         let lines = u32::from_le_bytes([saved[8], saved[9], saved[10], saved[11]]);
         bench.change(reserved + 8, &(lines + 96).to_le_bytes());
         bench.power_on();
@@ -273,11 +273,11 @@ mod sampled {
         bench.fail(reserved + 2 * PAGE);
         bench.power_off();
         bench.mend();
-        // What another life has left there.
+        // Left there by another life.
         bench.change(reserved + 2 * PAGE, &[1; PAGE as usize]);
         bench.power_on();
         bench = bench.expect_shut(&pool);
-        // It stays so until the host says that it may be forgotten.
+        // It stays so until the host allows to forget it.
         bench.reset();
         assert_eq!(bench.domain(), mask(domain::UNREAD));
         bench.forget();
@@ -288,7 +288,7 @@ mod sampled {
         bench.kit.fine(&pool.command(Operation::Recover, 0));
         bench.kit.fine(&pool.open(0, 2));
 
-        // None of a save: what is left is the header of a life.
+        // No save: the header of a life remains.
         rest(&mut bench.kit.host, Time::us(5));
         bench.fail(reserved);
         bench.power_off();
@@ -351,7 +351,7 @@ fn nearpm_failed_record_is_never_forgotten() {
             }
         }
         assert_eq!(bench.kit.load(pool.media + GOOD, 64), [2; 64]);
-        // It is the host's to give up.
+        // The host may give it up.
         bench.kit.fine(&pool.open(0, 2));
         assert_eq!(bench.kit.fine(&pool.undo(0, GOOD, 64)), 64);
         assert_eq!(bench.kit.fine(&pool.command(Operation::Abort, 0)), 1);
@@ -397,7 +397,7 @@ fn nearpm_failed_copy_blocks_its_switch() {
     }
 }
 
-/// An older command that fails when the log has been taken to be opened again.
+/// An older command that fails after the command that opens the log again was taken.
 #[test]
 fn nearpm_reopened_log_stays_open() {
     if !is_there() {

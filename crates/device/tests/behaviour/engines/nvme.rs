@@ -60,7 +60,7 @@ fn nvme_commands_copy_blocks_or_are_refused() {
         (nvme_scan(COUNT, u64::MAX, 2, 0, 0), range),
         (nvme_scan(COUNT, 0, (1 << 24) + 1, 0, 0), field),
         (nvme_scan(COUNT, 0, 1, 4, 0), field),
-        (nvme_scan(FILTER, 0, 8, 0, 0), field), // the bitmap would lie in the range
+        (nvme_scan(FILTER, 0, 8, 0, 0), field), // the bitmap would be in the range
         (nvme_scan(FILTER, 0, 9, 1 << 2, 0), field),
         (nvme_scan(FILTER, 9, 1, 1 << 2, 0), status::SUCCESS),
         (
@@ -122,7 +122,7 @@ fn nvme_commands_take_turns_with_registers_and_pages() {
     let done = q.execute(nvme_scan(COUNT, 0, 8, 0, 0));
     assert_eq!((done.status, done.result), (status::SUCCESS, 1024));
     assert_eq!(q.wait(SCAN0), 0);
-    // What the registers tell is of their own scan.
+    // The registers show the scan that they started.
     assert_eq!(q.register(SCAN0, 0x80), (MIB / 4) as u32);
     let value = q
         .host()
@@ -139,8 +139,8 @@ fn nvme_commands_end_without_polling() {
         b.store(4 * MIB, &data);
         b.slow(profile, None);
         let mut q = b.controller();
-        // Nobody reads a register meanwhile: the device must not rest before the entry is posted,
-        // however late it is.
+        // Nothing reads a register meanwhile. The device must not rest before the entry is posted,
+        // however late that is.
         for blocks in [1, 2, 7, 8, 9, 32] {
             let done = q.execute(nvme_scan(COUNT, 8192, blocks, 0, 499));
             assert_eq!(
@@ -174,8 +174,8 @@ fn nvme_credits_and_weights_change_under_load() {
     }
 }
 
-/// A copy of the registers that lasts for 1 ms, and an NVMe command of the same engine, which waits
-/// for it.
+/// A copy by the registers that takes 1 ms, and an NVMe command of the same engine, which waits for
+/// it.
 fn waits_for_a_long_copy() -> Queues {
     let mut q = Bench::new("").controller();
     q.start(COPY0, &[0, 16 * MIB, 16 * MIB]);

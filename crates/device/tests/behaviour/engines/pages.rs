@@ -1,4 +1,4 @@
-//! Commands of pages beside stores, registers and a page that is full.
+//! Commands of pages together with stores, registers and a full page.
 
 use sim::Random;
 
@@ -85,7 +85,7 @@ fn page_full_delays_no_other_access() {
 #[test]
 fn page_command_longer_than_all_memories_is_refused() {
     let mut b = Bench::new("");
-    // Nothing but a reset of the function could end it.
+    // Only a reset of the function could end it.
     let endless = b.submit(COPY0, &[0, 0, 1 << 62]);
     assert_eq!(b.finish(COPY0, endless).result, INVALID);
 }

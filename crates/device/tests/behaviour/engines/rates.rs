@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// GB/s of the claims `engine.copy.rate`, `engine.scan.rate` and `engine.scan.filter` with the RTL
-/// (docs/validation.md).
+/// GB/s of the claims `engine.copy.rate`, `engine.scan.rate` and `engine.scan.filter` on the RTL
+/// model (docs/validation.md).
 const COPY_RATE: f64 = 15.43;
 const SCAN_RATE: f64 = 30.60;
 const FILTER_RATE: f64 = 29.79;

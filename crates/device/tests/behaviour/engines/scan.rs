@@ -4,13 +4,13 @@ use sim::{Random, Time};
 
 use super::*;
 
-/// Bits of its return value.
+/// Bits of the return value.
 pub const SCAN_READ_ERROR: u32 = 1;
 const SCAN_STOPPED: u32 = 2;
 pub const SCAN_INVALID: u32 = 4;
 const SCAN_WRITE_ERROR: u32 = 8;
 
-/// The values next to which comparisons go wrong, of a kind: 0 u32, 1 u64, 2 i32, 3 i64.
+/// The values at which comparisons of a kind may go wrong: 0 u32, 1 u64, 2 i32, 3 i64.
 fn edges(kind: u64) -> Vec<i128> {
     let bits = if kind & 1 == 1 { 64 } else { 32 };
     let (low, high): (i128, i128) = match kind & 2 {
@@ -40,7 +40,7 @@ pub fn values(random: &mut Random, kind: u64, count: usize) -> (Vec<i128>, Vec<u
     (values, bytes)
 }
 
-/// Bit n, from the lowest bit of the first byte on: value n lies between the bounds.
+/// Bit n, from the lowest bit of the first byte on: value n is between the bounds.
 pub fn bitmap(values: &[i128], low: i128, high: i128) -> Vec<u8> {
     let byte = |eight: &[i128]| {
         let bits = (0..).zip(eight);
@@ -72,7 +72,7 @@ mod sampled {
             for (first, limit) in spans {
                 let mut draw = || edges[random.below(edges.len() as u64) as usize];
                 let (low, high) = (draw(), draw());
-                // With 32 bits the upper half of a bound says nothing.
+                // With 32 bits the upper half of a bound has no meaning.
                 let mut bound = |v: i128| match size {
                     8 => v as u64,
                     _ => u64::from(v as u32) | random.below(1 << 32) << 32,
@@ -132,7 +132,7 @@ fn scan_writes_bitmaps_of_all_kinds() {
                 let count = expected.iter().map(|b| b.count_ones() as u64).sum();
                 assert_eq!(b.scan(range), (0, count));
                 let found = b.load(dst - 100, around.len());
-                // With 32 bits the last byte may be one of zeros.
+                // With 32 bits the last byte may be a zero one.
                 let written = expected.len() + usize::from(size == 4) * (expected.len() % 2);
                 assert!(
                     found[100..100 + expected.len()] == expected,
@@ -185,7 +185,7 @@ fn scan_refuses_wrong_ranges_and_still_works() {
         (range(0, 128, 4, 1 << 63), SCAN_WRITE_ERROR),
     ] {
         if range.bytes > 1 << 40 && range.src == 0 {
-            // All of the media, until it ends.
+            // All of the media, up to its end.
             b.start(SCAN0, &range.arguments());
             let registers = b.registers(SCAN0);
             registers.stop(&mut b.host).unwrap();
@@ -227,9 +227,8 @@ fn scan_can_be_stopped() {
     b.start(SCAN0, &whole.arguments());
     registers.stop(&mut b.host).unwrap();
     assert_eq!(b.wait(SCAN0), SCAN_STOPPED);
-    registers.stop(&mut b.host).unwrap(); // of what does not work
-                                          // A bitmap that was stopped leaves nothing to the next
-                                          // one.
+    registers.stop(&mut b.host).unwrap(); // a stop without effect
+                                          // A stopped bitmap leaves nothing for the next one.
     b.store(32 * MIB, &[0xA5; 4096]);
     for n in 0..12 {
         let long = ScanRange {

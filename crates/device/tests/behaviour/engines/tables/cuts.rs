@@ -1,4 +1,5 @@
-//! What ends them at work: sources stay, and all goes on.
+//! Everything that can end the table engines at work: sources stay intact, and the engines still
+//! work.
 
 use spec::nvme::status;
 
@@ -18,7 +19,7 @@ enum CutKind {
     Stop,
 }
 
-/// What is sorted, gathered and decoded, and what comes of it.
+/// What is sorted, gathered and decoded, and the expected results.
 struct TableJobs {
     sources: Vec<(u64, Vec<u8>)>,
     results: Vec<(usize, u64, Vec<u8>)>,
@@ -26,7 +27,8 @@ struct TableJobs {
 
 const COUNT: u64 = 6000;
 const ROW: usize = 40;
-/// Places in units of the namespace: sources, then targets of commands, then those of registers.
+/// Addresses in units of the namespace: sources, then targets of commands, then targets of
+/// registers.
 const KEYS: u32 = 16;
 const LIST: u32 = 64;
 const TABLE: u32 = 80;
@@ -191,7 +193,7 @@ fn cuts(rounds: u64, all: &[CutKind]) {
             for engine in [SORT, SHUFFLE, DECODE] {
                 assert_eq!(q.register(engine, 0) & 4, 4, "{what}: idle");
             }
-            // All goes on.
+            // Everything still works.
             work.begin(&mut q);
             for engine in [SORT, SHUFFLE, DECODE] {
                 assert_eq!(q.wait(engine), 0, "{what}");
@@ -200,7 +202,7 @@ fn cuts(rounds: u64, all: &[CutKind]) {
             let fine = [0, 1, 2].map(|tag| (tag, status::SUCCESS));
             assert_eq!(q.ended(1), fine, "{what}");
             work.is_done(&mut q, &what);
-            // Of another shape, so that nothing of the last one stays.
+            // Different in shape, so that nothing of the one before remains.
             let odd = [
                 at(DICT),
                 2000,

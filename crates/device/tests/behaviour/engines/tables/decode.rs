@@ -14,7 +14,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Keys in so many bits each.
+/// Keys with this number of bits each.
 fn bits(keys: &[u32], width: u32) -> Vec<u8> {
     let mut out = vec![0; (keys.len() * width as usize).div_ceil(8)];
     for (n, key) in keys.iter().enumerate() {
@@ -26,7 +26,7 @@ fn bits(keys: &[u32], width: u32) -> Vec<u8> {
     out
 }
 
-/// Runs of keys, as Parquet's writers may cut them.
+/// Runs of keys, as writers of Parquet may choose them.
 pub fn runs(random: &mut Random, keys: &[u32], width: u32) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -53,7 +53,7 @@ pub fn runs(random: &mut Random, keys: &[u32], width: u32) -> Vec<u8> {
     out
 }
 
-/// Keys less than `entries`, often the same one after another.
+/// Keys less than `entries`, often with repetitions.
 pub fn keys(random: &mut Random, entries: u64, count: usize) -> Vec<u32> {
     let mut all = Vec::with_capacity(count);
     let long = pick(random, &[1, 4, 30, 500]);
@@ -75,7 +75,7 @@ fn low(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b))
 }
 
-/// How runs end: a bit of the return value, and the values before.
+/// How the runs end: a bit of the return value, and the number of values before.
 fn ends(source: &[u8], width: u32, entries: u64, count: u64) -> (u32, u64) {
     let (mut at, mut done) = (0, 0);
     let mask = (1 << width) - 1;
@@ -127,7 +127,7 @@ fn ends(source: &[u8], width: u32, entries: u64, count: u64) -> (u32, u64) {
     (0, count)
 }
 
-/// Where all stands.
+/// Addresses of dictionary, source and target.
 const DICT: u64 = 8 * MIB;
 const SOURCE: u64 = 8 * MIB + MIB / 2;
 const TARGET: u64 = 9 * MIB + 64;
@@ -182,7 +182,7 @@ mod sampled {
         for (log, count) in [(0, 1), (0, 63), (0, 65), (1, 4097), (2, 16), (3, 1000)] {
             let data = bytes(&mut random, count << log);
             b.store(SOURCE, &data);
-            // What says nothing there may be anything.
+            // A field without a meaning here may hold anything.
             let kind = PLAIN | log << 8 | random.below(33);
             let len = (data.len() as u64) + random.below(2);
             let (dict, entries) = (random.next(), random.next());
@@ -294,7 +294,7 @@ mod sampled {
             assert_eq!(ends(source, 8, 8, count), expected_outputs, "{source:?}");
             check_reported_place(&mut b, source, 8, (8, count));
         }
-        // Keys without runs: as many as there are.
+        // Keys without runs: the count decides.
         let source: Vec<u8> = (0..40).flat_map(|n: u16| n.to_le_bytes()).collect();
         b.store(SOURCE, &source);
         for (entries, bytes, count, expected_outputs) in [
@@ -358,18 +358,18 @@ mod sampled {
         let job = [far, 64, s, 64, t, 64, 8 | PACKED];
         assert_eq!(b.launch_outputs(DECODE, &job), (READ, 0));
         fence.check(&mut b, "2^64");
-        // What is not needed may lie anywhere.
+        // Ranges that are not needed may be anywhere.
         let job = [d, 9, REACH.end - 64, 5000, t, 64, 8 | PACKED];
         assert_eq!(b.launch_outputs(DECODE, &job), (0, 64));
-        // Nor what stands behind the last run, however near; and what a header lacks is told at its
-        // run.
+        // So may anything after the last run, however near. A header that lacks something is
+        // reported at its run.
         for here in 1..12 {
             let mut source = Vec::new();
             (0..(64 - here) % 2).for_each(|_| source.extend([0x80 | 2, 0, 7]));
             (0..(64 - source.len() - here) / 2).for_each(|_| source.extend([2, 7]));
             let values = source.len() as u64 / 2;
             source.extend([0xE0, 0xD4, 3, 8]); // 30,000 times
-            source.resize(64, 0xFF); // a length that goes on, or is too long
+            source.resize(64, 0xFF); // a length that continues, or is too long
             b.store(REACH.end - 64, &source);
             let all = values + 30_000;
             let expected_outputs = match here {
@@ -391,7 +391,7 @@ mod sampled {
 }
 
 fn check_reported_place(b: &mut Bench, source: &[u8], width: u32, (entries, count): (u64, u64)) {
-    // Behind its end stands something else.
+    // Other bytes follow it.
     let mut all = source.to_vec();
     all.resize(source.len() + 64, 0x55);
     b.store(SOURCE, &all);

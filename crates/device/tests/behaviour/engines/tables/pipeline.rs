@@ -1,4 +1,4 @@
-//! The pipeline: decode, sort and gather as one list.
+//! The pipeline: decode, sort and gather in one list.
 
 use spec::nvme::properties::{MSIX_ENTRY, MSIX_TABLE};
 use spec::nvme::status;
@@ -14,15 +14,15 @@ use crate::engines::nvme::abort;
 /// The last engine of [`designs::tables`].
 const PIPELINE: usize = 3;
 const ENTRY: usize = 64;
-/// Bits of its return value.
+/// Bits of the return value.
 const BAD_ENTRY: u32 = 16;
 const BAD_DATA: u32 = 32;
-/// Asks for reports.
+/// Requests reports.
 const REPORT: u64 = 1;
-/// Bytes of the namespace, and units of places in it.
+/// Bytes of the namespace, and units of its addresses.
 const BYTES: u64 = REACH.end - REACH.start;
 const UNITS: u32 = (BYTES / 4096) as u32;
-/// Places in it: lists, and what the entries are about.
+/// Addresses in it: lists, and the data of their entries.
 const LIST: u32 = 1;
 const OTHER_LIST: u32 = 2;
 const DICT: u32 = 16;
@@ -41,7 +41,7 @@ fn at(unit: u32) -> u64 {
     REACH.start + 4096 * u64::from(unit)
 }
 
-/// An entry: the command of an engine, with nothing that is the list's.
+/// An entry: the command of an engine, without the fields of the list.
 fn entry(sqe: Sqe) -> Vec<u8> {
     let mut dw = sqe.dw;
     dw[1] = 0;
@@ -56,11 +56,11 @@ fn command(list: u32, entries: u32, kind: u32) -> Sqe {
         .with_cdw(14, kind)
 }
 
-/// A table whose rows come into the order of a column of dictionary keys.
+/// A table whose rows are sorted by a column of dictionary keys.
 struct TableJob {
     count: u32,
     sources: Vec<(u64, Vec<u8>)>,
-    /// Of each entry: where it writes, and what.
+    /// For each entry, the address and the contents of its output.
     results: Vec<(u32, Vec<u8>)>,
     bytes: u32,
 }
@@ -98,7 +98,7 @@ impl TableJob {
         ]
     }
 
-    /// Sources and the list; nothing of the last one's results.
+    /// Writes the sources and the list; clears the results of the one before.
     fn lay(&self, host: &mut SimHost, list: u32, entries: &[Sqe]) {
         for (at, data) in &self.sources {
             store(host, *at, data);
@@ -128,7 +128,7 @@ fn job(list: u32, entries: u64, kind: u64) -> [u64; 5] {
     [at(list), entries, REACH.start, BYTES, kind]
 }
 
-/// What is told of an entry: status, dword 0, cycles.
+/// The report of an entry: status, dword 0, cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct EntryReport {
     status: Status,
@@ -136,7 +136,7 @@ struct EntryReport {
     cycles: u64,
 }
 
-/// Reports of a list, up to the first entry of which nothing is told.
+/// Reports of a list, up to the first entry without a report.
 fn read_reports(host: &mut SimHost, list: u32, entries: usize) -> Vec<EntryReport> {
     let data = load(host, at(list) + (ENTRY * entries) as u64, ENTRY * entries);
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
@@ -155,8 +155,8 @@ fn read_reports(host: &mut SimHost, list: u32, entries: usize) -> Vec<EntryRepor
 }
 
 impl Bench {
-    /// Runs a list by the registers: return value, entries that have ended well, and the registers'
-    /// cycles of each entry.
+    /// Runs a list by the registers. Returns the return value, the entries that ended without an
+    /// error, and the cycles of each entry in the registers.
     fn list(&mut self, arguments: &[u64]) -> (u32, u64, Vec<u32>) {
         let (result, done) = self.launch_outputs(PIPELINE, arguments);
         let base = self.registers(PIPELINE).base;
@@ -310,7 +310,7 @@ mod sampled {
                 assert_eq!(found, (wanted, value), "{what}");
                 let base = b.registers(PIPELINE).base;
                 assert_eq!(b.word(base + PROGRESS), place as u32, "{what}");
-                // What would have stood behind it has not been done.
+                // The entries after it were not done.
                 if place < 3 {
                     let rows = load(&mut b.host, at(ROWS), work.results[2].1.len());
                     assert!(rows.iter().all(|&byte| byte == 0), "{what}");
@@ -318,7 +318,7 @@ mod sampled {
             }
             fence.check(&mut b, &format!("{bad:?}"));
         }
-        // An index that is none, in what the sorter has made.
+        // An index out of range in what the sorter wrote.
         let short = shuffle([INDEXES, TABLE, ROWS, 200, 100, ROW]);
         work.lay(&mut b.host, LIST, &[d, s, short]);
         let (result, done, _) = b.list(&job(LIST, 3, REPORT));
@@ -361,13 +361,13 @@ mod sampled {
             let submitted = b.submit(PIPELINE, &wrong);
             assert_eq!(b.finish(PIPELINE, submitted).result, WRONG, "{wrong:x?}");
         }
-        // Lists that are not within reach, and one whose reports are not.
+        // Lists out of reach, and one whose reports are out of reach.
         for place in [0, REACH.start - 4096, REACH.end, 1 << 63, top] {
             let (result, done, _) = b.list(&[place, 3, base, size, REPORT]);
             assert_eq!((result, done), (READ, 0), "{place:#x}");
         }
-        // Entries whose places are bounded by less, or by nothing: what lies beyond the reach is
-        // refused all the same.
+        // Entries with smaller bounds, or none: everything beyond the reach is refused all the
+        // same.
         let (result, done, _) = b.list(&[l, n, base, 4096 * u64::from(ROWS), kind]);
         assert_eq!((result, done), (BAD_ENTRY, 2));
         let (result, done, _) = b.list(&[l, n, 0, 4096, kind]);
@@ -404,7 +404,7 @@ mod sampled {
             let done = q.execute(sqe);
             assert_eq!((done.status, done.result), (wanted, 0), "{sqe:?}");
         }
-        // The first namespace is none of its.
+        // The pipeline has no access to the first namespace.
         let done = q.execute(command(LIST, 3, 0).with_nsid(1));
         assert_ne!(done.status, status::SUCCESS);
         let done = q.execute(command(LIST, 3, 0));
@@ -412,8 +412,7 @@ mod sampled {
         work.is_done(q.host(), "after all");
     }
 
-    /// A job of few rows tells what the start and the end of a job cost beside its engine's own
-    /// cycles.
+    /// With few rows a job shows the cost of its start and end, in addition to the engine's cycles.
     #[test]
     fn pipeline_stages_are_as_fast_as_the_engines() {
         let (mut lists, mut engines) = (
@@ -460,8 +459,8 @@ mod sampled {
             }
             work.is_done(&mut engines.b.host, "engines");
             work.is_done(&mut lists.b.host, "list");
-            // What comes between entries is what three of them take beside their cycles, and one
-            // does not.
+            // The cost between entries is what three entries take in addition to their cycles, and
+            // one does not.
             store(&mut lists.b.host, at(OTHER_LIST), &entry(work.entries()[2]));
             let one = lists.time(PIPELINE, &job(OTHER_LIST, 1, REPORT));
             let last = read_reports(&mut lists.b.host, OTHER_LIST, 1)[0];
@@ -481,10 +480,10 @@ mod sampled {
 }
 
 const CYCLE_NS: f64 = 4.0;
-/// A refresh of the DRAM, which one of two jobs may meet.
+/// A refresh of the DRAM, which may fall into one of two jobs.
 const REFRESH_NS: f64 = 160.0;
 
-/// Tells how long jobs of the registers take, up to the interrupt at their end.
+/// Measures jobs of the registers, up to the interrupt at their end.
 struct Stopwatch {
     b: Bench,
     place: u64,
@@ -545,7 +544,7 @@ enum CutKind {
     Stop,
 }
 
-/// Ends what is under way: a command, and a job of the registers behind it or before it.
+/// Ends what is under way: a command, and a job of the registers after or before it.
 fn over(mut q: Queues, cut: CutKind, first: u32) -> Queues {
     let one_of = |ended: Vec<(u64, Status)>, other: Status| {
         assert_eq!(ended.len(), 1, "{cut:?}: {ended:?}");
@@ -593,7 +592,7 @@ fn over(mut q: Queues, cut: CutKind, first: u32) -> Queues {
     }
 }
 
-/// A list as a command and one of the registers, cut off at moments over all of their stages.
+/// A list as a command and one of the registers, cut off at moments in all of their stages.
 fn cuts(rounds: u64, all: &[CutKind]) {
     for &cut in all {
         let mut q = bench().controller();
@@ -620,7 +619,7 @@ fn cuts(rounds: u64, all: &[CutKind]) {
             work.sources_are_whole(q.host(), &what);
             assert_eq!(q.register(PIPELINE, 0) & 4, 4, "{what}: idle");
             assert_eq!(q.register(PIPELINE, PROGRESS) >> 8, 0, "{what}: idle");
-            // All goes on.
+            // Everything still works.
             let done = q.execute(command(LIST, 3, 1));
             assert_eq!((done.status, done.result), (status::SUCCESS, 3), "{what}");
             work.is_done(q.host(), &what);

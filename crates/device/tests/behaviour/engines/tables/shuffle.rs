@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Indexes as they stand in a list.
+/// Indexes as a list holds them.
 pub fn list(random: &mut Random, indexes: &[u32], kind: u64) -> Vec<u8> {
     let each = 4usize << kind;
     let mut all = bytes(random, each * indexes.len());
@@ -43,8 +43,8 @@ fn shuffles(b: &mut Bench, random: &mut Random, row: usize, (rows, count): (usiz
 mod sampled {
     use super::*;
 
-    /// What a list has room for may be longer than any memory: it ends at the first index that
-    /// there is not.
+    /// A list may have space for more than any memory holds. It ends at the first index out of
+    /// range.
     #[test]
     fn gather_reads_the_longest_lists() {
         let mut b = bench();
@@ -192,7 +192,7 @@ mod sampled {
             fence.check(&mut b, &what);
             shuffles(&mut b, &mut random, 33, (20, 20));
         }
-        // A table may end behind the reach, if no row that is there is named.
+        // A table may end outside of the reach if no row there is named.
         let job = [l, REACH.end - 64, d, 1, 64, 1 << 20, 0];
         assert_eq!(b.launch_outputs(SHUFFLE, &job), (0, 1));
         fence.check(&mut b, "table");
