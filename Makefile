@@ -10,7 +10,7 @@ DATAFUSION = $(BIN)/maturin develop --locked --quiet -m extensions/datafusion/Ca
 export VIRTUAL_ENV := $(CURDIR)/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup peers build datafusion demo check test test-all test-seeds test-guest book-tools docs docs-book fmt regs lint-hw formal sanitize clean
+.PHONY: help setup peers build checked datafusion demo check test test-all test-seeds test-guest book-tools docs docs-book fmt regs lint-hw formal sanitize clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,19 +29,23 @@ build: ## compile the Python package `nearside`, with all Rust crates in it
 book-tools: ## install what the book is built with
 	@$(PYTHON) tools/setup.py --docs
 
+checked: setup ## compile the package as tests use it, with the assertions of debug builds; make build replaces it
+	@echo "build: Python extension for tests, with the Rust crates"
+	@PIP_QUIET=1 $(BIN)/maturin develop --profile checked --quiet
+
 datafusion: peers build ## compile the extension with which DataFusion sorts on devices (Rust 1.94 or newer; some minutes)
 	@PIP_QUIET=1 $(DATAFUSION)
 
 demo: build ## send a generated 8 MiB file through the simulated device and back
 	@$(BIN)/nearside demo
 
-check: setup build ## format, lint, fast tests (under 4 minutes when built)
+check: setup checked ## format, lint, fast tests (under 4 minutes when built)
 	@$(BIN)/python tools/check.py check $(STEPS)
 
-test: peers book-tools build ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
+test: peers book-tools checked ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
 	@$(BIN)/python tools/check.py test $(STEPS)
 
-test-all: peers book-tools build ## make test, with long tests: more sizes, more proofs, more of the RTL
+test-all: peers book-tools checked ## make test, with long tests: more sizes, more proofs, more of the RTL
 	@$(BIN)/python tools/check.py all $(STEPS)
 
 test-seeds: setup ## simulations of blocks with five seeds, registers of zeros, ones and random each (hours; STEPS="zeros")

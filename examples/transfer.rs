@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use design::Design;
 use device::Model;
-use host::Cut;
+use host::CutScope;
 use pm::session::{Session, SessionPool, SessionThread, Use};
 use pm::{Error, Layout, Mechanism};
 use sim::Time;
@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn AnyError>> {
     system.store(BESIDE, &1000_u64.to_le_bytes())?;
     system.store(BESIDE + 64, &1000_u64.to_le_bytes())?;
     system.store(BESIDE, &600_u64.to_le_bytes())?;
-    system.cut_power(Cut::All)?;
+    system.cut_power(CutScope::All)?;
     system.power_on()?;
     let (mut one, mut other) = ([0; 8], [0; 8]);
     system.load(BESIDE, &mut one)?;
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn AnyError>> {
     thread.commit()?;
     thread.begin()?;
     thread.write(at, &600_u64.to_le_bytes())?;
-    system.cut_power(Cut::All)?;
+    system.cut_power(CutScope::All)?;
     if let Err(error) = thread.commit() {
         println!("a transaction: {error}");
     }

@@ -50,6 +50,8 @@ POWER_UP = ("zeros", "ones", "random")  # what registers start with (hw/dv/hdl.p
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
 # The tests that run on either model. `make test` also runs their modules `sampled` on the RTL.
+# The profile of tests: that of users with the assertions of debug builds, compiled more quickly.
+CHECKED = ["--profile", "checked"]
 SAMPLED = [
     "--test",
     "behaviour",
@@ -113,7 +115,7 @@ def python(script: str, *args: str) -> list[str]:
 
 def static_steps() -> list[Step]:
     """Format and lint."""
-    clippy = ["cargo", "clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"]
+    clippy = ["cargo", "clippy", *CHECKED, "--workspace", "--all-targets", "--", "-D", "warnings"]
     return [
         Step("rustfmt", ["cargo", "fmt", "--all", "--check"], obstacle=no_rustfmt),
         Step("rustfmt of extensions", ["cargo", "fmt", *DATAFUSION, "--check"], obstacle=no_rustfmt),
@@ -134,7 +136,7 @@ def test_steps(scope: str) -> list[Step]:
     ignored = ["--", "--include-ignored", *long] if everything else []
     # The Python extension is included although it has no tests. Without it features differ, and
     # everything is compiled twice.
-    cargo = ["cargo", "test", "--release", "--no-fail-fast", "--workspace"]
+    cargo = ["cargo", "test", *CHECKED, "--no-fail-fast", "--workspace"]
     # The devices of all later tests. They are counted among the tests of "cargo test".
     steps.append(Step("bitstreams", [*cargo, "--test", "builds", *ignored]))
     if everything:

@@ -226,12 +226,12 @@ def beside(*args: str) -> list[str]:
 
 
 def fuzz_fast(commands: int, seed: int) -> list[str]:
-    run = ["run", "--quiet", "--release", "-p", "nearside-fast", "--example", "fuzz"]
+    run = ["run", "--quiet", "--profile", "checked", "-p", "nearside-fast", "--example", "fuzz"]
     return beside(*run, "fuzz", str(commands), str(seed))
 
 
 def diff(commands: int, seed: int) -> list[str]:
-    run = ["run", "--quiet", "--release", "-p", "nearside-lockstep", "--example"]
+    run = ["run", "--quiet", "--profile", "checked", "-p", "nearside-lockstep", "--example"]
     return beside(*run, "diff", str(commands), str(seed))
 
 
@@ -246,11 +246,11 @@ def stages(mutant: Mutant, own: bool) -> Iterator[tuple[str, list[str]]]:
     if mutant.kind == "fast":
         # Apart, so that no test is taken for one that hangs because of it.
         crates = ["-p", "nearside-fast", "-p", "nearside-lockstep"]
-        yield "build", beside("build", "--quiet", "--release", *crates, "--examples")
+        yield "build", beside("build", "--quiet", "--profile", "checked", *crates, "--examples")
         yield "fuzz", fuzz_fast(20_000, 1)
         yield "diff", diff(20_000, 1)
         if own:
-            yield "unit", cargo("--release", "-p", "nearside-fast", "-p", "nearside-nvme")
+            yield "unit", cargo("--profile", "checked", "-p", "nearside-fast", "-p", "nearside-nvme")
         return
     if mutant.kind == "rust":
         crate = mutant.file.split("/")[1].replace("_", "-")

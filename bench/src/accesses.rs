@@ -7,7 +7,7 @@ use design::media::{DelaySizes, Interleave};
 use design::Profile;
 use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 use hdrhistogram::Histogram;
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Clock, DramConfig, Media};
 use spec::regs::nvm_delay;
 
@@ -64,7 +64,7 @@ fn channel(profile: &str) -> Result<Channel, String> {
             buffer_beats: 512,
         },
         clock,
-        memory: Memory::Ddr4(DramConfig::default()),
+        memory: MemoryModel::Ddr4(DramConfig::default()),
         stages: ChannelStages::DEVICE,
     });
     let mut set = |offset, value| channel.set_register(0, offset, value, 0xF);

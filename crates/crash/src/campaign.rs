@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use design::Design;
 use device::Factory;
-use host::Probe;
+use host::CrashProbe;
 use pm::{Error, Mechanism, Synchronise};
 use sim::fork::Fork;
 use sim::{Random, Time};
@@ -308,13 +308,13 @@ fn dirty(
     aside(stage, told, || {
         let found = Arc::new(Mutex::new((0, Vec::new())));
         let (own, all) = (found.clone(), times.to_vec());
-        let probe: Probe = Box::new(move |machine| {
+        let probe: CrashProbe = Box::new(move |machine| {
             let mut found = lock(&own);
             found.1.push(machine.evict(|_| false) as u64);
             found.0 += 1;
             Some(all.get(found.0).copied().unwrap_or(Time::MAX))
         });
-        stage.shared.with(|machine| {
+        stage.shared.with_machine(|machine| {
             machine.set_probe(Some(probe));
             machine.cut_at(times.first().copied());
         });

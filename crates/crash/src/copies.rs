@@ -5,9 +5,9 @@ use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use host::Probe;
+use host::CrashProbe;
 use pm::Error;
-use sim::fork::{Fork, Reply, Side};
+use sim::fork::{Fork, ForkSide, Reply};
 use sim::Time;
 
 use crate::campaign::{forward, lock, Campaign, Progress, LOOK};
@@ -87,8 +87,8 @@ impl Run {
                 Fork::split()
             };
             match split {
-                Ok(Side::Original(fork)) => self.pending.push_back((cut, fork)),
-                Ok(Side::Copy(reply)) => {
+                Ok(ForkSide::Original(fork)) => self.pending.push_back((cut, fork)),
+                Ok(ForkSide::Copy(reply)) => {
                     let later = cut.early.filter(|_| cut.at > now).map(|_| cut.at);
                     let evicted = match cut.early {
                         Some((_, pick)) => evict(machine, |n| pick.has(n)),
@@ -149,10 +149,10 @@ fn make(
     let run = Arc::new(Mutex::new(run));
     let next = lock(&run).cuts.front().map(Cut::first);
     let own = run.clone();
-    let probe: Probe = Box::new(move |machine| lock(&own).go_on(machine));
+    let probe: CrashProbe = Box::new(move |machine| lock(&own).go_on(machine));
     let ran = catch_unwind(AssertUnwindSafe(|| {
         stage.beside_another(|| {
-            stage.shared.with(|machine| {
+            stage.shared.with_machine(|machine| {
                 machine.set_probe(Some(probe));
                 machine.cut_at(next);
             });
@@ -189,7 +189,7 @@ fn make(
         });
         reply.send(&outcome.to_bytes());
     }
-    stage.shared.with(|machine| {
+    stage.shared.with_machine(|machine| {
         machine.set_probe(None);
         machine.cut_at(None);
     });

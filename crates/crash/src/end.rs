@@ -1,6 +1,6 @@
 //! The end of a copy: the power fails, comes again, and what is left is looked at.
 
-use host::{Crash, Cut as HostCut, Kind, Mapping};
+use host::{CrashReport, CutScope as HostCut, Mapping, MemoryType};
 use pm::Error;
 use serde_json::{json, Value};
 use sim::Time;
@@ -75,7 +75,7 @@ pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -
         // A device that has lost something is not opened by the library, but opens: the log is to have that.
         let _ = stage
             .shared
-            .with(|machine| machine.system_mut().advance_by(OPENS));
+            .with_machine(|machine| machine.system_mut().advance_by(OPENS));
     }
     outcome.broken = stage.broken();
     // A control has to be found by what it leaves behind, too.
@@ -98,7 +98,7 @@ fn check(
     outcome: &mut Outcome,
     timeline: &mut Timeline,
 ) -> Result<(), String> {
-    let crash = stage.shared.with(|machine| {
+    let crash = stage.shared.with_machine(|machine| {
         if let Some(pick) = cut.evict {
             outcome.evicted += evict(machine, |n| pick.has(n));
         }
@@ -114,7 +114,7 @@ fn check(
     if let Some(seed) = cut.lost {
         for (device, lines) in stage.journal.lose(seed) {
             // Uncached, and proven.
-            let map = Mapping::pm(device, Kind::Uncached);
+            let map = Mapping::pm(device, MemoryType::Uncached);
             timeline.add(format!(
                 "device {device}  has only some of the stores to {} lines that no load was behind",
                 lines.len()
@@ -126,7 +126,7 @@ fn check(
         }
     }
     for (n, time) in cut.again.iter().enumerate() {
-        let at = stage.shared.with(|machine| {
+        let at = stage.shared.with_machine(|machine| {
             let at = machine.system().now() + *time;
             machine.cut_at(Some(at));
             at
@@ -145,7 +145,7 @@ fn check(
             true => crash_of(machine, cut),
             false => machine.crash(HostCut::All),
         };
-        stage.shared.with(crash).map_err(text)?;
+        stage.shared.with_machine(crash).map_err(text)?;
         stage.restart();
         let how = if whole { "after" } else { "during" };
         timeline.add(format!(
@@ -191,7 +191,7 @@ fn check(
 const ALL: Time = Time::us(10);
 
 /// The power fails as a cut says.
-fn crash_of(machine: &mut host::Machine, cut: &Cut) -> host::Result<Crash> {
+fn crash_of(machine: &mut host::Machine, cut: &Cut) -> host::Result<CrashReport> {
     let devices = machine.system().devices();
     if devices == 1 && cut.later(0) == Later::All {
         return machine.crash(HostCut::Host);
@@ -201,7 +201,7 @@ fn crash_of(machine: &mut host::Machine, cut: &Cut) -> host::Result<Crash> {
         Later::All => ALL,
         Later::Keeps => Time::MAX,
     });
-    machine.crash_apart(&later.collect::<Vec<Time>>())
+    machine.crash_staggered(&later.collect::<Vec<Time>>())
 }
 
 /// Says how what was found differs from what is allowed.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use host::{Event, Machine, LINE};
+use host::{HostEvent, Machine, LINE};
 use sim::{Bar, Random, Time};
 
 use crate::invariants::Log;
@@ -34,7 +34,7 @@ struct Link {
 struct Inner {
     /// One for each device that anything was sent to.
     links: BTreeMap<usize, Link>,
-    recent: VecDeque<(Time, Event)>,
+    recent: VecDeque<(Time, HostEvent)>,
     /// Different times of events, where somebody wants them.
     times: Option<Vec<Time>>,
 }
@@ -62,7 +62,7 @@ impl Journal {
     }
 
     /// The events from a time on.
-    pub fn since(&self, from: Time) -> Vec<(Time, Event)> {
+    pub fn since(&self, from: Time) -> Vec<(Time, HostEvent)> {
         let inner = self.lock();
         let recent = inner.recent.iter().filter(|event| event.0 >= from);
         recent.cloned().collect()
@@ -139,9 +139,9 @@ impl Link {
 }
 
 impl Inner {
-    fn note(&mut self, at: Time, event: Event) {
+    fn note(&mut self, at: Time, event: HostEvent) {
         match &event {
-            Event::Posted {
+            HostEvent::Posted {
                 device,
                 bar: Bar::Pm,
                 offset,
@@ -154,11 +154,13 @@ impl Inner {
                     data: data.clone(),
                 });
             }
-            Event::Issued { device, tag } => {
+            HostEvent::Issued { device, tag } => {
                 let link = self.links.entry(*device).or_default();
                 link.loads.push((*tag, link.sent));
             }
-            Event::Answered { tag } => self.links.values_mut().for_each(|link| link.prove(*tag)),
+            HostEvent::Answered { tag } => {
+                self.links.values_mut().for_each(|link| link.prove(*tag))
+            }
             _ => {}
         }
         if let Some(times) = &mut self.times {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use design::Design;
 use device::{Factory, FaultInjection};
-use host::{Cpu, Fence, Machine, Shared};
+use host::{Cpu, Fence, Machine, SharedMachine};
 use pm::{Engine, Error, Layout, Options, Part, Pool, Ptr, Synchronise, Thread, Watch};
 use sim::{Bar, System, Time};
 use workloads::Workload;
@@ -114,7 +114,7 @@ const OTHER_NAME: &str = "another program";
 
 /// See the module.
 pub(crate) struct Stage {
-    pub shared: Shared,
+    pub shared: SharedMachine,
     pub cpu: Cpu,
     pub journal: Journal,
     /// What CPUs and devices do, held against the invariants, if the devices tell.
@@ -174,7 +174,7 @@ impl Stage {
             let added = system.add_device(device, &link, &windows);
             added.map_err(|e| text(&e))?;
         }
-        system.watch_taken();
+        system.watch_accepted();
         let profile = design.cpu.host().map_err(|e| text(&e))?;
         let mut machine = Machine::new(system, &profile);
         let own = design.engines(&root).map_err(|e| text(&e))?;
@@ -184,7 +184,7 @@ impl Stage {
         let page = own.filter(|_| by == By::Device).map(|own| own.0);
         let log = page.and_then(|page| Log::of(&mut machine, page));
         let journal = Journal::of(&mut machine, log.clone());
-        let shared = Shared::new(machine);
+        let shared = SharedMachine::new(machine);
         let cpu = shared.cpu(0);
         let engines = match (by, own) {
             (By::Cpu, _) => Vec::new(),
@@ -303,9 +303,9 @@ impl Stage {
     /// The power is back.
     pub fn restart(&self) {
         if let Some(log) = &self.log {
-            log.restarted(self.shared.with(|machine| machine.system().now()));
+            log.restarted(self.shared.with_machine(|machine| machine.system().now()));
         }
-        self.shared.with(|machine| machine.restart());
+        self.shared.with_machine(|machine| machine.restart());
         self.engines.iter().for_each(|engine| engine.restart());
     }
 

@@ -1,6 +1,6 @@
 //! What CPU and device did before a loss of power, as lines of text.
 
-use host::{Crash, Event, Fence, Lost, LINE};
+use host::{CrashReport, Fence, HostEvent, LostStores, LINE};
 use sim::{Bar, Mmio, System, Time};
 use spec::nearpm::Command;
 
@@ -24,10 +24,10 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// From the events since a time, those of the device included, and of lost lines of the window those up to an end.
     pub fn new(
-        events: Vec<(Time, Event)>,
+        events: Vec<(Time, HostEvent)>,
         from: Time,
         system: &System,
-        crash: &Crash,
+        crash: &CrashReport,
         cut: &Cut,
         end: u64,
     ) -> Timeline {
@@ -39,7 +39,7 @@ impl Timeline {
         // What comes after the cut finds nobody.
         lines.retain(|line| line.0 <= crash.at);
         lines.push((crash.at, "host      loses its power".into()));
-        let taken = (0..system.devices()).flat_map(|n| system.taken(n).map(move |t| (n, t)));
+        let taken = (0..system.devices()).flat_map(|n| system.accepted(n).map(move |t| (n, t)));
         for (device, (at, mmio)) in taken.filter(|(_, taken)| taken.0 >= from) {
             if let Mmio::Write { bar, offset, data } = mmio {
                 let what = of_write(*bar, *offset, data);
@@ -63,7 +63,11 @@ impl Timeline {
     }
 
     /// From the events of CPUs and those of devices, until the second event of a violation.
-    pub fn until(events: Vec<(Time, Event)>, devices: &[Told], violation: &Violation) -> Timeline {
+    pub fn until(
+        events: Vec<(Time, HostEvent)>,
+        devices: &[Told],
+        violation: &Violation,
+    ) -> Timeline {
         let host = events
             .into_iter()
             .filter_map(|(at, event)| Some((at, of_event(event)?)));
@@ -82,8 +86,8 @@ impl Timeline {
     }
 
     /// What a loss of power took from the host, of the window up to an end.
-    fn lose(&mut self, crash: &Crash, end: u64) {
-        let lines = |what: &str, lost: &[Lost]| {
+    fn lose(&mut self, crash: &CrashReport, end: u64) {
+        let lines = |what: &str, lost: &[LostStores]| {
             let own = lost
                 .iter()
                 .map(|lost| lost.line.offset)
@@ -133,14 +137,14 @@ impl Timeline {
     }
 }
 
-fn of_event(event: Event) -> Option<String> {
+fn of_event(event: HostEvent) -> Option<String> {
     Some(match event {
-        Event::Stored { cpu, line, bytes } => {
+        HostEvent::Stored { cpu, line, bytes } => {
             let at = place(line.offset + bytes.0 as u64);
             format!("CPU {cpu}     stores {} bytes in the cache, {at}", bytes.1)
         }
-        Event::Flushed { cpu, line } => format!("CPU {cpu}     clwb {}", place(line.offset)),
-        Event::Fenced { cpu, what } => {
+        HostEvent::Flushed { cpu, line } => format!("CPU {cpu}     clwb {}", place(line.offset)),
+        HostEvent::Fenced { cpu, what } => {
             let what = match what {
                 Fence::Posted => "sfence",
                 Fence::ReadBack => "sfence, and a read-back",
@@ -148,7 +152,7 @@ fn of_event(event: Event) -> Option<String> {
             };
             format!("CPU {cpu}     {what}")
         }
-        Event::Posted {
+        HostEvent::Posted {
             device,
             bar,
             offset,
@@ -159,8 +163,8 @@ fn of_event(event: Event) -> Option<String> {
                 of_write(bar, offset, &data)
             )
         }
-        Event::Issued { .. } => return None,
-        Event::Answered { .. } => {
+        HostEvent::Issued { .. } => return None,
+        HostEvent::Answered { .. } => {
             "host      has a load's answer: what it sent before is there".into()
         }
     })

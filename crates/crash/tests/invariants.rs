@@ -6,16 +6,16 @@ use crash::invariants::{check, Entry, Invariant, Violation};
 use crash::{run, By, Campaign, Report, Without};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use host::{Event, Fence};
+use host::{Fence, HostEvent};
 use pm::{Mechanism, Synchronise};
-use sim::{Bar, Lines, OrderEvent, OrderedCommand, Time};
+use sim::{Bar, LineRange, OrderEvent, OrderedCommand, Time};
 use spec::nearpm::{Command, Operation};
 
 const PAGE: u64 = 0x4_0000;
 
 #[derive(Clone)]
 enum Said {
-    Host(Event),
+    Host(HostEvent),
     Device(usize, OrderEvent),
     Returned,
     Restarted,
@@ -25,8 +25,8 @@ enum Said {
 #[derive(Clone, Default)]
 struct Script(Vec<Said>);
 
-fn line(line: u64) -> Lines {
-    Lines {
+fn line(line: u64) -> LineRange {
+    LineRange {
         first: line,
         last: line,
     }
@@ -46,7 +46,7 @@ fn ordered(number: u8, operation: Operation, reads: u64, writes: u64) -> Ordered
 }
 
 impl Script {
-    fn host(mut self, event: Event) -> Script {
+    fn host(mut self, event: HostEvent) -> Script {
         self.0.push(Said::Host(event));
         self
     }
@@ -67,7 +67,7 @@ impl Script {
     }
 
     fn post_store(self, device: usize, line: u64) -> Script {
-        self.host(Event::Posted {
+        self.host(HostEvent::Posted {
             device,
             bar: Bar::Pm,
             offset: 64 * line,
@@ -80,7 +80,7 @@ impl Script {
         command.transaction = 7;
         let mut data = vec![0; 8];
         data.extend(command.arguments().iter().flat_map(|a| a.to_le_bytes()));
-        self.host(Event::Posted {
+        self.host(HostEvent::Posted {
             device,
             bar: Bar::Control,
             offset: PAGE + 64 * u64::from(number),
@@ -93,14 +93,14 @@ impl Script {
         let channel = 0;
         self.told(
             0,
-            OrderEvent::Store {
+            OrderEvent::StoreArrived {
                 channel,
                 lines: line(at),
             },
         )
         .told(
             0,
-            OrderEvent::Goes {
+            OrderEvent::StoreIssued {
                 channel,
                 number,
                 queued,
@@ -109,25 +109,25 @@ impl Script {
     }
 
     fn reaches(self, number: u32) -> Script {
-        self.told(0, OrderEvent::Reaches { channel: 0, number })
+        self.told(0, OrderEvent::StoreReachedMemory { channel: 0, number })
     }
 
     fn kept(self, number: u32) -> Script {
-        self.told(0, OrderEvent::Kept { channel: 0, number })
+        self.told(0, OrderEvent::StorePersisted { channel: 0, number })
     }
 
     fn leaves(self) -> Script {
-        self.told(0, OrderEvent::Leaves { channel: 0 })
+        self.told(0, OrderEvent::QueueLineIssued { channel: 0 })
     }
 
     fn written(self) -> Script {
-        self.told(0, OrderEvent::Written { channel: 0 })
+        self.told(0, OrderEvent::QueueLineWritten { channel: 0 })
     }
 
     fn load(self, id: u32, at: u64) -> Script {
         self.told(
             0,
-            OrderEvent::Load {
+            OrderEvent::LoadArrived {
                 channel: 0,
                 id,
                 lines: line(at),
@@ -136,23 +136,23 @@ impl Script {
     }
 
     fn reads(self, id: u32) -> Script {
-        self.told(0, OrderEvent::Reads { channel: 0, id })
+        self.told(0, OrderEvent::LoadIssued { channel: 0, id })
     }
 
     fn served(self, id: u32) -> Script {
-        self.told(0, OrderEvent::Served { channel: 0, id })
+        self.told(0, OrderEvent::LoadServed { channel: 0, id })
     }
 
     fn takes(self, device: usize, command: OrderedCommand) -> Script {
-        self.told(device, OrderEvent::Command(command))
+        self.told(device, OrderEvent::CommandAccepted(command))
     }
 
     fn begins(self, device: usize, number: u8) -> Script {
-        self.told(device, OrderEvent::Begins { number })
+        self.told(device, OrderEvent::CommandStarted { number })
     }
 
     fn ends(self, device: usize, number: u8) -> Script {
-        self.told(device, OrderEvent::Ends { number, fine: true })
+        self.told(device, OrderEvent::CommandEnded { number, fine: true })
     }
 
     fn check(&self) -> Result<(), Violation> {
@@ -202,7 +202,7 @@ fn undo(number: u8) -> OrderedCommand {
 fn commit(number: u8) -> OrderedCommand {
     OrderedCommand {
         reads: None,
-        writes: Some(Lines { first: 8, last: 9 }),
+        writes: Some(LineRange { first: 8, last: 9 }),
         ..ordered(number, Commit, 8, 8)
     }
 }
@@ -213,7 +213,7 @@ fn transaction() -> Script {
         .post(0, 0, Undo)
         .post_store(0, 1)
         .post(0, 1, Commit)
-        .host(Event::Issued { device: 0, tag: 5 })
+        .host(HostEvent::Issued { device: 0, tag: 5 })
         .takes(0, undo(0))
         .store(0, 1, true)
         .begins(0, 0)
@@ -222,8 +222,8 @@ fn transaction() -> Script {
         .load(3, 40)
         .reads(3)
         .served(3)
-        .host(Event::Answered { tag: 5 })
-        .host(Event::Fenced {
+        .host(HostEvent::Answered { tag: 5 })
+        .host(HostEvent::Fenced {
             cpu: 0,
             what: Fence::ReadBack,
         })
@@ -242,13 +242,13 @@ fn an_order_that_is_kept_breaks_nothing() {
     let mut cut = transaction();
     cut.0.truncate(16);
     let back = cut
-        .told(0, OrderEvent::Fails)
+        .told(0, OrderEvent::PowerLost)
         .restarted()
-        .told(0, OrderEvent::Restored(undo(0)))
-        .told(0, OrderEvent::Restored(commit(1)))
+        .told(0, OrderEvent::CommandRestored(undo(0)))
+        .told(0, OrderEvent::CommandRestored(commit(1)))
         .told(
             0,
-            OrderEvent::RestoredLine {
+            OrderEvent::QueueLineRestored {
                 channel: 0,
                 line: 1,
             },
@@ -259,7 +259,7 @@ fn an_order_that_is_kept_breaks_nothing() {
         .ends(0, 1)
         .leaves()
         .written()
-        .told(0, OrderEvent::Opens)
+        .told(0, OrderEvent::WindowOpened)
         .load(1, 1)
         .reads(1)
         .served(1);
@@ -273,13 +273,13 @@ fn a_line_that_comes_back_twice_is_the_older_one() {
     let second = ordered(1, Undo, 1, 10);
     let back = |script: Script| {
         script
-            .told(0, OrderEvent::Fails)
+            .told(0, OrderEvent::PowerLost)
             .restarted()
-            .told(0, OrderEvent::Restored(undo(0)))
-            .told(0, OrderEvent::Restored(second))
+            .told(0, OrderEvent::CommandRestored(undo(0)))
+            .told(0, OrderEvent::CommandRestored(second))
             .told(
                 0,
-                OrderEvent::RestoredLine {
+                OrderEvent::QueueLineRestored {
                     channel: 0,
                     line: 1,
                 },
@@ -361,7 +361,7 @@ fn accesses_to_shared_addresses_follow_program_order() {
     wrong(
         sent.told(
             0,
-            OrderEvent::Store {
+            OrderEvent::StoreArrived {
                 channel: 0,
                 lines: line(1),
             },
@@ -383,8 +383,8 @@ fn shared_writes_persist_in_program_order() {
         stored().load(0, 31).reads(0).served(0),
         "a load, PM 0x7c0, is answered",
     );
-    let issued = |script: Script| script.host(Event::Issued { device: 0, tag: 1 });
-    let answered = |script: Script| script.host(Event::Answered { tag: 1 });
+    let issued = |script: Script| script.host(HostEvent::Issued { device: 0, tag: 1 });
+    let answered = |script: Script| script.host(HostEvent::Answered { tag: 1 });
     wrong(answered(issued(stored())), "a load comes back to the host");
     wrong(
         answered(issued(script().post_store(0, 1))),
@@ -448,7 +448,7 @@ fn everything_before_a_synchronisation_persists_before_it() {
     let void = |script: Script| {
         script.told(
             0,
-            OrderEvent::Void {
+            OrderEvent::LogVoid {
                 log: 0,
                 transaction: 7,
             },
@@ -483,9 +483,9 @@ fn everything_before_a_synchronisation_persists_before_it() {
 #[test]
 fn after_a_failure_recovery_reads_only_what_had_persisted() {
     let wrong = |script: Script, what| script.breaks(Invariant::Recovery, what);
-    let back = |script: Script| script.told(0, OrderEvent::Fails).restarted();
-    let opens = |script: Script| script.told(0, OrderEvent::Opens);
-    let restored = |script: Script, command| script.told(0, OrderEvent::Restored(command));
+    let back = |script: Script| script.told(0, OrderEvent::PowerLost).restarted();
+    let opens = |script: Script| script.told(0, OrderEvent::WindowOpened);
+    let restored = |script: Script, command| script.told(0, OrderEvent::CommandRestored(command));
     let taken = || script().takes(0, undo(0)).store(0, 1, true).kept(0);
     wrong(
         opens(back(taken())),
@@ -498,7 +498,7 @@ fn after_a_failure_recovery_reads_only_what_had_persisted() {
     );
     let both = command.told(
         0,
-        OrderEvent::RestoredLine {
+        OrderEvent::QueueLineRestored {
             channel: 0,
             line: 1,
         },
@@ -516,7 +516,7 @@ fn after_a_failure_recovery_reads_only_what_had_persisted() {
     wrong(
         back(taken()).told(
             0,
-            OrderEvent::RestoredLine {
+            OrderEvent::QueueLineRestored {
                 channel: 0,
                 line: 2,
             },

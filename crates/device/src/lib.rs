@@ -1,6 +1,26 @@
-//! The device of a design, on either model: the RTL clock by clock, or its model transaction by
-//! transaction. Who takes a [`sim::Device`] from here need not know which it is.
+//! The device of a design, simulated by either of two models: the RTL model, exact to the clock
+//! cycle, or the fast model, which works transaction by transaction.
+//!
+//! A [`Factory`] makes devices of a design. They are [`sim::Device`]s, and code that uses one need
+//! not know which model it is.
+//!
+//! ```
+//! use device::{Factory, RtlOptions};
+//! use sim::{Device, Media};
+//!
+//! let root = rtl::bitstream::repo_root()?;
+//! let design = design::Design::find(&root, "default")?;
+//! let model = "fast".parse()?;
+//! let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true)?;
+//! let device = factory.device(Media::memory(16 << 20)?)?;
+//! assert_eq!(device.now(), sim::Time::ZERO);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Not here: the models themselves (`rtl`, `fast`), designs (`design`), and hosts (`host`,
+//! `driver`). The README lists how the models differ.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 use std::fmt;
@@ -11,18 +31,18 @@ use std::sync::{Arc, Once};
 use design::{Design, Identity};
 pub use fast::FaultInjection;
 use rtl::bitstream::{Bitstream, Progress, Purpose};
-pub use rtl::{Contents, Registers};
+pub use rtl::{InitialValues, PowerUpRegisters};
 use rtl::{RtlDevice, TraceWindow};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Device, Media, Time};
 
 /// What simulates a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Model {
-    /// The RTL, clock by clock: the truth.
+    /// The RTL model: the RTL, clock by clock.
     #[default]
     Rtl,
-    /// A model of it, transaction by transaction, a hundred times faster.
+    /// The fast model: transaction by transaction, a hundred times faster.
     Fast,
 }
 
@@ -42,7 +62,7 @@ impl Model {
         }
     }
 
-    /// That which `NEARSIDE_MODEL` names in the environment, else `otherwise`.
+    /// The one that `NEARSIDE_MODEL` names in the environment, else `otherwise`.
     ///
     /// Where it is not set, its former name `NEARSIDE_ENGINE` is read, with a warning on stderr.
     pub fn named(otherwise: Model) -> Result<Model, Error> {
@@ -87,7 +107,7 @@ impl FromStr for Model {
     }
 }
 
-/// Why there is no device: one line that names what was wrong and what is allowed.
+/// Why there is no device: one line that names what is wrong and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
@@ -103,26 +123,26 @@ fn error(error: impl fmt::Display) -> Error {
     Error(error.to_string())
 }
 
-/// How the RTL is built and run; the fast model has nothing of it.
+/// How the RTL is built and run; the fast model ignores it.
 #[derive(Clone, Debug)]
 pub struct RtlOptions {
     /// With assertions or without.
     pub purpose: Purpose,
     /// Write waveforms.
     pub trace: Option<TraceWindow>,
-    /// Pass over the cycles in which nothing can happen.
+    /// Skip the cycles in which nothing can happen.
     pub skip_idle: bool,
-    /// So many cycles without any handshake while busy are a hang; `None` is the model's default
-    /// limit.
+    /// A busy device is hung after this number of cycles without any handshake; `None` is the
+    /// default of the RTL model.
     pub hang_cycles: Option<u64>,
-    /// What the link owes for so long is a hang; `None` is the model's default limit, less than the
-    /// device's patience.
+    /// An answer that the link owes for longer than this is a hang. `None` is the default of the
+    /// RTL model, which is less than the time after which the device gives up.
     pub link_patience: Option<Time>,
-    /// Every block's clock runs always, as in an FPGA. The simulation is slower.
+    /// Every block's clock always runs, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
-    /// What registers and memories hold each time that the power comes; `None` is what `POWER_UP` names in the
-    /// environment, else each life other ones.
-    pub registers: Option<Registers>,
+    /// What registers and memories hold at each power-on. `None` is what `POWER_UP` names in the
+    /// environment, else different values in each life.
+    pub registers: Option<PowerUpRegisters>,
 }
 
 impl Default for RtlOptions {
@@ -144,8 +164,10 @@ enum Ready {
     Fast(Box<fast::Config>),
 }
 
-/// An error for a design that a model refuses; [`Factory::new`] reports it, too. The RTL refuses a
-/// media file with an engine that would have to keep something there when this process is killed.
+/// Refuses a design that a model cannot simulate; [`Factory::new`] does so, too.
+///
+/// The RTL model refuses a media file together with an engine that would have to keep something
+/// there when this process is killed.
 pub fn check(design: &Design, model: Model) -> Result<(), Error> {
     if model == Model::Fast {
         return Ok(());
@@ -155,15 +177,16 @@ pub fn check(design: &Design, model: Model) -> Result<(), Error> {
     let keeps = engines.iter().find(|e| e.manifest.reserved.0 > 0);
     match (keeps, &design.media.file) {
         (Some(keeps), Some(_)) => Err(Error(format!(
-            "media.file: what {} has taken stands in registers of the simulated hardware until its power fails, and would be lost if \
-             this process is killed; allowed with it are model = \"fast\", or media in memory",
+            "media.file: {} keeps what it has taken in registers of the simulated hardware until \
+             its power fails, and would lose it if this process is killed; allowed with it are \
+             model = \"fast\", or media in memory",
             keeps.manifest.name
         ))),
         _ => Ok(()),
     }
 }
 
-/// A design that devices can be made of, compiled if its model compiles.
+/// Makes devices of a design, which is compiled for the RTL model.
 pub struct Factory {
     ready: Ready,
     /// The storage of its devices.
@@ -171,8 +194,8 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// Compiles the design's hardware if the model needs that and it was not done before.
-    /// `progress` hears of it, and stops it by answering false.
+    /// For the RTL model, compiles the design's hardware if that was not done before. `progress`
+    /// gets each step, and stops the build by answering false.
     pub fn new(
         design: &Design,
         model: Model,
@@ -183,7 +206,7 @@ impl Factory {
         let media = (design.media.file.clone(), design.media.bytes.0);
         let ready = match model {
             Model::Rtl => {
-                let mut config = rtl::DeviceConfig::of(design).map_err(error)?;
+                let mut config = rtl::DeviceConfig::from_design(design).map_err(error)?;
                 config.purpose = options.purpose;
                 config.trace = options.trace.clone();
                 config.skip_idle = options.skip_idle;
@@ -195,7 +218,7 @@ impl Factory {
                 if let Some(patience) = options.link_patience {
                     config.link_patience = patience;
                 }
-                config.ready().map_err(error)?;
+                config.check_buildable().map_err(error)?;
                 let path = config.compile(media.1, progress).map_err(error)?;
                 let bitstream = Bitstream::open(&path).map_err(error)?;
                 Ready::Rtl(Box::new(config), bitstream)
@@ -203,7 +226,7 @@ impl Factory {
             Model::Fast => {
                 if options.trace.is_some() {
                     return Err(Error(
-                        "trace: the fast model has no waveforms; take model = \"rtl\"".into(),
+                        "trace: the fast model has no waveforms; use model = \"rtl\"".into(),
                     ));
                 }
                 let root = rtl::bitstream::repo_root().map_err(error)?;
@@ -221,7 +244,8 @@ impl Factory {
         }
     }
 
-    /// What its devices were built as: for the RTL "checked", "running" or one of them and ", trained"; else "fast".
+    /// What its devices were built as: "checked" or "running" for the RTL model, with ", trained"
+    /// if it was trained; "fast" for the fast model.
     pub fn build(&self) -> String {
         match &self.ready {
             Ready::Rtl(_, bitstream) => bitstream.build().to_string(),
@@ -239,7 +263,7 @@ impl Factory {
         media.map_err(error)
     }
 
-    /// Who its next devices are.
+    /// Sets the identity of its next devices.
     pub fn set_identity(&mut self, identity: Identity) {
         match &mut self.ready {
             Ready::Rtl(config, _) => config.identity = identity,
@@ -247,19 +271,20 @@ impl Factory {
         }
     }
 
-    /// Another memory behind each channel of the storage, for its next devices.
-    pub fn set_memory(&mut self, memory: Memory) {
+    /// Sets the memory of each channel of the storage, for its next devices.
+    pub fn set_memory(&mut self, memory: MemoryModel) {
         match &mut self.ready {
             Ready::Rtl(config, _) => config.memory = memory,
             Ready::Fast(config) => config.storage.dram = memory,
         }
     }
 
-    /// Other registers when the power comes for its next devices, drawn from `seed`, unless all are to hold the same.
+    /// Sets the seed of what registers hold at power-on in its next devices, unless the same is
+    /// wanted in each life.
     pub fn vary_registers(&mut self, seed: u64) {
         if let Ready::Rtl(config, _) = &mut self.ready {
-            if let Registers::Each(_) = config.registers {
-                config.registers = Registers::Each(seed);
+            if let PowerUpRegisters::Each(_) = config.registers {
+                config.registers = PowerUpRegisters::Each(seed);
             }
         }
     }
@@ -269,7 +294,7 @@ impl Factory {
         self.device_with_fault(media, None)
     }
 
-    /// The same, with a fault injected: a negative control of a test. Only the fast model has faults.
+    /// The same with a fault injected, as a negative control. Only the fast model has faults.
     pub fn device_with_fault(
         &self,
         media: Media,
@@ -278,7 +303,7 @@ impl Factory {
         Ok(match &self.ready {
             Ready::Rtl(..) if fault.is_some() => {
                 return Err(Error(
-                    "the RTL leaves nothing out on purpose; take model = \"fast\"".into(),
+                    "the RTL model leaves nothing out; use model = \"fast\"".into(),
                 ));
             }
             Ready::Rtl(config, bitstream) => {
@@ -319,7 +344,7 @@ mod tests {
 
     /// Nothing is compiled, and no file is made.
     #[test]
-    fn what_the_rtl_would_lose_when_it_is_killed_is_refused() {
+    fn factory_refuses_media_files_that_the_rtl_model_could_lose() {
         let root = rtl::bitstream::repo_root().unwrap();
         let file = std::env::temp_dir().join(format!("nearside-device-{}", std::process::id()));
         let design = Design::find(&root, "nearpm").unwrap();

@@ -1,11 +1,11 @@
-//! One run with many ends: copies of the process in which the power fails, while the run itself goes on. A program of its own: others
-//! of these tests have media that a copy would share.
+//! One run with many ends: copies of the process in which the power fails, while the run itself
+//! continues. This is a separate program, since other tests have media that a copy would share.
 
-#[allow(dead_code)] // a part of what `behaviour` has
+#[allow(dead_code)] // some of what `behaviour` uses
 #[path = "behaviour/common/mod.rs"]
 mod common;
 
-use driver::{Buffer, Config, Controller, Host, Io, SimHost};
+use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver, SimHost};
 use sim::fork::Fork;
 use sim::{Random, Time};
 
@@ -16,27 +16,27 @@ const PER_COMMAND: usize = 8;
 const BLOCK: usize = 512;
 const BYTES: usize = PER_COMMAND * BLOCK;
 
-fn config() -> Config {
-    Config {
+fn config() -> DriverConfig {
+    DriverConfig {
         io_queues: 1,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     }
 }
 
 struct Run {
-    c: Option<Controller<SimHost>>,
+    c: Option<NvmeDriver<SimHost>>,
     old: Vec<u8>,
     new: Vec<u8>,
 }
 
 impl Run {
-    /// Blocks, and commands under way that write all of them anew.
+    /// Blocks, and commands under way that write all of them.
     fn begin() -> Run {
         let design = design("default");
         let device = common::device(&common::factory(&design), &design);
         let host = common::host_of(&design, device);
-        let mut c = Controller::start(host, config()).unwrap();
+        let mut c = NvmeDriver::start(host, config()).unwrap();
         let mut random = Random::new(9);
         let [old, new] = [0, 1].map(|_| {
             let bytes = (0..COMMANDS * BYTES).map(|_| random.next() as u8);
@@ -47,7 +47,7 @@ impl Run {
             let buffer = c.host_mut().alloc(BYTES as u64, 4096).unwrap();
             let at = command * BYTES;
             c.host_mut().dma_write(buffer, &new[at..at + BYTES]);
-            let io = Io::Write {
+            let io = IoCommand::Write {
                 lba: (command * PER_COMMAND) as u64,
                 blocks: PER_COMMAND as u32,
             };
@@ -59,7 +59,7 @@ impl Run {
         Run { c, old, new }
     }
 
-    fn controller(&mut self) -> &mut Controller<SimHost> {
+    fn controller(&mut self) -> &mut NvmeDriver<SimHost> {
         self.c.as_mut().unwrap()
     }
 
@@ -68,7 +68,7 @@ impl Run {
         system.advance_until(system.now() + time).unwrap();
     }
 
-    /// The numbers of the commands that have ended, each well.
+    /// The numbers of the commands that have completed, all without an error.
     fn ended(&mut self) -> Vec<u64> {
         let mut tags = Vec::new();
         while let Some(completion) = self.controller().poll(0).unwrap() {
@@ -78,14 +78,15 @@ impl Run {
         tags
     }
 
-    /// The power fails and comes again. How many blocks are new: each is that or old, and those of the `ended` commands are new.
+    /// The power fails and returns. Returns how many blocks are new. Each block is new or old;
+    /// those of the `ended` commands are new.
     fn cut(&mut self, mut ended: Vec<u64>) -> u8 {
         ended.extend(self.ended());
         let mut host = self.c.take().unwrap().into_host();
         let number = host.device();
         host.system_mut().power_off(number);
         host.system_mut().power_on(number);
-        let mut c = Controller::start(host, config()).unwrap();
+        let mut c = NvmeDriver::start(host, config()).unwrap();
         let mut is = vec![0; self.old.len()];
         c.read(0, &mut is).unwrap();
         let mut fresh = 0;
@@ -99,7 +100,7 @@ impl Run {
     }
 }
 
-/// When each command has ended, and the time at the end; what became of each copy.
+/// When each command has completed, and the time at the end; the result of each copy.
 fn run(copies: u64) -> (Vec<(Time, u64)>, Vec<u8>) {
     let mut run = Run::begin();
     let (mut ended, mut cuts) = (Vec::new(), Vec::new());
@@ -123,7 +124,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn power_fails_in_copies_at_many_moments_of_one_run() {
+    fn forks_lose_power_at_many_moments_of_one_run() {
         let copies = rounds(100, 25);
         let (ended, fresh) = run(copies);
         assert_eq!(ended, run(0).0, "the run is not what it is without copies");

@@ -1,19 +1,19 @@
-//! One host with two devices of which each has another model: both work at the same time, and each
-//! with the other one.
+//! One host with two devices, each on another model: both work at the same time, and with each
+//! other.
 
 use design::{Cpu, Design, HostProfile};
 use device::{Factory, Model, RtlOptions};
-use driver::workload::{run_job, Job};
-use driver::{Buffer, Config, Controller, Io, SharedHost};
-use host::{Error, Kind, Machine, Mapping, Program, Shared};
+use driver::workload::{run_job, IoJob};
+use driver::{Buffer, DriverConfig, IoCommand, NvmeDriver, SharedHost};
+use host::{Error, Machine, Mapping, MemoryType, Program, SharedMachine};
 use rtl::bitstream::{repo_root, stderr_progress};
 use sim::{Bar, Media, Random, System, Time};
 
 const MODELS: [Model; 2] = [Model::Rtl, Model::Fast];
-/// Where jobs work, and loads and stores: apart from each other.
+/// Addresses of jobs, and of loads and stores: apart from each other.
 const SPAN: u64 = 1 << 20;
 const STORES: u64 = 2 << 20;
-/// Where a peer's data go to, and come from.
+/// Where a peer's data are written, and read.
 const PEER: u64 = 4 << 20;
 const QUEUES: usize = 2;
 /// Bytes that go from device to device.
@@ -23,10 +23,10 @@ const BLOCK: u32 = 512;
 /// When a program began and ended.
 type Span = Result<(Time, Time), Error>;
 
-/// A host, and a driver of each of its devices on CPUs of its own.
+/// A host, and a driver for each of its devices, each on a different CPU.
 struct Bench {
-    shared: Shared,
-    drivers: Vec<Controller<SharedHost>>,
+    shared: SharedMachine,
+    drivers: Vec<NvmeDriver<SharedHost>>,
 }
 
 fn bench(models: [Model; 2]) -> Bench {
@@ -46,16 +46,16 @@ fn bench(models: [Model; 2]) -> Bench {
         system.add_device(device, &link, &windows).unwrap();
     }
     let profile = HostProfile::shipped("none").unwrap();
-    let shared = Shared::new(Machine::new(system, profile));
+    let shared = SharedMachine::new(Machine::new(system, profile));
     let drivers = (0..models.len()).map(|n| {
         let costs = Cpu::default().costs();
         let host = SharedHost::new(&shared, n, costs, 0, 8 * (n + 1));
-        let config = Config {
+        let config = DriverConfig {
             io_queues: QUEUES as u16,
             io_entries: 64,
-            ..Config::default()
+            ..DriverConfig::default()
         };
-        Controller::start(host, config).unwrap()
+        NvmeDriver::start(host, config).unwrap()
     });
     Bench {
         drivers: drivers.collect(),
@@ -63,9 +63,9 @@ fn bench(models: [Model; 2]) -> Bench {
     }
 }
 
-/// Stores and loads of a device's PM window: what was stored is there.
+/// Stores and loads of a device's PM window; loads return what was stored.
 fn window(cpu: &host::Cpu, device: usize) -> Result<(), Error> {
-    let mapping = Mapping::pm(device, Kind::Uncached);
+    let mapping = Mapping::pm(device, MemoryType::Uncached);
     let mut random = Random::new(device as u64);
     for n in 0..40 {
         let at = STORES + 64 * n;
@@ -79,11 +79,12 @@ fn window(cpu: &host::Cpu, device: usize) -> Result<(), Error> {
 }
 
 impl Bench {
-    /// Jobs of both drivers beside loads and stores of both windows; when each job began and ended.
+    /// Jobs of both drivers with loads and stores of both windows; returns when each job began and
+    /// ended.
     fn work(&mut self) -> Vec<(Time, Time)> {
         let mut programs: Vec<(usize, Program<'_, Span>)> = Vec::new();
         for (n, driver) in self.drivers.iter_mut().enumerate() {
-            let job = Job {
+            let job = IoJob {
                 span: SPAN,
                 max_bytes: 16384,
                 queues: QUEUES,
@@ -92,7 +93,7 @@ impl Bench {
                 read_percent: 50,
                 verify: true,
                 seed: n as u64,
-                ..Job::default()
+                ..IoJob::default()
             };
             let work = move |cpu: &host::Cpu| {
                 let begin = cpu.now();
@@ -111,7 +112,8 @@ impl Bench {
         spans.into_iter().map(Result::unwrap).collect()
     }
 
-    /// Moves data of a device's media to its peer's window, and from there to another place of its own.
+    /// Moves data of a device's media to its peer's window, and from there to another address of
+    /// the device.
     fn through_peer(&mut self, n: usize) {
         let mut random = Random::new(7 + n as u64);
         let words = 0..MOVED / 8;
@@ -121,8 +123,8 @@ impl Bench {
         let peer = (n + 1) % self.drivers.len();
         let window = self
             .shared
-            .with(|machine| machine.system().window(peer, Bar::Pm).unwrap());
-        // Pages of both of the peer's channels, in another order than data have.
+            .with_machine(|machine| machine.system().window(peer, Bar::Pm).unwrap());
+        // Pages of both channels of the peer, in another order than the data.
         let pages = (0..u64::from(MOVED / 4096)).rev();
         let buffer = Buffer::Pages {
             offset: 0,
@@ -131,8 +133,8 @@ impl Bench {
         let driver = &mut self.drivers[n];
         driver.write(from, &data).unwrap();
         for io in [
-            Io::Read { lba: from, blocks },
-            Io::Write { lba: to, blocks },
+            IoCommand::Read { lba: from, blocks },
+            IoCommand::Write { lba: to, blocks },
         ] {
             driver.execute(0, io, &buffer).unwrap().check().unwrap();
         }
@@ -150,7 +152,7 @@ impl Bench {
 /// Both orders: which is the first device of the host must not matter.
 #[test]
 #[ignore = "long: builds a device"]
-fn an_rtl_device_and_a_fast_one_work_beside_each_other() {
+fn mixed_models_work_in_one_host() {
     for models in [MODELS, [Model::Fast, Model::Rtl]] {
         let mut bench = bench(models);
         let spans = bench.work();
@@ -167,6 +169,6 @@ fn an_rtl_device_and_a_fast_one_work_beside_each_other() {
 /// The same system gives the same times.
 #[test]
 #[ignore = "long: builds a device"]
-fn a_mixed_system_does_the_same_again() {
+fn mixed_models_repeat() {
     assert_eq!(bench(MODELS).work(), bench(MODELS).work());
 }

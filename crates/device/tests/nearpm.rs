@@ -1,7 +1,10 @@
-//! Programs with transactions on a device with the engine `nearpm`, cut off at many moments of one run: by a loss of power, by a reset of the
-//! function, by a second loss while the device or the program recovers. A program of its own, as `forks.rs`.
+//! Programs with transactions on a device with the engine `nearpm`, cut off at many moments of one
+//! run.
+//!
+//! A loss of power, a reset of the function, or a second loss during the recovery of the device or
+//! the program cuts them off. This is a separate program for the reason of `forks.rs`.
 
-#[allow(dead_code)] // a part of what `behaviour` has
+#[allow(dead_code)] // some of what `behaviour` uses
 #[path = "behaviour/common/mod.rs"]
 mod common;
 
@@ -14,7 +17,8 @@ use spec::nearpm::{Command, Operation};
 use common::nearpm::{is_there, Kit, Pool};
 use common::rounds;
 
-/// Objects that a transaction changes: offset, bytes. They lie in both channels, one in two of them at a time.
+/// Objects that a transaction changes: offset, bytes. They are in both channels, and one in two of
+/// them at a time.
 const OBJECTS: [(u64, usize); 4] = [(0, 64), (3000, 2000), (8200, 8), (12_288, 4096)];
 const TRANSACTIONS: u8 = 24;
 /// Where new values are prepared, and pages for shadow copies.
@@ -22,48 +26,49 @@ const STAGE: u64 = 65_536;
 const PAGES: [u64; 2] = [131_072, 135_168];
 const POINTER: u64 = 262_144;
 
-/// How objects are changed at once.
+/// How objects are changed atomically.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mechanism {
     Undo,
     Redo,
     Checkpoint,
     Shadow,
-    /// Not at all: what has to be noticed.
+    /// Not at all, which has to be noticed.
     Nothing,
 }
 
-/// What a copy answers that has found some objects changed and others not.
+/// The answer of a copy that has found some objects changed and others not.
 const TORN: u8 = 0xFF;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cut {
+enum CutKind {
     Power,
     FunctionReset,
-    /// Again while the device brings back what it had.
+    /// Again while the device restores what it had.
     Restoring,
     /// Again while the program recovers.
     Recovering,
 }
 
-const CUTS: [Cut; 4] = [
-    Cut::Power,
-    Cut::FunctionReset,
-    Cut::Restoring,
-    Cut::Recovering,
+const CUTS: [CutKind; 4] = [
+    CutKind::Power,
+    CutKind::FunctionReset,
+    CutKind::Restoring,
+    CutKind::Recovering,
 ];
 
 struct Run {
     kit: Option<Kit>,
     pool: Pool,
-    /// Another program's.
+    /// The pool of another program.
     other: Pool,
     mechanism: Mechanism,
     /// Copies that are cut off.
     cuts: Vec<Fork>,
     moments: u64,
     every: u64,
-    /// The last transaction of which a read has proven that it is persistent, and the last one that is all under way.
+    /// The last transaction that a read has proven to be persistent, and the last one that is
+    /// completely under way.
     sure: u8,
     sent: u8,
     next: u64,
@@ -75,7 +80,7 @@ impl Run {
         let other = Pool::new(2, 9, 8 << 20);
         kit.fine(&other.map());
         kit.fine(&other.open(3, 40));
-        // Its transaction goes on all the time.
+        // Its transaction is always under way.
         kit.store(other.media, &[1; 5000]);
         kit.fine(&other.undo(3, 0, 5000));
         kit.store(other.media, &[2; 5000]);
@@ -175,7 +180,7 @@ impl Run {
         }
     }
 
-    /// The value that all objects have, if it is one.
+    /// The value that all objects have, if they agree.
     fn value(&mut self) -> u8 {
         let pool = self.pool;
         let mechanism = self.mechanism;
@@ -201,10 +206,10 @@ impl Run {
         }
     }
 
-    fn power(&mut self, cut: Cut) {
+    fn power(&mut self, cut: CutKind) {
         let kit = self.kit();
         let number = kit.host.device();
-        if cut == Cut::FunctionReset {
+        if cut == CutKind::FunctionReset {
             // A host that resets a function has waited for what is on its way there.
             kit.load(0, 1);
             kit.host.system_mut().function_reset(number);
@@ -219,22 +224,22 @@ impl Run {
         system.advance_until(system.now() + time).unwrap();
     }
 
-    /// One end of the run; the value that is there when all is recovered.
-    fn cut(&mut self, cut: Cut, moment: u64) -> u8 {
-        if cut == Cut::FunctionReset {
+    /// One end of the run; the value that is there after the recovery.
+    fn cut(&mut self, cut: CutKind, moment: u64) -> u8 {
+        if cut == CutKind::FunctionReset {
             self.sure = self.sent;
         }
         self.advance(Time::ns(61 * (moment % 32)));
         self.power(cut);
         let (pool, other) = (self.pool, self.other);
-        // 0 to 12 us, the first part of which is the device's own.
+        // 0 to 12 us, the first part of which is the device's restore.
         let soon = Time::ns(97 * (moment % 128));
         match cut {
-            Cut::Restoring => {
+            CutKind::Restoring => {
                 self.advance(soon);
                 self.power(cut);
             }
-            Cut::Recovering => {
+            CutKind::Recovering => {
                 self.kit().submit(&pool.command(Operation::Recover, 0));
                 self.advance(soon);
                 self.power(cut);
@@ -254,7 +259,7 @@ impl Run {
             "some objects are changed, others not: {cut:?}"
         );
         assert!(value >= self.sure, "{value} after {}: {cut:?}", self.sure);
-        // It goes on from there.
+        // The program continues from there.
         let kit = self.kit();
         assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
         assert_eq!(kit.fine(&other.command(Operation::Recover, 3)), 1);
@@ -262,7 +267,7 @@ impl Run {
         value
     }
 
-    /// All of it. The values that copies were left with.
+    /// Runs everything. Returns the values that copies were left with.
     fn all(mut self) -> Vec<u8> {
         for value in 1..=TRANSACTIONS {
             self.transaction(value);
@@ -284,7 +289,7 @@ impl Run {
     }
 }
 
-/// The device loses its power some time from now, and what is on its way there.
+/// The device loses its power some time from now, with everything that is on its way there.
 fn power(kit: &mut Kit, wait: Time) {
     common::rest(&mut kit.host, wait);
     let number = kit.host.device();
@@ -294,10 +299,11 @@ fn power(kit: &mut Kit, wait: Time) {
     kit.page = Kit::page_of(&common::design("nearpm"));
 }
 
-/// Copies have only the thread that asks for them: one test at a time.
+/// Copies have only the thread that makes them: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Gets a pool and a log of it back, as a host does after a loss of power: docs/hardware/nearpm.md.
+/// Recovers a pool and a log of it, as a host does after a loss of power:
+/// docs/hardware/nearpm.md.
 fn recover(kit: &mut Kit, pool: &Pool, thread: u8) {
     kit.fine(&pool.map());
     kit.fine(&pool.command(Operation::Recover, thread));
@@ -307,7 +313,7 @@ fn recover(kit: &mut Kit, pool: &Pool, thread: u8) {
     assert!(open.contains(&ended.result), "{ended:?}");
 }
 
-/// The values that are left, of one run in copies.
+/// The values that are left by the copies of one run.
 fn program(mechanism: Mechanism, every: u64) -> Vec<u8> {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let values = Run::new(mechanism, every).all();
@@ -332,19 +338,20 @@ mod sampled {
 
     #[test]
     #[ignore = "takes seconds"]
-    fn undo_logs_survive_a_cut_at_any_moment() {
+    fn crash_with_undo_logs_is_recovered() {
         survives(Mechanism::Undo);
     }
 
     #[test]
-    fn redo_logs_do() {
+    fn crash_with_redo_logs_is_recovered() {
         survives(Mechanism::Redo);
     }
 
-    /// Figure 4a of the paper: the host stores to an object as soon as it has sent the command that logs it, and the power fails
-    /// while the engine copies, while the stores wait for that, or when they are persistent.
+    /// Figure 4a of the paper. The host stores to an object as soon as it has sent the command that
+    /// logs it. The power fails while the engine copies, while the stores wait for that, or when
+    /// they are persistent.
     #[test]
-    fn a_store_right_behind_its_log_command_is_undone() {
+    fn crash_after_a_store_that_follows_its_log_command_is_undone() {
         if !is_there() {
             return;
         }
@@ -368,17 +375,17 @@ mod sampled {
 }
 
 #[test]
-fn checkpoints_do() {
+fn crash_with_checkpoints_is_recovered() {
     survives(Mechanism::Checkpoint);
 }
 
 #[test]
-fn shadow_pages_do() {
+fn crash_with_shadow_pages_is_recovered() {
     survives(Mechanism::Shadow);
 }
 
 #[test]
-fn without_any_of_these_a_cut_is_noticed() {
+fn crash_without_a_mechanism_is_noticed() {
     if is_there() {
         let values = program(Mechanism::Nothing, 1);
         assert!(values.contains(&TORN), "{values:?}");

@@ -1,9 +1,10 @@
-//! Several devices with the crash-consistency engine `nearpm`: their logs are deleted when all of them have completed a transaction,
-//! nothing else waits for that, and all of them come to the same transaction after a loss of power of any of them.
+//! Several devices with the crash-consistency engine `nearpm`. Their logs are deleted when all of
+//! them have completed a transaction, and nothing else waits for that. After a loss of power of any
+//! of them, all come to the same transaction.
 //!
-//! A run goes on while copies of it are cut off at many moments, as in `nearpm.rs`.
+//! A run continues while copies of it are cut off at many moments, as in `nearpm.rs`.
 
-#[allow(dead_code)] // a part of what `behaviour` has
+#[allow(dead_code)] // some of what `behaviour` uses
 #[path = "behaviour/common/mod.rs"]
 mod common;
 #[path = "nearpm_devices/begun.rs"]
@@ -29,7 +30,7 @@ mod units;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use driver::page::{CommandPage, Ended, Submitted};
+use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Host, SimHost};
 use sim::fork::Fork;
 use sim::{Bar, HostConfig, LinkConfig, System, Time};
@@ -41,16 +42,16 @@ use common::{design, root, rounds};
 /// Objects that a transaction changes on each device: offset, bytes.
 const OBJECTS: [(u64, usize); 3] = [(0, 64), (3000, 2000), (8200, 8)];
 const TRANSACTIONS: u8 = 24;
-/// What a copy answers that has found some objects changed and others not.
+/// The answer of a copy that has found some objects changed and others not.
 const TORN: u8 = 0xFF;
-/// What a recovery found: a log was pending whose peers were complete, or one whose peers were not.
+/// Results of a recovery: a log was pending whose peers were complete, or one whose peers were not.
 const WAITED: u8 = 1;
 const WROTE_BACK: u8 = 2;
-/// Threads whose logs the transactions take in turns.
+/// Threads whose logs the transactions use in turn.
 const LOGS: u8 = 2;
 
 impl Kit {
-    /// The power fails, for so long; the page is a new one then.
+    /// The power fails for this time; then the page is new.
     fn lose_power(&mut self, design: &design::Design, off: Time) {
         let number = self.host.device();
         self.host.system_mut().power_off(number);
@@ -67,7 +68,7 @@ struct Devices {
     /// The engine's registers in BAR4.
     registers: u64,
     pool: Pool,
-    /// Devices know each other; else the host tells them of each other.
+    /// Devices know each other; otherwise the host reports to each what the others did.
     peers: bool,
 }
 
@@ -126,14 +127,14 @@ impl Devices {
         common::rest(&mut self.host, span);
     }
 
-    fn submit(&mut self, device: usize, command: &Command) -> Submitted {
+    fn submit(&mut self, device: usize, command: &Command) -> SubmittedCommand {
         let page = &mut self.pages[device];
         let arguments = command.arguments();
         let host = &mut self.host;
         host.with_device(device, |host| page.submit(host, &arguments).unwrap())
     }
 
-    fn finish(&mut self, device: usize, command: Submitted) -> Ended {
+    fn finish(&mut self, device: usize, command: SubmittedCommand) -> CommandResult {
         let deadline = self.host.now() + Time::ms(5);
         let (page, host) = (&mut self.pages[device], &mut self.host);
         let ended = host.with_device(device, |host| {
@@ -142,7 +143,7 @@ impl Devices {
         ended.unwrap().expect("it has not ended in 5 ms")
     }
 
-    fn ends(&mut self, device: usize, command: &Command) -> Ended {
+    fn ends(&mut self, device: usize, command: &Command) -> CommandResult {
         let submitted = self.submit(device, command);
         self.finish(device, submitted)
     }
@@ -205,20 +206,21 @@ impl Devices {
         u64::from_le_bytes(value)
     }
 
-    /// Which log `SEEN` and `ALL` are about: 16 * pool + thread.
+    /// Selects the log of `SEEN` and `ALL`: 16 * pool + thread.
     fn select(&mut self, device: usize, log: u8) {
         let number = self.pool.number << 4 | log;
         self.set_word(device, register::SELECT, number.into());
     }
 
-    /// The last transaction of a log that a device has completed, and the last one of which it knows that all have.
+    /// The last transaction of a log that a device has completed, and the last one that it knows
+    /// all to have completed.
     fn seen(&mut self, device: usize, log: u8) -> (u64, u64) {
         self.select(device, log);
         let own = self.get(device, register::SEEN + 8 * device as u64);
         (own, self.get(device, register::ALL))
     }
 
-    /// Tells a device where a peer is.
+    /// Gives a device the address of a peer.
     fn introduce(&mut self, device: usize, peer: usize) {
         let window = self.host.system().window(peer, Bar::Control).unwrap();
         let address = window + self.registers;
@@ -231,7 +233,8 @@ impl Devices {
         self.introduce_all();
     }
 
-    /// Each device has a number, and its pool; it has all back that it kept when it answers the command.
+    /// Each device gets a number and its pool. When it answers the command it has restored
+    /// everything.
     fn name(&mut self) {
         for device in self.each() {
             let number = register::DEVICE_IS_SET | device as u32;
@@ -243,7 +246,7 @@ impl Devices {
         }
     }
 
-    /// The devices know each other.
+    /// Introduces the devices to each other.
     fn introduce_all(&mut self) {
         if !self.peers {
             return;
@@ -255,7 +258,7 @@ impl Devices {
         }
     }
 
-    /// The host tells each device that all the others have completed a transaction of a log.
+    /// The host reports to each device that all the others have completed a transaction of a log.
     fn tell(&mut self, log: u8, sequence: u64) {
         let log = self.pool.number << 4 | log;
         let word = Completion { log, sequence }.to_word();
@@ -286,25 +289,25 @@ impl Devices {
         }
     }
 
-    /// All of them come to the last transaction that all of them have: README.md of the engine, "Several devices". What there was
-    /// to do.
+    /// Recovers all devices to the last transaction that all of them have ("Several devices" in the
+    /// README of the engine). Returns what had to be done.
     fn recover(&mut self) -> u8 {
         let mut did = 0;
         self.name();
-        // Devices that went on end what they had been sent.
+        // Devices without a loss of power end what was sent to them.
         for device in self.each() {
             for log in 0..LOGS {
                 let sync = self.pool.command(Operation::Sync, log);
                 self.ends(device, &sync);
             }
         }
-        // Logs that hold a commit record, and whether all participants do.
+        // Logs that hold a commit record, and whether all participants have one.
         let mut pending = Vec::new();
         for device in self.each() {
             for log in 0..LOGS {
                 let descriptor = self.descriptor(device, log);
                 let LogState::Pending(participants) = descriptor.state else {
-                    // What has no commit record is the newest of its thread here.
+                    // Without a commit record it is the newest one of its thread here.
                     let recover = self.pool.command(Operation::Recover, log);
                     self.fine(device, &recover);
                     continue;
@@ -340,7 +343,7 @@ impl Devices {
         did
     }
 
-    /// A device gets to know that all have completed a transaction, without the host.
+    /// Waits until a device knows that all have completed a transaction, without the host.
     fn until_all(&mut self, device: usize, log: u8, transaction: u64) {
         for _ in 0..1000 {
             if self.seen(device, log).1 >= transaction {
@@ -355,11 +358,11 @@ impl Devices {
 /// Who deletes logs, and when.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Deletion {
-    /// The devices, when all are complete.
+    /// The devices do, when all are complete.
     Together,
-    /// The devices, when the host, which waits for all of them, has told them so.
+    /// The devices do, when the host has waited for all of them and said so.
     Software,
-    /// Each for itself, at once: what has to be noticed.
+    /// Each device at once without the others, which has to be noticed.
     Alone,
 }
 
@@ -369,7 +372,7 @@ struct Run {
     cuts: Vec<Fork>,
     moments: u64,
     every: u64,
-    /// The last transaction of which reads of all devices have proven that it is persistent.
+    /// The last transaction that reads of all devices have proven to be persistent.
     sure: u8,
 }
 
@@ -387,7 +390,7 @@ impl Run {
         let log = value % LOGS;
         let pool = self.devices.pool;
         if value > LOGS && self.deletion != Deletion::Alone {
-            // Its log has to be empty; the one before had the other.
+            // Its log has to be empty; the one before used the other.
             for device in self.devices.each() {
                 let before = u64::from(value - LOGS);
                 self.devices.until_all(device, log, before);
@@ -422,7 +425,7 @@ impl Run {
         }
     }
 
-    /// The value that all objects of all devices have, if it is one.
+    /// The value that all objects of all devices have, if they agree.
     fn value(&mut self) -> u8 {
         let mut bytes = Vec::new();
         for device in self.devices.each() {
@@ -436,7 +439,8 @@ impl Run {
         }
     }
 
-    /// One end of the run: some devices lose their power. The value that is left, and what the recovery did.
+    /// One end of the run: some devices lose their power. Returns the value that is left, and what
+    /// the recovery did.
     fn cut(&mut self, moment: u64) -> Vec<u8> {
         let (turn, all) = (moment / self.every, self.devices.all());
         self.devices.rest(Time::ns(61 * (moment % 32)));
@@ -466,7 +470,7 @@ impl Run {
         let value = self.value();
         assert!(value != TORN, "devices or objects differ: moment {moment}");
         assert!(value >= self.sure, "{value} after {}", self.sure);
-        // It goes on from there: no log waits any more.
+        // The program continues from there: no log waits any more.
         let mut next = 0;
         for device in self.devices.each() {
             next = self.devices.get(device, register::HIGHEST).max(next) + 1;
@@ -491,7 +495,7 @@ impl Run {
     }
 }
 
-/// Copies have only the thread that asks for them: one test at a time.
+/// Copies have only the thread that makes them: one test at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -529,7 +533,8 @@ fn program(count: usize, deletion: Deletion, every: u64) -> Vec<u8> {
     let different = (0..=TRANSACTIONS).filter(|value| values.contains(value));
     let (cuts, different) = (values.len(), different.count());
     println!(
-        "{count} devices, {deletion:?}: {cuts} cuts, {different} different ends, {waited} waited, {wrote_back} wrote back"
+        "{count} devices, {deletion:?}: {cuts} cuts, {different} different ends, {waited} waited, \
+            {wrote_back} wrote back"
     );
     assert!(different > 3, "{values:?}");
     if deletion != Deletion::Alone {
@@ -550,17 +555,17 @@ fn changed() -> Devices {
 }
 
 #[test]
-fn four_devices_do() {
+fn crash_of_four_devices_is_recovered() {
     program(4, Deletion::Together, rounds(4, 13));
 }
 
 #[test]
-fn devices_that_the_host_synchronises_do() {
+fn crash_of_devices_synchronised_by_the_host_is_recovered() {
     program(2, Deletion::Software, rounds(4, 23));
 }
 
 #[test]
-fn logs_that_are_deleted_before_all_are_complete_are_noticed() {
+fn crash_after_early_log_deletion_is_noticed() {
     let values = program(2, Deletion::Alone, rounds(5, 11));
     assert!(values.contains(&TORN), "{values:?}");
 }
@@ -586,23 +591,23 @@ fn pace(count: usize, deletion: Deletion) -> f64 {
 }
 
 #[test]
-fn a_host_that_synchronises_devices_takes_longer() {
+fn synchronisation_by_the_host_takes_longer() {
     for count in [2, 4] {
         assert!(pace(count, Deletion::Together) < pace(count, Deletion::Software));
     }
 }
 
-/// What `make test` has on the RTL, too.
+/// What `make test` runs on the RTL model, too.
 mod sampled {
     use super::*;
 
     #[test]
-    fn two_devices_survive_a_cut_of_any_of_them_at_any_moment() {
+    fn crash_of_two_devices_is_recovered() {
         program(2, Deletion::Together, rounds(2, 11));
     }
 
     #[test]
-    fn a_log_is_deleted_without_the_host_and_nothing_else_waits_for_it() {
+    fn log_deletion_needs_no_host_and_delays_nothing() {
         let mut devices = changed();
         let (pool, all) = (devices.pool, devices.all());
         let commit = devices.commit(0, 5, all);
@@ -613,8 +618,8 @@ mod sampled {
         assert_eq!((pending.generation, pending.records), (1, 1));
         assert_eq!((devices.seen(0, 0), devices.seen(1, 0)), ((5, 0), (0, 0)));
         devices.select(1, 0);
-        assert_eq!(devices.get(1, register::SEEN), 5, "it has been told");
-        // Its log takes nothing; all else goes on.
+        assert_eq!(devices.get(1, register::SEEN), 5, "it has been notified");
+        // Its log accepts nothing; everything else works.
         let abort = pool.command(Operation::Abort, 0);
         let next = devices.commit(0, 6, all);
         for command in [pool.undo(0, 64, 64), next, abort, pool.open(0, 9)] {
@@ -642,12 +647,12 @@ mod sampled {
     }
 
     #[test]
-    fn a_peer_that_was_off_is_told_again() {
+    fn peer_that_was_off_is_notified_again() {
         for both in [false, true] {
             let mut devices = changed();
             let commit = devices.commit(0, 5, devices.all());
             devices.fine(1, &commit);
-            // Device 1 has no power when device 0 tells it.
+            // Device 1 has no power when device 0 notifies it.
             let pool = devices.pool;
             devices.host.system_mut().power_off(1);
             devices.fine(0, &commit);
@@ -663,7 +668,7 @@ mod sampled {
                 devices.until_all(device, 0, 5);
                 assert_eq!(devices.load(device, 0, 64), [1; 64]);
             }
-            // However often it is told, and if that is old.
+            // However often it is notified, and even if the report is old.
             let old = Completion {
                 log: pool.number << 4,
                 sequence: 3,
@@ -675,9 +680,10 @@ mod sampled {
         }
     }
 
-    /// Figures 4c and 7 of the paper: one device has committed when the power fails, the other one has not. Its log is still there.
+    /// Figures 4c and 7 of the paper: one device has committed when the power fails, the other one
+    /// has not. Its log is still there.
     #[test]
-    fn a_transaction_that_a_participant_does_not_have_is_written_back() {
+    fn transaction_that_a_participant_lacks_is_written_back() {
         for (first, lost) in [(0, 0b10), (0, 0b11), (1, 0b10), (1, 0b11)] {
             let mut devices = changed();
             let commit = devices.commit(0, 5, devices.all());
@@ -690,26 +696,26 @@ mod sampled {
                 assert_eq!(devices.load(device, 0, 64), [0; 64]);
                 assert_eq!(devices.descriptor(device, 0).generation, 2);
             }
-            // The next one has another number: what was told of this one is not forgotten.
+            // The next one has another number: what was reported of this one is not forgotten.
             devices.refused(first, &commit, ErrorBit::Invalid);
         }
     }
 
     #[test]
-    fn a_commit_names_its_own_device_and_a_transaction_that_is_new() {
+    fn commit_names_its_device_and_a_new_transaction() {
         let mut devices = changed();
         let wrong = [(5, 0b10), (5, 0b10011), (0, 0b11), (1 << 48, 0b11)];
         for (transaction, participants) in wrong {
             let commit = devices.commit(0, transaction, participants);
             devices.refused(0, &commit, ErrorBit::Invalid);
         }
-        // One that takes part alone.
+        // A device that takes part alone.
         let alone = devices.commit(0, 7, 0b01);
         devices.fine(0, &alone);
         devices.until_all(0, 0, 7);
         let again = devices.commit(0, 7, 0b01);
         devices.refused(0, &again, ErrorBit::Invalid);
-        // Under another number nothing is left of what was told.
+        // Under another number nothing is known of earlier reports.
         devices.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 3);
         assert_eq!(devices.get(0, register::HIGHEST), 0);
         devices.refused(0, &again, ErrorBit::Invalid);

@@ -1,25 +1,26 @@
-//! Commands about blocks that move no data, or none to the media: Write Zeroes, Verify, Compare, Dataset Management.
+//! Block commands that write no host data to the media: Write Zeroes, Verify, Compare, Dataset
+//! Management.
 
 use spec::nvme::identify::DatasetLimits;
 use spec::nvme::{io, oncs, status, Sqe, PAGE_BYTES};
 
-use crate::{Buffer, Controller, Error, Host, Io, Result};
+use crate::{Buffer, Error, Host, IoCommand, NvmeDriver, Result};
 
 /// Bytes of a range in the list of Dataset Management.
 const RANGE_BYTES: usize = 16;
 /// Most blocks of a command that is not limited by the transfer size.
 const MAX_BLOCKS: u64 = 65536;
 
-/// Blocks from `lba` on.
+/// A range of logical blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct BlockRange {
     /// First logical block.
     pub lba: u64,
-    /// How many; 0 is allowed.
+    /// The number of blocks; 0 is allowed.
     pub blocks: u32,
 }
 
-impl Range {
+impl BlockRange {
     fn to_bytes(self) -> [u8; RANGE_BYTES] {
         let mut bytes = [0; RANGE_BYTES]; // no context attributes
         bytes[4..8].copy_from_slice(&self.blocks.to_le_bytes());
@@ -28,9 +29,9 @@ impl Range {
     }
 }
 
-/// The same ranges as lists that keep to the limits, each for one command.
-pub fn split_ranges(ranges: &[Range], limits: DatasetLimits) -> Vec<Vec<Range>> {
-    let mut lists: Vec<Vec<Range>> = Vec::new();
+/// Splits ranges into lists within the controller's limits, one per command.
+pub fn split_ranges(ranges: &[BlockRange], limits: DatasetLimits) -> Vec<Vec<BlockRange>> {
+    let mut lists: Vec<Vec<BlockRange>> = Vec::new();
     let mut room = 0; // blocks that the last list may still take
     for range in ranges {
         let mut rest = *range;
@@ -43,7 +44,7 @@ pub fn split_ranges(ranges: &[Range], limits: DatasetLimits) -> Vec<Vec<Range>> 
             let most = room.min(limits.range_blocks.into());
             let blocks = most.min(rest.blocks.into()) as u32;
             if let Some(list) = lists.last_mut() {
-                list.push(Range { blocks, ..rest });
+                list.push(BlockRange { blocks, ..rest });
             }
             room -= u64::from(blocks);
             rest.lba = rest.lba.wrapping_add(blocks.into());
@@ -56,29 +57,29 @@ pub fn split_ranges(ranges: &[Range], limits: DatasetLimits) -> Vec<Vec<Range>> 
     lists
 }
 
-impl<H: Host> Controller<H> {
-    /// Makes `blocks` from `lba` on read as zeros, with as many commands as that takes.
+impl<H: Host> NvmeDriver<H> {
+    /// Zeroes `blocks` blocks from `lba`, with as many commands as necessary.
     pub fn write_zeroes(&mut self, lba: u64, blocks: u64) -> Result<()> {
-        self.needs(oncs::WRITE_ZEROES, "Write Zeroes")?;
-        self.sweep(io::WRITE_ZEROES, "Write Zeroes", lba, blocks)
+        self.require_oncs(oncs::WRITE_ZEROES, "Write Zeroes")?;
+        self.run_in_chunks(io::WRITE_ZEROES, "Write Zeroes", lba, blocks)
     }
 
-    /// Has the controller read `blocks` from `lba` on, to find out whether it can.
+    /// Makes the controller read `blocks` blocks from `lba`, and report whether it can.
     pub fn verify(&mut self, lba: u64, blocks: u64) -> Result<()> {
-        self.needs(oncs::VERIFY, "Verify")?;
-        self.sweep(io::VERIFY, "Verify", lba, blocks)
+        self.require_oncs(oncs::VERIFY, "Verify")?;
+        self.run_in_chunks(io::VERIFY, "Verify", lba, blocks)
     }
 
-    /// True if the media holds `data`, whole blocks from `lba` on.
+    /// Whether the media hold `data`, whole blocks from `lba`.
     pub fn compare(&mut self, lba: u64, data: &[u8]) -> Result<bool> {
-        self.needs(oncs::COMPARE, "Compare")?;
+        self.require_oncs(oncs::COMPARE, "Compare")?;
         let mut equal = true;
         self.transfer(lba, data.len(), |this, at, part, buffer| {
             this.host_mut().dma_write(buffer, &data[at..at + part]);
             let block = this.namespace().block_bytes as usize;
             let lba = lba + (at / block) as u64;
             let blocks = (part / block) as u32;
-            let compare = Io::Compare { lba, blocks };
+            let compare = IoCommand::Compare { lba, blocks };
             let completion = this.execute(0, compare, &Buffer::Contiguous(buffer))?;
             if completion.status.bare() == status::COMPARE_FAILURE {
                 equal = false;
@@ -89,9 +90,9 @@ impl<H: Host> Controller<H> {
         Ok(equal)
     }
 
-    /// Deallocates ranges, with as many commands as the controller's limits make of them.
-    pub fn deallocate(&mut self, ranges: &[Range]) -> Result<()> {
-        self.needs(oncs::DATASET_MANAGEMENT, "Dataset Management")?;
+    /// Deallocates ranges, with as many commands as the controller's limits require.
+    pub fn deallocate(&mut self, ranges: &[BlockRange]) -> Result<()> {
+        self.require_oncs(oncs::DATASET_MANAGEMENT, "Dataset Management")?;
         let parts = split_ranges(ranges, self.dataset_limits());
         let list = self.host_mut().alloc(PAGE_BYTES, PAGE_BYTES)?;
         let mut outcome = Ok(());
@@ -104,11 +105,17 @@ impl<H: Host> Controller<H> {
                 break;
             }
         }
-        self.give_back(list, PAGE_BYTES);
+        self.free_buffer(list, PAGE_BYTES);
         outcome
     }
 
-    fn sweep(&mut self, opcode: u8, name: &'static str, lba: u64, blocks: u64) -> Result<()> {
+    fn run_in_chunks(
+        &mut self,
+        opcode: u8,
+        name: &'static str,
+        lba: u64,
+        blocks: u64,
+    ) -> Result<()> {
         let end = lba
             .checked_add(blocks)
             .ok_or_else(|| Error::Invalid(format!("LBA {lba} + {blocks} overflows")))?;
@@ -128,7 +135,7 @@ impl<H: Host> Controller<H> {
         completion.check()
     }
 
-    fn needs(&self, bit: u16, name: &str) -> Result<()> {
+    fn require_oncs(&self, bit: u16, name: &str) -> Result<()> {
         if self.identity().oncs & bit == 0 {
             return Err(Error::Unsupported(format!("ONCS lacks {name}")));
         }

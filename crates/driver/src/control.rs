@@ -1,4 +1,4 @@
-//! The control bus (BAR4): what the device is made of, and the timing emulators.
+//! The control bus (BAR4): the list of the device's blocks, and the timing emulators.
 
 use design::media::{Interleave, Registers};
 use sim::{Bar, Clock};
@@ -30,11 +30,11 @@ pub mod block {
     pub const COPY: u32 = 16;
     /// The scan engine.
     pub const SCAN: u32 = 17;
-    /// The decoder of dictionaries.
+    /// The dictionary decoder.
     pub const DICT_DECODE: u32 = 18;
     /// The sorter.
     pub const SORTER: u32 = 19;
-    /// The gatherer of rows.
+    /// The row gatherer.
     pub const ROW_SHUFFLE: u32 = 20;
     /// The pipeline.
     pub const PIPELINE: u32 = 21;
@@ -64,40 +64,40 @@ pub mod block {
 
 /// A block of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct DeviceBlock {
     /// See [`block`].
     pub kind: u32,
     /// Major and minor version.
     pub version: (u16, u16),
-    /// Which of its kind.
+    /// The instance number among blocks of the same type.
     pub instance: u32,
-    /// The BAR that it is in: 0, 2 or 4.
+    /// The BAR of its registers: 0, 2 or 4.
     pub bar: u32,
-    /// Where in it.
+    /// The offset in that BAR.
     pub offset: u32,
-    /// Bytes; a PM window reports its size in the capabilities.
+    /// Size in bytes; a PM window reports its size in the capabilities.
     pub size: u32,
-    /// What its kind says here.
+    /// Values whose meaning depends on the type.
     pub capabilities: [u32; 2],
 }
 
 /// A memory of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryInfo {
     /// 0 is the storage, 1 the local memory.
     pub number: u32,
-    /// Where it is in the PM window.
+    /// The offset in the PM window.
     pub base: u64,
     /// Bytes.
     pub bytes: u64,
     /// Its first channel among those of the device, which is the number of its `nvm_delay`.
     pub first_channel: u32,
-    /// How its channels take turns.
+    /// The interleaving of its channels.
     pub turns: Interleave,
 }
 
-impl Memory {
-    /// What designs call it.
+impl MemoryInfo {
+    /// The name in designs.
     pub fn name(&self) -> &'static str {
         match self.number {
             0 => STORAGE,
@@ -107,12 +107,12 @@ impl Memory {
     }
 }
 
-/// What the memory of the namespaces is called.
+/// The name of the memory of the namespaces.
 pub const STORAGE: &str = "storage";
-/// A memory's place and size are in units of so many bytes.
+/// Unit of a memory's address and size.
 const MEMORY_UNIT: u64 = 4096;
 
-/// What the status block at BAR4 offset 0 says.
+/// The content of the status block at BAR4 offset 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inventory {
     /// Version of the layout.
@@ -123,14 +123,14 @@ pub struct Inventory {
     pub media_bytes: u64,
     /// Memory channels.
     pub channels: u32,
-    /// Bytes that go to one channel before the next one's turn.
+    /// Bytes in a row that stay in one channel.
     pub granule: u32,
     /// Every block.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<DeviceBlock>,
 }
 
 impl Inventory {
-    /// Asks the device.
+    /// Reads it from the device.
     pub fn read<H: Host>(host: &mut H) -> Result<Inventory> {
         host.run_on(0);
         let mut word = |offset: u64| host.read32(Bar::Control, offset);
@@ -174,7 +174,7 @@ impl Inventory {
             }
             let [kind, version, instance, bar, offset, size, a, b] = words;
             let version = ((version >> 16) as u16, version as u16);
-            inventory.blocks.push(Block {
+            inventory.blocks.push(DeviceBlock {
                 kind,
                 version,
                 instance,
@@ -187,7 +187,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// How the channels take turns.
+    /// The interleaving of the channels.
     pub fn turns(&self) -> Interleave {
         Interleave {
             channels: self.channels,
@@ -195,7 +195,7 @@ impl Inventory {
         }
     }
 
-    /// The registers of the quality of service, if there are any.
+    /// The QoS registers, if present.
     pub fn qos(&self) -> Option<Qos> {
         let block = self.blocks.iter().find(|b| b.kind == block::QOS)?;
         Some(Qos {
@@ -205,12 +205,12 @@ impl Inventory {
     }
 
     /// The memories, the storage first.
-    pub fn memories(&self) -> Vec<Memory> {
+    pub fn memories(&self) -> Vec<MemoryInfo> {
         let blocks = self.blocks.iter().filter(|b| b.kind == block::MEMORY);
-        let mut memories: Vec<Memory> = blocks
+        let mut memories: Vec<MemoryInfo> = blocks
             .map(|b| {
                 let [channels, granule] = b.capabilities;
-                Memory {
+                MemoryInfo {
                     number: b.instance,
                     base: u64::from(b.offset) * MEMORY_UNIT,
                     bytes: u64::from(b.size) * MEMORY_UNIT,
@@ -227,8 +227,8 @@ impl Inventory {
     }
 
     /// The timing emulator of each channel, in order: the storage's, then the local memory's.
-    pub fn delays(&self) -> Vec<Delay> {
-        let mut blocks: Vec<&Block> = self
+    pub fn delays(&self) -> Vec<DelayRegisters> {
+        let mut blocks: Vec<&DeviceBlock> = self
             .blocks
             .iter()
             .filter(|b| b.kind == block::NVM_DELAY)
@@ -236,14 +236,14 @@ impl Inventory {
         blocks.sort_by_key(|b| b.instance);
         blocks
             .iter()
-            .map(|b| Delay {
+            .map(|b| DelayRegisters {
                 base: b.offset.into(),
             })
             .collect()
     }
 }
 
-/// What a region's registers are, in the order of [`Registers`].
+/// Offsets of a region's registers, in the order of [`Registers`].
 const REGION: [u64; 6] = [
     nvm_delay::region::FIRST,
     nvm_delay::region::LAST,
@@ -252,7 +252,7 @@ const REGION: [u64; 6] = [
     nvm_delay::region::TIMING + TIMING[2],
     nvm_delay::region::TIMING + TIMING[3],
 ];
-/// What the times of a region are, or those outside of all.
+/// Offsets of the times of a region, or of those outside of all regions.
 const TIMING: [u64; 4] = [
     timing::READ_BASE,
     timing::READ_BEAT,
@@ -260,9 +260,9 @@ const TIMING: [u64; 4] = [
     timing::WRITE_BEAT,
 ];
 
-/// One `nvm_delay`.
+/// The registers of one `nvm_delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delay {
+pub struct DelayRegisters {
     base: u64,
 }
 
@@ -285,15 +285,15 @@ pub struct DelayCounters {
     pub buckets: Vec<u32>,
 }
 
-impl Delay {
-    /// The one of a channel, where the control bus has it.
-    pub fn of_channel(channel: u32) -> Delay {
-        Delay {
+impl DelayRegisters {
+    /// The registers of a channel's `nvm_delay`.
+    pub fn of_channel(channel: u32) -> DelayRegisters {
+        DelayRegisters {
             base: bar4::DELAY + bar4::DELAY_STEP * u64::from(channel),
         }
     }
 
-    /// Checks that there is one.
+    /// Checks that the `nvm_delay` is present.
     pub fn check<H: Host>(&self, host: &mut H) -> Result<()> {
         let id = host.read32(Bar::Control, self.base + nvm_delay::ID)?;
         if u64::from(id) != nvm_delay::id::MAGIC.reset() {
@@ -305,7 +305,7 @@ impl Delay {
         Ok(())
     }
 
-    /// The register writes, as offsets in BAR4 and values, that set all parameters.
+    /// The register writes that set all parameters: offset in BAR4, and value.
     pub fn writes(&self, registers: &Registers) -> Result<Vec<(u64, u32)>> {
         if registers.regions.len() > design::media::MAX_REGIONS {
             return Err(Error::Invalid("nvm_delay has 4 regions".into()));
@@ -331,13 +331,14 @@ impl Delay {
         Ok(writes)
     }
 
-    /// Sets all parameters, without stopping traffic: they hold together for transactions accepted after the commit.
+    /// Sets all parameters, without stopping traffic. They take effect together, for transactions
+    /// accepted after the commit.
     pub fn set<H: Host>(&self, host: &mut H, registers: &Registers) -> Result<()> {
         host.run_on(0);
         for (offset, value) in self.writes(registers)? {
             host.write32(Bar::Control, offset, value)?;
         }
-        // The read pushes the posted writes: with its answer the commit has happened.
+        // The read pushes the posted writes: once it is answered, the commit has happened.
         host.read32(Bar::Control, self.base + nvm_delay::STATUS)
             .map(drop)
     }
@@ -379,14 +380,14 @@ impl Delay {
         Ok(status::COMMITS.get(status.into()) as u8)
     }
 
-    /// Takes a snapshot of the counters (reads, writes), and sets the live ones back if asked to.
+    /// Takes a snapshot of the counters (reads, writes), and clears the live ones if requested.
     pub fn counters<H: Host>(&self, host: &mut H, clear: bool) -> Result<[DelayCounters; 2]> {
         host.run_on(0);
         let bits = command::SNAPSHOT.mask() | command::CLEAR.of(clear.into());
         host.write32(Bar::Control, self.base + nvm_delay::COMMAND, bits as u32)?;
         Ok([
-            self.direction(host, counters::READ, counters::READ_BUCKET)?,
-            self.direction(host, counters::WRITE, counters::WRITE_BUCKET)?,
+            self.direction_counters(host, counters::READ, counters::READ_BUCKET)?,
+            self.direction_counters(host, counters::WRITE, counters::WRITE_BUCKET)?,
         ])
     }
 
@@ -401,7 +402,12 @@ impl Delay {
         Ok([of(counters::READ)?, of(counters::WRITE)?])
     }
 
-    fn direction<H: Host>(&self, host: &mut H, at: u64, buckets: u64) -> Result<DelayCounters> {
+    fn direction_counters<H: Host>(
+        &self,
+        host: &mut H,
+        at: u64,
+        buckets: u64,
+    ) -> Result<DelayCounters> {
         use counters::read as of;
         let base = self.base + nvm_delay::COUNTERS;
         let at = base + at;

@@ -1,11 +1,11 @@
-//! What can go wrong between a host and its controller.
+//! Errors of the driver.
 
 use std::fmt;
 
 use sim::Time;
 use spec::nvme::Status;
 
-/// A failed operation of the driver; its text is one line unless it carries a dump of the device.
+/// A failed operation of the driver. The text is one line, unless it carries a dump of the device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// The controller completed a command with an error status.
@@ -17,28 +17,28 @@ pub enum Error {
     },
     /// Nothing happened within the time allowed (simulated time).
     Timeout {
-        /// What was waited for.
+        /// The awaited event.
         what: String,
-        /// How long.
+        /// The time allowed.
         after: Time,
     },
     /// CSTS.CFS is set: only a reset helps.
     Fatal,
     /// Registers read all ones: no device answers.
     Gone,
-    /// The controller did what no controller may.
+    /// The controller violated the specification.
     Misbehaviour(String),
     /// The controller lacks what this driver needs.
     Unsupported(String),
-    /// The caller asked for something impossible.
+    /// The arguments are invalid.
     Invalid(String),
-    /// The host below the driver failed: no memory, or a device that stopped with a fault.
+    /// The host failed: no memory, or a device that stopped with a fault.
     Host(String),
     /// The caller asked to stop.
     Interrupted,
 }
 
-/// The driver's results.
+/// The result type of the driver.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl fmt::Display for Error {

@@ -1,14 +1,14 @@
-//! A short mixture of everything that a device does in earnest.
+//! A short mixed workload that uses all parts of a device.
 
 use design::{Cpu, Profile};
 use sim::{Bar, Device, HostConfig, LinkConfig, System};
 
 use crate::control::Inventory;
-use crate::workload::{run_job, Job};
-use crate::{Config, Controller, Error, Host, Result, SimHost};
+use crate::workload::{run_job, IoJob};
+use crate::{DriverConfig, Error, Host, NvmeDriver, Result, SimHost};
 
-/// Plugs `device` into a host of its own, and reads and writes in several sizes on all queues, with and without emulated
-/// latencies. Compilers learn from it where a device spends its time.
+/// Attaches `device` to a separate host, and reads and writes in several sizes on all queues, with
+/// and without emulated latencies. Profile-guided builds are trained with it.
 pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> {
     let failed = |error: sim::Error| Error::Host(error.to_string());
     let mut system = System::new(&HostConfig::default()).map_err(failed)?;
@@ -21,17 +21,17 @@ pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> 
         .add_device(device, &LinkConfig::default(), &windows)
         .map_err(failed)?;
     let host = SimHost::new(system, number, Cpu::default().costs(), 0);
-    let mut controller = Controller::start(host, Config::default())?;
+    let mut controller = NvmeDriver::start(host, DriverConfig::default())?;
     let queues = controller.io_queues().min(16);
     let inventory = Inventory::read(controller.host_mut())?;
-    let job = |bytes, commands, read_percent| Job {
+    let job = |bytes, commands, read_percent| IoJob {
         read_percent,
         min_bytes: bytes,
         max_bytes: bytes,
         queues,
         depth: 8,
         commands,
-        ..Job::default()
+        ..IoJob::default()
     };
     for latency_ns in [0, 300] {
         if latency_ns > 0 {

@@ -3,15 +3,16 @@
 use sim::Time;
 use spec::nvme::{oacs, Sqe, ALL_NAMESPACES};
 
-use crate::{Controller, Error, Host, Result};
+use crate::{Error, Host, NvmeDriver, Result};
 
-/// A namespace is given a second for each so many bytes, beside the time that any command has.
+/// Time allowed for Format NVM: one second per this number of bytes, in addition to that of any
+/// command.
 const BYTES_PER_SECOND: u64 = 100_000_000;
 
 /// Secure Erase Settings of Format NVM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Erase {
-    /// No secure erase is asked for. The controller returns no earlier data all the same.
+    /// No secure erase. The controller returns no earlier data all the same.
     #[default]
     None,
     /// User Data Erase.
@@ -20,10 +21,11 @@ pub enum Erase {
     Cryptographic,
 }
 
-impl<H: Host> Controller<H> {
-    /// Formats a namespace, or all of them (`ALL_NAMESPACES`), with LBA format 0: what they held is gone.
+impl<H: Host> NvmeDriver<H> {
+    /// Formats a namespace, or all of them (`ALL_NAMESPACES`), with LBA format 0. Their content is
+    /// lost.
     ///
-    /// Nothing else should be in flight in them. Whatever the identifier, the namespace in use stays.
+    /// No other command should be in flight in them. The selected namespace stays the same.
     pub fn format(&mut self, nsid: u32, erase: Erase) -> Result<()> {
         if self.identity().oacs & oacs::FORMAT_NVM == 0 {
             return Err(Error::Unsupported("OACS lacks Format NVM".into()));

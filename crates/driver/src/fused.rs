@@ -2,10 +2,11 @@
 
 use spec::nvme::{io, status, Sqe};
 
-use crate::{Buffer, Controller, Error, Host, Result};
+use crate::{Buffer, Error, Host, NvmeDriver, Result};
 
-impl<H: Host> Controller<H> {
-    /// Writes `data`, whole blocks from `lba` on, if the media holds `expected` there; in one atomic step. True if it did.
+impl<H: Host> NvmeDriver<H> {
+    /// Writes `data`, whole blocks from `lba`, if the media hold `expected` there, in one atomic
+    /// step. Returns whether they did.
     pub fn compare_and_write(&mut self, lba: u64, expected: &[u8], data: &[u8]) -> Result<bool> {
         if self.identity().fuses & 1 == 0 {
             return Err(Error::Unsupported("FUSES lacks Compare and Write".into()));
@@ -28,7 +29,7 @@ impl<H: Host> Controller<H> {
         self.host_mut().dma_write(buffer, expected);
         self.host_mut().dma_write(buffer + data.len() as u64, data);
         let outcome = self.fused(lba, blocks as u32, buffer, data.len() as u64);
-        self.give_back(buffer, room);
+        self.free_buffer(buffer, room);
         outcome
     }
 

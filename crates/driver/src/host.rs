@@ -1,4 +1,4 @@
-//! What the driver needs from the machine that it runs on.
+//! The services that the driver needs from its host.
 
 use sim::{Bar, Time};
 
@@ -6,27 +6,28 @@ use crate::Result;
 
 /// CPU work that takes time on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum CpuWork {
     /// Building one command and placing it in a submission queue.
     Submit,
     /// Reaping one completion.
     Complete,
 }
 
-/// A machine with a device: register access, memory that the device can reach, and time.
+/// A host with a device: register access, memory that the device can reach, and time.
 ///
-/// A host has several CPUs. Work done on one takes that CPU's time only; `run_on` says which one does what follows.
+/// A host has several CPUs. Work on one CPU takes only that CPU's time; `run_on` selects the CPU.
 pub trait Host {
-    /// Reads device memory or registers; fails when no answer comes.
+    /// Reads device memory or registers; fails if no answer arrives.
     fn read(&mut self, bar: Bar, offset: u64, data: &mut [u8]) -> Result<()>;
 
     /// Posted write to device memory or registers.
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Allocates zeroed, physically contiguous memory that the device can reach; returns its bus address.
+    /// Allocates zeroed, physically contiguous memory that the device can reach; returns its bus
+    /// address.
     fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64>;
 
-    /// Gives memory back.
+    /// Frees memory.
     fn free(&mut self, addr: u64, bytes: u64);
 
     /// Reads memory that was allocated here.
@@ -35,34 +36,36 @@ pub trait Host {
     /// Writes memory that was allocated here.
     fn dma_write(&mut self, addr: u64, data: &[u8]);
 
-    /// Chooses the CPU that does what follows.
+    /// Selects the CPU that performs the following calls.
     fn run_on(&mut self, cpu: usize);
 
-    /// The present time of the chosen CPU: that of the end of the work given to it.
+    /// The present time of the selected CPU: the end of its work so far.
     fn now(&self) -> Time;
 
-    /// True while the chosen CPU is still at work on what it was given.
+    /// Whether the selected CPU is still working.
     fn busy(&self) -> bool;
 
-    /// Gives the chosen CPU work.
-    fn spend(&mut self, work: Work);
+    /// Adds work to the selected CPU.
+    fn spend(&mut self, work: CpuWork);
 
-    /// Asks that `wait` returns when the device writes into this range; for completion queues.
+    /// Makes `wait` return when the device writes into this range; for completion queues.
     fn watch(&mut self, addr: u64, bytes: u64);
 
-    /// Takes that wish back.
+    /// Cancels a watch.
     fn unwatch(&mut self, addr: u64);
 
-    /// Lets time pass until a CPU has finished its work, the device wrote to a watched range, or `until`.
+    /// Lets time pass until a CPU has finished its work, the device wrote to a watched range, or
+    /// `until`.
     fn wait(&mut self, until: Time) -> Result<()>;
 
-    /// Interrupt vectors this host wants to use; 0 polls.
+    /// Interrupt vectors that this host wants to use; 0 means polling.
     fn vectors(&self) -> u16;
 
-    /// The message that interrupt vector `n` sends: address and data.
+    /// The message of an interrupt vector: address and data.
     fn message(&self, vector: u16) -> (u64, u32);
 
-    /// Takes the interrupt of a vector: true when the handler is running by now and may look at its queue.
+    /// Takes the interrupt of a vector: true if its handler is running by now and may check the
+    /// queue.
     fn take_interrupt(&mut self, vector: u16) -> bool;
 
     /// Reads a 32-bit register.

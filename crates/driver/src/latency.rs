@@ -1,50 +1,52 @@
-//! Latencies of single commands, kept whole so that percentiles are exact.
+//! Latencies of single commands, all of which are kept, so that percentiles are exact.
 
 use sim::Time;
 
 /// A set of latencies.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Latency {
+pub struct Latencies {
     samples: Vec<u64>,
 }
 
-impl Latency {
-    /// Adds one.
+impl Latencies {
+    /// Adds a latency.
     pub fn record(&mut self, latency: Time) {
         self.samples.push(latency.0);
     }
 
-    /// How many there are.
+    /// The number of latencies.
     pub fn count(&self) -> usize {
         self.samples.len()
     }
 
-    /// Adds those of another set.
-    pub fn merge(&mut self, other: &Latency) {
+    /// Adds the latencies of another set.
+    pub fn merge(&mut self, other: &Latencies) {
         self.samples.extend_from_slice(&other.samples);
     }
 
-    /// Those at these places, in the order in which they were added; places that do not exist are left out.
-    pub fn part(&self, range: std::ops::Range<usize>) -> Latency {
+    /// The latencies with these indexes, in the order in which they were added; indexes past the
+    /// end are ignored.
+    pub fn subset(&self, range: std::ops::Range<usize>) -> Latencies {
         let end = range.end.min(self.samples.len());
         let samples = self
             .samples
             .get(range.start..end)
             .unwrap_or_default()
             .to_vec();
-        Latency { samples }
+        Latencies { samples }
     }
 
     /// Mean, percentiles and extremes; `None` without samples.
-    pub fn summary(&self) -> Option<Summary> {
+    pub fn summary(&self) -> Option<LatencySummary> {
         let mut sorted = self.samples.clone();
         sorted.sort_unstable();
         let (&min, &max) = (sorted.first()?, sorted.last()?);
-        // Nearest rank: the smallest sample that at least the fraction p of all do not exceed.
+        // Nearest rank: the smallest sample that at least the fraction p of all samples does not
+        // exceed.
         let at =
             |p: f64| sorted[((p * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1];
         let ns = |ps: u64| ps as f64 / 1e3;
-        Some(Summary {
+        Some(LatencySummary {
             count: sorted.len() as u64,
             mean_ns: sorted.iter().map(|&s| s as f64).sum::<f64>() / sorted.len() as f64 / 1e3,
             min_ns: ns(min),
@@ -56,10 +58,10 @@ impl Latency {
     }
 }
 
-/// Latencies in short, in ns of simulated time.
+/// A summary of latencies, in ns of simulated time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
-    /// Samples.
+pub struct LatencySummary {
+    /// The number of samples.
     pub count: u64,
     /// Mean.
     pub mean_ns: f64,
@@ -80,8 +82,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_by_nearest_rank() {
-        let mut latency = Latency::default();
+    fn latency_percentiles_use_the_nearest_rank() {
+        let mut latency = Latencies::default();
         assert_eq!(latency.summary(), None);
         for n in (1..=1000).rev() {
             latency.record(Time::ns(n));

@@ -1,4 +1,5 @@
-//! Launches an engine by its registers, which begin alike in all of them: control, status, return value, arguments, outputs.
+//! Launches engines by their registers. All engines start with the same registers: control, status,
+//! return value, arguments, outputs.
 
 use sim::{Bar, Time};
 use spec::bar4::{ARGUMENTS, ARGUMENT_STEP};
@@ -9,14 +10,14 @@ use crate::{Error, Host, Result};
 /// Registers of an engine in BAR4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineRegisters {
-    /// Where they begin.
+    /// The offset of the first one.
     pub base: u64,
-    /// Bytes of them.
+    /// Their size in bytes.
     pub size: u64,
 }
 
 impl EngineRegisters {
-    /// Sets the arguments and starts the engine; an error if it works.
+    /// Sets the arguments and starts the engine; an error if it is working.
     pub fn start<H: Host>(&self, host: &mut H, arguments: &[u64]) -> Result<()> {
         host.run_on(0);
         let end = ARGUMENTS + ARGUMENT_STEP * arguments.len() as u64;
@@ -40,7 +41,7 @@ impl EngineRegisters {
         host.write32(Bar::Control, self.base + copy::CONTROL, start)
     }
 
-    /// Asks the engine to end early.
+    /// Requests the engine to end early.
     pub fn stop<H: Host>(&self, host: &mut H) -> Result<()> {
         host.run_on(0);
         let stop = copy::control::STOP.mask() as u32;
@@ -58,7 +59,8 @@ impl EngineRegisters {
             .map(Some)
     }
 
-    /// Values that it tells beside the return value: `count` of 64 bits each, behind `arguments` arguments.
+    /// Output values in addition to the return value: `count` of 64 bits each, after `arguments`
+    /// arguments.
     pub fn outputs<H: Host>(
         &self,
         host: &mut H,
@@ -76,32 +78,36 @@ impl EngineRegisters {
             .collect()
     }
 
-    /// Waits for its end until `deadline`, looking every `interval`; the return value. `go_on` answers whether to wait further.
+    /// Waits for the end until `deadline`, polling every `interval`; the return value. `keep_going`
+    /// decides whether to continue waiting.
     pub fn wait<H: Host>(
         &self,
         host: &mut H,
         interval: Time,
         deadline: Time,
-        go_on: &mut dyn FnMut() -> bool,
+        keep_going: &mut dyn FnMut() -> bool,
     ) -> Result<Option<u32>> {
-        poll(host, interval, deadline, go_on, |host| self.ended(host))
+        poll_until(host, interval, deadline, keep_going, |host| {
+            self.ended(host)
+        })
     }
 }
 
-/// Looks every `interval` whether there is something, until `deadline`, or until `go_on` answers no.
-pub(crate) fn poll<H: Host, T>(
+/// Polls every `interval` until there is a result, until `deadline`, or until `keep_going` returns
+/// false.
+pub(crate) fn poll_until<H: Host, T>(
     host: &mut H,
     interval: Time,
     deadline: Time,
-    go_on: &mut dyn FnMut() -> bool,
-    mut look: impl FnMut(&mut H) -> Result<Option<T>>,
+    keep_going: &mut dyn FnMut() -> bool,
+    mut probe: impl FnMut(&mut H) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
     loop {
-        if let Some(found) = look(host)? {
+        if let Some(found) = probe(host)? {
             return Ok(Some(found));
         }
         let now = host.now();
-        if now >= deadline || !go_on() {
+        if now >= deadline || !keep_going() {
             return Ok(None);
         }
         host.wait(deadline.min(now + interval))?;

@@ -1,21 +1,73 @@
-//! A user-space NVMe host driver, generic over the machine that it runs on.
+//! A user-space NVMe host driver, generic over the host that it runs on.
 //!
-//! [`Controller`] starts a controller, identifies it, creates I/O queues and runs commands: one at a time, or many in
-//! flight on several queues ([`engine`], [`workload`]). The machine below is a [`Host`]; [`SimHost`] is the simulated one,
-//! [`SharedHost`] one that others use at the same time.
-//! Whatever a controller answers, the driver reports an error and does not panic.
+//! [`NvmeDriver`] starts a controller, identifies it, creates I/O queues and runs commands: one at
+//! a time, or several in flight on several queues ([`io_loop`], [`workload`]). If a controller
+//! violates the specification, the driver reports an error and does not panic.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use design::{Design, HostCosts};
+//! use driver::{DriverConfig, NvmeDriver, SimHost};
+//! use sim::{Bar, Media, System};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+//! let design = Design::find(&root, "default")?;
+//! let bytes = design.media.bytes.0;
+//! let device = fast::FastDevice::new(fast::Config::of(&design, &root)?, Media::memory(bytes)?)?;
+//!
+//! let mut system = System::new(&design.host)?;
+//! let windows = [(Bar::Nvme, 64 << 10), (Bar::Pm, bytes), (Bar::Control, 1 << 20)];
+//! let number = system.add_device(Box::new(device), &design.pcie, &windows)?;
+//! let costs: HostCosts = design.cpu.costs();
+//! let host = SimHost::new(system, number, costs, 0);
+//!
+//! let mut nvme = NvmeDriver::start(host, DriverConfig::default())?;
+//! nvme.write(8, &[0x5A; 4096])?;
+//! let mut data = [0; 4096];
+//! nvme.read(8, &mut data)?;
+//! assert_eq!(data, [0x5A; 4096]);
+//! assert!(nvme.compare(8, &data)?);
+//! nvme.shutdown()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Modules, in reading order
+//!
+//! - [`Host`]: the services that the driver needs. [`SimHost`] is a simulated host for one driver,
+//!   [`SharedHost`] one with other users.
+//! - [`NvmeDriver`]: start, queues, commands and shutdown of a controller. Its commands are also in
+//!   `blocks` (Write Zeroes, Verify, Compare, Dataset Management), `fused` (Compare and Write) and
+//!   `format` (Format NVM).
+//! - `queue`: a queue pair and its doorbells. [`prp`] and [`sgl`]: the data pointers of commands.
+//! - [`io_loop`]: keeps commands in flight on several queues.
+//! - [`workload`]: jobs like those of fio, and whole transfers of data.
+//! - [`window`]: streams of loads and stores of the PM window.
+//! - [`control`]: the status block of BAR4, and the registers of `nvm_delay`. [`Qos`]: limits of
+//!   the masters of a channel.
+//! - [`launch`] and [`page`]: jobs of engines, by registers and by command pages.
+//! - [`exercise`]: a short mixed workload that trains builds.
+//!
+//! # Left out
+//!
+//! Namespace management, metadata and protection information, reservations, shadow doorbells,
+//! Asynchronous Event Requests, and logical blocks over 64 KiB.
+
+#![forbid(unsafe_code)]
 
 mod blocks;
 pub mod control;
-mod controller;
-pub mod engine;
 mod error;
 mod exercise;
 mod format;
 mod fused;
 mod host;
+pub mod io_loop;
 mod latency;
 pub mod launch;
+mod nvme_driver;
 pub mod page;
 mod port;
 pub mod prp;
@@ -27,15 +79,15 @@ mod sim_host;
 pub mod window;
 pub mod workload;
 
-pub use self::host::{Host, Work};
-pub use blocks::{split_ranges, Range};
+pub use self::host::{CpuWork, Host};
+pub use blocks::{split_ranges, BlockRange};
 pub use control::STORAGE;
-pub use controller::{Config, Controller, Io};
-pub use engine::Report;
 pub use error::{Error, Result};
 pub use exercise::exercise;
 pub use format::Erase;
-pub use latency::{Latency, Summary};
+pub use io_loop::RunReport;
+pub use latency::{Latencies, LatencySummary};
+pub use nvme_driver::{DriverConfig, IoCommand, NvmeDriver};
 pub use prp::Buffer;
 pub use qos::{MasterQos, Qos};
 pub use queue::Completion;
@@ -45,6 +97,6 @@ pub use spec::nvme::identify::Namespace;
 pub use spec::nvme::{Priority, Weights, ALL_NAMESPACES};
 
 #[cfg(test)]
-mod double;
+mod fake_device;
 #[cfg(test)]
 mod tests;

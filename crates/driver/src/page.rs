@@ -1,78 +1,78 @@
-//! Commands for an engine through its command page: each is one store of 64 bytes.
+//! Commands of an engine's command page: each is one store of 64 bytes.
 
 use sim::{Bar, Time};
 use spec::regs::command_page::{line, LINE_COUNT, LINE_STRIDE};
 
-use crate::launch::poll;
+use crate::launch::poll_until;
 use crate::{Error, Host, Result};
 
 /// Bytes of a command.
 const COMMAND: usize = 64;
-/// Most arguments of a command: what follows its first 8 bytes, which are 0.
+/// Most arguments of a command; they follow its first 8 bytes, which are 0.
 const MOST_ARGUMENTS: usize = 7;
 
-/// An engine's command page in BAR4, of which this is the only user.
+/// An engine's command page in BAR4. This must be its only user.
 #[derive(Clone, Debug)]
 pub struct CommandPage {
     base: u64,
     /// Lines that are known to be free.
     free: u64,
-    /// The line after the last one that was written.
+    /// The line after the last one written.
     next: u64,
     /// The last command of each line.
     commands: [u64; LINE_COUNT as usize],
     count: u64,
 }
 
-/// A command that was written.
+/// A submitted command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Submitted {
-    /// Where it was written.
+pub struct SubmittedCommand {
+    /// The line of the command.
     pub line: u64,
-    /// How many have been written up to and with this one.
+    /// The number of commands written so far, including this one.
     pub number: u64,
 }
 
-/// How a command has ended.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// The engine's return value; 0: all is well.
+pub struct CommandResult {
+    /// The engine's return value; 0 is success.
     pub result: u32,
-    /// What else it tells.
+    /// A further value of the engine.
     pub value: u64,
 }
 
-/// What a page has counted since the function's reset, modulo 2^32.
+/// Counters of a page since the function's reset, modulo 2^32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageCounts {
-    /// Commands that were whole.
+    /// Complete commands.
     pub accepted: u32,
-    /// Commands that have ended.
+    /// Ended commands.
     pub ended: u32,
-    /// Writes that were dropped, since their line was busy.
+    /// Writes dropped because their line was busy.
     pub dropped: u32,
 }
 
-fn word(bytes: &[u8], at: u64) -> u32 {
+fn read_u32(bytes: &[u8], at: u64) -> u32 {
     let at = at as usize;
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-fn long(bytes: &[u8], low: u64, high: u64) -> u64 {
-    u64::from(word(bytes, high)) << 32 | u64::from(word(bytes, low))
+fn read_u64(bytes: &[u8], low: u64, high: u64) -> u64 {
+    u64::from(read_u32(bytes, high)) << 32 | u64::from(read_u32(bytes, low))
 }
 
-/// What any line that was read says of all lines, a bit each: it is busy.
+/// The busy bits of all lines, which every line contains.
 pub fn busy_lines(bytes: &[u8; COMMAND]) -> u64 {
-    long(bytes, line::BUSY_LO, line::BUSY_HI)
+    read_u64(bytes, line::BUSY_LO, line::BUSY_HI)
 }
 
-/// And whether its last command has ended with return value 0.
+/// A bit for each line whose last command has ended with return value 0; every line contains them.
 pub fn succeeded_lines(bytes: &[u8; COMMAND]) -> u64 {
-    long(bytes, line::SUCCEEDED_LO, line::SUCCEEDED_HI)
+    read_u64(bytes, line::SUCCEEDED_LO, line::SUCCEEDED_HI)
 }
 
-/// The store that is a command with these arguments, up to 7.
+/// Encodes a command with up to 7 arguments.
 pub fn encode(arguments: &[u64]) -> Result<[u8; COMMAND]> {
     if arguments.len() > MOST_ARGUMENTS {
         let text = format!(
@@ -88,29 +88,31 @@ pub fn encode(arguments: &[u64]) -> Result<[u8; COMMAND]> {
     Ok(command)
 }
 
-/// And how many writes the page has dropped since the function's reset, modulo 2^32.
+/// Writes that the page has dropped since the function's reset, modulo 2^32; every line contains
+/// them.
 pub fn dropped(bytes: &[u8; COMMAND]) -> u32 {
-    word(bytes, line::DROPPED)
+    read_u32(bytes, line::DROPPED)
 }
 
-/// True when a line that was read holds a command that has not ended: what is written there is dropped.
+/// Whether a line holds a command that has not ended; writes to it are dropped.
 pub fn is_busy(bytes: &[u8; COMMAND]) -> bool {
-    line::state::BUSY.is_set(word(bytes, line::STATE).into())
+    line::state::BUSY.is_set(read_u32(bytes, line::STATE).into())
 }
 
-/// What a line that was read says of the command that was written there last: how it has ended, if it has.
-pub fn ended(bytes: &[u8; COMMAND]) -> Result<Option<Ended>> {
-    let state = word(bytes, line::STATE).into();
+/// The result of the last command of a line, if it has ended.
+pub fn ended(bytes: &[u8; COMMAND]) -> Result<Option<CommandResult>> {
+    let state = read_u32(bytes, line::STATE).into();
     if is_busy(bytes) {
         return Ok(None);
     }
     if !line::state::DONE.is_set(state) {
-        let text = "the command page lost a command: the function was reset, or somebody else writes there";
+        let text = "the command page lost a command: the function was reset, or somebody else \
+            writes there";
         return Err(Error::Misbehaviour(text.into()));
     }
-    Ok(Some(Ended {
-        result: word(bytes, line::RESULT),
-        value: long(bytes, line::VALUE_LO, line::VALUE_HI),
+    Ok(Some(CommandResult {
+        result: read_u32(bytes, line::RESULT),
+        value: read_u64(bytes, line::VALUE_LO, line::VALUE_HI),
     }))
 }
 
@@ -126,8 +128,8 @@ impl CommandPage {
         }
     }
 
-    /// Writes a command with these arguments, up to 7. An error when all 64 lines are busy.
-    pub fn submit<H: Host>(&mut self, host: &mut H, arguments: &[u64]) -> Result<Submitted> {
+    /// Writes a command with up to 7 arguments. An error if all 64 lines are busy.
+    pub fn submit<H: Host>(&mut self, host: &mut H, arguments: &[u64]) -> Result<SubmittedCommand> {
         host.run_on(0);
         let command = encode(arguments)?;
         if self.free == 0 {
@@ -142,15 +144,19 @@ impl CommandPage {
         self.next = (line + 1) % LINE_COUNT;
         self.count += 1;
         self.commands[line as usize] = self.count;
-        host.write(Bar::Control, self.at(line), &command)?;
-        Ok(Submitted {
+        host.write(Bar::Control, self.line_offset(line), &command)?;
+        Ok(SubmittedCommand {
             line,
             number: self.count,
         })
     }
 
-    /// How a command has ended, if it has; an error if another one has taken its line since.
-    pub fn ended<H: Host>(&self, host: &mut H, command: Submitted) -> Result<Option<Ended>> {
+    /// The result of a command, if it has ended; an error if a later command has used its line.
+    pub fn ended<H: Host>(
+        &self,
+        host: &mut H,
+        command: SubmittedCommand,
+    ) -> Result<Option<CommandResult>> {
         host.run_on(0);
         let last = self.commands.get(command.line as usize);
         if command.number == 0 || last != Some(&command.number) {
@@ -160,47 +166,48 @@ impl CommandPage {
             );
             return Err(Error::Invalid(text));
         }
-        let bytes = self.status(host, command.line)?;
+        let bytes = self.read_line(host, command.line)?;
         ended(&bytes)
     }
 
-    /// Waits for its end until `deadline`, looking every `interval`. `go_on` answers whether to wait further.
+    /// Waits for the end of a command until `deadline`, polling every `interval`. `keep_going`
+    /// decides whether to continue waiting.
     pub fn wait<H: Host>(
         &self,
         host: &mut H,
-        command: Submitted,
+        command: SubmittedCommand,
         interval: Time,
         deadline: Time,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Ended>> {
-        poll(host, interval, deadline, go_on, |host| {
+        keep_going: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<CommandResult>> {
+        poll_until(host, interval, deadline, keep_going, |host| {
             self.ended(host, command)
         })
     }
 
-    /// What the page has counted.
+    /// The counters of the page.
     pub fn counts<H: Host>(&self, host: &mut H) -> Result<PageCounts> {
         host.run_on(0);
-        let bytes = self.status(host, 0)?;
+        let bytes = self.read_line(host, 0)?;
         Ok(PageCounts {
-            accepted: word(&bytes, line::ACCEPTED),
-            ended: word(&bytes, line::ENDED),
+            accepted: read_u32(&bytes, line::ACCEPTED),
+            ended: read_u32(&bytes, line::ENDED),
             dropped: dropped(&bytes),
         })
     }
 
-    fn at(&self, line: u64) -> u64 {
+    fn line_offset(&self, line: u64) -> u64 {
         self.base + LINE_STRIDE * line
     }
 
-    fn status<H: Host>(&self, host: &mut H, line: u64) -> Result<[u8; COMMAND]> {
+    fn read_line<H: Host>(&self, host: &mut H, line: u64) -> Result<[u8; COMMAND]> {
         let mut bytes = [0; COMMAND];
-        host.read(Bar::Control, self.at(line), &mut bytes)?;
+        host.read(Bar::Control, self.line_offset(line), &mut bytes)?;
         Ok(bytes)
     }
 
-    /// A bit for each line: it is free.
+    /// A bit for each free line.
     fn idle_lines<H: Host>(&self, host: &mut H) -> Result<u64> {
-        Ok(!busy_lines(&self.status(host, 0)?))
+        Ok(!busy_lines(&self.read_line(host, 0)?))
     }
 }

@@ -1,19 +1,20 @@
-//! What a driver keeps of a simulated host: its device, its CPU, its watches and interrupts.
+//! The part of a simulated host that a driver uses: its device, CPUs, watches and interrupts.
 
 use std::collections::HashMap;
 
-use ::host::{register, Machine, Turn, Wake};
+use ::host::{register, Machine, Turn, WakeCondition};
 use design::HostCosts;
 use sim::{Bar, Time, Watch};
 
-use crate::{Error, Result, Work};
+use crate::{CpuWork, Error, Result};
 
-/// One device of a simulated host, as a driver uses it. Each call is given the host, or the right to act on it.
-pub(crate) struct Port {
+/// One device of a simulated host, as a driver uses it. Each call receives the host, or the right
+/// to act on it.
+pub(crate) struct DevicePort {
     pub device: usize,
     costs: HostCosts,
     pub vectors: u16,
-    /// Of the host, the driver's CPU 0.
+    /// The host's number of the driver's CPU 0.
     first_cpu: usize,
     cpu: usize,
     /// CPUs that the driver has used.
@@ -21,9 +22,9 @@ pub(crate) struct Port {
     watches: HashMap<u64, Watch>,
 }
 
-impl Port {
-    pub fn new(device: usize, costs: HostCosts, vectors: u16, first_cpu: usize) -> Port {
-        Port {
+impl DevicePort {
+    pub fn new(device: usize, costs: HostCosts, vectors: u16, first_cpu: usize) -> DevicePort {
+        DevicePort {
             device,
             costs,
             vectors: if costs.interrupt_ps == 0 { 0 } else { vectors },
@@ -45,7 +46,7 @@ impl Port {
     }
 
     pub fn write<T: Turn>(&self, turn: &mut T, bar: Bar, offset: u64, data: &[u8]) -> Result<()> {
-        // The CPU executes the store, then it leaves.
+        // The CPU executes the store before it is sent.
         let cost = Time(self.costs.mmio_write_ps);
         register::write(turn, self.cpu, (self.device, bar), offset, data, cost).map_err(failed)
     }
@@ -72,10 +73,10 @@ impl Port {
         machine.busy_until(self.cpu) > machine.system().now()
     }
 
-    pub fn spend(&self, machine: &mut Machine, work: Work) {
+    pub fn spend(&self, machine: &mut Machine, work: CpuWork) {
         let ps = match work {
-            Work::Submit => self.costs.submit_ps,
-            Work::Complete => self.costs.complete_ps,
+            CpuWork::Submit => self.costs.submit_ps,
+            CpuWork::Complete => self.costs.complete_ps,
         };
         machine.spend(self.cpu, Time(ps));
     }
@@ -96,35 +97,36 @@ impl Port {
 
     pub fn wait<T: Turn>(&self, turn: &mut T, until: Time) -> Result<()> {
         let machine = turn.machine();
-        machine.take_messages(self.device);
+        machine.collect_interrupts(self.device);
         let now = machine.system().now();
         let busy = self.used.iter().map(|&cpu| machine.busy_until(cpu));
-        let messages = machine.messages(self.device);
+        let messages = machine.pending_interrupts(self.device);
         let handlers = messages.map(|(_, time)| self.handler(time));
         let next = busy.chain(handlers).filter(|&t| t > now).min();
         let next = next.unwrap_or(until).min(until);
-        turn.pass(Wake::Attention(next)).map_err(failed)?;
-        turn.machine().take_messages(self.device);
+        turn.wait_for(WakeCondition::Attention(next))
+            .map_err(failed)?;
+        turn.machine().collect_interrupts(self.device);
         Ok(())
     }
 
     pub fn take_interrupt(&self, machine: &mut Machine, vector: u16) -> bool {
         let now = machine.system().now();
-        let came = machine.message(self.device, vector);
+        let came = machine.interrupt_time(self.device, vector);
         let due = came.is_some_and(|time| self.handler(time) <= now);
         if due {
-            machine.take_message(self.device, vector);
+            machine.clear_interrupt(self.device, vector);
         }
         due
     }
 
-    /// When the handler of an interrupt that came at a time runs.
+    /// When the handler of an interrupt that arrived at `time` runs.
     fn handler(&self, time: Time) -> Time {
         time + Time(self.costs.interrupt_ps)
     }
 }
 
-/// What a driver is told.
+/// Converts an error of the host.
 pub(crate) fn failed(error: ::host::Error) -> Error {
     Error::Host(error.to_string())
 }

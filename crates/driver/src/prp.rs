@@ -7,10 +7,10 @@ use crate::{Error, Result};
 /// Entries of a list page.
 const LIST_ENTRIES: u64 = PAGE_BYTES / 8;
 
-/// Where a command's data lies in memory that the device can reach.
+/// The memory of a command's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Buffer {
-    /// Physically contiguous from this bus address on.
+    /// Physically contiguous from this bus address.
     Contiguous(u64),
     /// Scattered pages: the data starts `offset` bytes into the first one.
     Pages {
@@ -41,19 +41,20 @@ impl Buffer {
     }
 }
 
-/// The two PRP entries of a command, and what has to stand in the list pages.
+/// The two PRP entries of a command, and the content of the list pages.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Prps {
     /// PRP Entry 1.
     pub prp1: u64,
     /// PRP Entry 2: unused (0), the second page, or a list.
     pub prp2: u64,
-    /// The list: where each piece goes, and its entries. Pieces never cross a page.
+    /// The lists: address and entries of each. None crosses a page.
     pub lists: Vec<(u64, Vec<u64>)>,
 }
 
-/// Builds the PRP entries of `bytes` at `buffer`. List pages come from `page()`; the first list starts `list_offset` bytes
-/// into its page (the specification allows any multiple of 8), chained ones at their page's start.
+/// Builds the PRP entries of `bytes` bytes at `buffer`. List pages come from `page()`. The first
+/// list starts `list_offset` bytes into its page (the specification allows any multiple of 8),
+/// chained ones at the start of their page.
 pub fn build(
     buffer: &Buffer,
     bytes: u64,
@@ -119,7 +120,8 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// Walks PRPs as the specification tells a controller to, and returns the address of every dword in order.
+    /// Walks PRPs as the specification requires of a controller, and returns the address of every
+    /// dword in order.
     fn walk(prps: &Prps, bytes: u64) -> Vec<u64> {
         let memory: HashMap<u64, u64> = prps
             .lists
@@ -168,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walker_finds_every_dword_of_any_buffer() {
+    fn prp_walk_finds_every_dword_of_any_buffer() {
         for bytes in [
             4,
             512,
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn scattered_pages_in_any_order() {
+    fn prp_describes_scattered_pages_in_any_order() {
         let pages: Vec<u64> = (0..700u64)
             .map(|i| (i * 7919 % 1024 + 16) * PAGE_BYTES)
             .collect();
@@ -220,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_page_is_not_chained_needlessly() {
+    fn prp_full_list_page_is_not_chained() {
         let prps = build(&Buffer::Contiguous(0), 513 * PAGE_BYTES, 0, pool()).unwrap();
         assert_eq!((prps.lists.len(), prps.lists[0].1.len()), (1, 512));
         let prps = build(&Buffer::Contiguous(0), 514 * PAGE_BYTES, 0, pool()).unwrap();
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_expressed_is_refused() {
+    fn prp_refuses_what_it_cannot_express() {
         let refuse = |buffer, bytes, list| build(&buffer, bytes, list, pool()).unwrap_err();
         refuse(Buffer::Contiguous(2), 512, 0);
         refuse(Buffer::Contiguous(0), 510, 0);

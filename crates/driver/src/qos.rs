@@ -1,4 +1,5 @@
-//! Quality of service: what each master may have outstanding in a memory channel, and its share.
+//! Quality of service: the outstanding lines and the bandwidth share of each master of a memory
+//! channel.
 
 use sim::Bar;
 use spec::regs::qos::{self, engine, pm};
@@ -8,34 +9,35 @@ use crate::{Error, Host, Result};
 /// Masters: the PM window, the NVMe controller, engines.
 const MASTERS: u32 = 2 + qos::ENGINE_COUNT as u32;
 
-/// Registers of the quality of service.
+/// The QoS registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Qos {
     pub(crate) base: u64,
     pub(crate) masters: u32,
 }
 
-/// What one master may do in every channel.
+/// The limits of one master in every channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MasterQos {
-    /// Lines of 64 bytes read and not received, at most, up to 1023; 0: no limit.
+    /// Most lines of 64 bytes read and not received, up to 1023; 0: no limit.
     pub reads: u32,
-    /// Lines written without a response, at most, up to 1023; 0: no limit.
+    /// Most lines written without a response, up to 1023; 0: no limit.
     pub writes: u32,
-    /// Lines in a round, 1 to 255, beside others that want to. The PM window has none.
+    /// Lines per round, 1 to 255, in competition with other masters. The PM window has none.
     pub weight: u32,
-    /// As `reads` and `writes`, each, while the controller has something outstanding in the channel; 0: no other limit than
-    /// these. The controller has none.
+    /// Limit of reads and of writes while the controller has accesses outstanding in the channel;
+    /// 0: no additional limit. The controller has none.
     pub beside: u32,
 }
 
 impl Qos {
-    /// Masters of this device: number 0 is the PM window, number 1 the NVMe controller, then the engines.
+    /// Masters of this device: number 0 is the PM window, number 1 the NVMe controller, then the
+    /// engines.
     pub fn masters(&self) -> u32 {
         self.masters.min(MASTERS)
     }
 
-    fn at(&self, master: u32) -> Result<u64> {
+    fn master_base(&self, master: u32) -> Result<u64> {
         let there = self.masters();
         match master {
             _ if master >= there => Err(Error::Invalid(format!(
@@ -48,9 +50,9 @@ impl Qos {
         }
     }
 
-    /// Reads the values of a master.
+    /// Reads the limits of a master.
     pub fn get<H: Host>(&self, host: &mut H, master: u32) -> Result<MasterQos> {
-        let at = self.at(master)?;
+        let at = self.master_base(master)?;
         host.run_on(0);
         let mut read = |offset: u64| host.read32(Bar::Control, at + offset);
         Ok(MasterQos {
@@ -61,9 +63,9 @@ impl Qos {
         })
     }
 
-    /// Sets them: at once, for bursts to come.
+    /// Sets the limits of a master, at once, for later bursts.
     pub fn set<H: Host>(&self, host: &mut H, master: u32, values: MasterQos) -> Result<()> {
-        let at = self.at(master)?;
+        let at = self.master_base(master)?;
         let credits = pm::reads::LINES.mask() as u32;
         let weights = pm::weight::LINES.mask() as u32;
         let least = u32::from(master != 0);

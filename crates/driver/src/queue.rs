@@ -7,9 +7,9 @@ use spec::nvme::{properties, Cqe, Sqe, Status, CQE_BYTES, PAGE_BYTES, SQE_BYTES}
 
 use crate::{Error, Host, Result};
 
-/// What a driver keeps of a command in flight.
+/// The driver's record of a command in flight.
 #[derive(Clone, Debug)]
-struct Pending {
+struct PendingCommand {
     tag: u64,
     name: &'static str,
     submitted: Time,
@@ -19,22 +19,22 @@ struct Pending {
 /// A completed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The caller's own name for the command.
+    /// The caller's identifier of the command.
     pub tag: u64,
-    /// What it was.
+    /// The name of the command.
     pub command: &'static str,
     /// Its status.
     pub status: Status,
     /// DW0 of the completion.
     pub result: u32,
-    /// When the host began to submit it.
+    /// When the host started to submit it.
     pub submitted: Time,
-    /// When the host had seen its completion.
+    /// When the host observed its completion.
     pub completed: Time,
 }
 
 impl Completion {
-    /// From submission to completion seen.
+    /// From submission to observed completion.
     pub fn latency(&self) -> Time {
         self.completed.saturating_sub(self.submitted)
     }
@@ -51,7 +51,7 @@ impl Completion {
     }
 }
 
-/// A queue pair of the same number of entries on both sides.
+/// A queue pair with the same number of entries in both queues.
 #[derive(Debug)]
 pub(crate) struct QueuePair {
     pub qid: u16,
@@ -59,9 +59,9 @@ pub(crate) struct QueuePair {
     pub entries: u32,
     pub sq: u64,
     pub cq: u64,
-    /// The interrupt vector, where the host doesn't poll.
+    /// The interrupt vector, unless the host polls.
     pub vector: Option<u16>,
-    /// The interrupt handler runs, and looks until the queue is empty.
+    /// The interrupt handler runs, until the queue is empty.
     pub awake: bool,
     stride: u64,
     tail: u32,
@@ -70,7 +70,7 @@ pub(crate) struct QueuePair {
     head: u32,
     rung_head: u32,
     phase: bool,
-    slots: Vec<Option<Pending>>,
+    slots: Vec<Option<PendingCommand>>,
     free: VecDeque<u16>,
 }
 
@@ -108,7 +108,8 @@ impl QueuePair {
             rung_head: 0,
             phase: true,
             slots: vec![None; entries as usize],
-            // The identifier longest unused comes next, so that a stray second completion finds it unused.
+            // Identifiers are reused as late as possible, so that a duplicate completion refers to
+            // an unused one.
             free: (0..entries as u16).collect(),
         })
     }
@@ -141,12 +142,12 @@ impl QueuePair {
             .collect()
     }
 
-    /// Room for one more: a queue of n entries holds n - 1.
+    /// Whether there is space for one more: a queue of n entries holds n - 1.
     pub fn has_room(&self) -> bool {
         (self.tail + 1) % self.entries != self.sq_head && !self.free.is_empty()
     }
 
-    /// Places a command; the controller learns of it with `ring`.
+    /// Places a command; `ring` notifies the controller.
     pub fn push<H: Host>(
         &mut self,
         host: &mut H,
@@ -171,7 +172,7 @@ impl QueuePair {
         let at = self.sq + u64::from(self.tail) * SQE_BYTES as u64;
         host.dma_write(at, &sqe.with_cid(cid).to_bytes());
         self.tail = (self.tail + 1) % self.entries;
-        self.slots[usize::from(cid)] = Some(Pending {
+        self.slots[usize::from(cid)] = Some(PendingCommand {
             tag,
             name,
             submitted,
@@ -180,7 +181,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// True when `ring` has something to tell the controller.
+    /// Whether `ring` has something to write.
     pub fn unrung(&self) -> bool {
         self.tail != self.rung_tail || self.head != self.rung_head
     }
@@ -193,7 +194,7 @@ impl QueuePair {
         Ok(())
     }
 
-    /// Writes one doorbell that has changed: completions taken first, then commands placed.
+    /// Writes one doorbell that has changed: that of the completion queue first.
     pub fn ring_next<H: Host>(&mut self, host: &mut H) -> Result<()> {
         if self.head != self.rung_head {
             let offset = properties::cq_doorbell(self.qid, self.stride);
@@ -218,8 +219,8 @@ impl QueuePair {
         (cqe.phase() == self.phase).then_some(cqe)
     }
 
-    /// Takes the completion that `peek` showed. The list pages of its command come back beside it.
-    pub fn take(&mut self, cqe: Cqe, now: Time) -> Result<(Completion, Vec<u64>)> {
+    /// Accepts the completion that `peek` returned. Also returns the list pages of its command.
+    pub fn accept(&mut self, cqe: Cqe, now: Time) -> Result<(Completion, Vec<u64>)> {
         self.head += 1;
         if self.head == self.entries {
             self.head = 0;

@@ -1,4 +1,4 @@
-//! Scatter Gather Lists: the other way for a command to say where its data lies (NVMe 1.4, 4.4).
+//! Scatter Gather Lists: the alternative to PRPs (NVMe 1.4, 4.4).
 
 use spec::nvme::{sgl_type, PAGE_BYTES};
 
@@ -22,7 +22,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// As it stands in memory.
+    /// The format in memory.
     pub fn to_bytes(self) -> [u8; DESCRIPTOR_BYTES as usize] {
         let mut bytes = [0; DESCRIPTOR_BYTES as usize];
         bytes[..8].copy_from_slice(&self.addr.to_le_bytes());
@@ -32,17 +32,17 @@ impl Descriptor {
     }
 }
 
-/// The descriptor of a command, and the segments that it leads to.
+/// The descriptor of a command, and the segments that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sgl {
-    /// In the command.
+    /// The descriptor in the command.
     pub first: Descriptor,
-    /// Where each segment goes, and its descriptors. None crosses a page.
+    /// Address and descriptors of each segment. None crosses a page.
     pub segments: Vec<(u64, Vec<Descriptor>)>,
 }
 
-/// Pieces of the buffer, as long as they go.
-fn pieces(buffer: &Buffer, bytes: u64) -> Result<Vec<(u64, u64)>> {
+/// The contiguous ranges of the buffer.
+fn segments_of(buffer: &Buffer, bytes: u64) -> Result<Vec<(u64, u64)>> {
     let (offset, pages) = match buffer {
         Buffer::Contiguous(addr) => return Ok(vec![(*addr, bytes)]),
         Buffer::Pages { offset, pages } => (offset, pages),
@@ -67,14 +67,15 @@ fn pieces(buffer: &Buffer, bytes: u64) -> Result<Vec<(u64, u64)>> {
     Ok(out)
 }
 
-/// Builds the SGL of `bytes` at `buffer`: a Data Block where it is in one piece, else segments in pages from `page()`.
+/// Builds the SGL of `bytes` bytes at `buffer`: a Data Block for a contiguous range, else segments
+/// in pages from `page()`.
 pub fn build(buffer: &Buffer, bytes: u64, page: impl FnMut() -> Result<u64>) -> Result<Sgl> {
     if let Buffer::Pages { offset, pages } = buffer {
         if *offset >= PAGE_BYTES || pages.iter().any(|page| page % PAGE_BYTES != 0) {
             return Err(Error::Invalid("a page of the buffer is not aligned".into()));
         }
     }
-    let blocks = pieces(buffer, bytes)?
+    let blocks = segments_of(buffer, bytes)?
         .into_iter()
         .map(|(addr, length)| match u32::try_from(length) {
             Ok(length) if length % 4 == 0 && addr % 4 == 0 => Ok(Descriptor {
@@ -96,7 +97,8 @@ pub fn build(buffer: &Buffer, bytes: u64, page: impl FnMut() -> Result<u64>) -> 
     })
 }
 
-/// Blocks in segments of a page each; the last descriptor of all but the last leads to the next.
+/// Distributes blocks over segments of a page each; the last descriptor of all but the last segment
+/// refers to the next.
 fn chain(blocks: &[Descriptor], mut page: impl FnMut() -> Result<u64>) -> Result<Sgl> {
     let mut segments = Vec::new();
     let mut rest = blocks;
@@ -171,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_pieces_is_described() {
+    fn sgl_describes_any_number_of_segments() {
         for pages in [1u64, 2, 3, 255, 256, 257, 510, 511, 512, 1000] {
             for offset in [0, 4, 4092] {
-                // Every other page: none joins the one before it.
+                // Every other page: none is adjacent to the one before it.
                 let buffer = Buffer::Pages {
                     offset,
                     pages: (0..pages)
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_join() {
+    fn sgl_joins_adjacent_pages() {
         let pages = vec![0x1000, 0x2000, 0x3000, 0x9000, 0xA000];
         let sgl = build(&Buffer::Pages { offset: 8, pages }, 17000, pool()).unwrap();
         let lengths: Vec<u32> = sgl.segments[0].1.iter().map(|d| d.length).collect();
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_buffers_are_refused() {
+    fn sgl_refuses_bad_buffers() {
         let pages = vec![0x1000, 0x2001];
         assert!(build(&Buffer::Pages { offset: 0, pages }, 8192, pool()).is_err());
         let pages = vec![0x1000];

@@ -1,24 +1,25 @@
-//! A driver's part of a host that others use, too.
+//! A driver's part of a shared host.
 
-use ::host::Shared;
+use ::host::SharedMachine;
 use design::HostCosts;
 use sim::{Bar, Time, MSI_BASE};
 
-use crate::port::{dma_read, dma_write, failed, Port};
-use crate::{Host, Result, Work};
+use crate::port::{dma_read, dma_write, failed, DevicePort};
+use crate::{CpuWork, Host, Result};
 
-/// One device of a host that is shared: with drivers of other devices, with loads and stores of persistent memory, with programs that
-/// run at the same time ([`Shared::run`]). Several may use one device; each of its interrupt vectors is one's alone.
+/// One device of a shared host. Other users are drivers of other devices, loads and stores of
+/// persistent memory, and concurrent programs ([`SharedMachine::run`]). Several drivers may use one
+/// device, each with separate interrupt vectors.
 pub struct SharedHost {
-    shared: Shared,
-    port: Port,
+    shared: SharedMachine,
+    port: DevicePort,
 }
 
 impl SharedHost {
-    /// Device number `device` of a host. The driver's CPU n is the host's `first_cpu` + n. With an interrupt cost in `costs`, `vectors`
-    /// interrupt vectors are used.
+    /// Device number `device` of a host. The driver's CPU n is the host's CPU `first_cpu` + n. With
+    /// an interrupt cost in `costs`, `vectors` interrupt vectors are used.
     pub fn new(
-        shared: &Shared,
+        shared: &SharedMachine,
         device: usize,
         costs: HostCosts,
         vectors: u16,
@@ -26,12 +27,12 @@ impl SharedHost {
     ) -> SharedHost {
         SharedHost {
             shared: shared.clone(),
-            port: Port::new(device, costs, vectors, first_cpu),
+            port: DevicePort::new(device, costs, vectors, first_cpu),
         }
     }
 
     /// The host.
-    pub fn shared(&self) -> &Shared {
+    pub fn shared(&self) -> &SharedMachine {
         &self.shared
     }
 
@@ -54,20 +55,22 @@ impl Host for SharedHost {
 
     fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64> {
         self.shared
-            .with(|machine| self.port.alloc(machine, bytes, align))
+            .with_machine(|machine| self.port.alloc(machine, bytes, align))
     }
 
     fn free(&mut self, addr: u64, _bytes: u64) {
         self.shared
-            .with(|machine| machine.system_mut().memory_mut().free(addr));
+            .with_machine(|machine| machine.system_mut().memory_mut().free(addr));
     }
 
     fn dma_read(&mut self, addr: u64, data: &mut [u8]) {
-        self.shared.with(|machine| dma_read(machine, addr, data));
+        self.shared
+            .with_machine(|machine| dma_read(machine, addr, data));
     }
 
     fn dma_write(&mut self, addr: u64, data: &[u8]) {
-        self.shared.with(|machine| dma_write(machine, addr, data));
+        self.shared
+            .with_machine(|machine| dma_write(machine, addr, data));
     }
 
     fn run_on(&mut self, cpu: usize) {
@@ -75,24 +78,26 @@ impl Host for SharedHost {
     }
 
     fn now(&self) -> Time {
-        self.shared.with(|machine| self.port.now(machine))
+        self.shared.with_machine(|machine| self.port.now(machine))
     }
 
     fn busy(&self) -> bool {
-        self.shared.with(|machine| self.port.busy(machine))
+        self.shared.with_machine(|machine| self.port.busy(machine))
     }
 
-    fn spend(&mut self, work: Work) {
-        self.shared.with(|machine| self.port.spend(machine, work));
+    fn spend(&mut self, work: CpuWork) {
+        self.shared
+            .with_machine(|machine| self.port.spend(machine, work));
     }
 
     fn watch(&mut self, addr: u64, bytes: u64) {
         self.shared
-            .with(|machine| self.port.watch(machine, addr, bytes));
+            .with_machine(|machine| self.port.watch(machine, addr, bytes));
     }
 
     fn unwatch(&mut self, addr: u64) {
-        self.shared.with(|machine| self.port.unwatch(machine, addr));
+        self.shared
+            .with_machine(|machine| self.port.unwatch(machine, addr));
     }
 
     fn wait(&mut self, until: Time) -> Result<()> {
@@ -110,6 +115,6 @@ impl Host for SharedHost {
 
     fn take_interrupt(&mut self, vector: u16) -> bool {
         self.shared
-            .with(|machine| self.port.take_interrupt(machine, vector))
+            .with_machine(|machine| self.port.take_interrupt(machine, vector))
     }
 }

@@ -1,54 +1,60 @@
-//! The simulated host of one driver: memory and link of a [`sim::System`], CPUs that take time.
+//! The simulated host of one driver: memory and link of a [`sim::System`], and CPUs that take time.
 
 use ::host::Machine;
 use design::{HostCosts, HostProfile};
 use sim::{Bar, LinkStats, System, Time, MSI_BASE};
 
-use crate::port::{dma_read, dma_write, Port};
-use crate::{Host, Result, Work};
+use crate::port::{dma_read, dma_write, DevicePort};
+use crate::{CpuWork, Host, Result};
 
-/// One device of a simulated system, and the CPUs of its host: all that a driver needs that has them for itself. See
-/// [`crate::SharedHost`] for one that does not.
+/// One device of a simulated system, and the CPUs of its host, for a driver that is alone. See
+/// [`crate::SharedHost`] for a shared one.
 pub struct SimHost {
     machine: Machine,
-    port: Port,
+    port: DevicePort,
 }
 
 impl SimHost {
-    /// The host of device number `device`. With an interrupt cost in `costs`, `vectors` interrupt vectors are used.
+    /// The host of device number `device`. With an interrupt cost in `costs`, `vectors` interrupt
+    /// vectors are used.
     ///
     /// # Panics
     ///
     /// Never: the profile `none` is part of the program.
     pub fn new(system: System, device: usize, costs: HostCosts, vectors: u16) -> SimHost {
         let free = HostProfile::shipped("none").expect("a test has read all that are shipped");
-        SimHost::of(Machine::new(system, free), device, costs, vectors)
+        SimHost::with_profile(Machine::new(system, free), device, costs, vectors)
     }
 
-    /// The same of a host with a profile, for loads and stores that are no driver's.
-    pub fn of(machine: Machine, device: usize, costs: HostCosts, vectors: u16) -> SimHost {
+    /// A host with a profile, for additional loads and stores of programs.
+    pub fn with_profile(
+        machine: Machine,
+        device: usize,
+        costs: HostCosts,
+        vectors: u16,
+    ) -> SimHost {
         SimHost {
             machine,
-            port: Port::new(device, costs, vectors, 0),
+            port: DevicePort::new(device, costs, vectors, 0),
         }
     }
 
-    /// The machine below.
+    /// The machine.
     pub fn machine(&self) -> &Machine {
         &self.machine
     }
 
-    /// The machine below, to change.
+    /// The machine, mutable.
     pub fn machine_mut(&mut self) -> &mut Machine {
         &mut self.machine
     }
 
-    /// The system below.
+    /// The system.
     pub fn system(&self) -> &System {
         self.machine.system()
     }
 
-    /// The system below, to change.
+    /// The system, mutable.
     pub fn system_mut(&mut self) -> &mut System {
         self.machine.system_mut()
     }
@@ -58,7 +64,8 @@ impl SimHost {
         self.port.device
     }
 
-    /// Acts on another device of the same system, its registers and its windows. CPUs, watches and interrupts stay the driver's own.
+    /// Acts on the registers and windows of another device of the same system. CPUs, watches and
+    /// interrupts stay those of the driver.
     pub fn with_device<R>(&mut self, device: usize, act: impl FnOnce(&mut SimHost) -> R) -> R {
         let own = std::mem::replace(&mut self.port.device, device);
         let result = act(self);
@@ -66,7 +73,7 @@ impl SimHost {
         result
     }
 
-    /// What the device's link has carried.
+    /// Traffic of the device's link.
     pub fn link_stats(&self) -> LinkStats {
         let link = self.system().link(self.port.device);
         link.map(sim::Link::stats).unwrap_or_default()
@@ -110,7 +117,7 @@ impl Host for SimHost {
         self.port.busy(&self.machine)
     }
 
-    fn spend(&mut self, work: Work) {
+    fn spend(&mut self, work: CpuWork) {
         self.port.spend(&mut self.machine, work);
     }
 

@@ -1,32 +1,34 @@
-//! The driver against a double that behaves, and one that doesn't.
+//! The driver with a fake device, with and without faults.
 
 use spec::nvme::{status, Sqe};
 
-use crate::double::{Double, Fault};
-use crate::workload::{self, Job, Layout, Pattern, Shape};
-use crate::{Buffer, Config, Controller, Erase, Error, Io, Range, ALL_NAMESPACES};
+use crate::fake_device::{FakeDevice, Fault};
+use crate::workload::{self, BlockPattern, BufferLayout, IoJob, TransferShape};
+use crate::{
+    BlockRange, Buffer, DriverConfig, Erase, Error, IoCommand, NvmeDriver, ALL_NAMESPACES,
+};
 
-fn config() -> Config {
-    Config {
+fn config() -> DriverConfig {
+    DriverConfig {
         io_queues: 4,
         io_entries: 16,
-        ..Config::default()
+        ..DriverConfig::default()
     }
 }
 
-fn start(fault: Fault) -> Controller<Double> {
-    Controller::start(Double::new(fault), config()).unwrap()
+fn start(fault: Fault) -> NvmeDriver<FakeDevice> {
+    NvmeDriver::start(FakeDevice::new(fault), config()).unwrap()
 }
 
-fn go(_: u64, _: u64) -> bool {
+fn keep_going(_: u64, _: u64) -> bool {
     true
 }
 
 #[test]
-fn start_read_write_and_shutdown_leave_nothing_behind() {
+fn driver_shutdown_frees_all_memory() {
     let mut c = start(Fault::None);
     assert_eq!((c.io_queues(), c.io_entries(), c.nsid()), (4, 16, 1));
-    assert_eq!(c.identity().serial, "DOUBLE");
+    assert_eq!(c.identity().serial, "FAKE");
     let data: Vec<u8> = (0..3 << 20).map(|i| (i * 7 / 5) as u8).collect();
     c.write(5, &data).unwrap();
     let mut back = vec![0; data.len()];
@@ -38,7 +40,7 @@ fn start_read_write_and_shutdown_leave_nothing_behind() {
 }
 
 #[test]
-fn sgls_describe_the_same_data() {
+fn driver_sgls_describe_the_same_data() {
     let mut c = start(Fault::None);
     let data: Vec<u8> = (0..3 << 20).map(|i| (i * 7 / 3) as u8).collect();
     c.set_sgl(true).unwrap();
@@ -49,23 +51,23 @@ fn sgls_describe_the_same_data() {
     assert!(data == back);
     c.set_sgl(true).unwrap();
     assert!(c.compare(5, &data).unwrap());
-    let job = Job {
+    let job = IoJob {
         commands: 1000,
-        layout: Layout::Scattered,
+        layout: BufferLayout::Scattered,
         read_percent: 50,
         max_bytes: 1 << 16,
         queues: 4,
         verify: true,
-        ..Job::default()
+        ..IoJob::default()
     };
-    let outcome = workload::run_job(&mut c, &job, &mut go).unwrap();
+    let outcome = workload::run_job(&mut c, &job, &mut keep_going).unwrap();
     assert_eq!(outcome.report.commands, 1000);
     assert!(outcome.verified_bytes > 0);
     assert_eq!(c.shutdown().unwrap().allocations(), 0);
 }
 
 #[test]
-fn compare_and_write_is_one_step() {
+fn driver_compare_and_write_is_one_step() {
     let mut c = start(Fault::None);
     let (old, new) = (vec![0x11; 4096], vec![0x22; 4096]);
     c.write(7, &old).unwrap();
@@ -89,7 +91,7 @@ fn compare_and_write_is_one_step() {
 }
 
 #[test]
-fn namespaces_are_apart_and_formatted() {
+fn driver_namespaces_are_separate_and_formatted() {
     let mut c = start(Fault::None);
     let sizes: Vec<(u32, u64)> = c.namespaces().iter().map(|n| (n.0, n.1.size)).collect();
     assert_eq!(sizes, [(1, 8192), (3, 1000)]);
@@ -99,7 +101,7 @@ fn namespaces_are_apart_and_formatted() {
         assert_eq!(c.nsid(), *nsid);
         c.write(0, data).unwrap();
     }
-    let holds = |c: &mut Controller<Double>, nsid: u32, byte: u8| {
+    let holds = |c: &mut NvmeDriver<FakeDevice>, nsid: u32, byte: u8| {
         c.select_namespace(nsid).unwrap();
         c.compare(0, &[byte; 4096]).unwrap()
     };
@@ -118,7 +120,7 @@ fn namespaces_are_apart_and_formatted() {
 }
 
 #[test]
-fn blocks_are_zeroed_deallocated_compared_and_verified() {
+fn driver_zeroes_deallocates_compares_and_verifies_blocks() {
     let mut c = start(Fault::None);
     let data: Vec<u8> = (0..2 << 20).map(|i| ((i * 7 / 5) | 1) as u8).collect();
     c.write(0, &data).unwrap();
@@ -129,8 +131,8 @@ fn blocks_are_zeroed_deallocated_compared_and_verified() {
     c.verify(0, 8192).unwrap();
     assert!(c.verify(0, 8193).is_err());
     c.write_zeroes(1, 2).unwrap();
-    let ranges: Vec<Range> = (0..300)
-        .map(|i| Range {
+    let ranges: Vec<BlockRange> = (0..300)
+        .map(|i| BlockRange {
             lba: 10 + 3 * i,
             blocks: 1,
         })
@@ -144,22 +146,23 @@ fn blocks_are_zeroed_deallocated_compared_and_verified() {
     }
     assert!(c.compare(0, &want).unwrap());
     let beyond = [
-        Range { lba: 0, blocks: 1 },
-        Range {
+        BlockRange { lba: 0, blocks: 1 },
+        BlockRange {
             lba: 8192,
             blocks: 1,
         },
     ];
     assert_eq!(
         c.deallocate(&beyond).unwrap_err().to_string(),
-        "Dataset Management failed: LBA Out of Range (Generic Command Status, SCT 0h SC 80h, Do Not Retry)"
+        "Dataset Management failed: LBA Out of Range (Generic Command Status, SCT 0h SC 80h, \
+            Do Not Retry)"
     );
     assert!(c.write_zeroes(u64::MAX, 2).is_err());
     assert_eq!(c.shutdown().unwrap().allocations(), 0);
 }
 
 #[test]
-fn statuses_come_back_with_their_names() {
+fn driver_status_errors_carry_names() {
     let mut c = start(Fault::None);
     let error = c.read(8192, &mut [0; 512]).unwrap_err();
     assert_eq!(
@@ -189,45 +192,48 @@ fn statuses_come_back_with_their_names() {
 }
 
 #[test]
-fn what_the_caller_gets_wrong_is_an_error() {
+fn driver_invalid_arguments_are_errors() {
     let mut c = start(Fault::None);
     assert!(matches!(c.read(0, &mut [0; 100]), Err(Error::Invalid(_))));
     assert!(matches!(
-        c.submit(7, Io::Flush, &Buffer::Contiguous(0), 0),
+        c.submit(7, IoCommand::Flush, &Buffer::Contiguous(0), 0),
         Err(Error::Invalid(_))
     ));
-    let two = Io::Read { lba: 0, blocks: 1 };
+    let two = IoCommand::Read { lba: 0, blocks: 1 };
     assert!(matches!(
         c.submit(0, two, &Buffer::Contiguous(2), 0),
         Err(Error::Invalid(_))
     ));
-    let none = Io::Write { lba: 0, blocks: 0 };
+    let none = IoCommand::Write { lba: 0, blocks: 0 };
     assert!(matches!(
         c.submit(0, none, &Buffer::Contiguous(0), 0),
         Err(Error::Invalid(_))
     ));
     for _ in 0..15 {
-        c.submit(0, Io::Flush, &Buffer::Contiguous(0), 0).unwrap();
+        c.submit(0, IoCommand::Flush, &Buffer::Contiguous(0), 0)
+            .unwrap();
     }
     assert!(!c.has_room(0));
-    assert!(c.submit(0, Io::Flush, &Buffer::Contiguous(0), 0).is_err());
+    assert!(c
+        .submit(0, IoCommand::Flush, &Buffer::Contiguous(0), 0)
+        .is_err());
 }
 
 #[test]
-fn controllers_that_do_not_start() {
-    let fails = |fault| Controller::start(Double::new(fault), config()).unwrap_err();
+fn driver_start_failures_are_reported() {
+    let fails = |fault| NvmeDriver::start(FakeDevice::new(fault), config()).unwrap_err();
     assert_eq!(fails(Fault::Gone), Error::Gone);
     assert_eq!(fails(Fault::Fatal), Error::Fatal);
     assert!(matches!(fails(Fault::NeverReady), Error::Timeout { .. }));
     assert!(matches!(fails(Fault::BadIdentify), Error::Misbehaviour(_)));
-    // No NVM command set; pages of 8 KiB at least, whatever their most.
+    // No NVM command set; pages of at least 8 KiB, whatever the maximum.
     for bits in [1 << 37, 1 << 48, 1 << 48 | 1 << 52] {
         assert!(matches!(fails(Fault::Cap(bits)), Error::Unsupported(_)));
     }
 }
 
 #[test]
-fn controllers_that_go_wrong_later() {
+fn driver_misbehaving_controllers_are_reported() {
     let fails = |fault| {
         let mut c = start(Fault::None);
         c.host_mut().fault = fault;
@@ -250,7 +256,7 @@ fn controllers_that_go_wrong_later() {
 }
 
 #[test]
-fn a_reset_brings_a_silent_controller_back() {
+fn driver_reset_recovers_a_silent_controller() {
     let mut c = start(Fault::None);
     c.host_mut().fault = Fault::Silent;
     assert!(c.flush().is_err());
@@ -261,7 +267,7 @@ fn a_reset_brings_a_silent_controller_back() {
 }
 
 #[test]
-fn a_reset_that_fails_leaves_the_machine_and_may_be_tried_again() {
+fn driver_failed_reset_can_be_retried() {
     for fault in [
         Fault::Gone,
         Fault::NeverReady,
@@ -284,32 +290,32 @@ fn a_reset_that_fails_leaves_the_machine_and_may_be_tried_again() {
 }
 
 #[test]
-fn queues_can_be_deleted_and_created_again() {
+fn driver_queues_can_be_deleted_and_recreated() {
     let mut c = start(Fault::None);
     c.delete_io_queue(1).unwrap();
     c.create_io_queue(1).unwrap();
-    c.execute(1, Io::Flush, &Buffer::Contiguous(0))
+    c.execute(1, IoCommand::Flush, &Buffer::Contiguous(0))
         .unwrap()
         .check()
         .unwrap();
 }
 
 #[test]
-fn mixed_random_work_on_all_queues_verifies() {
+fn workload_mixed_random_job_on_all_queues_verifies() {
     let mut c = start(Fault::None);
-    let job = Job {
+    let job = IoJob {
         read_percent: 50,
         min_bytes: 512,
         max_bytes: 64 << 10,
         queues: 4,
         depth: 15,
         commands: 3000,
-        layout: Layout::Scattered,
+        layout: BufferLayout::Scattered,
         verify: true,
-        ..Job::default()
+        ..IoJob::default()
     };
     c.set_list_offset(4088);
-    let outcome = workload::run_job(&mut c, &job, &mut go).unwrap();
+    let outcome = workload::run_job(&mut c, &job, &mut keep_going).unwrap();
     assert_eq!(outcome.report.commands, 3000);
     assert!(
         outcome.verified_bytes > 1 << 20,
@@ -317,56 +323,56 @@ fn mixed_random_work_on_all_queues_verifies() {
         outcome.verified_bytes
     );
     assert!(outcome.report.bandwidth() > 0.0 && outcome.report.read.count() > 1000);
-    let same = workload::run_job(&mut start(Fault::None), &job, &mut go).unwrap();
-    let again = workload::run_job(&mut start(Fault::None), &job, &mut go).unwrap();
+    let same = workload::run_job(&mut start(Fault::None), &job, &mut keep_going).unwrap();
+    let again = workload::run_job(&mut start(Fault::None), &job, &mut keep_going).unwrap();
     assert_eq!(same, again, "the same seed gives the same run");
 }
 
 #[test]
-fn wrong_data_is_found() {
+fn workload_detects_wrong_data() {
     let mut c = start(Fault::None);
     c.host_mut().fault = Fault::Flip;
-    let job = Job {
+    let job = IoJob {
         read_percent: 50,
         queues: 2,
         depth: 4,
         verify: true,
         span: 1 << 20,
-        ..Job::default()
+        ..IoJob::default()
     };
-    let error = workload::run_job(&mut c, &job, &mut go).unwrap_err();
+    let error = workload::run_job(&mut c, &job, &mut keep_going).unwrap_err();
     assert!(error.to_string().contains("wrong data: LBA "), "{error}");
 }
 
 #[test]
-fn jobs_check_their_arguments_and_can_be_stopped() {
+fn workload_checks_arguments_and_can_be_stopped() {
     let mut c = start(Fault::None);
-    let ok = Job {
+    let ok = IoJob {
         queues: 2,
-        ..Job::default()
+        ..IoJob::default()
     };
-    let mut refuse = |job: Job| {
-        let error = workload::run_job(&mut c, &job, &mut go).unwrap_err();
+    let mut refuse = |job: IoJob| {
+        let error = workload::run_job(&mut c, &job, &mut keep_going).unwrap_err();
         assert!(matches!(error, Error::Invalid(_)), "{error}");
     };
-    refuse(Job { queues: 5, ..ok });
-    refuse(Job { queues: 0, ..ok });
-    refuse(Job { depth: 16, ..ok });
-    refuse(Job { min_bytes: 0, ..ok });
-    refuse(Job {
+    refuse(IoJob { queues: 5, ..ok });
+    refuse(IoJob { queues: 0, ..ok });
+    refuse(IoJob { depth: 16, ..ok });
+    refuse(IoJob { min_bytes: 0, ..ok });
+    refuse(IoJob {
         max_bytes: 4 << 20,
         ..ok
     });
-    refuse(Job {
+    refuse(IoJob {
         span: 1 << 40,
         ..ok
     });
-    refuse(Job {
+    refuse(IoJob {
         start: u64::MAX - 511,
         ..ok
     });
-    refuse(Job { span: 2048, ..ok });
-    refuse(Job {
+    refuse(IoJob { span: 2048, ..ok });
+    refuse(IoJob {
         read_percent: 101,
         ..ok
     });
@@ -374,8 +380,8 @@ fn jobs_check_their_arguments_and_can_be_stopped() {
     assert_eq!(stopped.unwrap_err(), Error::Interrupted);
 }
 
-/// Memory that nobody but a bad command uses, and the namespace as it was.
-fn works(c: &mut Controller<Double>) {
+/// All memory is free, and the namespace works.
+fn works(c: &mut NvmeDriver<FakeDevice>) {
     for _ in 0..4 {
         c.write(5, &[0x3C; 4096]).unwrap();
         let mut back = [0; 4096];
@@ -384,30 +390,30 @@ fn works(c: &mut Controller<Double>) {
     }
     workload::run_job(
         c,
-        &Job {
+        &IoJob {
             queues: 4,
-            ..Job::default()
+            ..IoJob::default()
         },
-        &mut go,
+        &mut keep_going,
     )
     .unwrap();
 }
 
 #[test]
-fn nothing_is_in_flight_after_a_run_that_ends_early() {
-    let shape = Shape {
+fn workload_early_end_leaves_nothing_in_flight() {
+    let shape = TransferShape {
         queues: 4,
         depth: 8,
         chunk: 4096,
     };
-    let job = Job {
+    let job = IoJob {
         queues: 4,
         commands: 20_000,
-        ..Job::default()
+        ..IoJob::default()
     };
     let mut data = vec![1; 1 << 20];
     let mut c = start(Fault::None);
-    // Stopped, by each way in.
+    // Stopped, in each way.
     let mut stop = |_, _| false;
     let read = workload::read_all(&mut c, 0, &mut data, shape, &mut stop);
     assert_eq!(read.unwrap_err(), Error::Interrupted);
@@ -418,21 +424,21 @@ fn nothing_is_in_flight_after_a_run_that_ends_early() {
     let run = workload::run_job(&mut c, &job, &mut stop);
     assert_eq!(run.unwrap_err(), Error::Interrupted);
     works(&mut c);
-    // The caller fails.
-    let mut hook = |_: &mut Double, _| Err(Error::Host("enough".into()));
-    let run = workload::run_job_with(&mut c, &job, &mut hook, &mut go);
+    // The caller's hook fails.
+    let mut hook = |_: &mut FakeDevice, _| Err(Error::Host("enough".into()));
+    let run = workload::run_job_with(&mut c, &job, &mut hook, &mut keep_going);
     assert_eq!(run.unwrap_err(), Error::Host("enough".into()));
     works(&mut c);
-    // Commands fail, and the data is wrong.
+    // Commands fail, and data is wrong.
     for fault in [Fault::Status(status::INTERNAL_ERROR), Fault::Flip] {
         c.host_mut().fault = fault;
-        let verified = Job {
+        let verified = IoJob {
             verify: true,
             read_percent: 50,
             span: 1 << 20,
             ..job
         };
-        workload::run_job(&mut c, &verified, &mut go).unwrap_err();
+        workload::run_job(&mut c, &verified, &mut keep_going).unwrap_err();
         c.host_mut().fault = Fault::None;
         works(&mut c);
     }
@@ -440,26 +446,26 @@ fn nothing_is_in_flight_after_a_run_that_ends_early() {
 }
 
 #[test]
-fn memory_of_commands_that_never_ended_is_kept_until_the_reset() {
+fn driver_keeps_memory_of_unended_commands_until_reset() {
     let mut c = start(Fault::None);
     let idle = c.host().allocations();
     c.host_mut().fault = Fault::Silent;
-    let job = Job {
+    let job = IoJob {
         queues: 2,
         depth: 4,
-        ..Job::default()
+        ..IoJob::default()
     };
     let slots = 8;
-    let error = workload::run_job(&mut c, &job, &mut go).unwrap_err();
+    let error = workload::run_job(&mut c, &job, &mut keep_going).unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }), "{error}");
     assert!(c.host().allocations() >= idle + slots);
     c.host_mut().fault = Fault::None;
-    // What comes next blames nobody.
+    // Later commands work.
     let mut data = [0; 512];
     for _ in 0..2 {
         let error = c.read(0, &mut data).unwrap_err().to_string();
         assert!(error.contains("a reset ends them"), "{error}");
-        let error = workload::run_job(&mut c, &job, &mut go).unwrap_err();
+        let error = workload::run_job(&mut c, &job, &mut keep_going).unwrap_err();
         assert!(error.to_string().contains("a reset ends them"), "{error}");
     }
     c.reset().unwrap();
@@ -468,16 +474,16 @@ fn memory_of_commands_that_never_ended_is_kept_until_the_reset() {
 }
 
 #[test]
-fn sequential_jobs_keep_to_the_parts_of_their_queues() {
+fn workload_sequential_queues_use_separate_ranges() {
     let mut c = start(Fault::None);
-    let job = Job {
-        pattern: Pattern::Sequential,
+    let job = IoJob {
+        pattern: BlockPattern::Sequential,
         read_percent: 0,
         queues: 4,
         depth: 2,
-        ..Job::default()
+        ..IoJob::default()
     };
-    let outcome = workload::run_job(&mut c, &job, &mut go).unwrap();
+    let outcome = workload::run_job(&mut c, &job, &mut keep_going).unwrap();
     assert_eq!(
         (outcome.report.write.count(), outcome.report.read.count()),
         (4000, 0)
@@ -486,20 +492,20 @@ fn sequential_jobs_keep_to_the_parts_of_their_queues() {
 }
 
 #[test]
-fn whole_transfers_arrive() {
+fn workload_whole_transfers_arrive() {
     let mut c = start(Fault::None);
     let data: Vec<u8> = (0..1_000_448u32).map(|i| (i ^ i >> 8) as u8).collect();
-    let shape = Shape {
+    let shape = TransferShape {
         queues: 3,
         depth: 5,
         chunk: 24 << 10,
     };
-    let report = workload::write_all(&mut c, 9, &data, shape, &mut go).unwrap();
+    let report = workload::write_all(&mut c, 9, &data, shape, &mut keep_going).unwrap();
     assert_eq!(report.bytes, data.len() as u64);
     let mut back = vec![0; data.len()];
-    workload::read_all(&mut c, 9, &mut back, shape, &mut go).unwrap();
+    workload::read_all(&mut c, 9, &mut back, shape, &mut keep_going).unwrap();
     assert!(data == back);
-    let error = workload::write_all(&mut c, 8000, &data, shape, &mut go).unwrap_err();
+    let error = workload::write_all(&mut c, 8000, &data, shape, &mut keep_going).unwrap_err();
     assert!(
         error.to_string().contains("inside the namespace"),
         "{error}"

@@ -1,80 +1,81 @@
-//! Streams of loads and stores of the PM window, as fast as the link and the device take them.
+//! Streams of loads and stores of the PM window, as fast as link and device accept them.
 //!
-//! As many cores are at work as it takes: no CPU time is counted, and what limits a stream is how many loads and stores the
-//! host can have under way ([`sim::HostConfig`]), the link's wire and credits, and the device.
+//! No CPU time is counted. A stream is bounded by the host's loads and stores in flight
+//! ([`sim::HostConfig`]), the link's wire and credits, and the device.
 
 use std::collections::HashSet;
 
 use sim::{Bar, Random, System, Time};
 
-use crate::{Error, Latency, Result};
+use crate::{Error, Latencies, Result};
 
-/// Where accesses go.
+/// The addresses of the accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// One after the other.
+pub enum WindowPattern {
+    /// Increasing addresses.
     Sequential,
-    /// At random places.
+    /// Random addresses.
     Random,
-    /// Dependent loads: each one's address is in the data of the one before. The addresses are stored first, in a cycle through
-    /// random places.
+    /// Dependent loads: the address of each is in the data of the one before. The addresses are
+    /// stored first, in a cycle through random addresses.
     Chain,
 }
 
-/// What to do.
+/// A stream of accesses.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct WindowStream {
     /// Stores, else loads.
     pub store: bool,
-    /// Bytes of each, 1 to 4096; each lies at a multiple of the next power of two.
+    /// Bytes of each access, 1 to 4096; each is aligned to the next power of two.
     pub bytes: usize,
-    /// Loads under way at a time. Stores are posted.
+    /// Loads in flight. Stores are posted.
     pub in_flight: usize,
-    /// Before each load time passes at random, up to this: else loads one at a time may fall in step with the DRAM's refreshes.
+    /// A random pause of up to this time precedes each load. Otherwise single loads may synchronise
+    /// with the DRAM's refreshes.
     pub pause: Time,
-    /// How many.
+    /// The number of accesses.
     pub count: u64,
-    /// The part of the window that is touched.
+    /// The start of the range.
     pub start: u64,
-    /// Its bytes.
+    /// The bytes of the range.
     pub span: u64,
-    /// See [`Pattern`].
-    pub pattern: Pattern,
-    /// Seed of the places, and of what stores write.
+    /// See [`WindowPattern`].
+    pub pattern: WindowPattern,
+    /// Seed of the addresses, and of the stored data.
     pub seed: u64,
-    /// Loads must find what a stream of stores with the same seed and the same number of bytes has written.
+    /// Compare loaded data with a stream of stores of the same seed and size.
     pub verify: bool,
 }
 
-/// What came of it.
+/// The result of a stream.
 #[derive(Clone, Debug, Default)]
-pub struct Streamed {
-    /// Bytes that were loaded or stored.
+pub struct StreamResult {
+    /// Bytes loaded or stored.
     pub bytes: u64,
-    /// From the first one to the end of the last one: loads, when their data is there; stores, when a load behind them has
-    /// returned.
+    /// From the first access to the end of the last one. A load ends with its data, the stores with
+    /// a load after them.
     pub elapsed: Time,
-    /// Of each load.
-    pub latency: Latency,
+    /// Latency of each load.
+    pub latency: Latencies,
 }
 
-impl Streamed {
-    /// Bytes a ns.
+impl StreamResult {
+    /// Bandwidth, bytes per ns.
     pub fn gb_s(&self) -> f64 {
         self.bytes as f64 / self.elapsed.as_ns().max(1e-3)
     }
 }
 
-/// Where accesses go, one after the other.
-struct Places<'a> {
-    stream: &'a Stream,
+/// The addresses of a stream, in order.
+struct AddressSequence<'a> {
+    stream: &'a WindowStream,
     random: Random,
     next: u64,
 }
 
-impl<'a> Places<'a> {
-    fn new(stream: &'a Stream) -> Places<'a> {
-        Places {
+impl<'a> AddressSequence<'a> {
+    fn new(stream: &'a WindowStream) -> AddressSequence<'a> {
+        AddressSequence {
             stream,
             random: Random::new(stream.seed),
             next: 0,
@@ -85,15 +86,15 @@ impl<'a> Places<'a> {
         let unit = self.stream.bytes.next_power_of_two() as u64;
         let units = self.stream.span / unit;
         let place = match self.stream.pattern {
-            Pattern::Sequential => self.next % units,
-            Pattern::Random | Pattern::Chain => self.random.below(units),
+            WindowPattern::Sequential => self.next % units,
+            WindowPattern::Random | WindowPattern::Chain => self.random.below(units),
         };
         self.next += 1;
         self.stream.start + place * unit
     }
 }
 
-/// What stores write at an address.
+/// The data that stores write at an address.
 fn content(seed: u64, addr: u64, data: &mut [u8]) {
     let mut random = Random::new(seed ^ addr.rotate_left(20));
     for word in data.chunks_mut(8) {
@@ -101,13 +102,14 @@ fn content(seed: u64, addr: u64, data: &mut [u8]) {
     }
 }
 
-/// Runs a stream on a device. `tell` hears how many of all are done, and stops the stream by returning false.
+/// Runs a stream on a device. `progress` receives the accesses completed and their total, and stops
+/// the stream by returning false.
 pub fn run(
     system: &mut System,
     device: usize,
-    stream: &Stream,
-    tell: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Streamed> {
+    stream: &WindowStream,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<StreamResult> {
     let bad = |text: String| Err(Error::Invalid(text));
     if stream.bytes == 0 || stream.bytes > 4096 {
         return bad(format!("bytes = {}: allowed are 1 to 4096", stream.bytes));
@@ -122,22 +124,22 @@ pub fn run(
             stream.start, stream.span
         ));
     }
-    let chain = stream.pattern == Pattern::Chain;
+    let chain = stream.pattern == WindowPattern::Chain;
     if chain && (stream.store || stream.in_flight != 1 || stream.verify || stream.bytes < LINK) {
         return bad(format!(
             "a chain is of loads, one in flight, of at least {LINK} bytes, and verifies itself"
         ));
     }
     match stream.store {
-        true => stores(system, device, stream, tell),
+        true => stores(system, device, stream, progress),
         false => {
             let outcome = match chain {
-                true => self::chain(system, device, stream, tell),
-                false => loads(system, device, stream, tell),
+                true => self::chain(system, device, stream, progress),
+                false => loads(system, device, stream, progress),
             };
             if outcome.is_err() {
-                // Whoever comes next gets only loads of his own.
-                while let Ok(Some(_)) = system.loaded() {}
+                // Leftover loads must not be taken for those of the next stream.
+                while let Ok(Some(_)) = system.wait_load() {}
             }
             outcome
         }
@@ -146,19 +148,19 @@ pub fn run(
 
 /// Bytes of an address in a chain.
 const LINK: usize = 8;
-/// Places of a chain at most: they are stored before.
+/// Most addresses of a chain, which are stored first.
 const MOST_PLACES: usize = 4096;
 
-/// Stores a chain and follows it; what is found has to be what was stored.
+/// Stores a chain and follows it; the loaded addresses are compared with the stored ones.
 fn chain(
     system: &mut System,
     device: usize,
-    stream: &Stream,
-    tell: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Streamed> {
+    stream: &WindowStream,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<StreamResult> {
     let units = stream.span / stream.bytes.next_power_of_two() as u64;
     let most = units.min(stream.count).min(MOST_PLACES as u64) as usize;
-    let mut drawn = Places::new(stream);
+    let mut drawn = AddressSequence::new(stream);
     let (mut places, mut known) = (Vec::with_capacity(most), HashSet::new());
     while places.len() < most {
         let place = drawn.next();
@@ -176,15 +178,15 @@ fn chain(
         .mmio_read(device, Bar::Pm, stream.start, 1)
         .map_err(failed)?;
     let begin = system.now();
-    let mut out = Streamed::default();
-    let mut pauses = Pauses::new(stream);
+    let mut out = StreamResult::default();
+    let mut pauses = RandomPauses::new(stream);
     let mut addr = places[0];
     for done in 0..stream.count {
-        pauses.pass(system)?;
+        pauses.insert_pause(system)?;
         system
             .load(device, Bar::Pm, addr, stream.bytes)
             .map_err(failed)?;
-        let load = system.loaded().map_err(failed)?;
+        let load = system.wait_load().map_err(failed)?;
         let load = load.ok_or_else(|| Error::Host("a load is lost".into()))?;
         let data = load.data.map_err(failed)?;
         out.latency.record(load.done - load.issued);
@@ -197,7 +199,7 @@ fn chain(
             )));
         }
         addr = expected;
-        if !tell(done + 1, stream.count) {
+        if !progress(done + 1, stream.count) {
             return Err(Error::Interrupted);
         }
     }
@@ -205,21 +207,21 @@ fn chain(
     Ok(out)
 }
 
-/// The time that passes before loads.
-struct Pauses {
+/// Random pauses before loads.
+struct RandomPauses {
     random: Random,
     most: Time,
 }
 
-impl Pauses {
-    fn new(stream: &Stream) -> Pauses {
-        Pauses {
+impl RandomPauses {
+    fn new(stream: &WindowStream) -> RandomPauses {
+        RandomPauses {
             random: Random::new(!stream.seed),
             most: stream.pause,
         }
     }
 
-    fn pass(&mut self, system: &mut System) -> Result<()> {
+    fn insert_pause(&mut self, system: &mut System) -> Result<()> {
         if self.most > Time::ZERO {
             let until = system.now() + Time(self.random.below(self.most.0 + 1));
             system.advance_until(until).map_err(failed)?;
@@ -235,11 +237,11 @@ fn failed(error: sim::Error) -> Error {
 fn stores(
     system: &mut System,
     device: usize,
-    stream: &Stream,
-    tell: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Streamed> {
+    stream: &WindowStream,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<StreamResult> {
     let begin = system.now();
-    let mut places = Places::new(stream);
+    let mut places = AddressSequence::new(stream);
     let mut data = vec![0; stream.bytes];
     for done in 0..stream.count {
         let addr = places.next();
@@ -247,36 +249,36 @@ fn stores(
         system
             .mmio_write(device, Bar::Pm, addr, &data)
             .map_err(failed)?;
-        if !tell(done, stream.count) {
+        if !progress(done, stream.count) {
             return Err(Error::Interrupted);
         }
     }
     system
         .mmio_read(device, Bar::Pm, stream.start, 1)
         .map_err(failed)?;
-    Ok(Streamed {
+    Ok(StreamResult {
         bytes: stream.count * stream.bytes as u64,
         elapsed: system.now() - begin,
-        latency: Latency::default(),
+        latency: Latencies::default(),
     })
 }
 
 fn loads(
     system: &mut System,
     device: usize,
-    stream: &Stream,
-    tell: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Streamed> {
+    stream: &WindowStream,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<StreamResult> {
     let begin = system.now();
-    let mut places = Places::new(stream);
+    let mut places = AddressSequence::new(stream);
     let mut expected = vec![0; stream.bytes];
     let mut under_way: Vec<(u32, u64)> = Vec::new();
-    let mut out = Streamed::default();
+    let mut out = StreamResult::default();
     let (mut issued, mut done) = (0, 0);
-    let mut pauses = Pauses::new(stream);
+    let mut pauses = RandomPauses::new(stream);
     while done < stream.count {
         while issued < stream.count && under_way.len() < stream.in_flight {
-            pauses.pass(system)?;
+            pauses.insert_pause(system)?;
             let addr = places.next();
             let tag = system
                 .load(device, Bar::Pm, addr, stream.bytes)
@@ -284,7 +286,7 @@ fn loads(
             under_way.push((tag, addr));
             issued += 1;
         }
-        let load = system.loaded().map_err(failed)?;
+        let load = system.wait_load().map_err(failed)?;
         let load = load.ok_or_else(|| Error::Host("a load is lost".into()))?;
         let place = under_way.iter().position(|u| u.0 == load.tag);
         let place = place.ok_or_else(|| Error::Host("a load that nobody issued".into()))?;
@@ -301,7 +303,7 @@ fn loads(
         out.latency.record(load.done - load.issued);
         out.bytes += data.len() as u64;
         done += 1;
-        if !tell(done, stream.count) {
+        if !progress(done, stream.count) {
             return Err(Error::Interrupted);
         }
     }

@@ -1,39 +1,39 @@
-//! Jobs as fio knows them, and whole transfers of data, on several queues.
+//! Jobs like those of fio, and whole transfers of data, on several queues.
 
 use spec::nvme::PAGE_BYTES;
 
-use crate::engine::{self, Next, Report, Source};
+use crate::io_loop::{self, CommandSource, NextCommand, RunReport};
 use crate::prp::Buffer;
-use crate::{Controller, Error, Host, Io, Result};
+use crate::{Error, Host, IoCommand, NvmeDriver, Result};
 
-/// Which blocks come after which.
+/// The order of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// One after the other; each queue has a part of the span to itself.
+pub enum BlockPattern {
+    /// Increasing addresses; each queue has a separate part of the span.
     Sequential,
-    /// Anywhere in the span, at multiples of the block size.
+    /// Random addresses in the span, at multiples of the block size.
     Random,
 }
 
-/// Where a command's data lies in host memory.
+/// The placement of a command's data in host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub enum BufferLayout {
     /// Page-aligned and contiguous.
     Aligned,
-    /// Starting at any multiple of 4 in a page, on scattered pages, lists at any multiple of 8.
+    /// At any multiple of 4 in a page, on scattered pages, with lists at any multiple of 8.
     Scattered,
 }
 
-/// A job.
+/// An I/O job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Job {
+pub struct IoJob {
     /// Share of reads, in percent.
     pub read_percent: u32,
-    /// Which blocks.
-    pub pattern: Pattern,
+    /// The order of the blocks.
+    pub pattern: BlockPattern,
     /// Bytes of the smallest command.
     pub min_bytes: u64,
-    /// Bytes of the largest command; sizes are drawn from the whole blocks between.
+    /// Bytes of the largest command; sizes are random multiples of a block between the two.
     pub max_bytes: u64,
     /// I/O queues used.
     pub queues: usize,
@@ -41,25 +41,26 @@ pub struct Job {
     pub depth: usize,
     /// Commands in all.
     pub commands: u64,
-    /// First byte of the namespace that is used.
+    /// Offset of the span in the namespace.
     pub start: u64,
-    /// Bytes of the namespace that are used; 0 is all from `start` on.
+    /// Bytes of the span; 0 is everything from `start`.
     pub span: u64,
-    /// Where buffers lie.
-    pub layout: Layout,
-    /// Data lie there, in another device's window, and not in the host's memory. Without `verify`: the host does not look at them.
+    /// The placement of buffers.
+    pub layout: BufferLayout,
+    /// Place the data in another device's window instead of host memory. Not with `verify`, because
+    /// the host does not read it.
     pub peer: Option<PeerMemory>,
-    /// Write recognisable data, and check what is read against what was written.
+    /// Write recognisable data, and compare what is read with it.
     pub verify: bool,
     /// Seed of addresses, sizes, offsets and data.
     pub seed: u64,
 }
 
-impl Default for Job {
-    fn default() -> Job {
-        Job {
+impl Default for IoJob {
+    fn default() -> IoJob {
+        IoJob {
             read_percent: 100,
-            pattern: Pattern::Random,
+            pattern: BlockPattern::Random,
             min_bytes: 4096,
             max_bytes: 4096,
             queues: 10,
@@ -67,7 +68,7 @@ impl Default for Job {
             commands: 4000,
             start: 0,
             span: 0,
-            layout: Layout::Aligned,
+            layout: BufferLayout::Aligned,
             peer: None,
             verify: false,
             seed: 1,
@@ -78,22 +79,22 @@ impl Default for Job {
 /// Memory in another device's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerMemory {
-    /// Bus address of its first byte, that of a page.
+    /// Bus address of its first byte, page-aligned.
     pub base: u64,
     /// Bytes.
     pub bytes: u64,
 }
 
-/// What a job did beside its timing.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct JobResult {
     /// Bandwidth and latency.
-    pub report: Report,
-    /// Bytes that were compared with what had been written there.
+    pub report: RunReport,
+    /// Bytes that were compared with the data written before.
     pub verified_bytes: u64,
 }
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64.
 #[derive(Clone, Debug)]
 struct Random(u64);
 
@@ -119,9 +120,9 @@ fn fill(block: &mut [u8], seed: u64, lba: u64, version: u32) {
     }
 }
 
-/// One slot's memory, and what its command does.
+/// The memory and the command of a slot.
 #[derive(Clone, Debug, Default)]
-struct Slot {
+struct CommandSlot {
     base: u64,
     pages: Vec<u64>,
     offset: u64,
@@ -130,9 +131,9 @@ struct Slot {
     write: bool,
 }
 
-impl Slot {
-    /// Calls `f` with each piece of the data: bus address, range of the data.
-    fn pieces(&self, bytes: u64, mut f: impl FnMut(u64, std::ops::Range<usize>)) {
+impl CommandSlot {
+    /// Calls `f` with each segment of the data: bus address, range of the data.
+    fn for_each_segment(&self, bytes: u64, mut f: impl FnMut(u64, std::ops::Range<usize>)) {
         let mut at = 0;
         while at < bytes {
             let place = self.offset + at;
@@ -145,17 +146,17 @@ impl Slot {
 }
 
 struct JobSource {
-    job: Job,
+    job: IoJob,
     block: u64,
     /// First block of the span, and its blocks.
     first: u64,
     blocks: u64,
     random: Random,
     issued: u64,
-    slots: Vec<Slot>,
-    /// Next block of each queue, for sequential jobs.
+    slots: Vec<CommandSlot>,
+    /// The next block of each queue, for sequential jobs.
     cursors: Vec<u64>,
-    /// Per block of the span: how often it was written; 0 is never.
+    /// Per block of the span: the number of writes.
     versions: Vec<u32>,
     /// Per block of the span: commands in flight on it; the top bit is a write.
     locks: Vec<u8>,
@@ -167,13 +168,13 @@ struct JobSource {
 const WRITING: u8 = 0x80;
 
 impl JobSource {
-    fn range(&self, slot: &Slot) -> std::ops::Range<usize> {
+    fn range(&self, slot: &CommandSlot) -> std::ops::Range<usize> {
         let at = (slot.lba - self.first) as usize;
         at..at + slot.blocks as usize
     }
 
-    /// Chooses address and size. `None` when every try hit blocks that are in use.
-    fn choose(&mut self, queue: usize, write: bool) -> Option<(u64, u32)> {
+    /// Chooses address and size. `None` if every attempt hit blocks in use.
+    fn choose_blocks(&mut self, queue: usize, write: bool) -> Option<(u64, u32)> {
         let (low, high) = (
             self.job.min_bytes / self.block,
             self.job.max_bytes / self.block,
@@ -185,11 +186,11 @@ impl JobSource {
         };
         for _ in 0..64 {
             let at = match self.job.pattern {
-                Pattern::Random => {
+                BlockPattern::Random => {
                     let places = (self.blocks - size) / low + 1;
                     self.random.below(places) * low
                 }
-                Pattern::Sequential => {
+                BlockPattern::Sequential => {
                     let part = self.blocks / self.job.queues as u64;
                     let at = if self.cursors[queue] + size > part {
                         0
@@ -216,18 +217,18 @@ impl JobSource {
     }
 }
 
-impl<H: Host> Source<H> for JobSource {
-    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<Next> {
+impl<H: Host> CommandSource<H> for JobSource {
+    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<NextCommand> {
         if self.issued == self.job.commands {
-            return Ok(Next::End);
+            return Ok(NextCommand::End);
         }
         let write = self.random.below(100) >= u64::from(self.job.read_percent);
-        let Some((lba, blocks)) = self.choose(queue, write) else {
-            return Ok(Next::Later);
+        let Some((lba, blocks)) = self.choose_blocks(queue, write) else {
+            return Ok(NextCommand::Later);
         };
         self.issued += 1;
         let bytes = u64::from(blocks) * self.block;
-        let scattered = self.job.layout == Layout::Scattered;
+        let scattered = self.job.layout == BufferLayout::Scattered;
         {
             let slot = &mut self.slots[slot];
             (slot.lba, slot.blocks, slot.write) = (lba, blocks, write);
@@ -250,13 +251,15 @@ impl<H: Host> Source<H> for JobSource {
                     fill(block, self.job.seed, lba, self.versions[n]);
                 }
                 let data = &self.data;
-                self.slots[slot].pieces(bytes, |addr, part| host.dma_write(addr, &data[part]));
+                self.slots[slot]
+                    .for_each_segment(bytes, |addr, part| host.dma_write(addr, &data[part]));
             } else {
                 self.locks[range].iter_mut().for_each(|lock| *lock += 1);
-                // So that data which never arrived can't pass for what stood there before.
+                // Missing data must not look like the buffer's earlier content.
                 self.data[..bytes as usize].fill(0xA5);
                 let data = &self.data;
-                self.slots[slot].pieces(bytes, |addr, part| host.dma_write(addr, &data[part]));
+                self.slots[slot]
+                    .for_each_segment(bytes, |addr, part| host.dma_write(addr, &data[part]));
             }
         }
         let slot = &self.slots[slot];
@@ -269,11 +272,11 @@ impl<H: Host> Source<H> for JobSource {
             Buffer::Contiguous(slot.base)
         };
         let io = if write {
-            Io::Write { lba, blocks }
+            IoCommand::Write { lba, blocks }
         } else {
-            Io::Read { lba, blocks }
+            IoCommand::Read { lba, blocks }
         };
-        Ok(Next::Command(io, buffer))
+        Ok(NextCommand::Command(io, buffer))
     }
 
     fn completed(&mut self, host: &mut H, slot: usize) -> Result<()> {
@@ -290,7 +293,7 @@ impl<H: Host> Source<H> for JobSource {
         }
         let bytes = u64::from(slot.blocks) * self.block;
         let data = &mut self.data;
-        slot.pieces(bytes, |addr, part| host.dma_read(addr, &mut data[part]));
+        slot.for_each_segment(bytes, |addr, part| host.dma_read(addr, &mut data[part]));
         for n in range.clone() {
             self.locks[n] -= 1;
             if self.versions[n] == 0 {
@@ -302,7 +305,8 @@ impl<H: Host> Source<H> for JobSource {
             let got = &self.data[at..at + self.block as usize];
             if let Some(i) = got.iter().zip(&self.want).position(|(a, b)| a != b) {
                 return Err(Error::Misbehaviour(format!(
-                    "wrong data: LBA {lba} byte {i} is {:#04x}, {:#04x} was written (read of {} blocks at LBA {})",
+                    "wrong data: LBA {lba} byte {i} is {:#04x}, {:#04x} was written (read of {} \
+                        blocks at LBA {})",
                     got[i], self.want[i], slot.blocks, slot.lba
                 )));
             }
@@ -312,15 +316,15 @@ impl<H: Host> Source<H> for JobSource {
     }
 }
 
-/// A source that tells of each completion.
-struct Hooked<'a, H> {
+/// A source that calls a hook after each completion.
+struct HookedSource<'a, H> {
     source: &'a mut JobSource,
     hook: &'a mut dyn FnMut(&mut H, u64) -> Result<()>,
     done: u64,
 }
 
-impl<H: Host> Source<H> for Hooked<'_, H> {
-    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<Next> {
+impl<H: Host> CommandSource<H> for HookedSource<'_, H> {
+    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<NextCommand> {
         self.source.next(host, queue, slot)
     }
 
@@ -331,23 +335,25 @@ impl<H: Host> Source<H> for Hooked<'_, H> {
     }
 }
 
-/// Runs a job. `progress` is told commands completed and in all, and stops the run by answering false.
+/// Runs a job. `progress` receives the commands completed and their total, and stops the run by
+/// returning false.
 pub fn run_job<H: Host>(
-    controller: &mut Controller<H>,
-    job: &Job,
+    controller: &mut NvmeDriver<H>,
+    job: &IoJob,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Outcome> {
+) -> Result<JobResult> {
     run_job_with(controller, job, &mut |_, _| Ok(()), progress)
 }
 
-/// Runs a job, and calls `hook` after each completion with the number of commands completed: it may do more to the device.
+/// Runs a job, and calls `hook` after each completion with the number of commands completed. The
+/// hook may access the device.
 pub fn run_job_with<H: Host>(
-    controller: &mut Controller<H>,
-    job: &Job,
+    controller: &mut NvmeDriver<H>,
+    job: &IoJob,
     hook: &mut dyn FnMut(&mut H, u64) -> Result<()>,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Outcome> {
-    engine::check_shape(controller, job.queues, job.depth)?;
+) -> Result<JobResult> {
+    io_loop::check_shape(controller, job.queues, job.depth)?;
     let block = u64::from(controller.namespace().block_bytes);
     let size = controller.namespace().bytes();
     let start = job.start;
@@ -378,7 +384,7 @@ pub fn run_job_with<H: Host>(
             "span {span} from {start}: the namespace has {size} bytes"
         ));
     }
-    let part = if job.pattern == Pattern::Sequential {
+    let part = if job.pattern == BlockPattern::Sequential {
         span / job.queues.max(1) as u64
     } else {
         span
@@ -396,7 +402,7 @@ pub fn run_job_with<H: Host>(
     let blocks = span / block;
     let tracked = if job.verify { blocks as usize } else { 0 };
     let room = job.max_bytes
-        + if job.layout == Layout::Scattered {
+        + if job.layout == BufferLayout::Scattered {
             PAGE_BYTES
         } else {
             0
@@ -436,10 +442,10 @@ pub fn run_job_with<H: Host>(
             None => controller.host_mut().alloc(each, PAGE_BYTES),
         };
         match memory {
-            Ok(base) => source.slots.push(Slot {
+            Ok(base) => source.slots.push(CommandSlot {
                 base,
                 pages: (0..pages).map(|p| base + p * PAGE_BYTES).collect(),
-                ..Slot::default()
+                ..CommandSlot::default()
             }),
             Err(error) => {
                 outcome = Err(error);
@@ -450,27 +456,27 @@ pub fn run_job_with<H: Host>(
     let result = outcome.and_then(|()| {
         let mut tell =
             |bytes: u64| progress((bytes / job.min_bytes).min(job.commands), job.commands);
-        let mut hooked = Hooked {
+        let mut hooked = HookedSource {
             source: &mut source,
             hook,
             done: 0,
         };
-        engine::run(controller, &mut hooked, job.queues, job.depth, &mut tell)
+        io_loop::run(controller, &mut hooked, job.queues, job.depth, &mut tell)
     });
     if job.peer.is_none() {
         for slot in &source.slots {
-            controller.give_back(slot.base, each);
+            controller.free_buffer(slot.base, each);
         }
     }
-    Ok(Outcome {
+    Ok(JobResult {
         report: result?,
         verified_bytes: source.verified,
     })
 }
 
-/// Moves data between a byte slice and the namespace, in chunks that the queues take in turns.
-struct Stream<'a> {
-    data: Data<'a>,
+/// Moves data between a byte slice and the namespace, in chunks distributed over the queues.
+struct TransferSource<'a> {
+    data: TransferData<'a>,
     block: usize,
     chunk: usize,
     first: u64,
@@ -479,25 +485,25 @@ struct Stream<'a> {
     slots: Vec<(u64, usize, usize)>,
 }
 
-enum Data<'a> {
+enum TransferData<'a> {
     Write(&'a [u8]),
     Read(&'a mut [u8]),
 }
 
-impl Data<'_> {
+impl TransferData<'_> {
     fn len(&self) -> usize {
         match self {
-            Data::Write(data) => data.len(),
-            Data::Read(data) => data.len(),
+            TransferData::Write(data) => data.len(),
+            TransferData::Read(data) => data.len(),
         }
     }
 }
 
-impl<H: Host> Source<H> for Stream<'_> {
-    fn next(&mut self, host: &mut H, _queue: usize, slot: usize) -> Result<Next> {
+impl<H: Host> CommandSource<H> for TransferSource<'_> {
+    fn next(&mut self, host: &mut H, _queue: usize, slot: usize) -> Result<NextCommand> {
         let at = self.next;
         if at == self.data.len() {
-            return Ok(Next::End);
+            return Ok(NextCommand::End);
         }
         let here = self.chunk.min(self.data.len() - at);
         self.next += here;
@@ -508,27 +514,27 @@ impl<H: Host> Source<H> for Stream<'_> {
             (here / self.block) as u32,
         );
         let io = match &self.data {
-            Data::Write(data) => {
+            TransferData::Write(data) => {
                 host.dma_write(addr, &data[at..at + here]);
-                Io::Write { lba, blocks }
+                IoCommand::Write { lba, blocks }
             }
-            Data::Read(_) => Io::Read { lba, blocks },
+            TransferData::Read(_) => IoCommand::Read { lba, blocks },
         };
-        Ok(Next::Command(io, Buffer::Contiguous(addr)))
+        Ok(NextCommand::Command(io, Buffer::Contiguous(addr)))
     }
 
     fn completed(&mut self, host: &mut H, slot: usize) -> Result<()> {
         let (addr, at, here) = self.slots[slot];
-        if let Data::Read(data) = &mut self.data {
+        if let TransferData::Read(data) = &mut self.data {
             host.dma_read(addr, &mut data[at..at + here]);
         }
         Ok(())
     }
 }
 
-/// How a whole transfer is cut up.
+/// How a whole transfer is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct TransferShape {
     /// I/O queues used.
     pub queues: usize,
     /// Commands in flight on each.
@@ -537,9 +543,9 @@ pub struct Shape {
     pub chunk: usize,
 }
 
-impl Default for Shape {
-    fn default() -> Shape {
-        Shape {
+impl Default for TransferShape {
+    fn default() -> TransferShape {
+        TransferShape {
             queues: 4,
             depth: 8,
             chunk: 16 << 10,
@@ -549,34 +555,34 @@ impl Default for Shape {
 
 /// Writes `data` (whole blocks) from `lba` on.
 pub fn write_all<H: Host>(
-    controller: &mut Controller<H>,
+    controller: &mut NvmeDriver<H>,
     lba: u64,
     data: &[u8],
-    shape: Shape,
+    shape: TransferShape,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Report> {
-    stream(controller, lba, Data::Write(data), shape, progress)
+) -> Result<RunReport> {
+    stream(controller, lba, TransferData::Write(data), shape, progress)
 }
 
 /// Reads whole blocks from `lba` on into `data`.
 pub fn read_all<H: Host>(
-    controller: &mut Controller<H>,
+    controller: &mut NvmeDriver<H>,
     lba: u64,
     data: &mut [u8],
-    shape: Shape,
+    shape: TransferShape,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Report> {
-    stream(controller, lba, Data::Read(data), shape, progress)
+) -> Result<RunReport> {
+    stream(controller, lba, TransferData::Read(data), shape, progress)
 }
 
 fn stream<H: Host>(
-    controller: &mut Controller<H>,
+    controller: &mut NvmeDriver<H>,
     lba: u64,
-    data: Data,
-    shape: Shape,
+    data: TransferData,
+    shape: TransferShape,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Report> {
-    engine::check_shape(controller, shape.queues, shape.depth)?;
+) -> Result<RunReport> {
+    io_loop::check_shape(controller, shape.queues, shape.depth)?;
     let block = controller.namespace().block_bytes as usize;
     let most = controller.max_blocks() as usize * block;
     if shape.chunk == 0 || shape.chunk % block != 0 || shape.chunk > most {
@@ -604,7 +610,7 @@ fn stream<H: Host>(
         .host_mut()
         .alloc(each.next_multiple_of(PAGE_BYTES) * slots as u64, PAGE_BYTES)?;
     let step = each.next_multiple_of(PAGE_BYTES);
-    let mut source = Stream {
+    let mut source = TransferSource {
         data,
         block,
         chunk: shape.chunk,
@@ -613,13 +619,13 @@ fn stream<H: Host>(
         slots: (0..slots as u64).map(|n| (base + n * step, 0, 0)).collect(),
     };
     let mut tell = |done: u64| progress(done, bytes as u64);
-    let result = engine::run(
+    let result = io_loop::run(
         controller,
         &mut source,
         shape.queues,
         shape.depth,
         &mut tell,
     );
-    controller.give_back(base, step * slots as u64);
+    controller.free_buffer(base, step * slots as u64);
     result
 }

@@ -36,7 +36,7 @@ fn main() -> Result<(), String> {
         let mut config = config.clone();
         if let Some(most) = conditions.late_memory {
             let seed = conditions.seed;
-            config.storage.dram = sim::controller::Memory::Late { most, seed };
+            config.storage.dram = sim::memctrl::MemoryModel::Random { max: most, seed };
         }
         Ok(Box::new(FastDevice::new(config, media)?))
     };

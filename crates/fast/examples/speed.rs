@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use driver::workload::{run_job, Job};
-use driver::{Config as Driver, Controller, SimHost};
+use driver::workload::{run_job, IoJob};
+use driver::{DriverConfig as Driver, NvmeDriver, SimHost};
 use fast::{Config, FastDevice};
 use sim::{Bar, Media, System};
 
@@ -28,8 +28,8 @@ fn main() -> Result<(), String> {
         .add_device(Box::new(device), &design.pcie, &windows)
         .map_err(|e| e.to_string())?;
     let host = SimHost::new(system, slot, design.cpu.costs(), 0);
-    let mut controller = Controller::start(host, Driver::default()).map_err(|e| e.to_string())?;
-    let job = Job {
+    let mut controller = NvmeDriver::start(host, Driver::default()).map_err(|e| e.to_string())?;
+    let job = IoJob {
         read_percent: arg(3, 50) as u32,
         min_bytes: arg(1, 512),
         max_bytes: arg(1, 512),
@@ -38,7 +38,7 @@ fn main() -> Result<(), String> {
         commands: arg(2, 100_000),
         span: 64 << 20,
         verify: args.get(4).is_some(),
-        ..Job::default()
+        ..IoJob::default()
     };
     let start = std::time::Instant::now();
     let outcome = run_job(&mut controller, &job, &mut |_, _| true).map_err(|e| e.to_string())?;

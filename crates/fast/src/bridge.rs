@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use sim::{Bar, HostPort, Lines, Mmio, OrderEvent, Time, TraceEvent, Tracer};
+use sim::{Bar, HostPort, LineRange, Mmio, OrderEvent, Time, TraceEvent, Tracer};
 use spec::bar4;
 
 use crate::context::{Event, SimContext, TAG_LOAD, TAG_STORE};
@@ -512,10 +512,10 @@ impl Bridge {
             channel: place.channel,
         });
         self.loads_in_flight += 1;
-        record_order(place.channel, ctx, |channel| OrderEvent::Load {
+        record_order(place.channel, ctx, |channel| OrderEvent::LoadArrived {
             channel,
             id: load,
-            lines: Lines::of(offset, len.into()),
+            lines: LineRange::of(offset, len.into()),
         });
         let filter = ctx.filter.as_deref_mut();
         if filter.is_none_or(|filter| filter.check_load(place.channel, offset, len.into(), load)) {
@@ -535,7 +535,7 @@ impl Bridge {
         let Some(place) = ctx.memory.locate(offset) else {
             return;
         };
-        record_order(place.channel, ctx, |channel| OrderEvent::Reads {
+        record_order(place.channel, ctx, |channel| OrderEvent::LoadIssued {
             channel,
             id: load,
         });
@@ -599,7 +599,7 @@ impl Bridge {
         load.failed |= !fine;
         let failed = load.failed;
         if end {
-            record_order(load.channel, ctx, |channel| OrderEvent::Served {
+            record_order(load.channel, ctx, |channel| OrderEvent::LoadServed {
                 channel,
                 id: number,
             });
@@ -650,9 +650,9 @@ impl Bridge {
         let id = self.store_id;
         self.store_id = (id + 1) % MAX_LOADS as u16;
         let number = tag as u32;
-        record_order(place.channel, ctx, |channel| OrderEvent::Store {
+        record_order(place.channel, ctx, |channel| OrderEvent::StoreArrived {
             channel,
-            lines: Lines::of(offset, bytes.into()),
+            lines: LineRange::of(offset, bytes.into()),
         });
         if let Some(filter) = ctx.filter.as_deref_mut() {
             let queued =
@@ -662,7 +662,7 @@ impl Bridge {
                 filter.queue_store(place.channel, offset, data, there, number);
                 ctx.schedule(there, Event::ConflictFilter);
             }
-            record_order(place.channel, ctx, |channel| OrderEvent::Goes {
+            record_order(place.channel, ctx, |channel| OrderEvent::StoreIssued {
                 channel,
                 number,
                 queued,
@@ -671,9 +671,8 @@ impl Bridge {
                 return;
             }
         }
-        record_order(place.channel, ctx, |channel| OrderEvent::Reaches {
-            channel,
-            number,
+        record_order(place.channel, ctx, |channel| {
+            OrderEvent::StoreReachedMemory { channel, number }
         });
         self.lost_writes += u64::from(!ctx.memory.write(offset, data));
         self.queued_beats += beats;
@@ -694,9 +693,8 @@ impl Bridge {
         let place = number.wrapping_sub(self.stores_answered as u32) as usize;
         if let Some(response) = self.responses.get_mut(place) {
             response.arrived = true;
-            record_order(response.channel, ctx, |channel| OrderEvent::Kept {
-                channel,
-                number,
+            record_order(response.channel, ctx, |channel| {
+                OrderEvent::StorePersisted { channel, number }
             });
         }
         while self.responses.front().is_some_and(|first| first.arrived) {
@@ -775,7 +773,7 @@ fn trace_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
     {
         if let Ok(word) = <[u8; 4]>::try_from(&data[..]) {
             let (offset, value) = (*offset, u32::from_le_bytes(word));
-            tracer.tell(now, &TraceEvent::Arrived { offset, value });
+            tracer.record(now, &TraceEvent::Arrived { offset, value });
         }
     }
 }

@@ -6,7 +6,7 @@ use design::{Design, Identity, Profile};
 use std::sync::Arc;
 
 use nvme::Namespaces;
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::Clock;
 
 /// One memory, interleaved over its channels.
@@ -19,7 +19,7 @@ pub struct MemoryConfig {
     /// Size of the memory in bytes.
     pub bytes: u64,
     /// The memory controller of each channel.
-    pub dram: Memory,
+    pub dram: MemoryModel,
     /// Sizes of each channel's `nvm_delay`.
     pub delay: design::media::DelaySizes,
     /// The file that keeps the content, if there is one.
@@ -100,7 +100,7 @@ impl Config {
                 channels: memory.channels,
                 granule: memory.granule.0,
                 bytes: memory.bytes.0,
-                dram: Memory::Ddr4(design.local_dram(memory).clone()),
+                dram: MemoryModel::Ddr4(design.local_dram(memory).clone()),
                 delay: design.local_sizes(memory, &profile(&memory.profile)?),
                 file: design.local_file(),
             }),
@@ -120,7 +120,7 @@ impl Config {
                 channels: design.channels,
                 granule: design.granule.0,
                 bytes: media,
-                dram: Memory::Ddr4(design.dram.clone()),
+                dram: MemoryModel::Ddr4(design.dram.clone()),
                 delay: design.delay_sizes(&storage),
                 file: None,
             },

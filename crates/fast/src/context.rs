@@ -189,7 +189,7 @@ impl SimContext<'_> {
     #[inline]
     pub(crate) fn trace(&self, cycle: u64, event: impl FnOnce() -> TraceEvent) {
         if let Some(tracer) = self.tracer {
-            tracer.tell(self.clock.edge(cycle), &event());
+            tracer.record(self.clock.edge(cycle), &event());
         }
     }
 
@@ -197,7 +197,7 @@ impl SimContext<'_> {
     #[inline]
     pub(crate) fn record_order(&self, event: impl FnOnce() -> OrderEvent) {
         if let Some(order) = self.order {
-            order.tell(self.clock.edge(self.now), event());
+            order.record(self.clock.edge(self.now), event());
         }
     }
 

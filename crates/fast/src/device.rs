@@ -181,20 +181,20 @@ impl FastDevice {
             if let Some(filter) = p.filter.as_ref().filter(|_| saves) {
                 if self.memory.storage().has_journal() {
                     let (at, last) = p.engines.last_writes(filter);
-                    self.memory.storage_mut().settle(at, &last);
+                    self.memory.storage_mut().commit(at, &last);
                 }
                 saved = p.engines.save(filter, &mut self.memory);
             }
             self.lost_writes += p.bridge.lost_writes;
             if let (Some(order), Some(_)) = (&self.order, &p.filter) {
-                order.tell(self.config.clock.edge(self.edge), OrderEvent::Fails);
+                order.record(self.config.clock.edge(self.edge), OrderEvent::PowerLost);
             }
         }
         self.powered = None;
         // All that has to survive is on the media now. If it is not, the journal keeps it for the
         // next process that opens the file.
         if saved {
-            self.memory.storage_mut().settle(0, &[]);
+            self.memory.storage_mut().commit(0, &[]);
         }
     }
 
@@ -275,7 +275,7 @@ impl ActiveDevice<'_> {
     /// power would leave. Called before the host gets a report that it may build on.
     fn settle_journal(&mut self) {
         let storage = self.ctx.memory.storage();
-        let changed = std::mem::take(self.journal_stale) || storage.unsettled() > 0;
+        let changed = std::mem::take(self.journal_stale) || storage.uncommitted_bytes() > 0;
         if !changed || !storage.has_journal() {
             return;
         }
@@ -284,7 +284,7 @@ impl ActiveDevice<'_> {
         let last = filter.map(|filter| self.engines.last_writes(filter));
         let (at, last) = last.unwrap_or_default();
         // The media report, and count, a file that was truncated.
-        self.ctx.memory.storage_mut().settle(at, &last);
+        self.ctx.memory.storage_mut().commit(at, &last);
     }
 
     /// Receives what has arrived over the link by now.
@@ -692,7 +692,7 @@ impl FastDevice {
                     active.handle_event(event, host);
                 }
             }
-            if active.ctx.memory.storage().unsettled() > MAX_UNSETTLED_BYTES {
+            if active.ctx.memory.storage().uncommitted_bytes() > MAX_UNSETTLED_BYTES {
                 *active.journal_stale = true;
                 active.settle_journal();
             }
@@ -746,7 +746,7 @@ impl Device for FastDevice {
             return;
         }
         if let Some(tracer) = &self.tracer {
-            tracer.tell(self.now(), &TraceEvent::PowerOff);
+            tracer.record(self.now(), &TraceEvent::PowerOff);
         }
         self.power_down();
     }
@@ -759,7 +759,7 @@ impl Device for FastDevice {
 
     fn function_reset(&mut self) {
         if let (Some(tracer), true) = (&self.tracer, self.powered.is_some()) {
-            tracer.tell(self.now(), &TraceEvent::PowerOff);
+            tracer.record(self.now(), &TraceEvent::PowerOff);
         }
         self.power_down();
         self.edge += FUNCTION_RESET;

@@ -358,7 +358,7 @@ impl LinkPort {
                 return self.retry_cycle(now, self.read_refused);
             }
             if let Some(tracer) = tracer.filter(|tracer| tracer.wants_ports()) {
-                tracer.tell(time, &TraceEvent::HostRead { addr: pending.addr });
+                tracer.record(time, &TraceEvent::HostRead { addr: pending.addr });
             }
             self.free_tags.pop();
             self.pending_reads.pop_front();
@@ -498,7 +498,7 @@ pub(crate) fn trace_beats(
 ) {
     if let Some(tracer) = tracer.filter(|tracer| tracer.wants_ports()) {
         for cycle in end - beats..end {
-            tracer.tell(clock.edge(cycle), &event);
+            tracer.record(clock.edge(cycle), &event);
         }
     }
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use design::media::DelaySizes;
 use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages, Credits};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Clock, DramConfig, Random, Time};
 use spec::regs::nvm_delay::{self, command, control, counters, region, timing};
 
-fn channel(memory: Memory) -> Channel {
+fn channel(memory: MemoryModel) -> Channel {
     Channel::new(ChannelConfig {
         masters: 4,
         sizes: DelaySizes {
@@ -54,7 +54,7 @@ fn ends(events: &[ChannelEvent]) -> BTreeMap<u64, u64> {
 
 #[test]
 fn channel_returns_a_read_in_pieces_in_order() {
-    let mut channel = channel(Memory::Ddr4(DramConfig::default()));
+    let mut channel = channel(MemoryModel::Ddr4(DramConfig::default()));
     channel.read(100, 1, 0, 0x1010, 4000, 7);
     let mut last = 0;
     let (mut beats, mut ended) = (0, 0);
@@ -79,7 +79,7 @@ fn channel_returns_a_read_in_pieces_in_order() {
 
 #[test]
 fn channel_keeps_answers_of_one_id_in_order_and_delays_no_others() {
-    let mut channel = channel(Memory::Fixed(Time::ns(40)));
+    let mut channel = channel(MemoryModel::Fixed(Time::ns(40)));
     // The first page is slow.
     let slow = nvm_delay::REGION + region::TIMING;
     set(
@@ -110,7 +110,7 @@ fn channel_keeps_answers_of_one_id_in_order_and_delays_no_others() {
 #[test]
 fn channel_credits_bound_outstanding_lines() {
     let latency = |credits: u32| {
-        let mut channel = channel(Memory::Fixed(Time::ns(400)));
+        let mut channel = channel(MemoryModel::Fixed(Time::ns(400)));
         let credits = Credits {
             reads: credits,
             writes: credits,
@@ -136,7 +136,7 @@ fn channel_credits_shrink_while_the_controller_has_lines_outstanding() {
     // Cycle of the last of 30 lines of an engine, of at least 100 cycles each. They start together
     // with a read of the controller.
     let last = |reads: u32, beside: u32, controller_writes: bool, engine: usize| {
-        let mut channel = channel(Memory::Fixed(Time::ns(400)));
+        let mut channel = channel(MemoryModel::Fixed(Time::ns(400)));
         let credits = Credits {
             reads,
             beside,
@@ -171,10 +171,10 @@ fn channel_credits_shrink_while_the_controller_has_lines_outstanding() {
 
 #[test]
 fn channel_load_waits_only_for_lines_requested_before_it() {
-    let mut alone = channel(Memory::Ddr4(DramConfig::default()));
+    let mut alone = channel(MemoryModel::Ddr4(DramConfig::default()));
     alone.read(1000, 0, 0, 1 << 20, 64, 0);
     let alone = ends(&finish(&mut alone))[&0] - 1000;
-    let mut busy = channel(Memory::Ddr4(DramConfig::default()));
+    let mut busy = channel(MemoryModel::Ddr4(DramConfig::default()));
     let mut worst = 0;
     for round in 0..50u64 {
         let start = 1000 + 10_000 * round;
@@ -199,11 +199,11 @@ fn channel_flush_lets_writes_pass_their_cap() {
         (nvm_delay::CONTROL, 1),
         (nvm_delay::WRITE_CAP, 1 << 14), // a quarter of a byte a cycle
     ];
-    let mut capped = channel(Memory::Fixed(Time::ns(40)));
+    let mut capped = channel(MemoryModel::Fixed(Time::ns(40)));
     set(&mut capped, 0, &cap);
     capped.write(100, 1, 0, 0, 4096, 0);
     assert!(ends(&finish(&mut capped))[&0] > 15_000);
-    let mut flushed = channel(Memory::Fixed(Time::ns(40)));
+    let mut flushed = channel(MemoryModel::Fixed(Time::ns(40)));
     set(&mut flushed, 0, &cap);
     flushed.write(100, 1, 0, 0, 4096, 0);
     let mut events = Vec::new();
@@ -215,7 +215,7 @@ fn channel_flush_lets_writes_pass_their_cap() {
 
 #[test]
 fn channel_reset_keeps_only_the_memory() {
-    let mut channel = channel(Memory::Ddr4(DramConfig::default()));
+    let mut channel = channel(MemoryModel::Ddr4(DramConfig::default()));
     set(
         &mut channel,
         0,
@@ -246,10 +246,10 @@ fn channel_reset_keeps_only_the_memory() {
 #[test]
 fn channel_ends_every_burst_whatever_the_registers_hold() {
     for (seed, memory) in [
-        Memory::Ddr4(DramConfig::default()),
-        Memory::Fixed(Time::ZERO),
-        Memory::Late {
-            most: Time::us(2),
+        MemoryModel::Ddr4(DramConfig::default()),
+        MemoryModel::Fixed(Time::ZERO),
+        MemoryModel::Random {
+            max: Time::us(2),
             seed: 1,
         },
     ]
@@ -307,7 +307,7 @@ fn channel_ends_every_burst_whatever_the_registers_hold() {
 
 #[test]
 fn channel_reads_in_flight_follow_a_cap_that_is_lifted() {
-    let mut channel = channel(Memory::Fixed(Time::ns(40)));
+    let mut channel = channel(MemoryModel::Fixed(Time::ns(40)));
     set(
         &mut channel,
         0,

@@ -7,8 +7,8 @@ use design::media::{DelaySizes, Interleave, Registers};
 use design::Profile;
 use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 use rtl::bitstream::{repo_root, stderr_progress};
-use rtl::delay_bench::{Addresses, Counters, DelayBench, Mix, Traffic};
-use sim::controller::Memory;
+use rtl::delay_bench::{AddressPattern, DelayBench, DelayBenchCounters, Traffic, TrafficMix};
+use sim::memctrl::MemoryModel;
 use sim::{Clock, DramConfig, Media, Random, Time};
 use spec::regs::nvm_delay::{self, command, counters};
 
@@ -23,14 +23,14 @@ fn root() -> PathBuf {
     repo_root().unwrap()
 }
 
-fn bench(memory: &Memory) -> DelayBench {
+fn bench(memory: &MemoryModel) -> DelayBench {
     let media = Media::memory(BYTES).unwrap();
     let mut progress = stderr_progress("nvm_delay");
     let clock = Clock::default();
     DelayBench::new(&root(), clock, memory, media, Some(SIZES), &mut progress).unwrap()
 }
 
-fn channel(memory: &Memory) -> Channel {
+fn channel(memory: &MemoryModel) -> Channel {
     Channel::new(ChannelConfig {
         masters: 1,
         sizes: SIZES,
@@ -60,7 +60,7 @@ fn settings(r: &Registers) -> Vec<(u64, u32)> {
     writes
 }
 
-fn counted(channel: &mut Channel, cycle: u64) -> [Counters; 2] {
+fn counted(channel: &mut Channel, cycle: u64) -> [DelayBenchCounters; 2] {
     let snapshot = command::SNAPSHOT.mask() as u32;
     channel.set_register(cycle, nvm_delay::COMMAND, snapshot, 0xF);
     let at = [
@@ -71,7 +71,7 @@ fn counted(channel: &mut Channel, cycle: u64) -> [Counters; 2] {
         use counters::read as of;
         let word = |offset| channel.register(nvm_delay::COUNTERS + words + offset);
         let wide = |offset| u64::from(word(offset)) | u64::from(word(offset + 4)) << 32;
-        Counters {
+        DelayBenchCounters {
             transactions: wide(of::TRANSACTIONS_LO),
             beats: wide(of::BEATS_LO),
             late: wide(of::LATE_LO),
@@ -124,13 +124,13 @@ fn run(channel: &mut Channel, traffic: &Traffic, start: u64) -> u64 {
             next = issue + t.gap + random.below(t.gap + 1);
         }
         let write = match t.mix {
-            Mix::Reads => false,
-            Mix::Writes => true,
-            Mix::Both => random.below(2) == 1,
+            TrafficMix::Reads => false,
+            TrafficMix::Writes => true,
+            TrafficMix::Both => random.below(2) == 1,
         };
         let place = match t.addresses {
-            Addresses::Random => random.below(places),
-            Addresses::Sequential => issued as u64 % places,
+            AddressPattern::Random => random.below(places),
+            AddressPattern::Sequential => issued as u64 % places,
         };
         let id = (issued % usize::from(t.ids)) as u16;
         let (addr, bytes) = (place * span, t.beats * 64);
@@ -165,7 +165,12 @@ impl Row {
 }
 
 /// Runs both models with the same traffic.
-fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &Traffic) -> Row {
+fn compare(
+    bench: &mut DelayBench,
+    memory: &MemoryModel,
+    registers: &Registers,
+    t: &Traffic,
+) -> Row {
     for (offset, value) in settings(registers) {
         bench.write(offset, value).unwrap();
     }
@@ -181,7 +186,7 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
     }
     let taken = run(&mut model, t, 10_000);
     let actual = counted(&mut model, taken + 20_000);
-    let mean = |c: &Counters| c.latency_sum as f64 / c.transactions.max(1) as f64;
+    let mean = |c: &DelayBenchCounters| c.latency_sum as f64 / c.transactions.max(1) as f64;
     let off = |a: f64, b: f64| if b > 0.0 { 100.0 * (a / b - 1.0) } else { 0.0 };
     for (e, g) in expected.iter().zip(&actual) {
         assert_eq!((e.transactions, e.beats), (g.transactions, g.beats));
@@ -239,18 +244,18 @@ fn registers(profile: &str) -> Registers {
 
 /// Allowed deviation of bandwidth, read latency and write latency, in percent. It is larger where
 /// the DRAM is nearly saturated, with both directions: see `crates/sim/tests/bursts.rs`.
-fn bounds(mix: Mix) -> [f64; 3] {
+fn bounds(mix: TrafficMix) -> [f64; 3] {
     match mix {
-        Mix::Reads => [2.0, 2.0, 0.0],
-        Mix::Writes => [2.0, 0.0, 3.0],
-        Mix::Both => [9.0, 14.0, 47.0],
+        TrafficMix::Reads => [2.0, 2.0, 0.0],
+        TrafficMix::Writes => [2.0, 0.0, 3.0],
+        TrafficMix::Both => [9.0, 14.0, 47.0],
     }
 }
 
 #[test]
 #[ignore = "needs the RTL: minutes"]
 fn delay_profiles_take_the_time_of_the_rtl() {
-    let memory = Memory::Ddr4(DramConfig::default());
+    let memory = MemoryModel::Ddr4(DramConfig::default());
     let mut bench = bench(&memory);
     let mut worst = [0.0f64; 3];
     for profile in ["optane-dcpmm", "pcm", "reram", "stt-mram", "dram", "nand"] {
@@ -258,19 +263,19 @@ fn delay_profiles_take_the_time_of_the_rtl() {
         let registers = registers(profile);
         let nand = profile == "nand";
         let mut patterns = vec![];
-        for mix in [Mix::Reads, Mix::Writes, Mix::Both] {
+        for mix in [TrafficMix::Reads, TrafficMix::Writes, TrafficMix::Both] {
             for (addresses, beats, outstanding, count) in [
-                (Addresses::Random, 1, 1, 1000),
-                (Addresses::Random, 1, 16, 4000),
-                (Addresses::Random, 1, 64, 6000),
-                (Addresses::Sequential, 1, 16, 4000),
-                (Addresses::Sequential, 8, 16, 2000),
-                (Addresses::Random, 64, 1, 200),
-                (Addresses::Random, 64, 8, 600),
-                (Addresses::Sequential, 64, 64, 600),
+                (AddressPattern::Random, 1, 1, 1000),
+                (AddressPattern::Random, 1, 16, 4000),
+                (AddressPattern::Random, 1, 64, 6000),
+                (AddressPattern::Sequential, 1, 16, 4000),
+                (AddressPattern::Sequential, 8, 16, 2000),
+                (AddressPattern::Random, 64, 1, 200),
+                (AddressPattern::Random, 64, 8, 600),
+                (AddressPattern::Sequential, 64, 64, 600),
             ] {
                 let count = match (nand, mix) {
-                    (true, Mix::Reads) => count.min(20 * outstanding),
+                    (true, TrafficMix::Reads) => count.min(20 * outstanding),
                     (true, _) => count.min(6 * outstanding),
                     _ => count,
                 };
@@ -300,7 +305,7 @@ fn delay_profiles_take_the_time_of_the_rtl() {
 #[ignore = "needs the RTL: minutes"]
 fn delay_without_dram_matches_every_cycle_of_the_rtl() {
     for ns in [0, 40, 200] {
-        let memory = Memory::Fixed(Time::ns(ns));
+        let memory = MemoryModel::Fixed(Time::ns(ns));
         let mut bench = bench(&memory);
         for (base, beat, calibration) in [
             (0, 0, [0; 4]),
@@ -321,7 +326,7 @@ fn delay_without_dram_matches_every_cycle_of_the_rtl() {
                 calibration,
                 ..Registers::default()
             };
-            for mix in [Mix::Reads, Mix::Writes] {
+            for mix in [TrafficMix::Reads, TrafficMix::Writes] {
                 for beats in [1, 4, 8, 64] {
                     let traffic = Traffic {
                         mix,
@@ -336,7 +341,7 @@ fn delay_without_dram_matches_every_cycle_of_the_rtl() {
             }
         }
         let off = Registers::default();
-        for mix in [Mix::Reads, Mix::Writes] {
+        for mix in [TrafficMix::Reads, TrafficMix::Writes] {
             for beats in [1, 4, 8, 64] {
                 let traffic = Traffic {
                     mix,
@@ -354,13 +359,13 @@ fn delay_without_dram_matches_every_cycle_of_the_rtl() {
 #[test]
 #[ignore = "needs the RTL: a minute"]
 fn delay_registers_read_as_those_of_the_rtl() {
-    let memory = Memory::Fixed(Time::ns(40));
+    let memory = MemoryModel::Fixed(Time::ns(40));
     let mut bench = bench(&memory);
     let mut model = channel(&memory);
     let mut random = Random::new(5);
     let traffic = Traffic {
         count: 40,
-        mix: Mix::Both,
+        mix: TrafficMix::Both,
         beats: 3,
         ..Traffic::default()
     };

@@ -146,7 +146,7 @@ impl Rig {
         }
         let watched = system.memory_mut().watch(BASE, pages * PAGE);
         watched.map_err(|e| e.to_string())?;
-        system.observe();
+        system.record_accesses();
         let mut worlds = Vec::new();
         for n in 0..count {
             let peer = system.window((n + 1) % count, Bar::Pm).unwrap_or(0);
@@ -267,7 +267,7 @@ impl Rig {
 
     /// Tells the worlds what has happened.
     fn judge(&mut self) -> Result<(), String> {
-        for access in self.system.observed() {
+        for access in self.system.take_accesses() {
             let world = &mut self.worlds[access.device];
             match access.data {
                 // Where it arrives counts.

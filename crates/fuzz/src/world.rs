@@ -16,7 +16,7 @@ mod seen;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-use sim::{Mmio, Parts, Random, ReadData, Time};
+use sim::{Mmio, Random, ReadData, SplitCompletions, Time};
 use spec::nvme::Sqe;
 
 use crate::block::End;
@@ -216,7 +216,7 @@ pub struct World {
     pub watch: bool,
     /// Answers of register reads.
     pub answers: Vec<(u32, Option<Vec<u8>>)>,
-    parts: Parts,
+    parts: SplitCompletions,
     /// Shadow doorbells.
     pub shadow: Shadow,
     /// Interrupts.
@@ -269,7 +269,7 @@ impl World {
             failure: None,
             watch: false,
             answers: Vec::new(),
-            parts: Parts::default(),
+            parts: SplitCompletions::default(),
             shadow: Shadow::default(),
             messages: Messages::default(),
             prompt: Time::us(5),

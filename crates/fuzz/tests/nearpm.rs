@@ -5,7 +5,7 @@ use std::path::Path;
 use design::Design;
 use device::{Factory, FaultInjection, Model, RtlOptions};
 use fuzz::{Campaign, Conditions, Report};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Device, Media};
 
 fn from_env(name: &str, otherwise: u64) -> u64 {
@@ -23,11 +23,11 @@ fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
     let own = design.dram.clone();
     let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
         factory.set_memory(match conditions.late_memory {
-            Some(most) => Memory::Late {
-                most,
+            Some(most) => MemoryModel::Random {
+                max: most,
                 seed: conditions.seed,
             },
-            None => Memory::Ddr4(own.clone()),
+            None => MemoryModel::Ddr4(own.clone()),
         });
         let media = Media::memory(bytes).map_err(|e| e.to_string())?;
         factory

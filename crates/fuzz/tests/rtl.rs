@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use design::Design;
 use fuzz::{Campaign, Conditions, Replay, Report};
 use rtl::bitstream::{repo_root, stderr_progress, Bitstream};
-use rtl::{Contents, DeviceConfig, Memory, Registers, RtlDevice};
+use rtl::{DeviceConfig, InitialValues, MemoryModel, PowerUpRegisters, RtlDevice};
 use sim::{Device, Media};
 
 fn design() -> Design {
@@ -22,14 +22,14 @@ fn device(conditions: &Conditions) -> Result<Box<dyn Device + Send>, String> {
 /// The same with these registers, if they are chosen.
 fn device_holding(
     conditions: &Conditions,
-    registers: Option<Contents>,
+    registers: Option<InitialValues>,
 ) -> Result<Box<dyn Device + Send>, String> {
     static BUILT: OnceLock<(DeviceConfig, u64, Arc<Bitstream>)> = OnceLock::new();
     let (config, bytes, bitstream) = BUILT.get_or_init(|| {
         let design = design();
         let config = DeviceConfig {
             hang_cycles: 1_000_000,
-            ..DeviceConfig::of(&design).unwrap()
+            ..DeviceConfig::from_design(&design).unwrap()
         };
         let path = config
             .compile(design.media.bytes.0, &mut stderr_progress("fuzz"))
@@ -43,13 +43,15 @@ fn device_holding(
     let media = Media::memory(*bytes).map_err(|e| e.to_string())?;
     let mut config = config.clone();
     match (registers, config.registers) {
-        (Some(contents), _) => config.registers = Registers::Always(contents),
-        (None, Registers::Each(_)) => config.registers = Registers::Each(conditions.seed),
-        (None, Registers::Always(_)) => {}
+        (Some(contents), _) => config.registers = PowerUpRegisters::Always(contents),
+        (None, PowerUpRegisters::Each(_)) => {
+            config.registers = PowerUpRegisters::Each(conditions.seed)
+        }
+        (None, PowerUpRegisters::Always(_)) => {}
     }
     if let Some(most) = conditions.late_memory {
         let seed = conditions.seed;
-        config.memory = Memory::Late { most, seed };
+        config.memory = MemoryModel::Random { max: most, seed };
     }
     let device = RtlDevice::new(bitstream.clone(), config, media).map_err(|e| e.to_string())?;
     Ok(Box::new(device))
@@ -146,8 +148,8 @@ fn nothing_depends_on_what_registers_hold_when_the_power_comes() {
         assert!(report.power_cuts > 0, "{report:?}");
         format!("{report:#?}")
     };
-    let zeros = run(Contents::Zeros);
-    for contents in [Contents::Ones, Contents::Random(1)] {
+    let zeros = run(InitialValues::Zeros);
+    for contents in [InitialValues::Ones, InitialValues::Random(1)] {
         assert_eq!(zeros, run(contents), "{contents:?} beside zeros");
     }
 }

@@ -1,16 +1,17 @@
-//! What loads, stores and changes of program cost in CPU time: `cargo run --release -p nearside-host --example speed`.
+//! CPU time of loads, stores and program switches: `cargo run --release -p nearside-host --example
+//! speed`.
 
 use std::path::Path;
 use std::time::Instant;
 
 use design::{Design, HostProfile};
 use fast::FastDevice;
-use host::{Cpu, Fence, Kind, Machine, Mapping, Program, Shared};
+use host::{Cpu, Fence, Machine, Mapping, MemoryType, Program, SharedMachine};
 use sim::{Bar, Media, System, Time};
 
 type Error = Box<dyn std::error::Error>;
 
-fn shared() -> Result<Shared, Error> {
+fn shared() -> Result<SharedMachine, Error> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "default")?.with_values("[media]\nbytes = \"64 MiB\"\n")?;
     let profile = HostProfile::find("nearpm")?;
@@ -20,7 +21,7 @@ fn shared() -> Result<Shared, Error> {
     let mut system = System::new(&host)?;
     let windows = [(Bar::Pm, design.window_bytes())];
     system.add_device(Box::new(device), &link, &windows)?;
-    Ok(Shared::new(Machine::new(system, &profile)))
+    Ok(SharedMachine::new(Machine::new(system, &profile)))
 }
 
 fn tell(name: &str, count: u64, begin: Instant) {
@@ -29,8 +30,8 @@ fn tell(name: &str, count: u64, begin: Instant) {
 }
 
 fn main() -> Result<(), Error> {
-    let pm = Mapping::pm(0, Kind::WriteBack);
-    let wc = Mapping::pm(0, Kind::WriteCombining);
+    let pm = Mapping::pm(0, MemoryType::WriteBack);
+    let wc = Mapping::pm(0, MemoryType::WriteCombining);
     const COUNT: u64 = 100_000;
 
     let cpu = shared()?.cpu(0);

@@ -1,69 +1,76 @@
 //! Loads and stores of 1 to 64 bytes.
 
-use crate::flight::{begin, finish, settle, start, Step};
 use crate::flush::{post, send_buffer, send_buffers};
-use crate::mapping::{Line, Mapping, Part};
-use crate::watch::Event;
-use crate::wc::{mask, Place};
-use crate::{Error, Kind, Result, Turn, Wake};
+use crate::in_flight::{
+    begin_instruction, process_arrivals, start_load, wait_load, DeferredAccess,
+};
+use crate::mapping::{AccessPart, CacheLine, Mapping};
+use crate::watch::HostEvent;
+use crate::wc::{mask, WcLookup};
+use crate::{Error, MemoryType, Result, Turn, WakeCondition};
 
-/// A load that was issued: [`crate::Cpu::finish`] waits for it.
+/// An issued load; [`crate::Cpu::finish_load`] waits for it.
 #[derive(Debug)]
 #[must_use]
-pub struct Pending {
-    /// One for each line.
+pub struct PendingLoad {
+    /// One ticket per line.
     pub(crate) tickets: Vec<u64>,
 }
 
-/// Most loads of a host whose outcome nobody has asked for.
+/// Most issued loads of a host that were not finished.
 const MOST_UNTAKEN: usize = 1 << 16;
 
 /// Issues a load.
-pub(crate) fn issue<T: Turn>(
+pub(crate) fn issue_load<T: Turn>(
     turn: &mut T,
     cpu: usize,
     mapping: &Mapping,
     offset: u64,
     len: usize,
-) -> Result<Pending> {
+) -> Result<PendingLoad> {
     let mut tickets = Vec::new();
     for part in mapping.parts_in(&turn.machine().system, offset, len)? {
         tickets.push(issue_part(turn, cpu, mapping.kind, &part)?);
     }
-    Ok(Pending { tickets })
+    Ok(PendingLoad { tickets })
 }
 
-fn issue_part<T: Turn>(turn: &mut T, cpu: usize, kind: Kind, part: &Part) -> Result<u64> {
+fn issue_part<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    kind: MemoryType,
+    part: &AccessPart,
+) -> Result<u64> {
     if turn.machine().found.len() >= MOST_UNTAKEN {
         return Err(Error::Access(format!(
             "{MOST_UNTAKEN} loads were issued and not finished: that is the most"
         )));
     }
     let (start_at, len) = (part.start, part.len);
-    if kind != Kind::WriteBack || !quick(turn, cpu, part) {
-        begin(turn, cpu)?;
+    if kind != MemoryType::WriteBack || !completes_at_once(turn, cpu, part) {
+        begin_instruction(turn, cpu)?;
     }
     let ticket = turn.machine().take_ticket();
-    let whole = |start| Step::Read { ticket, start, len };
+    let whole = |start| DeferredAccess::Read { ticket, start, len };
     match kind {
-        Kind::Uncached => {
-            // It is ordered behind all stores, and is a serialising event for the buffers.
+        MemoryType::Uncached => {
+            // The load is ordered after all stores, and serialises the buffers.
             send_buffers(turn, cpu, None)?;
-            while start(turn, cpu, part, false, vec![whole(0)])?.is_none() {}
-            turn.machine().issued(cpu);
-            let data = finish(turn, cpu, ticket);
+            while start_load(turn, cpu, part, false, vec![whole(0)])?.is_none() {}
+            turn.machine().charge_issue(cpu);
+            let data = wait_load(turn, cpu, ticket);
             let machine = turn.machine();
             let at = machine.time(cpu);
             machine.found.insert(ticket, (at, data));
             return Ok(ticket);
         }
-        Kind::WriteCombining => {
+        MemoryType::WriteCombining => {
             send_buffers(turn, cpu, Some(&part.line))?;
-            while start(turn, cpu, part, false, vec![whole(0)])?.is_none() {}
+            while start_load(turn, cpu, part, false, vec![whole(0)])?.is_none() {}
         }
-        Kind::WriteBack => loop {
+        MemoryType::WriteBack => loop {
             send_buffers(turn, cpu, Some(&part.line))?;
-            until_left(turn, &part.line)?;
+            wait_until_evicted(turn, &part.line)?;
             let machine = turn.machine();
             let hit = machine.time(cpu) + machine.costs.hit;
             if let Some(entry) = machine.cache.get(&part.line) {
@@ -77,37 +84,38 @@ fn issue_part<T: Turn>(turn: &mut T, cpu: usize, kind: Kind, part: &Part) -> Res
                 flight.steps.push(step);
                 break;
             }
-            if start(turn, cpu, part, true, vec![step])?.is_some() {
+            if start_load(turn, cpu, part, true, vec![step])?.is_some() {
                 break;
             }
         },
     }
-    turn.machine().issued(cpu);
+    turn.machine().charge_issue(cpu);
     Ok(ticket)
 }
 
-/// Waits while a line is on its way to the cache that a `clflushopt` has told to leave: what comes behind that needs another load.
-fn until_left<T: Turn>(turn: &mut T, line: &Line) -> Result<()> {
+/// Waits while a line is being fetched that a `clflushopt` evicts on arrival. Later accesses need
+/// another fetch.
+fn wait_until_evicted<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
     while let Some(flight) = turn.machine().filling(line).filter(|f| f.after.leaves) {
         let tag = flight.tag;
-        turn.pass(Wake::Loads(vec![tag]))?;
-        settle(turn)?;
+        turn.wait_for(WakeCondition::Loads(vec![tag]))?;
+        process_arrivals(turn)?;
     }
     Ok(())
 }
 
-/// True when an access of the cache needs nobody's time but its CPU's: nothing is under way that could change what it finds, or programs
-/// may be ahead of each other.
-fn quick<T: Turn>(turn: &mut T, cpu: usize, part: &Part) -> bool {
-    let alone = turn.alone();
+/// True if an access of the cache needs no other time than its CPU's: either nothing in flight can
+/// change the result, or programs may run ahead.
+fn completes_at_once<T: Turn>(turn: &mut T, cpu: usize, part: &AccessPart) -> bool {
+    let alone = turn.is_alone();
     let machine = turn.machine();
     let time = machine.time(cpu);
     let there = machine.core(cpu).failed.is_none()
         && machine.core(cpu).wc.is_empty()
         && machine.cache.contains(&part.line)
         && machine.cut.is_none_or(|cut| time < cut);
-    let rests = machine.flights.is_empty() && machine.victims.is_empty();
-    there && (alone && rests || !alone && turn.may_lead(time))
+    let rests = machine.loads_in_flight.is_empty() && machine.victims.is_empty();
+    there && (alone && rests || !alone && turn.may_run_ahead(time))
 }
 
 /// A load, from issue to data.
@@ -119,8 +127,8 @@ pub(crate) fn load<T: Turn>(
     out: &mut [u8],
 ) -> Result<()> {
     let mut parts = mapping.parts_in(&turn.machine().system, offset, out.len())?;
-    if let (Kind::WriteBack, Some(part), None) = (mapping.kind, parts.next(), parts.next()) {
-        if quick(turn, cpu, &part) {
+    if let (MemoryType::WriteBack, Some(part), None) = (mapping.kind, parts.next(), parts.next()) {
+        if completes_at_once(turn, cpu, &part) {
             let machine = turn.machine();
             let time = machine.costs.hit.max(machine.costs.issue);
             machine.spend(cpu, time);
@@ -131,12 +139,12 @@ pub(crate) fn load<T: Turn>(
             return Ok(());
         }
     }
-    let pending = issue(turn, cpu, mapping, offset, out.len())?;
-    out.copy_from_slice(&take(turn, cpu, pending)?);
+    let pending = issue_load(turn, cpu, mapping, offset, out.len())?;
+    out.copy_from_slice(&collect_load(turn, cpu, pending)?);
     Ok(())
 }
 
-/// `prefetcht0`: has the line of a byte brought to the cache, and waits for a fill buffer only.
+/// `prefetcht0`: fetches the line of a byte into the cache, and waits only for a fill buffer.
 pub(crate) fn prefetch<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -144,29 +152,33 @@ pub(crate) fn prefetch<T: Turn>(
     offset: u64,
 ) -> Result<()> {
     for part in mapping.parts_in(&turn.machine().system, offset, 1)? {
-        begin(turn, cpu)?;
+        begin_instruction(turn, cpu)?;
         loop {
-            until_left(turn, &part.line)?;
+            wait_until_evicted(turn, &part.line)?;
             let machine = turn.machine();
             let here = machine.cache.contains(&part.line) || machine.filling(&part.line).is_some();
-            if here || mapping.kind != Kind::WriteBack {
+            if here || mapping.kind != MemoryType::WriteBack {
                 break;
             }
             send_buffers(turn, cpu, Some(&part.line))?;
-            if start(turn, cpu, &part, true, Vec::new())?.is_some() {
+            if start_load(turn, cpu, &part, true, Vec::new())?.is_some() {
                 break;
             }
         }
-        turn.machine().issued(cpu);
+        turn.machine().charge_issue(cpu);
     }
     Ok(())
 }
 
 /// Waits for a load.
-pub(crate) fn take<T: Turn>(turn: &mut T, cpu: usize, pending: Pending) -> Result<Vec<u8>> {
+pub(crate) fn collect_load<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    pending: PendingLoad,
+) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for ticket in pending.tickets {
-        out.extend(finish(turn, cpu, ticket)?);
+        out.extend(wait_load(turn, cpu, ticket)?);
     }
     Ok(out)
 }
@@ -182,19 +194,19 @@ pub(crate) fn store<T: Turn>(
     for part in mapping.parts_in(&turn.machine().system, offset, data.len())? {
         let data = &data[part.from..part.from + part.len];
         match mapping.kind {
-            Kind::Uncached => uncached(turn, cpu, &part, data)?,
-            Kind::WriteCombining => {
-                begin(turn, cpu)?;
-                turn.machine().issued(cpu);
-                gather(turn, cpu, &part, data)?;
+            MemoryType::Uncached => store_uncached(turn, cpu, &part, data)?,
+            MemoryType::WriteCombining => {
+                begin_instruction(turn, cpu)?;
+                turn.machine().charge_issue(cpu);
+                store_combining(turn, cpu, &part, data)?;
             }
-            Kind::WriteBack => cached(turn, cpu, &part, data)?,
+            MemoryType::WriteBack => store_cached(turn, cpu, &part, data)?,
         }
     }
     Ok(())
 }
 
-/// A non-temporal store: it goes around the cache, through a write-combining buffer.
+/// A non-temporal store: it bypasses the cache through a write-combining buffer.
 pub(crate) fn ntstore<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -202,21 +214,21 @@ pub(crate) fn ntstore<T: Turn>(
     offset: u64,
     data: &[u8],
 ) -> Result<()> {
-    if mapping.kind == Kind::Uncached {
+    if mapping.kind == MemoryType::Uncached {
         return store(turn, cpu, mapping, offset, data);
     }
     for part in mapping.parts_in(&turn.machine().system, offset, data.len())? {
-        begin(turn, cpu)?;
+        begin_instruction(turn, cpu)?;
         let machine = turn.machine();
         let cost = machine.costs.ntstore;
         machine.spend(cpu, cost);
-        gather(turn, cpu, &part, &data[part.from..part.from + part.len])?;
+        store_combining(turn, cpu, &part, &data[part.from..part.from + part.len])?;
     }
     Ok(())
 }
 
-fn uncached<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result<()> {
-    begin(turn, cpu)?;
+fn store_uncached<T: Turn>(turn: &mut T, cpu: usize, part: &AccessPart, data: &[u8]) -> Result<()> {
+    begin_instruction(turn, cpu)?;
     send_buffers(turn, cpu, None)?;
     let line = &part.line;
     post(turn, line.device, line.bar, part.offset(), data)?;
@@ -229,16 +241,21 @@ fn uncached<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Resu
     Ok(())
 }
 
-fn gather<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result<()> {
+fn store_combining<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    part: &AccessPart,
+    data: &[u8],
+) -> Result<()> {
     loop {
         let machine = turn.machine();
         let now = machine.system.now();
-        match machine.core(cpu).wc.place(&part.line, now) {
-            Place::There => break,
-            Place::Evict(buffer) => send_buffer(turn, cpu, buffer)?,
-            Place::Busy(until) => {
-                turn.pass(Wake::At(until))?;
-                settle(turn)?;
+        match machine.core(cpu).wc.find_buffer(&part.line, now) {
+            WcLookup::Ready => break,
+            WcLookup::Evict(buffer) => send_buffer(turn, cpu, buffer)?,
+            WcLookup::Busy(until) => {
+                turn.wait_for(WakeCondition::At(until))?;
+                process_arrivals(turn)?;
             }
         }
     }
@@ -248,18 +265,18 @@ fn gather<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result
     }
 }
 
-fn cached<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result<()> {
-    if !quick(turn, cpu, part) {
-        begin(turn, cpu)?;
+fn store_cached<T: Turn>(turn: &mut T, cpu: usize, part: &AccessPart, data: &[u8]) -> Result<()> {
+    if !completes_at_once(turn, cpu, part) {
+        begin_instruction(turn, cpu)?;
     }
-    turn.machine().tell_of(cpu, || Event::Stored {
+    turn.machine().record_at(cpu, || HostEvent::Stored {
         cpu,
         line: part.line,
         bytes: (part.start, part.len),
     });
     loop {
         send_buffers(turn, cpu, Some(&part.line))?;
-        until_left(turn, &part.line)?;
+        wait_until_evicted(turn, &part.line)?;
         let machine = turn.machine();
         if let Some(entry) = machine.cache.get(&part.line) {
             entry.data[part.start..part.start + part.len].copy_from_slice(data);
@@ -267,7 +284,7 @@ fn cached<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result
             machine.counts.hits += 1;
             break;
         }
-        let step = Step::Store {
+        let step = DeferredAccess::Store {
             start: part.start,
             data: data.to_vec(),
         };
@@ -275,16 +292,16 @@ fn cached<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result
             flight.steps.push(step);
             break;
         }
-        if start(turn, cpu, part, true, vec![step])?.is_some() {
+        if start_load(turn, cpu, part, true, vec![step])?.is_some() {
             break;
         }
     }
-    turn.machine().issued(cpu);
+    turn.machine().charge_issue(cpu);
     Ok(())
 }
 
 impl crate::Machine {
-    fn issued(&mut self, cpu: usize) {
+    fn charge_issue(&mut self, cpu: usize) {
         let cost = self.costs.issue;
         self.spend(cpu, cost);
     }

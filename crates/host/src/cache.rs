@@ -1,25 +1,25 @@
-//! A set-associative write-back cache: which lines are there, and what is in them.
+//! A set-associative write-back cache: the lines present, and their content.
 
 use design::host::{Cache as Config, ReplacementPolicy};
 use sim::Random;
 
-use crate::mapping::{Line, LINE};
+use crate::mapping::{CacheLine, LINE};
 
 /// A line of the cache.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub line: Line,
+pub(crate) struct CachedLine {
+    pub line: CacheLine,
     pub data: [u8; LINE],
-    /// A bit for each byte that was stored since the line was last the device's.
+    /// A bit for each byte that was stored since the line last equalled the device's.
     pub dirty: u64,
-    /// When it was last used, in accesses of the cache.
+    /// The time of the last use, in accesses of the cache.
     used: u64,
 }
 
 /// The lines of all CPUs of a host.
 pub(crate) struct Cache {
-    /// None before the first line comes: many hosts never have one.
-    sets: Vec<Vec<Entry>>,
+    /// Empty until the first line is inserted, because few hosts use the cache.
+    sets: Vec<Vec<CachedLine>>,
     count: usize,
     ways: usize,
     policy: ReplacementPolicy,
@@ -39,19 +39,19 @@ impl Cache {
         }
     }
 
-    fn set(&self, line: &Line) -> usize {
+    fn set(&self, line: &CacheLine) -> usize {
         // Devices begin in different sets.
         let number = line.offset / LINE as u64 + 0x55 * line.device as u64;
         (number % self.count as u64) as usize
     }
 
-    pub fn contains(&self, line: &Line) -> bool {
+    pub fn contains(&self, line: &CacheLine) -> bool {
         let set = self.sets.get(self.set(line));
         set.is_some_and(|lines| lines.iter().any(|e| e.line == *line))
     }
 
-    /// The line, as one that is used now.
-    pub fn get(&mut self, line: &Line) -> Option<&mut Entry> {
+    /// Looks a line up and marks it as used now.
+    pub fn get(&mut self, line: &CacheLine) -> Option<&mut CachedLine> {
         self.uses += 1;
         let (set, uses) = (self.set(line), self.uses);
         let lines = self.sets.get_mut(set)?;
@@ -60,8 +60,8 @@ impl Cache {
         Some(entry)
     }
 
-    /// Puts a line in that is not there; returns the one that had to leave.
-    pub fn insert(&mut self, line: Line, data: [u8; LINE], dirty: u64) -> Option<Entry> {
+    /// Inserts a line that is not present; returns the evicted one.
+    pub fn insert(&mut self, line: CacheLine, data: [u8; LINE], dirty: u64) -> Option<CachedLine> {
         self.uses += 1;
         let set = self.set(&line);
         if self.sets.is_empty() {
@@ -76,7 +76,7 @@ impl Cache {
             }
         });
         let victim = leaves.map(|n| lines.swap_remove(n));
-        lines.push(Entry {
+        lines.push(CachedLine {
             line,
             data,
             dirty,
@@ -85,23 +85,23 @@ impl Cache {
         victim
     }
 
-    /// Takes a line out.
-    pub fn remove(&mut self, line: &Line) -> Option<Entry> {
+    /// Removes a line.
+    pub fn remove(&mut self, line: &CacheLine) -> Option<CachedLine> {
         let set = self.set(line);
         let lines = self.sets.get_mut(set)?;
         let place = lines.iter().position(|e| e.line == *line)?;
         Some(lines.swap_remove(place))
     }
 
-    /// All lines, by their places.
-    pub fn entries(&mut self) -> impl Iterator<Item = &mut Entry> {
+    /// All lines, by position.
+    pub fn entries(&mut self) -> impl Iterator<Item = &mut CachedLine> {
         self.sets.iter_mut().flatten()
     }
 
-    /// Takes all lines out; the dirty ones in the order of their places.
-    pub fn clear(&mut self) -> Vec<Entry> {
+    /// Removes all lines; returns the dirty ones in order of address.
+    pub fn clear(&mut self) -> Vec<CachedLine> {
         let lines = self.sets.iter_mut().flat_map(std::mem::take);
-        let mut dirty: Vec<Entry> = lines.filter(|e| e.dirty != 0).collect();
+        let mut dirty: Vec<CachedLine> = lines.filter(|e| e.dirty != 0).collect();
         dirty.sort_by_key(|e| (e.line.device, e.line.offset));
         dirty
     }
@@ -120,8 +120,8 @@ mod tests {
         Cache::new(&config, 1)
     }
 
-    fn line(n: u64) -> Line {
-        Line {
+    fn line(n: u64) -> CacheLine {
+        CacheLine {
             device: 0,
             bar: Bar::Pm,
             offset: 64 * n,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_line_of_a_set_leaves() {
+    fn cache_evicts_the_least_recently_used_line() {
         let mut cache = cache(ReplacementPolicy::Lru);
         // Lines 0, 4, 8 share a set of two.
         assert!(cache.insert(line(0), [0; LINE], 0).is_none());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_line_leaves_and_it_is_the_same_for_the_same_seed() {
+    fn cache_random_eviction_repeats_with_the_seed() {
         let leave = || {
             let mut cache = cache(ReplacementPolicy::Random);
             let victims = (0..40).map(|n| cache.insert(line(4 * n), [0; LINE], 0));

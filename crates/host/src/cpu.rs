@@ -1,43 +1,46 @@
-//! A CPU of a shared host: what a program does.
+//! A CPU of a shared host: the operations of a program.
 
 use sim::Time;
 
-use crate::access::{issue, load, ntstore, prefetch, store, take, Pending};
-use crate::flight::begin;
+use crate::access::{collect_load, issue_load, load, ntstore, prefetch, store, PendingLoad};
 use crate::flush::{fence, write_back, Fence};
+use crate::in_flight::begin_instruction;
 use crate::mapping::{Mapping, LINE};
-use crate::{Error, Result, Shared, Turn, Wake};
+use crate::{Error, Result, SharedMachine, Turn, WakeCondition};
 
-/// One CPU. Everything that it does takes its time, as the host's profile says; what needs a device takes what link and device take.
+/// One CPU. Each operation takes the time that the host's profile states, plus the time of link and
+/// device where it needs them.
 ///
-/// An offset is one of the mapping's window. Accesses outside of it fail where they reach the device.
+/// Offsets are within the mapping's window. Accesses outside of it fail where they reach the
+/// device.
 #[derive(Clone)]
 pub struct Cpu {
-    shared: Shared,
+    shared: SharedMachine,
     number: usize,
 }
 
 impl Cpu {
-    pub(crate) fn new(shared: Shared, number: usize) -> Cpu {
+    pub(crate) fn new(shared: SharedMachine, number: usize) -> Cpu {
         Cpu { shared, number }
     }
 
-    /// Its number.
+    /// The number of the CPU.
     pub fn number(&self) -> usize {
         self.number
     }
 
     /// The host.
-    pub fn shared(&self) -> &Shared {
+    pub fn shared(&self) -> &SharedMachine {
         &self.shared
     }
 
-    /// Its present time: the end of what it was given.
+    /// The present time of the CPU: the end of its work so far.
     pub fn now(&self) -> Time {
-        self.shared.with(|machine| machine.time(self.number))
+        self.shared
+            .with_machine(|machine| machine.time(self.number))
     }
 
-    /// Work that takes so long: 1000 s at most.
+    /// Spends time on computation, at most 1000 s.
     pub fn compute(&self, time: Time) -> Result<()> {
         if time > MOST_WORK {
             return Err(Error::Access(format!(
@@ -48,19 +51,21 @@ impl Cpu {
         Ok(())
     }
 
-    /// So many loads of the host's own memory, one after the other, that miss all caches.
-    pub fn dram(&self, loads: u64) -> Result<()> {
-        let one = self.shared.with(|machine| machine.costs.dram);
+    /// Spends the time of `loads` dependent loads of host memory that miss all caches.
+    pub fn spend_dram_loads(&self, loads: u64) -> Result<()> {
+        let one = self.shared.with_machine(|machine| machine.costs.dram);
         self.compute(Time(one.0.saturating_mul(loads)))
     }
 
-    /// A copy of so many bytes within the host's own memory.
-    pub fn copy(&self, bytes: u64) -> Result<()> {
-        let ps = self.shared.with(|machine| machine.costs.copy_ps_per_byte);
+    /// Spends the time of a copy of `bytes` bytes within host memory.
+    pub fn spend_copy(&self, bytes: u64) -> Result<()> {
+        let ps = self
+            .shared
+            .with_machine(|machine| machine.costs.copy_ps_per_byte);
         self.compute(Time((ps * bytes as f64).round() as u64))
     }
 
-    /// Lets time pass until a time at which the CPU does nothing before: one within the next 1000 s.
+    /// Sleeps until `time`, at most 1000 s from now.
     pub fn sleep_until(&self, time: Time) -> Result<()> {
         let mut turn = self.shared.turn()?;
         let now = turn.machine().time(self.number);
@@ -70,8 +75,8 @@ impl Cpu {
             )));
         }
         let until = time.max(now);
-        turn.pass(Wake::At(until))?;
-        begin(&mut turn, self.number)
+        turn.wait_for(WakeCondition::At(until))?;
+        begin_instruction(&mut turn, self.number)
     }
 
     /// Loads 1 to 64 bytes.
@@ -80,34 +85,36 @@ impl Cpu {
         load(&mut turn, self.number, mapping, offset, out)
     }
 
-    /// Starts a load of 1 to 64 bytes. Uncached ones wait for their data here, others only for a fill buffer.
-    pub fn issue(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<Pending> {
+    /// Starts a load of 1 to 64 bytes. An uncached load waits for its data here, others only for a
+    /// fill buffer.
+    pub fn issue_load(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<PendingLoad> {
         let mut turn = self.shared.turn()?;
-        issue(&mut turn, self.number, mapping, offset, len)
+        issue_load(&mut turn, self.number, mapping, offset, len)
     }
 
-    /// `prefetcht0`: has the line of a byte brought to the cache, without waiting for it; nothing for mappings that are not write-back.
+    /// `prefetcht0`: fetches the line of a byte into the cache, without waiting for it. No effect
+    /// on mappings that are not write-back.
     pub fn prefetch(&self, mapping: &Mapping, offset: u64) -> Result<()> {
         let mut turn = self.shared.turn()?;
         prefetch(&mut turn, self.number, mapping, offset)
     }
 
-    /// Has the next fence look after the device of a place in a window, as after a store there: for stores of this CPU that it does not see
-    /// by itself, as those to a command page.
+    /// Makes the next fence include the device of a window, as after a store at `offset`. For
+    /// stores that this CPU does not see, such as those to a command page.
     pub fn note_store(&self, mapping: &Mapping, offset: u64) -> Result<()> {
         let mut turn = self.shared.turn()?;
         let machine = turn.machine();
         machine
             .system
-            .check(mapping.device, mapping.bar, offset, 1)?;
+            .check_access(mapping.device, mapping.bar, offset, 1)?;
         machine.note_unfenced(self.number, &mapping.line(offset), offset);
         Ok(())
     }
 
-    /// Waits for what a load brings. One that was issued on another CPU is waited for here.
-    pub fn finish(&self, pending: Pending) -> Result<Vec<u8>> {
+    /// Waits for the data of a load. A load issued on another CPU is waited for here.
+    pub fn finish_load(&self, pending: PendingLoad) -> Result<Vec<u8>> {
         let mut turn = self.shared.turn()?;
-        take(&mut turn, self.number, pending)
+        collect_load(&mut turn, self.number, pending)
     }
 
     /// Stores 1 to 64 bytes.
@@ -116,76 +123,79 @@ impl Cpu {
         store(&mut turn, self.number, mapping, offset, data)
     }
 
-    /// A non-temporal store of 1 to 64 bytes: through a write-combining buffer, whatever the mapping (an uncached one stays that).
+    /// A non-temporal store of 1 to 64 bytes through a write-combining buffer, for any mapping
+    /// except an uncached one.
     pub fn ntstore(&self, mapping: &Mapping, offset: u64, data: &[u8]) -> Result<()> {
         let mut turn = self.shared.turn()?;
         ntstore(&mut turn, self.number, mapping, offset, data)
     }
 
-    /// `clwb`: has the line of a byte written back if it is dirty; it stays in the cache.
+    /// `clwb`: writes the line of a byte back if it is dirty; the line stays in the cache.
     pub fn clwb(&self, mapping: &Mapping, offset: u64) -> Result<()> {
         let mut turn = self.shared.turn()?;
         write_back(&mut turn, self.number, mapping, offset, false)
     }
 
-    /// `clflushopt`: the same, and the line leaves the cache.
+    /// `clflushopt`: writes the line of a byte back if it is dirty; the line leaves the cache.
     pub fn clflushopt(&self, mapping: &Mapping, offset: u64) -> Result<()> {
         let mut turn = self.shared.turn()?;
         write_back(&mut turn, self.number, mapping, offset, true)
     }
 
-    /// `sfence`, and what else is asked for.
+    /// `sfence`, and the further wait that `what` requests.
     pub fn fence(&self, what: Fence) -> Result<()> {
         let mut turn = self.shared.turn()?;
         fence(&mut turn, self.number, what)
     }
 
-    /// Loads any number of bytes, as many lines at a time as there are fill buffers.
+    /// Loads any number of bytes, with as many lines in flight as there are fill buffers.
     pub fn read(&self, mapping: &Mapping, offset: u64, out: &mut [u8]) -> Result<()> {
-        within(offset, out.len())?;
-        let ahead = self.shared.with(|machine| machine.costs.fill_buffers);
+        check_range(offset, out.len())?;
+        let ahead = self
+            .shared
+            .with_machine(|machine| machine.costs.fill_buffers);
         let mut under_way = std::collections::VecDeque::new();
         let mut done = 0;
         for (from, len) in lines(offset, out.len()) {
             if under_way.len() >= ahead {
                 if let Some(pending) = under_way.pop_front() {
-                    done += self.put(pending, &mut out[done..])?;
+                    done += self.finish_into(pending, &mut out[done..])?;
                 }
             }
-            under_way.push_back(self.issue(mapping, offset + from as u64, len)?);
+            under_way.push_back(self.issue_load(mapping, offset + from as u64, len)?);
         }
         for pending in under_way {
-            done += self.put(pending, &mut out[done..])?;
+            done += self.finish_into(pending, &mut out[done..])?;
         }
         Ok(())
     }
 
-    fn put(&self, pending: Pending, out: &mut [u8]) -> Result<usize> {
-        let data = self.finish(pending)?;
+    fn finish_into(&self, pending: PendingLoad, out: &mut [u8]) -> Result<usize> {
+        let data = self.finish_load(pending)?;
         out[..data.len()].copy_from_slice(&data);
         Ok(data.len())
     }
 
     /// Stores any number of bytes, line by line.
     pub fn write(&self, mapping: &Mapping, offset: u64, data: &[u8]) -> Result<()> {
-        within(offset, data.len())?;
+        check_range(offset, data.len())?;
         lines(offset, data.len()).try_for_each(|(from, len)| {
             self.store(mapping, offset + from as u64, &data[from..from + len])
         })
     }
 
-    /// Has all lines of a range written back: `clwb` of each.
+    /// Writes all lines of a range back: `clwb` of each.
     pub fn flush(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<()> {
-        within(offset, len)?;
+        check_range(offset, len)?;
         lines(offset, len).try_for_each(|(from, _)| self.clwb(mapping, offset + from as u64))
     }
 }
 
-/// The longest work that is given at a time.
+/// The longest time that one call spends.
 const MOST_WORK: Time = Time(1_000_000_000_000_000);
 
-/// A range that ends where there are addresses.
-fn within(offset: u64, len: usize) -> Result<()> {
+/// Refuses ranges that end past 2^64.
+fn check_range(offset: u64, len: usize) -> Result<()> {
     match offset.checked_add(len as u64) {
         Some(_) => Ok(()),
         None => Err(Error::Access(format!(
@@ -194,7 +204,7 @@ fn within(offset: u64, len: usize) -> Result<()> {
     }
 }
 
-/// The parts of a range in its lines: where each begins in the range, and its bytes.
+/// Splits a range into its lines: offset within the range, and length.
 fn lines(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut from = 0;
     std::iter::from_fn(move || {

@@ -1,75 +1,78 @@
-//! What a loss of power takes with it.
+//! The effects of a power cut.
 
 use sim::Time;
 
-use crate::flight::{Flight, Step};
+use crate::in_flight::{DeferredAccess, LoadInFlight};
 use crate::machine::Machine;
-use crate::mapping::{Line, LINE};
+use crate::mapping::{CacheLine, LINE};
 use crate::wc::mask;
 use crate::Result;
 
-/// Whose power fails.
+/// The scope of a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cut {
-    /// The host's, and that of the devices only after they have taken all that was posted to them.
+pub enum CutScope {
+    /// The host first; the devices only after they have accepted everything posted to them.
     Host,
-    /// The host's and the devices' at the same time: what is on its way between them is lost.
+    /// The host and the devices at the same time: what is in flight between them is lost.
     All,
 }
 
 /// Stores that were lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// Their line.
-    pub line: Line,
+pub struct LostStores {
+    /// The line.
+    pub line: CacheLine,
     /// A bit for each byte that was stored.
     pub bytes: u64,
-    /// The line; of the bytes whose bit isn't set nothing is said.
+    /// The content of the line; bytes whose bit is not set are undefined.
     pub data: [u8; LINE],
 }
 
-/// What the host held when its power failed.
+/// The state that the host lost in a power cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Crash {
-    /// When.
+pub struct CrashReport {
+    /// The time of the cut.
     pub at: Time,
-    /// Dirty lines of the cache, those on their way to it, and those that waited for their link.
-    pub dirty: Vec<Lost>,
-    /// What had gathered in write-combining buffers; of one that was just leaving, a part may have been posted.
-    pub gathered: Vec<Lost>,
-    /// When each device's power failed, by the device's own time, which may be ahead by as much as the link takes; of those that kept it
-    /// when the host's did.
+    /// Dirty lines of the cache, lines being fetched with pending stores, and lines that waited for
+    /// their link.
+    pub dirty: Vec<LostStores>,
+    /// Contents of write-combining buffers; a part of a buffer that was being sent may have been
+    /// posted.
+    pub gathered: Vec<LostStores>,
+    /// The time at which each device lost power, in the device's time, which may be ahead by up to
+    /// the link's latency. For a device that kept its power: the time of the host's cut.
     pub devices: Vec<Time>,
 }
 
 impl Machine {
-    /// Lets the power fail at a time: no CPU does anything then or later, and programs end with [`crate::Error::PowerCut`]. `None` takes that
-    /// back.
+    /// Schedules a power cut of the host: no CPU does anything from then on, and programs end with
+    /// [`crate::Error::PowerCut`]. `None` cancels it.
     pub fn cut_at(&mut self, time: Option<Time>) {
         self.cut = time;
     }
 
-    /// The power fails: at the time of [`Machine::cut_at`], or now. Everything that the host holds is lost; the devices are without power
-    /// afterwards. See [`Machine::restart`].
-    pub fn crash(&mut self, cut: Cut) -> Result<Crash> {
+    /// Cuts the power at the time of [`Machine::cut_at`], or now. All state of the host is lost,
+    /// and the devices are without power afterwards. See [`Machine::restart`].
+    pub fn crash(&mut self, cut: CutScope) -> Result<CrashReport> {
         let mut crash = self.begin_crash()?;
-        if cut == Cut::Host {
-            self.deliver()?;
+        if cut == CutScope::Host {
+            self.deliver_posted()?;
         }
         for device in 0..self.system.devices() {
             self.fail_device(device, &mut crash);
         }
-        if cut == Cut::All {
-            // What is on its way finds devices without power, and none of it the next life.
-            self.deliver()?;
+        if cut == CutScope::All {
+            // Accesses in flight reach devices without power, so the next life sees none of them.
+            self.deliver_posted()?;
         }
-        self.collect();
+        self.collect_arrivals();
         Ok(crash)
     }
 
-    /// The same, and each device's power fails so much later than the host's, as for a device that draws on a supply of its own: it takes
-    /// what reaches it until then. Devices without a time fail with the host; with `Time::MAX` one keeps its power.
-    pub fn crash_apart(&mut self, later: &[Time]) -> Result<Crash> {
+    /// As [`Machine::crash`], but each device loses power later than the host by its time in
+    /// `later`, as with a separate supply. It accepts what reaches it until then. Devices without a
+    /// time fail with the host; with `Time::MAX` a device keeps its power.
+    pub fn crash_staggered(&mut self, later: &[Time]) -> Result<CrashReport> {
         let mut crash = self.begin_crash()?;
         let devices = 0..self.system.devices();
         let time = |device: usize| later.get(device).copied().unwrap_or(Time::ZERO);
@@ -80,12 +83,12 @@ impl Machine {
             self.system.advance_until(at)?;
             self.fail_device(device, &mut crash);
         }
-        self.deliver()?;
-        self.collect();
+        self.deliver_posted()?;
+        self.collect_arrivals();
         Ok(crash)
     }
 
-    fn fail_device(&mut self, device: usize, crash: &mut Crash) {
+    fn fail_device(&mut self, device: usize, crash: &mut CrashReport) {
         let time = self.system.device(device).map(|device| device.now());
         let failed = crash.devices.get_mut(device);
         if let (Some(failed), Some(time)) = (failed, time) {
@@ -94,20 +97,21 @@ impl Machine {
         self.system.power_off(device);
     }
 
-    /// The host's power fails.
-    fn begin_crash(&mut self) -> Result<Crash> {
+    /// Cuts the host's power.
+    fn begin_crash(&mut self) -> Result<CrashReport> {
         if let Some(at) = self.cut {
             self.system.advance_until(at)?;
         }
         let at = self.system.now();
         self.cut = Some(at);
         self.probe = None;
-        let mut crash = self.forget(at);
+        let mut crash = self.drop_volatile(at);
         crash.devices = vec![at; self.system.devices()];
         Ok(crash)
     }
 
-    /// Gives power back to host and devices that have none. The CPUs begin anew at the present time.
+    /// Restores the power of the host and of devices without it. The CPUs start at the present
+    /// time.
     pub fn restart(&mut self) {
         self.cut = None;
         for device in 0..self.system.devices() {
@@ -122,9 +126,9 @@ impl Machine {
         }
     }
 
-    /// Waits until all that was posted has arrived.
-    fn deliver(&mut self) -> Result<()> {
-        let limit = self.patience();
+    /// Waits until everything posted has arrived.
+    fn deliver_posted(&mut self) -> Result<()> {
+        let limit = self.completion_deadline();
         for device in 0..self.system.devices() {
             let Some(mark) = self.system.mark(device) else {
                 continue;
@@ -136,34 +140,34 @@ impl Machine {
         Ok(())
     }
 
-    fn forget(&mut self, at: Time) -> Crash {
-        let mut crash = Crash {
+    fn drop_volatile(&mut self, at: Time) -> CrashReport {
+        let mut crash = CrashReport {
             at,
-            ..Crash::default()
+            ..CrashReport::default()
         };
         for victim in std::mem::take(&mut self.victims) {
-            crash.dirty.push(Lost {
+            crash.dirty.push(LostStores {
                 line: victim.line,
                 bytes: victim.dirty,
                 data: victim.data,
             });
         }
         for entry in self.cache.clear() {
-            crash.dirty.push(Lost {
+            crash.dirty.push(LostStores {
                 line: entry.line,
                 bytes: entry.dirty,
                 data: entry.data,
             });
         }
-        // The answers still come, and find nobody.
-        for flight in &mut self.flights {
-            crash.dirty.extend(stores(flight));
+        // Their answers still arrive, and are dropped.
+        for flight in &mut self.loads_in_flight {
+            crash.dirty.extend(waiting_stores(flight));
             flight.steps.clear();
             flight.fill = None;
         }
         for core in &mut self.cores {
             for buffer in core.sending.take().into_iter().chain(core.wc.clear()) {
-                crash.gathered.push(Lost {
+                crash.gathered.push(LostStores {
                     line: buffer.line,
                     bytes: buffer.valid,
                     data: buffer.data,
@@ -176,14 +180,14 @@ impl Machine {
 }
 
 /// The stores that waited for a line.
-fn stores(flight: &Flight) -> Option<Lost> {
-    let mut lost = Lost {
+fn waiting_stores(flight: &LoadInFlight) -> Option<LostStores> {
+    let mut lost = LostStores {
         line: flight.fill?,
         bytes: 0,
         data: [0; LINE],
     };
     for step in &flight.steps {
-        if let Step::Store { start, data } = step {
+        if let DeferredAccess::Store { start, data } = step {
             lost.data[*start..*start + data.len()].copy_from_slice(data);
             lost.bytes |= mask(*start, data.len());
         }

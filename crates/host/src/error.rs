@@ -1,30 +1,31 @@
-//! Why an access or a program ends.
+//! Why an access or a program fails.
 
 use sim::Time;
 
-/// Why a CPU can't go on.
+/// Why a CPU cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// What the simulated system says: a read that failed or got no answer, no such window, a device that can't go on.
+    /// An error of the simulated system: a read that failed or was not answered, no such window, a
+    /// device fault.
     System(sim::Error),
     /// The power was cut at this time.
     PowerCut(Time),
-    /// A device has lost so many stores since this CPU's last fence, perhaps another CPU's.
+    /// A device has lost stores since this CPU's last fence, possibly another CPU's.
     Lost {
         /// Which device.
         device: usize,
-        /// How many.
+        /// The number of stores.
         stores: u64,
     },
-    /// An access that no instruction makes; the text says what is allowed.
+    /// An access that no instruction makes; the text states what is allowed.
     Access(String),
-    /// All programs wait for what will never come.
+    /// All programs wait for events that cannot happen.
     Stuck,
-    /// Programs are running, and the caller is none of them.
+    /// Programs are running, and the caller is not one of them.
     Busy,
 }
 
-/// A result of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl std::fmt::Display for Error {
@@ -38,11 +39,12 @@ impl std::fmt::Display for Error {
             Error::System(error) => write!(f, "{error}"),
             Error::Lost { device, stores } => write!(
                 f,
-                "device {device} could not write {stores} of its host's stores, which are lost: is the disk of its media full?"
+                "device {device} could not write {stores} of its host's stores, which are lost: \
+                    is the disk of its media full?"
             ),
             Error::PowerCut(at) => write!(f, "the power was cut at {at}"),
             Error::Access(text) => f.write_str(text),
-            Error::Stuck => f.write_str("all programs wait for what will never come"),
+            Error::Stuck => f.write_str("all programs wait for events that cannot happen"),
             Error::Busy => {
                 f.write_str("the host runs programs: only these may use it until they have ended")
             }

@@ -1,28 +1,34 @@
-//! What leaves the CPUs for the devices: posted writes, write-backs, and the fences that wait for them.
+//! Traffic from the CPUs to the devices: posted writes, write-backs, and the fences that wait for
+//! them.
 
 use sim::{Bar, Time};
 
-use crate::flight::{begin, finish, settle, start, Step};
+use crate::in_flight::{
+    begin_instruction, process_arrivals, start_load, wait_load, DeferredAccess,
+};
 use crate::machine::{Machine, Victim};
-use crate::mapping::{Line, Mapping, Part};
-use crate::watch::Event;
-use crate::wc::Buffer;
-use crate::{Error, Kind, Result, Turn, Wake};
+use crate::mapping::{AccessPart, CacheLine, Mapping};
+use crate::watch::HostEvent;
+use crate::wc::WcBuffer;
+use crate::{Error, MemoryType, Result, Turn, WakeCondition};
 
 /// What a fence waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fence {
-    /// That the root complex has taken all: an `sfence`. Behind PCIe this says nothing of the device, which may still lose it.
+    /// `sfence`: the root complex has accepted everything. With PCIe this says nothing about the
+    /// device, which may still lose it.
     Posted,
-    /// Also that each device that this CPU has written to has answered a load behind that: the way to know that a Nearside device has
-    /// made it persistent. A device that has lost stores meanwhile, as its media take no more, is an error here, and for [`Fence::Completion`].
+    /// Each device that this CPU has written to has also answered a later load. On a Nearside
+    /// device this proves persistence. If a device has lost stores meanwhile, because its media
+    /// fail, the fence is an error. The same holds for [`Fence::Completion`].
     ReadBack,
-    /// Also that each of these devices has told that it has taken all, as CXL.mem does of every write. What that is worth when
-    /// the power fails depends on the device: one of Nearside may still lose what it has taken and not begun to write.
+    /// Each of these devices has also reported that it has accepted everything, as CXL.mem does for
+    /// every write. What this guarantees at a power cut depends on the device. A Nearside device
+    /// may still lose what it has accepted and not started to write.
     Completion,
 }
 
-/// Posts a write of a CPU of at most 64 bytes in a line, as soon as its device's link has room for it.
+/// Posts a write of at most 64 bytes in a line, as soon as the device's link has space.
 pub(crate) fn post<T: Turn>(
     turn: &mut T,
     device: usize,
@@ -30,10 +36,10 @@ pub(crate) fn post<T: Turn>(
     offset: u64,
     data: &[u8],
 ) -> Result<()> {
-    let limit = turn.machine().patience();
+    let limit = turn.machine().completion_deadline();
     loop {
-        // What has left the cache before goes before.
-        drain(turn)?;
+        // Evicted lines precede it.
+        post_victims(turn)?;
         if turn.machine().system.has_room(device) {
             break;
         }
@@ -44,21 +50,21 @@ pub(crate) fn post<T: Turn>(
                 offset,
             }));
         }
-        turn.pass(Wake::Room(device, limit))?;
+        turn.wait_for(WakeCondition::Room(device, limit))?;
     }
     let posted = turn.machine().post(device, bar, offset, data);
     posted.map_err(Error::System)
 }
 
-/// Posts the lines that have left the cache, in the order in which they did.
-pub(crate) fn drain<T: Turn>(turn: &mut T) -> Result<()> {
+/// Posts the evicted lines, in the order of their eviction.
+pub(crate) fn post_victims<T: Turn>(turn: &mut T) -> Result<()> {
     while let Some(victim) = turn.machine().victims.front() {
         let device = victim.line.device;
         if !turn.machine().system.has_room(device) {
-            let limit = turn.machine().patience();
-            turn.pass(Wake::Room(device, limit))?;
+            let limit = turn.machine().completion_deadline();
+            turn.wait_for(WakeCondition::Room(device, limit))?;
             if turn.machine().system.now() >= limit {
-                // Taken out, so that the error comes once.
+                // Removed, so that the error is reported once.
                 let line = turn.machine().victims.pop_front().map(|v| v.line);
                 let (bar, offset) = line.map_or((Bar::Pm, 0), |l| (l.bar, l.offset));
                 return Err(Error::System(sim::Error::Timeout {
@@ -67,7 +73,7 @@ pub(crate) fn drain<T: Turn>(turn: &mut T) -> Result<()> {
                     offset,
                 }));
             }
-            // Another CPU may have sent it.
+            // Another CPU may have posted it.
             continue;
         }
         let machine = turn.machine();
@@ -80,15 +86,16 @@ pub(crate) fn drain<T: Turn>(turn: &mut T) -> Result<()> {
         machine.post(line.device, line.bar, line.offset, &data)?;
         let drain = machine.costs.clwb_drain;
         for cpu in cpus {
-            machine.sent(cpu, &line, line.offset, drain);
+            machine.note_sent(cpu, &line, line.offset, drain);
         }
     }
     Ok(())
 }
 
 impl Machine {
-    /// A CPU has sent something to a device, which the host's fabric has taken after a time.
-    fn sent(&mut self, cpu: usize, line: &Line, offset: u64, drain: Time) {
+    /// Records that a CPU has sent something to a device, which the host's fabric accepts after
+    /// `drain`.
+    fn note_sent(&mut self, cpu: usize, line: &CacheLine, offset: u64, drain: Time) {
         let way = Time::ns(self.system.host().mmio_ns);
         let taken = self.time(cpu) + drain + way;
         let core = self.core(cpu);
@@ -96,8 +103,8 @@ impl Machine {
         self.note_unfenced(cpu, line, offset);
     }
 
-    /// The next fence of a CPU has to look after a device.
-    pub(crate) fn note_unfenced(&mut self, cpu: usize, line: &Line, offset: u64) {
+    /// Makes the next fence of a CPU include a device.
+    pub(crate) fn note_unfenced(&mut self, cpu: usize, line: &CacheLine, offset: u64) {
         let core = self.core(cpu);
         match core.unfenced.iter_mut().find(|u| u.0 == line.device) {
             Some(last) => *last = (line.device, line.bar, offset),
@@ -106,17 +113,18 @@ impl Machine {
     }
 }
 
-/// Writes a line back that goes around the cache from here on: stores to one line become persistent in their order.
-fn clean<T: Turn>(turn: &mut T, line: &Line) -> Result<()> {
+/// Writes a line back before a store bypasses the cache, so that stores to one line become
+/// persistent in order.
+fn clean_line<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
     loop {
         let machine = turn.machine();
-        let stores = |step: &Step| matches!(step, Step::Store { .. });
+        let stores = |step: &DeferredAccess| matches!(step, DeferredAccess::Store { .. });
         let flight = machine.filling(line).filter(|f| f.steps.iter().any(stores));
         let Some(tag) = flight.map(|f| f.tag) else {
             break;
         };
-        turn.pass(Wake::Loads(vec![tag]))?;
-        settle(turn)?;
+        turn.wait_for(WakeCondition::Loads(vec![tag]))?;
+        process_arrivals(turn)?;
     }
     let machine = turn.machine();
     let Some(entry) = machine.cache.get(line).filter(|e| e.dirty != 0) else {
@@ -130,24 +138,24 @@ fn clean<T: Turn>(turn: &mut T, line: &Line) -> Result<()> {
     };
     machine.counts.evictions += 1;
     machine.victims.push_back(victim);
-    drain(turn)
+    post_victims(turn)
 }
 
-/// Sends what a write-combining buffer has gathered.
-pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: Buffer) -> Result<()> {
+/// Sends the content of a write-combining buffer.
+pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: WcBuffer) -> Result<()> {
     let line = buffer.line;
     turn.machine().core(cpu).sending = Some(buffer.clone());
-    clean(turn, &line)?;
+    clean_line(turn, &line)?;
     for (start, data) in buffer.writes() {
         let offset = line.offset + start as u64;
         post(turn, line.device, line.bar, offset, data)?;
-        // A copy in the cache, or on its way there, must not be stale.
+        // A copy in the cache, or on its way there, must not become stale.
         let machine = turn.machine();
         if let Some(entry) = machine.cache.get(&line) {
             entry.data[start..start + data.len()].copy_from_slice(data);
         } else if let Some(flight) = machine.filling(&line) {
             let data = data.to_vec();
-            flight.steps.push(Step::Patch { start, data });
+            flight.steps.push(DeferredAccess::Patch { start, data });
         }
     }
     let machine = turn.machine();
@@ -157,23 +165,27 @@ pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: Buffer) -> 
     }
     let flush = machine.costs.wc_flush;
     let first = u64::from(buffer.valid.trailing_zeros() % 64);
-    machine.sent(cpu, &line, line.offset + first, flush);
+    machine.note_sent(cpu, &line, line.offset + first, flush);
     let busy = machine.system.now() + flush;
     let core = machine.core(cpu);
-    core.wc.left(busy);
+    core.wc.mark_busy(busy);
     core.sending = None;
     Ok(())
 }
 
-/// Sends the write-combining buffers of a CPU: that of a line, or all.
-pub(crate) fn send_buffers<T: Turn>(turn: &mut T, cpu: usize, line: Option<&Line>) -> Result<()> {
-    while let Some(buffer) = turn.machine().core(cpu).wc.take(line) {
+/// Sends write-combining buffers of a CPU: that of one line, or all.
+pub(crate) fn send_buffers<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    line: Option<&CacheLine>,
+) -> Result<()> {
+    while let Some(buffer) = turn.machine().core(cpu).wc.take_buffer(line) {
         send_buffer(turn, cpu, buffer)?;
     }
     Ok(())
 }
 
-/// `clwb`, or `clflushopt` where the line doesn't stay.
+/// `clwb`, or `clflushopt` if the line is evicted.
 pub(crate) fn write_back<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -184,19 +196,19 @@ pub(crate) fn write_back<T: Turn>(
     let machine = turn.machine();
     machine
         .system
-        .check(mapping.device, mapping.bar, offset, 1)?;
+        .check_access(mapping.device, mapping.bar, offset, 1)?;
     let line = mapping.line(offset);
-    begin(turn, cpu)?;
+    begin_instruction(turn, cpu)?;
     let machine = turn.machine();
-    machine.tell_of(cpu, || Event::Flushed { cpu, line });
+    machine.record_at(cpu, || HostEvent::Flushed { cpu, line });
     let cost = machine.costs.clwb;
     machine.spend(cpu, cost);
-    if machine.core(cpu).wc.holds(&line) {
+    if machine.core(cpu).wc.contains(&line) {
         send_buffers(turn, cpu, Some(&line))?;
     }
     let machine = turn.machine();
-    // Whoever has written it back before: the fence that comes must find it at the device.
-    if mapping.kind == Kind::WriteBack {
+    // Even if another CPU has written it back, the next fence has to include the device.
+    if mapping.kind == MemoryType::WriteBack {
         machine.note_unfenced(cpu, &line, line.offset);
     }
     if let Some(flight) = machine.filling(&line) {
@@ -219,27 +231,33 @@ pub(crate) fn write_back<T: Turn>(
                 dirty: entry.dirty,
                 cpus: vec![cpu],
             });
-            drain(turn)?;
+            post_victims(turn)?;
         }
     }
     Ok(())
 }
 
-/// Waits for all that a CPU has sent and asked to write back.
+/// Waits for everything that a CPU has sent, or has requested to be written back.
 pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<()> {
-    begin(turn, cpu)?;
+    begin_instruction(turn, cpu)?;
     turn.machine().counts.fences += 1;
-    let event = || Event::Fenced { cpu, what: fence };
-    turn.machine().tell_of(cpu, event);
+    let event = || HostEvent::Fenced { cpu, what: fence };
+    turn.machine().record_at(cpu, event);
     send_buffers(turn, cpu, None)?;
-    // Lines that are still on their way to the cache and have to leave it again.
+    // Lines still being fetched that have to be written back on arrival.
     loop {
-        let asked = |f: &&crate::flight::Flight| f.after.cpus.contains(&cpu);
-        let Some(tag) = turn.machine().flights.iter().find(asked).map(|f| f.tag) else {
+        let asked = |f: &&crate::in_flight::LoadInFlight| f.after.cpus.contains(&cpu);
+        let Some(tag) = turn
+            .machine()
+            .loads_in_flight
+            .iter()
+            .find(asked)
+            .map(|f| f.tag)
+        else {
             break;
         };
-        turn.pass(Wake::Loads(vec![tag]))?;
-        settle(turn)?;
+        turn.wait_for(WakeCondition::Loads(vec![tag]))?;
+        process_arrivals(turn)?;
     }
     let machine = turn.machine();
     let cost = machine.costs.sfence;
@@ -250,63 +268,63 @@ pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<(
     if fence == Fence::Posted || unfenced.is_empty() {
         return Ok(());
     }
-    begin(turn, cpu)?;
+    begin_instruction(turn, cpu)?;
     match fence {
         Fence::Posted => {}
         Fence::ReadBack => read_back(turn, cpu, &unfenced)?,
-        Fence::Completion => completion(turn, cpu, &unfenced)?,
+        Fence::Completion => wait_completion(turn, cpu, &unfenced)?,
     }
     let machine = turn.machine();
-    // Each of them is looked at: an error is told once.
+    // Every device is checked, so each error is reported once.
     let looks: Vec<_> = (unfenced.iter())
-        .map(|at| machine.look_for_lost(cpu, at.0))
+        .map(|at| machine.check_lost_stores(cpu, at.0))
         .collect();
     looks.into_iter().collect()
 }
 
-/// Loads something from each device, all at once, and waits for it.
+/// Loads from all devices at once, and waits for the answers.
 fn read_back<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
     let mut tickets = Vec::new();
     for &(device, bar, offset) in devices {
         let mapping = Mapping {
             device,
             bar,
-            kind: Kind::Uncached,
+            kind: MemoryType::Uncached,
         };
         let line = mapping.line(offset);
-        // Aligned, so that it lies in the window that the write was in.
+        // Aligned, so that it lies in the same window as the write.
         let begin = (offset - line.offset) as usize & !3;
-        let part = Part {
+        let part = AccessPart {
             line,
             start: begin,
             len: 4,
             from: 0,
         };
         let ticket = turn.machine().take_ticket();
-        let step = Step::Read {
+        let step = DeferredAccess::Read {
             ticket,
             start: 0,
             len: part.len,
         };
-        while start(turn, cpu, &part, false, vec![step.clone()])?.is_none() {}
+        while start_load(turn, cpu, &part, false, vec![step.clone()])?.is_none() {}
         tickets.push(ticket);
     }
     for ticket in tickets {
-        finish(turn, cpu, ticket)?;
+        wait_load(turn, cpu, ticket)?;
     }
     Ok(())
 }
 
-/// Waits until each device has taken what stands before this.
-fn completion<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
-    let limit = turn.machine().patience();
+/// Waits until each device has accepted everything before this call.
+fn wait_completion<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
+    let limit = turn.machine().completion_deadline();
     let mut marks = Vec::new();
     for &(device, bar, offset) in devices {
         let mark = turn.machine().system.mark(device);
         marks.extend(mark.map(|mark| (device, bar, offset, mark)));
     }
     for (device, bar, offset, mark) in marks {
-        turn.pass(Wake::Taken(device, mark, limit))?;
+        turn.wait_for(WakeCondition::Accepted(device, mark, limit))?;
         let machine = turn.machine();
         let Some(at) = machine.system.completed(device, mark) else {
             return Err(Error::System(sim::Error::Timeout {

@@ -1,4 +1,4 @@
-//! The host: the simulated system, the time of each CPU, and what stands between the CPUs and the devices.
+//! The host: the simulated system, the time of each CPU, and the buffers between CPUs and devices.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,13 +7,13 @@ use design::HostProfile;
 use sim::{Bar, System, Time};
 
 use crate::cache::Cache;
-use crate::flight::Flight;
-use crate::mapping::{Line, LINE};
-use crate::watch::{Observer, Probe};
-use crate::wc::{Buffer, Buffers};
+use crate::in_flight::LoadInFlight;
+use crate::mapping::{CacheLine, LINE};
+use crate::watch::{CrashProbe, Observer};
+use crate::wc::{WcBuffer, WcBuffers};
 use crate::{Error, Result};
 
-/// Times of a profile in picoseconds, and what bounds a CPU.
+/// The times of a profile in picoseconds, and the limits of a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
     pub issue: Time,
@@ -51,71 +51,73 @@ impl Costs {
     }
 }
 
-/// Where the times of CPUs end: some hundred days, which leaves room for what is added to them.
+/// Upper bound of the CPUs' times: about a hundred days, with headroom for additions.
 pub(crate) const END: Time = Time(u64::MAX / 2);
 
 /// What a CPU waits for.
 #[derive(Clone, Debug)]
-pub enum Wake {
+pub enum WakeCondition {
     /// This time.
     At(Time),
     /// The answer to a load, or to the first of several: tags of [`System::load`].
     Loads(Vec<u32>),
-    /// A place in the queue of a device's link, or this time.
+    /// Space in the queue of a device's link, or this time.
     Room(usize, Time),
-    /// That a device has taken what stands before a mark ([`System::mark`]), or this time.
-    Taken(usize, u64, Time),
+    /// A device has accepted everything before a mark ([`System::mark`]), or this time.
+    Accepted(usize, u64, Time),
     /// A watched write or an interrupt ([`System::wait`]), or this time.
     Attention(Time),
 }
 
-/// The right to act: who has it runs at [`System::now`], and nobody else does.
+/// The right to act: its holder runs at [`System::now`], and no other program does.
 ///
-/// [`Machine`] is one for a program that has a host for itself; [`crate::Shared`] gives one to each of several.
+/// [`Machine`] implements it for a program that is alone; [`crate::SharedMachine`] gives a turn to
+/// each of several programs.
 pub trait Turn {
     /// The host.
     fn machine(&mut self) -> &mut Machine;
 
-    /// Lets time pass until something has come, and all CPUs that are behind have done what comes before it.
-    fn pass(&mut self, wake: Wake) -> Result<()>;
+    /// Lets time pass until the condition holds and all CPUs with earlier times have acted.
+    fn wait_for(&mut self, wake: WakeCondition) -> Result<()>;
 
-    /// True when no other program runs.
-    fn alone(&self) -> bool;
+    /// True if no other program runs.
+    fn is_alone(&self) -> bool;
 
-    /// True when a CPU whose time this is may use the cache before programs that are behind: see [`crate::Shared::set_slack`].
-    fn may_lead(&mut self, time: Time) -> bool;
+    /// True if a CPU with this time may use the cache before programs with earlier times: see
+    /// [`crate::SharedMachine::set_slack`].
+    fn may_run_ahead(&mut self, time: Time) -> bool;
 }
 
-/// What belongs to one CPU.
-pub(crate) struct Core {
-    /// When it is done with what it was given.
+/// The state of one CPU.
+pub(crate) struct CoreState {
+    /// The end of its work so far.
     pub busy: Time,
-    pub wc: Buffers,
-    /// What is leaving a write-combining buffer.
-    pub sending: Option<Buffer>,
-    /// When the root complex has taken all that this CPU has sent so far.
+    pub wc: WcBuffers,
+    /// The write-combining buffer that is being sent.
+    pub sending: Option<WcBuffer>,
+    /// When the root complex has accepted everything that this CPU has sent.
     pub accepted: Time,
-    /// Where each device was last written since the last fence: windows and places.
+    /// The last write to each device since the last fence: window and offset.
     pub unfenced: Vec<(usize, Bar, u64)>,
     /// A store whose line could not be fetched.
     pub failed: Option<Error>,
-    /// Stores that each device had lost at its last fence, or when it began.
+    /// Stores that each device had lost at the last fence, or at the start.
     pub lost: Vec<u64>,
 }
 
-/// A line on its way from the cache to its device.
+/// An evicted line on its way to its device.
 pub(crate) struct Victim {
-    pub line: Line,
+    pub line: CacheLine,
     pub data: [u8; LINE],
-    /// Of the bytes, those that were stored.
+    /// The bytes that were stored.
     pub dirty: u64,
-    /// CPUs that have asked for it, and whose fences wait for it.
+    /// CPUs that requested the write-back, and whose fences wait for it.
     pub cpus: Vec<usize>,
 }
 
-/// What was counted.
+/// Counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct HostCounters {
     /// Loads and stores that found their line in the cache.
     pub hits: u64,
     /// Lines that were fetched.
@@ -137,26 +139,27 @@ pub struct Machine {
     pub(crate) system: System,
     pub(crate) costs: Costs,
     profile: HostProfile,
-    pub(crate) cores: Vec<Core>,
+    pub(crate) cores: Vec<CoreState>,
     pub(crate) cache: Cache,
-    pub(crate) flights: Vec<Flight>,
-    /// How many loads have been taken in.
-    pub(crate) landed: u64,
-    /// Lines that wait for room in the queue of their device.
+    pub(crate) loads_in_flight: Vec<LoadInFlight>,
+    /// Number of loads that have been processed.
+    pub(crate) loads_collected: u64,
+    /// Evicted lines that wait for space in the queue of their device.
     pub(crate) victims: VecDeque<Victim>,
-    /// What loads have found and nobody has taken: when it is at the CPU.
+    /// Results of loads that were not taken, and when the CPU has them.
     pub(crate) found: HashMap<u64, (Time, Result<Vec<u8>>)>,
     pub(crate) next_ticket: u64,
-    pub(crate) counts: Counts,
+    pub(crate) counts: HostCounters,
     pub(crate) cut: Option<Time>,
-    pub(crate) probe: Option<Probe>,
+    pub(crate) probe: Option<CrashProbe>,
     pub(crate) observer: Option<Observer>,
-    /// Interrupts that nobody has taken: device and vector, and when the first of each came.
+    /// Pending interrupts: device and vector, and the arrival of the first of each.
     messages: HashMap<(usize, u16), Time>,
 }
 
 impl Machine {
-    /// The host of a system, as a profile has it. [`HostProfile::attached`] says how the system's links have to be for that.
+    /// A host with the costs of a profile. [`HostProfile::attached`] configures the system's links
+    /// accordingly.
     pub fn new(system: System, profile: &HostProfile) -> Machine {
         Machine {
             costs: Costs::new(profile),
@@ -164,12 +167,12 @@ impl Machine {
             system,
             profile: profile.clone(),
             cores: Vec::new(),
-            flights: Vec::new(),
-            landed: 0,
+            loads_in_flight: Vec::new(),
+            loads_collected: 0,
             victims: VecDeque::new(),
             found: HashMap::new(),
             next_ticket: 0,
-            counts: Counts::default(),
+            counts: HostCounters::default(),
             cut: None,
             probe: None,
             observer: None,
@@ -177,12 +180,12 @@ impl Machine {
         }
     }
 
-    /// The system below.
+    /// The system.
     pub fn system(&self) -> &System {
         &self.system
     }
 
-    /// The system below, to change.
+    /// The system, mutable.
     pub fn system_mut(&mut self) -> &mut System {
         &mut self.system
     }
@@ -192,60 +195,62 @@ impl Machine {
         &self.profile
     }
 
-    /// What was counted so far.
-    pub fn counts(&self) -> Counts {
+    /// Counters so far.
+    pub fn counts(&self) -> HostCounters {
         self.counts
     }
 
-    /// The time of a CPU: the end of what it was given, or the present.
+    /// The time of a CPU: the end of its work, or the present.
     pub fn time(&self, cpu: usize) -> Time {
         self.system.now().max(self.busy_until(cpu))
     }
 
-    /// Looks for interrupts of a device that have arrived. One that finds an older one of its vector pending adds nothing.
-    pub fn take_messages(&mut self, device: usize) {
+    /// Collects the interrupts of a device that have arrived. A second interrupt of a pending
+    /// vector is merged.
+    pub fn collect_interrupts(&mut self, device: usize) {
         for interrupt in self.system.interrupts(device) {
             let vector = (device, interrupt.data as u16);
             self.messages.entry(vector).or_insert(interrupt.time);
         }
     }
 
-    /// The interrupts of a device that [`Machine::take_messages`] has found and nobody has taken: vectors, and when each came.
-    pub fn messages(&self, device: usize) -> impl Iterator<Item = (u16, Time)> + '_ {
+    /// The pending interrupts of a device: vector and time of arrival.
+    /// [`Machine::collect_interrupts`] updates them.
+    pub fn pending_interrupts(&self, device: usize) -> impl Iterator<Item = (u16, Time)> + '_ {
         let of =
             move |(key, time): (&(usize, u16), &Time)| (key.0 == device).then_some((key.1, *time));
         self.messages.iter().filter_map(of)
     }
 
-    /// When the interrupt of a vector came, if one is pending.
-    pub fn message(&self, device: usize, vector: u16) -> Option<Time> {
+    /// When the pending interrupt of a vector arrived.
+    pub fn interrupt_time(&self, device: usize, vector: u16) -> Option<Time> {
         self.messages.get(&(device, vector)).copied()
     }
 
-    /// Takes the interrupt of a vector.
-    pub fn take_message(&mut self, device: usize, vector: u16) {
+    /// Clears the interrupt of a vector.
+    pub fn clear_interrupt(&mut self, device: usize, vector: u16) {
         self.messages.remove(&(device, vector));
     }
 
-    /// When a CPU is done with what it was given.
+    /// The end of a CPU's work so far.
     pub fn busy_until(&self, cpu: usize) -> Time {
         self.cores.get(cpu).map_or(Time::ZERO, |core| core.busy)
     }
 
-    /// Gives a CPU work that takes so long.
+    /// Adds work of this duration to a CPU.
     pub fn spend(&mut self, cpu: usize, time: Time) {
         let end = Time(self.time(cpu).0.saturating_add(time.0)).min(END);
         self.core(cpu).busy = end;
     }
 
-    pub(crate) fn core(&mut self, cpu: usize) -> &mut Core {
+    pub(crate) fn core(&mut self, cpu: usize) -> &mut CoreState {
         if self.cores.len() <= cpu {
             let buffers = self.profile.core.wc_buffers.value;
             let devices = 0..self.system.devices();
             let lost: Vec<u64> = devices.map(|n| self.lost_writes(n)).collect();
-            self.cores.resize_with(cpu + 1, || Core {
+            self.cores.resize_with(cpu + 1, || CoreState {
                 busy: Time::ZERO,
-                wc: Buffers::new(buffers),
+                wc: WcBuffers::new(buffers),
                 sending: None,
                 accepted: Time::ZERO,
                 unfenced: Vec::new(),
@@ -262,9 +267,9 @@ impl Machine {
         device.map_or(0, sim::Device::lost_writes)
     }
 
-    /// An error if a device has lost stores since the last look of a CPU. Posted writes have no answer that could say so: it is told by the
-    /// fence that asks the device.
-    pub(crate) fn look_for_lost(&mut self, cpu: usize, device: usize) -> Result<()> {
+    /// An error if a device has lost stores since the last check by a CPU. Posted writes have no
+    /// answer, so the fence that waits for the device reports it.
+    pub(crate) fn check_lost_stores(&mut self, cpu: usize, device: usize) -> Result<()> {
         let now = self.lost_writes(device);
         let core = self.core(cpu);
         if core.lost.len() <= device {
@@ -276,47 +281,53 @@ impl Machine {
         }
     }
 
-    /// Whether a load has been issued and not been taken in.
-    pub(crate) fn flies(&self, tag: u32) -> bool {
-        self.flights.iter().any(|flight| flight.tag == tag)
+    /// Whether a load was issued and has not been processed.
+    pub(crate) fn is_in_flight(&self, tag: u32) -> bool {
+        self.loads_in_flight.iter().any(|flight| flight.tag == tag)
     }
 
-    /// When what is waited for is there, as far as that is known.
-    pub(crate) fn due(&mut self, wake: &Wake) -> Option<Time> {
-        self.due_since(wake, None)
+    /// When a condition holds, as far as known.
+    pub(crate) fn due_time(&mut self, wake: &WakeCondition) -> Option<Time> {
+        self.due_time_since(wake, None)
     }
 
-    /// The same for who knows that no load that it waits for had been taken in while so many had ([`Machine::landed`]).
-    pub(crate) fn due_since(&mut self, wake: &Wake, landed: Option<u64>) -> Option<Time> {
+    /// The same for a caller whose loads were all in flight when `loads_collected` loads had been
+    /// processed.
+    pub(crate) fn due_time_since(
+        &mut self,
+        wake: &WakeCondition,
+        loads_collected: Option<u64>,
+    ) -> Option<Time> {
         match wake {
-            Wake::At(time) | Wake::Attention(time) => Some(*time),
-            Wake::Loads(tags) => {
-                let there = self.system.answered();
+            WakeCondition::At(time) | WakeCondition::Attention(time) => Some(*time),
+            WakeCondition::Loads(tags) => {
+                let there = self.system.completed_loads();
                 let due = there
                     .filter(|(_, tag)| tags.contains(tag))
                     .map(|l| l.0)
                     .min();
-                // Somebody else has taken one in. Many wait for many, and are asked at each event.
-                let gone = |tag: &u32| !self.flies(*tag);
+                // Another CPU has processed one. Checked only if loads were processed, because
+                // every waiting program is checked at each event.
+                let gone = |tag: &u32| !self.is_in_flight(*tag);
                 let now = self.system.now();
-                match landed != Some(self.landed) && tags.iter().any(gone) {
+                match loads_collected != Some(self.loads_collected) && tags.iter().any(gone) {
                     true => Some(due.map_or(now, |due| due.min(now))),
                     false => due,
                 }
             }
-            Wake::Room(device, limit) => match self.system.has_room(*device) {
+            WakeCondition::Room(device, limit) => match self.system.has_room(*device) {
                 true => Some(self.system.now()),
                 false => Some(*limit),
             },
-            Wake::Taken(device, mark, limit) => {
-                // The answer is needed again by who waits.
+            WakeCondition::Accepted(device, mark, limit) => {
+                // The waiting program needs the answer again, so the mark stays.
                 Some(self.system.peek_completed(*device, *mark).unwrap_or(*limit))
             }
         }
     }
 
-    /// The longest that anything waits for a device.
-    pub(crate) fn patience(&self) -> Time {
+    /// The latest time until which anything waits for a device.
+    pub(crate) fn completion_deadline(&self) -> Time {
         self.system.now() + Time::us(self.system.host().completion_timeout_us)
     }
 }
@@ -326,22 +337,22 @@ impl Turn for Machine {
         self
     }
 
-    fn pass(&mut self, wake: Wake) -> Result<()> {
-        if let Wake::Attention(limit) = wake {
+    fn wait_for(&mut self, wake: WakeCondition) -> Result<()> {
+        if let WakeCondition::Attention(limit) = wake {
             let limit = self.cut.map_or(limit, |cut| cut.min(limit));
             self.system.wait(limit)?;
-            return self.alive();
+            return self.check_power();
         }
         loop {
-            self.alive()?;
+            self.check_power()?;
             let now = self.system.now();
-            let due = self.due(&wake);
+            let due = self.due_time(&wake);
             if due.is_some_and(|due| due <= now) {
                 return Ok(());
             }
             let limit = due.unwrap_or(Time::MAX);
             let limit = self.cut.map_or(limit, |cut| cut.min(limit));
-            if matches!(wake, Wake::At(_)) && limit < Time::MAX {
+            if matches!(wake, WakeCondition::At(_)) && limit < Time::MAX {
                 self.system.advance_until(limit)?;
             } else if !self.system.wait_event(limit, false)? && limit == Time::MAX {
                 return Err(Error::Stuck);
@@ -349,18 +360,18 @@ impl Turn for Machine {
         }
     }
 
-    fn alone(&self) -> bool {
+    fn is_alone(&self) -> bool {
         true
     }
 
-    fn may_lead(&mut self, _: Time) -> bool {
+    fn may_run_ahead(&mut self, _: Time) -> bool {
         true
     }
 }
 
 impl Machine {
     /// An error once the power is cut.
-    pub(crate) fn alive(&mut self) -> Result<()> {
+    pub(crate) fn check_power(&mut self) -> Result<()> {
         match (self.is_spared(), self.cut) {
             (false, Some(cut)) => Err(Error::PowerCut(cut)),
             _ => Ok(()),

@@ -2,19 +2,20 @@
 
 use sim::{Bar, Time};
 
-use crate::flight::{finish, settle, After, Flight, Step};
 use crate::flush::{post, send_buffers};
+use crate::in_flight::{process_arrivals, wait_load, DeferredAccess, FillActions, LoadInFlight};
 use crate::mapping::Mapping;
-use crate::{Kind, Result, Turn, Wake};
+use crate::{MemoryType, Result, Turn, WakeCondition};
 
 /// Bytes of a page, which no access crosses.
 const PAGE: u64 = 4096;
 
-/// A CPU loads `out` from a window, a page at a time, and has it in the end. What its write-combining buffers hold goes before.
+/// Loads `out` from a window, a page at a time, and waits for the data. The CPU's write-combining
+/// buffers are sent first.
 ///
 /// # Errors
 ///
-/// No such window, no answer, a failed read; see [`crate::Error`].
+/// No such window, no answer, or a failed read; see [`crate::Error`].
 pub fn read<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -22,8 +23,8 @@ pub fn read<T: Turn>(
     offset: u64,
     out: &mut [u8],
 ) -> Result<()> {
-    begin(turn, cpu)?;
-    if turn.alone() {
+    begin_instruction(turn, cpu)?;
+    if turn.is_alone() {
         let machine = turn.machine();
         let data = machine.system.mmio_read(device, bar, offset, out.len())?;
         out.copy_from_slice(&data);
@@ -35,15 +36,15 @@ pub fn read<T: Turn>(
     while done < out.len() {
         let at = offset + done as u64;
         let len = (out.len() - done).min((PAGE - at % PAGE) as usize);
-        let ticket = start(turn, cpu, (device, bar), at, len)?;
-        out[done..done + len].copy_from_slice(&finish(turn, cpu, ticket)?);
+        let ticket = start_load(turn, cpu, (device, bar), at, len)?;
+        out[done..done + len].copy_from_slice(&wait_load(turn, cpu, ticket)?);
         done += len;
     }
     Ok(())
 }
 
 /// Starts a load within a page.
-fn start<T: Turn>(
+fn start_load<T: Turn>(
     turn: &mut T,
     cpu: usize,
     (device, bar): (usize, Bar),
@@ -52,32 +53,33 @@ fn start<T: Turn>(
 ) -> Result<u64> {
     loop {
         let machine = turn.machine();
-        if machine.flights.len() < machine.system.host().cpu_loads {
+        if machine.loads_in_flight.len() < machine.system.host().cpu_loads {
             break;
         }
-        let tags = machine.flights.iter().map(|f| f.tag).collect();
-        turn.pass(Wake::Loads(tags))?;
-        settle(turn)?;
+        let tags = machine.loads_in_flight.iter().map(|f| f.tag).collect();
+        turn.wait_for(WakeCondition::Loads(tags))?;
+        process_arrivals(turn)?;
     }
     let machine = turn.machine();
     let tag = machine.system.load(device, bar, offset, len)?;
     let ticket = machine.take_ticket();
     let start = 0;
-    machine.flights.push(Flight {
+    machine.loads_in_flight.push(LoadInFlight {
         tag,
         cpu,
         fill: None,
-        steps: vec![Step::Read { ticket, start, len }],
-        after: After::default(),
+        steps: vec![DeferredAccess::Read { ticket, start, len }],
+        after: FillActions::default(),
     });
     Ok(ticket)
 }
 
-/// A CPU stores to a window, in posted writes, which costs it `cost`. What its write-combining buffers hold goes before.
+/// Stores to a window by posted writes, at a cost of `cost` for the CPU. The CPU's write-combining
+/// buffers are sent first.
 ///
 /// # Errors
 ///
-/// No such window; a device that takes nothing for too long.
+/// No such window, or a device that accepts nothing for too long.
 pub fn write<T: Turn>(
     turn: &mut T,
     cpu: usize,
@@ -86,8 +88,8 @@ pub fn write<T: Turn>(
     data: &[u8],
     cost: Time,
 ) -> Result<()> {
-    begin(turn, cpu)?;
-    if turn.alone() {
+    begin_instruction(turn, cpu)?;
+    if turn.is_alone() {
         turn.machine()
             .system
             .mmio_write(device, bar, offset, data)?;
@@ -104,20 +106,20 @@ pub fn write<T: Turn>(
     }
     let machine = turn.machine();
     if bar == Bar::Pm {
-        let mapping = Mapping::pm(device, Kind::Uncached);
+        let mapping = Mapping::pm(device, MemoryType::Uncached);
         machine.note_unfenced(cpu, &mapping.line(offset), offset);
     }
     machine.spend(cpu, cost);
     Ok(())
 }
 
-/// The CPU has done what it was given, and its buffers are empty.
-fn begin<T: Turn>(turn: &mut T, cpu: usize) -> Result<()> {
+/// Waits for the end of the CPU's work, and empties its buffers.
+fn begin_instruction<T: Turn>(turn: &mut T, cpu: usize) -> Result<()> {
     let at = turn.machine().busy_until(cpu);
-    turn.pass(Wake::At(at))?;
+    turn.wait_for(WakeCondition::At(at))?;
     let machine = turn.machine();
-    if !machine.flights.is_empty() || !machine.victims.is_empty() {
-        settle(turn)?;
+    if !machine.loads_in_flight.is_empty() || !machine.victims.is_empty() {
+        process_arrivals(turn)?;
     }
     if !turn.machine().core(cpu).wc.is_empty() {
         send_buffers(turn, cpu, None)?;

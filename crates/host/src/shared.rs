@@ -1,8 +1,9 @@
 //! One host for several libraries and programs.
 //!
-//! A [`Shared`] is a handle to a [`Machine`]: whoever has a copy uses the same CPUs, cache and devices. Programs that run at the same
-//! time ([`Shared::run`]) are threads, of which exactly one acts at a time: the one whose time is the earliest, by number
-//! where times are equal. So each CPU has a time of its own, and the outcome depends on nothing but the programs.
+//! A [`SharedMachine`] is a handle to a [`Machine`]: all copies use the same CPUs, cache and
+//! devices. Concurrent programs ([`SharedMachine::run`]) are threads, of which exactly one acts at
+//! a time: the one with the earliest time, or the lowest number of several. Each CPU therefore has
+//! a separate time, and results depend on the programs only.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,51 +12,53 @@ use std::thread::Thread;
 use sim::Time;
 
 use crate::cpu::Cpu;
-use crate::machine::{Machine, Turn, Wake};
+use crate::machine::{Machine, Turn, WakeCondition};
 use crate::{Error, Result};
 
-/// A program: it is given its CPU.
+/// A program, which receives its CPU.
 pub type Program<'a, R> = Box<dyn FnOnce(&Cpu) -> R + Send + 'a>;
 
-/// A program among those that run.
+/// A program of a run.
 struct Participant {
-    /// What it waits for; nothing once it has ended.
-    wake: Option<Wake>,
-    /// How many loads had been taken in when none was that it waits for ([`Machine::due_since`]).
-    landed: Option<u64>,
-    /// Something came that [`Wake::Attention`] waits for, and it has not seen it yet.
+    /// The condition that it waits for; `None` once it has ended.
+    wake: Option<WakeCondition>,
+    /// The number of processed loads when none of its loads was among them
+    /// ([`Machine::due_time_since`]).
+    loads_collected: Option<u64>,
+    /// An event that [`WakeCondition::Attention`] waits for has happened, and the program has not
+    /// seen it.
     attention: bool,
     ended: bool,
-    /// Whom to wake when its turn comes; nothing before the thread has begun.
+    /// The thread to wake for its turn; `None` before it has started.
     thread: Option<Thread>,
 }
 
-struct State {
+struct SchedulerState {
     machine: Machine,
     participants: Vec<Participant>,
-    /// Whose turn it is.
+    /// The program that has the turn.
     current: Option<usize>,
-    /// Why nobody can go on.
+    /// Why no program can continue.
     failed: Option<Error>,
-    /// Tells one run's threads from another's.
+    /// Distinguishes the threads of different runs.
     run: u64,
-    /// How far a program may be ahead of the others while it finds its lines in the cache.
+    /// How far a program may run ahead of the others while it hits the cache.
     slack: Time,
 }
 
-/// A host that several use. Copies are the same host.
+/// A host with several users. Copies refer to the same host.
 #[derive(Clone)]
-pub struct Shared(Arc<Mutex<State>>);
+pub struct SharedMachine(Arc<Mutex<SchedulerState>>);
 
 thread_local! {
-    /// Which program of which run this thread is.
+    /// The run and number of the program that this thread executes.
     static PROGRAM: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
 }
 
-impl Shared {
+impl SharedMachine {
     /// Shares a host.
-    pub fn new(machine: Machine) -> Shared {
-        Shared(Arc::new(Mutex::new(State {
+    pub fn new(machine: Machine) -> SharedMachine {
+        SharedMachine(Arc::new(Mutex::new(SchedulerState {
             machine,
             participants: Vec::new(),
             current: None,
@@ -65,7 +68,7 @@ impl Shared {
         })))
     }
 
-    /// The host, when nobody else has it.
+    /// The host, if this is the last handle.
     pub fn into_machine(self) -> Option<Machine> {
         let state = Arc::into_inner(self.0)?.into_inner();
         Some(state.unwrap_or_else(PoisonError::into_inner).machine)
@@ -76,20 +79,22 @@ impl Shared {
         Cpu::new(self.clone(), number)
     }
 
-    /// Looks at the host, or changes what no program can.
-    pub fn with<R>(&self, look: impl FnOnce(&mut Machine) -> R) -> R {
+    /// Gives access to the host, also to state that no program can change.
+    pub fn with_machine<R>(&self, look: impl FnOnce(&mut Machine) -> R) -> R {
         look(&mut self.lock().machine)
     }
 
-    /// Lets a program go on for so long before others that are behind, as long as it finds its lines in the cache. By default none does;
-    /// with a slack, programs change less often, which is what several in step cost most. They may then see each other's stores that
-    /// much too early or too late; outcomes still depend on nothing but the programs.
+    /// Lets a program run ahead of others by up to `slack` while it hits the cache; the default is
+    /// 0. Slack reduces switches between programs, which dominate the cost of several programs in
+    /// step. Programs may then see each other's stores that much too early or too late. Results
+    /// still depend on the programs only.
     pub fn set_slack(&self, slack: Time) {
         self.lock().slack = slack;
     }
 
-    /// The right to act: at once for a program, or while none runs. Who holds it must use nothing else of this host.
-    pub fn turn(&self) -> Result<Guard<'_>> {
+    /// The right to act, at once for a program or while none runs. Its holder must use nothing else
+    /// of this host.
+    pub fn turn(&self) -> Result<TurnGuard<'_>> {
         let guard = self.lock();
         let me = guard.me();
         if me.is_none() && !guard.participants.is_empty() {
@@ -98,19 +103,19 @@ impl Shared {
         if let Some(error) = &guard.failed {
             return Err(error.clone());
         }
-        Ok(Guard {
+        Ok(TurnGuard {
             shared: self,
             state: Some(guard),
             me,
         })
     }
 
-    /// Runs programs at the same time, each on the CPU beside it, and returns what they return. They begin at the present time of their CPUs.
-    /// Whoever isn't one of them gets [`Error::Busy`] until all have ended.
+    /// Runs programs concurrently, each on the given CPU, and returns their results. They start at
+    /// the present time of their CPUs. Other callers get [`Error::Busy`] until all have ended.
     ///
     /// # Panics
     ///
-    /// When a program panics.
+    /// If a program panics.
     pub fn run<R: Send>(&self, programs: Vec<(usize, Program<'_, R>)>) -> Result<Vec<R>> {
         let count = programs.len();
         let run = {
@@ -118,13 +123,13 @@ impl Shared {
             if !state.participants.is_empty() {
                 return Err(Error::Busy);
             }
-            let State { machine, .. } = &*state;
+            let SchedulerState { machine, .. } = &*state;
             let times: Vec<Time> = programs.iter().map(|p| machine.time(p.0)).collect();
             state.participants = times
                 .into_iter()
                 .map(|time| Participant {
-                    wake: Some(Wake::At(time)),
-                    landed: None,
+                    wake: Some(WakeCondition::At(time)),
+                    loads_collected: None,
                     attention: false,
                     ended: false,
                     thread: None,
@@ -144,7 +149,7 @@ impl Shared {
                     let shared = self.clone();
                     scope.spawn(move || {
                         PROGRAM.set(Some((run, number)));
-                        let _end = End(&shared, number);
+                        let _end = EndOnDrop(&shared, number);
                         shared.begin(number);
                         program(&shared.cpu(cpu))
                     })
@@ -168,7 +173,7 @@ impl Shared {
         Ok(out)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SchedulerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -176,28 +181,29 @@ impl Shared {
     fn begin(&self, number: usize) {
         let mut guard = self.lock();
         guard.participants[number].thread = Some(std::thread::current());
-        if !guard.called(number) {
+        if !guard.is_called(number) {
             drop(guard);
             drop(self.await_call(number));
         }
     }
 
-    /// Waits until it is a program's turn, or nobody's any more. It has to be in its thread, and not called yet.
-    fn await_call(&self, number: usize) -> MutexGuard<'_, State> {
+    /// Waits until it is a program's turn, or no program can continue. Called in the program's
+    /// thread, which was not called yet.
+    fn await_call(&self, number: usize) -> MutexGuard<'_, SchedulerState> {
         loop {
             std::thread::park();
             let guard = self.lock();
-            if guard.called(number) {
+            if guard.is_called(number) {
                 return guard;
             }
         }
     }
 }
 
-/// Ends a program, also one that panics.
-struct End<'a>(&'a Shared, usize);
+/// Ends a program when dropped, also after a panic.
+struct EndOnDrop<'a>(&'a SharedMachine, usize);
 
-impl Drop for End<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         PROGRAM.set(None);
         let mut state = self.0.lock();
@@ -211,29 +217,31 @@ impl Drop for End<'_> {
     }
 }
 
-/// Wakes the thread whose turn it is, which needs the host at once: nobody may hold it.
+/// Wakes the thread that has the turn. It needs the host at once, so the caller must have released
+/// the lock.
 fn unpark(next: Option<Thread>) {
     if let Some(thread) = next {
         thread.unpark();
     }
 }
 
-impl State {
-    /// Which program the calling thread is.
+impl SchedulerState {
+    /// The program that the calling thread executes.
     fn me(&self) -> Option<usize> {
         let (run, number) = PROGRAM.get()?;
         (run == self.run && number < self.participants.len()).then_some(number)
     }
 
-    /// Whether it is a program's turn, or nobody's any more.
-    fn called(&self, number: usize) -> bool {
+    /// Whether it is a program's turn, or no program can continue.
+    fn is_called(&self, number: usize) -> bool {
         self.current == Some(number) || self.failed.is_some()
     }
 
-    /// Hands the turn to the program that is behind all others, and lets the system run up to its time. Returns whom to wake.
+    /// Gives the turn to the program with the earliest time, and lets the system run up to that
+    /// time. Returns the thread to wake.
     fn call_next(&mut self) -> Option<Thread> {
         self.current = None;
-        match self.choose() {
+        match self.choose_next() {
             Ok(Some(next)) => {
                 self.current = Some(next);
                 self.participants[next].wake = None;
@@ -249,7 +257,7 @@ impl State {
         }
     }
 
-    fn choose(&mut self) -> Result<Option<usize>> {
+    fn choose_next(&mut self) -> Result<Option<usize>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -257,7 +265,7 @@ impl State {
             return Ok(None);
         }
         loop {
-            self.machine.alive()?;
+            self.machine.check_power()?;
             if self.machine.system.memory().attention() {
                 self.machine.system.memory_mut().clear_attention();
                 self.participants
@@ -268,14 +276,16 @@ impl State {
             let mut next: Option<(Time, usize)> = None;
             for (number, participant) in self.participants.iter_mut().enumerate() {
                 let due = match &participant.wake {
-                    Some(Wake::Attention(_)) if participant.attention => Some(now),
-                    Some(wake) => self.machine.due_since(wake, participant.landed),
+                    Some(WakeCondition::Attention(_)) if participant.attention => Some(now),
+                    Some(wake) => self
+                        .machine
+                        .due_time_since(wake, participant.loads_collected),
                     None => None,
                 };
                 if due.is_none() {
-                    participant.landed = Some(self.machine.landed);
+                    participant.loads_collected = Some(self.machine.loads_collected);
                 }
-                // What was due before is due now.
+                // A condition that was due earlier is due now.
                 let due = due.map(|due| due.max(now));
                 if due.is_some_and(|due| next.is_none_or(|n| due < n.0)) {
                     next = due.map(|due| (due, number));
@@ -283,7 +293,7 @@ impl State {
             }
             if let Some((_, number)) = next.filter(|n| n.0 <= now) {
                 let participant = &mut self.participants[number];
-                if matches!(participant.wake, Some(Wake::Attention(_))) {
+                if matches!(participant.wake, Some(WakeCondition::Attention(_))) {
                     participant.attention = false;
                 }
                 return Ok(Some(number));
@@ -299,40 +309,40 @@ impl State {
 }
 
 /// The right to act on a shared host.
-pub struct Guard<'a> {
-    shared: &'a Shared,
-    /// Always there, but within [`Turn::pass`].
-    state: Option<MutexGuard<'a, State>>,
-    /// Which program has it.
+pub struct TurnGuard<'a> {
+    shared: &'a SharedMachine,
+    /// `None` only within [`Turn::wait_for`].
+    state: Option<MutexGuard<'a, SchedulerState>>,
+    /// The program that holds it.
     me: Option<usize>,
 }
 
-impl Guard<'_> {
-    fn state(&mut self) -> &mut State {
+impl TurnGuard<'_> {
+    fn state(&mut self) -> &mut SchedulerState {
         self.state.as_mut().expect("a turn has its host")
     }
 }
 
-impl Turn for Guard<'_> {
+impl Turn for TurnGuard<'_> {
     fn machine(&mut self) -> &mut Machine {
         &mut self.state().machine
     }
 
-    fn pass(&mut self, wake: Wake) -> Result<()> {
+    fn wait_for(&mut self, wake: WakeCondition) -> Result<()> {
         let Some(me) = self.me else {
-            return self.machine().pass(wake);
+            return self.machine().wait_for(wake);
         };
         let state = self.state();
-        // Nobody else comes before, and there is nothing to wait for.
-        if let Wake::At(time) = wake {
+        // No other program is earlier, and there is nothing to wait for.
+        if let WakeCondition::At(time) = wake {
             if time <= state.machine.system.now() {
-                return state.machine.alive();
+                return state.machine.check_power();
             }
         }
         state.participants[me].wake = Some(wake);
-        state.participants[me].landed = None;
+        state.participants[me].loads_collected = None;
         let next = state.call_next();
-        if !state.called(me) {
+        if !state.is_called(me) {
             self.state = None;
             unpark(next);
             self.state = Some(self.shared.await_call(me));
@@ -343,9 +353,9 @@ impl Turn for Guard<'_> {
         }
     }
 
-    fn may_lead(&mut self, time: Time) -> bool {
+    fn may_run_ahead(&mut self, time: Time) -> bool {
         let me = self.me;
-        let State {
+        let SchedulerState {
             machine,
             participants,
             slack,
@@ -354,16 +364,16 @@ impl Turn for Guard<'_> {
         if *slack == Time::ZERO {
             return false;
         }
-        // Who waits for what has no time yet may have to go on at any.
+        // A program without a known time may have to continue at any time.
         let now = machine.system.now();
         let others = participants.iter().enumerate().filter(|p| Some(p.0) != me);
         let waits = others.filter_map(|p| p.1.wake.as_ref());
-        let behind = waits.map(|wake| machine.due(wake).unwrap_or(now).max(now));
-        let limit = behind.min().unwrap_or(Time::MAX);
+        let limits = waits.map(|wake| machine.due_time(wake).unwrap_or(now).max(now));
+        let limit = limits.min().unwrap_or(Time::MAX);
         time.0 <= limit.0.saturating_add(slack.0)
     }
 
-    fn alone(&self) -> bool {
+    fn is_alone(&self) -> bool {
         let state = self.state.as_ref();
         state.is_none_or(|s| s.participants.iter().filter(|p| !p.ended).count() <= 1)
     }

@@ -1,35 +1,35 @@
-//! What the CPUs do, and when the power may fail, for whoever wants to know: crash tests.
+//! Observation of the CPUs, and of power cuts, for crash tests.
 
 use sim::{Bar, Time};
 
 use crate::flush::Fence;
 use crate::machine::{Machine, Victim};
-use crate::mapping::Line;
+use crate::mapping::CacheLine;
 
-/// Something that a CPU has done, or that has left the host.
+/// An action of a CPU, or traffic that has left the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum HostEvent {
     /// A CPU has stored to the cache.
     Stored {
-        /// Which one.
+        /// The CPU.
         cpu: usize,
         /// The line.
-        line: Line,
-        /// First byte within the line, and their number.
+        line: CacheLine,
+        /// First byte within the line, and number of bytes.
         bytes: (usize, usize),
     },
-    /// A CPU has asked to have a line written back.
+    /// A CPU has requested the write-back of a line.
     Flushed {
-        /// Which one.
+        /// The CPU.
         cpu: usize,
         /// The line.
-        line: Line,
+        line: CacheLine,
     },
-    /// A CPU has come to a fence.
+    /// A CPU has executed a fence.
     Fenced {
-        /// Which one.
+        /// The CPU.
         cpu: usize,
-        /// What it waits for.
+        /// The condition of the fence.
         what: Fence,
     },
     /// A write was posted to a device: it may still be lost.
@@ -38,59 +38,59 @@ pub enum Event {
         device: usize,
         /// The window.
         bar: Bar,
-        /// Where in it.
+        /// The offset in the window.
         offset: u64,
         /// The bytes.
         data: Vec<u8>,
     },
-    /// A load was sent to a device, behind all that was posted to it.
+    /// A load was sent to a device, after everything posted to it.
     Issued {
         /// The device.
         device: usize,
-        /// Names it.
+        /// Identifies the load.
         tag: u32,
     },
-    /// The load has come back, so that all that was posted in front of it has arrived.
+    /// The load was answered, so everything posted before it has arrived.
     Answered {
-        /// Names it.
+        /// Identifies the load.
         tag: u32,
     },
 }
 
-/// Hears of each event, and when it was.
-pub type Observer = Box<dyn FnMut(Time, Event) + Send>;
+/// Receives each event with its time.
+pub type Observer = Box<dyn FnMut(Time, HostEvent) + Send>;
 
-/// Is asked when the power is to fail: another time lets it all go on up to then.
-pub type Probe = Box<dyn FnMut(&mut Machine) -> Option<Time> + Send>;
+/// Called when the power is about to fail. Returning a later time postpones the cut to that time.
+pub type CrashProbe = Box<dyn FnMut(&mut Machine) -> Option<Time> + Send>;
 
 impl Machine {
-    /// From now on somebody is told what the CPUs do, or nobody is.
+    /// Reports the actions of the CPUs to `observer` from now on, or to none.
     pub fn observe(&mut self, observer: Option<Observer>) {
         self.observer = observer;
     }
 
-    /// Tells of something that happens now.
-    pub(crate) fn tell(&mut self, event: impl FnOnce() -> Event) {
+    /// Reports an event that happens now.
+    pub(crate) fn record(&mut self, event: impl FnOnce() -> HostEvent) {
         let now = self.system.now();
         if let Some(observer) = &mut self.observer {
             observer(now, event());
         }
     }
 
-    /// Tells of something that a CPU does at its time.
-    pub(crate) fn tell_of(&mut self, cpu: usize, event: impl FnOnce() -> Event) {
+    /// Reports an event at the time of a CPU.
+    pub(crate) fn record_at(&mut self, cpu: usize, event: impl FnOnce() -> HostEvent) {
         let time = self.time(cpu);
         if let Some(observer) = &mut self.observer {
             observer(time, event());
         }
     }
 
-    /// Has somebody asked at the time of [`Machine::cut_at`], before the power fails.
-    pub fn set_probe(&mut self, probe: Option<Probe>) {
+    /// Calls `probe` at the time of [`Machine::cut_at`], before the power fails.
+    pub fn set_probe(&mut self, probe: Option<CrashProbe>) {
         self.probe = probe;
     }
 
-    /// True when the power is not to fail by now, after all.
+    /// True if a probe has postponed the cut past the present.
     pub(crate) fn is_spared(&mut self) -> bool {
         while self.cut.is_some_and(|cut| self.system.now() >= cut) {
             let Some(mut probe) = self.probe.take() else {
@@ -105,9 +105,9 @@ impl Machine {
         true
     }
 
-    /// Dirty lines leave the cache by themselves, as they may at any time: those that are chosen, as far as there is room on their way. They stay
-    /// as clean copies. Says how many were dirty.
-    pub fn evict(&mut self, mut chosen: impl FnMut(&Line) -> bool) -> usize {
+    /// Evicts the dirty lines that `chosen` selects, as far as their links have space; they stay as
+    /// clean copies. A cache may evict lines at any time. Returns the number of dirty lines.
+    pub fn evict(&mut self, mut chosen: impl FnMut(&CacheLine) -> bool) -> usize {
         let mut dirty = 0;
         for entry in self.cache.entries().filter(|entry| entry.dirty != 0) {
             dirty += 1;
@@ -124,7 +124,7 @@ impl Machine {
         while let Some(victim) = self.victims.front() {
             let (line, data) = (victim.line, victim.data);
             let room = self.system.has_room(line.device);
-            // Others that have asked for a line post it themselves.
+            // A line requested by another CPU is posted by that CPU.
             if !room || !victim.cpus.is_empty() {
                 break;
             }
@@ -139,7 +139,7 @@ impl Machine {
         dirty
     }
 
-    /// Posts a write, for which there is room.
+    /// Posts a write, for which there is space.
     pub(crate) fn post(
         &mut self,
         device: usize,
@@ -147,7 +147,7 @@ impl Machine {
         offset: u64,
         data: &[u8],
     ) -> Result<(), sim::Error> {
-        self.tell(|| Event::Posted {
+        self.record(|| HostEvent::Posted {
             device,
             bar,
             offset,

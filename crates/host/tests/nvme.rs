@@ -1,4 +1,4 @@
-//! Libraries beside each other on one host: an NVMe driver, and persistent memory on other CPUs.
+//! Several libraries on one host: an NVMe driver, and persistent memory on other CPUs.
 
 #[path = "common/model.rs"]
 mod model;
@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use design::{Cpu, Design, HostProfile};
-use driver::workload::{run_job, Job};
-use driver::{Config, Controller, SharedHost};
+use driver::workload::{run_job, IoJob};
+use driver::{DriverConfig, NvmeDriver, SharedHost};
 use fast::FastDevice;
-use host::{Cut, Error, Fence, Kind, Machine, Mapping, Program, Shared};
+use host::{CutScope, Error, Fence, Machine, Mapping, MemoryType, Program, SharedMachine};
 use model::{program, Model, COUNT, CPUS, LINE};
 use sim::{Bar, Device, Media, Random, System, Time};
 
-/// Where the NVMe job works: behind the model's lines.
+/// Address range of the NVMe job: after the model's lines.
 const JOB: u64 = 1 << 20;
 
 fn design() -> Design {
@@ -34,14 +34,14 @@ fn fast(design: &Design) -> Box<dyn Device + Send> {
 }
 
 fn rtl_of(design: &Design) -> Box<dyn Device + Send> {
-    let config = rtl::DeviceConfig::of(design).unwrap();
+    let config = rtl::DeviceConfig::from_design(design).unwrap();
     let media = Media::memory(design.media.bytes.0).unwrap();
     let mut tell = rtl::bitstream::stderr_progress(&design.name);
     Box::new(rtl::RtlDevice::build(config, media, &mut tell).unwrap())
 }
 
-/// The host of a device, with a cache that is far too small.
-fn shared(design: &Design, device: Box<dyn Device + Send>) -> Shared {
+/// The host of a device, with a very small cache.
+fn shared(design: &Design, device: Box<dyn Device + Send>) -> SharedMachine {
     let mut profile: HostProfile = design.cpu.host().unwrap();
     (profile.cache.bytes.value, profile.cache.ways.value) = (2 * 4 * 64, 2);
     let (host, link) = design.attached().unwrap();
@@ -52,23 +52,23 @@ fn shared(design: &Design, device: Box<dyn Device + Send>) -> Shared {
         (Bar::Control, 1 << 20),
     ];
     system.add_device(device, &link, &windows).unwrap();
-    Shared::new(Machine::new(system, &profile))
+    SharedMachine::new(Machine::new(system, &profile))
 }
 
-fn controller(shared: &Shared, cpu: &Cpu) -> Controller<SharedHost> {
+fn controller(shared: &SharedMachine, cpu: &Cpu) -> NvmeDriver<SharedHost> {
     let host = SharedHost::new(shared, 0, cpu.costs(), 5, CPUS as usize);
-    let config = Config {
+    let config = DriverConfig {
         io_queues: 4,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     };
-    Controller::start(host, config).unwrap()
+    NvmeDriver::start(host, config).unwrap()
 }
 
-struct Ran {
-    shared: Shared,
+struct RunResult {
+    shared: SharedMachine,
     model: Model,
-    /// What the driver says: bytes and time of its job.
+    /// The driver's result: bytes and time of its job.
     nvme: Result<(u64, Time), driver::Error>,
     begin: Time,
     end: Time,
@@ -79,12 +79,12 @@ fn run(
     seed: u64,
     after: Option<Time>,
     ops: u64,
-) -> Ran {
+) -> RunResult {
     let design = design();
     let shared = shared(&design, device(&design));
     let mut controller = controller(&shared, &design.cpu);
-    let begin = shared.with(|m| m.system().now());
-    shared.with(|m| m.cut_at(after.map(|after| begin + after)));
+    let begin = shared.with_machine(|m| m.system().now());
+    shared.with_machine(|m| m.cut_at(after.map(|after| begin + after)));
     let model = Mutex::new(Model::new(1));
     let nvme = Mutex::new(None);
     let mut programs: Vec<(usize, Program<'_, Result<(), Error>>)> = Vec::new();
@@ -94,7 +94,7 @@ fn run(
             move |c: &host::Cpu| program(c, model, 1, Fence::ReadBack, true, ops, seed * 7 + cpu);
         programs.push((cpu as usize, Box::new(work)));
     }
-    let job = Job {
+    let job = IoJob {
         start: JOB,
         span: JOB,
         max_bytes: 16384,
@@ -103,16 +103,16 @@ fn run(
         commands: 400,
         read_percent: 50,
         verify: true,
-        ..Job::default()
+        ..IoJob::default()
     };
     let controller = &mut controller;
-    let told = &nvme;
+    let result = &nvme;
     programs.push((
         CPUS as usize,
         Box::new(move |_| {
             let outcome = run_job(controller, &job, &mut |_, _| true);
             let outcome = outcome.map(|o| (o.verified_bytes, o.report.elapsed));
-            *told.lock().unwrap() = Some(outcome);
+            *result.lock().unwrap() = Some(outcome);
             Ok(())
         }),
     ));
@@ -123,8 +123,8 @@ fn run(
             "{result:?}"
         );
     }
-    let end = shared.with(|m| m.system().now());
-    Ran {
+    let end = shared.with_machine(|m| m.system().now());
+    RunResult {
         model: model.into_inner().unwrap(),
         nvme: nvme.into_inner().unwrap().unwrap(),
         shared,
@@ -144,9 +144,9 @@ fn persists(device: fn(&Design) -> Box<dyn Device + Send>, seeds: u64, cuts: u64
         for _ in 0..cuts {
             let after = Time(1 + random.below(span.0));
             let ran = run(device, seed, Some(after), ops);
-            ran.shared.with(|m| m.crash(Cut::All)).unwrap();
-            ran.shared.with(|m| m.restart());
-            let (cpu, pm) = (ran.shared.cpu(0), Mapping::pm(0, Kind::Uncached));
+            ran.shared.with_machine(|m| m.crash(CutScope::All)).unwrap();
+            ran.shared.with_machine(|m| m.restart());
+            let (cpu, pm) = (ran.shared.cpu(0), Mapping::pm(0, MemoryType::Uncached));
             for (&at, line) in &ran.model.lines {
                 let mut found = [0; LINE];
                 cpu.load(&pm, at.1 * LINE as u64, &mut found).unwrap();
@@ -161,16 +161,16 @@ fn persists(device: fn(&Design) -> Box<dyn Device + Send>, seeds: u64, cuts: u64
 }
 
 #[test]
-fn persistent_memory_beside_nvme_survives_losses_of_power() {
+fn pm_beside_nvme_survives_power_cuts() {
     persists(fast, 6, 4, 200);
 }
 
 #[test]
-fn the_cache_does_not_see_what_a_device_writes_to_its_own_media() {
+fn cache_is_not_snooped_by_device_writes_to_media() {
     let design = design();
     let shared = shared(&design, fast(&design));
     let mut controller = controller(&shared, &design.cpu);
-    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     let mut out = [0; LINE];
     cpu.load(&pm, 0, &mut out).unwrap();
     controller.write(0, &[7; 512]).unwrap();
@@ -179,7 +179,7 @@ fn the_cache_does_not_see_what_a_device_writes_to_its_own_media() {
     cpu.clflushopt(&pm, 0).unwrap();
     cpu.load(&pm, 0, &mut out).unwrap();
     assert_eq!(out, [7; LINE]);
-    // And the other way round: the driver reads what was written back.
+    // The reverse direction: the driver reads what was written back.
     cpu.store(&pm, 64, &[8; LINE]).unwrap();
     cpu.clwb(&pm, 64).unwrap();
     cpu.fence(Fence::ReadBack).unwrap();
@@ -195,7 +195,7 @@ fn load_ns(profile: &str, media: &str, device: fn(&Design) -> Box<dyn Device + S
     let shared = shared(&design, device(&design));
     let mut controller = controller(&shared, &design.cpu);
     set_delays(&mut controller, media);
-    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, Kind::Uncached));
+    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, MemoryType::Uncached));
     let mut random = Random::new(5);
     let mut sum = Time::ZERO;
     for _ in 0..400 {
@@ -208,8 +208,8 @@ fn load_ns(profile: &str, media: &str, device: fn(&Design) -> Box<dyn Device + S
     sum.as_ns() / 400.0
 }
 
-/// Gives the device its media profile, as the Python session does.
-fn set_delays(controller: &mut Controller<SharedHost>, media: &str) {
+/// Sets the device's media profile, as the Python session does.
+fn set_delays(controller: &mut NvmeDriver<SharedHost>, media: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let inventory = driver::control::Inventory::read(controller.host_mut()).unwrap();
     let profile = design::Profile::find(&root, media).unwrap();
@@ -221,7 +221,7 @@ fn set_delays(controller: &mut Controller<SharedHost>, media: &str) {
     }
 }
 
-/// Host profile, media profile, and what a load takes: beyond a link, and on the memory bus.
+/// Host profile, media profile, and the time of a load: over a link, and on the memory bus.
 const LOADS: [(&str, &str, f64); 5] = [
     ("polled", "dram", 738.0 + 17.0),
     ("nearpm", "dram", 436.0),
@@ -242,22 +242,22 @@ fn loads(device: fn(&Design) -> Box<dyn Device + Send>) {
 }
 
 #[test]
-fn loads_take_what_the_profiles_say() {
+fn profile_sets_the_time_of_loads() {
     loads(fast);
 }
 
 #[test]
 #[ignore = "needs Verilator"]
-fn loads_take_what_the_profiles_say_on_the_rtl() {
+fn profile_sets_the_time_of_loads_on_the_rtl() {
     loads(rtl_of);
 }
 
 #[test]
-fn the_same_programs_give_the_same_times() {
+fn programs_repeat_with_the_same_times() {
     let run = || {
         let ran = run(fast, 3, None, 200);
         let times: Vec<Time> = (0..8).map(|c| ran.shared.cpu(c).now()).collect();
-        let counts = ran.shared.with(|m| m.counts());
+        let counts = ran.shared.with_machine(|m| m.counts());
         (ran.nvme.unwrap(), times, counts, ran.end)
     };
     assert_eq!(run(), run());
@@ -265,6 +265,6 @@ fn the_same_programs_give_the_same_times() {
 
 #[test]
 #[ignore = "needs Verilator"]
-fn persistent_memory_beside_nvme_survives_losses_of_power_on_the_rtl() {
+fn pm_beside_nvme_survives_power_cuts_on_the_rtl() {
     persists(rtl_of, 1, 3, 100);
 }

@@ -1,11 +1,11 @@
-//! Who sees what when: orders of accesses, and programs that share a host.
+//! The order and visibility of accesses, and programs that share a host.
 
 mod common;
 
 use std::sync::Mutex;
 
 use common::{bench, profile, Bench, Pm, BYTES};
-use host::{Error, Fence, Kind, Mapping, Program};
+use host::{Error, Fence, Mapping, MemoryType, Program};
 use sim::Time;
 
 fn start() -> Bench {
@@ -18,12 +18,12 @@ fn log(b: &Bench) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn uncached_stores_leave_in_order_and_behind_what_has_gathered() {
+fn uncached_stores_leave_in_order_after_combined_ones() {
     let b = start();
     let cpu = b.shared.cpu(0);
     let (wc, uc) = (
-        Mapping::pm(0, Kind::WriteCombining),
-        Mapping::pm(0, Kind::Uncached),
+        Mapping::pm(0, MemoryType::WriteCombining),
+        Mapping::pm(0, MemoryType::Uncached),
     );
     cpu.store(&wc, 4096, &[1; 8]).unwrap();
     cpu.store(&uc, 128, &[2; 4]).unwrap();
@@ -38,9 +38,9 @@ fn uncached_stores_leave_in_order_and_behind_what_has_gathered() {
 }
 
 #[test]
-fn write_combining_buffers_leave_when_a_line_needs_one_at_a_fence_and_for_a_load() {
+fn write_combining_buffers_leave_on_demand_fence_and_load() {
     let b = start();
-    let (cpu, wc) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteCombining));
+    let (cpu, wc) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteCombining));
     let half = u64::from(profile("nearpm").core.wc_buffers.value / 2);
     for line in 0..=half {
         cpu.store(&wc, 64 * line, &[1; 8]).unwrap();
@@ -55,11 +55,11 @@ fn write_combining_buffers_leave_when_a_line_needs_one_at_a_fence_and_for_a_load
 }
 
 #[test]
-fn dirty_lines_leave_in_the_order_in_which_they_are_evicted() {
+fn cache_dirty_lines_leave_in_eviction_order() {
     let mut small = profile("nearpm");
     (small.cache.bytes.value, small.cache.ways.value) = (128, 2);
     let b = bench(&small, vec![Pm::new(BYTES, Time::ns(80))]);
-    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     for line in [5, 3, 9, 3, 1, 7] {
         cpu.store(&wb, 64 * line, &[line as u8; 8]).unwrap();
         cpu.load(&wb, 64 * line, &mut [0; 8]).unwrap();
@@ -69,38 +69,38 @@ fn dirty_lines_leave_in_the_order_in_which_they_are_evicted() {
 }
 
 #[test]
-fn a_fence_waits_for_a_line_that_had_left_before_it_was_written_back() {
+fn fence_waits_for_a_line_evicted_before_its_write_back() {
     let mut small = profile("nearpm");
     (small.cache.bytes.value, small.cache.ways.value) = (128, 2);
     let b = bench(&small, vec![Pm::new(BYTES, Time::ns(80))]);
-    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     cpu.store(&wb, 0, &[1; 8]).unwrap();
     cpu.load(&wb, 0, &mut [0; 8]).unwrap();
     cpu.load(&wb, 64, &mut [0; 8]).unwrap();
     cpu.load(&wb, 128, &mut [0; 8]).unwrap();
-    // It is on its way, and no longer here.
+    // The line is being written back, and no longer in the cache.
     cpu.clwb(&wb, 0).unwrap();
     cpu.fence(Fence::ReadBack).unwrap();
     let log = b.logs[0].lock().unwrap();
     let there = log.iter().any(|w| w.1 == 0 && w.0 <= cpu.now());
     assert!(
-        there && b.shared.with(|m| m.counts().flushes) == 0,
+        there && b.shared.with_machine(|m| m.counts().flushes) == 0,
         "{log:?}"
     );
 }
 
 #[test]
-fn the_cpu_that_is_behind_goes_first() {
+fn scheduler_runs_the_earliest_cpu_first() {
     let b = start();
-    let wb = Mapping::pm(0, Kind::WriteBack);
-    let told = Mutex::new(Vec::new());
+    let wb = Mapping::pm(0, MemoryType::WriteBack);
+    let recorded = Mutex::new(Vec::new());
     let program = |number: usize, pause: u64| -> (usize, Program<'_, ()>) {
-        let told = &told;
+        let recorded = &recorded;
         let work = move |cpu: &host::Cpu| {
             for n in 0..20 {
                 cpu.compute(Time::ns(pause)).unwrap();
                 cpu.load(&wb, 64 * n, &mut [0; 8]).unwrap();
-                told.lock().unwrap().push((cpu.now(), number));
+                recorded.lock().unwrap().push((cpu.now(), number));
             }
         };
         (number, Box::new(work))
@@ -108,22 +108,22 @@ fn the_cpu_that_is_behind_goes_first() {
     b.shared
         .run(vec![program(0, 70), program(1, 1000), program(2, 130)])
         .unwrap();
-    let told = told.into_inner().unwrap();
-    // Each is noted when its CPU acts next; what they tell is nearly in order.
-    for pair in told.windows(2) {
+    let recorded = recorded.into_inner().unwrap();
+    // Each is recorded when its CPU acts next, so the times are nearly in order.
+    for pair in recorded.windows(2) {
         assert!(pair[0].0 <= pair[1].0 + Time::ns(500), "{pair:?}");
     }
     let ends: Vec<Time> = (0..3).map(|c| b.shared.cpu(c).now()).collect();
     assert!(ends[0] <= ends[2] && ends[2] < ends[1], "{ends:?}");
-    // The lines that one has fetched are there for the others.
-    let counts = b.shared.with(|m| m.counts());
+    // The lines that one CPU has fetched are present for the others.
+    let counts = b.shared.with_machine(|m| m.counts());
     assert_eq!(counts.fills, 20);
 }
 
 #[test]
-fn a_store_of_one_cpu_is_seen_by_the_others() {
+fn cache_store_is_visible_to_other_cpus() {
     let b = start();
-    let wb = Mapping::pm(0, Kind::WriteBack);
+    let wb = Mapping::pm(0, MemoryType::WriteBack);
     let flag = |cpu: &host::Cpu| {
         let mut out = [0; 8];
         cpu.load(&wb, 0, &mut out).map(|()| u64::from_le_bytes(out))
@@ -146,11 +146,11 @@ fn a_store_of_one_cpu_is_seen_by_the_others() {
 }
 
 #[test]
-fn with_slack_programs_change_less_and_the_outcome_is_still_theirs_alone() {
+fn scheduler_slack_reduces_switches_and_keeps_results_repeatable() {
     let run = |slack: u64| {
         let b = start();
         b.shared.set_slack(Time::ns(slack));
-        let wb = Mapping::pm(0, Kind::WriteBack);
+        let wb = Mapping::pm(0, MemoryType::WriteBack);
         let program = |number: u64| -> (usize, Program<'_, u64>) {
             let work = move |cpu: &host::Cpu| {
                 let mut sum = 0;
@@ -183,10 +183,14 @@ fn with_slack_programs_change_less_and_the_outcome_is_still_theirs_alone() {
 }
 
 #[test]
-fn what_no_program_may_do_is_an_error() {
+fn access_errors_are_reported() {
     let b = start();
     let cpu = b.shared.cpu(0);
-    for kind in [Kind::Uncached, Kind::WriteCombining, Kind::WriteBack] {
+    for kind in [
+        MemoryType::Uncached,
+        MemoryType::WriteCombining,
+        MemoryType::WriteBack,
+    ] {
         let pm = Mapping::pm(0, kind);
         for (offset, len) in [
             (0, 0),
@@ -218,23 +222,23 @@ fn what_no_program_may_do_is_an_error() {
     }
     cpu.fence(Fence::ReadBack).unwrap();
     assert!(cpu.compute(Time::MAX).is_err() && cpu.sleep_until(Time::MAX).is_err());
-    cpu.dram(u64::MAX).unwrap_err();
-    cpu.copy(u64::MAX).unwrap_err();
-    // The host is still there for the others.
+    cpu.spend_dram_loads(u64::MAX).unwrap_err();
+    cpu.spend_copy(u64::MAX).unwrap_err();
+    // The other users still have the host.
     b.shared
         .cpu(1)
-        .load(&Mapping::pm(0, Kind::Uncached), 0, &mut [0; 8])
+        .load(&Mapping::pm(0, MemoryType::Uncached), 0, &mut [0; 8])
         .unwrap();
 }
 
 #[test]
-fn a_host_that_runs_programs_is_theirs_until_they_end_or_panic() {
+fn scheduler_refuses_others_until_programs_end_or_panic() {
     let b = start();
     let shared = &b.shared;
     let outside = shared.clone();
     let program: Program<'_, Error> = Box::new(move |cpu| {
         let outside = outside.clone();
-        let wb = Mapping::pm(0, Kind::WriteBack);
+        let wb = Mapping::pm(0, MemoryType::WriteBack);
         cpu.load(&wb, 0, &mut [0; 8]).unwrap();
         let other = std::thread::spawn(move || outside.cpu(3).load(&wb, 64, &mut [0; 8]));
         other.join().unwrap().unwrap_err()
@@ -248,39 +252,39 @@ fn a_host_that_runs_programs_is_theirs_until_they_end_or_panic() {
     assert!(caught.is_err());
     shared
         .cpu(0)
-        .load(&Mapping::pm(0, Kind::WriteBack), 0, &mut [0; 8])
+        .load(&Mapping::pm(0, MemoryType::WriteBack), 0, &mut [0; 8])
         .unwrap();
 }
 
 #[test]
-fn a_device_without_power_fails_loads_and_the_cpu_hears_of_lost_stores() {
+fn power_off_device_fails_loads_and_lost_stores_are_reported() {
     let b = start();
     let cpu = b.shared.cpu(0);
-    let wb = Mapping::pm(0, Kind::WriteBack);
-    b.shared.with(|m| m.system_mut().power_off(0));
+    let wb = Mapping::pm(0, MemoryType::WriteBack);
+    b.shared.with_machine(|m| m.system_mut().power_off(0));
     for n in 0..3 {
         let answer = cpu.load(&wb, 64 * n, &mut [0; 8]);
         assert!(matches!(answer, Err(Error::System(_))), "{answer:?}");
     }
     cpu.store(&wb, 4096, &[1; 8]).unwrap();
     cpu.sleep_until(Time::us(50)).unwrap_err();
-    b.shared.with(|m| m.system_mut().power_on(0));
+    b.shared.with_machine(|m| m.system_mut().power_on(0));
     cpu.load(&wb, 0, &mut [0; 8]).unwrap();
 }
 
 #[test]
-fn handles_can_go_to_other_threads() {
+fn shared_machine_handles_move_between_threads() {
     fn send<T: Send>() {}
-    send::<host::Shared>();
+    send::<host::SharedMachine>();
     send::<host::Cpu>();
     send::<host::Machine>();
     send::<driver::SimHost>();
     send::<driver::SharedHost>();
-    send::<driver::Controller<driver::SharedHost>>();
+    send::<driver::NvmeDriver<driver::SharedHost>>();
 }
 
 #[test]
-fn fences_tell_of_stores_that_a_device_has_lost() {
+fn fence_reports_stores_that_a_device_has_lost() {
     let devices = vec![
         Pm::new(BYTES, Time::ns(80)),
         Pm::new(BYTES, Time::ns(80)).full(4096),
@@ -289,12 +293,12 @@ fn fences_tell_of_stores_that_a_device_has_lost() {
     let (one, two) = (b.shared.cpu(0), b.shared.cpu(1));
     let at = |device, kind| Mapping::pm(device, kind);
     let store = |cpu: &host::Cpu, device, offset| {
-        cpu.ntstore(&at(device, Kind::WriteBack), offset, &[7; 64])
+        cpu.ntstore(&at(device, MemoryType::WriteBack), offset, &[7; 64])
             .unwrap();
     };
     let lost = |stores| Err(Error::Lost { device: 1, stores });
     for fence in [Fence::ReadBack, Fence::Completion] {
-        // Both have been there, and are told of nothing that was before.
+        // Both CPUs have used the device, so nothing earlier is reported to them.
         for cpu in [&one, &two] {
             store(cpu, 1, 64);
             assert_eq!(cpu.fence(fence), Ok(()));
@@ -307,13 +311,14 @@ fn fences_tell_of_stores_that_a_device_has_lost() {
         assert_eq!(one.fence(fence), Ok(()), "it has not looked at device 1");
         store(&one, 1, 128);
         assert_eq!(one.fence(fence), lost(2));
-        // Once; and whoever else uses that device, as nobody knows whose they were.
+        // Reported once, and to every CPU that uses the device, because the owner of the lost
+        // stores is unknown.
         store(&one, 1, 192);
         assert_eq!(one.fence(fence), Ok(()));
         store(&two, 1, 256);
         assert_eq!(two.fence(fence), lost(2));
-        // What has left the cache by a write-back is noticed as well.
-        let (cached, place) = (at(1, Kind::WriteBack), 12288);
+        // Losses of lines that were written back are reported as well.
+        let (cached, place) = (at(1, MemoryType::WriteBack), 12288);
         let there = b.shared.cpu(0).store(&cached, place, &[1; 8]);
         there.unwrap();
         one.clwb(&cached, place).unwrap();

@@ -1,4 +1,4 @@
-//! Random programs on several CPUs against a model, with and without a loss of power.
+//! Random programs on several CPUs compared with a model, with and without a power cut.
 
 mod common;
 #[path = "common/model.rs"]
@@ -9,14 +9,14 @@ use std::sync::Mutex;
 use common::{bench, profile, Bench, Pm, BYTES};
 use design::host::ReplacementPolicy;
 use design::HostProfile;
-use host::{Crash, Cut, Error, Fence, Kind, Mapping, Program};
+use host::{CrashReport, CutScope, Error, Fence, Mapping, MemoryType, Program};
 use model::{program, Model, Use, COUNT, CPUS, LINE};
 use sim::{Random, Time};
 
 const DEVICES: usize = 2;
 const OPS: u64 = 250;
 
-/// A host whose cache is so small that lines leave it all the time.
+/// A host with a cache so small that lines are evicted all the time.
 fn small(policy: ReplacementPolicy) -> HostProfile {
     let mut profile = profile("nearpm");
     (profile.cache.bytes.value, profile.cache.ways.value) = (2 * 4 * 64, 2);
@@ -37,13 +37,13 @@ struct Outcome {
 
 fn run(seed: u64, fence: Fence, promise: bool, cut: Option<Time>) -> Outcome {
     let policy = [ReplacementPolicy::Lru, ReplacementPolicy::Random][(seed % 2) as usize];
-    // The second device takes its time, so that queues fill.
+    // The second device is slow, so that queues fill.
     let devices = vec![
         Pm::new(BYTES, Time::ns(80)),
         Pm::new(BYTES, Time::ns(300)).slow(Time::ns(40)),
     ];
     let bench = bench(&small(policy), devices);
-    bench.shared.with(|machine| machine.cut_at(cut));
+    bench.shared.with_machine(|machine| machine.cut_at(cut));
     let model = Mutex::new(Model::new(DEVICES));
     let programs = (0..CPUS)
         .map(|cpu| {
@@ -54,7 +54,7 @@ fn run(seed: u64, fence: Fence, promise: bool, cut: Option<Time>) -> Outcome {
         })
         .collect();
     let results = bench.shared.run(programs).unwrap();
-    let end = bench.shared.with(|machine| machine.system().now());
+    let end = bench.shared.with_machine(|machine| machine.system().now());
     Outcome {
         model: model.into_inner().unwrap(),
         bench,
@@ -70,14 +70,14 @@ fn held(bench: &Bench, at: (usize, u64)) -> Vec<u8> {
 }
 
 #[test]
-fn without_a_loss_all_that_was_stored_is_there_in_the_end() {
+fn persistency_without_power_cut_keeps_all_stores() {
     for seed in 0..20 {
         let o = run(seed, Fence::Posted, false, None);
         assert!(o.results.iter().all(Result::is_ok), "{:?}", o.results);
         for cpu in 0..CPUS as usize {
             let cpu = o.bench.shared.cpu(cpu);
             for device in 0..DEVICES {
-                let pm = Mapping::pm(device, Kind::WriteBack);
+                let pm = Mapping::pm(device, MemoryType::WriteBack);
                 cpu.flush(&pm, 0, COUNT as usize * LINE).unwrap();
             }
             cpu.fence(Fence::ReadBack).unwrap();
@@ -94,8 +94,8 @@ fn without_a_loss_all_that_was_stored_is_there_in_the_end() {
     }
 }
 
-/// Cuts the power of runs at many times, and checks what is left.
-fn cuts(fence: Fence, cut: Cut, promise: bool, look: impl Fn(&Outcome, &Crash)) {
+/// Cuts the power of runs at several times, and checks what is left.
+fn cuts(fence: Fence, cut: CutScope, promise: bool, look: impl Fn(&Outcome, &CrashReport)) {
     let mut promised = 0;
     for seed in 0..40 {
         let end = run(seed, fence, promise, None).end;
@@ -105,7 +105,11 @@ fn cuts(fence: Fence, cut: Cut, promise: bool, look: impl Fn(&Outcome, &Crash)) 
             let o = run(seed, fence, promise, Some(at));
             let ended = |r: &Result<(), Error>| r.is_ok() || *r == Err(Error::PowerCut(at));
             assert!(o.results.iter().all(ended), "{:?}", o.results);
-            let crash = o.bench.shared.with(|machine| machine.crash(cut)).unwrap();
+            let crash = o
+                .bench
+                .shared
+                .with_machine(|machine| machine.crash(cut))
+                .unwrap();
             assert_eq!(crash.at, at);
             for &line in o.model.lines.keys() {
                 let wrong = o.model.wrong(line, &held(&o.bench, line));
@@ -113,9 +117,9 @@ fn cuts(fence: Fence, cut: Cut, promise: bool, look: impl Fn(&Outcome, &Crash)) 
                 promised += o.model.lines[&line].promised;
             }
             look(&o, &crash);
-            // And on it goes.
-            o.bench.shared.with(|machine| machine.restart());
-            let pm = Mapping::pm(0, Kind::WriteBack);
+            // Continue after the cut.
+            o.bench.shared.with_machine(|machine| machine.restart());
+            let pm = Mapping::pm(0, MemoryType::WriteBack);
             let mut out = [0; LINE];
             o.bench.shared.cpu(0).load(&pm, 0, &mut out).unwrap();
             assert_eq!(out[..], held(&o.bench, (0, 0)));
@@ -125,23 +129,23 @@ fn cuts(fence: Fence, cut: Cut, promise: bool, look: impl Fn(&Outcome, &Crash)) 
 }
 
 #[test]
-fn what_a_read_back_has_promised_survives_a_loss_of_all_power() {
-    cuts(Fence::ReadBack, Cut::All, true, |_, _| {});
+fn persistency_read_back_survives_a_cut_of_all_power() {
+    cuts(Fence::ReadBack, CutScope::All, true, |_, _| {});
 }
 
 #[test]
-fn so_does_what_a_completion_has_promised_where_taking_is_persisting() {
-    cuts(Fence::Completion, Cut::All, true, |_, _| {});
+fn persistency_completion_survives_where_acceptance_persists() {
+    cuts(Fence::Completion, CutScope::All, true, |_, _| {});
 }
 
 #[test]
-fn what_was_posted_survives_the_host() {
-    cuts(Fence::Posted, Cut::Host, true, |o, crash| {
-        // Lines that are not as they were last are those that the crash tells of.
+fn persistency_posted_stores_survive_a_host_cut() {
+    cuts(Fence::Posted, CutScope::Host, true, |o, crash| {
+        // Lines that differ from their last content are those that the crash reports.
         for (&at, line) in &o.model.lines {
             let last = line.history.last().unwrap();
-            let told = crash.dirty.iter().chain(&crash.gathered);
-            let lines: Vec<_> = told
+            let reported = crash.dirty.iter().chain(&crash.gathered);
+            let lines: Vec<_> = reported
                 .filter(|l| (l.line.device, l.line.offset) == (at.0, at.1 * LINE as u64))
                 .collect();
             if line.usage == Use::Shared && lines.is_empty() {
@@ -159,14 +163,18 @@ fn what_was_posted_survives_the_host() {
 }
 
 #[test]
-fn without_a_promise_stores_are_lost() {
-    // The model finds it when a fence promises too much: posted writes are no proof when all power fails.
+fn persistency_stores_without_a_fence_are_lost() {
+    // The model detects a fence that promises too much: posted writes prove nothing when all power
+    // fails.
     let mut lost = 0;
     for seed in 0..60 {
         let end = run(seed, Fence::Posted, true, None).end;
         let at = Time(1 + Random::new(seed).below(end.0));
         let o = run(seed, Fence::Posted, true, Some(at));
-        o.bench.shared.with(|m| m.crash(Cut::All)).unwrap();
+        o.bench
+            .shared
+            .with_machine(|m| m.crash(CutScope::All))
+            .unwrap();
         let wrong = |&line: &(usize, u64)| o.model.wrong(line, &held(&o.bench, line)).is_some();
         lost += o.model.lines.keys().filter(|line| wrong(line)).count();
     }
@@ -175,7 +183,7 @@ fn without_a_promise_stores_are_lost() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_at_the_same_times() {
+fn persistency_repeats_with_the_seed() {
     let run = |seed| {
         let o = run(seed, Fence::ReadBack, true, None);
         let logs: Vec<_> = o
@@ -193,7 +201,7 @@ fn the_same_seed_gives_the_same_bytes_at_the_same_times() {
         let times: Vec<_> = (0..CPUS as usize)
             .map(|c| o.bench.shared.cpu(c).now())
             .collect();
-        let counts = o.bench.shared.with(|m| m.counts());
+        let counts = o.bench.shared.with_machine(|m| m.counts());
         (logs, images, times, counts, o.end)
     };
     for seed in 0..6 {

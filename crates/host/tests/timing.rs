@@ -1,20 +1,24 @@
-//! What loads and stores cost.
+//! The cost of loads and stores.
 
 mod common;
 
 use common::{bench, profile, Bench, Pm, BYTES};
 use design::host::ps;
-use host::{Fence, Kind, Mapping, Program};
+use host::{Fence, Mapping, MemoryType, Program};
 use sim::Time;
 
 const MEDIA: Time = Time::ns(80);
-const KINDS: [Kind; 3] = [Kind::Uncached, Kind::WriteCombining, Kind::WriteBack];
+const KINDS: [MemoryType; 3] = [
+    MemoryType::Uncached,
+    MemoryType::WriteCombining,
+    MemoryType::WriteBack,
+];
 
 fn start(name: &str) -> Bench {
     bench(&profile(name), vec![Pm::new(BYTES, MEDIA)])
 }
 
-/// A load of so many bytes: the CPU's part, the host's, the link's, the wire's, the device's.
+/// The time of a load of `bytes` bytes: the parts of CPU, host, link, wire and device.
 fn load_ns(name: &str, b: &Bench, bytes: f64) -> f64 {
     let cpu = profile(name).core.load_ns.value;
     let way = b.host.mmio_ns + b.link.device_phy_ns + b.link.propagation_ns + b.link.root_phy_ns;
@@ -23,7 +27,7 @@ fn load_ns(name: &str, b: &Bench, bytes: f64) -> f64 {
 }
 
 #[test]
-fn a_chain_of_dependent_loads_costs_profile_link_and_device() {
+fn timing_of_dependent_loads_is_profile_link_and_device() {
     for name in ["none", "polled", "nearpm", "optane-dimm", "cxl", "numa"] {
         for kind in KINDS {
             let b = start(name);
@@ -34,7 +38,7 @@ fn a_chain_of_dependent_loads_costs_profile_link_and_device() {
             }
             let each = (cpu.now() - begin).as_ns() / 100.0;
             let want = load_ns(name, &b, 64.0);
-            // DLLPs take the wire now and then.
+            // DLLPs occasionally occupy the wire.
             assert!(
                 (each - want).abs() < 0.5,
                 "{name} {kind:?}: {each} ns, not {want}"
@@ -43,12 +47,12 @@ fn a_chain_of_dependent_loads_costs_profile_link_and_device() {
     }
 }
 
-/// The table of the README.
+/// The table of the crate documentation.
 #[test]
-fn each_profile_has_its_costs() {
+fn timing_follows_each_profile() {
     let cost = |name: &str, work: &dyn Fn(&host::Cpu, &Mapping)| {
         let b = start(name);
-        let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+        let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
         cpu.load(&pm, 0, &mut [0; 8]).unwrap();
         let begin = cpu.now();
         work(&cpu, &pm);
@@ -79,9 +83,9 @@ fn each_profile_has_its_costs() {
 }
 
 #[test]
-fn a_line_that_is_there_costs_a_hit() {
+fn timing_of_a_cached_line_is_a_hit() {
     let b = start("nearpm");
-    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     cpu.load(&pm, 0, &mut [0; 8]).unwrap();
     let begin = cpu.now();
     for n in 0..8 {
@@ -89,29 +93,30 @@ fn a_line_that_is_there_costs_a_hit() {
     }
     assert_eq!(cpu.now() - begin, Time::ns(8 * 2));
     assert_eq!(
-        b.shared.with(|m| (m.counts().hits, m.counts().fills)),
+        b.shared
+            .with_machine(|m| (m.counts().hits, m.counts().fills)),
         (8, 1)
     );
 }
 
 #[test]
-fn loads_in_flight_are_bounded_by_fill_buffers() {
-    for kind in [Kind::WriteCombining, Kind::WriteBack] {
+fn timing_loads_in_flight_are_bounded_by_fill_buffers() {
+    for kind in [MemoryType::WriteCombining, MemoryType::WriteBack] {
         let b = start("nearpm");
         let buffers = u64::from(profile("nearpm").core.fill_buffers.value);
         let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, kind));
         let elapsed = |offset: u64, count: u64| {
             let begin = cpu.now();
             let loads: Vec<_> = (0..count)
-                .map(|n| cpu.issue(&pm, offset + 64 * n, 64).unwrap())
+                .map(|n| cpu.issue_load(&pm, offset + 64 * n, 64).unwrap())
                 .collect();
             for load in loads {
-                cpu.finish(load).unwrap();
+                cpu.finish_load(load).unwrap();
             }
             (cpu.now() - begin).as_ns()
         };
         let one = load_ns("nearpm", &b, 64.0);
-        // All that fit take little more than one; each further round takes one more.
+        // A full set of buffers takes little more than one load; each further round takes one more.
         let few = elapsed(0, buffers);
         let many = elapsed(1 << 16, 10 * buffers);
         assert!(
@@ -126,9 +131,9 @@ fn loads_in_flight_are_bounded_by_fill_buffers() {
 }
 
 #[test]
-fn each_cpu_has_fill_buffers_of_its_own() {
+fn timing_fill_buffers_are_per_cpu() {
     let b = start("nearpm");
-    let pm = Mapping::pm(0, Kind::WriteBack);
+    let pm = Mapping::pm(0, MemoryType::WriteBack);
     let program = |base: u64| -> (usize, Program<'_, Time>) {
         (
             base as usize,
@@ -140,24 +145,24 @@ fn each_cpu_has_fill_buffers_of_its_own() {
     };
     let ends = b.shared.run(vec![program(0), program(1)]).unwrap();
     let one = load_ns("nearpm", &b, 64.0);
-    // The wire takes its share of both; with the buffers of one it would be four rounds.
+    // The wire takes its share of both; with the buffers of one CPU there would be four rounds.
     for end in ends {
         assert!(end.as_ns() < 3.0 * one, "{end}: two rounds of {one} ns");
     }
 }
 
 #[test]
-fn a_stream_of_write_combining_stores_reaches_the_links_rate() {
+fn timing_write_combining_stream_reaches_the_link_rate() {
     for (name, least) in [("nearpm", 0.97), ("none", 0.97)] {
         let b = start(name);
-        let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteCombining));
+        let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteCombining));
         let begin = cpu.now();
         for n in 0..8 * 4000 {
             cpu.store(&pm, 8 * n, &[n as u8; 8]).unwrap();
         }
         cpu.fence(Fence::ReadBack).unwrap();
         let rate = 4000.0 * 64.0 / (cpu.now() - begin).as_ns();
-        // A TLP of 64 bytes has 24 more.
+        // A TLP of 64 bytes has 24 bytes of overhead.
         let wire = b.link.bytes_per_ns() * 64.0 / 88.0;
         println!("{name}: {rate:.2} GB/s of {wire:.2}");
         assert!(
@@ -169,10 +174,10 @@ fn a_stream_of_write_combining_stores_reaches_the_links_rate() {
 }
 
 #[test]
-fn what_a_fence_waits_for_is_what_it_was_asked_for() {
+fn timing_of_a_fence_follows_its_kind() {
     let b = start("nearpm");
     let p = profile("nearpm");
-    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     let cost = |fence: Fence| {
         cpu.load(&pm, 0, &mut [0; 8]).unwrap();
         let begin = cpu.now();
@@ -191,11 +196,14 @@ fn what_a_fence_waits_for_is_what_it_was_asked_for() {
     assert!((read_back - want).abs() < 2.0, "{read_back}, not {want}");
     let completion = cost(Fence::Completion);
     let link = (b.link.device_phy_ns + b.link.propagation_ns + b.link.root_phy_ns) as f64;
-    // The line leaves while clwb is issued.
+    // The line is posted while `clwb` is issued.
     let want = core.issue_ns.value + 2.0 * (way + link) + 88.0 / b.link.bytes_per_ns();
     assert!((completion - want).abs() < 2.0, "{completion}, not {want}");
     assert!(ps(posted) > 0);
-    println!("store, clwb, fence: {posted:.1} posted, {completion:.1} completion, {read_back:.1} read back");
+    println!(
+        "store, clwb, fence: {posted:.1} posted, {completion:.1} completion, {read_back:.1} \
+        read back"
+    );
     // Nothing to wait for.
     let begin = cpu.now();
     cpu.fence(Fence::ReadBack).unwrap();
@@ -203,10 +211,10 @@ fn what_a_fence_waits_for_is_what_it_was_asked_for() {
 }
 
 #[test]
-fn one_store_of_64_bytes_with_a_fence_costs_what_is_published() {
+fn timing_of_store_and_fence_matches_the_published_one() {
     // Yang et al.: 90.4 ns for ntstore, 62.3 ns for store and clwb, of a line that is in the cache.
     let b = start("optane-dimm");
-    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     cpu.load(&pm, 0, &mut [0; 8]).unwrap();
     let begin = cpu.now();
     cpu.store(&pm, 0, &[1; 64]).unwrap();

@@ -201,7 +201,9 @@ impl Store {
         if later > Time::ZERO {
             return self.order(later).map_err(refused);
         }
-        self.session.cut_power(host::Cut::All).map_err(refused)?;
+        self.session
+            .cut_power(host::CutScope::All)
+            .map_err(refused)?;
         self.recover()?;
         Err(Failure::Power)
     }

@@ -3,7 +3,7 @@
 
 use device::{Factory, Model, RtlOptions};
 use lockstep::{Campaign, Conditions, Shape};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::Media;
 
 fn main() -> Result<(), String> {
@@ -49,11 +49,11 @@ fn main() -> Result<(), String> {
         let mut one = |n: usize| {
             let factory = &mut factories[n];
             factory.set_memory(match conditions.late_memory {
-                Some(most) => Memory::Late {
-                    most,
+                Some(most) => MemoryModel::Random {
+                    max: most,
                     seed: conditions.seed,
                 },
-                None => Memory::Ddr4(own.clone()),
+                None => MemoryModel::Ddr4(own.clone()),
             });
             let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
             let device = factory.device(media).map_err(|e| e.to_string())?;

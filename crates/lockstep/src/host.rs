@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use sim::{HostPort, Mmio, Parts, Random, ReadData, Time};
+use sim::{HostPort, Mmio, Random, ReadData, SplitCompletions, Time};
 
 use crate::memory::{Memory, PAGE};
 use crate::silence::SILENT;
@@ -48,7 +48,7 @@ pub struct Host {
     data: BTreeMap<(Time, u64), ReadData>,
     sequence: u64,
     answers: BTreeMap<u32, Option<Vec<u8>>>,
-    parts: Parts,
+    parts: SplitCompletions,
     wake: bool,
     stall: Time,
     calm: bool,
@@ -68,7 +68,7 @@ impl Host {
             data: BTreeMap::new(),
             sequence: 0,
             answers: BTreeMap::new(),
-            parts: Parts::default(),
+            parts: SplitCompletions::default(),
             wake: false,
             stall: Time::ZERO,
             calm: false,

@@ -4,7 +4,7 @@ use design::Design;
 use device::{Factory, Model, RtlOptions};
 use lockstep::{Campaign, Conditions, Pair, Report, Shape};
 use rtl::bitstream::{repo_root, stderr_progress};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::Media;
 
 fn design() -> Design {
@@ -45,11 +45,11 @@ fn run_of(design: &Design, models: [Model; 2], campaign: &Campaign) -> Report {
     let mut make = |conditions: &Conditions| -> Result<Pair, String> {
         let mut one = |n: usize| {
             let memory = match conditions.late_memory {
-                Some(most) => Memory::Late {
-                    most,
+                Some(most) => MemoryModel::Random {
+                    max: most,
                     seed: conditions.seed,
                 },
-                None => Memory::Ddr4(design.dram.clone()),
+                None => MemoryModel::Ddr4(design.dram.clone()),
             };
             factories[n].set_memory(memory);
             let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;

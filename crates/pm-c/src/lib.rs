@@ -13,7 +13,7 @@ use std::ffi::{c_char, c_int};
 
 use design::Design;
 use device::Model;
-use host::{Cut, Fence};
+use host::{CutScope, Fence};
 use pm::session::{Session, Use};
 use pm::{Layout, Mechanism, Synchronise};
 use sim::Time;
@@ -255,8 +255,8 @@ pub unsafe extern "C" fn nspm_store(
 pub unsafe extern "C" fn nspm_power_cut(system: NspmSystem, cut: c_int, lost: *mut u64) -> c_int {
     call(|state| {
         let cut = match cut {
-            0 => Cut::Host,
-            1 => Cut::All,
+            0 => CutScope::Host,
+            1 => CutScope::All,
             other => return Err(invalid(format!("cut = {other}: allowed are 0 and 1"))),
         };
         let lines = state.system(system.id)?.session.cut_power(cut)?;

@@ -44,7 +44,7 @@ pub(crate) fn write_back(
     let mut lines = Vec::new();
     for (range, header, olds) in asked {
         let mut line = [0; LINE as usize];
-        line.copy_from_slice(&m.cpu.finish(header)?);
+        line.copy_from_slice(&m.cpu.finish_load(header)?);
         let is_of = |header: &Header| {
             header.generation == generation
                 && header.object == range.start
@@ -58,7 +58,7 @@ pub(crate) fn write_back(
             )));
         }
         for (old, edge) in olds {
-            let bytes = m.cpu.finish(old)?;
+            let bytes = m.cpu.finish_load(old)?;
             m.write(edge.start, &bytes)?;
             m.flush(edge.clone())?;
             lines.push(edge.start - edge.start % LINE);

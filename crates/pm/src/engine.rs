@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use driver::page;
-use host::{Cpu, Kind, Mapping, Pending};
+use host::{Cpu, Mapping, MemoryType, PendingLoad};
 use sim::{Bar, Time};
 use spec::nearpm::{Command, Operation, ReturnValue, COMMANDS, LINE};
 use spec::regs::command_page::LINE_STRIDE;
@@ -68,7 +68,7 @@ struct State {
 #[derive(Debug)]
 struct Look {
     commands: Vec<Submitted>,
-    load: Pending,
+    load: PendingLoad,
 }
 
 /// An engine's command page in BAR4, of which this is the only user. Programs of several CPUs share it.
@@ -126,7 +126,7 @@ impl Engine {
     pub(crate) fn address(&self, cpu: &Cpu) -> Result<u64> {
         let device = self.device;
         let window = |machine: &mut host::Machine| machine.system().window(device, Bar::Control);
-        match cpu.shared().with(window) {
+        match cpu.shared().with_machine(window) {
             Some(window) => Ok(window + self.registers()?),
             None => Err(Error::Invalid(format!("device {device} has no BAR4"))),
         }
@@ -135,14 +135,14 @@ impl Engine {
     /// Writes a register of 4 or 8 bytes.
     pub(crate) fn set(&self, cpu: &Cpu, register: u64, value: &[u8]) -> Result<()> {
         let at = self.registers()? + register;
-        Ok(cpu.store(&self.map(Kind::Uncached), at, value)?)
+        Ok(cpu.store(&self.map(MemoryType::Uncached), at, value)?)
     }
 
     /// Reads a register of 64 bits.
     pub(crate) fn get(&self, cpu: &Cpu, register: u64) -> Result<u64> {
         let mut value = [0; 8];
         let at = self.registers()? + register;
-        cpu.load(&self.map(Kind::Uncached), at, &mut value)?;
+        cpu.load(&self.map(MemoryType::Uncached), at, &mut value)?;
         Ok(u64::from_le_bytes(value))
     }
 
@@ -152,7 +152,11 @@ impl Engine {
             return Ok(None);
         };
         let mut value = [0; 4];
-        cpu.load(&self.map(Kind::Uncached), registers + DOMAIN, &mut value)?;
+        cpu.load(
+            &self.map(MemoryType::Uncached),
+            registers + DOMAIN,
+            &mut value,
+        )?;
         Ok(Some(u32::from_le_bytes(value)))
     }
 
@@ -204,7 +208,7 @@ impl Engine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn map(&self, kind: Kind) -> Mapping {
+    fn map(&self, kind: MemoryType) -> Mapping {
         Mapping {
             device: self.device,
             bar: Bar::Control,
@@ -255,7 +259,11 @@ impl Engine {
             }
         };
         let bytes = page::encode(&command.arguments()).map_err(invalid)?;
-        cpu.store(&self.map(Kind::Uncached), self.at(submitted.line), &bytes)?;
+        cpu.store(
+            &self.map(MemoryType::Uncached),
+            self.at(submitted.line),
+            &bytes,
+        )?;
         self.state().lines[submitted.line] = Line::Busy(Written {
             number: submitted.number,
             command: *command,
@@ -284,8 +292,8 @@ impl Engine {
     /// Starts looking at all of these.
     fn ask(&self, cpu: &Cpu) -> Result<Look> {
         let commands = self.open(cpu.now());
-        let map = self.map(Kind::WriteCombining);
-        let load = cpu.issue(&map, self.at(0), LINE as usize)?;
+        let map = self.map(MemoryType::WriteCombining);
+        let load = cpu.issue_load(&map, self.at(0), LINE as usize)?;
         Ok(Look { commands, load })
     }
 
@@ -326,7 +334,7 @@ impl Engine {
     }
 
     fn settle_look(&self, cpu: &Cpu, look: Look) -> Result<usize> {
-        let bytes = line_of(&cpu.finish(look.load)?);
+        let bytes = line_of(&cpu.finish_load(look.load)?);
         self.watch_dropped(page::dropped(&bytes))?;
         let (busy, succeeded) = (page::busy_lines(&bytes), page::succeeded_lines(&bytes));
         let mut ended = 0;
@@ -363,7 +371,7 @@ impl Engine {
     fn read(&self, cpu: &Cpu, submitted: Submitted) -> Result<Option<(ReturnValue, u64)>> {
         let mut bytes = [0; LINE as usize];
         let at = self.at(submitted.line);
-        cpu.load(&self.map(Kind::Uncached), at, &mut bytes)?;
+        cpu.load(&self.map(MemoryType::Uncached), at, &mut bytes)?;
         self.note_line(submitted, &bytes)
     }
 
@@ -426,14 +434,14 @@ impl Engine {
     }
 
     /// Starts looking at a command that was submitted; see [`Engine::ended`].
-    pub(crate) fn look_at(&self, cpu: &Cpu, submitted: Submitted) -> Result<Pending> {
-        let map = self.map(Kind::WriteCombining);
-        Ok(cpu.issue(&map, self.at(submitted.line), LINE as usize)?)
+    pub(crate) fn look_at(&self, cpu: &Cpu, submitted: Submitted) -> Result<PendingLoad> {
+        let map = self.map(MemoryType::WriteCombining);
+        Ok(cpu.issue_load(&map, self.at(submitted.line), LINE as usize)?)
     }
 
     /// What that look has found: true if the command has ended.
-    pub(crate) fn ended(&self, cpu: &Cpu, submitted: Submitted, look: Pending) -> Result<bool> {
-        let bytes = line_of(&cpu.finish(look)?);
+    pub(crate) fn ended(&self, cpu: &Cpu, submitted: Submitted, look: PendingLoad) -> Result<bool> {
+        let bytes = line_of(&cpu.finish_load(look)?);
         let holds = |line: &Line| matches!(line, Line::Busy(w) if w.number == submitted.number);
         // Somebody else has seen its end, and the line may hold another command by now.
         if !holds(&self.state().lines[submitted.line]) {

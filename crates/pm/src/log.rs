@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use host::{Cpu, Pending};
+use host::{Cpu, PendingLoad};
 use spec::nearpm::{
     next_record, padded, payload_crc, register, Command, Completion, Descriptor, Header, LogState,
     Operation, RecordKind, RecordWriter, FIRST_RECORD, LINE, MAX_BYTES,
@@ -97,7 +97,7 @@ struct Part {
     /// Its device waits for others before it empties it, as far as is known.
     pending: bool,
     /// A look at its descriptor that is under way.
-    asked: Option<Pending>,
+    asked: Option<PendingLoad>,
 }
 
 impl Part {
@@ -232,7 +232,7 @@ impl Log {
             let looked = match part.asked.take() {
                 Some(load) => {
                     let mut line = [0; LINE as usize];
-                    line.copy_from_slice(&m.cpu.finish(load)?);
+                    line.copy_from_slice(&m.cpu.finish_load(load)?);
                     !is_pending(&Descriptor::from_line(&line))
                 }
                 None => false,

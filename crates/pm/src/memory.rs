@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use host::{Cpu, Fence, Kind, Mapping, Pending};
+use host::{Cpu, Fence, Mapping, MemoryType, PendingLoad};
 use sim::Time;
 use spec::nearpm::LINE;
 
@@ -148,7 +148,7 @@ impl Memory {
     }
 
     /// The window, and the offset in it, of bytes of the pool that one device has.
-    fn at(&self, offset: u64, len: usize, kind: Kind) -> Result<(Mapping, u64)> {
+    fn at(&self, offset: u64, len: usize, kind: MemoryType) -> Result<(Mapping, u64)> {
         self.check(offset, len)?;
         let (index, local) = self.devices.place(offset);
         let mapping = Mapping::pm(self.devices.number(index), kind);
@@ -160,7 +160,7 @@ impl Memory {
         &self,
         offset: u64,
         len: usize,
-        kind: Kind,
+        kind: MemoryType,
         mut each: impl FnMut(&Mapping, u64, Range<usize>) -> Result<()>,
     ) -> Result<()> {
         self.check(offset, len)?;
@@ -177,7 +177,7 @@ impl Memory {
         )
     }
 
-    fn read_as(&self, offset: u64, out: &mut [u8], kind: Kind) -> Result<()> {
+    fn read_as(&self, offset: u64, out: &mut [u8], kind: MemoryType) -> Result<()> {
         self.pieces(offset, out.len(), kind, |map, at, part| {
             Ok(self.cpu.read(map, at, &mut out[part])?)
         })
@@ -185,23 +185,23 @@ impl Memory {
 
     /// Reads through the cache.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_as(offset, out, Kind::WriteBack)
+        self.read_as(offset, out, MemoryType::WriteBack)
     }
 
     /// Has a line brought to the cache.
     pub fn prefetch(&self, offset: u64) -> Result<()> {
-        let (map, at) = self.at(offset, 1, Kind::WriteBack)?;
+        let (map, at) = self.at(offset, 1, MemoryType::WriteBack)?;
         Ok(self.cpu.prefetch(&map, at)?)
     }
 
     /// Reads what the device has, whatever the cache has.
     pub fn read_direct(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_as(offset, out, Kind::Uncached)
+        self.read_as(offset, out, MemoryType::Uncached)
     }
 
     /// The same, many lines at a time: for much that nobody changes meanwhile.
     pub fn read_media(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_as(offset, out, Kind::WriteCombining)
+        self.read_as(offset, out, MemoryType::WriteCombining)
     }
 
     /// A line of what the device has.
@@ -212,16 +212,19 @@ impl Memory {
     }
 
     /// Starts a load of what one device has without waiting for it.
-    pub fn ask(&self, offset: u64, bytes: u64) -> Result<Pending> {
-        let (map, at) = self.at(offset, bytes as usize, Kind::WriteCombining)?;
-        Ok(self.cpu.issue(&map, at, bytes as usize)?)
+    pub fn ask(&self, offset: u64, bytes: u64) -> Result<PendingLoad> {
+        let (map, at) = self.at(offset, bytes as usize, MemoryType::WriteCombining)?;
+        Ok(self.cpu.issue_load(&map, at, bytes as usize)?)
     }
 
     /// Stores through the cache.
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.pieces(offset, data.len(), Kind::WriteBack, |map, at, part| {
-            Ok(self.cpu.write(map, at, &data[part])?)
-        })
+        self.pieces(
+            offset,
+            data.len(),
+            MemoryType::WriteBack,
+            |map, at, part| Ok(self.cpu.write(map, at, &data[part])?),
+        )
     }
 
     /// Does something whose time is counted for itself.
@@ -252,7 +255,7 @@ impl Memory {
         let lines = |m: &mut Memory| {
             for (n, part) in data.chunks(LINE as usize).enumerate() {
                 let line = offset + n as u64 * LINE;
-                let (map, at) = m.at(line, part.len(), Kind::WriteBack)?;
+                let (map, at) = m.at(line, part.len(), MemoryType::WriteBack)?;
                 m.cpu.ntstore(&map, at, part)?;
             }
             Ok(())
@@ -264,7 +267,7 @@ impl Memory {
     pub fn flush(&mut self, range: Range<u64>) -> Result<()> {
         let all = |m: &mut Memory| {
             for line in lines(range) {
-                let (map, at) = m.at(line, 1, Kind::WriteBack)?;
+                let (map, at) = m.at(line, 1, MemoryType::WriteBack)?;
                 m.cpu.clwb(&map, at)?;
                 m.counts.lines += 1;
             }
@@ -277,7 +280,7 @@ impl Memory {
     pub fn drop_lines(&mut self, range: Range<u64>) -> Result<()> {
         let all = |m: &mut Memory| {
             for line in lines(range) {
-                let (map, at) = m.at(line, 1, Kind::WriteBack)?;
+                let (map, at) = m.at(line, 1, MemoryType::WriteBack)?;
                 m.cpu.clflushopt(&map, at)?;
             }
             Ok(())
@@ -318,7 +321,7 @@ impl Memory {
     /// A fence behind commands to some of the devices, a bit for each: these are persistent, too, as is all that was ordered before them.
     pub fn fence_commands(&mut self, devices: u64) -> Result<()> {
         for index in bits(devices) {
-            let map = Mapping::pm(self.devices.number(index), Kind::Uncached);
+            let map = Mapping::pm(self.devices.number(index), MemoryType::Uncached);
             self.cpu.note_store(&map, self.place)?;
         }
         self.fence()?;

@@ -468,9 +468,9 @@ fn inside(cpu: &Cpu, devices: &Devices, place: u64, bytes: u64, options: &Option
     let reaches = |device: usize, bytes: u64| {
         let check = |machine: &mut host::Machine| {
             let system = machine.system();
-            system.check(device, Bar::Pm, place, bytes)
+            system.check_access(device, Bar::Pm, place, bytes)
         };
-        cpu.shared().with(check)
+        cpu.shared().with_machine(check)
     };
     for &device in devices.numbers() {
         let refused = |what: String| {

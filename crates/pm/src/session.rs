@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use design::Design;
 use device::{Factory, RtlOptions};
-use host::{Cpu, Cut, Fence, Kind, Machine, Mapping, Shared};
+use host::{Cpu, CutScope, Fence, Machine, Mapping, MemoryType, SharedMachine};
 use sim::{Bar, System, Time};
 use spec::nearpm::{Command, ErrorBit, Operation, ReturnValue, POOLS};
 
@@ -41,7 +41,7 @@ struct InUse {
 
 /// A host with a device, or with several ones that each of its pools is over. Times are simulated.
 pub struct Session {
-    shared: Shared,
+    shared: SharedMachine,
     devices: Devices,
     /// Those of all devices, if the design has them.
     engines: Vec<Arc<Engine>>,
@@ -140,7 +140,7 @@ impl Session {
         }
         let profile = design.cpu.host().map_err(invalid)?;
         Ok(Session {
-            shared: Shared::new(Machine::new(system, &profile)),
+            shared: SharedMachine::new(Machine::new(system, &profile)),
             devices: (0..devices).collect::<Vec<_>>().into(),
             engines,
             synchronise,
@@ -161,7 +161,7 @@ impl Session {
     }
 
     /// The host.
-    pub fn shared(&self) -> &Shared {
+    pub fn shared(&self) -> &SharedMachine {
         &self.shared
     }
 
@@ -182,12 +182,12 @@ impl Session {
     pub fn now(&self) -> Time {
         let cpus = 0..CPUS;
         let latest = |machine: &mut Machine| cpus.map(|cpu| machine.time(cpu)).max();
-        self.shared.with(latest).unwrap_or_default()
+        self.shared.with_machine(latest).unwrap_or_default()
     }
 
     /// How far the host and its devices have been simulated: the power has failed at what lies before.
     fn reached(&self) -> Time {
-        self.shared.with(|machine| machine.system().now())
+        self.shared.with_machine(|machine| machine.system().now())
     }
 
     /// A CPU of the host.
@@ -219,14 +219,14 @@ impl Session {
     }
 
     /// The power fails now, or has at the time that was ordered. Returns how many lines of stores the host has lost.
-    pub fn cut_power(&self, cut: Cut) -> Result<usize> {
+    pub fn cut_power(&self, cut: CutScope) -> Result<usize> {
         let mut power = lock(&self.power);
         if !power.on {
             return Err(Error::Power("the power is off already".into()));
         }
         let failed = self.has_failed(&power);
         power.ordered = None;
-        let crash = self.shared.with(|machine| {
+        let crash = self.shared.with_machine(|machine| {
             if !failed {
                 machine.cut_at(None);
             }
@@ -244,7 +244,7 @@ impl Session {
         }
         let at = Time(self.now().0.saturating_add(time.0));
         power.ordered = Some(at);
-        self.shared.with(|machine| machine.cut_at(Some(at)));
+        self.shared.with_machine(|machine| machine.cut_at(Some(at)));
         Ok(())
     }
 
@@ -252,13 +252,13 @@ impl Session {
     pub fn power_on(&self) -> Result<()> {
         let failed = self.has_failed(&lock(&self.power));
         if failed {
-            self.cut_power(Cut::All)?;
+            self.cut_power(CutScope::All)?;
         }
         let mut power = lock(&self.power);
         if power.on {
             return Err(Error::Invalid("the power is on".into()));
         }
-        self.shared.with(|machine| machine.restart());
+        self.shared.with_machine(|machine| machine.restart());
         self.engines.iter().for_each(|engine| engine.restart());
         lock(&self.by_hand).clear();
         power.on = true;
@@ -301,7 +301,7 @@ impl Session {
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.range(offset, out.len() as u64)?;
         self.powered()?;
-        let map = Mapping::pm(0, Kind::Uncached);
+        let map = Mapping::pm(0, MemoryType::Uncached);
         Ok(self.shared.cpu(0).read(&map, offset, out)?)
     }
 
@@ -309,7 +309,7 @@ impl Session {
     pub fn store(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.range(offset, data.len() as u64)?;
         self.powered()?;
-        let (cpu, map) = (self.shared.cpu(0), Mapping::pm(0, Kind::Uncached));
+        let (cpu, map) = (self.shared.cpu(0), Mapping::pm(0, MemoryType::Uncached));
         cpu.write(&map, offset, data)?;
         Ok(cpu.fence(Fence::ReadBack)?)
     }

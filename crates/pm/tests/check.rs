@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::{Bench, WINDOW};
 use design::Design;
-use host::{Cut, Kind, Mapping};
+use host::{CutScope, Mapping, MemoryType};
 use pm::session::{Session, SessionPool, Use};
 use pm::{Error, Layout, Mechanism, Options, Pool};
 
@@ -116,7 +116,7 @@ fn a_part_that_is_another_one_is_seen() {
     let options = bench.options(true);
     let pool = Pool::create(&cpu, vec![0, 1], PLACE, BYTES, &Layout::new("n"), &options);
     let pool = pool.unwrap();
-    let map = Mapping::pm(1, Kind::Uncached);
+    let map = Mapping::pm(1, MemoryType::Uncached);
     for at in PLACE..PLACE + 64 {
         let mut byte = [0];
         cpu.read(&map, at, &mut byte).unwrap();
@@ -158,7 +158,7 @@ fn what_a_heap_has_not_is_seen() {
 }
 
 fn lose_power(session: &Session) {
-    session.cut_power(Cut::All).unwrap();
+    session.cut_power(CutScope::All).unwrap();
     session.power_on().unwrap();
 }
 

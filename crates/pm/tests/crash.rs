@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use common::Bench;
-use host::{Cpu, Cut, Program};
+use host::{Cpu, CutScope, Program};
 use pm::btree::Tree;
 use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Synchronise, Thread};
 use sim::{Random, Time};
@@ -84,8 +84,10 @@ impl Case {
 
     /// Who lost: with several devices each draws on a supply of its own; some keep their power.
     fn crash(&self, bench: &Bench, n: usize, random: &mut Random) {
-        bench.shared.with(|machine| match self.devices {
-            1 => machine.crash([Cut::All, Cut::Host][n % 2]).unwrap(),
+        bench.shared.with_machine(|machine| match self.devices {
+            1 => machine
+                .crash([CutScope::All, CutScope::Host][n % 2])
+                .unwrap(),
             count => {
                 let mut later = |_| match random.below(3) {
                     0 => Time::ZERO,
@@ -93,7 +95,7 @@ impl Case {
                     _ => Time(random.below(3_000_000)),
                 };
                 let later: Vec<Time> = (0..count).map(&mut later).collect();
-                machine.crash_apart(&later).unwrap()
+                machine.crash_staggered(&later).unwrap()
             }
         });
         bench.restart();
@@ -424,7 +426,7 @@ fn each_cut(case: Case, cuts: usize, mut see: impl FnMut(String)) {
         let (bench, pool, tree) = prepare(&case);
         assert_eq!(bench.now(), begin);
         let at = Time(begin.0 + 1 + random.below(end.0 - begin.0));
-        bench.shared.with(|m| m.cut_at(Some(at)));
+        bench.shared.with_machine(|m| m.cut_at(Some(at)));
         let cpu = bench.shared.cpu(0);
         let mut oracle = run(&case, &bench, &cpu, &pool, tree);
         // The transaction that was cut off would have been the same.
@@ -438,7 +440,7 @@ fn each_cut(case: Case, cuts: usize, mut see: impl FnMut(String)) {
         for again in 0..2 {
             let now = bench.now();
             let at = Time(now.0 + 1 + random.below(60_000_000));
-            bench.shared.with(|m| m.cut_at(Some(at)));
+            bench.shared.with_machine(|m| m.cut_at(Some(at)));
             let opened = Pool::open(&cpu, case.devices(), PLACE, NAME, &options(n + again));
             let cut_off = matches!(opened, Err(Error::Host(_)));
             assert!(opened.is_ok() || cut_off, "{:?}", opened.err());
@@ -522,7 +524,7 @@ fn threads_are_recovered_each_to_its_own_last_transaction() {
             let at = whole
                 .as_ref()
                 .map(|(end, _)| Time(begin.0 + 1 + random.below(end.0 - begin.0)));
-            bench.shared.with(|m| m.cut_at(at));
+            bench.shared.with_machine(|m| m.cut_at(at));
             let oracles = Mutex::new(BTreeMap::new());
             let programs = [tree, other]
                 .into_iter()
@@ -546,8 +548,8 @@ fn threads_are_recovered_each_to_its_own_last_transaction() {
                 whole = Some((bench.now(), oracles));
                 continue;
             };
-            let cut = [Cut::All, Cut::Host][n % 2];
-            bench.shared.with(|m| m.crash(cut)).unwrap();
+            let cut = [CutScope::All, CutScope::Host][n % 2];
+            bench.shared.with_machine(|m| m.crash(cut)).unwrap();
             bench.restart();
             // The tree at the root; the other one is looked at by itself.
             let options = case.options(&bench);

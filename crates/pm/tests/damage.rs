@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use design::Design;
-use host::Cut;
+use host::CutScope;
 use pm::session::{Session, Use};
 use pm::{Error, Layout, Mechanism};
 use spec::nearpm::{Descriptor, Header, RecordWriter, FIRST_RECORD, INCOMPLETE, RESERVED_BYTES};
@@ -50,7 +50,7 @@ fn cut_off(session: &Arc<Session>, usage: Use) -> u64 {
     }
     // Behind all that was sent.
     line(session, LOG);
-    session.cut_power(Cut::All).unwrap();
+    session.cut_power(CutScope::All).unwrap();
     drop((thread, pool));
     session.power_on().unwrap();
     at
@@ -181,12 +181,12 @@ fn a_device_that_has_lost_something_is_not_taken_for_one_that_has_not() {
                 Err(Error::Corrupt(text)) => assert!(text.contains(what), "{text}"),
                 other => panic!("{other:?} and not {what}"),
             }
-            session.cut_power(Cut::All).unwrap();
+            session.cut_power(CutScope::All).unwrap();
             session.power_on().unwrap();
         }
         session.forget().unwrap();
         if again {
-            session.cut_power(Cut::All).unwrap();
+            session.cut_power(CutScope::All).unwrap();
             session.power_on().unwrap();
         }
         session.open(PLACE, "n", usage).unwrap();

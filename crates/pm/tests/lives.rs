@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use design::Design;
-use host::Cut;
+use host::CutScope;
 use pm::session::{Session, Use};
 use pm::{Error, Layout, Mechanism, Synchronise};
 use sim::Time;
@@ -72,7 +72,11 @@ fn content(pool: &pm::session::SessionPool) -> u8 {
 }
 
 fn lose_power(session: &Session, devices_too: bool) {
-    let cut = if devices_too { Cut::All } else { Cut::Host };
+    let cut = if devices_too {
+        CutScope::All
+    } else {
+        CutScope::Host
+    };
     session.cut_power(cut).unwrap();
     session.power_on().unwrap();
 }

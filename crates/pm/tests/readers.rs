@@ -3,7 +3,7 @@
 mod common;
 
 use common::Bench;
-use host::{Cpu, Cut, Program};
+use host::{Cpu, CutScope, Program};
 use pm::{Error, Layout, Mechanism, Pool, Transaction};
 
 const PLACE: u64 = 64 << 10;
@@ -72,7 +72,7 @@ fn run(bench: &Bench, mechanism: Mechanism, offloaded: bool, spare_pages: u64) {
     drop(pool);
     bench
         .shared
-        .with(|machine| machine.crash(Cut::All))
+        .with_machine(|machine| machine.crash(CutScope::All))
         .unwrap();
     bench.restart();
     compare(&Pool::open(&cpu, 0, PLACE, "test", &options).unwrap());

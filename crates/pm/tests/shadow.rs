@@ -5,7 +5,7 @@ mod common;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::Bench;
-use host::{Cpu, Cut, Program};
+use host::{Cpu, CutScope, Program};
 use pm::{Error, Layout, Mechanism, Options, Pool};
 use sim::{Random, Time};
 
@@ -150,8 +150,8 @@ fn random(devices: usize, offloaded: bool, spare_pages: u64, seed: u64) {
     }
     drop(thread);
     drop(pool);
-    let crash = |machine: &mut host::Machine| machine.crash(Cut::All);
-    bench.shared.with(crash).unwrap();
+    let crash = |machine: &mut host::Machine| machine.crash(CutScope::All);
+    bench.shared.with_machine(crash).unwrap();
     bench.restart();
     let pool = Pool::open(
         &cpu,
@@ -229,12 +229,14 @@ fn what_may_be_committed_is_not_taken_for_aborted() {
             let at = thread.run(|tx| tx.alloc_bytes(128)).unwrap().offset();
             thread.run(|tx| tx.write(at, &[7; 128])).unwrap();
             let cut = cpu.now() + Time::ns(100 * step);
-            bench.shared.with(|machine| machine.cut_at(Some(cut)));
+            bench
+                .shared
+                .with_machine(|machine| machine.cut_at(Some(cut)));
             if thread.run(|tx| tx.write(at, &[8; 128])).is_ok() {
                 break;
             }
-            let crash = |machine: &mut host::Machine| machine.crash(Cut::Host);
-            bench.shared.with(crash).unwrap();
+            let crash = |machine: &mut host::Machine| machine.crash(CutScope::Host);
+            bench.shared.with_machine(crash).unwrap();
             bench.restart();
             let is_used_on = thread.run(|_| Ok::<_, Error>(())).is_ok();
             drop(thread);
@@ -264,8 +266,8 @@ fn pages_stay_where_they_are_behind_a_loss_of_power() {
         let [first, other] =
             [0, 1].map(|_| thread.run(|tx| tx.alloc_bytes(4096)).unwrap().offset());
         thread.run(|tx| tx.write(first, &[9; 4096])).unwrap();
-        let crash = |machine: &mut host::Machine| machine.crash(Cut::Host);
-        bench.shared.with(crash).unwrap();
+        let crash = |machine: &mut host::Machine| machine.crash(CutScope::Host);
+        bench.shared.with_machine(crash).unwrap();
         bench.restart();
         for n in 0..4 {
             thread.run(|tx| tx.write(other, &[n; 4096])).unwrap();

@@ -6,7 +6,7 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::Bench;
-use host::{Cpu, Cut, Program};
+use host::{Cpu, CutScope, Program};
 use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Thread};
 use sim::{Random, Time};
 
@@ -99,7 +99,7 @@ impl Case {
     fn crash(&mut self) {
         self.bench
             .shared
-            .with(|machine| machine.crash(Cut::All))
+            .with_machine(|machine| machine.crash(CutScope::All))
             .unwrap();
         self.bench.restart();
         let cpu = self.bench.shared.cpu(0);
@@ -303,7 +303,9 @@ fn power_fails_while_threads_have_parts_of_one_object() {
                 } {
                     let begin = case.bench.now();
                     let limit = length.map(|length: u64| Time(begin.0 + 1 + random.below(length)));
-                    case.bench.shared.with(|machine| machine.cut_at(limit));
+                    case.bench
+                        .shared
+                        .with_machine(|machine| machine.cut_at(limit));
                     let part = |n: usize| -> Part<'_> {
                         let (at, seed) = (&at[n], cut * 10 + n as u64);
                         Box::new(move |thread| {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::str::FromStr;
 
-use host::{Cpu, Fence, Kind, Mapping};
+use host::{Cpu, Fence, Mapping, MemoryType};
 use serde::Serialize;
 use sim::{Random, Time};
 use spec::nearpm::{Command, Operation, LINE, MAX_BYTES};
@@ -110,7 +110,7 @@ impl Copies {
         let bench = platform.bench()?;
         let cpu = bench.shared.cpu(0);
         map(&bench, &cpu)?;
-        let pm = Mapping::pm(0, Kind::WriteBack);
+        let pm = Mapping::pm(0, MemoryType::WriteBack);
         let mut random = Random::new(self.seed);
         let mut took = Vec::new();
         for n in 0..count {
@@ -127,7 +127,7 @@ impl Copies {
             self.one(&bench, &cpu, source, target)?;
             took.push((cpu.now() - begin).as_ns());
             let mut found = vec![0; bytes as usize];
-            cpu.read(&Mapping::pm(0, Kind::Uncached), target, &mut found)?;
+            cpu.read(&Mapping::pm(0, MemoryType::Uncached), target, &mut found)?;
             if found != data {
                 return Err(Error::new(format!(
                     "a copy of {bytes} bytes ({}) is not what its source is",
@@ -143,7 +143,7 @@ impl Copies {
     }
 
     fn one(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
-        let pm = Mapping::pm(0, Kind::WriteBack);
+        let pm = Mapping::pm(0, MemoryType::WriteBack);
         match self.way {
             Way::Streamed | Way::Cached => self.by_the_cpu(cpu, &pm, source, target),
             Way::Accepted => {
@@ -155,27 +155,29 @@ impl Copies {
             Way::Ended => {
                 self.command(bench, cpu, source, target)?;
                 let last = target + self.bytes - 1;
-                Ok(cpu.load(&Mapping::pm(0, Kind::Uncached), last, &mut [0])?)
+                Ok(cpu.load(&Mapping::pm(0, MemoryType::Uncached), last, &mut [0])?)
             }
         }
     }
 
     /// Stores follow the loads as these bring their lines.
     fn by_the_cpu(&self, cpu: &Cpu, pm: &Mapping, source: u64, target: u64) -> Result<()> {
-        let ahead = cpu.shared().with(|m| m.profile().core.fill_buffers.value) as usize;
+        let ahead = cpu
+            .shared()
+            .with_machine(|m| m.profile().core.fill_buffers.value) as usize;
         let lines = self.bytes.div_ceil(LINE);
         let len = |line: u64| LINE.min(self.bytes - line * LINE) as usize;
         let mut under_way = VecDeque::new();
         let (mut asked, mut done) = (0, 0);
         while done < lines {
             while asked < lines && under_way.len() < ahead {
-                under_way.push_back(cpu.issue(pm, source + asked * LINE, len(asked))?);
+                under_way.push_back(cpu.issue_load(pm, source + asked * LINE, len(asked))?);
                 asked += 1;
             }
             let Some(pending) = under_way.pop_front() else {
                 break;
             };
-            let (data, at) = (cpu.finish(pending)?, target + done * LINE);
+            let (data, at) = (cpu.finish_load(pending)?, target + done * LINE);
             if self.way == Way::Cached {
                 cpu.store(pm, at, &data)?;
                 cpu.clwb(pm, at)?;

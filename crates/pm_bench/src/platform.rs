@@ -7,7 +7,7 @@ use design::Design;
 use device::Factory;
 use driver::control::Inventory;
 use driver::SharedHost;
-use host::{Machine, Shared};
+use host::{Machine, SharedMachine};
 use sim::{Bar, System};
 
 use crate::{Error, Result};
@@ -25,7 +25,7 @@ pub struct Platform<'a> {
 /// A host with devices, as after power-on.
 pub struct Bench {
     /// The host.
-    pub shared: Shared,
+    pub shared: SharedMachine,
     /// The engine of the first device.
     pub engine: Arc<pm::Engine>,
     /// Those of all devices.
@@ -91,7 +91,7 @@ impl<'a> Platform<'a> {
             let device = self.factory.device(self.factory.media()?)?;
             system.add_device(device, &link, &windows)?;
         }
-        let shared = Shared::new(Machine::new(system, &self.design.cpu.host()?));
+        let shared = SharedMachine::new(Machine::new(system, &self.design.cpu.host()?));
         for device in 0..devices {
             let mut host = SharedHost::new(&shared, device, self.design.cpu.costs(), 1, 0);
             let inventory = Inventory::read(&mut host)?;

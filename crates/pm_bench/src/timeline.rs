@@ -228,7 +228,7 @@ fn add_device(drawn: &mut Drawn, device: usize, events: &[(Time, TraceEvent)], b
     }));
     for (time, event) in events {
         let what = match event {
-            TraceEvent::PeerTold { .. } => "told",
+            TraceEvent::PeerNotified { .. } => "told",
             TraceEvent::LogDeleted { .. } => "deleted",
             _ => continue,
         };

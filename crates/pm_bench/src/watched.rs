@@ -35,7 +35,7 @@ impl TraceSink for Events {
             event,
             TraceEvent::UnitBegins { .. }
                 | TraceEvent::UnitEnds { .. }
-                | TraceEvent::PeerTold { .. }
+                | TraceEvent::PeerNotified { .. }
                 | TraceEvent::LogDeleted { .. }
         );
         if wanted {
@@ -69,7 +69,7 @@ impl Watched {
             let tracer = Tracer::new(events.clone(), false);
             bench
                 .shared
-                .with(|machine| machine.system_mut().set_tracer(device, Some(tracer)));
+                .with_machine(|machine| machine.system_mut().set_tracer(device, Some(tracer)));
         }
         locked(&self.parts).clear();
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use host::{Kind, Mapping};
+use host::{Mapping, MemoryType};
 use pm_bench::Platform;
 use sim::Random;
 
@@ -20,7 +20,7 @@ fn dependent_ns(model: Model) -> f64 {
     let platform = Platform::new(&design, factory, &root).unwrap();
     let bench = platform.bench().unwrap();
     let cpu = bench.shared.cpu(0);
-    let pm = Mapping::pm(0, Kind::WriteBack);
+    let pm = Mapping::pm(0, MemoryType::WriteBack);
     // A ring of lines in random order.
     let mut lines: Vec<u64> = (0..LOADS).map(|n| n * 64 * 33).collect();
     let mut random = Random::new(1);

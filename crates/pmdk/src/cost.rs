@@ -1,6 +1,6 @@
 //! What a program's crash consistency takes on a host with a device: its trace again, in simulated time.
 
-use host::{Cpu, Fence, Kind, Mapping};
+use host::{Cpu, Fence, Mapping, MemoryType};
 use pm_bench::{Bench, Result};
 use serde::Serialize;
 use sim::Time;
@@ -79,7 +79,7 @@ pub fn replay(bench: &Bench, events: &[Event], fence: Fence) -> Result<Cost> {
         }
     }
     let cpu = bench.shared.cpu(0);
-    let pm = Mapping::pm(0, Kind::WriteBack);
+    let pm = Mapping::pm(0, MemoryType::WriteBack);
     let mut cost = Cost::default();
     let [mut flushed, mut fenced, mut streamed, mut commanded] = [Time::ZERO; 4];
     let mut logs: Vec<Log> = Vec::new();

@@ -60,7 +60,7 @@ impl Design {
     /// the build with assertions, whichever is used.
     #[getter]
     fn hardware(&self) -> PyResult<String> {
-        let config = DeviceConfig::of(&self.inner).map_err(raise)?;
+        let config = DeviceConfig::from_design(&self.inner).map_err(raise)?;
         rtl::bitstream::digest(&config.bitstream()).map_err(raise)
     }
 
@@ -87,14 +87,14 @@ impl Design {
 
     /// The device top with its engines and parameters, in SystemVerilog.
     fn top(&self) -> PyResult<String> {
-        let config = DeviceConfig::of(&self.inner).map_err(raise)?;
+        let config = DeviceConfig::from_design(&self.inner).map_err(raise)?;
         let text = design::engine::top(&config.root, &config.engines).map_err(raise)?;
         design::export::top(&text, &config.parameters).map_err(raise)
     }
 
     /// The file list of its device top, which is at `path`; the other paths are relative to the repository's root.
     fn filelist(&self, path: &str) -> PyResult<String> {
-        let config = DeviceConfig::of(&self.inner).map_err(raise)?;
+        let config = DeviceConfig::from_design(&self.inner).map_err(raise)?;
         let mut files = FileList::default();
         for list in &config.filelists {
             let list = list.strip_prefix(&config.root).unwrap_or(list);
@@ -221,7 +221,7 @@ pub fn compile(
     train: bool,
     checked: bool,
 ) -> PyResult<PathBuf> {
-    let mut config = DeviceConfig::of(&design.inner).map_err(raise)?;
+    let mut config = DeviceConfig::from_design(&design.inner).map_err(raise)?;
     config.purpose = if checked { Purpose::Checked } else { purpose() };
     config.train = train.then_some(exercise);
     let mut teller = BuildTeller::new(progress);

@@ -4,8 +4,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use design::Design as Config;
 use pyo3::prelude::*;
-use rtl::delay_bench::{self, Counters, Mix, Sample, Targets, Traffic};
-use rtl::Memory;
+use rtl::delay_bench::{
+    self, DelayBenchCounters, TargetLatencies, Traffic, TrafficMix, TransactionSample,
+};
+use rtl::MemoryModel;
 use serde_json::json;
 use sim::{Clock, Media};
 
@@ -48,7 +50,7 @@ impl DelayBench {
         let config: &Config = &design.inner;
         let root = crate::build::root()?;
         let clock = config.clock();
-        let memory = Memory::Ddr4(config.dram.clone());
+        let memory = MemoryModel::Ddr4(config.dram.clone());
         let mut teller = BuildTeller::new(progress);
         let bench = py.detach(|| {
             let media = Media::memory(MEDIA_BYTES).map_err(raise)?;
@@ -84,8 +86,8 @@ impl DelayBench {
         seed: u64,
     ) -> PyResult<String> {
         let mix = match kind {
-            "read" => Mix::Reads,
-            "write" => Mix::Writes,
+            "read" => TrafficMix::Reads,
+            "write" => TrafficMix::Writes,
             _ => {
                 return Err(raise(format!(
                     "kind = {kind:?}: allowed are \"read\", \"write\""
@@ -104,7 +106,7 @@ impl DelayBench {
             check_cycles(name, ns, self.cycles(ns))?;
         }
         let (base, beat) = (self.cycles(base_ns), self.cycles(beat_ns));
-        let targets = Targets {
+        let targets = TargetLatencies {
             read_base: base,
             read_beat: beat,
             write_base: base,
@@ -122,9 +124,9 @@ impl DelayBench {
             ..Traffic::default()
         };
         let (samples, counters) = self.run(py, &targets, &traffic)?;
-        let counted = &counters[usize::from(mix == Mix::Writes)];
+        let counted = &counters[usize::from(mix == TrafficMix::Writes)];
         let ns = |cycles: f64| self.clock.ns(cycles);
-        let latencies: Vec<u32> = samples.iter().map(Sample::latency).collect();
+        let latencies: Vec<u32> = samples.iter().map(TransactionSample::latency).collect();
         let sum: f64 = latencies.iter().map(|&l| f64::from(l)).sum();
         let (low, high) = (latencies.iter().min(), latencies.iter().max());
         // How much too early any beat came, the first included.
@@ -168,9 +170,9 @@ impl DelayBench {
             )));
         }
         check_cycles("delay", delay, delay)?;
-        let targets = Targets {
+        let targets = TargetLatencies {
             read_base: delay,
-            ..Targets::default()
+            ..TargetLatencies::default()
         };
         let traffic = Traffic {
             count: reads,
@@ -202,9 +204,9 @@ impl DelayBench {
     fn run(
         &self,
         py: Python<'_>,
-        targets: &Targets,
+        targets: &TargetLatencies,
         traffic: &Traffic,
-    ) -> PyResult<(Vec<Sample>, [Counters; 2])> {
+    ) -> PyResult<(Vec<TransactionSample>, [DelayBenchCounters; 2])> {
         let mut bench = self.lock()?;
         let bench = bench.as_mut().ok_or_else(|| raise("there is no bench"))?;
         let mut teller = Teller::new(None);

@@ -8,11 +8,13 @@ use design::engine::{EngineInstance, Manifest};
 use design::media::Registers;
 use device::{Model, RtlOptions};
 use driver::launch::EngineRegisters;
-use driver::page::{CommandPage, Submitted};
-use driver::window::{self, Stream};
-use driver::workload::{self, Job, Layout, Pattern, PeerMemory, Shape};
+use driver::page::{CommandPage, SubmittedCommand};
+use driver::window::{self, WindowStream};
+use driver::workload::{self, BlockPattern, BufferLayout, IoJob, PeerMemory, TransferShape};
 use driver::Qos;
-use driver::{split_ranges, Config, Erase, Host, Latency, Priority, Range, SimHost, Weights};
+use driver::{
+    split_ranges, BlockRange, DriverConfig, Erase, Host, Latencies, Priority, SimHost, Weights,
+};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{json, Value};
@@ -299,12 +301,12 @@ impl Device {
             }
         }
         let profile = design::Profile::find(&root, &design.media.profile).map_err(raise)?;
-        let driver = Config {
+        let driver = DriverConfig {
             io_queues: design.nvme.io_queues as u16,
             io_entries: queue_entries.unwrap_or(design.nvme.queue_entries),
             command_timeout: Time::us(timeout_us),
             weights: weights.map(|(high, medium, low)| Weights { high, medium, low }),
-            ..Config::default()
+            ..DriverConfig::default()
         };
         let file = commands.map(|path| create(&path)).transpose()?;
         let options = RtlOptions {
@@ -464,7 +466,7 @@ impl Device {
         within_namespace(session.controller.namespace(), offset, data.len() as u64)?;
         let mut padded = data.to_vec();
         padded.resize(data.len().next_multiple_of(block), 0);
-        let shape = Shape {
+        let shape = TransferShape {
             queues,
             depth,
             chunk,
@@ -497,7 +499,7 @@ impl Device {
         let lba = whole_block("offset", offset, block)?;
         within_namespace(session.controller.namespace(), offset, length as u64)?;
         let mut data = zeroed(length.next_multiple_of(block))?;
-        let shape = Shape {
+        let shape = TransferShape {
             queues,
             depth,
             chunk,
@@ -548,14 +550,14 @@ impl Device {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let pattern = match pattern {
-            "random" => Pattern::Random,
-            "sequential" => Pattern::Sequential,
+            "random" => BlockPattern::Random,
+            "sequential" => BlockPattern::Sequential,
             other => {
                 let text = format!("pattern = {other:?}: allowed are \"random\", \"sequential\"");
                 return Err(PyValueError::new_err(text));
             }
         };
-        let mut job = Job {
+        let mut job = IoJob {
             read_percent,
             pattern,
             min_bytes,
@@ -566,9 +568,9 @@ impl Device {
             start,
             span,
             layout: if scattered {
-                Layout::Scattered
+                BufferLayout::Scattered
             } else {
-                Layout::Aligned
+                BufferLayout::Aligned
             },
             peer: None,
             verify,
@@ -593,7 +595,7 @@ impl Device {
         session.controller.set_list_offset(list_offset);
         let delays = session.inventory.delays();
         let mut teller = Teller::new(progress);
-        let mut loads = Latency::default();
+        let mut loads = Latencies::default();
         let mut places = sim::Random::new(seed);
         let lines = self.design.media.bytes.0 / LINE;
         let outcome = py.detach(|| {
@@ -628,8 +630,8 @@ impl Device {
             let at = usize::try_from(after).unwrap_or(usize::MAX);
             let mut all = outcome.report.read.clone();
             all.merge(&outcome.report.write);
-            value["before"] = report::latency(&all.part(flight.min(at)..at));
-            value["after"] = report::latency(&all.part(at.saturating_add(flight)..usize::MAX));
+            value["before"] = report::latency(&all.subset(flight.min(at)..at));
+            value["after"] = report::latency(&all.subset(at.saturating_add(flight)..usize::MAX));
         }
         Ok(value.to_string())
     }
@@ -847,9 +849,9 @@ impl Device {
             }
         };
         let pattern = match pattern {
-            "sequential" => window::Pattern::Sequential,
-            "random" => window::Pattern::Random,
-            "chain" => window::Pattern::Chain,
+            "sequential" => window::WindowPattern::Sequential,
+            "random" => window::WindowPattern::Random,
+            "chain" => window::WindowPattern::Chain,
             _ => {
                 let allowed = "allowed are \"sequential\", \"random\", \"chain\"";
                 return Err(PyValueError::new_err(format!(
@@ -871,7 +873,7 @@ impl Device {
         let mut state = self.lock()?;
         let session = state.session()?;
         within("the PM window", window, start, span)?;
-        let stream = Stream {
+        let stream = WindowStream {
             store,
             bytes,
             in_flight,
@@ -896,7 +898,7 @@ impl Device {
         });
         let streamed = teller.settle(outcome)?;
         let after = session.host().link_stats();
-        let carried = |a: sim::Direction, b: sim::Direction| json!({"tlps": b.tlps - a.tlps, "payload": b.payload - a.payload, "wire": b.wire - a.wire});
+        let carried = |a: sim::DirectionStats, b: sim::DirectionStats| json!({"tlps": b.tlps - a.tlps, "payload": b.payload - a.payload, "wire": b.wire - a.wire});
         let value = json!({
             "time": "simulated", "bytes": streamed.bytes, "elapsed_ns": streamed.elapsed.as_ns(),
             "bandwidth_gb_s": streamed.gb_s(), "latency": report::latency(&streamed.latency),
@@ -1000,7 +1002,7 @@ impl Device {
             let (lba, blocks) = whole_range(session.controller.namespace(), offset, length)?;
             let blocks = u32::try_from(blocks)
                 .map_err(|_| raise(format!("{length} bytes are too many for one range")))?;
-            list.push(Range { lba, blocks });
+            list.push(BlockRange { lba, blocks });
         }
         let block = u64::from(session.controller.namespace().block_bytes);
         let mut limits = session.controller.dataset_limits();
@@ -1146,7 +1148,7 @@ impl Device {
         let outcome = py.detach(|| {
             let deadline = host.now() + timeout;
             let mut go_on = || teller.tell(0, 1);
-            let command = Submitted { line, number };
+            let command = SubmittedCommand { line, number };
             page.wait(host, command, ENGINE_POLL, deadline, &mut go_on)
         });
         Ok(teller.settle(outcome)?.map(|end| (end.result, end.value)))

@@ -4,7 +4,7 @@ use device::{Factory, Model, RtlOptions};
 use lockstep::{Campaign, Conditions, Pair, Replay, Shape};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::Media;
 
 use crate::build::{factory, model_of, root, Design};
@@ -67,11 +67,11 @@ pub fn diff(
             let mut one = |n: usize| {
                 let factory = &mut factories[n];
                 factory.set_memory(match conditions.late_memory {
-                    Some(most) => Memory::Late {
-                        most,
+                    Some(most) => MemoryModel::Random {
+                        max: most,
                         seed: conditions.seed,
                     },
-                    None => Memory::Ddr4(own.clone()),
+                    None => MemoryModel::Ddr4(own.clone()),
                 });
                 let media = Media::memory(bytes).map_err(|e| e.to_string())?;
                 let device = factory.device(media).map_err(|e| e.to_string())?;

@@ -4,7 +4,7 @@ use ::fuzz::{Campaign, Conditions, Replay};
 use device::RtlOptions;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Device, Media};
 
 use crate::build::{factory, model_of, root, Design};
@@ -82,11 +82,11 @@ pub fn fuzz(
         let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
             let media = Media::memory(bytes).map_err(|e| e.to_string())?;
             factory.set_memory(match conditions.late_memory {
-                Some(most) => Memory::Late {
-                    most,
+                Some(most) => MemoryModel::Random {
+                    max: most,
                     seed: conditions.seed,
                 },
-                None => Memory::Ddr4(own.clone()),
+                None => MemoryModel::Ddr4(own.clone()),
             });
             factory.vary_registers(conditions.seed);
             factory.device(media).map_err(|e| e.to_string())

@@ -3,7 +3,7 @@
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use host::{Cut, Fence};
+use host::{CutScope, Fence};
 use pm::session::{Session, SessionPool, SessionThread, Use};
 use pm::Layout;
 use pyo3::prelude::*;
@@ -188,8 +188,8 @@ impl PmSystem {
     /// The power fails: the host's ("host"), or that of all at once ("all"). Returns how many lines of stores the host has lost.
     fn power_cut(&self, py: Python<'_>, cut: &str) -> PyResult<usize> {
         let cut = match cut {
-            "host" => Cut::Host,
-            "all" => Cut::All,
+            "host" => CutScope::Host,
+            "all" => CutScope::All,
             other => return Err(raise(format!("cut = {other:?}: allowed are host, all"))),
         };
         self.session.with(py, |session| session.cut_power(cut))

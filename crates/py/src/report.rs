@@ -1,15 +1,15 @@
 //! Results as JSON.
 
 use design::media::{cap_gb_s, time_ns, Registers};
-use driver::control::{block, DelayCounters, Inventory, Memory};
-use driver::workload::Outcome;
-use driver::{Latency, Namespace, Report};
+use driver::control::{block, DelayCounters, Inventory, MemoryInfo};
+use driver::workload::JobResult;
+use driver::{Latencies, Namespace, RunReport};
 use serde_json::{json, Value};
 use sim::Clock;
 use spec::regs::nvm_delay::control::ENABLE;
 
 /// Latencies in ns of simulated time; null without any.
-pub fn latency(latency: &Latency) -> Value {
+pub fn latency(latency: &Latencies) -> Value {
     match latency.summary() {
         None => Value::Null,
         Some(s) => json!({
@@ -20,7 +20,7 @@ pub fn latency(latency: &Latency) -> Value {
 }
 
 /// What a run did.
-pub fn report(r: &Report) -> Value {
+pub fn report(r: &RunReport) -> Value {
     let mut all = r.read.clone();
     all.merge(&r.write);
     json!({
@@ -38,7 +38,7 @@ pub fn report(r: &Report) -> Value {
 }
 
 /// What a job did.
-pub fn outcome(o: &Outcome) -> Value {
+pub fn outcome(o: &JobResult) -> Value {
     let mut value = report(&o.report);
     value["verified_bytes"] = json!(o.verified_bytes);
     value
@@ -98,7 +98,7 @@ pub fn namespace(nsid: u32, ns: &Namespace) -> Value {
 }
 
 /// Timing of a channel of a memory.
-pub fn timing(r: &Registers, clock: Clock, memory: &Memory, commits: u8) -> Value {
+pub fn timing(r: &Registers, clock: Clock, memory: &MemoryInfo, commits: u8) -> Value {
     let channels = memory.turns.channels;
     let of = |base: u32, beat: u32, cap: Option<u32>| {
         let cap = cap

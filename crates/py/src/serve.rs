@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use design::{DeviceInstance, Identity};
 use device::{Model, RtlOptions};
-use driver::control::Delay;
+use driver::control::DelayRegisters;
 use pyo3::prelude::*;
 use serde_json::{json, Map, Value};
 use sim::{Bar, Media, Tracer};
@@ -192,7 +192,7 @@ fn prepare(
     let build = factory.build();
     let mut setup = Vec::new();
     for (channel, registers) in (0..).zip(&registers) {
-        let writes = Delay::of_channel(channel)
+        let writes = DelayRegisters::of_channel(channel)
             .writes(registers)
             .map_err(raise)?;
         setup.extend(writes.into_iter().map(|(offset, value)| RegisterWrite {

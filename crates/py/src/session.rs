@@ -8,7 +8,7 @@ use design::{DeviceInstance, Identity};
 use device::Factory;
 use driver::control::Inventory;
 use driver::page::CommandPage;
-use driver::{Config, Controller, SimHost};
+use driver::{DriverConfig, NvmeDriver, SimHost};
 use pyo3::prelude::*;
 use sim::{Bar, Media, System, Tracer};
 use trace::TraceFile;
@@ -21,7 +21,7 @@ const NO_TRACE: &str = "this device has no trace ports";
 
 /// Everything of one session.
 pub struct Session {
-    pub controller: Controller<SimHost>,
+    pub controller: NvmeDriver<SimHost>,
     pub inventory: Inventory,
     /// Command pages of the engines that have been given commands there, by the engine's name.
     pub pages: HashMap<String, CommandPage>,
@@ -79,7 +79,7 @@ impl Session {
     /// Gives the devices power, and starts the driver of the first one.
     pub fn start(
         design: &design::Design,
-        driver: Config,
+        driver: DriverConfig,
         mut factory: Factory,
         media: Media,
         tracer: Option<Tracer>,
@@ -108,7 +108,7 @@ impl Session {
         }
         let vectors = design.nvme.io_queues as u16 + 1;
         let host = SimHost::new(system, slot, design.cpu.costs(), vectors);
-        let mut controller = Controller::start(host, driver).map_err(raise)?;
+        let mut controller = NvmeDriver::start(host, driver).map_err(raise)?;
         let own = inventory(controller.host_mut())?;
         let mut peers = Vec::new();
         for (slot, design, engines) in beside {

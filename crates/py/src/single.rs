@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use driver::{Buffer, Controller, Host, Io, SimHost};
+use driver::{Buffer, Host, IoCommand, NvmeDriver, SimHost};
 use pyo3::prelude::*;
 use serde_json::Value;
 use sim::Time;
@@ -27,7 +27,7 @@ pub struct Single {
 
 impl Single {
     /// Refuses what no command can be, and more events than fit in memory.
-    pub fn check(&self, controller: &Controller<SimHost>) -> PyResult<()> {
+    pub fn check(&self, controller: &NvmeDriver<SimHost>) -> PyResult<()> {
         let Single {
             bytes, commands, ..
         } = *self;
@@ -54,7 +54,7 @@ impl Single {
     /// Commands one at a time, with all events of each.
     pub fn run(
         &self,
-        controller: &mut Controller<SimHost>,
+        controller: &mut NvmeDriver<SimHost>,
         events: &Mutex<Events>,
         teller: &mut Teller,
     ) -> driver::Result<Vec<Value>> {
@@ -79,9 +79,9 @@ impl Single {
                 .map_err(|e| driver::Error::Host(e.to_string()))?;
             let lba = random.below(places) * u64::from(blocks);
             let io = if write {
-                Io::Write { lba, blocks }
+                IoCommand::Write { lba, blocks }
             } else {
-                Io::Read { lba, blocks }
+                IoCommand::Read { lba, blocks }
             };
             let events = || events.lock().unwrap_or_else(PoisonError::into_inner).take();
             events();
@@ -90,12 +90,12 @@ impl Single {
                 outcome = Err(driver::Error::Interrupted);
             }
             if let Err(error) = outcome {
-                controller.give_back(base, bytes);
+                controller.free_buffer(base, bytes);
                 return Err(error);
             }
             out.push(events());
         }
-        controller.give_back(base, bytes);
+        controller.free_buffer(base, bytes);
         Ok(out)
     }
 }

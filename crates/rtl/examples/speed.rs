@@ -1,12 +1,14 @@
-//! How fast the default device is simulated with all queues and channels busy, and where the time goes.
+//! How fast the RTL model of the default device is simulated with all queues and channels busy, and
+//! where the time goes.
 //!
-//!     cargo run --release -p nearside-rtl --example speed [COMMANDS] [BYTES] [READ_PERCENT] [TARGET_NS] [TRAINED]
+//! cargo run --release -p nearside-rtl --example speed [COMMANDS] [BYTES] [READ_PERCENT]
+//! [TARGET_NS] [TRAINED]
 
 use std::time::Instant;
 
 use driver::control::Inventory;
-use driver::workload::{run_job, Job};
-use driver::{Config, Controller, SimHost};
+use driver::workload::{run_job, IoJob};
+use driver::{DriverConfig, NvmeDriver, SimHost};
 use rtl::bitstream::{repo_root, stderr_progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
 use sim::{Bar, Counter, Media, System};
@@ -28,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let bytes = device.media().size();
         driver::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
     };
-    let mut config = DeviceConfig::of(&design)?;
+    let mut config = DeviceConfig::from_design(&design)?;
     if trained != 0 {
         config.purpose = Purpose::Running;
         config.train = Some(train);
@@ -47,11 +49,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let number = system.add_device(Box::new(device), &sim::LinkConfig::default(), &windows)?;
     let host = SimHost::new(system, number, design::Cpu::default().costs(), 17);
-    let mut controller = Controller::start(
+    let mut controller = NvmeDriver::start(
         host,
-        Config {
+        DriverConfig {
             io_queues: 16,
-            ..Config::default()
+            ..DriverConfig::default()
         },
     )?;
     if target_ns > 0 {
@@ -62,16 +64,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             delay.set(controller.host_mut(), registers)?;
         }
     }
-    let job = Job {
+    let job = IoJob {
         read_percent: read_percent as u32,
         min_bytes: bytes,
         max_bytes: bytes,
         queues: 16,
         depth: 8,
         commands,
-        ..Job::default()
+        ..IoJob::default()
     };
-    let counters = |controller: &Controller<SimHost>| -> Vec<Counter> {
+    let counters = |controller: &NvmeDriver<SimHost>| -> Vec<Counter> {
         let host = controller.host();
         host.system()
             .device(host.device())

@@ -1,12 +1,14 @@
-//! `nvm_delay` alone, between a traffic generator and the DDR4 model: how exactly it keeps its targets.
+//! `nvm_delay` alone, between a traffic generator and the DDR4 model: how exactly it keeps its
+//! targets.
 //!
-//! Everything is counted in clock edges at the emulator's own ports, so nothing else of the device blurs the result.
+//! Everything is counted in clock edges at the emulator's ports, so nothing else of the device
+//! blurs the result.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use design::media::{DelaySizes, Registers};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Clock, Fault, Media, Random};
 use spec::regs::nvm_delay::{self, command, control, counters::read as of, timing};
 
@@ -14,20 +16,20 @@ use crate::axi::{
     resp, AddressMap, Ax, AxiMaster, AxiPorts, AxilAccess, AxilMaster, AxilPorts, DdrSlave, WBeat,
     BEAT,
 };
-use crate::bitstream::{compile, Bitstream, BitstreamSpec, Field, Model, Progress};
+use crate::bitstream::{compile, Bitstream, BitstreamSpec, Field, Progress, VerilatedModel};
 use crate::error::Result;
 
-/// Edges without any handshake that count as a hang: the longest delay is 2^20 cycles.
-const HANG: u64 = 3 << 20;
-/// Edges between two looks at whether to go on.
-const LOOK: u64 = 1024;
+/// Edges without any handshake that count as a hang; the longest delay is 2^20 cycles.
+const HANG_CYCLES: u64 = 3 << 20;
+/// Edges between two reports of progress.
+const PROGRESS_INTERVAL: u64 = 1024;
 
 /// Fractional bits of a time in the registers.
 const TIME_FRACTION: u32 = 12;
 
 /// Target latencies, in cycles (fractions count): a transaction of n beats takes `base + n * beat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Targets {
+pub struct TargetLatencies {
     /// Of a read.
     pub read_base: f64,
     /// Of each beat of a read.
@@ -40,21 +42,21 @@ pub struct Targets {
 
 /// Where accesses go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Addresses {
+pub enum AddressPattern {
     /// Anywhere, aligned to the burst's size rounded up to a power of two.
     Random,
-    /// One behind the other.
+    /// Each after the one before.
     Sequential,
 }
 
 /// Traffic of one direction, or of both in equal parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mix {
+pub enum TrafficMix {
     /// Reads only.
     Reads,
     /// Writes only.
     Writes,
-    /// A coin decides each time.
+    /// Either, at random.
     Both,
 }
 
@@ -62,10 +64,11 @@ pub enum Mix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
     /// Directions.
-    pub mix: Mix,
+    pub mix: TrafficMix,
     /// Where.
-    pub addresses: Addresses,
-    /// Beats of 64 bytes in a burst: 1 to 64 (longer bursts would cross a 4 KiB boundary), or up to 256 with `size` 4.
+    pub addresses: AddressPattern,
+    /// Beats of 64 bytes in a burst: 1 to 64 (longer bursts would cross a 4 KiB boundary), or up to
+    /// 256 with `size` 4.
     pub beats: u32,
     /// log2 of the bytes of a beat: 6 is a full beat.
     pub size: u8,
@@ -75,7 +78,7 @@ pub struct Traffic {
     pub outstanding: usize,
     /// IDs in use, taken in turn.
     pub ids: u16,
-    /// Cycles from one request to the next at least; up to twice that, at random.
+    /// Cycles from one request to the next: at least these, at most twice as many, at random.
     pub gap: u64,
     /// Seed of everything random.
     pub seed: u64,
@@ -84,8 +87,8 @@ pub struct Traffic {
 impl Default for Traffic {
     fn default() -> Traffic {
         Traffic {
-            mix: Mix::Reads,
-            addresses: Addresses::Random,
+            mix: TrafficMix::Reads,
+            addresses: AddressPattern::Random,
             beats: 1,
             size: 6,
             count: 1000,
@@ -99,7 +102,7 @@ impl Default for Traffic {
 
 /// One transaction, in clock edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct TransactionSample {
     /// A write.
     pub write: bool,
     /// Its ID.
@@ -114,7 +117,7 @@ pub struct Sample {
     pub memory: u32,
 }
 
-impl Sample {
+impl TransactionSample {
     /// Edges from the address to the last beat of the answer.
     pub fn latency(&self) -> u32 {
         self.latencies.last().copied().unwrap_or(0)
@@ -123,7 +126,7 @@ impl Sample {
 
 /// What the emulator itself counted in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct DelayBenchCounters {
     /// Transactions.
     pub transactions: u64,
     /// Beats.
@@ -142,7 +145,7 @@ pub struct Counters {
 
 /// An `nvm_delay` with everything around it.
 pub struct DelayBench {
-    model: Model,
+    model: VerilatedModel,
     reset: Field,
     answers: [Field; 2],
     answered: u64,
@@ -156,11 +159,12 @@ pub struct DelayBench {
 }
 
 impl DelayBench {
-    /// Builds `nvm_delay` if it was not built before, and brings it up, switched off. Without sizes it has its default ones.
+    /// Builds `nvm_delay` if it was not built before, resets it, and leaves it switched off.
+    /// Without sizes it has its default ones.
     pub fn new(
         root: &Path,
         clock: Clock,
-        memory: &Memory,
+        memory: &MemoryModel,
         media: Media,
         sizes: Option<DelaySizes>,
         progress: &mut dyn FnMut(Progress) -> bool,
@@ -179,7 +183,7 @@ impl DelayBench {
             parameters: sizes.map(parameters).into_iter().flatten().collect(),
             ..BitstreamSpec::default()
         };
-        let model = Model::new(&Bitstream::open(&compile(&spec, progress)?)?)?;
+        let model = VerilatedModel::new(&Bitstream::open(&compile(&spec, progress)?)?)?;
         let map = AddressMap::new(0, 1, 4096, media.size()).map_err(crate::Error::Config)?;
         let mut bench = DelayBench {
             reset: model.field("rst_ni")?,
@@ -203,7 +207,8 @@ impl DelayBench {
             let up = bench.tick(|_, _, _| {}).map(|_| ());
             up.map_err(|fault| crate::Error::NotABitstream(fault.to_string()))?;
         }
-        // A counter is read when the sweep after reset has ended: a clear during it would act at its end, in the midst of traffic.
+        // A counter can be read once the sweep after reset has ended. A clear during the sweep
+        // would take effect at its end, in the midst of traffic.
         bench
             .read(nvm_delay::COUNTERS)
             .map_err(|fault| crate::Error::NotABitstream(fault.to_string()))?;
@@ -240,7 +245,8 @@ impl DelayBench {
         self.write(nvm_delay::COMMAND, bit.mask() as u32)
     }
 
-    /// Sets the times and caps of a media profile, without its regions, for what is accepted from now on.
+    /// Sets the times and caps of a media profile, without its regions, for what is accepted from
+    /// now on.
     pub fn set_profile(&mut self, registers: &Registers) -> std::result::Result<(), Fault> {
         let offsets = [
             timing::READ_BASE,
@@ -262,7 +268,7 @@ impl DelayBench {
     }
 
     /// Sets targets without bandwidth caps and calibration, for what is accepted from now on.
-    pub fn set(&mut self, targets: &Targets) -> std::result::Result<(), Fault> {
+    pub fn set(&mut self, targets: &TargetLatencies) -> std::result::Result<(), Fault> {
         let times = [
             (timing::READ_BASE, targets.read_base),
             (timing::READ_BEAT, targets.read_beat),
@@ -294,9 +300,9 @@ impl DelayBench {
     }
 
     /// The counters, reads first.
-    pub fn counters(&mut self) -> std::result::Result<[Counters; 2], Fault> {
+    pub fn counters(&mut self) -> std::result::Result<[DelayBenchCounters; 2], Fault> {
         self.command(command::SNAPSHOT)?;
-        let mut out = [Counters::default(), Counters::default()];
+        let mut out = [DelayBenchCounters::default(), DelayBenchCounters::default()];
         for (direction, counters) in out.iter_mut().enumerate() {
             let counted = [nvm_delay::counters::READ, nvm_delay::counters::WRITE][direction];
             let bucket = [
@@ -323,7 +329,7 @@ impl DelayBench {
         Ok(out)
     }
 
-    /// Lets edges pass.
+    /// Runs edges without traffic.
     pub fn idle(&mut self, edges: u64) -> std::result::Result<(), Fault> {
         for _ in 0..edges {
             self.tick(|_, _, _| {})?;
@@ -331,17 +337,18 @@ impl DelayBench {
         Ok(())
     }
 
-    /// Sends traffic and waits until all of it is answered. Read data is checked against what the memory holds. `progress` is told
-    /// now and then how many of how many are answered; after a false no more are sent.
+    /// Sends traffic and waits until all of it is answered. Read data is checked against what the
+    /// memory holds. `progress` gets (answered, total) now and then; after a false no more are
+    /// sent.
     pub fn run(
         &mut self,
         traffic: &Traffic,
         progress: &mut dyn FnMut(u64, u64) -> bool,
-    ) -> std::result::Result<Vec<Sample>, Fault> {
+    ) -> std::result::Result<Vec<TransactionSample>, Fault> {
         let mut generator = Generator::new(traffic, self.media.size());
         let mut error = None;
         while !generator.done() && error.is_none() {
-            if self.edge % LOOK == 0 {
+            if self.edge % PROGRESS_INTERVAL == 0 {
                 let (done, all) = (generator.finished as u64, generator.traffic.count as u64);
                 if !progress(done, all) {
                     generator.traffic.count = generator.issued;
@@ -362,7 +369,8 @@ impl DelayBench {
         }
     }
 
-    /// One clock edge; `see` is given its number, its handshakes, and the read data with the memory's contents.
+    /// One clock edge. `see` gets its number, its handshakes, and the read data with the memory's
+    /// contents.
     fn tick(
         &mut self,
         mut see: impl FnMut(u64, crate::axi::Handshakes, (&[u8; BEAT], &Media)),
@@ -384,9 +392,9 @@ impl DelayBench {
         see(self.edge, seen, (&self.master.rdata, &self.media));
         self.model.clock(true, now.0).map_err(Fault::Assertion)?;
         self.quiet = if count == 0 { self.quiet + 1 } else { 0 };
-        if self.quiet > HANG {
+        if self.quiet > HANG_CYCLES {
             return Err(Fault::Hang(format!(
-                "  no handshake for {HANG} cycles\n  m_axi: {}\n",
+                "  no handshake for {HANG_CYCLES} cycles\n  m_axi: {}\n",
                 self.ddr.describe()
             )));
         }
@@ -417,7 +425,7 @@ struct Generator {
     issued: usize,
     finished: usize,
     next_issue: u64,
-    samples: Vec<Sample>,
+    samples: Vec<TransactionSample>,
     addresses: Vec<u64>,
     awaiting_aw: VecDeque<usize>,
     awaiting_w: VecDeque<(usize, u32)>,
@@ -472,14 +480,14 @@ impl Generator {
             self.next_issue = edge + t.gap + self.random.below(t.gap + 1);
         }
         let write = match t.mix {
-            Mix::Reads => false,
-            Mix::Writes => true,
-            Mix::Both => self.random.below(2) == 1,
+            TrafficMix::Reads => false,
+            TrafficMix::Writes => true,
+            TrafficMix::Both => self.random.below(2) == 1,
         };
         let index = self.issued;
         let place = match t.addresses {
-            Addresses::Random => self.random.below(self.places),
-            Addresses::Sequential => index as u64 % self.places,
+            AddressPattern::Random => self.random.below(self.places),
+            AddressPattern::Sequential => index as u64 % self.places,
         };
         let ax = Ax {
             size: t.size,
@@ -508,7 +516,7 @@ impl Generator {
             self.awaiting_ar.push_back(index);
         }
         self.addresses.push(ax.addr);
-        self.samples.push(Sample {
+        self.samples.push(TransactionSample {
             write,
             id: ax.id,
             start: 0,
@@ -604,15 +612,15 @@ impl Generator {
                 "beat {beat} with ID {id}: response {code}, last {last} at edge {edge}"
             ));
         }
-        // Writes of the same run write what a line has by rule, so any order of them leaves the same bytes; a line is
-        // zero until one comes.
+        // All writes of a run write to a line what its address says, so their order does not
+        // matter. A line is zero until it is written.
         let addr = ax.beat_addr(beat);
         let (from, bytes) = ((addr % BEAT as u64) as usize, 1usize << ax.size);
         let got = &rdata[from..from + bytes];
         let written = content(addr);
         let known = got == &written[from..from + bytes] || got.iter().all(|&byte| byte == 0);
         if !known
-            || (self.traffic.mix == Mix::Reads
+            || (self.traffic.mix == TrafficMix::Reads
                 && media
                     .read_line(addr)
                     .is_none_or(|line| got != &line[from..from + bytes]))
@@ -638,14 +646,14 @@ fn content(addr: u64) -> [u8; BEAT] {
     line
 }
 
-/// Sets `targets`, sends `traffic`, and returns every transaction with the emulator's own counters of it (reads, writes).
-/// `progress` is as in [`DelayBench::run`].
+/// Sets `targets`, sends `traffic`, and returns every transaction with the emulator's own counters
+/// of it (reads, writes). `progress` is as in [`DelayBench::run`].
 pub fn delay_bench(
     bench: &mut DelayBench,
-    targets: &Targets,
+    targets: &TargetLatencies,
     traffic: &Traffic,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> std::result::Result<(Vec<Sample>, [Counters; 2]), Fault> {
+) -> std::result::Result<(Vec<TransactionSample>, [DelayBenchCounters; 2]), Fault> {
     bench.set(targets)?;
     bench.clear()?;
     let samples = bench.run(traffic, progress)?;

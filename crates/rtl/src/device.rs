@@ -1,4 +1,4 @@
-//! The cycle-accurate device.
+//! [`RtlDevice`]: a model of the device top with bus models, clock, power and reset around it.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{
     Clock, Counter, Device, Fault, HostPort, Media, Mmio, OrderEvent, OrderWatch, Output, Time,
     TraceEvent, Tracer,
@@ -14,25 +14,26 @@ use sim::{
 
 use crate::axi::{AddressMap, AxiPorts, DdrSlave, DdrStats, FillPorts, HostSlave};
 use crate::bitstream::{
-    compile, compile_trained, repo_root, Bitstream, BitstreamSpec, Field, Model, Progress, Purpose,
+    compile, compile_trained, repo_root, Bitstream, BitstreamSpec, Field, Progress, Purpose,
+    VerilatedModel,
 };
 use crate::error::{Error, Result};
 use crate::mmio::MmioBridge;
 use crate::order;
-use crate::probe::Probe;
-use crate::registers::Registers;
+use crate::power_up::PowerUpRegisters;
+use crate::probe::TraceProbe;
 
 /// Clock cycles of reset after power-on.
 const RESET_CYCLES: u32 = 5;
-/// The energy that is left when the power fails keeps the clock going for so long.
+/// The energy that is left when the power fails keeps the clock running for this time.
 const HOLD_UP: Time = Time::us(10);
-/// But for so many cycles at least, which take longer at clocks below 250 MHz.
+/// But for at least this number of cycles, which take longer at clocks below 250 MHz.
 const HOLD_UP_CYCLES: u64 = 2500;
 /// A function reset that takes longer than PCIe allows is a hang.
 const RESET_LIMIT: Time = Time::ms(100);
-/// One cycle of so many is timed: a prime, so that no period of the design hides from it.
+/// One cycle of this many is timed: a prime, so that no period of the design hides from it.
 const TIMED: u32 = 509;
-/// A cycle that took so many seconds was not computing all the time: some other process ran.
+/// A cycle that took more seconds than this was interrupted by another process.
 const PREEMPTED: f64 = 200e-6;
 
 /// A window of simulated time to write waveforms of.
@@ -42,24 +43,26 @@ pub struct TraceWindow {
     pub from: Time,
     /// No clock edge from here on.
     pub to: Time,
-    /// The FST file. Each time that the power has come again a further file begins: `x.fst`, `x.2.fst`, `x.3.fst`. Each is locked
-    /// from power-on until it is complete; the first clock edge in the window clears it.
+    /// The FST file. Each further power-on begins a further file: `x.fst`, `x.2.fst`, `x.3.fst`.
+    /// Each is locked from power-on until it is complete; the first clock edge in the window clears
+    /// it.
     pub path: PathBuf,
 }
 
 impl TraceWindow {
-    /// The file for the `life`th time that the power comes.
+    /// The file for power-on number `life`.
     fn open(&self, life: u32) -> Result<Output> {
         let path = life_path(&self.path, life);
         if std::fs::metadata(&path).is_ok_and(|meta| meta.file_type().is_fifo()) {
-            let text = "a waveform can't go to a pipe, for it is not written from start to end; name a file";
+            let text = "a waveform can't go to a pipe, for it is not written from start to end; \
+                name a file";
             return Err(Error::io(&path, text));
         }
         Output::open(&path).map_err(|e| Error::io(&path, e))
     }
 }
 
-/// The file of the `life`th time that the power came.
+/// The path for power-on number `life`.
 fn life_path(path: &Path, life: u32) -> PathBuf {
     if life <= 1 {
         return path.to_path_buf();
@@ -73,17 +76,18 @@ fn life_path(path: &Path, life: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The local memory, as in the parameters. It keeps what it holds as the storage does.
+/// The local memory, as in the parameters. It keeps its data over a loss of power as the storage
+/// does.
 #[derive(Clone, Debug)]
 pub struct LocalMemory {
     /// Channels.
     pub channels: u32,
-    /// Bytes that go to one channel before the next one's turn.
+    /// Consecutive bytes that go to one channel.
     pub granule: u64,
     /// Bytes.
     pub bytes: u64,
-    /// The memory behind each channel.
-    pub memory: Memory,
+    /// The memory of each channel.
+    pub memory: MemoryModel,
     /// A file that keeps the data.
     pub file: Option<PathBuf>,
 }
@@ -105,46 +109,48 @@ pub struct DeviceConfig {
     pub root: PathBuf,
     /// The top module.
     pub top: String,
-    /// Its file lists.
+    /// The top's file lists.
     pub filelists: Vec<PathBuf>,
-    /// Its engines.
+    /// The design's engines.
     pub engines: Vec<design::engine::EngineInstance>,
-    /// The top's source, if it is none of a file list.
+    /// The top's source, if no file list has it.
     pub generated: BTreeMap<String, String>,
-    /// Its parameters, as written in SystemVerilog.
+    /// The top's parameters, as written in SystemVerilog.
     pub parameters: BTreeMap<String, String>,
-    /// Who it is. Given to it at power-on: it decides nothing of what is compiled.
+    /// The device's identity. It is given at power-on, and nothing that is compiled depends on it.
     pub identity: design::Identity,
     /// The clock.
     pub clock: Clock,
     /// Memory channels, as in `parameters`.
     pub channels: u32,
-    /// Bytes that go to one channel before the next one's turn, as in `parameters`.
+    /// Consecutive bytes that go to one channel, as in `parameters`.
     pub granule: u64,
-    /// The memory behind each channel.
-    pub memory: Memory,
+    /// The memory of each channel.
+    pub memory: MemoryModel,
     /// The local memory, if there is one.
     pub local: Option<LocalMemory>,
     /// Reads of host memory that may be outstanding.
     pub host_reads: u32,
-    /// Writes to host memory go to the link in pieces of so many bytes: its maximum payload.
+    /// Largest write to host memory, in bytes: the link's maximum payload.
     pub host_chunk: u64,
-    /// So many cycles without any handshake while busy are a hang.
+    /// A busy device is hung after this number of cycles without any handshake.
     pub hang_cycles: u64,
-    /// What the link owes for so long is lost, and a hang: the controller itself gives up on it after 25 to 50 ms, and would hide that.
+    /// An answer that the link owes for longer than this is lost, and reported as a hang. The
+    /// controller itself gives up on it after 25 to 50 ms, and would hide that.
     pub link_patience: Time,
     /// Write waveforms.
     pub trace: Option<TraceWindow>,
-    /// Pass over the cycles in which nothing can happen, without evaluating them. Off only serves measurements.
+    /// Skip the cycles in which nothing can happen, without evaluating them. Off only serves
+    /// measurements.
     pub skip_idle: bool,
     /// With assertions or without. A device that writes waveforms has them in any case.
     pub purpose: Purpose,
-    /// Every block's clock runs always, as in an FPGA. The simulation is slower.
+    /// Every block's clock always runs, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
-    /// What registers and memories hold each time that the power comes.
-    pub registers: Registers,
-    /// What a build for speed runs on the device, on empty media, to find what matters most. Its error is the build's. Not
-    /// used with waveforms.
+    /// What registers and memories hold at each power-on.
+    pub registers: PowerUpRegisters,
+    /// What a build for speed runs on the device, on empty media, to find what matters most. An
+    /// error fails the build. Not used with waveforms.
     pub train: Option<fn(RtlDevice) -> std::result::Result<(), String>>,
 }
 
@@ -162,7 +168,7 @@ impl DeviceConfig {
             clock: Clock::default(),
             channels: 2,
             granule: 4096,
-            memory: Memory::Ddr4(sim::DramConfig::default()),
+            memory: MemoryModel::Ddr4(sim::DramConfig::default()),
             local: None,
             host_reads: 64,
             host_chunk: 256,
@@ -172,13 +178,14 @@ impl DeviceConfig {
             skip_idle: true,
             purpose: Purpose::Checked,
             free_clocks: false,
-            registers: Registers::named()?,
+            registers: PowerUpRegisters::named()?,
             train: None,
         })
     }
 
-    /// The device that a design describes: the first one of its process, unless the design says who it is.
-    pub fn of(design: &design::Design) -> Result<DeviceConfig> {
+    /// The device that a design describes. Unless the design gives an identity, it is the first
+    /// device of its process.
+    pub fn from_design(design: &design::Design) -> Result<DeviceConfig> {
         let profile = |name: &str| {
             design::Profile::find(&repo_root()?, name).map_err(|e| Error::Config(e.to_string()))
         };
@@ -214,7 +221,7 @@ impl DeviceConfig {
                 channels: memory.channels,
                 granule: memory.granule.0,
                 bytes: memory.bytes.0,
-                memory: Memory::Ddr4(design.local_dram(memory).clone()),
+                memory: MemoryModel::Ddr4(design.local_dram(memory).clone()),
                 file: design.local_file(),
             });
         }
@@ -238,7 +245,7 @@ impl DeviceConfig {
             clock: design.clock(),
             channels: design.channels,
             granule: design.granule.0,
-            memory: Memory::Ddr4(design.dram.clone()),
+            memory: MemoryModel::Ddr4(design.dram.clone()),
             local,
             host_reads: design.pcie.tags.min(256),
             host_chunk: u64::from(design.pcie.max_payload_bytes),
@@ -267,7 +274,7 @@ impl DeviceConfig {
         }
     }
 
-    /// Compiles the device if it wasn't before; returns the path of the bitstream.
+    /// Compiles the device if it was not compiled before; returns the path of the bitstream.
     pub fn compile(
         &self,
         media_bytes: u64,
@@ -288,8 +295,8 @@ impl DeviceConfig {
         compile_trained(&self.bitstream(), &mut training, progress)
     }
 
-    /// Refuses what can't be had: it may take minutes to compile, so it is told before.
-    pub fn ready(&self) -> Result<()> {
+    /// Refuses what cannot be built. Compiling may take minutes, so this comes first.
+    pub fn check_buildable(&self) -> Result<()> {
         self.check()?;
         self.waveform().map(drop)
     }
@@ -316,7 +323,7 @@ impl DeviceConfig {
         }
         let memories = self.local.iter().map(|local| &local.memory);
         for memory in memories.chain([&self.memory]) {
-            if let Memory::Ddr4(dram) = memory {
+            if let MemoryModel::Ddr4(dram) = memory {
                 dram.validate().map_err(Error::Config)?;
             }
         }
@@ -325,42 +332,42 @@ impl DeviceConfig {
 }
 
 /// Everything that is lost with the power.
-struct Powered {
-    model: Model,
+struct PoweredModel {
+    model: VerilatedModel,
     mmio: MmioBridge,
     host: HostSlave,
     /// Channels of the storage, then those of the local memory.
     ddr: Vec<DdrSlave>,
     idle: Field,
-    /// Tells the design how many cycles it has not seen, if it wants to know.
+    /// Tells the design how many cycles it has not seen, if it has that port.
     skipped: Option<Field>,
-    /// Cycles in which the design only waits for a time of its own.
+    /// Cycles in which the design only waits for an internal timer.
     wait: Option<Field>,
-    /// Clock edges before the design does something by itself, even if it is idle.
+    /// Clock edges until the design acts by itself, even if it is idle.
     wake: Option<Field>,
-    /// Cycles skipped that the design does not know of yet.
+    /// Skipped cycles that the design does not know of yet.
     unseen: u64,
     reset: Field,
     reset_left: u32,
-    /// How a reset of the function and failing power are told, in designs that know of them.
-    ending: Option<Ending>,
-    /// False: the host is dead, and what stands for it does nothing.
+    /// How the design learns of a function reset and of failing power, if it has these ports.
+    shutdown: Option<ShutdownPorts>,
+    /// False: the host is dead, and its slave does nothing.
     host_alive: bool,
     tracing: bool,
-    probe: Option<Probe>,
+    probe: Option<TraceProbe>,
 }
 
-/// Ports of a design that ends what it has begun.
+/// Ports of a design that completes what it has begun.
 #[derive(Clone, Copy)]
-struct Ending {
+struct ShutdownPorts {
     function_reset: Field,
     power_fail: Field,
     done: Field,
 }
 
-impl Ending {
-    fn find(model: &Model) -> Result<Ending> {
-        Ok(Ending {
+impl ShutdownPorts {
+    fn find(model: &VerilatedModel) -> Result<ShutdownPorts> {
+        Ok(ShutdownPorts {
             function_reset: model.field("flr_i")?,
             power_fail: model.field("power_fail_i")?,
             done: model.field("reset_done_o")?,
@@ -368,7 +375,7 @@ impl Ending {
     }
 }
 
-/// Nobody is at the other end of the link.
+/// The host of a device without power: nothing answers.
 struct DeadHost;
 
 impl HostPort for DeadHost {
@@ -406,7 +413,7 @@ impl HostPort for DeadHost {
 }
 
 #[derive(Default)]
-struct Counts {
+struct DeviceCounts {
     evaluated: u64,
     skipped: u64,
     handshakes: u64,
@@ -424,7 +431,7 @@ pub struct RtlDevice {
     bitstream: Arc<Bitstream>,
     media: Media,
     local: Option<Media>,
-    powered: Option<Powered>,
+    powered: Option<PoweredModel>,
     /// The last clock edge, and when it was.
     edge: u64,
     now: Time,
@@ -432,39 +439,39 @@ pub struct RtlDevice {
     until_timed: u32,
     /// MSI-X enable and function mask.
     msix: (bool, bool),
-    /// An input has changed that the device has not seen a clock edge with.
+    /// An input has changed since the last evaluated clock edge.
     disturbed: bool,
     last_handshake: Time,
     fault: Option<Fault>,
-    /// The file of this life's waveform, until the window begins.
+    /// The file of the present waveform, until the window begins.
     waveform: Option<Output>,
     trace_done: bool,
-    /// How often the power has come.
+    /// The number of power-ons.
     lives: u32,
     held_up: Option<HoldUp>,
     tracer: Option<Tracer>,
     order: Option<OrderWatch>,
-    counts: Counts,
+    counts: DeviceCounts,
 }
 
-/// What became of the writes to the media that had begun when the power failed.
+/// What happened to the writes to the media that had begun when the power failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldUp {
-    /// How long the clock went on.
+    /// How long the clock still ran.
     pub time: Time,
     /// All of them ended by then.
     pub ended: bool,
 }
 
 impl RtlDevice {
-    /// Compiles the device if it wasn't before, loads it and gives it power.
+    /// Compiles the device if it was not compiled before, loads it and powers it on.
     pub fn build(
         config: DeviceConfig,
         media: Media,
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RtlDevice> {
         config.check()?;
-        // It may take minutes to compile, so what can't be had is told before.
+        // Compiling may take minutes, so what cannot be built is refused first.
         let waveform = config.waveform()?;
         let path = config.compile(media.size(), progress)?;
         RtlDevice::with(Bitstream::open(&path)?, config, media, waveform)
@@ -504,13 +511,13 @@ impl RtlDevice {
             held_up: None,
             tracer: None,
             order: None,
-            counts: Counts::default(),
+            counts: DeviceCounts::default(),
         };
         device.powered = Some(device.power_up()?);
         Ok(device)
     }
 
-    /// What its bitstream was built as; see [`Bitstream::build`].
+    /// What the bitstream was built as; see [`Bitstream::build`].
     pub fn bitstream_build(&self) -> &str {
         self.bitstream.build()
     }
@@ -525,12 +532,12 @@ impl RtlDevice {
         self.local.as_ref()
     }
 
-    /// What the device stores, to be changed behind its back.
+    /// What the device stores, to be changed without the device.
     pub fn media_mut(&mut self) -> &mut Media {
         &mut self.media
     }
 
-    /// What the last loss of power has left; `None` when the design doesn't see it coming.
+    /// What the latest loss of power left; `None` if the design has no ports for it.
     pub fn held_up(&self) -> Option<HoldUp> {
         self.held_up
     }
@@ -540,7 +547,8 @@ impl RtlDevice {
         &self.config
     }
 
-    /// Simulated clock cycles that were evaluated, and those that were skipped because nothing could happen.
+    /// Simulated clock cycles that were evaluated, and those that were skipped because nothing
+    /// could happen.
     pub fn cycles(&self) -> (u64, u64) {
         (self.counts.evaluated, self.counts.skipped)
     }
@@ -550,8 +558,9 @@ impl RtlDevice {
         self.scaled(self.counts.timed_model)
     }
 
-    /// CPU seconds in evaluated cycles so far, model and bus models, estimated from the cycles that were timed.
-    pub fn engine_seconds(&self) -> f64 {
+    /// CPU seconds in evaluated cycles so far, model and bus models, estimated from the cycles that
+    /// were timed.
+    pub fn evaluation_seconds(&self) -> f64 {
         self.scaled(self.counts.timed_all)
     }
 
@@ -559,10 +568,10 @@ impl RtlDevice {
         seconds * self.counts.evaluated as f64 / self.counts.timed.max(1) as f64
     }
 
-    fn power_up(&mut self) -> Result<Powered> {
+    fn power_up(&mut self) -> Result<PoweredModel> {
         self.lives += 1;
-        let contents = self.config.registers.of_life(self.lives, self.edge);
-        let model = Model::with(&self.bitstream, contents)?;
+        let contents = self.config.registers.for_life(self.lives, self.edge);
+        let model = VerilatedModel::with_initial_values(&self.bitstream, contents)?;
         let channels = self.config.channels;
         let config = self.config.local.as_ref();
         let lanes = channels + config.map_or(0, |local| local.channels);
@@ -584,7 +593,7 @@ impl RtlDevice {
             }
         }
         let reset = model.field("rst_ni")?;
-        let mut powered = Powered {
+        let mut powered = PoweredModel {
             mmio: MmioBridge::new(&model, self.config.host_chunk)?,
             host: self.bridge(&model)?,
             ddr,
@@ -595,7 +604,7 @@ impl RtlDevice {
             unseen: 0,
             reset,
             reset_left: RESET_CYCLES,
-            ending: Ending::find(&model).ok(),
+            shutdown: ShutdownPorts::find(&model).ok(),
             host_alive: true,
             tracing: false,
             probe: None,
@@ -613,7 +622,7 @@ impl RtlDevice {
     }
 
     /// The host's side of the device's own accesses.
-    fn bridge(&self, model: &Model) -> Result<HostSlave> {
+    fn bridge(&self, model: &VerilatedModel) -> Result<HostSlave> {
         let ports = AxiPorts::find(model, "m_axi_host_")?;
         Ok(HostSlave::new(
             ports,
@@ -623,27 +632,27 @@ impl RtlDevice {
         ))
     }
 
-    /// Lets the device end what it has begun, with a dead host, until `deadline` at the latest. Returns whether that was
-    /// enough; `None` when the design can't.
-    fn end(
+    /// Lets the device complete what it has begun, with a dead host, until `deadline` at the
+    /// latest. Returns whether it did; `None` if the design has no ports for it.
+    fn shut_down(
         &mut self,
-        request: fn(&Ending) -> Field,
+        request: fn(&ShutdownPorts) -> Field,
         deadline: Time,
     ) -> std::result::Result<Option<bool>, Fault> {
         let Some(p) = &mut self.powered else {
             return Ok(None);
         };
-        let Some(ending) = p.ending else {
+        let Some(shutdown) = p.shutdown else {
             return Ok(None);
         };
         p.host_alive = false;
-        p.probe = None; // what its ports say by changing means nothing over a reset
-        p.mmio.silence(&mut p.model);
-        p.host.ports().silence_slave(&mut p.model);
-        p.model.set(request(&ending), 1);
+        p.probe = None; // over a reset, changes at its ports mean nothing
+        p.mmio.deassert(&mut p.model);
+        p.host.ports().deassert_slave(&mut p.model);
+        p.model.set(request(&shutdown), 1);
         while self.config.clock.edge(self.edge + 1) <= deadline {
             self.step(&mut DeadHost)?;
-            let done = |p: &Powered| p.model.is(ending.done);
+            let done = |p: &PoweredModel| p.model.is(shutdown.done);
             if self.powered.as_ref().is_some_and(done) {
                 return Ok(Some(true));
             }
@@ -651,19 +660,19 @@ impl RtlDevice {
         Ok(Some(false))
     }
 
-    /// The function in reset comes up with a host that knows nothing of what was before.
-    fn revive(&mut self) -> std::result::Result<(), Fault> {
+    /// The function in reset comes up with a host that has nothing outstanding.
+    fn restart_function(&mut self) -> std::result::Result<(), Fault> {
         let assertion = |error: Error| Fault::Assertion(error.to_string());
         let (lost_writes, beats) = match &mut self.powered {
             Some(p) => {
-                if let Some(ending) = p.ending {
-                    p.model.set(ending.function_reset, 0);
+                if let Some(shutdown) = p.shutdown {
+                    p.model.set(shutdown.function_reset, 0);
                 }
                 (p.mmio.lost_writes, p.host.beats)
             }
             None => return Ok(()),
         };
-        // The cycle in which it sees that.
+        // The cycle in which the design sees that.
         self.step(&mut DeadHost)?;
         let Some(p) = &self.powered else {
             return Ok(());
@@ -687,7 +696,7 @@ impl RtlDevice {
         let (before, now) = (self.now, self.config.clock.edge(self.edge + 1));
         let middle = Time(before.0 + (now.0 - before.0) / 2);
         if self.config.trace.is_some() {
-            self.trace(now)?;
+            self.update_waveform(now)?;
         }
         let Some(p) = &mut self.powered else {
             return Ok(());
@@ -714,9 +723,9 @@ impl RtlDevice {
                 channel.drive(&mut p.model, media, now);
             }
         }
-        let told = std::mem::take(&mut p.unseen);
-        if let (true, Some(port)) = (told > 0, p.skipped) {
-            p.model.set(port, told);
+        let skipped = std::mem::take(&mut p.unseen);
+        if let (true, Some(port)) = (skipped > 0, p.skipped) {
+            p.model.set(port, skipped);
         }
         let model_start = timed.then(Instant::now);
         let low = p.model.clock(false, middle.0);
@@ -724,7 +733,7 @@ impl RtlDevice {
         let mut handshakes = 0;
         if running {
             if let Some(probe) = &p.probe {
-                probe.before(&p.model, p.host.ports(), now);
+                probe.record_port_handshakes(&p.model, p.host.ports(), now);
             }
             if p.host_alive {
                 handshakes += p.mmio.sample(&p.model, host, now);
@@ -744,14 +753,14 @@ impl RtlDevice {
         if let (Some(time), Some(again)) = (&mut model_time, model_start) {
             *time += again.elapsed().as_secs_f64();
         }
-        if let (true, Some(port)) = (told > 0, p.skipped) {
+        if let (true, Some(port)) = (skipped > 0, p.skipped) {
             p.model.set(port, 0);
         }
         if let Some(probe) = &mut p.probe {
-            probe.after(&p.model, now, before);
+            probe.record_changes(&p.model, now, before);
         }
         if let Some(watch) = &self.order {
-            order::tell(&mut p.model, watch, now);
+            order::record_events(&mut p.model, watch, now);
         }
         self.edge += 1;
         self.now = now;
@@ -774,10 +783,10 @@ impl RtlDevice {
             }
         }
         if let Err(message) = high {
-            return Err(self.fail(Fault::Assertion(message)));
+            return Err(self.record_fault(Fault::Assertion(message)));
         }
         if let Some(breach) = self.powered.as_mut().and_then(|p| p.host.breach.take()) {
-            return Err(self.fail(Fault::Assertion(breach)));
+            return Err(self.record_fault(Fault::Assertion(breach)));
         }
         if self.quiet_cycles >= self.config.hang_cycles {
             return self.check_hang(host);
@@ -785,17 +794,18 @@ impl RtlDevice {
         Ok(())
     }
 
-    /// The function has nothing any more but what is on the media.
-    fn tell_failed(&self) {
+    /// The function keeps nothing but what is on the media.
+    fn record_power_lost(&self) {
         if let Some(watch) = &self.order {
-            watch.tell(self.now, OrderEvent::Fails);
+            watch.record(self.now, OrderEvent::PowerLost);
         }
     }
 
-    fn fail(&mut self, fault: Fault) -> Fault {
+    fn record_fault(&mut self, fault: Fault) -> Fault {
         self.fault = Some(fault.clone());
         if let Some(p) = &mut self.powered {
-            // What led here is worth looking at; the fault is worth more than the waveform's own.
+            // The waveform shows what led here. The fault matters more than an error of the
+            // waveform.
             if let Err(error) = p.model.trace_close() {
                 eprintln!("waveform {error}");
             }
@@ -803,7 +813,7 @@ impl RtlDevice {
         fault
     }
 
-    /// Many cycles have passed without a handshake: is anybody else still at work?
+    /// Many cycles have passed without a handshake: does anything else still work?
     fn check_hang(&mut self, host: &dyn HostPort) -> std::result::Result<(), Fault> {
         self.quiet_cycles = 0;
         let Some(p) = &self.powered else {
@@ -822,19 +832,19 @@ impl RtlDevice {
             "  busy for {cycles} cycles without a handshake\n{}",
             self.dump()
         );
-        Err(self.fail(Fault::Hang(dump)))
+        Err(self.record_fault(Fault::Hang(dump)))
     }
 
-    /// An answer that the link has lost is a hang, whatever else goes on.
+    /// An answer that the link has lost is a hang, whatever else happens.
     #[inline]
     fn check_link(&mut self) -> std::result::Result<(), Fault> {
         let now = self.now;
-        let lost = self.powered.as_mut().and_then(|p| p.host.lost(now));
+        let lost = self.powered.as_mut().and_then(|p| p.host.lost_request(now));
         match lost {
             None => Ok(()),
             Some(what) => {
                 let dump = format!("  m_axi_host: {what}\n{}", self.dump());
-                Err(self.fail(Fault::Hang(dump)))
+                Err(self.record_fault(Fault::Hang(dump)))
             }
         }
     }
@@ -871,7 +881,7 @@ impl RtlDevice {
         text
     }
 
-    fn trace(&mut self, edge: Time) -> std::result::Result<(), Fault> {
+    fn update_waveform(&mut self, edge: Time) -> std::result::Result<(), Fault> {
         let (Some(window), Some(p)) = (&self.config.trace, &mut self.powered) else {
             return Ok(());
         };
@@ -880,26 +890,26 @@ impl RtlDevice {
             p.tracing = true;
             let opened = p.model.trace_open(file);
             if let Err(error) = opened {
-                return Err(self.fail(waveform(error)));
+                return Err(self.record_fault(waveform(error)));
             }
         } else if !inside && p.tracing {
             p.tracing = false;
             self.trace_done = true;
             let closed = p.model.trace_close();
             if let Err(error) = closed {
-                return Err(self.fail(waveform(error)));
+                return Err(self.record_fault(waveform(error)));
             }
         }
         Ok(())
     }
 
-    /// True when nothing happens before something arrives or a memory answers.
-    fn resting(&self) -> bool {
-        !self.disturbed && self.powered.as_ref().is_none_or(Powered::resting)
+    /// True when nothing happens until something arrives or a memory answers.
+    fn is_resting(&self) -> bool {
+        !self.disturbed && self.powered.as_ref().is_none_or(PoweredModel::is_resting)
     }
 
     /// Goes to a clock edge without evaluating any.
-    fn go_to(&mut self, edge: u64) {
+    fn jump_to_edge(&mut self, edge: u64) {
         self.edge = edge;
         self.now = self.config.clock.edge(edge);
     }
@@ -912,12 +922,12 @@ impl RtlDevice {
         }
     }
 
-    /// Lets time pass without evaluating anything, up to just before the first edge that something can happen at; at
-    /// most `free` cycles.
-    fn skip(&mut self, until: Time, host: &dyn HostPort, free: u64) {
+    /// Lets time pass without evaluating anything, up to just before the first edge that something
+    /// can happen at; at most `free` cycles.
+    fn skip_cycles(&mut self, until: Time, host: &dyn HostPort, free: u64) {
         let Some(p) = &self.powered else { return };
         let memory = p.ddr.iter().filter_map(DdrSlave::next_event).min();
-        let next = [host.next_arrival(), memory, p.host.counts_from()]
+        let next = [host.next_arrival(), memory, p.host.timeout_count_start()]
             .into_iter()
             .flatten()
             .min()
@@ -930,26 +940,30 @@ impl RtlDevice {
             .min(self.edge.saturating_add(free));
         if target > self.edge {
             let filling = p.ddr.iter().any(DdrSlave::filling);
-            let target = if filling { self.fill(target) } else { target };
+            let target = if filling {
+                self.run_fills(target)
+            } else {
+                target
+            };
             let cycles = target - self.edge;
             self.counts.skipped += cycles;
             if let Some(p) = &mut self.powered {
                 p.unseen += cycles;
             }
-            self.go_to(target);
+            self.jump_to_edge(target);
         }
     }
 
-    /// The memories zero blocks while the device rests: their clock edges until `target`, or until before the first one that
-    /// the device has to see. Returns the last edge that passed.
-    fn fill(&mut self, target: u64) -> u64 {
+    /// The memories zero blocks while the device rests. This runs their clock edges until `target`,
+    /// or until before the first one that the device has to see. Returns the last edge that passed.
+    fn run_fills(&mut self, target: u64) -> u64 {
         let Some(p) = &mut self.powered else {
             return target;
         };
         let mut edge = self.edge;
         while edge < target {
             let time = self.config.clock.edge(edge + 1);
-            if !p.ddr.iter_mut().all(|channel| channel.rest(time)) {
+            if !p.ddr.iter_mut().all(|channel| channel.advance_idle(time)) {
                 break;
             }
             for channel in &mut p.ddr {
@@ -961,7 +975,7 @@ impl RtlDevice {
     }
 
     /// Without power: writes are lost, reads fail.
-    fn discard(&mut self, until: Time, host: &mut dyn HostPort) {
+    fn discard_arrivals(&mut self, until: Time, host: &mut dyn HostPort) {
         let edge = self.config.clock.edge_before(until).max(self.edge);
         let last = self.config.clock.edge(edge);
         loop {
@@ -980,29 +994,29 @@ impl RtlDevice {
                 any = true;
             }
             if !any {
-                break; // the link knows better than to repeat itself
+                break; // the link has nothing more
             }
         }
-        self.go_to(edge);
+        self.jump_to_edge(edge);
     }
 
-    /// Moves the counts of what is about to lose power to where they stay.
-    fn collect(&mut self) {
+    /// Moves the counts of what is about to lose power to where they are kept.
+    fn save_port_counts(&mut self) {
         if let Some(p) = &self.powered {
             add_port_counts(&mut self.counts, p);
         }
     }
 }
 
-impl Powered {
+impl PoweredModel {
     /// False when the device has no trace ports.
     fn set_tracer(&mut self, tracer: Option<&Tracer>) -> bool {
-        self.probe = tracer.and_then(|t| Probe::new(&self.model, t.clone()).ok());
+        self.probe = tracer.and_then(|t| TraceProbe::new(&self.model, t.clone()).ok());
         self.mmio.tracer = tracer.cloned();
         self.probe.is_some()
     }
 
-    /// Straps of a device that has them.
+    /// Drives the identity straps of a device that has them.
     fn identify(&mut self, identity: &design::Identity) {
         if let Ok(port) = self.model.field("serial_i") {
             let mut bytes = identity.serial_bytes();
@@ -1022,13 +1036,13 @@ impl Powered {
         Ok(())
     }
 
-    fn resting(&self) -> bool {
+    fn is_resting(&self) -> bool {
         self.quiet() && self.model.is(self.idle)
     }
 
-    /// What the design says of the cycles to come, when all ports are quiet.
+    /// The number of cycles that the design allows to skip while all ports are quiet.
     fn free_cycles(&self) -> u64 {
-        // What was skipped since the last edge is gone from both.
+        // Cycles skipped since the last edge count against both.
         let left = |port| self.model.get(port).saturating_sub(self.unseen);
         // The edge that wakes it is evaluated.
         let asleep = self
@@ -1054,7 +1068,7 @@ fn waveform(error: Error) -> Fault {
     Fault::File(format!("waveform {error}"))
 }
 
-fn add_port_counts(counts: &mut Counts, p: &Powered) {
+fn add_port_counts(counts: &mut DeviceCounts, p: &PoweredModel) {
     counts.lost_writes += p.mmio.lost_writes;
     for (sum, beats) in counts.host_beats.iter_mut().zip(p.host.beats) {
         *sum += beats;
@@ -1079,14 +1093,14 @@ impl Device for RtlDevice {
             return Err(fault.clone());
         }
         if self.powered.is_none() {
-            self.discard(until, host);
+            self.discard_arrivals(until, host);
             return Ok(());
         }
         loop {
             if self.config.skip_idle {
                 let free = self.free_cycles();
                 if free > 0 {
-                    self.skip(until, host, free);
+                    self.skip_cycles(until, host, free);
                 }
             }
             self.check_link()?;
@@ -1101,13 +1115,13 @@ impl Device for RtlDevice {
     }
 
     fn idle(&self) -> bool {
-        let waits = |p: &Powered| {
+        let waits = |p: &PoweredModel| {
             p.host.waits_for_link()
                 || p.ddr
                     .iter()
                     .any(|c| c.next_event().is_some() || c.filling())
         };
-        self.resting() && !self.powered.as_ref().is_some_and(waits)
+        self.is_resting() && !self.powered.as_ref().is_some_and(waits)
     }
 
     fn power_off(&mut self) {
@@ -1116,16 +1130,16 @@ impl Device for RtlDevice {
             return;
         }
         if let Some(tracer) = &self.tracer {
-            tracer.tell(self.now, &TraceEvent::PowerOff);
+            tracer.record(self.now, &TraceEvent::PowerOff);
         }
         self.held_up = None;
-        // What goes wrong while it ends is told by what comes next.
+        // A fault while it ends is reported by what comes next.
         let mut failed = None;
         if self.fault.is_none() {
             let start = self.now;
             let slow = self.config.clock.edge(self.edge + HOLD_UP_CYCLES);
             let deadline = (start + HOLD_UP).max(slow);
-            match self.end(|ending| ending.power_fail, deadline) {
+            match self.shut_down(|shutdown| shutdown.power_fail, deadline) {
                 Ok(Some(ended)) => {
                     let time = self.now - start;
                     self.held_up = Some(HoldUp { time, ended });
@@ -1134,9 +1148,9 @@ impl Device for RtlDevice {
                 Err(fault) => failed = Some(fault),
             }
         }
-        self.collect();
+        self.save_port_counts();
         self.powered = None;
-        self.tell_failed();
+        self.record_power_lost();
         self.disturbed = false;
         self.fault = failed;
         self.quiet_cycles = 0;
@@ -1161,7 +1175,7 @@ impl Device for RtlDevice {
     }
 
     fn function_reset(&mut self) {
-        let able = |p: &Powered| p.ending.is_some();
+        let able = |p: &PoweredModel| p.shutdown.is_some();
         if self.fault.is_some() || !self.powered.as_ref().is_some_and(able) {
             // A model that has failed can't go on.
             self.power_off();
@@ -1169,17 +1183,17 @@ impl Device for RtlDevice {
             return;
         }
         if let Some(tracer) = &self.tracer {
-            tracer.tell(self.now, &TraceEvent::PowerOff);
+            tracer.record(self.now, &TraceEvent::PowerOff);
         }
-        let ended = self.end(|ending| ending.function_reset, self.now + RESET_LIMIT);
-        self.tell_failed();
+        let ended = self.shut_down(|shutdown| shutdown.function_reset, self.now + RESET_LIMIT);
+        self.record_power_lost();
         let revived = match ended {
             Ok(Some(false)) => Err(Fault::Hang(self.dump())),
-            Ok(_) => self.revive(),
+            Ok(_) => self.restart_function(),
             Err(fault) => Err(fault),
         };
         if let Err(fault) = revived {
-            self.fail(fault);
+            self.record_fault(fault);
         }
     }
 
@@ -1204,10 +1218,10 @@ impl Device for RtlDevice {
 
     fn watch_order(&mut self, watch: Option<OrderWatch>) -> bool {
         let on = watch.is_some();
-        let told = |p: &mut Powered| p.model.watch_order(on);
-        let told = self.powered.as_mut().is_some_and(told);
-        self.order = watch.filter(|_| told);
-        told
+        let skipped = |p: &mut PoweredModel| p.model.watch_order(on);
+        let skipped = self.powered.as_mut().is_some_and(skipped);
+        self.order = watch.filter(|_| skipped);
+        skipped
     }
 
     fn finish(&mut self) -> std::result::Result<(), Fault> {
@@ -1229,11 +1243,11 @@ impl Device for RtlDevice {
     }
 
     fn counters(&self) -> Vec<Counter> {
-        let mut sum = Counts {
+        let mut sum = DeviceCounts {
             lost_writes: self.counts.lost_writes,
             host_beats: self.counts.host_beats,
             ddr: self.counts.ddr,
-            ..Counts::default()
+            ..DeviceCounts::default()
         };
         if let Some(p) = &self.powered {
             add_port_counts(&mut sum, p);
@@ -1247,7 +1261,7 @@ impl Device for RtlDevice {
         vec![
             counter("cycles.evaluated", c.evaluated as f64, "cycles"),
             counter("cycles.skipped", c.skipped as f64, "cycles"),
-            counter("cpu.engine", self.engine_seconds(), "s"),
+            counter("cpu.engine", self.evaluation_seconds(), "s"),
             counter("cpu.model", self.model_seconds(), "s"),
             counter("axi.handshakes", c.handshakes as f64, "beats"),
             counter("axi.host.read_beats", sum.host_beats[0] as f64, "beats"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 /// A failure to build or load a bitstream, in one line that says what to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A program that the build needs is not there.
+    /// A program that the build needs is missing.
     MissingTool {
         /// The program.
         tool: &'static str,
@@ -30,7 +30,7 @@ pub enum Error {
         /// Where the whole log is.
         log: PathBuf,
     },
-    /// The run that a trained build learns from failed.
+    /// The training run of a trained build failed.
     Training {
         /// The top module.
         top: String,
@@ -39,7 +39,7 @@ pub enum Error {
     },
     /// A shared object is not a bitstream of this version.
     NotABitstream(String),
-    /// The design has not the port that a driver needs, or has it with an unsuitable width.
+    /// The design lacks a port that a driver needs, or the port's width does not fit.
     Port(String),
     /// A configuration value is impossible.
     Config(String),
@@ -69,7 +69,8 @@ impl std::fmt::Display for Error {
                 let first = message.lines().next().unwrap_or_default();
                 write!(
                     f,
-                    "training {top} failed, so nothing is kept: {first} (`nearside build` without --train compiles it untrained)"
+                    "training {top} failed, so nothing is kept: {first} (`nearside build` without \
+                        --train compiles it untrained)"
                 )
             }
             Error::NotABitstream(message) => f.write_str(message),

@@ -1,4 +1,4 @@
-//! What arrives at the BARs, on its way to the device's slave ports.
+//! From the BARs to the device's slave ports.
 
 use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};
 use spec::bar4::PAGES;
@@ -6,7 +6,7 @@ use spec::bar4::PAGES;
 use crate::axi::{
     burst, resp, Ax, AxiMaster, AxiPorts, AxilAccess, AxilMaster, AxilPorts, WBeat, BEAT,
 };
-use crate::bitstream::Model;
+use crate::bitstream::VerilatedModel;
 use crate::error::Result;
 
 /// BAR windows on the AXI4-Lite port: (base, size).
@@ -14,13 +14,14 @@ const BAR0: (u64, u64) = (0, 0x1_0000);
 const BAR4: (u64, u64) = (0x10_0000, 0x10_0000);
 /// Where the port of the PM window has the command pages (`nearside_pkg::PageBase`).
 const PAGE_BASE: u64 = 1 << 63;
-/// Write beats that may wait in the bridge; more are left on the link.
+/// Write beats that may wait in the bridge; further ones stay on the link.
 const MAX_BEATS: usize = 64;
 /// Highest number of transaction IDs used.
 const MAX_IDS: u32 = 64;
 
-/// An access through AXI4-Lite, word by word, low addresses first. A write is one until its last word has been offered.
-struct LiteJob {
+/// An access through AXI4-Lite, word by word, low addresses first. A write is in this state until
+/// its last word has been offered.
+struct LiteAccess {
     addr: u64, // of the next word
     end: u64,
     data: Vec<u8>, // to write (whole words), or read so far
@@ -30,49 +31,49 @@ struct LiteJob {
 }
 
 /// A read of the PM window or of a command page.
-struct PmRead {
+struct PmWindowRead {
     tag: u32,
-    /// Address of the next byte that comes, and of the end of what the host wants.
+    /// Address of the next byte that comes, and of the end of the range that the host reads.
     at: u64,
     end: u64,
-    /// What has come and was not sent yet.
+    /// Data that came and was not sent yet.
     data: Vec<u8>,
     failed: bool,
 }
 
 /// The bridge from the link to AXI4-Lite (BAR0, BAR4) and AXI4 (BAR2, command pages of BAR4).
 ///
-/// Accesses are taken in order. A write is started only after the writes before it on the other port are done, and a
-/// read only after all writes before it are done; reads don't hold up later accesses to the PM window. What a read of the PM window
-/// brings goes to the link as it comes, in completions that end at multiples of the largest payload; those of different
-/// reads go in the order of their data.
+/// Accesses are taken in order. A write starts after the writes before it on the other port are
+/// done. A read starts after all writes before it are done. Reads do not hold up later accesses to
+/// the PM window. Read data of the PM window goes to the link as it comes, in completions of up to
+/// `chunk` bytes.
 pub(crate) struct MmioBridge {
     lite: AxilMaster,
     pm: AxiMaster,
     held: Option<Mmio>,
-    job: Option<LiteJob>,
+    lite_access: Option<LiteAccess>,
     ids: u32,
     write_id: u32,
     pm_writes: u32, // without their response yet
-    pm_reads: Vec<Option<PmRead>>,
+    pm_reads: Vec<Option<PmWindowRead>>,
     pm_reading: usize,
     /// Bytes of the largest completion.
     chunk: u64,
-    /// Write errors that nobody could be told about: posted writes have no answer.
+    /// Write errors without a report: posted writes have no answer.
     pub(crate) lost_writes: u64,
-    /// Is told of what arrives at BAR0.
+    /// Gets what arrives at BAR0.
     pub(crate) tracer: Option<Tracer>,
 }
 
 impl MmioBridge {
-    pub(crate) fn new(model: &Model, chunk: u64) -> Result<MmioBridge> {
+    pub(crate) fn new(model: &VerilatedModel, chunk: u64) -> Result<MmioBridge> {
         let pm = AxiPorts::find(model, "s_axi_pm_")?;
         let ids = pm.ar.ids().min(MAX_IDS);
         Ok(MmioBridge {
             lite: AxilMaster::new(AxilPorts::find(model, "s_axil_")?),
             pm: AxiMaster::new(pm),
             held: None,
-            job: None,
+            lite_access: None,
             ids,
             write_id: 0,
             pm_writes: 0,
@@ -92,32 +93,37 @@ impl MmioBridge {
         &self.pm
     }
 
-    /// Takes back every handshake: nobody is there any more.
-    pub(crate) fn silence(&self, model: &mut Model) {
-        self.lite.ports().silence_master(model);
-        self.pm.ports().silence_master(model);
+    /// Deasserts every valid and ready: the bridge is without power.
+    pub(crate) fn deassert(&self, model: &mut VerilatedModel) {
+        self.lite.ports().deassert_master(model);
+        self.pm.ports().deassert_master(model);
     }
 
     /// Takes what has arrived, and sets the inputs for the rising edge at `now`.
     #[inline]
-    pub(crate) fn drive(&mut self, model: &mut Model, host: &mut dyn HostPort, now: Time) {
+    pub(crate) fn drive(&mut self, model: &mut VerilatedModel, host: &mut dyn HostPort, now: Time) {
         if self.held.is_none() {
             self.held = host.mmio(now);
             if let (Some(access), Some(tracer)) = (&self.held, &self.tracer) {
-                tell_arrival(tracer, access, now);
+                record_arrival(tracer, access, now);
             }
         }
         self.lite.drive(model);
         if let Some(access) = self.held.take() {
-            self.held = self.start(access, host, now);
+            self.held = self.start_access(access, host, now);
         }
-        self.next_word(model);
+        self.issue_next_word(model);
         self.pm.drive(model);
     }
 
-    /// Sees the handshakes of the rising edge at `now`; returns their number.
+    /// Performs the handshakes of the rising edge at `now`; returns their number.
     #[inline]
-    pub(crate) fn sample(&mut self, model: &Model, host: &mut dyn HostPort, now: Time) -> u64 {
+    pub(crate) fn sample(
+        &mut self,
+        model: &VerilatedModel,
+        host: &mut dyn HostPort,
+        now: Time,
+    ) -> u64 {
         let (mut count, done) = self.lite.sample(model);
         if let Some((data, code)) = done {
             self.word_done(data, code, host, now);
@@ -136,7 +142,7 @@ impl MmioBridge {
 
     /// True when nothing is under way.
     #[inline]
-    pub(crate) fn quiet(&self, model: &Model) -> bool {
+    pub(crate) fn quiet(&self, model: &VerilatedModel) -> bool {
         self.held.is_none()
             && self.lite_done()
             && self.pm_writes == 0
@@ -146,9 +152,11 @@ impl MmioBridge {
 
     /// What is outstanding, for dumps.
     pub(crate) fn describe(&self) -> String {
-        let lite = match &self.job {
-            Some(job) if job.read.is_some() => format!("reading at {:#x}", job.addr),
-            Some(job) => format!("writing at {:#x}", job.addr),
+        let lite = match &self.lite_access {
+            Some(lite_access) if lite_access.read.is_some() => {
+                format!("reading at {:#x}", lite_access.addr)
+            }
+            Some(lite_access) => format!("writing at {:#x}", lite_access.addr),
             None if self.lite.idle() => "nothing".to_string(),
             None => "writes without response".to_string(),
         };
@@ -164,8 +172,8 @@ impl MmioBridge {
         )
     }
 
-    /// Starts an access, or gives it back when it has to wait.
-    fn start(&mut self, access: Mmio, host: &mut dyn HostPort, now: Time) -> Option<Mmio> {
+    /// Starts an access, or returns it if it has to wait.
+    fn start_access(&mut self, access: Mmio, host: &mut dyn HostPort, now: Time) -> Option<Mmio> {
         let (bar, pm) = match &access {
             Mmio::Write { bar, offset, data } => (*bar, pm_addr(*bar, *offset, data.len() as u64)),
             Mmio::Read {
@@ -180,7 +188,10 @@ impl MmioBridge {
                 self.pm_write(addr, data);
             }
             (Mmio::Read { len, tag, .. }, Some(addr)) => {
-                let reading = self.job.as_ref().is_some_and(|job| job.read.is_some());
+                let reading = self
+                    .lite_access
+                    .as_ref()
+                    .is_some_and(|lite_access| lite_access.read.is_some());
                 let writing = !reading && !self.lite_done();
                 let free = self.pm_reads.iter().position(Option::is_none);
                 match free {
@@ -191,11 +202,11 @@ impl MmioBridge {
                 }
             }
             (Mmio::Write { offset, data, .. }, None) => {
-                if self.job.is_some() || self.pm_writes != 0 {
+                if self.lite_access.is_some() || self.pm_writes != 0 {
                     return Some(access);
                 }
                 match lite_addr(bar, *offset, data.len() as u64) {
-                    Some(addr) => self.job = Some(write_job(addr, data)),
+                    Some(addr) => self.lite_access = Some(lite_write(addr, data)),
                     None => self.lost_writes += 1,
                 }
             }
@@ -209,7 +220,7 @@ impl MmioBridge {
                     return Some(access);
                 }
                 match lite_addr(bar, *offset, u64::from(*len)) {
-                    Some(addr) => self.job = Some(read_job(addr, *len, *tag)),
+                    Some(addr) => self.lite_access = Some(lite_read(addr, *len, *tag)),
                     None => host.mmio_data(now, *tag, None),
                 }
             }
@@ -219,59 +230,62 @@ impl MmioBridge {
 
     /// True when nothing is under way on the AXI4-Lite port.
     fn lite_done(&self) -> bool {
-        self.job.is_none() && self.lite.idle()
+        self.lite_access.is_none() && self.lite.idle()
     }
 
-    fn next_word(&mut self, model: &mut Model) {
-        let Some(job) = &mut self.job else { return };
-        let addr = job.addr as u32;
-        let access = if job.read.is_some() {
+    fn issue_next_word(&mut self, model: &mut VerilatedModel) {
+        let Some(lite_access) = &mut self.lite_access else {
+            return;
+        };
+        let addr = lite_access.addr as u32;
+        let access = if lite_access.read.is_some() {
             AxilAccess::Read { addr }
         } else {
-            let at = job.data.len() - (job.end - job.addr) as usize;
+            let at = lite_access.data.len() - (lite_access.end - lite_access.addr) as usize;
             let word = [
-                job.data[at],
-                job.data[at + 1],
-                job.data[at + 2],
-                job.data[at + 3],
+                lite_access.data[at],
+                lite_access.data[at + 1],
+                lite_access.data[at + 2],
+                lite_access.data[at + 3],
             ];
             AxilAccess::Write {
                 addr,
                 data: u32::from_le_bytes(word),
-                strb: job.strobes[at / 4],
+                strb: lite_access.strobes[at / 4],
             }
         };
         if !self.lite.can_start(&access) {
             return;
         }
         self.lite.start(model, access);
-        if job.read.is_none() {
-            job.addr += 4;
-            if job.addr == job.end {
-                self.job = None;
+        if lite_access.read.is_none() {
+            lite_access.addr += 4;
+            if lite_access.addr == lite_access.end {
+                self.lite_access = None;
             }
         }
     }
 
-    /// A word has been answered: of the read if there is one, since it began after all writes were done.
+    /// A word has been answered. It belongs to the read if there is one, since a read begins after
+    /// all writes are done.
     fn word_done(&mut self, data: u32, code: u8, host: &mut dyn HostPort, now: Time) {
         let failed = code != resp::OKAY;
-        let Some((job, (tag, skip, len))) = self
-            .job
+        let Some((lite_access, (tag, skip, len))) = self
+            .lite_access
             .as_mut()
-            .and_then(|job| job.read.map(|read| (job, read)))
+            .and_then(|lite_access| lite_access.read.map(|read| (lite_access, read)))
         else {
             self.lost_writes += u64::from(failed);
             return;
         };
-        job.addr += 4;
-        job.failed |= failed;
-        job.data.extend_from_slice(&data.to_le_bytes());
-        if job.addr < job.end {
+        lite_access.addr += 4;
+        lite_access.failed |= failed;
+        lite_access.data.extend_from_slice(&data.to_le_bytes());
+        if lite_access.addr < lite_access.end {
             return;
         }
-        let data = (!job.failed).then(|| job.data[skip..skip + len].to_vec());
-        self.job = None;
+        let data = (!lite_access.failed).then(|| lite_access.data[skip..skip + len].to_vec());
+        self.lite_access = None;
         host.mmio_data(now, tag, data);
     }
 
@@ -308,7 +322,7 @@ impl MmioBridge {
         debug_assert_eq!(ax.burst, burst::INCR);
         self.pm.queue_ar(ax);
         self.pm_reading += 1;
-        self.pm_reads[id] = Some(PmRead {
+        self.pm_reads[id] = Some(PmWindowRead {
             tag,
             at: offset,
             end: offset + u64::from(len),
@@ -341,7 +355,7 @@ impl MmioBridge {
     }
 }
 
-fn tell_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
+fn record_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
     if let Mmio::Write {
         bar: Bar::Nvme,
         offset,
@@ -350,7 +364,7 @@ fn tell_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
     {
         if let Ok(word) = <[u8; 4]>::try_from(&data[..]) {
             let (offset, value) = (*offset, u32::from_le_bytes(word));
-            tracer.tell(now, &TraceEvent::Arrived { offset, value });
+            tracer.record(now, &TraceEvent::Arrived { offset, value });
         }
     }
 }
@@ -376,7 +390,7 @@ fn lite_addr(bar: Bar, offset: u64, len: u64) -> Option<u64> {
     (len > 0 && offset.checked_add(len)? <= size).then_some(base + offset)
 }
 
-fn write_job(addr: u64, bytes: &[u8]) -> LiteJob {
+fn lite_write(addr: u64, bytes: &[u8]) -> LiteAccess {
     let first = addr & !3;
     let skip = (addr - first) as usize;
     let words = (skip + bytes.len()).div_ceil(4);
@@ -387,7 +401,7 @@ fn write_job(addr: u64, bytes: &[u8]) -> LiteJob {
         strobes[byte / 4] |= 1 << (byte % 4);
     }
     let end = first + words as u64 * 4;
-    LiteJob {
+    LiteAccess {
         addr: first,
         end,
         data,
@@ -397,13 +411,13 @@ fn write_job(addr: u64, bytes: &[u8]) -> LiteJob {
     }
 }
 
-fn read_job(addr: u64, len: u32, tag: u32) -> LiteJob {
+fn lite_read(addr: u64, len: u32, tag: u32) -> LiteAccess {
     let first = addr & !3;
     let skip = (addr - first) as usize;
     let words = (skip + len as usize).div_ceil(4);
     let end = first + words as u64 * 4;
     let read = Some((tag, skip, len as usize));
-    LiteJob {
+    LiteAccess {
         addr: first,
         end,
         data: Vec::new(),

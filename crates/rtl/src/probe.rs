@@ -1,9 +1,9 @@
-//! Looks at the trace ports of a device after each clock edge, and tells what they say.
+//! Watches the trace ports of a device, and reports what they show after each clock edge.
 
 use sim::{Time, TraceEvent, Tracer};
 
 use crate::axi::AxiPorts;
-use crate::bitstream::{Field, Model};
+use crate::bitstream::{Field, VerilatedModel};
 use crate::error::{Error, Result};
 
 // Events of `trace_event_o`, see hw/ip/nvme_ctrl/rtl/front_end/nvme_trace.sv.
@@ -16,8 +16,8 @@ const RETIRE: u64 = 1 << 5;
 const MESSAGE: u64 = 1 << 6;
 const EVENTS: u64 = 0xFF;
 
-/// The trace ports, and what was seen of them.
-pub(crate) struct Probe {
+/// The trace ports, and their values at the last edge.
+pub(crate) struct TraceProbe {
     tracer: Tracer,
     event: Field,
     sqe: Field,
@@ -30,9 +30,9 @@ pub(crate) struct Probe {
     last: [u64; 5], // event bits, job bits, reads, first data, data
 }
 
-impl Probe {
+impl TraceProbe {
     /// On the ports of a device; an error when it has none.
-    pub(crate) fn new(model: &Model, tracer: Tracer) -> Result<Probe> {
+    pub(crate) fn new(model: &VerilatedModel, tracer: Tracer) -> Result<TraceProbe> {
         let field = |name: &str, bits: u32| {
             let field = model.field(name)?;
             if field.bits() != bits && bits != 0 {
@@ -41,7 +41,7 @@ impl Probe {
             }
             Ok(field)
         };
-        let mut probe = Probe {
+        let mut probe = TraceProbe {
             tracer,
             event: field("trace_event_o", 64)?,
             sqe: field("trace_sqe_o", 192)?,
@@ -58,7 +58,7 @@ impl Probe {
     }
 
     /// What has changed since the last call.
-    fn changes(&mut self, model: &Model) -> [u64; 5] {
+    fn changes(&mut self, model: &VerilatedModel) -> [u64; 5] {
         let now = [
             model.get(self.event) & EVENTS,
             model.get(self.job) & EVENTS,
@@ -71,32 +71,38 @@ impl Probe {
     }
 
     /// Before the edge at `now`: what its handshakes at the host port will be.
-    pub(crate) fn before(&self, model: &Model, host: &AxiPorts, now: Time) {
+    pub(crate) fn record_port_handshakes(
+        &self,
+        model: &VerilatedModel,
+        host: &AxiPorts,
+        now: Time,
+    ) {
         if !self.tracer.wants_ports() {
             return;
         }
         let both = |valid, ready| model.is(valid) && model.is(ready);
         if both(host.ar.valid, host.ar.ready) {
             let addr = host.ar.get(model).addr;
-            self.tracer.tell(now, &TraceEvent::HostRead { addr });
+            self.tracer.record(now, &TraceEvent::HostRead { addr });
         }
         if both(host.r.valid, host.r.ready) {
-            self.tracer.tell(now, &TraceEvent::HostData);
+            self.tracer.record(now, &TraceEvent::HostData);
         }
         if both(host.w.valid, host.w.ready) {
-            self.tracer.tell(now, &TraceEvent::HostWrite);
+            self.tracer.record(now, &TraceEvent::HostWrite);
         }
     }
 
     /// After the edge at `now`; the one before it was at `earlier`.
-    pub(crate) fn after(&mut self, model: &Model, now: Time, earlier: Time) {
+    pub(crate) fn record_changes(&mut self, model: &VerilatedModel, now: Time, earlier: Time) {
         let [events, jobs, reads, data, beats] = self.changes(model);
-        // A decoded command shows one cycle late: it may come after its own start, which is told behind it.
+        // A decoded command shows one cycle late, so it may come after the event of its start. It
+        // is reported first.
         if events & DECODE != 0 {
-            self.tracer.tell(earlier, &self.decoded(model));
+            self.tracer.record(earlier, &self.decoded_command(model));
         }
         if events & !DECODE != 0 {
-            self.front(model, events, now);
+            self.record_front_end(model, events, now);
         }
         if jobs != 0 {
             let port = model.get(self.job);
@@ -104,29 +110,29 @@ impl Probe {
                 if jobs >> direction & 1 != 0 {
                     let slot = (port >> (8 + 8 * direction)) as u8;
                     let mover = (port >> (24 + 8 * direction)) as u8;
-                    let event = TraceEvent::Job {
+                    let event = TraceEvent::Segment {
                         slot,
                         mover,
                         to_media: direction == 1,
                     };
-                    self.tracer.tell(now, &event);
+                    self.tracer.record(now, &event);
                 }
             }
         }
         for mover in bits(reads) {
-            self.tracer.tell(now, &TraceEvent::Read { mover });
+            self.tracer.record(now, &TraceEvent::Read { mover });
         }
         if self.tracer.wants_ports() {
             for mover in bits(beats) {
-                self.tracer.tell(now, &TraceEvent::Beat { mover });
+                self.tracer.record(now, &TraceEvent::Beat { mover });
             }
         }
         for mover in bits(data) {
-            self.tracer.tell(now, &TraceEvent::Data { mover });
+            self.tracer.record(now, &TraceEvent::Data { mover });
         }
     }
 
-    fn front(&self, model: &Model, events: u64, now: Time) {
+    fn record_front_end(&self, model: &VerilatedModel, events: u64, now: Time) {
         let port = model.get(self.event);
         let slot = |at: u32| (port >> at) as u8;
         let irq = model.get(self.irq);
@@ -136,18 +142,18 @@ impl Probe {
                 head: (port >> 16) as u16,
                 slot: slot(32),
             };
-            self.tracer.tell(now, &event);
+            self.tracer.record(now, &event);
         }
         if events & START != 0 {
             let slot = slot(56);
-            self.tracer.tell(now, &TraceEvent::Started { slot });
+            self.tracer.record(now, &TraceEvent::Started { slot });
         }
         if events & DONE != 0 {
             let slot = slot(48);
-            self.tracer.tell(now, &TraceEvent::Done { slot });
+            self.tracer.record(now, &TraceEvent::Done { slot });
         }
         if events & POST != 0 {
-            self.tracer.tell(now, &TraceEvent::Post);
+            self.tracer.record(now, &TraceEvent::Post);
         }
         let mut cqe = [0; 24];
         if events & (RETIRE | MESSAGE) != 0 {
@@ -162,7 +168,7 @@ impl Probe {
                 entry: entry.try_into().unwrap_or_default(),
                 vector: (irq & 0x80 != 0).then_some(irq as u8 & 0x7F),
             };
-            self.tracer.tell(now, &event);
+            self.tracer.record(now, &event);
         }
         if events & MESSAGE != 0 {
             let event = TraceEvent::Message {
@@ -170,11 +176,11 @@ impl Probe {
                 addr,
                 data: u32::from_le_bytes([cqe[0], cqe[1], cqe[2], cqe[3]]),
             };
-            self.tracer.tell(now, &event);
+            self.tracer.record(now, &event);
         }
     }
 
-    fn decoded(&self, model: &Model) -> TraceEvent {
+    fn decoded_command(&self, model: &VerilatedModel) -> TraceEvent {
         let mut sqe = [0; 24];
         model.read(self.sqe, &mut sqe);
         let word = |n: usize| {
@@ -192,7 +198,7 @@ impl Probe {
     }
 }
 
-/// The places of the bits that are 1.
+/// The numbers of the bits that are 1.
 fn bits(mut word: u64) -> impl Iterator<Item = u8> {
     std::iter::from_fn(move || {
         let place = (word != 0).then(|| word.trailing_zeros() as u8)?;

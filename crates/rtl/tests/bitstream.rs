@@ -4,14 +4,16 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use rtl::bitstream::{compile, compile_trained, Bitstream, BitstreamSpec, Dir, Model, Purpose};
-use rtl::{Contents, DeviceConfig, Error};
+use rtl::bitstream::{
+    compile, compile_trained, Bitstream, BitstreamSpec, PortDirection, Purpose, VerilatedModel,
+};
+use rtl::{DeviceConfig, Error, InitialValues};
 use sim::Output;
 
 const ONE: u64 = 1;
 
-/// Resets a model; returns the time after.
-fn reset(model: &mut Model) -> u64 {
+/// Resets a model; returns the time when it is done.
+fn reset(model: &mut VerilatedModel) -> u64 {
     let rst = model.field("rst_ni").unwrap();
     for (cycle, level) in [(0, 0), (1, 0), (2, 1)] {
         model.set(rst, level);
@@ -21,8 +23,8 @@ fn reset(model: &mut Model) -> u64 {
     12_000
 }
 
-/// Writes one word over AXI-Lite; returns the time after.
-fn store(model: &mut Model, mut now: u64, addr: u64, data: u64) -> Result<u64, String> {
+/// Writes one word over AXI-Lite; returns the time when it is done.
+fn store(model: &mut VerilatedModel, mut now: u64, addr: u64, data: u64) -> Result<u64, String> {
     let field = |name: &str| format!("s_axil_{name}");
     for (name, value) in [
         ("awaddr", addr),
@@ -59,7 +61,7 @@ fn store(model: &mut Model, mut now: u64, addr: u64, data: u64) -> Result<u64, S
 }
 
 #[test]
-fn a_second_build_is_the_first() {
+fn bitstream_second_build_reuses_the_first() {
     let spec = common::fixture_spec(false);
     let first = compile(&spec, &mut |_| true).unwrap();
     let mut steps = Vec::new();
@@ -75,9 +77,10 @@ fn a_second_build_is_the_first() {
 }
 
 #[test]
-fn concurrent_builds_end_in_one_object() {
+fn bitstream_concurrent_builds_make_one_object() {
     let mut spec = common::fixture_spec(false);
-    spec.options = vec![format!("+define+NS_TEST_{}", std::process::id())]; // content nobody has built yet
+    // Content that was never built.
+    spec.options = vec![format!("+define+NS_TEST_{}", std::process::id())];
     let paths: Vec<PathBuf> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..2)
             .map(|_| scope.spawn(|| compile(&spec, &mut |_| true).unwrap()))
@@ -89,13 +92,13 @@ fn concurrent_builds_end_in_one_object() {
     std::fs::remove_dir_all(paths[0].parent().unwrap()).unwrap();
 }
 
-/// Reads one word over AXI-Lite; returns the time after, too.
-fn load(model: &mut Model, mut now: u64, addr: u64) -> (u64, u64) {
+/// Reads one word over AXI-Lite; returns it and the time when it is done.
+fn load(model: &mut VerilatedModel, mut now: u64, addr: u64) -> (u64, u64) {
     for (name, value) in [("araddr", addr), ("arvalid", 1), ("rready", 1)] {
         let field = model.field(&format!("s_axil_{name}")).unwrap();
         model.set(field, value);
     }
-    let field = |model: &Model, name: &str| model.field(name).unwrap();
+    let field = |model: &VerilatedModel, name: &str| model.field(name).unwrap();
     let (asks, data) = (field(model, "s_axil_arvalid"), field(model, "s_axil_rdata"));
     let (takes, answers) = (
         field(model, "s_axil_arready"),
@@ -118,14 +121,14 @@ fn load(model: &mut Model, mut now: u64, addr: u64) -> (u64, u64) {
 }
 
 #[test]
-fn registers_and_memories_hold_what_was_chosen() {
+fn bitstream_initial_values_are_those_chosen() {
     let bitstream = common::load(&common::fixture_spec(false));
     let words = |contents| {
-        let mut model = Model::with(&bitstream, contents).unwrap();
+        let mut model = VerilatedModel::with_initial_values(&bitstream, contents).unwrap();
         for port in model.ports().to_vec() {
             let mut data = vec![0; port.bits.div_ceil(8) as usize];
             model.read(model.field(&port.name).unwrap(), &mut data);
-            let driven = port.dir == Dir::Output || data.iter().all(|byte| *byte == 0);
+            let driven = port.dir == PortDirection::Output || data.iter().all(|byte| *byte == 0);
             assert!(driven, "{contents:?}: input {} is {data:x?}", port.name);
         }
         let mut now = reset(&mut model);
@@ -138,32 +141,32 @@ fn registers_and_memories_hold_what_was_chosen() {
         }
         words
     };
-    assert_eq!(words(Contents::Zeros), [0; 17]);
-    assert_eq!(words(Contents::Ones), [0xFFFF_FFFF; 17]);
-    let random = words(Contents::Random(7));
+    assert_eq!(words(InitialValues::Zeros), [0; 17]);
+    assert_eq!(words(InitialValues::Ones), [0xFFFF_FFFF; 17]);
+    let random = words(InitialValues::Random(7));
     let different: std::collections::HashSet<&u64> = random.iter().collect();
     assert_eq!(different.len(), 17, "{random:x?}");
     let bits = random.iter().map(|word| word.count_ones()).sum::<u32>();
     assert!((200..350).contains(&bits), "{bits} of 544");
-    assert_eq!(random, words(Contents::Random(7)));
+    assert_eq!(random, words(InitialValues::Random(7)));
     assert!(random
         .iter()
-        .zip(words(Contents::Random(8)))
+        .zip(words(InitialValues::Random(8)))
         .all(|(a, b)| *a != b));
 }
 
 #[test]
-fn ports_and_fields() {
+fn bitstream_ports_and_fields() {
     let bitstream = common::load(&common::fixture_spec(false));
-    let mut model = Model::new(&bitstream).unwrap();
+    let mut model = VerilatedModel::new(&bitstream).unwrap();
     let idle = model.ports().iter().find(|p| p.name == "idle_o").unwrap();
-    assert_eq!((idle.bits, idle.dir), (1, Dir::Output));
+    assert_eq!((idle.bits, idle.dir), (1, PortDirection::Output));
     let wdata = model
         .ports()
         .iter()
         .find(|p| p.name == "s_axi_pm_wdata")
         .unwrap();
-    assert_eq!((wdata.bits, wdata.dir), (512, Dir::Input));
+    assert_eq!((wdata.bits, wdata.dir), (512, PortDirection::Input));
     assert!(matches!(model.field("nonsense"), Err(Error::Port(_))));
     assert!(matches!(
         model.lane("s_axi_pm_wdata", 0, 3),
@@ -199,7 +202,7 @@ fn ports_and_fields() {
 }
 
 #[test]
-fn free_clocks_have_no_gates() {
+fn bitstream_with_free_clocks_has_no_gates() {
     for free_clocks in [false, true] {
         let device = DeviceConfig {
             free_clocks,
@@ -210,7 +213,7 @@ fn free_clocks_have_no_gates() {
             filelists: vec![PathBuf::from("hw/lib/lib.f")],
             ..device.bitstream()
         };
-        let mut model = Model::new(&common::load(&spec)).unwrap();
+        let mut model = VerilatedModel::new(&common::load(&spec)).unwrap();
         let out = model.field("clk_o").unwrap();
         for cycle in 0..3 {
             model.clock(false, cycle * 4000).unwrap();
@@ -221,9 +224,11 @@ fn free_clocks_have_no_gates() {
 }
 
 #[test]
-fn instances_share_nothing() {
+fn bitstream_instances_share_nothing() {
     let bitstream = common::load(&common::fixture_spec(false));
-    let mut models: Vec<Model> = (0..2).map(|_| Model::new(&bitstream).unwrap()).collect();
+    let mut models: Vec<VerilatedModel> = (0..2)
+        .map(|_| VerilatedModel::new(&bitstream).unwrap())
+        .collect();
     let times: Vec<u64> = models.iter_mut().map(reset).collect();
     store(&mut models[0], times[0], 0x10_0018, 0x1111_0000).unwrap();
     store(&mut models[1], times[1], 0x10_0018, 0x2222_0000).unwrap();
@@ -235,13 +240,13 @@ fn instances_share_nothing() {
 }
 
 #[test]
-fn a_failed_assertion_is_a_message() {
+fn bitstream_failed_assertion_is_a_message() {
     let bitstream = common::load(&common::fixture_spec(false));
-    let mut model = Model::new(&bitstream).unwrap();
-    let mut other = Model::new(&bitstream).unwrap();
+    let mut model = VerilatedModel::new(&bitstream).unwrap();
+    let mut other = VerilatedModel::new(&bitstream).unwrap();
     let now = reset(&mut model);
     let error = store(&mut model, now, 0x10_0008, 4).unwrap_err();
-    assert!(error.contains("requested_failure"), "{error}");
+    assert!(error.contains("fail_requested"), "{error}");
     assert!(error.contains("rtl_fixture.sv"), "{error}");
     assert!(
         model.clock(false, now).is_err(),
@@ -252,12 +257,12 @@ fn a_failed_assertion_is_a_message() {
 }
 
 #[test]
-fn a_running_build_has_no_assertions() {
+fn bitstream_running_build_has_no_assertions() {
     let bitstream = common::load(&BitstreamSpec {
         purpose: Purpose::Running,
         ..common::fixture_spec(false)
     });
-    let mut model = Model::new(&bitstream).unwrap();
+    let mut model = VerilatedModel::new(&bitstream).unwrap();
     let now = reset(&mut model);
     store(&mut model, now, 0x10_0008, 4).unwrap();
 }
@@ -267,9 +272,9 @@ fn waveforms() {
     let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let path = dir.join("bitstream.fst");
     let _ = std::fs::remove_file(&path);
-    let mut plain = Model::new(&common::load(&common::fixture_spec(false))).unwrap();
+    let mut plain = VerilatedModel::new(&common::load(&common::fixture_spec(false))).unwrap();
     assert!(plain.trace_open(Output::open(&path).unwrap()).is_err());
-    let mut model = Model::new(&common::load(&common::fixture_spec(true))).unwrap();
+    let mut model = VerilatedModel::new(&common::load(&common::fixture_spec(true))).unwrap();
     model.trace_open(Output::open(&path).unwrap()).unwrap();
     reset(&mut model);
     model.trace_close().unwrap();
@@ -277,9 +282,9 @@ fn waveforms() {
 }
 
 #[test]
-fn a_waveform_that_finds_no_room_is_an_error_and_the_model_goes_on() {
+fn waveform_without_disk_space_is_an_error_and_the_model_continues() {
     let full = || Output::open(Path::new("/dev/full")).unwrap();
-    let mut model = Model::new(&common::load(&common::fixture_spec(true))).unwrap();
+    let mut model = VerilatedModel::new(&common::load(&common::fixture_spec(true))).unwrap();
     model.trace_open(full()).unwrap();
     let now = reset(&mut model);
     let error = model.trace_close().unwrap_err().to_string();
@@ -288,14 +293,14 @@ fn a_waveform_that_finds_no_room_is_an_error_and_the_model_goes_on() {
         "{error}"
     );
     store(&mut model, now, 0x10_0008, 0).unwrap();
-    // One that goes away with its waveform open tells standard error.
-    let mut model = Model::new(&common::load(&common::fixture_spec(true))).unwrap();
+    // A model that is dropped with its waveform open reports the error on standard error.
+    let mut model = VerilatedModel::new(&common::load(&common::fixture_spec(true))).unwrap();
     model.trace_open(full()).unwrap();
     reset(&mut model);
 }
 
 #[test]
-fn bad_input_is_one_line() {
+fn bitstream_bad_input_is_reported_in_one_line() {
     let one_line = |error: Error, wanted: &str| {
         let text = error.to_string();
         assert!(text.contains(wanted) && text.lines().count() == 1, "{text}");
@@ -316,8 +321,8 @@ fn bad_input_is_one_line() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
-    // A content of its own, so that no other test's trained build is found.
+fn bitstream_failed_training_fails_the_build() {
+    // Content that no other test builds, so that no trained build of it is found.
     let spec = BitstreamSpec {
         options: vec!["+define+NS_TEST_OF_FAILED_TRAINING".to_string()],
         ..common::fixture_spec(false)
@@ -333,7 +338,7 @@ fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
         error.contains("the device hangs:") && error.lines().count() == 1,
         "{error}"
     );
-    // It never ran, so it counted nothing.
+    // The model never ran, so it counted nothing.
     assert!(train(Ok(())).contains("no counts"));
     let plain = compile(&spec, &mut |_| true).unwrap();
     assert!(plain.ends_with("rtl_fixture.so"), "{plain:?}");
@@ -341,7 +346,7 @@ fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_trained_build_is_another_object_that_works() {
+fn bitstream_trained_build_is_a_separate_object() {
     let spec = BitstreamSpec {
         purpose: Purpose::Running,
         ..common::fixture_spec(false)
@@ -350,7 +355,7 @@ fn a_trained_build_is_another_object_that_works() {
     let mut training = |path: &Path| {
         runs += 1;
         let bitstream = Bitstream::open(path).map_err(|e| e.to_string())?;
-        let mut model = Model::new(&bitstream).map_err(|e| e.to_string())?;
+        let mut model = VerilatedModel::new(&bitstream).map_err(|e| e.to_string())?;
         let now = reset(&mut model);
         store(&mut model, now, 0x10_0018, 1).map(drop)
     };
@@ -369,7 +374,7 @@ fn a_trained_build_is_another_object_that_works() {
     );
     let bitstream = Bitstream::open(&trained).unwrap();
     assert_eq!(bitstream.build(), "running, trained");
-    let mut model = Model::new(&bitstream).unwrap();
+    let mut model = VerilatedModel::new(&bitstream).unwrap();
     let now = reset(&mut model);
     store(&mut model, now, 0x10_0018, 0x1234_0000).unwrap();
     let addr = model.field("m_axi_host_awaddr").unwrap();

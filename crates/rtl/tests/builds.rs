@@ -1,19 +1,23 @@
-//! The bitstreams that tests across the crates use. `make test` runs these first, two at a time, so that all others find
-//! their device built; each of them is what [`rtl::bitstream`] builds where nothing else was asked for.
+//! The bitstreams that tests across the crates use. `make test` runs these first, two at a time, so
+//! that all other tests find their device built. Each is built for [`rtl::Purpose`]'s default, as
+//! in the other tests.
 
 mod common;
 
 use std::path::{Path, PathBuf};
 
-use rtl::bitstream::{compile, Bitstream, BitstreamSpec, Model, Purpose};
+use rtl::bitstream::{compile, Bitstream, BitstreamSpec, Purpose, VerilatedModel};
 use rtl::{DeviceConfig, TraceWindow};
 use sim::Time;
 
-/// Builds it, and looks whether an assertion could end it.
+/// Builds it, and checks whether an assertion could end a run.
 fn builds(config: DeviceConfig) {
     let bitstream = common::load(&config.bitstream());
     assert_eq!(bitstream.build(), "checked");
-    assert!(Model::new(&bitstream).unwrap().field("idle_o").is_ok());
+    assert!(VerilatedModel::new(&bitstream)
+        .unwrap()
+        .field("idle_o")
+        .is_ok());
 }
 
 #[test]
@@ -32,19 +36,19 @@ fn fuzz() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn engines() {
     builds(common::design("engines"));
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn engines_in_folders_of_their_own() {
+#[ignore = "compiles a separate device"]
+fn engines_in_separate_folders() {
     builds(common::mailboxes());
 }
 
 #[test]
-fn nothing_chosen_means_assertions() {
+fn purpose_defaults_to_checked() {
     assert_eq!(BitstreamSpec::default().purpose, Purpose::Checked);
     assert_eq!(DeviceConfig::new().unwrap().purpose, Purpose::Checked);
     let design = common::design("default");
@@ -56,7 +60,7 @@ fn object(spec: &BitstreamSpec) -> PathBuf {
 }
 
 #[test]
-fn a_running_build_is_another_one_and_says_so() {
+fn purpose_running_is_a_separate_build() {
     let checked = common::fixture_spec(false);
     let running = BitstreamSpec {
         purpose: Purpose::Running,
@@ -74,7 +78,7 @@ mod long {
     use super::*;
 
     #[test]
-    #[ignore = "compiles a device of its own"]
+    #[ignore = "compiles a separate device"]
     fn one_channel_with_waveforms() {
         let window = TraceWindow {
             from: Time::ZERO,
@@ -86,7 +90,7 @@ mod long {
             ..common::channels(1)
         };
         builds(config.clone());
-        // Waveforms are for who looks for a fault.
+        // Waveforms are for finding faults, so such a build has assertions.
         let running = DeviceConfig {
             purpose: Purpose::Running,
             ..config.clone()
@@ -95,13 +99,13 @@ mod long {
     }
 
     #[test]
-    #[ignore = "compiles a device of its own"]
+    #[ignore = "compiles a separate device"]
     fn four_channels() {
-        builds(DeviceConfig::of(&common::designs::channels(4)).unwrap());
+        builds(DeviceConfig::from_design(&common::designs::channels(4)).unwrap());
     }
 
     #[test]
-    #[ignore = "compiles a device of its own"]
+    #[ignore = "compiles a separate device"]
     fn default_with_fills_inside() {
         builds(common::fill_inside());
     }

@@ -1,27 +1,29 @@
-//! NVMe I/O commands of engines: what reaches them, how they end, and what ends them early.
+//! NVMe I/O commands of engines: what reaches an engine, how a command ends, and what ends it
+//! early.
 
 mod common;
 
-use driver::{Completion, Config, Controller, Host, SimHost};
+use driver::{Completion, DriverConfig, Host, NvmeDriver, SimHost};
 use sim::{Bar, Time};
 use spec::nvme::properties::{CC, CSTS};
 use spec::nvme::{Sqe, Status};
 
-/// Engines in BAR4: keeps what it gets until it is told or asked to end it, see `tests/engines/mailbox`.
+/// Two engines in BAR4. Each keeps its commands until a register write or the controller ends them,
+/// see `tests/engines/mailbox`.
 const A: u64 = 0x8_0000;
 const B: u64 = 0x8_4000;
 const RELEASE: u64 = 0x100;
 const KEPT: u64 = 0x100;
 const TAKEN: u64 = 0x104;
 const DEAF: u64 = 0x108;
-/// Commands of the first one, in both namespaces.
+/// Opcodes of the first engine, in both namespaces.
 const KEEP: u8 = 0x90;
 const CHANGE: u8 = 0xFF;
-/// Of the second one, in namespace 2.
+/// An opcode of the second engine, in namespace 2.
 const KEEP_B: u8 = 0x94;
 /// Commands that a mailbox holds.
 const ROOM: u32 = 4;
-/// Namespaces in blocks: the first one, and where the second one lies.
+/// Blocks of the first namespace, where the second one begins.
 const FIRST: u32 = (8 << 20) / 512;
 const SECOND: u32 = (4 << 20) / 512;
 
@@ -35,15 +37,15 @@ const MISSING_FUSED: (u8, u8) = (0, 0x0A);
 const INVALID_NAMESPACE: (u8, u8) = (0, 0x0B);
 
 struct Device {
-    c: Controller<SimHost>,
+    c: NvmeDriver<SimHost>,
 }
 
-fn config() -> Config {
-    Config {
+fn config() -> DriverConfig {
+    DriverConfig {
         admin_entries: 16,
         io_queues: 2,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     }
 }
 
@@ -51,7 +53,7 @@ fn device() -> Device {
     let costs = design::Cpu::default().costs();
     let host = common::host_of("mailboxes", common::mailboxes(), 16 << 20, costs, 0);
     Device {
-        c: Controller::start(host, config()).unwrap(),
+        c: NvmeDriver::start(host, config()).unwrap(),
     }
 }
 
@@ -84,7 +86,7 @@ impl Device {
         self.rest(100);
     }
 
-    /// What has come of a queue.
+    /// The completions that have arrived in a queue.
     fn completions(&mut self, queue: usize) -> Vec<Completion> {
         let mut all = Vec::new();
         self.rest(10); // the CPU may be busy
@@ -96,7 +98,7 @@ impl Device {
         all
     }
 
-    /// Their tags and statuses, sorted.
+    /// The tags and statuses of these completions, sorted.
     fn ended(&mut self, queue: usize) -> Vec<(u64, (u8, u8))> {
         let all = self.completions(queue);
         let mut all: Vec<_> = all.iter().map(|c| (c.tag, code(c.status))).collect();
@@ -104,14 +106,14 @@ impl Device {
         all
     }
 
-    /// What the Abort of a command says: was it aborted?
+    /// Aborts a command; returns whether it was aborted.
     fn abort(&mut self, queue: u32, cid: u32) -> bool {
         let sqe = Sqe::new(ABORT).with_cdw(10, cid << 16 | (queue + 1));
         self.c.admin(sqe, "Abort").unwrap().result & 1 == 0
     }
 }
 
-/// The exclusive or of all that an engine gets.
+/// The exclusive or of all dwords that an engine gets.
 fn sum(sqe: Sqe, cid: u16, command: u32, base: u32, blocks: u32) -> u32 {
     let bytes = sqe.with_cid(cid).to_bytes();
     let words = bytes
@@ -120,7 +122,7 @@ fn sum(sqe: Sqe, cid: u16, command: u32, base: u32, blocks: u32) -> u32 {
     words.fold(base ^ blocks ^ command << 28, |all, word| all ^ word)
 }
 
-/// A command whose every dword differs.
+/// A command in which every dword differs.
 fn full(opcode: u8, nsid: u32, seed: u32) -> Sqe {
     let mut sqe = Sqe::new(opcode).with_nsid(nsid);
     for n in 2..16 {
@@ -130,8 +132,8 @@ fn full(opcode: u8, nsid: u32, seed: u32) -> Sqe {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn commands_reach_their_engine_whole() {
+#[ignore = "compiles a separate device"]
+fn offloaded_commands_reach_their_engine_whole() {
     let mut d = device();
     let sqes = [
         full(KEEP, 1, 3),
@@ -142,7 +144,7 @@ fn commands_reach_their_engine_whole() {
     d.submit(0, &sqes);
     assert_eq!((d.register(A + KEPT), d.register(B + KEPT)), (3, 1));
     assert_eq!(d.completions(0), []);
-    // The device rests meanwhile: a second is nothing to simulate.
+    // The device rests meanwhile, so a second costs little time to simulate.
     d.rest(1_000_000);
     d.set(A + RELEASE, 0);
     d.set(B + RELEASE, 0);
@@ -158,7 +160,7 @@ fn commands_reach_their_engine_whole() {
     let results: Vec<u32> = ended.iter().map(|c| c.result).collect();
     assert_eq!(results, expected);
     assert!(ended.iter().all(|c| c.status.is_success()));
-    // What the engine says is the status.
+    // The engine decides the status.
     d.submit(1, &[full(KEEP, 1, 9)]);
     d.set(A + RELEASE, 0x2C5 << 17);
     d.rest(100);
@@ -167,8 +169,8 @@ fn commands_reach_their_engine_whole() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn what_is_no_command_of_an_engine_ends() {
+#[ignore = "compiles a separate device"]
+fn offloaded_unknown_commands_end() {
     let mut d = device();
     let fused = |sqe: Sqe| {
         let mut bytes = sqe.to_bytes();
@@ -189,11 +191,12 @@ fn what_is_no_command_of_an_engine_ends() {
         let completion = d.c.execute_raw(0, sqe).unwrap();
         assert_eq!(code(completion.status), status, "{sqe:?}");
     }
-    // The first command of a pair waits for its partner; one of an engine is none, and goes on.
+    // The first command of a pair waits for its partner. A command of an engine cannot be first,
+    // and starts.
     let compare = Sqe::of_blocks(0x05, 1, 0, 1).with_fuse(false);
     d.submit(0, &[compare, full(KEEP, 1, 1)]);
     assert_eq!(d.ended(0), [(0, MISSING_FUSED)]);
-    // Neither is it the second one.
+    // It cannot be second either.
     let second = Sqe::new(KEEP).with_nsid(1).with_fuse(true);
     d.submit(1, &[compare, second]);
     assert_eq!(d.ended(1), [(0, (0, 0x09)), (1, INVALID_FIELD)]);
@@ -204,8 +207,8 @@ fn what_is_no_command_of_an_engine_ends() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn the_log_of_effects_has_them() {
+#[ignore = "compiles a separate device"]
+fn offloaded_commands_are_in_the_effects_log() {
     let mut d = device();
     let buffer = d.c.host_mut().alloc(4096, 4096).unwrap();
     let log = Sqe::new(0x02)
@@ -224,13 +227,13 @@ fn the_log_of_effects_has_them() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn more_commands_than_an_engine_takes_keep_nobody_waiting() {
+#[ignore = "compiles a separate device"]
+fn offloaded_commands_beyond_capacity_block_no_others() {
     let mut d = device();
     let many: Vec<Sqe> = (0..30).map(|n| full(KEEP, 1, n)).collect();
     d.submit(0, &many);
     assert_eq!(d.register(A + KEPT), ROOM);
-    // Others go on.
+    // Other commands still work.
     let written = d.c.write(0, &[7; 4096]);
     written.unwrap_err(); // the queue is in use
     d.submit(1, &[full(KEEP_B, 2, 1), Sqe::flush(1)]);
@@ -250,8 +253,8 @@ fn more_commands_than_an_engine_takes_keep_nobody_waiting() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn aborts_end_commands_taken_and_waiting() {
+#[ignore = "compiles a separate device"]
+fn abort_ends_offloaded_commands_running_and_waiting() {
     let mut d = device();
     let commands: Vec<Sqe> = (0..8).map(|n| full(KEEP, 1, n)).collect();
     d.submit(0, &commands);
@@ -260,9 +263,9 @@ fn aborts_end_commands_taken_and_waiting() {
         assert!(d.abort(0, cid));
     }
     assert_eq!(d.ended(0), [(1, ABORTED), (6, ABORTED)]);
-    // A place was free, so another one has it.
+    // A slot became free, so another command has it.
     assert_eq!((d.register(A + KEPT), d.register(A + TAKEN)), (4, 5));
-    // No such command, or one that has ended.
+    // No such command, or one that has completed.
     assert!(!d.abort(0, 1));
     assert!(!d.abort(1, 0));
     d.set(A + RELEASE, 0);
@@ -270,7 +273,7 @@ fn aborts_end_commands_taken_and_waiting() {
     d.set(A + RELEASE, 0);
     d.rest(50);
     assert_eq!(d.ended(0).len(), 6);
-    // Slots are used again: what was aborted leaves nothing behind.
+    // Slots are used again: an aborted command leaves nothing in its slot.
     d.submit(0, &commands[..4]);
     assert_eq!(d.ended(0), []);
     d.set(A + RELEASE, 0);
@@ -279,8 +282,8 @@ fn aborts_end_commands_taken_and_waiting() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn a_deleted_queues_commands_end() {
+#[ignore = "compiles a separate device"]
+fn queue_deletion_ends_offloaded_commands() {
     let mut d = device();
     let commands: Vec<Sqe> = (0..10).map(|n| full(KEEP, 1, n)).collect();
     d.submit(0, &commands);
@@ -298,8 +301,8 @@ fn a_deleted_queues_commands_end() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn a_controller_that_stops_waits_for_engines() {
+#[ignore = "compiles a separate device"]
+fn shutdown_waits_for_engines() {
     for shutdown in [false, true] {
         let mut d = device();
         let commands: Vec<Sqe> = (0..7).map(|n| full(KEEP, 1, n)).collect();
@@ -334,8 +337,8 @@ fn a_controller_that_stops_waits_for_engines() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn resets_of_the_function_leave_no_command() {
+#[ignore = "compiles a separate device"]
+fn function_reset_leaves_no_offloaded_command() {
     for power in [false, true] {
         let mut d = device();
         for round in 0..4 {
@@ -352,7 +355,7 @@ fn resets_of_the_function_leave_no_command() {
                 system.function_reset(number);
             }
             d = Device {
-                c: Controller::start(d.c.into_host(), config()).unwrap(),
+                c: NvmeDriver::start(d.c.into_host(), config()).unwrap(),
             };
             assert_eq!((d.register(A + KEPT), d.register(A + TAKEN)), (0, 0));
             d.submit(0, &[full(KEEP, 2, 1)]);
@@ -364,11 +367,12 @@ fn resets_of_the_function_leave_no_command() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
+#[ignore = "compiles a separate device"]
 fn format_waits_for_engines() {
     let mut d = device();
     d.submit(0, &[full(CHANGE, 2, 1), full(KEEP, 1, 1)]);
-    // Format NVM of namespace 2, with erasure, while an engine works in it: by hand, as it does not end.
+    // Format NVM of namespace 2, with erasure, while an engine works in it. This calls the parts
+    // itself, as the Format does not complete.
     let error = d.c.admin(Sqe::format_nvm(2, 1), "Format NVM");
     let error = error.unwrap_err().to_string();
     assert!(error.contains("Format NVM did not happen"), "{error}");

@@ -1,19 +1,21 @@
-//! The accuracy bench, and with it what nvm_delay promises.
+//! Accuracy of `nvm_delay`: the latencies, bandwidths and counters that it has to keep.
 
 mod common;
 
 use design::media::{DelaySizes, Interleave};
 use design::Profile;
 use rtl::bitstream::{repo_root, stderr_progress};
-use rtl::delay_bench::{delay_bench, Addresses, DelayBench, Mix, Targets, Traffic};
-use rtl::Memory;
+use rtl::delay_bench::{
+    delay_bench, AddressPattern, DelayBench, TargetLatencies, Traffic, TrafficMix,
+};
+use rtl::MemoryModel;
 use sim::{DramConfig, Media, Time};
 
-fn bench(memory: Memory) -> DelayBench {
+fn bench(memory: MemoryModel) -> DelayBench {
     sized(memory, None)
 }
 
-fn sized(memory: Memory, sizes: Option<DelaySizes>) -> DelayBench {
+fn sized(memory: MemoryModel, sizes: Option<DelaySizes>) -> DelayBench {
     let media = Media::memory(1 << 26).unwrap();
     DelayBench::new(
         &repo_root().unwrap(),
@@ -32,16 +34,16 @@ fn mean(latencies: impl Iterator<Item = u32>) -> f64 {
 }
 
 #[test]
-fn random_accesses_meet_the_optane_targets() {
-    let mut bench = bench(Memory::Ddr4(DramConfig::default()));
-    let targets = Targets {
+fn delay_random_accesses_meet_the_optane_targets() {
+    let mut bench = bench(MemoryModel::Ddr4(DramConfig::default()));
+    let targets = TargetLatencies {
         read_base: 305.0 / 4.0,
         write_base: 94.0 / 4.0,
-        ..Targets::default()
+        ..TargetLatencies::default()
     };
     for (mix, target) in [
-        (Mix::Reads, targets.read_base),
-        (Mix::Writes, targets.write_base),
+        (TrafficMix::Reads, targets.read_base),
+        (TrafficMix::Writes, targets.write_base),
     ] {
         let traffic = Traffic {
             mix,
@@ -52,7 +54,7 @@ fn random_accesses_meet_the_optane_targets() {
         let (samples, counters) =
             delay_bench(&mut bench, &targets, &traffic, &mut |_, _| true).unwrap();
         let mean = mean(samples.iter().map(|s| s.latency()));
-        let direction = usize::from(mix == Mix::Writes);
+        let direction = usize::from(mix == TrafficMix::Writes);
         println!(
             "{mix:?}: mean {mean:.3} target {target} late {}",
             counters[direction].late
@@ -79,12 +81,12 @@ fn random_accesses_meet_the_optane_targets() {
 }
 
 #[test]
-fn bursts_are_delayed_beat_by_beat() {
-    let mut bench = bench(Memory::Fixed(Time::ns(40)));
-    let targets = Targets {
+fn delay_bursts_beat_by_beat() {
+    let mut bench = bench(MemoryModel::Fixed(Time::ns(40)));
+    let targets = TargetLatencies {
         read_base: 100.0,
         read_beat: 2.5,
-        ..Targets::default()
+        ..TargetLatencies::default()
     };
     for beats in [1, 7, 64] {
         let traffic = Traffic {
@@ -106,16 +108,16 @@ fn bursts_are_delayed_beat_by_beat() {
 }
 
 #[test]
-fn reads_wait_in_parallel() {
-    let mut bench = bench(Memory::Fixed(Time::ns(40)));
-    let targets = Targets {
+fn delay_reads_in_parallel() {
+    let mut bench = bench(MemoryModel::Fixed(Time::ns(40)));
+    let targets = TargetLatencies {
         read_base: 200.0,
-        ..Targets::default()
+        ..TargetLatencies::default()
     };
     let traffic = Traffic {
         count: 8,
         outstanding: 8,
-        addresses: Addresses::Sequential,
+        addresses: AddressPattern::Sequential,
         ..Traffic::default()
     };
     let (samples, _) = delay_bench(&mut bench, &targets, &traffic, &mut |_, _| true).unwrap();
@@ -132,16 +134,16 @@ fn reads_wait_in_parallel() {
 }
 
 #[test]
-fn mixed_traffic_keeps_its_data() {
-    let mut bench = bench(Memory::Ddr4(DramConfig::default()));
-    let targets = Targets {
+fn delay_mixed_traffic_keeps_its_data() {
+    let mut bench = bench(MemoryModel::Ddr4(DramConfig::default()));
+    let targets = TargetLatencies {
         read_base: 30.0,
         read_beat: 1.0,
         write_base: 20.0,
         write_beat: 1.5,
     };
     let traffic = Traffic {
-        mix: Mix::Both,
+        mix: TrafficMix::Both,
         beats: 16,
         count: 1000,
         outstanding: 40,
@@ -157,7 +159,7 @@ fn mixed_traffic_keeps_its_data() {
         .run(
             &Traffic {
                 count: 300,
-                mix: Mix::Reads,
+                mix: TrafficMix::Reads,
                 ..traffic
             },
             &mut |_, _| true,
@@ -172,7 +174,7 @@ fn mixed_traffic_keeps_its_data() {
             size: 2,
             beats: 16,
             count: 200,
-            mix: Mix::Both,
+            mix: TrafficMix::Both,
             ..traffic
         },
         Traffic {
@@ -188,10 +190,10 @@ fn mixed_traffic_keeps_its_data() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_memory_that_does_not_answer_is_a_hang() {
-    let mut bench = bench(Memory::Fixed(Time::ms(20)));
+fn delay_memory_without_answer_is_a_hang() {
+    let mut bench = bench(MemoryModel::Fixed(Time::ms(20)));
     let traffic = Traffic {
-        mix: Mix::Reads,
+        mix: TrafficMix::Reads,
         count: 1,
         ..Traffic::default()
     };
@@ -202,8 +204,15 @@ fn a_memory_that_does_not_answer_is_a_hang() {
     );
 }
 
-/// Bandwidth in GB/s of a channel of two with this profile, both directions: `count` bursts, as many in flight as there is room for.
-fn bandwidth(bench: &mut DelayBench, profile: &Profile, mix: Mix, beats: u32, count: usize) -> f64 {
+/// Bandwidth in GB/s of one of two channels with this profile, both directions: `count` bursts, as
+/// many in flight as the channel takes.
+fn bandwidth(
+    bench: &mut DelayBench,
+    profile: &Profile,
+    mix: TrafficMix,
+    beats: u32,
+    count: usize,
+) -> f64 {
     let clock = sim::Clock::default();
     let turns = Interleave {
         channels: 2,
@@ -213,7 +222,7 @@ fn bandwidth(bench: &mut DelayBench, profile: &Profile, mix: Mix, beats: u32, co
     bench.set_profile(&registers[0]).unwrap();
     let traffic = Traffic {
         mix,
-        addresses: Addresses::Sequential,
+        addresses: AddressPattern::Sequential,
         beats,
         count,
         outstanding: 256,
@@ -226,7 +235,7 @@ fn bandwidth(bench: &mut DelayBench, profile: &Profile, mix: Mix, beats: u32, co
         .map(|s| s.start + u64::from(s.latency()))
         .collect();
     ends.sort_unstable();
-    // Once the first ones have been replaced, until the last one.
+    // Measured from the first burst that was issued after another completed, until the last one.
     let (first, last) = (count / 3, count - 1);
     let bytes = 64 * u64::from(beats) * (last - first) as u64;
     bytes as f64 / clock.ns((ends[last] - ends[first]) as f64)
@@ -234,25 +243,26 @@ fn bandwidth(bench: &mut DelayBench, profile: &Profile, mix: Mix, beats: u32, co
 
 #[test]
 #[ignore = "takes long on the RTL"]
-fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
+fn delay_sized_by_its_profile_reaches_memory_bandwidth() {
     let profile = |name: &str| Profile::find(&repo_root().unwrap(), name).unwrap();
-    let ddr = || Memory::Ddr4(DramConfig::default());
+    let ddr = || MemoryModel::Ddr4(DramConfig::default());
     let of = |name: &str| {
         let profile = profile(name);
         let sizes = profile.sizes(sim::Clock::default(), 2);
         (sized(ddr(), Some(sizes)), profile)
     };
-    // Half of 3 GB/s with reads of 4 KiB. Of 512 bytes, 128 at a time bring twice of what 64 do.
+    // Half of 3 GB/s with reads of 4 KiB. With reads of 512 bytes, 128 in flight bring twice the
+    // bandwidth of 64.
     let (mut bench, nand) = of("nand");
-    let reached = bandwidth(&mut bench, &nand, Mix::Reads, 64, 400);
+    let reached = bandwidth(&mut bench, &nand, TrafficMix::Reads, 64, 400);
     println!("nand reads {reached:.3} GB/s");
     assert!(
         (0.95 * 1.5..=1.5 * 1.01).contains(&reached),
         "nand reads: {reached} GB/s"
     );
-    let short = bandwidth(&mut bench, &nand, Mix::Reads, 8, 1500);
+    let short = bandwidth(&mut bench, &nand, TrafficMix::Reads, 8, 1500);
     // Writes take 701.4 us each: 256 of them are 1.495 GB/s.
-    let written = bandwidth(&mut bench, &nand, Mix::Writes, 64, 1000);
+    let written = bandwidth(&mut bench, &nand, TrafficMix::Writes, 64, 1000);
     println!("nand writes {written:.3} GB/s");
     assert!(written >= 0.95 * 1.5, "nand writes: {written} GB/s");
     let default = DelaySizes {
@@ -260,7 +270,13 @@ fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
         write_slots: 64,
         buffer_beats: 512,
     };
-    let fewer = bandwidth(&mut sized(ddr(), Some(default)), &nand, Mix::Reads, 8, 1500);
+    let fewer = bandwidth(
+        &mut sized(ddr(), Some(default)),
+        &nand,
+        TrafficMix::Reads,
+        8,
+        1500,
+    );
     println!("nand reads of 512 bytes {short:.3} GB/s, with 64 slots {fewer:.3}");
     assert!(
         short >= 1.9 * fewer,
@@ -269,9 +285,12 @@ fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
 
     for name in ["pcm", "reram", "stt-mram", "optane-dcpmm"] {
         let (mut bench, profile) = of(name);
-        for (mix, timing) in [(Mix::Reads, &profile.read), (Mix::Writes, &profile.write)] {
+        for (mix, timing) in [
+            (TrafficMix::Reads, &profile.read),
+            (TrafficMix::Writes, &profile.write),
+        ] {
             let cap = timing.cap_gb_s / 2.0;
-            // A channel carries 16 GB/s; what the DRAM makes of that is another matter.
+            // A channel carries 16 GB/s; the DRAM may be slower.
             if cap < 16.0 {
                 let reached = bandwidth(&mut bench, &profile, mix, 64, 400);
                 println!("{name} {mix:?} {reached:.3} of {cap} GB/s");

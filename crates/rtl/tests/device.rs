@@ -1,4 +1,4 @@
-//! The RTL model, on the fixture device.
+//! The RTL model as a [`sim::Device`], on the fixture device.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use common::Bench;
 use rtl::bitstream::stderr_progress;
-use rtl::{Contents, DeviceConfig, Registers, RtlDevice, TraceWindow};
+use rtl::{DeviceConfig, InitialValues, PowerUpRegisters, RtlDevice, TraceWindow};
 use sim::{Bar, Clock, Device, Fault, Media, Output, Random, Time};
 
 const MEDIA: u64 = 1 << 20;
@@ -19,8 +19,8 @@ fn config() -> DeviceConfig {
         filelists: vec![PathBuf::from("hw/top/sim/rtl_fixture.f")],
         channels: 1,
         hang_cycles: 5000,
-        // Most registers of this block have no reset, and tests write those that they mean.
-        registers: Registers::Always(Contents::Zeros),
+        // Most registers of this block have no reset, and tests write those that they need.
+        registers: PowerUpRegisters::Always(InitialValues::Zeros),
         ..DeviceConfig::new().unwrap()
     }
 }
@@ -116,7 +116,7 @@ fn copy(b: &mut Bench, from: u64, to: u64, beats: u32) {
 }
 
 #[test]
-fn copies_in_host_memory() {
+fn dma_copies_in_host_memory() {
     let mut b = bench();
     let mut random = Random::new(3);
     for byte in &mut b.host.memory {
@@ -138,7 +138,7 @@ fn copies_in_host_memory() {
 }
 
 #[test]
-fn copies_reach_the_end_of_the_address_space() {
+fn dma_copies_reach_the_end_of_the_address_space() {
     const LAST_PAGE: u64 = u64::MAX - 4095;
     let mut b = bench();
     for beats in [1, 2, 64] {
@@ -159,7 +159,7 @@ fn copies_reach_the_end_of_the_address_space() {
 }
 
 #[test]
-fn a_lost_answer_is_a_hang() {
+fn hang_on_a_lost_answer() {
     // The device has nothing else to do, or never rests.
     for work in [false, true] {
         let slow = DeviceConfig {
@@ -190,9 +190,9 @@ fn a_lost_answer_is_a_hang() {
     }
 }
 
-/// It is asked for more all the time, and takes something now and then.
+/// The link is asked for more all the time, and accepts something now and then.
 #[test]
-fn a_link_that_is_busy_for_long_is_no_hang() {
+fn hang_is_not_reported_on_a_busy_link() {
     let slow = DeviceConfig {
         clock: Clock::from_mhz(1).unwrap(),
         hang_cycles: u64::MAX,
@@ -212,7 +212,7 @@ fn a_link_that_is_busy_for_long_is_no_hang() {
 }
 
 #[test]
-fn requests_that_break_the_rules_are_caught() {
+fn dma_requests_that_break_the_rules_are_reported() {
     let mut b = bench();
     b.write32(Bar::Control, 0x10, 0x4800); // 64 beats from here cross the page
     b.write32(Bar::Control, 0x20, 63);
@@ -224,7 +224,7 @@ fn requests_that_break_the_rules_are_caught() {
 }
 
 #[test]
-fn resting_time_is_skipped() {
+fn idle_time_is_skipped() {
     let mut b = bench();
     b.run(Time::ms(10));
     let (evaluated, skipped) = b.device.cycles();
@@ -245,9 +245,10 @@ fn resting_time_is_skipped() {
     assert!(b.device.idle());
 }
 
-/// The k-th edge is at floor(k * 10^6 / f) ps whether cycles are evaluated, skipped, or pass without power.
+/// The k-th edge is at floor(k * 10^6 / f) ps, no matter whether cycles are evaluated, skipped, or
+/// pass without power.
 #[test]
-fn every_clock_has_its_edges_where_they_belong() {
+fn clock_edges_are_exact_at_every_frequency() {
     for mhz in [1u32, 7, 150, 300, 999, 1000] {
         let clock = Clock::from_mhz(mhz).unwrap();
         let f = u128::from(mhz);
@@ -319,7 +320,7 @@ fn runs_repeat() {
 }
 
 #[test]
-fn a_hang_is_reported() {
+fn hang_is_reported() {
     let mut b = bench();
     b.write32(Bar::Control, CONTROL, 2);
     match b.try_run(Time::ms(1)) {
@@ -339,7 +340,7 @@ fn a_hang_is_reported() {
 }
 
 #[test]
-fn waiting_for_the_host_is_no_hang() {
+fn hang_is_not_reported_while_the_host_owes() {
     let mut b = bench();
     b.host.latency = Time::us(100); // 25,000 cycles, five times the limit
     b.write32(Bar::Control, 0x20, 0);
@@ -349,11 +350,11 @@ fn waiting_for_the_host_is_no_hang() {
 }
 
 #[test]
-fn a_failed_assertion_is_a_fault() {
+fn assertion_failure_is_a_fault() {
     let mut b = bench();
     b.write32(Bar::Control, CONTROL, 4);
     match b.try_run(Time::us(1)) {
-        Err(Fault::Assertion(text)) => assert!(text.contains("requested_failure"), "{text}"),
+        Err(Fault::Assertion(text)) => assert!(text.contains("fail_requested"), "{text}"),
         other => panic!("{other:?}"),
     }
 }
@@ -374,7 +375,7 @@ fn power_cycles_keep_the_media() {
     b.device.power_on();
     assert_eq!(b.read32(Bar::Control, 4), 0);
     assert_eq!(b.read(Bar::Pm, 0x100, 64).unwrap(), [7; 64]);
-    // A hung device comes back, too.
+    // A hung device works again after a power cycle.
     b.write32(Bar::Control, CONTROL, 2);
     assert!(b.try_run(Time::ms(1)).is_err());
     b.device.power_off();
@@ -383,7 +384,7 @@ fn power_cycles_keep_the_media() {
 }
 
 #[test]
-fn media_files_survive() {
+fn media_files_survive_the_device() {
     let path = scratch("device-media");
     let mut b = bench_with(config(), Media::file(&path, MEDIA).unwrap());
     b.post(Bar::Pm, MEDIA - 10, b"still here");
@@ -394,7 +395,7 @@ fn media_files_survive() {
 }
 
 #[test]
-fn waveforms_of_a_window() {
+fn waveform_of_a_time_window() {
     let path = scratch("device.fst");
     let window = TraceWindow {
         from: Time::us(2),
@@ -428,7 +429,7 @@ fn traced(path: &Path, from: Time, to: Time) -> DeviceConfig {
 }
 
 #[test]
-fn a_waveform_that_cannot_be_written_is_an_error_of_its_own() {
+fn waveform_that_cannot_be_written_is_an_error() {
     let full = Path::new("/dev/full");
     for to in [2, 100] {
         let config = traced(full, Time::ZERO, Time::us(to));
@@ -441,7 +442,7 @@ fn a_waveform_that_cannot_be_written_is_an_error_of_its_own() {
     }
 }
 
-/// What can't be the file of a waveform, before anything is compiled.
+/// The file of a waveform is refused before anything is compiled.
 fn refused(path: &Path, wanted: &str) {
     let config = traced(path, Time::us(2), Time::us(3));
     let media = Media::memory(MEDIA).unwrap();
@@ -455,7 +456,7 @@ fn refused(path: &Path, wanted: &str) {
 }
 
 #[test]
-fn a_waveform_is_refused_where_it_can_t_go() {
+fn waveform_to_an_impossible_place_is_refused() {
     refused(Path::new("/nonexistent/w.fst"), "No such file");
     let pipe = scratch("pipe.fst");
     let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
@@ -464,7 +465,7 @@ fn a_waveform_is_refused_where_it_can_t_go() {
 }
 
 #[test]
-fn a_waveform_spares_what_a_device_has_and_has_its_own() {
+fn waveform_locks_its_file_and_respects_locks() {
     let busy = "name another file";
     let path = scratch("busy.fst");
     let media = Media::file(&path, MEDIA).unwrap();
@@ -474,7 +475,8 @@ fn a_waveform_spares_what_a_device_has_and_has_its_own() {
     let output = Output::open(&path).unwrap();
     refused(&path, busy);
     drop(output);
-    // From power-on to the end of the window, whatever the file is called by then.
+    // The waveform covers the time from power-on to the end of the window, even if its file is
+    // renamed.
     let config = traced(&path, Time::us(2), Time::us(4));
     let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
     let moved = scratch("moved.fst");
@@ -490,7 +492,7 @@ fn a_waveform_spares_what_a_device_has_and_has_its_own() {
     assert_eq!(std::fs::read(&path).unwrap(), b"another");
     assert!(std::fs::metadata(&moved).unwrap().len() < MEDIA, "cleared");
     Output::open(&moved).unwrap();
-    // The file of the next life is refused when the power comes again.
+    // The file of the next life is refused at its power-on.
     let config = traced(&path, Time::ZERO, Time::us(100));
     let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
     let media = Media::file(&scratch("busy.2.fst"), MEDIA).unwrap();
@@ -505,7 +507,7 @@ fn a_waveform_spares_what_a_device_has_and_has_its_own() {
 }
 
 #[test]
-fn a_waveform_that_was_finished_is_not_begun_again() {
+fn waveform_that_is_complete_is_not_reopened() {
     let [path, next] = ["finished.fst", "finished.2.fst"].map(scratch);
     let window = TraceWindow {
         from: Time::ZERO,
@@ -530,7 +532,7 @@ fn a_waveform_that_was_finished_is_not_begun_again() {
 }
 
 #[test]
-fn waveforms_of_each_life_are_kept() {
+fn waveform_of_each_life_is_kept() {
     let paths = ["lives.fst", "lives.2.fst", "lives.3.fst"].map(scratch);
     let window = TraceWindow {
         from: Time::ZERO,
@@ -561,7 +563,7 @@ fn waveforms_of_each_life_are_kept() {
 }
 
 #[test]
-fn impossible_configurations_are_one_line() {
+fn config_errors_are_one_line() {
     for (config, wanted) in [
         (
             DeviceConfig {

@@ -1,4 +1,4 @@
-//! Engines of one's own in a device: a folder outside of `hw/engine`, host memory, interrupts, resets.
+//! Engines from a folder outside of `hw/engine`: host memory, interrupts, resets.
 
 mod common;
 
@@ -12,13 +12,13 @@ const QUEUES: u64 = 3;
 const VECTORS: u64 = 3;
 
 #[test]
-fn vectors_are_those_of_queues_then_engines() {
+fn interrupt_vectors_are_queues_then_engines() {
     let config = common::mailboxes();
     let design = common::designs::mailboxes();
     assert_eq!(design.vectors(&config.root).unwrap(), 3 + 3 + 1 + 3);
 }
 
-/// Offsets in BAR4 of the engines.
+/// Offsets of the engines in BAR4.
 const A: u64 = 0x8_0000;
 const COPY: u64 = 0x8_2000;
 const B: u64 = 0x8_4000;
@@ -54,7 +54,7 @@ impl Bench {
         panic!("the engine at {engine:#x} has not ended");
     }
 
-    /// Where in the log the messages of a vector stand.
+    /// Positions in the log of the messages of a vector.
     fn messages(&self, vector: u64) -> Vec<usize> {
         let data = (0x100 + vector as u32).to_le_bytes();
         let is = |(_, kind, addr, value): &(Time, &str, u64, Vec<u8>)| {
@@ -65,7 +65,7 @@ impl Bench {
             .collect()
     }
 
-    /// Where the last write below an address stands.
+    /// Position in the log of the last write below an address.
     fn last_write(&self, below: u64, from: u64) -> usize {
         let log = &self.host.log;
         let is = |n: &usize| log[*n].1 == "write" && (from..below).contains(&log[*n].2);
@@ -74,8 +74,8 @@ impl Bench {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn an_engines_message_comes_behind_its_data() {
+#[ignore = "compiles a separate device"]
+fn interrupt_of_an_engine_follows_its_data() {
     let mut b = common::mailbox_bench();
     for vector in 0..QUEUES + 2 * VECTORS + 1 {
         b.vector(vector, false);
@@ -100,8 +100,8 @@ fn an_engines_message_comes_behind_its_data() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn masked_vectors_wait_and_a_controller_reset_keeps_them() {
+#[ignore = "compiles a separate device"]
+fn interrupt_masked_vectors_stay_pending_over_a_controller_reset() {
     let mut b = common::mailbox_bench();
     b.vector(QUEUES, true);
     b.launch(A, &[0x1000, 3, 0, 0]);
@@ -110,7 +110,7 @@ fn masked_vectors_wait_and_a_controller_reset_keeps_them() {
     assert_eq!(b.messages(QUEUES).len(), 0);
     let pending = b.read32(Bar::Nvme, spec::regs::nvme::MSIX_PENDING);
     assert_eq!(pending, 1 << QUEUES);
-    // CC.EN from 1 to 0 takes the controller's own pending bits only.
+    // CC.EN from 1 to 0 clears only the pending bits of the controller.
     b.write32(Bar::Nvme, 0x14, 0x46_0001);
     b.cycles(500);
     b.write32(Bar::Nvme, 0x14, 0x46_0000);
@@ -128,8 +128,8 @@ fn masked_vectors_wait_and_a_controller_reset_keeps_them() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn a_host_that_refuses_is_an_error() {
+#[ignore = "compiles a separate device"]
+fn engine_host_access_refused_is_an_error() {
     let mut b = common::mailbox_bench();
     b.host.bad_from = 0x1400;
     b.launch(A, &[0x13C0, 4, 0, 0]);
@@ -140,8 +140,8 @@ fn a_host_that_refuses_is_an_error() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn a_function_reset_ends_what_engines_do() {
+#[ignore = "compiles a separate device"]
+fn function_reset_ends_engine_jobs() {
     for after in [1, 5, 17, 40, 90] {
         let mut b = common::mailbox_bench();
         b.host.write_gap = Time::ns(200);

@@ -1,10 +1,12 @@
-//! The access hook: what an engine holds waits, other engines do not, and a reset of the function ends it; what the
-//! host sends behind a command meets an engine that has taken it.
+//! The access hook: what an engine holds waits, and other engines do not wait.
+//!
+//! A reset of the function ends the hold. What the host sends after a command reaches the media
+//! only once the engine has taken the command.
 
 mod common;
 
 use common::Bench;
-use driver::{Config, Controller, Host, SimHost};
+use driver::{DriverConfig, Host, NvmeDriver, SimHost};
 use sim::{Bar, Device, Time};
 use spec::nvme::Sqe;
 
@@ -15,7 +17,7 @@ const FIRST: u64 = HOLD + 0x20;
 const LIMIT: u64 = HOLD + 0x30;
 const SWITCH: u64 = HOLD + 0x100;
 const WAITS: u64 = HOLD + 0x104;
-/// Cycles for which it is shown a command before it takes it, 0 to 15.
+/// Cycles for which the engine sees a command before it takes it, 0 to 15.
 const DELAY: u64 = HOLD + 0x108;
 /// Its command page.
 const PAGE: u64 = 0x4_3000;
@@ -36,7 +38,7 @@ impl Bench {
         self.cycles(50);
     }
 
-    /// A bench whose engine takes commands after so many cycles.
+    /// A bench whose engine takes commands after this number of cycles.
     fn that_takes_after(cycles: u32) -> Bench {
         let mut b = common::mailbox_bench();
         b.write32(Bar::Control, DELAY, cycles);
@@ -55,14 +57,14 @@ fn command(first: u64, limit: u64, cycles: u64) -> [u8; 64] {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn a_store_waits_for_the_command_before_it() {
+#[ignore = "compiles a separate device"]
+fn conflict_filter_store_waits_for_an_earlier_command() {
     for delay in [0, 1, 2, 7, 15] {
         for piece in [64, 32, 16] {
             let mut b = Bench::that_takes_after(delay);
             let mut at = PAGE;
             for bytes in command(4096, 8192, 1000).chunks(piece) {
-                // Older than the command as long as it lacks a piece.
+                // The access counts as older than the command until it is complete.
                 b.post(Bar::Pm, HELD, &[1; 64]);
                 b.post(Bar::Control, at, bytes);
                 at += piece as u64;
@@ -78,8 +80,8 @@ fn a_store_waits_for_the_command_before_it() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn a_load_waits_for_the_command_before_it() {
+#[ignore = "compiles a separate device"]
+fn conflict_filter_load_waits_for_an_earlier_command() {
     for delay in [0, 1, 2, 7, 15] {
         let mut b = Bench::that_takes_after(delay);
         b.post(Bar::Control, PAGE, &command(4096, 8192, 1000));
@@ -93,10 +95,11 @@ fn a_load_waits_for_the_command_before_it() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn a_store_waits_for_all_commands_before_it() {
+#[ignore = "compiles a separate device"]
+fn conflict_filter_store_waits_for_all_earlier_commands() {
     let mut b = Bench::that_takes_after(15);
-    // A page at once, the last command the one that counts; then what is no command, and one that is dropped.
+    // A page at once, of which the last command counts; then a write that is no command, and a
+    // command that is dropped.
     let page: Vec<u8> = (0..64).flat_map(|n| command(n * 64, 4160, n)).collect();
     b.post(Bar::Control, PAGE, &page);
     b.post(Bar::Pm, 0, &[1; 64]);
@@ -117,8 +120,8 @@ fn a_store_waits_for_all_commands_before_it() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn held_stores_wait() {
+#[ignore = "compiles a separate device"]
+fn conflict_filter_held_stores_wait() {
     let mut b = common::mailbox_bench();
     b.device.media_mut().write(8 << 20, &[7; 64]);
     for (n, value) in [8 << 20, HELD, 64].into_iter().enumerate() {
@@ -131,7 +134,7 @@ fn held_stores_wait() {
     b.post(Bar::Pm, HELD + 100, &[3; 64]);
     b.cycles(1000);
     assert_eq!((b.byte(4096), b.byte(0), b.byte(HELD + 100)), (1, 2, 0));
-    // Another engine does not pass through the hook.
+    // Accesses of another engine do not pass through the hook.
     assert_eq!(b.byte(HELD), 7);
     b.cycles(1500);
     assert_eq!((b.byte(HELD + 99), b.byte(HELD + 100)), (0, 3));
@@ -140,8 +143,8 @@ fn held_stores_wait() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn held_loads_wait() {
+#[ignore = "compiles a separate device"]
+fn conflict_filter_held_loads_wait() {
     let mut b = common::mailbox_bench();
     b.device.media_mut().write(HELD, b"held");
     b.device.media_mut().write(0, b"free");
@@ -156,8 +159,8 @@ fn held_loads_wait() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn resets_at_many_moments_leave_a_page_that_works() {
+#[ignore = "compiles a separate device"]
+fn command_page_works_after_resets_at_many_moments() {
     for after in 0..30 {
         let mut b = Bench::that_takes_after(15);
         b.post(Bar::Control, PAGE, &command(4096, 8192, 1_000_000));
@@ -174,8 +177,8 @@ fn resets_at_many_moments_leave_a_page_that_works() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn a_function_reset_ends_what_is_held() {
+#[ignore = "compiles a separate device"]
+fn conflict_filter_function_reset_ends_held_accesses() {
     for after in [1, 3, 20, 100] {
         let mut b = common::mailbox_bench();
         b.hold(1_000_000);
@@ -193,22 +196,22 @@ fn a_function_reset_ends_what_is_held() {
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn nvme_commands_wait_and_others_go_on() {
+#[ignore = "compiles a separate device"]
+fn conflict_filter_nvme_commands_wait_and_others_continue() {
     let costs = design::Cpu::default().costs();
     let host = common::host_of("mailboxes", common::mailboxes(), MEDIA, costs, 0);
-    let config = Config {
+    let config = DriverConfig {
         admin_entries: 16,
         io_queues: 2,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     };
-    let mut c: Controller<SimHost> = Controller::start(host, config).unwrap();
+    let mut c: NvmeDriver<SimHost> = NvmeDriver::start(host, config).unwrap();
     c.write(HELD / 512, &[9; 512]).unwrap();
-    let set = |c: &mut Controller<SimHost>, at, value| {
+    let set = |c: &mut NvmeDriver<SimHost>, at, value| {
         c.host_mut().write32(Bar::Control, at, value).unwrap();
     };
-    let rest = |c: &mut Controller<SimHost>| {
+    let rest = |c: &mut NvmeDriver<SimHost>| {
         let system = c.host_mut().system_mut();
         let until = system.now() + Time::us(200);
         system.advance_until(until).unwrap();
@@ -227,13 +230,15 @@ fn nvme_commands_wait_and_others_go_on() {
     };
     let held = HELD / 512;
     c.submit_raw(0, block(1, held, buffer), 1).unwrap(); // a write
-                                                         // A read, of the next granule of this channel: a read and a write of one wait for each other.
+                                                         // A read of the next granule of this
+                                                         // channel: a read and a write of one
+                                                         // granule wait for each other.
     c.submit_raw(0, block(2, held + 16, buffer + 1024), 2)
         .unwrap();
     c.submit_raw(0, block(2, 8, buffer + 2048), 3).unwrap(); // of the other channel
     c.ring(0).unwrap();
     rest(&mut c);
-    let ended = |c: &mut Controller<SimHost>| {
+    let ended = |c: &mut NvmeDriver<SimHost>| {
         let mut tags = Vec::new();
         while let Some(completion) = c.poll(0).unwrap() {
             tags.push(completion.tag);

@@ -1,14 +1,14 @@
-//! Memories that answer later than a reset of the function waits for, or never. The fast model's
-//! reset ends what is under way at once, so none is late there.
+//! Memories that answer later than a reset of the function waits for, or never. A reset of the fast
+//! model ends what is under way at once, so no memory is late there.
 
 mod common;
 
 use common::cuts::{advance, fill_of_an_earlier_life, function_reset, lives_are_apart, LATE};
 use common::Bench;
 use design::Cpu;
-use driver::{Buffer, Controller, Host, Io, SimHost};
+use driver::{Buffer, Host, IoCommand, NvmeDriver, SimHost};
 use rtl::bitstream::stderr_progress;
-use rtl::{DeviceConfig, Memory, RtlDevice};
+use rtl::{DeviceConfig, MemoryModel, RtlDevice};
 use sim::{Bar, Device, Media, Random, Time};
 
 const MEDIA: u64 = 1 << 30;
@@ -17,17 +17,17 @@ const PAGE: u64 = 4096;
 fn config(latency: Time) -> DeviceConfig {
     DeviceConfig {
         hang_cycles: 20_000,
-        memory: Memory::Fixed(latency),
+        memory: MemoryModel::Fixed(latency),
         ..common::design("default")
     }
 }
 
-fn controller(latency: Time) -> Controller<SimHost> {
+fn controller(latency: Time) -> NvmeDriver<SimHost> {
     let costs = Cpu::default().costs();
     common::controller_of("default", config(latency), MEDIA, costs, 0)
 }
 
-fn now(c: &Controller<SimHost>) -> Time {
+fn now(c: &NvmeDriver<SimHost>) -> Time {
     c.host().system().now()
 }
 
@@ -35,10 +35,11 @@ fn noise(random: &mut Random, len: u64) -> Vec<u8> {
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-/// A memory that takes longer than the reset waits for: what is asked of it meanwhile fails, until it has answered.
+/// While a memory takes longer than the reset waits for, accesses to it fail, until it has
+/// answered.
 #[test]
 #[ignore = "takes long on the RTL"]
-fn a_lost_memory_is_an_error() {
+fn lost_memory_is_an_error() {
     let media = Media::memory(MEDIA).unwrap();
     let mut progress = stderr_progress("default");
     let device = RtlDevice::build(config(Time::ms(3)), media, &mut progress);
@@ -54,7 +55,7 @@ fn a_lost_memory_is_an_error() {
     b.function_reset();
     let took = b.device.now() - start;
     assert!(took > Time::ms(1) && took < Time::us(2100), "{took}");
-    // Channel 0 owes a page; channel 1 nothing.
+    // Channel 0 owes a page; channel 1 owes nothing.
     for len in [4, 192] {
         let asked = b.device.now();
         assert_eq!(b.read(Bar::Pm, 0, len), None, "of a memory that is lost");
@@ -65,7 +66,7 @@ fn a_lost_memory_is_an_error() {
     let tag = b.host.ask(now, Bar::Pm, PAGE, 192);
     b.run(Time::ms(4));
     assert_eq!(b.host.answer(tag), Some(Some(second)));
-    // It has answered, and is back.
+    // The memory has answered, and works again.
     let now = b.device.now();
     let tag = b.host.ask(now, Bar::Pm, 0, 192);
     b.run(Time::ms(4));
@@ -78,17 +79,17 @@ fn a_lost_memory_is_an_error() {
 
 #[test]
 #[ignore = "takes long on the RTL"]
-fn lives_are_apart_in_the_memory() {
+fn lost_memory_lives_are_independent() {
     lives_are_apart(controller(LATE));
 }
 
-/// It does not answer while a test lasts.
+/// It does not answer during the test.
 const LOST: Time = Time::ms(400_000);
 
-/// A memory that never answers is no reason for commands to hang, nor for the controller not to be disabled.
+/// With a memory that never answers, commands still complete and the controller can be disabled.
 #[test]
 #[ignore = "takes seconds"]
-fn a_memory_that_is_lost_for_good() {
+fn lost_memory_stays_an_error() {
     let mut c = fill_of_an_earlier_life(controller(LOST));
     c = function_reset(c);
     for blocks in [4, 128] {
@@ -103,10 +104,10 @@ fn a_memory_that_is_lost_for_good() {
 
 /// The same with reads that the memory owes.
 #[test]
-fn fills_behind_reads_that_are_lost() {
+fn lost_memory_fills_queued_after_lost_reads() {
     let mut c = controller(LOST);
     let buffer = c.host_mut().alloc(8192, 4096).unwrap();
-    let read = Io::Read { lba: 0, blocks: 16 };
+    let read = IoCommand::Read { lba: 0, blocks: 16 };
     c.submit(0, read, &Buffer::Contiguous(buffer), 0).unwrap();
     c.ring(0).unwrap();
     advance(&mut c, Time::us(40));

@@ -1,23 +1,24 @@
-//! What registers hold when the power comes is seen by nobody.
+//! Nothing shows what registers hold at power-on.
 
 mod common;
 
 use common::bench;
 use rtl::bitstream::stderr_progress;
-use rtl::{Contents, DeviceConfig, Registers, RtlDevice};
+use rtl::{DeviceConfig, InitialValues, PowerUpRegisters, RtlDevice};
 use sim::{Bar, Media, Time};
 
-const EACH: [Contents; 4] = [
-    Contents::Zeros,
-    Contents::Ones,
-    Contents::Random(1),
-    Contents::Random(2),
+const EACH: [InitialValues; 4] = [
+    InitialValues::Zeros,
+    InitialValues::Ones,
+    InitialValues::Random(1),
+    InitialValues::Random(2),
 ];
 
-/// Reads these words of a device that has just got its power, and again later: what each was, and the time of the last one.
-fn words(name: &str, places: &[(Bar, u64)], contents: Contents) -> Vec<String> {
+/// Reads these words of a device just after power-on, and again later. Returns the first values and
+/// the time of the last read.
+fn words(name: &str, places: &[(Bar, u64)], contents: InitialValues) -> Vec<String> {
     let config = DeviceConfig {
-        registers: Registers::Always(contents),
+        registers: PowerUpRegisters::Always(contents),
         ..common::design(name)
     };
     let media = Media::memory(1 << 30).unwrap();
@@ -37,7 +38,7 @@ fn words(name: &str, places: &[(Bar, u64)], contents: Contents) -> Vec<String> {
 
 fn the_same_words(name: &str, engines: u64) {
     let nvme = (0..0x60).chain(0x2000..0x2100).chain(0x3000..0x3010);
-    // Addresses and data of the table of MSI-X are what PCI leaves undefined.
+    // PCI leaves addresses and data of the MSI-X table undefined.
     let nvme = nvme.filter(|at| !(0x2000..0x3000).contains(at) || at % 16 == 12);
     let delays = (0..2).flat_map(|c| 0x1_0000 + 0x1000 * c..0x1_0400 + 0x1000 * c);
     let registers = (0..engines).flat_map(|e| 0x8_0000 + 0x1000 * e..0x8_0240 + 0x1000 * e);
@@ -58,12 +59,12 @@ fn the_same_words(name: &str, engines: u64) {
 }
 
 #[test]
-fn no_word_depends_on_what_registers_hold_when_the_power_comes() {
+fn power_up_contents_change_no_readable_word() {
     the_same_words("default", 0);
 }
 
 #[test]
-#[ignore = "compiles a device of its own"]
-fn nor_does_one_of_the_engines() {
+#[ignore = "compiles a separate device"]
+fn power_up_contents_change_no_engine_word() {
     the_same_words("engines", 6);
 }

@@ -1,4 +1,4 @@
-//! The device top in the RTL model: its waveforms, and what is no hang.
+//! The device top in the RTL model: waveforms, and what is not a hang.
 
 mod common;
 
@@ -12,7 +12,7 @@ use sim::{Bar, Fault, Media, Time};
 const MEDIA: u64 = 1 << 30;
 
 fn config() -> DeviceConfig {
-    // A read that is not answered is to end in a dump, not in a time-out.
+    // A read without an answer is to end in a dump, not in a time-out.
     DeviceConfig {
         hang_cycles: 20_000,
         ..common::design("default")
@@ -24,9 +24,10 @@ fn bench_with(config: DeviceConfig, media: Media) -> Bench {
     Bench::of(Box::new(device.unwrap()))
 }
 
-/// The queue memory of the admin queue can't be read and the link never answers: the controller waits for ever.
+/// The queue memory of the admin queue cannot be read and the link never answers: the controller
+/// waits forever.
 #[test]
-fn a_link_that_never_answers_is_not_taken_for_a_hang() {
+fn hang_is_not_reported_on_a_silent_link() {
     let mut b = bench_with(
         DeviceConfig {
             hang_cycles: 2000,
@@ -59,13 +60,13 @@ fn a_link_that_never_answers_is_not_taken_for_a_hang() {
     );
 }
 
-/// Waveforms of the small device are among the tests of every day.
+/// Waveforms of the small device are tested every day.
 mod long {
     use super::*;
 
     #[test]
-    #[ignore = "compiles a device of its own"]
-    fn waveforms_of_one_channel() {
+    #[ignore = "compiles a separate device"]
+    fn waveform_of_one_channel() {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("top.fst");
         let _ = std::fs::remove_file(&path);
         let window = TraceWindow {

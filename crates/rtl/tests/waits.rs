@@ -1,24 +1,24 @@
-//! Times that the model passes over, as their end is known.
+//! Idle times that the RTL model skips, as their end is known.
 
 mod common;
 
 use design::{Cpu, HostCosts};
-use driver::{Controller, SimHost};
+use driver::{NvmeDriver, SimHost};
 use sim::{Bar, Time};
 use spec::nvme::{admin, feature, Sqe};
 
 const MEDIA: u64 = 1 << 30;
 
-/// Interrupts that the controller holds back for 25.5 ms (coalescing; 50,000 cycles without a handshake are a hang here):
-/// the time is exact, and is not simulated clock by clock.
+/// The controller holds interrupts back for 25.5 ms (coalescing); 50,000 cycles without a handshake
+/// are a hang here. The time is exact, and is not simulated clock by clock.
 #[test]
-fn a_wait_whose_end_is_known_is_skipped() {
+fn idle_wait_with_known_end_is_skipped() {
     let costs = HostCosts {
         interrupt_ps: 1_000_000,
         ..Cpu::default().costs()
     };
     let mut c = common::controller_with("default", MEDIA, costs, 17);
-    let evaluated = |c: &Controller<SimHost>| {
+    let evaluated = |c: &NvmeDriver<SimHost>| {
         let device = c.host().system().device(c.host().device()).unwrap();
         let counters = device.counters();
         let found = counters.iter().find(|x| x.name == "cycles.evaluated");
@@ -42,25 +42,25 @@ fn a_wait_whose_end_is_known_is_skipped() {
     }
 }
 
-/// A Keep Alive Timeout of minutes: the device rests meanwhile, is simulated only for a moment, is no hang (50,000 cycles without a
-/// handshake are one here), and tells of the end at its time.
+/// A Keep Alive Timeout of minutes. The device rests meanwhile, which is hardly simulated and is no
+/// hang (50,000 cycles without a handshake are one here). The timeout comes when it is due.
 #[test]
-fn a_keep_alive_timeout_is_slept_through() {
+fn idle_until_a_keep_alive_timeout() {
     let mut c = common::controller("default", MEDIA);
     let number = c.host().device();
-    let evaluated = |c: &Controller<SimHost>| {
+    let evaluated = |c: &NvmeDriver<SimHost>| {
         let counters = c.host().system().device(number).unwrap().counters();
         let found = counters.iter().find(|x| x.name == "cycles.evaluated");
         found.unwrap().value
     };
-    let csts = |c: &mut Controller<SimHost>| {
+    let csts = |c: &mut NvmeDriver<SimHost>| {
         let data = c
             .host_mut()
             .system_mut()
             .mmio_read(number, Bar::Nvme, 0x1C, 4);
         u32::from_le_bytes(data.unwrap().try_into().unwrap())
     };
-    let until = |c: &mut Controller<SimHost>, time: Time| {
+    let until = |c: &mut NvmeDriver<SimHost>, time: Time| {
         c.host_mut().system_mut().advance_until(time).unwrap();
     };
     let keep_alive = || Sqe::new(admin::KEEP_ALIVE);

@@ -1,11 +1,12 @@
-//! CPU time that the link and the DRAM model take: `cargo run --release -p nearside-sim --example speed`.
+//! CPU time of the link and of the DRAM models: `cargo run --release -p nearside-sim --example
+//! speed`.
 
-use sim::dram::{Bursts, Channel, DramConfig, Request};
+use sim::dram::{BurstChannel, Channel, DramConfig, Request};
 use sim::{Counter, Device, Fault, HostConfig, HostPort, LinkConfig, Media, Random, System, Time};
 
 const CLOCK: u64 = 4000;
 
-/// CPU time of this process in ns, which others on the machine don't change.
+/// CPU time of this process in ns, which other processes do not change.
 fn cpu_ns() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split(' ')
@@ -120,7 +121,7 @@ fn dram(what: &str, mut next: impl FnMut(u64) -> (u64, bool)) {
 
 /// Bursts of `lines` lines, of which `depth` are in flight.
 fn bursts(what: &str, lines: u32, depth: usize, mut next: impl FnMut(u64) -> (u64, bool)) {
-    let mut channel = Bursts::new(&DramConfig::default(), Time(CLOCK));
+    let mut channel = BurstChannel::new(&DramConfig::default(), Time(CLOCK));
     let all = std::env::args()
         .nth(1)
         .and_then(|n| n.parse().ok())
@@ -145,14 +146,15 @@ fn bursts(what: &str, lines: u32, depth: usize, mut next: impl FnMut(u64) -> (u6
     let ns = cpu_ns() - start;
     let count = (n * u64::from(lines)) as f64;
     println!(
-        "dram, burst by burst, {what} of {lines} x {depth}: {:.1} ns a line, {:.1} GB/s simulated, {:.1} M lines per CPU second",
+        "dram, burst by burst, {what} of {lines} x {depth}: {:.1} ns a line, {:.1} GB/s \
+            simulated, {:.1} M lines per CPU second",
         ns / count,
         count * 64.0 / now.as_ns(),
         count / ns * 1e3
     );
 }
 
-/// `speed LINES [WHAT]` measures only these, that many lines of each, and only those of that name.
+/// `speed LINES [WHAT]` measures only these bursts: LINES lines each, and only those named WHAT.
 fn all_bursts() {
     for depth in [1, 16, 32, 64] {
         let mut random = Random::new(1);

@@ -17,7 +17,7 @@ pub mod resp {
 pub mod burst {
     /// Every beat at one address.
     pub const FIXED: u8 = 0;
-    /// Each beat behind the one before.
+    /// Each beat follows the one before it in the address space.
     pub const INCR: u8 = 1;
     /// Like INCR, but wraps around at the size of the burst.
     pub const WRAP: u8 = 2;
@@ -68,7 +68,8 @@ impl Ax {
                 base + (aligned - base + u64::from(i) * size) % span
             }
             _ if i == 0 => self.addr,
-            // A burst that breaks the rules may reach beyond the last address; whoever takes it checks them.
+            // A burst that breaks the rules may reach past the last address; its receiver checks
+            // the rules.
             _ => aligned.wrapping_add(u64::from(i) * size),
         }
     }
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beat_addresses() {
+    fn axi_beat_addresses_follow_the_burst_type() {
         let at = |burst, addr, len, size| -> Vec<u64> {
             let ax = Ax {
                 id: 0,

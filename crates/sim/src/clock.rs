@@ -1,16 +1,18 @@
-//! A clock whose edges are where they belong for ever, whatever its frequency.
+//! A clock without accumulated rounding error, whatever its frequency.
 
 use crate::Time;
 
-/// Picoseconds in which a clock has as many cycles as its frequency in kHz says.
+/// Picoseconds in which a clock has as many cycles as its frequency in kHz.
 const PS: u64 = 1_000_000_000;
 
-/// A clock of 1 to 1000 MHz. Edge k is at floor(k * 10^9 / f) ps for f kHz: where the period is no whole number of
-/// picoseconds, each edge is rounded down by itself and the error never adds up.
+/// A clock of 1 to 1000 MHz. Edge k is at floor(k * 10^9 / f) ps for f kHz. Where the period is not
+/// a whole number of picoseconds, each edge is rounded down separately, so the error never
+/// accumulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     khz: u32,
-    /// Picoseconds of a cycle where that is a whole number, else 0: then edges need no division.
+    /// Picoseconds of a cycle where that is a whole number, else 0. A whole period needs no
+    /// division.
     period: u32,
 }
 
@@ -38,12 +40,12 @@ impl Clock {
         Clock { khz, period }
     }
 
-    /// Its frequency in kHz.
+    /// The frequency in kHz.
     pub fn khz(self) -> u32 {
         self.khz
     }
 
-    /// When edge `k` is. Edge 0 is at the beginning of time.
+    /// The time of edge `k`. Edge 0 is at time zero.
     #[inline]
     pub fn edge(self, k: u64) -> Time {
         if self.period != 0 {
@@ -64,18 +66,18 @@ impl Clock {
         end / PS * f + (end % PS * f).div_ceil(PS) - 1
     }
 
-    /// The number of the last edge before `time`; edge 0 for the beginning of time.
+    /// The number of the last edge before `time`; edge 0 for time zero.
     #[inline]
     pub fn edge_strictly_before(self, time: Time) -> u64 {
         self.edge_before(Time(time.0.saturating_sub(1)))
     }
 
-    /// What `cycles` take, in ns, on average over their phase.
+    /// The duration of `cycles` in ns, averaged over their phase.
     pub fn ns(self, cycles: f64) -> f64 {
         cycles * 1e6 / f64::from(self.khz)
     }
 
-    /// How many cycles `ns` are.
+    /// The number of cycles in `ns`.
     pub fn cycles(self, ns: f64) -> f64 {
         ns * f64::from(self.khz) / 1e6
     }
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_exact_from_the_first_to_the_last() {
+    fn clock_edges_are_exact_from_first_to_last() {
         for khz in MHZ
             .map(|mhz| mhz * 1000)
             .into_iter()
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cycle_is_a_picosecond_off_and_a_second_has_them_all() {
+    fn clock_cycles_differ_by_one_picosecond_and_fill_a_second() {
         for mhz in MHZ {
             let clock = Clock::from_mhz(mhz).unwrap();
             let period = 1_000_000 / u64::from(mhz);
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn conversions_go_both_ways() {
+    fn clock_conversions_are_inverse() {
         for mhz in MHZ {
             let clock = Clock::from_mhz(mhz).unwrap();
             assert!((clock.ns(f64::from(mhz)) - 1000.0).abs() < 1e-9);
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn other_frequencies_are_refused() {
+    fn clock_refuses_frequencies_out_of_range() {
         for mhz in [0, 1001, u32::MAX] {
             assert_eq!(Clock::from_mhz(mhz), None);
         }

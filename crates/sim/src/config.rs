@@ -1,33 +1,37 @@
 //! Parameters of host, link and DRAM: plain structs with defaults, each checked by `validate()`.
 //!
-//! Keys read the same in a design file; units are part of the names. `validate` answers with one line that names the
-//! key and the allowed values.
+//! A design file uses the same keys; units are part of the names. `validate` answers with one line
+//! that names the key and the allowed values.
 
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a memory page, and the boundary that no TLP crosses.
 pub const PAGE: u64 = 4096;
 
-/// The message for a value that isn't allowed.
-pub(crate) fn bad<T: std::fmt::Display>(key: &str, value: T, allowed: &str) -> Result<(), String> {
+/// The message for a value that is not allowed.
+pub(crate) fn not_allowed<T: std::fmt::Display>(
+    key: &str,
+    value: T,
+    allowed: &str,
+) -> Result<(), String> {
     Err(format!("{key} = {value}: allowed are {allowed}"))
 }
 
 /// Checks that `value` is between `low` and `high`.
-pub(crate) fn within(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
+pub(crate) fn check_range(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
     if (low..=high).contains(&value) {
         Ok(())
     } else {
-        bad(key, value, &format!("{low} to {high}"))
+        not_allowed(key, value, &format!("{low} to {high}"))
     }
 }
 
 /// Checks that `value` is a power of two between `low` and `high`.
-pub(crate) fn power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
+pub(crate) fn check_power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
     if value.is_power_of_two() && (low..=high).contains(&value) {
         Ok(())
     } else {
-        bad(key, value, &format!("powers of two from {low} to {high}"))
+        not_allowed(key, value, &format!("powers of two from {low} to {high}"))
     }
 }
 
@@ -37,24 +41,27 @@ pub(crate) fn power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result
 pub struct HostConfig {
     /// First address of host memory. Above 4 GiB, so that TLPs carry 64-bit addresses.
     pub memory_base: u64,
-    /// Host memory, MiB. Costs the machine only what is touched.
+    /// Host memory, MiB. Only touched pages cost memory of the machine.
     pub memory_mib: u64,
     /// From a read request at the root complex to its first data, ns.
     pub read_ns: u64,
-    /// Up to this much more per read request, drawn from `seed`, ns: requests then return out of order.
+    /// Up to this much more per read request, drawn from `seed`, ns. Requests then return out of
+    /// order.
     pub read_jitter_ns: u64,
-    /// How long a posted write holds its buffer (and credits) in the root complex, ns.
+    /// How long a posted write holds its buffer and its credits in the root complex, ns.
     pub write_ns: u64,
     /// Between the CPU and the root complex for an MMIO access, one way, ns.
     pub mmio_ns: u64,
-    /// Posted MMIO writes that the CPU can have waiting for a link before it stalls; also a link's peer-to-peer queue.
+    /// Posted MMIO writes that may wait for a link before the CPU stalls; also the length of a
+    /// link's peer-to-peer queue.
     pub mmio_queue: usize,
-    /// Loads of devices that the CPU can have under way. A core holds each in a line fill buffer, of which it has 10 (Intel, Nehalem
-    /// to Broadwell) or 12 (Skylake), so the default takes six cores. The root complex is no limit of its own here.
+    /// Loads of devices that the CPU may have in flight. A core holds each in a line fill buffer,
+    /// of which it has 10 (Intel, Nehalem to Broadwell) or 12 (Skylake), so the default stands for
+    /// six cores. The root complex sets no further limit.
     pub cpu_loads: usize,
     /// Extra latency through the root complex from one device to another, ns.
     pub peer_ns: u64,
-    /// A read of a device that takes longer has failed, us.
+    /// A read of a device fails after this time, us.
     pub completion_timeout_us: u64,
     /// Seed of everything that the host draws at random.
     pub seed: u64,
@@ -79,24 +86,24 @@ impl Default for HostConfig {
 }
 
 impl HostConfig {
-    /// One line that names the first key whose value isn't allowed.
+    /// An error is one line that names the first key whose value is not allowed.
     pub fn validate(&self) -> Result<(), String> {
         if self.memory_base % PAGE != 0 || !((1 << 32)..=(1 << 39)).contains(&self.memory_base) {
-            return bad(
+            return not_allowed(
                 "memory_base",
                 self.memory_base,
                 "multiples of 4096 from 2^32 to 2^39",
             );
         }
-        within("memory_mib", self.memory_mib, 1, 1 << 18)?;
-        within("read_ns", self.read_ns, 0, 1_000_000)?;
-        within("read_jitter_ns", self.read_jitter_ns, 0, 1_000_000)?;
-        within("write_ns", self.write_ns, 0, 1_000_000)?;
-        within("mmio_ns", self.mmio_ns, 0, 1_000_000)?;
-        within("mmio_queue", self.mmio_queue as u64, 1, 65_536)?;
-        within("cpu_loads", self.cpu_loads as u64, 1, 4096)?;
-        within("peer_ns", self.peer_ns, 0, 1_000_000)?;
-        within(
+        check_range("memory_mib", self.memory_mib, 1, 1 << 18)?;
+        check_range("read_ns", self.read_ns, 0, 1_000_000)?;
+        check_range("read_jitter_ns", self.read_jitter_ns, 0, 1_000_000)?;
+        check_range("write_ns", self.write_ns, 0, 1_000_000)?;
+        check_range("mmio_ns", self.mmio_ns, 0, 1_000_000)?;
+        check_range("mmio_queue", self.mmio_queue as u64, 1, 65_536)?;
+        check_range("cpu_loads", self.cpu_loads as u64, 1, 4096)?;
+        check_range("peer_ns", self.peer_ns, 0, 1_000_000)?;
+        check_range(
             "completion_timeout_us",
             self.completion_timeout_us,
             1,
@@ -129,17 +136,19 @@ pub struct LinkConfig {
     pub host_posted_bytes: u32,
     /// Non-posted header credits of the host.
     pub host_nonposted_headers: u32,
-    /// Posted header credits of the device. The defaults of this and the next two are those of a Gen3 endpoint block that states
-    /// them: 127 posted headers, 750 units of 16 bytes of posted data, 115 non-posted headers (Intel, L- and H-Tile Avalon
-    /// Streaming IP for PCI Express User Guide, 683111, "Flow Control Credit Allocation").
+    /// Posted header credits of the device. The defaults of this key and the next two are those
+    /// that a Gen3 endpoint block states: 127 headers, 750 units of 16 bytes, 115 non-posted
+    /// headers. Source: Intel, L- and H-Tile Avalon Streaming IP for PCI Express User Guide,
+    /// 683111, "Flow Control Credit Allocation".
     pub device_posted_headers: u32,
     /// Posted data credits of the device, bytes.
     pub device_posted_bytes: u32,
     /// Non-posted header credits of the device.
     pub device_nonposted_headers: u32,
-    /// The device's buffer for read data that it asked for, bytes; reads wait for room in it. 0: no limit.
+    /// The device's buffer for read data that it requested, bytes; reads wait for room in it. 0: no
+    /// limit.
     pub device_completion_bytes: u32,
-    /// What may wait for the wire before the device's writes are refused, bytes.
+    /// Bytes that may wait for the wire before the device's writes are refused.
     pub device_tx_buffer_bytes: u32,
     /// Read requests that may wait for the wire before the device's reads are refused.
     pub device_tx_requests: u32,
@@ -149,9 +158,9 @@ pub struct LinkConfig {
     pub propagation_ns: u64,
     /// Latency of the root port's PHY and MAC, each way, ns.
     pub root_phy_ns: u64,
-    /// One ACK DLLP for so many TLPs received.
+    /// TLPs received per ACK DLLP.
     pub ack_every_tlps: u32,
-    /// One UpdateFC DLLP for so many TLPs received.
+    /// TLPs received per UpdateFC DLLP.
     pub update_fc_every_tlps: u32,
 }
 
@@ -184,104 +193,104 @@ impl Default for LinkConfig {
 }
 
 impl LinkConfig {
-    /// One line that names the first key whose value isn't allowed.
+    /// An error is one line that names the first key whose value is not allowed.
     pub fn validate(&self) -> Result<(), String> {
-        within("generation", self.generation.into(), 1, 5)?;
+        check_range("generation", self.generation.into(), 1, 5)?;
         if ![1, 2, 4, 8, 16].contains(&self.lanes) {
-            return bad("lanes", self.lanes, "1, 2, 4, 8, 16");
+            return not_allowed("lanes", self.lanes, "1, 2, 4, 8, 16");
         }
         let mps = self.max_payload_bytes;
-        power_of_two("max_payload_bytes", mps.into(), 128, 4096)?;
-        power_of_two(
+        check_power_of_two("max_payload_bytes", mps.into(), 128, 4096)?;
+        check_power_of_two(
             "max_read_request_bytes",
             self.max_read_request_bytes.into(),
             128,
             4096,
         )?;
-        power_of_two(
+        check_power_of_two(
             "read_completion_boundary_bytes",
             self.read_completion_boundary_bytes.into(),
             64,
             128,
         )?;
-        power_of_two(
+        check_power_of_two(
             "max_completion_bytes",
             self.max_completion_bytes.into(),
             self.read_completion_boundary_bytes.into(),
             4096,
         )?;
-        // A device reads up to a page at once and takes all its tags together.
+        // A device reads up to a page at once and takes all tags of that read together.
         let page_requests = PAGE / u64::from(self.max_read_request_bytes);
-        within("tags", self.tags.into(), page_requests, 1024)?;
-        within(
+        check_range("tags", self.tags.into(), page_requests, 1024)?;
+        check_range(
             "host_nonposted_headers",
             self.host_nonposted_headers.into(),
             page_requests,
             4096,
         )?;
         let page_writes = PAGE / u64::from(mps);
-        within(
+        check_range(
             "host_posted_headers",
             self.host_posted_headers.into(),
             page_writes,
             65_536,
         )?;
-        within(
+        check_range(
             "host_posted_bytes",
             self.host_posted_bytes.into(),
             PAGE + 16 * page_writes,
             1 << 24,
         )?;
-        within(
+        check_range(
             "device_posted_headers",
             self.device_posted_headers.into(),
             1,
             65_536,
         )?;
-        within(
+        check_range(
             "device_posted_bytes",
             self.device_posted_bytes.into(),
             u64::from(mps) + 16,
             1 << 24,
         )?;
-        within(
+        check_range(
             "device_nonposted_headers",
             self.device_nonposted_headers.into(),
             1,
             4096,
         )?;
         if self.device_completion_bytes != 0 {
-            within(
+            check_range(
                 "device_completion_bytes",
                 self.device_completion_bytes.into(),
                 PAGE,
                 1 << 24,
             )?;
         }
-        within(
+        check_range(
             "device_tx_buffer_bytes",
             self.device_tx_buffer_bytes.into(),
             64,
             1 << 20,
         )?;
-        within(
+        check_range(
             "device_tx_requests",
             self.device_tx_requests.into(),
             1,
             4096,
         )?;
-        within("device_phy_ns", self.device_phy_ns, 0, 1_000_000)?;
-        within("propagation_ns", self.propagation_ns, 0, 1_000_000)?;
-        within("root_phy_ns", self.root_phy_ns, 0, 1_000_000)?;
+        check_range("device_phy_ns", self.device_phy_ns, 0, 1_000_000)?;
+        check_range("propagation_ns", self.propagation_ns, 0, 1_000_000)?;
+        check_range("root_phy_ns", self.root_phy_ns, 0, 1_000_000)?;
         if self.device_phy_ns + self.propagation_ns + self.root_phy_ns < 10 {
-            return bad(
+            return not_allowed(
                 "device_phy_ns + propagation_ns + root_phy_ns",
                 self.device_phy_ns + self.propagation_ns + self.root_phy_ns,
                 "sums of at least 10: the scheduler runs devices apart for that long",
             );
         }
-        within("ack_every_tlps", self.ack_every_tlps.into(), 1, 1024)?;
-        within(
+        check_range("ack_every_tlps", self.ack_every_tlps.into(), 1, 1024)?;
+        check_range(
             "update_fc_every_tlps",
             self.update_fc_every_tlps.into(),
             1,
@@ -289,7 +298,8 @@ impl LinkConfig {
         )
     }
 
-    /// Bytes that one direction carries, per ns: GT/s and lanes after line encoding and SKP ordered sets.
+    /// Bytes that one direction carries, per ns: GT/s and lanes after line encoding and SKP ordered
+    /// sets.
     pub fn bytes_per_ns(&self) -> f64 {
         let lanes = f64::from(self.lanes);
         match self.generation {
@@ -309,10 +319,10 @@ impl LinkConfig {
 mod tests {
     use super::*;
 
-    /// A key, and what makes its value bad.
+    /// A key, and a change that makes its value invalid.
     type Change<T> = (&'static str, fn(&mut T));
 
-    /// Each change must be refused with a message that names the key, the value and what is allowed.
+    /// Each change is refused with a message that names the key, the value and the allowed values.
     fn refuses<T: Default>(changes: &[Change<T>], validate: fn(&T) -> Result<(), String>) {
         assert_eq!(validate(&T::default()), Ok(()));
         for (key, change) in changes {
@@ -327,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_link_values_are_named() {
+    fn config_names_bad_link_values() {
         refuses::<LinkConfig>(
             &[
                 ("generation", |c| c.generation = 6),
@@ -370,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_host_values_are_named() {
+    fn config_names_bad_host_values() {
         refuses::<HostConfig>(
             &[
                 ("memory_base", |c| c.memory_base = 0xFEE0_0000),

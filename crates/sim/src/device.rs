@@ -1,6 +1,6 @@
 //! The Device contract: what reaches a device, and what a device may do to its host.
 //!
-//! Everything above it (links, drivers, experiments) works on any [`Device`]; a model below it
+//! The layers above (links, drivers, experiments) work on any [`Device`]. An implementation of it
 //! knows nothing of links, drivers or other devices. All of it runs in simulated time.
 
 use crate::{OrderWatch, Time, Tracer};
@@ -36,7 +36,7 @@ pub enum Mmio {
         offset: u64,
         /// Bytes wanted: 1 to 4096, never across a 4 KiB boundary.
         len: u32,
-        /// Names this read in the answer.
+        /// Identifies this read in the answer.
         tag: u32,
     },
 }
@@ -48,44 +48,47 @@ pub struct ReadData {
     pub tag: u32,
     /// The bytes, or `None` when the read failed (unsupported request, completer abort, time-out).
     pub data: Option<Vec<u8>>,
-    /// True for the last piece of this read. Pieces of one read come in address order.
+    /// True for the last part of this read. The parts of one read come in address order.
     pub last: bool,
 }
 
-/// The device's side of its link: what a model calls while it advances.
+/// The device's side of its link: the calls that a device makes while it advances.
 ///
-/// The calls carry the device's own time `now`, which never goes backwards. The link takes what it can:
-/// `false` means no credit or tag now, try again on a later cycle.
+/// The calls carry the device's time `now`, which never goes backwards. `false` means that the link
+/// has no credit or tag now; the device tries again in a later cycle.
 pub trait HostPort {
-    /// Posted write of `data` at host address `addr` (1 to 4096 bytes, in one 4 KiB page). Once accepted it is
-    /// ordered behind all accepted before. Writes to the MSI address range are interrupts.
+    /// Posted write of `data` at host address `addr` (1 to 4096 bytes, in one 4 KiB page). Accepted
+    /// writes keep their order. Writes to the MSI address range are interrupts.
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool;
 
-    /// Read `len` bytes (1 to 4096, in one 4 KiB page) at host address `addr`. Reads are answered in any order
-    /// between tags; `tag` must not be in use.
+    /// Reads `len` bytes (1 to 4096, in one 4 KiB page) at host address `addr`. Different tags are
+    /// answered in any order; `tag` must not be in use.
     fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool;
 
-    /// The next bytes of the answer to a [`Mmio::Read`], in address order; more will follow. All but the first and the last
-    /// part of an answer begin and end at a multiple of the link's largest payload, so that each is a completion of its own.
+    /// The next bytes of the answer to a [`Mmio::Read`], in address order; more follow. Interior
+    /// part boundaries are multiples of the link's largest payload, so each part is one completion.
     fn mmio_part(&mut self, now: Time, tag: u32, data: Vec<u8>);
 
-    /// The answer to a [`Mmio::Read`], or what is left of it after [`HostPort::mmio_part`]; `None` reports a failed read.
+    /// The answer to a [`Mmio::Read`], or its remainder after [`HostPort::mmio_part`]; `None`
+    /// reports a failed read.
     fn mmio_data(&mut self, now: Time, tag: u32, data: Option<Vec<u8>>);
 
-    /// The next access that has arrived by `now`, in order. Not taking it is back-pressure.
+    /// The next access that has arrived by `now`, in order. A device that does not take it exerts
+    /// back-pressure.
     fn mmio(&mut self, now: Time) -> Option<Mmio>;
 
-    /// The next piece of read data that has arrived by `now`. Not taking it is back-pressure.
+    /// The next part of read data that has arrived by `now`. A device that does not take it exerts
+    /// back-pressure.
     fn read_data(&mut self, now: Time) -> Option<ReadData>;
 
-    /// When the next access arrives, if that is known already: a time not after `now` means at once.
+    /// The arrival time of the next access, if known. A time not after `now` means at once.
     fn next_mmio(&self) -> Option<Time>;
 
-    /// When the next piece of read data arrives, likewise.
+    /// The arrival time of the next part of read data, if known.
     fn next_data(&self) -> Option<Time>;
 
-    /// When the link will next have something for the device, if that is known already and nothing
-    /// further is sent: a time not after `now` means at once.
+    /// The time at which the link next has something for the device, if that is known and nothing
+    /// more is sent. A time not after `now` means at once.
     fn next_arrival(&self) -> Option<Time> {
         match (self.next_mmio(), self.next_data()) {
             (Some(mmio), Some(data)) => Some(mmio.min(data)),
@@ -93,23 +96,24 @@ pub trait HostPort {
         }
     }
 
-    /// After a write or read was refused: when the same may be taken, as far as that is known; [`Time::MAX`] while it depends
-    /// on what has not reached the other side yet. A time not after `now` means at any later time.
+    /// After a write or read was refused: the time at which it may be accepted, as far as known.
+    /// [`Time::MAX`] means that it depends on something that the other side has not received yet. A
+    /// time not after `now` means at any later time.
     fn refused_until(&self) -> Time {
         Time::ZERO
     }
 
-    /// True once the host wants control back before the end of the current advance (it saw a write or an
-    /// interrupt that it waits for). The model then returns at its next clock edge.
+    /// True once the host needs control before the end of the current advance, because a watched
+    /// write or an interrupt has arrived. The device then returns at its next clock edge.
     fn attention(&self) -> bool;
 }
 
-/// Answers whose parts have come so far, for a host that wants them whole.
+/// Collects the parts of answers, for a host that needs them whole.
 #[derive(Clone, Debug, Default)]
-pub struct Parts(Vec<(u32, Vec<u8>)>);
+pub struct SplitCompletions(Vec<(u32, Vec<u8>)>);
 
-impl Parts {
-    /// See [`HostPort::mmio_part`].
+impl SplitCompletions {
+    /// Adds a part; see [`HostPort::mmio_part`].
     pub fn add(&mut self, tag: u32, data: Vec<u8>) {
         match self.0.iter_mut().find(|part| part.0 == tag) {
             Some(part) => part.1.extend(data),
@@ -117,7 +121,7 @@ impl Parts {
         }
     }
 
-    /// The whole answer, of which [`HostPort::mmio_data`] brings the rest.
+    /// The whole answer; `data` is the remainder that [`HostPort::mmio_data`] carries.
     pub fn end(&mut self, tag: u32, data: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let Some(at) = self.0.iter().position(|part| part.0 == tag) else {
             return data;
@@ -127,31 +131,32 @@ impl Parts {
         Some(whole)
     }
 
-    /// What has begun will not end any more.
+    /// Drops answers that will not be completed.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 }
 
-/// A named count or measurement of a model, for reports.
+/// A named count or measurement of a device, for reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
     /// Dotted name, such as `cycles.evaluated`.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: f64,
-    /// Its unit, such as `cycles`.
+    /// The unit, such as `cycles`.
     pub unit: &'static str,
 }
 
-/// Why a device can't go on.
+/// Why a device cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Busy for too long without any progress at its ports; the text is a dump of what it waits for.
+    /// Busy for too long without progress at any port; the text is a dump of what is outstanding.
     Hang(String),
-    /// An assertion in the hardware failed; the text is its message.
+    /// A hardware assertion failed; the text is its message.
     Assertion(String),
-    /// A file of the device's can't be written; the text names it and says why. The hardware is well.
+    /// A file of the device cannot be written; the text names the file and the reason. The hardware
+    /// is not at fault.
     File(String),
 }
 
@@ -172,19 +177,19 @@ pub trait Device {
     /// The device's time: that of its last clock edge.
     fn now(&self) -> Time;
 
-    /// Runs to the last clock edge at or before `until`, taking accesses from `host` as they arrive. Returns early when
-    /// [`HostPort::attention`] says so. A device without power only lets time pass and discards what arrives
-    /// (writes are lost, reads fail).
+    /// Runs to the last clock edge at or before `until` and takes accesses from `host` as they
+    /// arrive. Returns early when [`HostPort::attention`] is true. A device without power only lets
+    /// time pass and discards what arrives: writes are lost, reads fail.
     fn advance(&mut self, until: Time, host: &mut dyn HostPort) -> Result<(), Fault>;
 
-    /// True when nothing that the host could see coming will come from the device until something arrives: time may be skipped.
-    /// What the device does by itself when a time is over (a Keep Alive Timeout makes a register tell of a fatal error), it does
-    /// in [`Device::advance`], at that time.
+    /// True if the device cannot produce a host-visible effect without further input, so the
+    /// scheduler may skip ahead. A timed change of a register, such as the fatal status after a
+    /// Keep Alive Timeout, happens in [`Device::advance`] at its time.
     fn idle(&self) -> bool;
 
-    /// The time before which nothing leaves the device, and nothing changes that the host can see, unless something arrives:
-    /// [`Time::MAX`] when there is none. The earlier the worse: devices that share a system run one link latency beyond the
-    /// earliest of these times, and no further.
+    /// The earliest time at which the device may send something or change host-visible state
+    /// without further input; [`Time::MAX`] if there is none. An earlier time than necessary costs
+    /// speed: devices of one system run at most one link latency past the earliest of these times.
     fn next_event(&self) -> Time {
         match self.idle() {
             true => Time::MAX,
@@ -192,58 +197,64 @@ pub trait Device {
         }
     }
 
-    /// Takes power away at the present time: the link is dead, everything volatile is lost; what the media holds stays.
-    /// A device with a hold-up time uses it to end what it has begun on the media, and its time goes on for as long.
+    /// Removes power now: the link is down, volatile state is lost, the media keep their content. A
+    /// device with a hold-up time uses it to end writes to the media that have begun; the device's
+    /// time advances meanwhile.
     fn power_off(&mut self);
 
-    /// Gives power back: the device comes up as after a cold reset.
+    /// Restores power: the device comes up as after a cold reset.
     fn power_on(&mut self);
 
-    /// Resets the function (function level reset, hot reset) at the present time, while its memories go on: writes to the media
-    /// that have begun end, all else of the function is lost, and it comes up as after a cold reset. The device's time
-    /// goes on for as long as that takes. Whoever is behind the [`HostPort`] forgets what is under way: answers to what
-    /// the device asked for before must not come any more.
+    /// Resets the function (function level reset, hot reset) now, while the memories keep running.
+    /// Writes to the media that have begun end; all other state of the function is lost. The
+    /// function comes up as after a cold reset, and the device's time advances meanwhile.
+    ///
+    /// The implementation of [`HostPort`] drops everything in flight: answers to earlier requests
+    /// must not arrive any more.
     fn function_reset(&mut self) {
         self.power_off();
         self.power_on();
     }
 
-    /// What PCI configuration space says of MSI-X: whether it is enabled, and whether all of the function's vectors are masked.
-    /// A device starts enabled and unmasked, and keeps what was set through a loss of power: the setting isn't its own.
+    /// Sets the MSI-X state of PCI configuration space: enable, and function mask. A device starts
+    /// enabled and unmasked. The state survives a loss of power, because it belongs to the host's
+    /// configuration.
     fn set_msix(&mut self, enable: bool, mask: bool) {
-        // Devices without interrupts have nothing to set.
+        // Devices without interrupts ignore the setting.
         let _ = (enable, mask);
     }
 
-    /// From now on tells what happens to commands, or tells nobody. Returns false when the device can't; then there is nothing
-    /// to be told.
+    /// Reports the progress of commands to `tracer` from now on, or to none. False: the device
+    /// cannot report it.
     fn set_tracer(&mut self, tracer: Option<Tracer>) -> bool {
-        // Devices without commands have nothing to tell.
+        // Devices without commands have nothing to report.
         let _ = tracer;
         false
     }
 
-    /// From now on tells in what order it does what its host asks of it, or tells nobody. Returns false when the device can't; then
-    /// there is nothing to be told.
+    /// Reports the order in which the device serves its host to `watch` from now on, or to none.
+    /// False: the device cannot report it.
     fn watch_order(&mut self, watch: Option<OrderWatch>) -> bool {
-        // Devices without an access hook keep no order that anybody asks for.
+        // Devices without a conflict filter guarantee no order.
         let _ = watch;
         false
     }
 
-    /// Ends what is being written to files, and brings it to the disk. Who takes a device apart without this hears of no error.
+    /// Completes the files that are being written and flushes them to the disk. Only this call
+    /// reports their errors; dropping a device does not.
     fn finish(&mut self) -> Result<(), Fault> {
-        // Devices without files have nothing to end.
+        // Devices without files have nothing to complete.
         Ok(())
     }
 
-    /// Posted writes to its memories and registers that it has taken and could not carry out, in all its lives: they have no
-    /// answer that could say so. A device that is reset goes on counting.
+    /// Posted writes to memories and registers that the device accepted and could not perform, over
+    /// all of its lives. A posted write has no answer that could report this. A reset does not
+    /// clear the count.
     fn lost_writes(&self) -> u64 {
         // Most simple devices lose none.
         0
     }
 
-    /// Counters of the model.
+    /// Counters of the device.
     fn counters(&self) -> Vec<Counter>;
 }

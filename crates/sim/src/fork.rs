@@ -1,14 +1,15 @@
-//! Copies of this process, for campaigns that try many ends of one run: power cuts, resets, other settings.
+//! Copies of this process, for campaigns that try different ends of one run: power cuts, resets,
+//! other settings.
 //!
-//! A run goes on to a moment, a copy of the process ends it there in its own way and says what has
-//! come of it, and the run goes on as if nothing had been. Everything is copied, and only what is
-//! changed costs memory: devices on either model, links, hosts, and the programs before them. So
-//! there is nothing that a device has to save, nothing that it can forget, and each copy begins
-//! within a millisecond or so.
+//! A run reaches a moment, a copy of the process ends the run there in a different way and reports
+//! its result, and the original continues unaffected. The copy contains everything: devices on
+//! either model, links, hosts and programs; only changed pages cost memory. A device therefore
+//! needs no code to save its state, and a copy starts within about a millisecond.
 //!
-//! Media in files and in memory that clients share, traces and waveforms are not copied: a copy would write to the original's. While this
-//! process has any, there are no copies of it. Of several threads only the one that asks is in the copy: no other may hold a lock
-//! that the copy wants.
+//! Media in files, media in memory that clients share, traces and waveforms cannot be copied,
+//! because the copy would write to the original's. While this process has any of them, a copy is
+//! refused. Only the calling thread exists in the copy, so no other thread may hold a lock that the
+//! copy needs.
 
 use std::any::Any;
 use std::fs::File;
@@ -21,7 +22,7 @@ use std::time::Duration;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-/// Why there is no copy, or no answer of one; one line.
+/// Why there is no copy, or no answer from it; one line.
 #[derive(Debug)]
 pub enum ForkError {
     /// The process has something that a copy would share with it.
@@ -41,15 +42,23 @@ impl std::fmt::Display for ForkError {
         match self {
             ForkError::Shares(what) => write!(
                 f,
-                "a copy of this process would share its {what}: devices that are copied have media in memory, and neither traces nor waveforms"
+                "a copy of this process would share its {what}: devices that are copied have \
+                    media in memory, and neither traces nor waveforms"
             ),
             ForkError::Os(error) => write!(f, "no copy of this process: {error}"),
             ForkError::Foreign(owner) => {
-                write!(f, "this copy was started by process {owner}: only that one has its answer")
+                write!(
+                    f,
+                    "this copy was started by process {owner}: only that one has its answer"
+                )
             }
             ForkError::Panicked(text) => write!(f, "a copy of this process panicked: {text}"),
             ForkError::Ended(status) if libc::WIFSIGNALED(*status) => {
-                write!(f, "a copy of this process was ended by signal {}", libc::WTERMSIG(*status))
+                write!(
+                    f,
+                    "a copy of this process was ended by signal {}",
+                    libc::WTERMSIG(*status)
+                )
             }
             ForkError::Ended(status) => write!(
                 f,
@@ -69,40 +78,42 @@ impl std::error::Error for ForkError {
     }
 }
 
-/// What a copy would share with the process, as long as this lives.
+/// A resource that a copy would share with the process, while this value lives.
 #[derive(Debug)]
-pub(crate) struct Shared(u64);
+pub(crate) struct SharedResource(u64);
 
 static SHARED: Mutex<(u64, Vec<(u64, String)>)> = Mutex::new((0, Vec::new()));
 
-fn shared() -> MutexGuard<'static, (u64, Vec<(u64, String)>)> {
+fn shared_resources() -> MutexGuard<'static, (u64, Vec<(u64, String)>)> {
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
-    pub(crate) fn new(what: String) -> Shared {
-        let mut shared = shared();
+impl SharedResource {
+    pub(crate) fn new(what: String) -> SharedResource {
+        let mut shared = shared_resources();
         shared.0 += 1;
         let number = shared.0;
         shared.1.push((number, what));
-        Shared(number)
+        SharedResource(number)
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedResource {
     fn drop(&mut self) {
-        shared().1.retain(|(number, _)| *number != self.0);
+        shared_resources().1.retain(|(number, _)| *number != self.0);
     }
 }
 
-/// What stands against a copy of this process: what the copy would share with it.
+/// Why this process cannot be copied now: the resource that a copy would share.
 pub fn obstacle() -> Option<String> {
-    shared().1.first().map(|(_, what)| what.clone())
+    shared_resources().1.first().map(|(_, what)| what.clone())
 }
 
-/// A copy of this process at its work. One that nobody asks for its answer is ended. One whose original is killed ends with its work.
+/// A running copy of this process. Dropping it ends the copy. If the original is killed, the copy
+/// ends with its work.
 ///
-/// It belongs to the process that has started it: a copy of that one, which has this as well, can neither end it nor take its answer.
+/// It belongs to the process that started it. A copy of that process inherits the value, but can
+/// neither end the copy nor read its answer.
 #[derive(Debug)]
 pub struct Fork {
     pid: libc::pid_t,
@@ -111,21 +122,21 @@ pub struct Fork {
     waited: bool,
 }
 
-/// Which of two equal processes this one is.
+/// Which of the two processes this one is after a split.
 #[derive(Debug)]
-pub enum Side {
-    /// The original, which has the copy.
+pub enum ForkSide {
+    /// The original, with a handle to the copy.
     Original(Fork),
-    /// The copy, which owes an answer.
+    /// The copy, which has to answer.
     Copy(Reply),
 }
 
-/// What a copy owes its original. The copy ends with it.
+/// The answer that a copy has to send. The copy ends when this is dropped.
 #[derive(Debug)]
 pub struct Reply(File);
 
 impl Reply {
-    /// Answers, and ends this process without running anything else.
+    /// Sends the answer and ends this process without running anything else.
     pub fn send(self, bytes: &[u8]) -> ! {
         self.end(0, bytes)
     }
@@ -137,13 +148,13 @@ impl Reply {
             .0
             .write_all(&head)
             .and_then(|()| self.0.write_all(bytes));
-        // SAFETY: ends the process at once: what it would still write, its original writes.
+        // SAFETY: ends the process at once; the original still writes its buffered output.
         unsafe { libc::_exit(i32::from(sent.is_err())) }
     }
 }
 
 impl Drop for Reply {
-    /// A copy that loses this has nothing to answer, and must not go on as if it were its original.
+    /// A copy without a reply must not continue as if it were its original.
     fn drop(&mut self) {
         // SAFETY: as in `end`.
         unsafe { libc::_exit(1) }
@@ -151,34 +162,37 @@ impl Drop for Reply {
 }
 
 impl Fork {
-    /// Copies this process; the copy does `work`, answers with what that returns, and ends without running anything else.
+    /// Copies this process. The copy runs `work`, answers with its result, and ends without running
+    /// anything else.
     pub fn start(work: impl FnOnce() -> Vec<u8>) -> Result<Fork, ForkError> {
         match Fork::split()? {
-            Side::Original(fork) => Ok(fork),
-            Side::Copy(reply) => match catch_unwind(AssertUnwindSafe(work)) {
+            ForkSide::Original(fork) => Ok(fork),
+            ForkSide::Copy(reply) => match catch_unwind(AssertUnwindSafe(work)) {
                 Ok(bytes) => reply.send(&bytes),
-                Err(panic) => reply.end(1, message(&*panic).as_bytes()),
+                Err(panic) => reply.end(1, panic_message(&*panic).as_bytes()),
             },
         }
     }
 
-    /// Copies this process: both return from here. For a copy that has to go on where its original is, up to its own end.
-    pub fn split() -> Result<Side, ForkError> {
-        // Held over the fork, so that it is free in the copy.
-        let held = shared();
+    /// Copies this process; the call returns in both. For a copy that has to continue at the same
+    /// place as its original.
+    pub fn split() -> Result<ForkSide, ForkError> {
+        // Held across the fork, so that the lock is free in the copy.
+        let held = shared_resources();
         if let Some((_, what)) = held.1.first() {
             return Err(ForkError::Shares(what.clone()));
         }
         let (answer, to) = pipe().map_err(ForkError::Os)?;
         let owner = std::process::id();
-        // SAFETY: the copy runs what this thread would run, with the memory that this thread sees; the module says of other threads.
+        // SAFETY: the copy runs the same code as this thread, on a copy of the same memory. The
+        // module's documentation states the rule for other threads.
         match unsafe { libc::fork() } {
             -1 => Err(ForkError::Os(io::Error::last_os_error())),
             0 => {
                 drop((held, answer));
-                Ok(Side::Copy(Reply(File::from(to))))
+                Ok(ForkSide::Copy(Reply(File::from(to))))
             }
-            pid => Ok(Side::Original(Fork {
+            pid => Ok(ForkSide::Original(Fork {
                 pid,
                 answer: answer.into(),
                 owner,
@@ -187,7 +201,8 @@ impl Fork {
         }
     }
 
-    /// Whether the copy answers within this time, or has ended: [`Fork::answer`] does not wait long then.
+    /// Whether the copy has answered or ended, waiting for at most `within`. If so,
+    /// [`Fork::answer`] does not block for long.
     pub fn is_ready(&self, within: Duration) -> bool {
         let mut ready = [PollFd::new(&self.answer, PollFlags::IN)];
         let within = Timespec {
@@ -195,19 +210,20 @@ impl Fork {
             tv_nsec: within.subsec_nanos().into(),
         };
         match poll(&mut ready, Some(&within)) {
-            Ok(0) => !self.lives(),
-            // A signal says nothing of the copy.
+            Ok(0) => !self.is_running(),
+            // A signal carries no information about the copy.
             Err(Errno::INTR) => false,
             _ => true,
         }
     }
 
-    /// Waits for the copy's end; what its work returned.
+    /// Waits for the end of the copy; the result of its work.
     pub fn answer(mut self) -> Result<Vec<u8>, ForkError> {
         if self.owner != std::process::id() {
             return Err(ForkError::Foreign(self.owner));
         }
-        // A copy says how long its answer is: its own copies may hold the pipe's other end for longer than it lives.
+        // The answer carries its length, because copies of the copy may keep the pipe open for
+        // longer than it lives.
         let mut head = [0; 9];
         let mut bytes = Vec::new();
         let mut read = self.read(&mut head);
@@ -229,7 +245,7 @@ impl Fork {
         }
     }
 
-    /// Reads all of `to`, unless the copy ends before.
+    /// Fills `to`, unless the copy ends first.
     fn read(&mut self, to: &mut [u8]) -> io::Result<()> {
         let mut at = 0;
         while at < to.len() {
@@ -239,8 +255,8 @@ impl Fork {
                 tv_nsec: 20_000_000,
             };
             match poll(&mut ready, Some(&some)) {
-                // Nothing came: does it live?
-                Ok(0) if !self.lives() => {
+                // No data: check whether the copy is still running.
+                Ok(0) if !self.is_running() => {
                     ready[0].clear_revents();
                     if poll(&mut ready, Some(&Timespec::default())) == Ok(0) {
                         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -257,9 +273,9 @@ impl Fork {
         Ok(())
     }
 
-    /// Whether the copy has not ended; its status stays to be asked for.
-    fn lives(&self) -> bool {
-        // SAFETY: an empty structure, which the call fills.
+    /// Whether the copy has not ended. Its status remains available.
+    fn is_running(&self) -> bool {
+        // SAFETY: an all-zero structure, which the call fills.
         unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -268,12 +284,13 @@ impl Fork {
         }
     }
 
-    /// The copy's status at its end; an error where the process lets the system forget it (SIGCHLD is ignored).
+    /// The exit status of the copy. An error if the process ignores SIGCHLD, so that the system
+    /// drops the status.
     fn wait(&mut self) -> io::Result<i32> {
         self.waited = true;
         let mut status = 0;
         loop {
-            // SAFETY: the process is ours, and nobody has waited for it.
+            // SAFETY: the process is a child that has not been waited for.
             if unsafe { libc::waitpid(self.pid, &mut status, 0) } == self.pid {
                 return Ok(status);
             }
@@ -288,7 +305,8 @@ impl Fork {
 impl Drop for Fork {
     fn drop(&mut self) {
         if !self.waited && self.owner == std::process::id() {
-            // SAFETY: the process is ours, and nobody has waited for it, so the number is still its own.
+            // SAFETY: the process is a child that has not been waited for, so its number is still
+            // valid.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
             let _ = self.wait();
         }
@@ -297,7 +315,7 @@ impl Drop for Fork {
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
-    // SAFETY: room for two descriptors, which are ours alone.
+    // SAFETY: there is room for two descriptors, which nothing else owns.
     unsafe {
         match libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) {
             0 => Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))),
@@ -306,7 +324,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "without a message".into())
@@ -317,11 +335,11 @@ mod tests {
     use super::*;
     use crate::{Media, Output};
 
-    /// What one test holds open would stand in another one's way.
+    /// A resource of one test would make the forks of another fail.
     static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
-    fn a_copy_changes_nothing_of_the_original() {
+    fn fork_copy_changes_nothing_of_the_original() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut media = Media::memory(1 << 20).unwrap();
         media.write(4096, b"original");
@@ -347,7 +365,7 @@ mod tests {
         assert!(media.read(4096, &mut data) && &data == b"original");
     }
 
-    /// Other tests of this process have media in files now and then.
+    /// Other tests of this process temporarily have media in files.
     fn retry(mut work: impl FnMut() -> Vec<u8>) -> Fork {
         loop {
             match Fork::start(&mut work) {
@@ -361,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_a_copy_is_told() {
+    fn fork_reports_how_a_copy_ended() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let error = retry(|| panic!("no {}", "more")).answer().unwrap_err();
         assert_eq!(
@@ -374,21 +392,21 @@ mod tests {
         assert!(error.to_string().contains("signal 6"), "{error}");
         let long = vec![7; 5 << 20];
         assert!(retry(|| long.clone()).answer().unwrap() == long);
-        // Nobody waits for this one.
+        // This copy is dropped without waiting.
         drop(retry(|| loop {
             std::thread::sleep(std::time::Duration::from_secs(1));
         }));
     }
 
-    /// A copy that goes on where its original is.
+    /// A copy that continues at the same place as its original.
     #[test]
-    fn both_sides_of_a_split_go_on() {
+    fn fork_split_continues_on_both_sides() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let split = |lost: bool| loop {
             match Fork::split() {
-                Ok(Side::Original(fork)) => break fork,
-                Ok(Side::Copy(reply)) if lost => drop(reply),
-                Ok(Side::Copy(reply)) => reply.send(b"the copy"),
+                Ok(ForkSide::Original(fork)) => break fork,
+                Ok(ForkSide::Copy(reply)) if lost => drop(reply),
+                Ok(ForkSide::Copy(reply)) => reply.send(b"the copy"),
                 Err(ForkError::Shares(_)) => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -402,9 +420,9 @@ mod tests {
         assert!(error.contains("status 1"), "{error}");
     }
 
-    /// A copy has its original's handles, and copies of its own.
+    /// A copy inherits its original's handles, and makes copies itself.
     #[test]
-    fn copies_of_copies_stay_apart() {
+    fn fork_copies_of_copies_are_independent() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut first = Some(retry(|| {
             std::thread::sleep(std::time::Duration::from_millis(300));
@@ -423,7 +441,7 @@ mod tests {
         .answer()
         .unwrap();
         assert_eq!(first.unwrap().answer().unwrap(), [1]);
-        // What it has started goes on for long, and it ends.
+        // A copy of the copy runs for long; the copy itself ends.
         let start = std::time::Instant::now();
         let error = retry(|| {
             let own = Fork::start(|| {
@@ -443,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_shared_stands_against_it() {
+    fn fork_refuses_what_would_be_shared() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("media");

@@ -1,12 +1,13 @@
-//! Copies from and to mapped files, whose pages can turn out not to be there.
+//! Copies from and to mapped files, whose pages may be missing.
 //!
-//! A page of a mapping that the file can't give (it was cut, the disk is full or fails) raises SIGBUS, which would end the
-//! process. While a copy runs under [`guarded`], a handler puts zero pages in the place of what the copy is about, and the copy is
-//! reported as failed. A SIGBUS that is none of ours, one that somebody has sent included, goes to the handler that was there before.
+//! If a file cannot supply a page of its mapping (it was truncated, the disk is full or fails), the
+//! access raises SIGBUS, which would end the process. While a copy runs under [`guarded`], a
+//! handler replaces the copied range with zero pages, and the copy is reported as failed. Any other
+//! SIGBUS, including one sent by a process, goes to the handler that was installed before.
 //!
-//! Others in the process may put a handler of their own in the place of ours (Python's `faulthandler` does), so [`keep`] is called
-//! wherever a device begins to work. A thread that blocks SIGBUS can't be helped: the kernel ends the process without asking a
-//! handler.
+//! Other code in the process may replace this handler (Python's `faulthandler` does).
+//! [`keep_handler`] is therefore called whenever a device begins to run. A thread that blocks
+//! SIGBUS cannot be protected: the kernel ends the process without calling a handler.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -14,20 +15,20 @@ use std::ptr::null_mut;
 use std::sync::atomic::{compiler_fence, AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Granularity of what the handler replaces.
+/// Granularity of the replaced ranges.
 const PAGE: usize = 4096;
 
-/// What this thread is copying from or to, and whether a page of it was missing.
-struct Guard {
+/// The range that this thread is copying, and whether one of its pages was missing.
+struct GuardedCopy {
     start: Cell<usize>,
     end: Cell<usize>,
     hit: Cell<bool>,
 }
 
 thread_local! {
-    // Constant and without a destructor: the signal handler can use it.
-    static GUARD: Guard = const {
-        Guard {
+    // Constant and without a destructor, so the signal handler can use it.
+    static GUARD: GuardedCopy = const {
+        GuardedCopy {
             start: Cell::new(0),
             end: Cell::new(0),
             hit: Cell::new(false),
@@ -37,8 +38,9 @@ thread_local! {
 
 type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Our handlers, all the same but for their former one. Whoever replaces one of ours brings that very one back at its own end, or
-/// calls it; with a single one that had them for its former one, the two would call each other for ever.
+/// Instances of the handler, which differ only in the handler that they replaced. Code that
+/// replaces one of them later restores or calls exactly that instance. A single instance could get
+/// itself as its former handler, and the two would call each other forever.
 const HANDLERS: [Handler; 8] = [
     on_bus_error::<0>,
     on_bus_error::<1>,
@@ -50,20 +52,24 @@ const HANDLERS: [Handler; 8] = [
     on_bus_error::<7>,
 ];
 
-/// What happened on SIGBUS before each of our handlers was installed. They are never freed: a handler may be reading one.
+/// The action on SIGBUS before each instance was installed. Entries are never freed, because a
+/// handler may be reading one.
 static FORMER: [AtomicPtr<libc::sigaction>; HANDLERS.len()] =
     [const { AtomicPtr::new(null_mut()) }; HANDLERS.len()];
 
 /// Runs a copy. False: a page was missing, and all of `pages` are private zero pages now.
 ///
 /// # Safety
-/// [`install`] was called, or the pages are memory of no file. `pages` are whole pages of a mapping of the caller's, and nobody holds references into them.
+///
+/// [`install_handler`] was called, or the pages are memory without a file. `pages` are whole pages
+/// of a mapping of the caller's, and no references into them exist.
 #[inline]
 pub unsafe fn guarded(pages: Range<usize>, copy: impl FnOnce()) -> bool {
     GUARD.with(|guard| {
         guard.start.set(pages.start);
         guard.end.set(pages.end);
-        // The handler runs on this thread: what it sees is what the compiler has put in order.
+        // The handler runs on this thread, so a compiler fence is enough for it to see these
+        // stores.
         compiler_fence(Ordering::SeqCst);
         copy();
         compiler_fence(Ordering::SeqCst);
@@ -72,49 +78,52 @@ pub unsafe fn guarded(pages: Range<usize>, copy: impl FnOnce()) -> bool {
     })
 }
 
-/// Whether there has been anything whose pages can turn out not to be there.
+/// Whether any memory with possibly missing pages has existed.
 static NEEDED: AtomicBool = AtomicBool::new(false);
 
-/// Sees to it that ours is still the handler, if [`install`] was ever called. Else it costs nothing.
-pub fn keep() {
+/// Makes sure that the handler is still installed, if [`install_handler`] was ever called. Costs
+/// nothing otherwise.
+pub fn keep_handler() {
     if NEEDED.load(Ordering::Acquire) {
-        install();
+        install_handler();
     }
 }
 
-/// Sees to it that ours is the handler. It costs a system call when it is.
-pub fn install() {
+/// Makes sure that the handler is installed. Costs a system call if it already is.
+pub fn install_handler() {
     NEEDED.store(true, Ordering::Release);
-    if is_ours(&current()) {
+    if is_ours(&current_action()) {
         return;
     }
-    // Two threads at once would each take the other's for the former one.
+    // Two threads at once would each record the other's instance as the former handler.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = current();
+    let found = current_action();
     if is_ours(&found) {
         return;
     }
-    // The one whose former handler this was already, or a new one: there are more than one process has programs for SIGBUS.
-    // SAFETY: each is null or was leaked below.
+    // The instance that already replaced this handler, or a free one. There are more instances than
+    // a process usually has other SIGBUS handlers.
+    //
+    // SAFETY: each entry is null or was leaked below.
     let former = |n: usize| unsafe { FORMER[n].load(Ordering::Acquire).as_ref() };
     let last = HANDLERS.len() - 1;
-    let fits = |n: &usize| former(*n).is_none_or(|f| same(f, &found));
+    let fits = |n: &usize| former(*n).is_none_or(|f| same_action(f, &found));
     let level = (0..last).find(fits).unwrap_or(last);
-    if !former(level).is_some_and(|f| same(f, &found)) {
+    if !former(level).is_some_and(|f| same_action(f, &found)) {
         FORMER[level].store(Box::into_raw(Box::new(found)), Ordering::Release);
     }
-    // It blocks what the former one has blocked, which it may call.
+    // It blocks the same signals as the former handler, which it may call.
     let mut action = found;
     action.sa_sigaction = HANDLERS[level] as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     action.sa_flags |= found.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART);
-    set(&action);
+    set_action(&action);
 }
 
-/// What happens on SIGBUS now.
-fn current() -> libc::sigaction {
-    // SAFETY: all-zero is a valid sigaction, and the call fills it.
+/// The present action on SIGBUS.
+fn current_action() -> libc::sigaction {
+    // SAFETY: an all-zero sigaction is valid, and the call fills it.
     unsafe {
         let mut action = std::mem::zeroed();
         libc::sigaction(libc::SIGBUS, std::ptr::null(), &mut action);
@@ -122,8 +131,9 @@ fn current() -> libc::sigaction {
     }
 }
 
-fn set(action: &libc::sigaction) {
-    // SAFETY: handlers are ours, which only do what a signal handler may, or were handlers before.
+fn set_action(action: &libc::sigaction) {
+    // SAFETY: the action is one of ours, which does only what a signal handler may, or one that was
+    // installed before.
     unsafe { libc::sigaction(libc::SIGBUS, action, null_mut()) };
 }
 
@@ -132,7 +142,7 @@ fn is_ours(action: &libc::sigaction) -> bool {
     HANDLERS.iter().any(ours)
 }
 
-fn same(one: &libc::sigaction, other: &libc::sigaction) -> bool {
+fn same_action(one: &libc::sigaction, other: &libc::sigaction) -> bool {
     (one.sa_sigaction, one.sa_flags) == (other.sa_sigaction, other.sa_flags)
 }
 
@@ -143,30 +153,33 @@ extern "C" fn on_bus_error<const LEVEL: usize>(
 ) {
     // SAFETY: the kernel passes a valid siginfo, and errno is this thread's.
     let (code, errno) = unsafe { ((*info).si_code, libc::__errno_location()) };
-    // SAFETY: as above. What is interrupted must find its errno again.
+    // SAFETY: as above. The interrupted code must find its errno unchanged.
     let before = unsafe { *errno };
-    // Codes above 0 are the kernel's; a signal that somebody has sent has no address.
-    // SAFETY: the kernel's siginfo of a SIGBUS has one.
-    if code <= 0 || !unsafe { replaced((*info).si_addr() as usize) } {
+    // Codes above 0 come from the kernel; a sent signal has no address.
+    //
+    // SAFETY: the kernel's siginfo of a SIGBUS has an address.
+    if code <= 0 || !unsafe { replace_pages((*info).si_addr() as usize) } {
         // SAFETY: the arguments are the kernel's.
-        unsafe { pass_on(LEVEL, signal, info, context) };
+        unsafe { call_former(LEVEL, signal, info, context) };
     }
     // SAFETY: as above.
     unsafe { *errno = before };
 }
 
-/// Puts zero pages in the place of what this thread is copying, if `addr` is in it.
+/// Replaces the range that this thread is copying with zero pages, if `addr` is in it.
 ///
 /// # Safety
+///
 /// The caller is the handler.
-unsafe fn replaced(addr: usize) -> bool {
+unsafe fn replace_pages(addr: usize) -> bool {
     let (start, end) = GUARD.with(|guard| (guard.start.get(), guard.end.get()));
-    // Parts of a page can't be replaced.
+    // Only whole pages can be replaced.
     let (start, end) = (start - start % PAGE, end.next_multiple_of(PAGE));
     if !(start..end).contains(&addr) {
         return false;
     }
-    // SAFETY: it replaces only what this thread is copying from or to, which the caller of `guarded` vouches for.
+    // SAFETY: it replaces only the range that this thread is copying; the caller of `guarded`
+    // guarantees that this is allowed.
     let mapped = unsafe {
         libc::mmap(
             start as *mut libc::c_void,
@@ -181,38 +194,40 @@ unsafe fn replaced(addr: usize) -> bool {
     mapped != libc::MAP_FAILED
 }
 
-/// Does what would have happened without our handler, which stays.
+/// Does what would have happened without this handler, which stays installed.
 ///
 /// # Safety
+///
 /// The arguments are those of a handler, and the caller is one.
-unsafe fn pass_on(
+unsafe fn call_former(
     level: usize,
     signal: libc::c_int,
     info: *mut libc::siginfo_t,
     context: *mut libc::c_void,
 ) {
-    // SAFETY: all-zero is a valid sigaction, the default one.
+    // SAFETY: an all-zero sigaction is valid: the default action.
     let default: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: it was leaked by `install`, before our handler was there.
+    // SAFETY: it was leaked by `install_handler`, before the handler was installed.
     let former = unsafe { FORMER[level].load(Ordering::Acquire).as_ref() }.unwrap_or(&default);
-    // SAFETY: see each.
+    // SAFETY: stated at each call.
     unsafe {
         let sent = (*info).si_code <= 0;
         match former.sa_sigaction {
             libc::SIG_IGN if sent => {}
-            // An access that has failed can't be ignored.
+            // A failed access cannot be ignored.
             libc::SIG_DFL | libc::SIG_IGN => {
-                set(&default);
-                // It is blocked until the handler returns. The access happens again by itself.
+                set_action(&default);
+                // The signal is blocked until the handler returns. A failed access repeats by
+                // itself.
                 if sent {
                     libc::raise(signal);
                 }
             }
             handler => {
                 if former.sa_flags & libc::SA_RESETHAND != 0 {
-                    set(&default);
+                    set_action(&default);
                 }
-                // What handlers of either kind are, as their flags say.
+                // SAFETY: the flags state which of the two kinds of handler it is.
                 if former.sa_flags & libc::SA_SIGINFO != 0 {
                     std::mem::transmute::<usize, Handler>(handler)(signal, info, context);
                 } else {
@@ -230,7 +245,7 @@ mod tests {
     use memmap2::MmapOptions;
     use rustix::fs::{ftruncate, memfd_create, MemfdFlags};
 
-    /// A mapping of two pages of a file that is empty by now.
+    /// A mapping of two pages of a file that was truncated to nothing.
     fn lost() -> memmap2::MmapRaw {
         let file = memfd_create("lost", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&file, 2 * PAGE as u64).unwrap();
@@ -240,8 +255,8 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_any_alignment_become_pages_of_zeros() {
-        install();
+    fn guard_replaces_pages_of_any_range_with_zeros() {
+        install_handler();
         for (from, to) in [
             (0, 2 * PAGE),
             (512, 600),
@@ -251,12 +266,12 @@ mod tests {
             let map = lost();
             let base = map.as_mut_ptr();
             let mut byte = 1;
-            // SAFETY: the bytes are within the mapping, and nobody holds references into it.
+            // SAFETY: the bytes are within the mapping, and no references into it exist.
             let copy = || byte = unsafe { base.add(from).read_volatile() };
             // SAFETY: as above; the pages are the mapping's.
             let done = unsafe { guarded(base as usize + from..base as usize + to, copy) };
             assert!(!done && byte == 0, "{from} to {to}");
-            // SAFETY: the page is there now.
+            // SAFETY: the page is present now.
             assert_eq!(unsafe { base.add(to - 1).read_volatile() }, 0);
         }
     }

@@ -1,8 +1,9 @@
-//! What the device stores: in memory, or in a file that survives a restart.
+//! The media of a device: in memory, or in a file that survives a restart.
 //!
-//! Both start zeroed and are sparse. Timing is none of the media's business: see [`crate::dram`].
+//! Both start zeroed and are sparse. The media have no timing; see [`crate::dram`].
 //!
-//! A file costs disk where it is written. What then finds no room, or can't be read, fails and changes nothing; later accesses try again.
+//! A file occupies disk space where it is written. An access that finds no space or cannot be read
+//! fails and changes nothing; later accesses try again.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,22 +20,22 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::fork::Shared;
+use crate::fork::SharedResource;
 use crate::journal::{self, Journal};
 use crate::{guard, prefetch};
 
-/// What becomes a hole at a time: a page of the machine, and a granule's least.
+/// The unit of holes: a page of the machine, and the smallest granule.
 const PAGE: u64 = 4096;
-/// What is kept at a time of what a journal may have to bring back.
-const KEPT: u64 = 64 << 10;
+/// Bytes per undo entry of the journal.
+const UNDO_CHUNK: u64 = 64 << 10;
 static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
-/// Where the maps of all media of this process are: address and bytes.
+/// The maps of all media of this process: address and bytes.
 static MAPS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
-/// Why media can't be opened or flushed; one line, naming the file.
+/// Why media cannot be opened or flushed; one line that names the file.
 #[derive(Debug)]
 pub enum MediaError {
-    /// The size is zero or not a multiple of 64 bytes.
+    /// The size is zero, or not a multiple of 64 bytes.
     Size(u64),
     /// The file exists with another size.
     Mismatch {
@@ -45,26 +46,26 @@ pub enum MediaError {
         /// The size that the design asks for.
         wanted: u64,
     },
-    /// The directory of the file doesn't exist.
+    /// The directory of the file does not exist.
     NoDirectory(PathBuf),
-    /// The path isn't a regular file.
+    /// The path is not a regular file.
     NotAFile(PathBuf),
-    /// Another device has the file, under whatever name.
+    /// Another device has the file, possibly under another name.
     InUse(PathBuf),
-    /// The operating system has no memory of that size to give.
+    /// The operating system cannot supply memory of that size.
     Memory {
         /// The size.
         len: u64,
-        /// Its answer.
+        /// The system's error.
         source: io::Error,
     },
     /// The operating system refuses.
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// Its answer.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -72,25 +73,45 @@ pub enum MediaError {
 impl std::fmt::Display for MediaError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            MediaError::Size(size) => write!(f, "media of {size} bytes: the size must be a positive multiple of 64"),
-            MediaError::Mismatch { path, found, wanted } => write!(
+            MediaError::Size(size) => write!(
                 f,
-                "media file {} has {found} bytes, the design wants {wanted}: name another file or change the size",
+                "media of {size} bytes: the size must be a \
+                positive multiple of 64"
+            ),
+            MediaError::Mismatch {
+                path,
+                found,
+                wanted,
+            } => write!(
+                f,
+                "media file {} has {found} bytes, the design wants {wanted}: name another file or \
+                    change the size",
                 path.display()
             ),
             MediaError::NoDirectory(path) => {
-                write!(f, "media file {}: its directory doesn't exist", path.display())
+                write!(
+                    f,
+                    "media file {}: its directory doesn't exist",
+                    path.display()
+                )
             }
-            MediaError::NotAFile(path) => write!(f, "media file {}: not a regular file", path.display()),
+            MediaError::NotAFile(path) => {
+                write!(f, "media file {}: not a regular file", path.display())
+            }
             MediaError::InUse(path) => write!(
                 f,
-                "media file {}: another device has it, here or in another process; end that one or name another file",
+                "media file {}: another device has it, here or in another process; end that one \
+                    or name another file",
                 path.display()
             ),
             MediaError::Memory { len, source } => {
                 write!(f, "media of {len} bytes in memory: {source}")
             }
-            MediaError::Io { path, action, source } => {
+            MediaError::Io {
+                path,
+                action,
+                source,
+            } => {
                 write!(f, "media file {}: can't {action}: {source}", path.display())
             }
         }
@@ -106,31 +127,32 @@ impl std::error::Error for MediaError {
     }
 }
 
-/// Where the bytes behind the map are.
-enum Store {
+/// What the map is backed by.
+enum Backing {
     Memory,
-    /// Memory that others can map, too.
+    /// Memory that other processes can map.
     Shared(OwnedFd),
-    /// The file is open, and locked, for as long as the media live.
+    /// The file stays open and locked while the media live.
     File {
         path: PathBuf,
         file: File,
     },
 }
 
-/// Bytes of media that can be neither read nor written for now: for tests of what a device does then.
+/// A range of media that can be neither read nor written for now. For tests of a device's error
+/// handling.
 #[derive(Clone, Debug, Default)]
-pub struct Bad(Arc<[AtomicU64; 2]>);
+pub struct FailingRange(Arc<[AtomicU64; 2]>);
 
-impl Bad {
-    /// Those of a range and no others; none of an empty one.
+impl FailingRange {
+    /// Makes exactly this range fail; an empty range makes none fail.
     pub fn set(&self, range: Range<u64>) {
         self.0[0].store(range.start, Ordering::Relaxed);
         self.0[1].store(range.end, Ordering::Relaxed);
     }
 
     #[inline]
-    fn has(&self, addr: u64, len: u64) -> bool {
+    fn overlaps(&self, addr: u64, len: u64) -> bool {
         let end = self.0[1].load(Ordering::Relaxed);
         addr < end && addr.saturating_add(len) > self.0[0].load(Ordering::Relaxed)
     }
@@ -138,48 +160,49 @@ impl Bad {
 
 /// Byte-addressable storage of a fixed size.
 ///
-/// Accesses beyond the end read zeros and write nothing: whoever decodes addresses answers for errors.
+/// Accesses past the end read zeros and write nothing. The address decoder is responsible for
+/// errors.
 pub struct Media {
     map: MmapRaw,
-    store: Store,
+    store: Backing,
     journal: Option<Journal>,
     /// A write to a file with a journal has failed.
     stopped: bool,
     failures: AtomicU64,
-    bad: Bad,
-    _shared: Option<Shared>,
+    failing: FailingRange,
+    _shared: Option<SharedResource>,
 }
 
 impl Media {
-    fn new(map: MmapMut, store: Store) -> Media {
-        if !matches!(store, Store::Memory) {
-            guard::install();
+    fn new(map: MmapMut, store: Backing) -> Media {
+        if !matches!(store, Backing::Memory) {
+            guard::install_handler();
         }
         let mut maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
         maps.push((map.as_ptr() as usize, map.len()));
         drop(maps);
         let shared = match &store {
-            Store::Memory => None,
-            Store::Shared(_) => Some("media in memory that others can map".into()),
-            Store::File { path, .. } => Some(format!("media file {}", path.display())),
+            Backing::Memory => None,
+            Backing::Shared(_) => Some("media in memory that others can map".into()),
+            Backing::File { path, .. } => Some(format!("media file {}", path.display())),
         };
         Media {
             map: map.into(),
-            _shared: shared.map(Shared::new),
+            _shared: shared.map(SharedResource::new),
             store,
             journal: None,
             stopped: false,
             failures: AtomicU64::new(0),
-            bad: Bad::default(),
+            failing: FailingRange::default(),
         }
     }
 
-    /// Which bytes can be neither read nor written for now, to be changed from outside.
-    pub fn bad(&self) -> Bad {
-        self.bad.clone()
+    /// A handle to the range that fails, to be set from outside.
+    pub fn failing_range(&self) -> FailingRange {
+        self.failing.clone()
     }
 
-    /// Bytes of all media of this process that are in memory now: what of a process's memory is its devices' storage.
+    /// Bytes of all media of this process that are resident in memory.
     pub fn resident() -> u64 {
         let maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
         let mut pages = Vec::new();
@@ -188,7 +211,8 @@ impl Media {
             pages.clear();
             pages.resize(len.div_ceil(PAGE as usize), 0u8);
             let (at, bytes) = (at as *mut libc::c_void, pages.as_mut_ptr().cast());
-            // SAFETY: the map lives as long as its entry, and there is a byte for each of its pages.
+            // SAFETY: the map lives as long as its entry, and there is a byte for each of its
+            // pages.
             if unsafe { libc::mincore(at, len, bytes) } == 0 {
                 found += pages.iter().filter(|&page| page & 1 == 1).count() as u64;
             }
@@ -196,7 +220,7 @@ impl Media {
         found * PAGE
     }
 
-    /// Zeroed media in memory. They cost memory only where they were written.
+    /// Zeroed media in memory. Only written pages cost memory.
     pub fn memory(len: u64) -> Result<Media, MediaError> {
         check_size(len)?;
         let map = MmapOptions::new()
@@ -204,36 +228,39 @@ impl Media {
             .no_reserve_swap()
             .map_anon()
             .map_err(|source| MediaError::Memory { len, source })?;
-        // Huge pages would make a single byte cost 2 MiB. A kernel without them refuses the advice, and needs none.
+        // With huge pages a single byte would cost 2 MiB. A kernel without them refuses the advice,
+        // which is harmless.
         let _ = map.advise(Advice::NoHugePage);
-        let store = Store::Memory;
+        let store = Backing::Memory;
         Ok(Media::new(map, store))
     }
 
-    /// Zeroed media in memory that other processes can map, by [`Media::shared_file`]. They cost memory only where they
-    /// were touched.
+    /// Zeroed media in memory that other processes can map, by [`Media::shared_file`]. Only touched
+    /// pages cost memory.
     pub fn shared(len: u64) -> Result<Media, MediaError> {
         check_size(len)?;
         let fail = |source: io::Error| MediaError::Memory { len, source };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("nearside-media", flags).map_err(|e| fail(e.into()))?;
         ftruncate(&file, len).map_err(|e| fail(e.into()))?;
-        // Nobody who maps it can take pages away under us.
+        // A process that maps the memory cannot remove pages.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&file, seals).map_err(|e| fail(e.into()))?;
-        // SAFETY: the file can't shrink. Others may change its bytes at any moment, as devices' memories do; they are only
-        // ever copied, never believed.
+        // SAFETY: the file cannot shrink. Other processes may change its bytes at any moment; the
+        // bytes are only copied, and no code relies on their values.
         let map = unsafe { MmapOptions::new().len(len as usize).map_mut(&file) }.map_err(fail)?;
-        let store = Store::Shared(file);
+        let store = Backing::Shared(file);
         Ok(Media::new(map, store))
     }
 
-    /// Media in the file `path`, created sparse and zeroed if it doesn't exist or is empty. What is written survives this process.
+    /// Media in the file `path`, created sparse and zeroed if it does not exist or is empty. Writes
+    /// survive this process.
     ///
-    /// If the process that had it last was killed while the media had a journal, they are brought to the state that
-    /// [`Media::begin_journal`] says.
+    /// If the previous process was killed while the media had a journal, the media are first
+    /// restored as [`Media::begin_journal`] describes.
     ///
-    /// The file is locked (`flock`): no two devices, of whatever processes, have one at a time. Who only reads it needs no lock.
+    /// The file is locked (`flock`): only one device, of any process, can have it. A reader needs
+    /// no lock.
     pub fn file(path: &Path, len: u64) -> Result<Media, MediaError> {
         check_size(len)?;
         let fail = |action| {
@@ -256,9 +283,9 @@ impl Media {
                 (file.map_err(fail("open it for reading and writing"))?, None)
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                // A link to a file that isn't there yet stays, and names the file. If another device has just made it, whoever
-                // gets the lock has it.
-                let target = target(path.into());
+                // A link to a missing file is kept, and names the file. If another device has just
+                // created it, the owner of the lock has it.
+                let target = resolve_links(path.into());
                 let file = options.clone().create_new(true).open(&target);
                 match file {
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
@@ -295,75 +322,82 @@ impl Media {
                 wanted: len,
             });
         }
-        // SAFETY: the mapping is shared with the file, which others may change; its bytes are only ever copied, under a guard.
+        // SAFETY: the mapping is shared with the file, which others may change; its bytes are only
+        // copied, under a guard.
         let map = unsafe { MmapMut::map_mut(&file) }.map_err(fail("map it"))?;
-        let store = Store::File {
+        let store = Backing::File {
             path: path.into(),
             file,
         };
         Ok(Media::new(map, store))
     }
 
-    /// From now on what is written to a file stays only with the next [`Media::settle`], if the process ends however it does: who opens the
-    /// file next finds the media as they were then, and of at most `most` bytes what was to be written last. Media in memory end
-    /// with the process; nothing is done for them.
+    /// Starts a journal: from now on writes to a file are permanent only after the next
+    /// [`Media::commit`]. Whenever the process ends, the next process finds the media as of the
+    /// last commit, with its final image applied. The final image has at most `most` bytes. Nothing
+    /// is done for media in memory, which end with the process.
     ///
-    /// **A write that fails is the last one**: what was written before it and behind it would be of no moment that a loss of power could
-    /// have left. From then on nothing can be read or written, and the file stays as it is; who opens it next finds what was settled.
+    /// **A failed write is the last one.** Earlier and later writes together would be a state that
+    /// no loss of power could leave. From then on nothing can be read or written, and the file
+    /// keeps the last commit.
     ///
-    /// The journal stands behind the media in the file, which is longer until these end, or are opened again.
+    /// The journal follows the media in the file, which is longer until the media are dropped or
+    /// opened again.
     pub fn begin_journal(&mut self, most: usize) -> Result<(), MediaError> {
-        if let (Store::File { path, file }, None) = (&self.store, &self.journal) {
+        if let (Backing::File { path, file }, None) = (&self.store, &self.journal) {
             let journal = Journal::new(file, self.size(), most);
             self.journal = Some(journal.map_err(|source| MediaError::Io {
                 path: path.clone(),
-                action: "make a journal behind its end",
+                action: "append a journal",
                 source,
             })?);
         }
         Ok(())
     }
 
-    /// They are in a file.
+    /// Whether the media are in a file.
     pub fn is_file(&self) -> bool {
-        matches!(self.store, Store::File { .. })
+        matches!(self.store, Backing::File { .. })
     }
 
-    /// There is a journal: see [`Media::begin_journal`].
+    /// Whether there is a journal: see [`Media::begin_journal`].
     pub fn has_journal(&self) -> bool {
         self.journal.is_some()
     }
 
-    /// All that was written so far stays, and if the process ends without another call, whoever opens the file next finds `last` at `addr`,
-    /// too. False: somebody has cut the file, or a write has failed before. Without a journal nothing is done.
-    pub fn settle(&mut self, addr: u64, last: &[u8]) -> bool {
-        let (Store::File { file, .. }, Some(journal)) = (&self.store, &mut self.journal) else {
+    /// Makes all writes so far permanent. If the process ends before the next commit, the next
+    /// process finds `last` at `addr` as well. False: the file was truncated, or a write has failed
+    /// before. Does nothing without a journal.
+    pub fn commit(&mut self, addr: u64, last: &[u8]) -> bool {
+        let (Backing::File { file, .. }, Some(journal)) = (&self.store, &mut self.journal) else {
             return true;
         };
         !self.stopped
-            && (journal.settle(file, addr, last) || self.fail("settle what was written", addr))
+            && (journal.commit(file, addr, last)
+                || self.record_failure("settle what was written", addr))
     }
 
-    /// Bytes that would be taken back if the process ended now.
-    pub fn unsettled(&self) -> u64 {
-        self.journal.as_ref().map_or(0, Journal::kept)
+    /// Bytes that would be undone if the process ended now.
+    pub fn uncommitted_bytes(&self) -> u64 {
+        self.journal.as_ref().map_or(0, Journal::undo_bytes)
     }
 
-    /// Keeps what is about to be overwritten, if there is a journal. False: there is no room for it.
-    fn keep(&mut self, addr: u64, len: u64) -> bool {
+    /// Records the old content of a range in the journal, if there is one. False: there is no
+    /// space.
+    fn log_undo(&mut self, addr: u64, len: u64) -> bool {
         let Some(mut journal) = self.journal.take() else {
             return true;
         };
         let end = addr + len;
-        let kept = (addr..end).step_by(KEPT as usize).all(|at| {
-            let bytes = (end - at).min(KEPT) as usize;
-            let old = journal.entry(at, bytes);
-            // SAFETY: so many bytes are within the media.
+        let kept = (addr..end).step_by(UNDO_CHUNK as usize).all(|at| {
+            let bytes = (end - at).min(UNDO_CHUNK) as usize;
+            let old = journal.begin_undo(at, bytes);
+            // SAFETY: this range is within the media.
             let copy =
                 |from: *mut u8| unsafe { from.copy_to_nonoverlapping(old.as_mut_ptr(), bytes) };
-            let read = self.copy(at as usize, bytes, copy) || self.read_file(at, old);
+            let read = self.copy_guarded(at as usize, bytes, copy) || self.read_file(at, old);
             match &self.store {
-                Store::File { file, .. } => read && journal.keep(file),
+                Backing::File { file, .. } => read && journal.append_undo(file),
                 _ => true,
             }
         });
@@ -371,58 +405,61 @@ impl Media {
         kept
     }
 
-    /// Bytes.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.map.len() as u64
     }
 
-    /// What others can map to share these media; only for [`Media::shared`].
+    /// The file that others can map to share these media; only for [`Media::shared`].
     pub fn shared_file(&self) -> Option<BorrowedFd<'_>> {
         match &self.store {
-            Store::Shared(file) => Some(file.as_fd()),
+            Backing::Shared(file) => Some(file.as_fd()),
             _ => None,
         }
     }
 
-    /// Accesses that the file had no room for, or could not give.
+    /// Accesses that failed because the file had no space or could not be read.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Reads from `addr`. False: the file can't give it, and what was read means nothing.
+    /// Reads from `addr`. False: the file cannot be read, and `out` is undefined.
     pub fn read(&self, addr: u64, out: &mut [u8]) -> bool {
-        if self.bad.has(addr, out.len() as u64) {
-            return self.fail("read", addr);
+        if self.failing.overlaps(addr, out.len() as u64) {
+            return self.record_failure("read", addr);
         }
-        let inside = self.inside(addr, out.len());
+        let inside = self.bytes_within(addr, out.len());
         let (out, beyond) = out.split_at_mut(inside);
         beyond.fill(0);
-        // SAFETY: so many bytes are within the media.
+        // SAFETY: this range is within the media.
         let copy = |from: *mut u8| unsafe { from.copy_to_nonoverlapping(out.as_mut_ptr(), inside) };
         inside == 0
-            || self.copy(addr as usize, inside, copy)
+            || self.copy_guarded(addr as usize, inside, copy)
             || self.read_file(addr, out)
-            || self.fail("read", addr)
+            || self.record_failure("read", addr)
     }
 
-    /// Writes at `addr`. False: there is no room for it, and only a part is written, or nothing.
+    /// Writes at `addr`. False: there is no space, and at most a part was written.
     ///
-    /// What lies in a page of a file is written at once: nothing that ends the process leaves a part of it.
+    /// The part of a write within one page of a file is atomic with respect to the end of the
+    /// process.
     pub fn write(&mut self, addr: u64, data: &[u8]) -> bool {
-        if self.bad.has(addr, data.len() as u64) {
-            return self.fail("write", addr);
+        if self.failing.overlaps(addr, data.len() as u64) {
+            return self.record_failure("write", addr);
         }
-        let inside = self.inside(addr, data.len());
-        if inside > 0 && matches!(self.store, Store::File { .. }) {
-            return self.keep(addr, inside as u64) && self.write_file(addr, &data[..inside])
-                || self.stop("write", addr);
+        let inside = self.bytes_within(addr, data.len());
+        if inside > 0 && matches!(self.store, Backing::File { .. }) {
+            return self.log_undo(addr, inside as u64) && self.write_file(addr, &data[..inside])
+                || self.stop_writes("write", addr);
         }
-        // SAFETY: so many bytes are within the media.
+        // SAFETY: this range is within the media.
         let copy = |to: *mut u8| unsafe { to.copy_from_nonoverlapping(data.as_ptr(), inside) };
-        inside == 0 || self.copy(addr as usize, inside, copy) || self.fail("write", addr)
+        inside == 0
+            || self.copy_guarded(addr as usize, inside, copy)
+            || self.record_failure("write", addr)
     }
 
-    /// The aligned 64-byte line at `addr` (low 6 bits ignored); `None` when the file can't give it.
+    /// The aligned 64-byte line at `addr` (low 6 bits ignored); `None` if the file cannot be read.
     #[inline]
     pub fn read_line(&self, addr: u64) -> Option<[u8; 64]> {
         let mut line = [0; 64];
@@ -430,29 +467,29 @@ impl Media {
         if addr >= self.size() {
             return Some(line);
         }
-        if self.bad.has(addr, 64) {
-            self.fail("read", addr);
+        if self.failing.overlaps(addr, 64) {
+            self.record_failure("read", addr);
             return None;
         }
         // SAFETY: the media are whole lines.
         let copy = |from: *mut u8| unsafe { from.copy_to_nonoverlapping(line.as_mut_ptr(), 64) };
-        let read = self.copy(addr as usize, 64, copy) || self.read_file(addr, &mut line);
-        (read || self.fail("read", addr)).then_some(line)
+        let read = self.copy_guarded(addr as usize, 64, copy) || self.read_file(addr, &mut line);
+        (read || self.record_failure("read", addr)).then_some(line)
     }
 
-    /// Writes those bytes of the aligned 64-byte line at `addr` (low 6 bits ignored) whose bit in `enables` is set. False: there
-    /// is no room for them.
+    /// Writes the bytes of the aligned 64-byte line at `addr` (low 6 bits ignored) whose bit in
+    /// `enables` is set. False: there is no space.
     #[inline]
     pub fn write_line(&mut self, addr: u64, data: &[u8; 64], enables: u64) -> bool {
         let addr = addr & !63;
         if enables == 0 || addr >= self.size() {
             return true;
         }
-        if self.bad.has(addr, 64) {
-            return self.fail("write", addr);
+        if self.failing.overlaps(addr, 64) {
+            return self.record_failure("write", addr);
         }
-        if matches!(self.store, Store::File { .. }) {
-            return self.write_file_line(addr, data, enables) || self.stop("write", addr);
+        if matches!(self.store, Backing::File { .. }) {
+            return self.write_file_line(addr, data, enables) || self.stop_writes("write", addr);
         }
         // SAFETY: the media are whole lines.
         let copy = |to: *mut u8| unsafe {
@@ -466,17 +503,17 @@ impl Media {
                 }
             }
         };
-        self.copy(addr as usize, 64, copy) || self.fail("write", addr)
+        self.copy_guarded(addr as usize, 64, copy) || self.record_failure("write", addr)
     }
 
-    /// A line of a file, whole.
+    /// Writes a line of a file as a whole.
     fn write_file_line(&mut self, addr: u64, data: &[u8; 64], enables: u64) -> bool {
         let mut line = *data;
         if enables != u64::MAX {
             let mut old = [0; 64];
             // SAFETY: the media are whole lines.
             let copy = |from: *mut u8| unsafe { from.copy_to_nonoverlapping(old.as_mut_ptr(), 64) };
-            if !self.copy(addr as usize, 64, copy) && !self.read_file(addr, &mut old) {
+            if !self.copy_guarded(addr as usize, 64, copy) && !self.read_file(addr, &mut old) {
                 return false;
             }
             for (i, byte) in line.iter_mut().enumerate() {
@@ -485,39 +522,39 @@ impl Media {
                 }
             }
         }
-        self.keep(addr, 64) && self.write_file(addr, &line)
+        self.log_undo(addr, 64) && self.write_file(addr, &line)
     }
 
-    /// Tells the machine that `len` bytes from `addr` are wanted soon: their way from memory can begin. What has never been touched,
-    /// or would have to come from a disk, stays where it is.
+    /// Hints to the machine that `len` bytes from `addr` are needed soon. Pages that were never
+    /// touched, or are on disk, are not fetched.
     #[inline]
     pub fn prefetch(&self, addr: u64, len: usize) {
-        let inside = self.inside(addr, len);
+        let inside = self.bytes_within(addr, len);
         let from = addr as usize & !63;
         for at in (from..addr as usize + inside).step_by(64) {
             prefetch::line(self.map.as_ptr().wrapping_add(at));
         }
     }
 
-    /// Makes `len` bytes from `addr` zeros. Whole pages become holes where the media can have some: they cost neither memory
-    /// nor disk then. False: there is no room for some of the zeros.
+    /// Zeroes `len` bytes from `addr`. Whole pages become holes where possible, which cost neither
+    /// memory nor disk. False: there is no space for some of the zeros.
     pub fn zero(&mut self, addr: u64, len: u64) -> bool {
         let end = addr.saturating_add(len).min(self.size());
-        if self.bad.has(addr, len) {
-            return self.fail("write", addr);
+        if self.failing.overlaps(addr, len) {
+            return self.record_failure("write", addr);
         }
-        if !self.keep_data(addr, end) {
-            return self.stop("write", addr);
+        if !self.log_undo_data(addr, end) {
+            return self.stop_writes("write", addr);
         }
         let mut at = addr;
         let mut done = true;
-        // Pages that are asked for together; where many can't be had, some may.
+        // Pages per request; if a large request fails, single pages may succeed.
         let mut most = u64::MAX;
         while at < end {
             let next = (at - at % PAGE).saturating_add(PAGE).min(end);
             if next - at == PAGE {
                 let pages = (end - at) / PAGE;
-                if let Some(holes) = self.punch(at as usize, pages.min(most)) {
+                if let Some(holes) = self.punch_holes(at as usize, pages.min(most)) {
                     at += holes * PAGE;
                     continue;
                 }
@@ -527,30 +564,31 @@ impl Media {
                 }
             }
             let (from, bytes) = (at as usize, (next - at) as usize);
-            // SAFETY: so many bytes are within the media.
+            // SAFETY: this range is within the media.
             let fill = |to: *mut u8| unsafe { to.write_bytes(0, bytes) };
             done &= match self.store {
-                Store::File { .. } => self.write_file(at, &ZEROS[..bytes]),
-                _ => self.copy(from, bytes, fill),
-            } || self.zeros(at, bytes);
+                Backing::File { .. } => self.write_file(at, &ZEROS[..bytes]),
+                _ => self.copy_guarded(from, bytes, fill),
+            } || self.reads_zero(at, bytes);
             at = next;
         }
-        done || self.stop("write", addr)
+        done || self.stop_writes("write", addr)
     }
 
-    /// Keeps what is about to become zeros, if there is a journal; holes are zeros.
-    fn keep_data(&mut self, addr: u64, end: u64) -> bool {
+    /// Records the old content of a range that becomes zeros, if there is a journal; holes are
+    /// skipped.
+    fn log_undo_data(&mut self, addr: u64, end: u64) -> bool {
         let mut at = addr;
         while self.journal.is_some() && at < end {
             let page_end = (at - at % PAGE).saturating_add(PAGE).min(end);
             let (hole, next) = match page_end - at == PAGE {
                 true => {
-                    let (hole, pages) = self.alike(at, (end - at) / PAGE);
+                    let (hole, pages) = self.page_extent(at, (end - at) / PAGE);
                     (hole, at + pages * PAGE)
                 }
                 false => (false, page_end),
             };
-            if !hole && !self.keep(at, next - at) {
+            if !hole && !self.log_undo(at, next - at) {
                 return false;
             }
             at = next;
@@ -558,17 +596,18 @@ impl Media {
         true
     }
 
-    /// Makes pages from `at` on holes, unless they are; how many of them, or `None` if that can't be had. In one go: the system's work
-    /// for a page alone is most of what zeros cost.
-    fn punch(&mut self, at: usize, pages: u64) -> Option<u64> {
+    /// Makes pages from `at` on holes, unless they are. Returns their number, or `None` if that is
+    /// impossible. One request for several pages, because the system's cost per request dominates.
+    fn punch_holes(&mut self, at: usize, pages: u64) -> Option<u64> {
         let page = PAGE as usize;
         let mut some = pages;
         let advice = match &self.store {
-            Store::Memory => UncheckedAdvice::DontNeed,
-            Store::Shared(_) => UncheckedAdvice::Remove,
-            Store::File { .. } => {
-                // To ask is cheaper than the file system's work. A look at the map would give a hole of a tmpfs its memory.
-                let (hole, as_many) = self.alike(at as u64, pages);
+            Backing::Memory => UncheckedAdvice::DontNeed,
+            Backing::Shared(_) => UncheckedAdvice::Remove,
+            Backing::File { .. } => {
+                // The query is cheaper than punching. A read through the map would allocate memory
+                // for a hole of a tmpfs.
+                let (hole, as_many) = self.page_extent(at as u64, pages);
                 some = as_many;
                 if hole {
                     return Some(some);
@@ -576,8 +615,8 @@ impl Media {
                 UncheckedAdvice::Remove
             }
         };
-        // SAFETY: nobody holds a reference into the map; the pages' bytes become zeros, which is what both kinds of
-        // advice do to the mapping that each is given for (private and anonymous; shared with a file).
+        // SAFETY: no references into the map exist. Both kinds of advice zero the pages of the
+        // mapping that each is used for: private and anonymous, or shared with a file.
         let advised = unsafe {
             self.map
                 .unchecked_advise_range(advice, at, some as usize * page)
@@ -585,8 +624,9 @@ impl Media {
         advised.is_ok().then_some(some)
     }
 
-    /// Whether the page of the file at `at` is a hole, and how many pages from there on are the same, of so many.
-    fn alike(&self, at: u64, pages: u64) -> (bool, u64) {
+    /// Whether the page of the file at `at` is a hole, and how many of `pages` pages from there are
+    /// alike.
+    fn page_extent(&self, at: u64, pages: u64) -> (bool, u64) {
         let count = |end: u64| ((end - at) / PAGE).clamp(1, pages);
         let Some(file) = self.fd() else {
             return (false, pages);
@@ -598,33 +638,36 @@ impl Media {
                 Ok(hole) => (false, count(hole)),
                 Err(_) => (false, pages),
             },
-            // A file system that can't tell.
+            // The file system does not support the query.
             Err(_) => (false, pages),
         }
     }
 
-    /// Runs a copy from or to the `len` bytes at `at`, which are within the media. False: a page wasn't to be had.
+    /// Runs a copy from or to the `len` bytes at `at`, which are within the media. False: a page
+    /// was missing.
     #[inline]
-    fn copy(&self, at: usize, len: usize, copy: impl FnOnce(*mut u8)) -> bool {
+    fn copy_guarded(&self, at: usize, len: usize, copy: impl FnOnce(*mut u8)) -> bool {
         let page = PAGE as usize;
         let base = self.map.as_mut_ptr();
         let (from, to) = (at - at % page, (at + len).next_multiple_of(page));
-        // SAFETY: whole pages of the map, whose last one may go on behind the media; nobody holds a reference into it.
+        // SAFETY: whole pages of the map, the last of which may extend past the media; no
+        // references into it exist.
         let done = unsafe {
             let pages = base.add(from) as usize..base.add(from) as usize + (to - from);
             guard::guarded(pages, || copy(base.add(at)))
         };
         if !done {
-            self.restore(from, to - from);
+            self.remap_pages(from, to - from);
         }
         done
     }
 
-    /// Brings the file's own pages back where the guard has put others.
+    /// Maps the file's pages again where the guard has placed zero pages.
     #[cold]
-    fn restore(&self, from: usize, len: usize) {
+    fn remap_pages(&self, from: usize, len: usize) {
         let Some(file) = self.fd() else { return };
-        // SAFETY: the pages are this map's, and become again what they were. Nobody holds references into them.
+        // SAFETY: the pages are this map's, and are mapped to the file again. No references into
+        // them exist.
         let mapped = unsafe {
             libc::mmap(
                 self.map.as_mut_ptr().add(from).cast(),
@@ -638,7 +681,7 @@ impl Media {
         assert!(mapped != libc::MAP_FAILED, "a page of the media is lost");
     }
 
-    /// Reads past the map: what was never written takes no room on this way, and an error has a name.
+    /// Reads without the map: this allocates nothing for holes, and reports errors.
     #[cold]
     fn read_file(&self, addr: u64, out: &mut [u8]) -> bool {
         let mut have = 0;
@@ -652,7 +695,8 @@ impl Media {
         have == out.len()
     }
 
-    /// Writes past the map, page by page: the kernel ends a page's copy, whatever comes meanwhile.
+    /// Writes without the map, page by page: the kernel completes the copy of a page even if the
+    /// process is killed.
     fn write_file(&self, addr: u64, data: &[u8]) -> bool {
         let Some(file) = self.fd() else {
             return false;
@@ -661,9 +705,10 @@ impl Media {
         while !left.is_empty() {
             let room = (PAGE - at % PAGE) as usize;
             let (page, rest) = left.split_at(room.min(left.len()));
-            // Behind the end of a file that somebody has cut, a write would make it longer.
+            // Past the end of a truncated file, a write would extend it.
+            //
             // SAFETY: the byte is within the media.
-            let there = self.copy(at as usize, 1, |from| unsafe {
+            let there = self.copy_guarded(at as usize, 1, |from| unsafe {
                 from.read_volatile();
             });
             let write = || rustix::io::retry_on_intr(|| rustix::io::pwrite(file, page, at));
@@ -675,32 +720,38 @@ impl Media {
         true
     }
 
-    /// Whether there are zeros, without taking room for them.
+    /// Whether the range reads as zeros, without allocating space.
     #[cold]
-    fn zeros(&self, addr: u64, len: usize) -> bool {
+    fn reads_zero(&self, addr: u64, len: usize) -> bool {
         let mut bytes = vec![1; len];
         self.read_file(addr, &mut bytes) && bytes.iter().all(|&byte| byte == 0)
     }
 
-    /// Counts a write that failed, which is the last one where there is a journal, tells of that, and returns false.
+    /// Counts a failed write and returns false. With a journal it is the last write, which is
+    /// reported.
     #[cold]
-    fn stop(&mut self, what: &str, addr: u64) -> bool {
+    fn stop_writes(&mut self, what: &str, addr: u64) -> bool {
         if !self.has_journal() {
-            return self.fail(what, addr);
+            return self.record_failure(what, addr);
         }
         self.failures.fetch_add(1, Ordering::Relaxed);
         if !std::mem::replace(&mut self.stopped, true) {
-            self.bad.set(0..u64::MAX);
-            self.tell(what, addr, "As after a loss of power nothing is read or written from now on: make room, and open the file anew");
+            self.failing.set(0..u64::MAX);
+            self.report_failure(
+                what,
+                addr,
+                "As after a loss of power nothing is read or written \
+                from now on: make room, and open the file anew",
+            );
         }
         false
     }
 
-    /// Counts an access that failed, tells of the first one, and returns false.
+    /// Counts a failed access, reports the first one, and returns false.
     #[cold]
-    fn fail(&self, what: &str, addr: u64) -> bool {
+    fn record_failure(&self, what: &str, addr: u64) -> bool {
         if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.tell(
+            self.report_failure(
                 what,
                 addr,
                 "The device answers with errors; further ones are counted",
@@ -709,9 +760,9 @@ impl Media {
         false
     }
 
-    fn tell(&self, what: &str, addr: u64, then: &str) {
+    fn report_failure(&self, what: &str, addr: u64, then: &str) {
         let name = match &self.store {
-            Store::File { path, .. } => format!("media file {}", path.display()),
+            Backing::File { path, .. } => format!("media file {}", path.display()),
             _ => "media in memory".into(),
         };
         eprintln!("{name}: can't {what} at {addr:#x}: is the disk full? {then}");
@@ -719,15 +770,15 @@ impl Media {
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.store {
-            Store::Memory => None,
-            Store::Shared(file) => Some(file.as_fd()),
-            Store::File { file, .. } => Some(file.as_fd()),
+            Backing::Memory => None,
+            Backing::Shared(file) => Some(file.as_fd()),
+            Backing::File { file, .. } => Some(file.as_fd()),
         }
     }
 
-    /// Brings everything written to the disk; nothing to do for media in memory.
+    /// Flushes everything written to the disk; does nothing for media in memory.
     pub fn flush(&self) -> Result<(), MediaError> {
-        let Store::File { path, .. } = &self.store else {
+        let Backing::File { path, .. } = &self.store else {
             return Ok(());
         };
         self.map.flush().map_err(|source| MediaError::Io {
@@ -737,8 +788,8 @@ impl Media {
         })
     }
 
-    /// How many of `len` bytes from `addr` are within the media.
-    fn inside(&self, addr: u64, len: usize) -> usize {
+    /// The number of the `len` bytes from `addr` that are within the media.
+    fn bytes_within(&self, addr: u64, len: usize) -> usize {
         self.size().saturating_sub(addr).min(len as u64) as usize
     }
 }
@@ -749,15 +800,15 @@ impl Drop for Media {
         let own = self.map.as_ptr() as usize;
         maps.retain(|&(at, _)| at != own);
         drop(maps);
-        // Nobody is left to hear of an error; whoever needs to know calls `flush`.
+        // A caller that needs the error calls `flush` itself.
         let _ = self.flush();
-        if let (Store::File { file, .. }, Some(journal)) = (&self.store, &self.journal) {
-            if journal.is_void() {
+        if let (Backing::File { file, .. }, Some(journal)) = (&self.store, &self.journal) {
+            if journal.is_empty() {
                 let _ = file.set_len(self.size());
             }
         }
-        // Closing it would do, but for a process that was forked off and has the same open file.
-        if let Store::File { file, .. } = &self.store {
+        // Closing the file is not enough: a forked process may have the same open file.
+        if let Backing::File { file, .. } = &self.store {
             let _ = flock(file, FlockOperation::Unlock);
         }
     }
@@ -772,7 +823,7 @@ fn check_size(len: u64) -> Result<(), MediaError> {
 }
 
 /// Where symbolic links lead to, one after the other; the kernel follows no more of them.
-fn target(mut path: PathBuf) -> PathBuf {
+fn resolve_links(mut path: PathBuf) -> PathBuf {
     for _ in 0..40 {
         let Ok(link) = std::fs::read_link(&path) else {
             break;
@@ -844,17 +895,17 @@ mod tests {
     }
 
     #[test]
-    fn memory_matches_a_vector() {
+    fn media_in_memory_match_a_vector() {
         matches_a_vector(Media::memory(300 << 10).unwrap());
     }
 
     #[test]
-    fn shared_memory_matches_a_vector() {
+    fn media_in_shared_memory_match_a_vector() {
         matches_a_vector(Media::shared(300 << 10).unwrap());
     }
 
     #[test]
-    fn shared_memory_is_shared_and_can_not_be_cut() {
+    fn media_in_shared_memory_are_shared_and_sealed() {
         let mut media = Media::shared(1 << 20).unwrap();
         let file = media.shared_file().unwrap().try_clone_to_owned().unwrap();
         assert!(ftruncate(&file, 4096).is_err());
@@ -868,13 +919,13 @@ mod tests {
     }
 
     #[test]
-    fn file_matches_a_vector() {
+    fn media_in_a_file_match_a_vector() {
         let dir = tempfile::tempdir().unwrap();
         matches_a_vector(Media::file(&dir.path().join("m"), 300 << 10).unwrap());
     }
 
     #[test]
-    fn file_survives_and_stays_sparse() {
+    fn media_file_survives_and_stays_sparse() {
         use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("media");
@@ -891,7 +942,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_belongs_to_one_device_under_all_of_its_names() {
+    fn media_file_is_locked_under_all_of_its_names() {
         let dir = tempfile::tempdir().unwrap();
         let names = ["m", "hard", "soft"].map(|name| dir.path().join(name));
         let mut media = Media::file(&names[0], 4096).unwrap();
@@ -917,14 +968,14 @@ mod tests {
     }
 
     #[test]
-    fn links_to_files_that_are_not_there_yet_make_them() {
+    fn media_file_is_created_through_symbolic_links() {
         let dir = tempfile::tempdir().unwrap();
         let [far, near, file] = ["far", "near", "sub/m"].map(|name| dir.path().join(name));
         std::fs::create_dir(dir.path().join("sub")).unwrap();
         std::os::unix::fs::symlink(&near, &far).unwrap();
         std::os::unix::fs::symlink("sub/m", &near).unwrap();
         assert!(Media::file(&far, 1 << 63).is_err());
-        assert!(!file.exists(), "nothing half-made stays behind");
+        assert!(!file.exists(), "no incomplete file is left");
         assert!(Media::file(&far, 4096).unwrap().write(0, b"new"));
         assert!(far.is_symlink() && near.is_symlink());
         assert_eq!(std::fs::read(&file).unwrap()[..3], *b"new");
@@ -938,7 +989,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_the_file_can_not_give_fail_and_nothing_else() {
+    fn media_file_without_pages_fails_only_these_accesses() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m");
         let mut media = Media::file(&path, 64 << 10).unwrap();
@@ -969,7 +1020,7 @@ mod tests {
     }
 
     #[test]
-    fn zeroed_pages_of_a_file_are_holes_again() {
+    fn media_zeroed_file_pages_become_holes() {
         use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("media");
@@ -988,7 +1039,7 @@ mod tests {
 
     /// Files in memory give a page to whoever looks at a hole.
     #[test]
-    fn zeroed_pages_of_a_tmpfs_are_holes() {
+    fn media_zeroed_tmpfs_pages_become_holes() {
         use std::os::unix::fs::MetadataExt;
         let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
             eprintln!("skipped: no /dev/shm");
@@ -1006,7 +1057,7 @@ mod tests {
     }
 
     #[test]
-    fn what_media_take_of_memory_is_known() {
+    fn media_resident_bytes_are_counted() {
         // Other tests have media, too: much less than this.
         let most = 64 << 20;
         let before = Media::resident();
@@ -1019,14 +1070,14 @@ mod tests {
     }
 
     #[test]
-    fn huge_memory_media_cost_little() {
+    fn media_of_huge_size_cost_little_memory() {
         let mut media = Media::memory(1 << 40).unwrap();
         media.write_line((1 << 40) - 64, &[7; 64], u64::MAX);
         assert_eq!(media.read_line((1 << 40) - 1), Some([7; 64]));
     }
 
     #[test]
-    fn of_devices_that_make_one_file_at_once_one_has_it() {
+    fn media_file_created_concurrently_has_one_owner() {
         let dir = tempfile::tempdir().unwrap();
         for round in 0..200 {
             let path = dir.path().join(round.to_string());
@@ -1047,7 +1098,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_is_wrong() {
+    fn media_errors_say_what_is_wrong() {
         let dir = tempfile::tempdir().unwrap();
         let message = |path: &Path, len| {
             Media::file(path, len)
@@ -1063,7 +1114,7 @@ mod tests {
         let absent = dir.path().join("absent");
         assert!(message(&absent, 100).contains("multiple of 64"));
         assert!(message(&absent, 1 << 63).contains("can't"));
-        assert!(!absent.exists(), "nothing half-made stays behind");
+        assert!(!absent.exists(), "no incomplete file is left");
         assert!(matches!(Media::memory(0), Err(MediaError::Size(0))));
     }
 }

@@ -1,8 +1,8 @@
 //! Host memory: pages, DMA buffers, watches, and the address range where writes are interrupts.
 //!
-//! Memory is one range of addresses. A page is reachable for devices only while it belongs to a buffer
-//! ([`HostMemory::alloc`]), as behind an IOMMU: reads of anything else fail, writes to anything else are dropped and
-//! counted. The machine pays only for pages that were touched.
+//! Memory is one range of addresses. A device can reach a page only while it belongs to a buffer
+//! ([`HostMemory::alloc`]), as with an IOMMU. Reads of other addresses fail; writes to them are
+//! dropped and counted. Only touched pages cost memory of the machine.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -54,12 +54,12 @@ pub struct Interrupt {
     pub data: u32,
 }
 
-/// Names a watch.
+/// Identifies a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Watch(u32);
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedRange {
     id: u32,
     start: u64,
     end: u64,
@@ -69,16 +69,16 @@ struct Watched {
 /// Host memory as devices and CPUs see it.
 pub struct HostMemory {
     base: u64,
-    /// They cost memory only where they were touched.
+    /// Only touched pages cost memory.
     bytes: MmapMut,
     pages: Vec<u8>,
     /// Free ranges, start to length, in bytes from `base`.
     free: BTreeMap<u64, u64>,
     /// Buffers, start to length, in bytes from `base`.
     used: BTreeMap<u64, u64>,
-    /// Above this offset nothing was ever handed out, so it is still zero.
+    /// Memory above this offset was never allocated, so it is still zero.
     fresh: u64,
-    watches: Vec<Watched>,
+    watches: Vec<WatchedRange>,
     next_watch: u32,
     /// By device, oldest first.
     interrupts: Vec<VecDeque<Interrupt>>,
@@ -88,7 +88,8 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// `len` bytes from address `base`, both whole pages, nothing of it allocated. An error where the operating system has not that much.
+    /// `len` bytes from address `base`, both whole pages, all free. An error if the operating
+    /// system cannot supply them.
     pub fn new(base: u64, len: u64) -> io::Result<Self> {
         let len = len.next_multiple_of(PAGE);
         let mut room = MmapOptions::new();
@@ -109,8 +110,8 @@ impl HostMemory {
         })
     }
 
-    /// A zeroed buffer of whole pages for `len` bytes, aligned to `align` (a power of two) and at least to a page.
-    /// `None` when there is no room.
+    /// Allocates a zeroed buffer of whole pages for `len` bytes, aligned to `align` (a power of
+    /// two) and at least to a page. `None` if there is no space.
     pub fn alloc(&mut self, len: u64, align: u64) -> Option<u64> {
         if !align.is_power_of_two() || len > self.bytes.len() as u64 {
             return None;
@@ -136,7 +137,7 @@ impl HostMemory {
         Some(self.base + start)
     }
 
-    /// Gives a buffer back; devices can't reach it any more. False when no buffer starts at `addr`.
+    /// Frees a buffer; devices can no longer reach it. False if no buffer starts at `addr`.
     pub fn free(&mut self, addr: u64) -> bool {
         let Some(mut start) = addr.checked_sub(self.base) else {
             return false;
@@ -183,7 +184,8 @@ impl HostMemory {
         Ok(&self.bytes[at..at + len])
     }
 
-    /// The bytes of a range within buffers, to change. Stores of the CPU, so no watch sees them.
+    /// The bytes of a range within buffers, writable. These are stores of the CPU, so watches do
+    /// not see them.
     pub fn slice_mut(&mut self, addr: u64, len: usize) -> Result<&mut [u8], Unmapped> {
         let at = self.locate(addr, len).ok_or(Unmapped { addr, len })?;
         Ok(&mut self.bytes[at..at + len])
@@ -209,7 +211,7 @@ impl HostMemory {
         })? as u64;
         let id = self.next_watch;
         self.next_watch += 1;
-        self.watches.push(Watched {
+        self.watches.push(WatchedRange {
             id,
             start: addr,
             end: addr + len,
@@ -223,7 +225,7 @@ impl HostMemory {
 
     /// Ends a watch.
     pub fn unwatch(&mut self, watch: Watch) {
-        // The page mark may stay: it only costs a look at the list.
+        // The mark of the page may stay: it only costs a search of the list.
         self.watches.retain(|w| w.id != watch.0);
     }
 
@@ -235,7 +237,7 @@ impl HostMemory {
             .map_or(0, |w| std::mem::take(&mut w.hits))
     }
 
-    /// True when the watch was hit since its hits were last taken.
+    /// True if the watch was hit since its hits were last taken.
     pub fn is_hit(&self, watch: Watch) -> bool {
         self.watches.iter().any(|w| w.id == watch.0 && w.hits > 0)
     }
@@ -246,17 +248,17 @@ impl HostMemory {
         self.attention
     }
 
-    /// Forgets what has set [`HostMemory::attention`].
+    /// Clears [`HostMemory::attention`].
     pub fn clear_attention(&mut self) {
         self.attention = false;
     }
 
-    /// The oldest interrupt of a device that wasn't taken yet.
+    /// Takes the oldest pending interrupt of a device.
     pub fn pop_interrupt(&mut self, device: usize) -> Option<Interrupt> {
         self.interrupts.get_mut(device)?.pop_front()
     }
 
-    /// Interrupts of a device that weren't taken yet.
+    /// Number of pending interrupts of a device.
     pub fn pending_interrupts(&self, device: usize) -> usize {
         self.interrupts.get(device).map_or(0, VecDeque::len)
     }
@@ -292,7 +294,7 @@ impl HostMemory {
         }
     }
 
-    /// What a read TLP of a device finds; `None` is an unsupported request.
+    /// The data of a read TLP of a device; `None` is an unsupported request.
     #[inline]
     pub fn device_read(&mut self, addr: u64, len: usize) -> Option<&[u8]> {
         match self.locate(addr, len) {
@@ -324,7 +326,7 @@ mod tests {
     const BASE: u64 = 1 << 32;
 
     #[test]
-    fn buffers_are_aligned_zeroed_and_disjoint() {
+    fn host_memory_buffers_are_aligned_zeroed_and_disjoint() {
         let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         let a = memory.alloc(100, 1).unwrap();
         let b = memory.alloc(5000, 65_536).unwrap();
@@ -332,7 +334,7 @@ mod tests {
         memory.write(a, &[7; 4096]).unwrap();
         assert!(
             memory.write(a + 1, &[7; 4096]).is_err(),
-            "the page behind belongs to nobody"
+            "the next page belongs to no buffer"
         );
         assert!(memory.free(a) && !memory.free(a));
         assert!(memory.slice(a, 1).is_err());
@@ -344,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn random_alloc_and_free_never_overlap_and_come_back_whole() {
+    fn host_memory_random_alloc_and_free_never_overlap() {
         let mut random = Random::new(5);
         let size = 4u64 << 20;
         let mut memory = HostMemory::new(BASE, size).unwrap();
@@ -376,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn watches_see_device_writes_only() {
+    fn host_memory_watches_see_device_writes_only() {
         let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         let queue = memory.alloc(4096, 1).unwrap();
         let watch = memory.watch(queue + 16, 16).unwrap();
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_and_unmapped_accesses() {
+    fn host_memory_interrupts_and_unmapped_accesses() {
         let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         memory.device_write(Time::ns(7), 3, 0xFEE0_1004, &0x4021u32.to_le_bytes());
         assert!(memory.attention());
@@ -418,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn random_accesses_match_a_map_of_bytes() {
+    fn host_memory_random_accesses_match_a_map_of_bytes() {
         let mut random = Random::new(11);
         let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         let buffer = memory.alloc(64 << 10, 1).unwrap();

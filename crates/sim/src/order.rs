@@ -1,187 +1,189 @@
-//! In what order a device with an access hook does what its host asks of it, for whoever checks that: stores and loads of the PM window,
-//! and the commands of the engine at the hook (hw/engine/nearpm, "Order").
+//! The order in which a device with a conflict filter performs the requests of its host, for
+//! checkers. It covers stores and loads of the PM window, and the commands of the engine at the
+//! filter (hw/engine/nearpm, "Order").
 //!
-//! What causes something is told before it. Without a listener nothing is put together, and the hardware has none of it: the RTL tells
-//! of it in checked builds alone (`nearpm_recorder.sv`).
+//! A cause is recorded before its effect. Without a listener no event is built. The RTL has this
+//! instrumentation in checked builds only (`nearpm_recorder.sv`).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Time;
 
-/// Lines of 64 bytes of the media, the first to the last.
+/// A range of 64-byte lines of the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lines {
-    /// The number of the first one: its address / 64.
+pub struct LineRange {
+    /// Number of the first line: its address / 64.
     pub first: u64,
-    /// And of the last one, which is not before it.
+    /// Number of the last line, not before the first.
     pub last: u64,
 }
 
-impl Lines {
-    /// Those that a range of at least one byte touches.
-    pub fn of(addr: u64, bytes: u64) -> Lines {
-        Lines {
+impl LineRange {
+    /// The lines that a range of at least one byte touches.
+    pub fn of(addr: u64, bytes: u64) -> LineRange {
+        LineRange {
             first: addr / 64,
             last: (addr + bytes.max(1) - 1) / 64,
         }
     }
 
-    /// They have a line in common.
-    pub fn overlaps(&self, other: &Lines) -> bool {
+    /// Whether the ranges have a line in common.
+    pub fn overlaps(&self, other: &LineRange) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 }
 
-/// A command that an engine has taken: translated, and checked.
+/// A command that an engine has accepted, translated and validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderedCommand {
-    /// Its line of the command page, 0 to 63.
+    /// The line of the command page, 0 to 63.
     pub number: u8,
-    /// Its operation, as in `spec::nearpm::Operation`.
+    /// The operation, as in `spec::nearpm::Operation`.
     pub operation: u8,
     /// 16 * pool + thread.
     pub log: u8,
-    /// The number of its transaction.
+    /// The number of the transaction.
     pub transaction: u64,
-    /// Of a commit: a bit for each device whose log waits for the others; 0: it waits for nobody.
+    /// Of a commit: a bit for each device whose log waits for the others; 0: none waits.
     pub participants: u8,
-    /// What it reads.
-    pub reads: Option<Lines>,
-    /// What it writes.
-    pub writes: Option<Lines>,
+    /// The lines that the command reads.
+    pub reads: Option<LineRange>,
+    /// The lines that the command writes.
+    pub writes: Option<LineRange>,
 }
 
-/// Something that matters for the order. Stores and loads are told by the channel of the memory that they are for.
+/// An event that is relevant for the order. Stores and loads are recorded per channel of the
+/// memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderEvent {
-    /// A store has come: what comes from now on is younger.
-    Store {
-        /// Its channel.
+    /// A store has arrived: everything that arrives from now on is younger.
+    StoreArrived {
+        /// The channel.
         channel: u8,
-        /// What it overlaps.
-        lines: Lines,
+        /// The lines that the store overlaps.
+        lines: LineRange,
     },
-    /// The oldest store of a channel that has not done so goes on.
-    Goes {
-        /// Its channel.
+    /// The oldest store of a channel that was not issued is issued.
+    StoreIssued {
+        /// The channel.
         channel: u8,
-        /// Names it in this channel until it is kept.
+        /// Identifies the store in this channel until it is persistent.
         number: u32,
-        /// Into the hook's queue; else to the memory.
+        /// Issued to the conflict filter's queue; else to the memory.
         queued: bool,
     },
-    /// The memory has a store that was not queued: later accesses to these lines find it.
-    Reaches {
-        /// Its channel.
+    /// The memory has accepted a store that was not queued: later accesses to these lines see it.
+    StoreReachedMemory {
+        /// The channel.
         channel: u8,
-        /// Its name.
+        /// The store.
         number: u32,
     },
     /// A store is in the persistence domain.
-    Kept {
-        /// Its channel.
+    StorePersisted {
+        /// The channel.
         channel: u8,
-        /// Its name.
+        /// The store.
         number: u32,
     },
-    /// The oldest line of a channel's queue that has not left goes to the memory.
-    Leaves {
+    /// The oldest line of a channel's queue that was not issued is issued to the memory.
+    QueueLineIssued {
         /// The channel.
         channel: u8,
     },
-    /// The memory has answered the oldest one that has left: its place is free.
-    Written {
+    /// The memory has answered the oldest issued line; its queue entry is free.
+    QueueLineWritten {
         /// The channel.
         channel: u8,
     },
-    /// A load has come.
-    Load {
-        /// Its channel.
+    /// A load has arrived.
+    LoadArrived {
+        /// The channel.
         channel: u8,
-        /// Names it in this channel; of several of one name the oldest is meant.
+        /// Identifies the load in this channel; of several with the same value, the oldest.
         id: u32,
-        /// What it overlaps.
-        lines: Lines,
+        /// The lines that the load overlaps.
+        lines: LineRange,
     },
-    /// It goes to the memory.
-    Reads {
-        /// Its channel.
+    /// A load is issued to the memory.
+    LoadIssued {
+        /// The channel.
         channel: u8,
-        /// Its name.
-        id: u32,
-    },
-    /// The host has all of its data.
-    Served {
-        /// Its channel.
-        channel: u8,
-        /// Its name.
+        /// The load.
         id: u32,
     },
-    /// A command has been taken.
-    Command(OrderedCommand),
-    /// One has been taken that is over at once: it was refused, or there was nothing to do.
-    Over {
-        /// Its line.
+    /// The host has all data of a load.
+    LoadServed {
+        /// The channel.
+        channel: u8,
+        /// The load.
+        id: u32,
+    },
+    /// A command has been accepted.
+    CommandAccepted(OrderedCommand),
+    /// A command ends as soon as it is accepted: it was refused, or there was nothing to do.
+    CommandSkipped {
+        /// The line.
         number: u8,
     },
-    /// A command begins.
-    Begins {
-        /// Its line.
+    /// A command starts.
+    CommandStarted {
+        /// The line.
         number: u8,
     },
-    /// It has ended, all of its writes answered.
-    Ends {
-        /// Its line.
+    /// A command has ended; all of its writes are answered.
+    CommandEnded {
+        /// The line.
         number: u8,
         /// Without an error.
         fine: bool,
     },
-    /// A peer is told what has been completed here.
-    Tells {
-        /// Its number.
+    /// A peer is notified of a transaction that was completed here.
+    PeerNotified {
+        /// The number of the peer.
         peer: u8,
     },
-    /// The records of a log are void, as all participants of its transaction have completed that.
-    Void {
+    /// The records of a log are void, because all participants have completed its transaction.
+    LogVoid {
         /// 16 * pool + thread.
         log: u8,
         /// The transaction.
         transaction: u64,
     },
-    /// The power is gone, or the function is reset: the device has nothing but what the media hold.
-    Fails,
-    /// The power is back: a command that was kept is there again.
-    Restored(OrderedCommand),
-    /// The same of a line of a queue.
-    RestoredLine {
+    /// The power has failed, or the function was reset: only the content of the media is left.
+    PowerLost,
+    /// The power is back: a saved command is present again.
+    CommandRestored(OrderedCommand),
+    /// The power is back: a saved line of a queue is present again.
+    QueueLineRestored {
         /// The channel.
         channel: u8,
         /// The number of the line: its address / 64.
         line: u64,
     },
-    /// All that was restored has ended: accesses of the host may come.
-    Opens,
+    /// Everything that was restored has ended: the window is open for accesses of the host.
+    WindowOpened,
 }
 
-/// Hears of these.
+/// Receives order events.
 pub trait OrderSink: Send {
     /// `event` happened at `time`.
     fn event(&mut self, time: Time, event: OrderEvent);
 }
 
-/// A listener that a device can be given.
+/// A listener for order events, to be given to a device.
 #[derive(Clone)]
 pub struct OrderWatch(Arc<Mutex<dyn OrderSink>>);
 
 impl OrderWatch {
-    /// One that tells this sink.
+    /// A listener that passes events to `sink`.
     pub fn new(sink: impl OrderSink + 'static) -> OrderWatch {
         OrderWatch(Arc::new(Mutex::new(sink)))
     }
 
-    /// Tells it.
-    pub fn tell(&self, time: Time, event: OrderEvent) {
+    /// Passes an event to the sink.
+    pub fn record(&self, time: Time, event: OrderEvent) {
         let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sink.event(time, event);
     }

@@ -1,4 +1,4 @@
-//! Files that devices write for people: traces and waveforms.
+//! Files that devices write for users: traces and waveforms.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{flock, FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use crate::fork::Shared;
+use crate::fork::SharedResource;
 
-/// A file to write to, locked (`flock`) until this is dropped if it is a regular one: no device has it for its media or for
-/// another such file meanwhile.
+/// An output file. A regular one is locked (`flock`) until this is dropped, so that no other device
+/// can use it for media or output.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
     file: File,
-    _shared: Shared,
+    _shared: SharedResource,
 }
 
 impl Output {
-    /// Opens or creates the file, and leaves what is in it. One that a device has is an error, and so is a pipe that nobody
-    /// reads, instead of a wait for ever.
+    /// Opens or creates the file, and keeps its content. A file that a device uses is an error. So
+    /// is a pipe without a reader, which would block forever.
     pub fn open(path: &Path) -> io::Result<Output> {
         let pipe = std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
-        // It keeps a reader that is there from being missed while the file is opened.
+        // It guarantees that the reader is not missed while the file is opened.
         let _probe = if pipe {
             let mut options = File::options();
             let flags = OFlags::NONBLOCK.bits() as i32;
@@ -44,7 +44,7 @@ impl Output {
             lock(&file)?;
         }
         let path: PathBuf = path.into();
-        let shared = Shared::new(format!("file {}", path.display()));
+        let shared = SharedResource::new(format!("file {}", path.display()));
         Ok(Output {
             path,
             file,
@@ -52,12 +52,12 @@ impl Output {
         })
     }
 
-    /// As it was named.
+    /// The path as it was given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Throws away what is in a regular file.
+    /// Truncates a regular file.
     pub fn clear(&self) -> io::Result<()> {
         match self.file.metadata()?.is_file() {
             true => self.file.set_len(0),
@@ -70,7 +70,8 @@ fn lock(file: &File) -> io::Result<()> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => {
-            let text = "a device has this file for its media, a trace or a waveform, here or in another process; name another file";
+            let text = "a device has this file for its media, a trace or a waveform, here or in \
+                another process; name another file";
             Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
         }
         Err(e) => {
@@ -99,7 +100,7 @@ impl AsFd for Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // Closing it would do, but for a process that was forked off and has the same open file.
+        // Closing the file is not enough: a forked process may have the same open file.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
@@ -110,7 +111,7 @@ mod tests {
     use crate::Media;
 
     #[test]
-    fn a_file_that_a_device_has_is_left_as_it_is() {
+    fn output_refuses_a_file_that_a_device_has() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let refused = || {
@@ -127,7 +128,7 @@ mod tests {
         assert!(Media::file(&path, 4096).is_err());
         output.clear().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), []);
-        // As a process that was forked off has it.
+        // As a forked process has it.
         let same = output.file.try_clone().unwrap();
         drop(output);
         Output::open(&path).unwrap();

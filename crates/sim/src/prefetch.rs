@@ -1,12 +1,13 @@
-//! Memory that is looked at soon can be on its way already: random places are not in the machine's caches.
+//! Cache prefetches of the machine: accesses to random addresses miss its caches.
 
-/// Asks the machine for the cache line in which `of` begins, if it can be asked; changes nothing else.
+/// Prefetches the machine's cache line in which `of` begins, where the machine supports it; no
+/// other effect.
 #[inline]
 pub fn prefetch<T>(of: &T) {
     line(std::ptr::from_ref(of).cast());
 }
 
-/// The same for an address, which may be anywhere: what isn't there is not fetched.
+/// As [`prefetch`], for any address; an unmapped one is ignored.
 #[inline]
 pub(crate) fn line(at: *const u8) {
     #[cfg(target_arch = "x86_64")]

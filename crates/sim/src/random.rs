@@ -1,4 +1,4 @@
-//! A small seeded generator, so that whatever is drawn is the same in every run.
+//! A small seeded generator, so that every run draws the same values.
 
 /// SplitMix64.
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ impl Random {
     }
 
     /// The next 64 bits.
-    #[allow(clippy::should_implement_trait)] // an endless generator is no iterator here
+    #[allow(clippy::should_implement_trait)] // the generator is endless, so it is no iterator
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;

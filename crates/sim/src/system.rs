@@ -1,39 +1,41 @@
-//! The scheduler: one host, its memory, and devices behind links, all in one simulated time.
+//! The scheduler: one host, its memory, and devices attached by links, in one simulated time.
 //!
-//! Whatever crosses a link takes at least its latency, so devices may run that long on their own before
-//! the scheduler looks at what they sent. In between, everything that reaches the root complex is handled in order of its
-//! time (ties: in order of device number), which makes results independent of how far and in which order devices ran. The host
-//! acts at [`System::now`]; waiting is what lets time pass.
+//! Everything that crosses a link takes at least the link's latency. Devices may therefore run
+//! ahead for that long before the scheduler handles what they sent. Events at the root complex are
+//! handled in order of time; ties are resolved by device number. Results are therefore independent
+//! of how far and in which order devices ran.
+//!
+//! The host acts at [`System::now`]; time passes only while it waits.
 
 use std::collections::VecDeque;
 
 use crate::config::{HostConfig, LinkConfig, PAGE};
 use crate::guard;
 use crate::memory::{HostMemory, Interrupt, Watch};
-use crate::pcie::{split_write, Link, Request, Up};
+use crate::pcie::{split_write, Link, ReadRequest, UpstreamKind};
 use crate::random::Random;
 use crate::{Bar, Device, Fault, HostPort, Mmio, OrderWatch, Time, TraceEvent, Tracer};
 
-/// Where the windows of devices begin in the host's address space.
+/// Start of the devices' windows in the host's address space.
 pub const WINDOW_BASE: u64 = 1 << 40;
 
-/// Why the host can't have what it asked for.
+/// Why a request of the host failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A device can't go on.
+    /// A device cannot continue.
     Fault {
         /// Which device.
         device: usize,
-        /// What it says.
+        /// The device's fault.
         fault: Fault,
     },
-    /// No such device, or the access isn't within the window.
+    /// No such device, or the access is not within the window.
     NoWindow {
         /// Which device.
         device: usize,
         /// The window.
         bar: Bar,
-        /// Where in it.
+        /// The offset in the window.
         offset: u64,
     },
     /// The device answered a read with an error. (A real CPU sees all ones.)
@@ -45,7 +47,7 @@ pub enum Error {
         /// Where in it.
         offset: u64,
     },
-    /// The device has neither answered a read nor taken a write within the completion time-out.
+    /// The device has neither answered a read nor accepted a write within the completion timeout.
     Timeout {
         /// Which device.
         device: usize,
@@ -54,7 +56,7 @@ pub enum Error {
         /// Where in it.
         offset: u64,
     },
-    /// A parameter isn't allowed; the text names it.
+    /// A parameter is not allowed; the text names it.
     Config(String),
 }
 
@@ -99,18 +101,18 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An access of a device as it has reached the root complex: one TLP.
+/// An access of a device at the root complex: one TLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct ObservedTlp {
     /// When it arrived.
     pub time: Time,
     /// The device that sent it.
     pub device: usize,
     /// The first address.
     pub addr: u64,
-    /// Its bytes.
+    /// The number of bytes.
     pub len: u32,
-    /// What a write brings; `None` is a read.
+    /// The data of a write; `None` is a read.
     pub data: Option<Vec<u8>>,
 }
 
@@ -122,7 +124,7 @@ struct Window {
 }
 
 impl Window {
-    fn holds(&self, addr: u64, len: u64) -> bool {
+    fn contains(&self, addr: u64, len: u64) -> bool {
         let end = addr
             .checked_sub(self.base)
             .and_then(|at| at.checked_add(len));
@@ -130,21 +132,23 @@ impl Window {
     }
 }
 
-struct Slot {
+struct AttachedDevice {
     device: Box<dyn Device + Send>,
     link: Link,
     windows: Vec<Window>,
     tracer: Option<Tracer>,
 }
 
-/// A TLP as [`System::observed`] tells of it; answers to reads of the device are none of its accesses.
-fn access(time: Time, device: usize, up: &Up, link: &Link) -> Option<Access> {
+/// A TLP as [`System::take_accesses`] returns it. Answers of the device to reads are not accesses.
+fn observed_tlp(time: Time, device: usize, up: &UpstreamKind, link: &Link) -> Option<ObservedTlp> {
     let (addr, len, data) = match up {
-        Up::Write { addr, slot, len } => (*addr, *len, Some(link.bytes(*slot, *len).to_vec())),
-        Up::Read(request) => (request.addr, request.len, None),
-        Up::Answer { .. } => return None,
+        UpstreamKind::Write { addr, slot, len } => {
+            (*addr, *len, Some(link.bytes(*slot, *len).to_vec()))
+        }
+        UpstreamKind::Read(request) => (request.addr, request.len, None),
+        UpstreamKind::Answer { .. } => return None,
     };
-    Some(Access {
+    Some(ObservedTlp {
         time,
         device,
         addr,
@@ -153,16 +157,16 @@ fn access(time: Time, device: usize, up: &Up, link: &Link) -> Option<Access> {
     })
 }
 
-/// Who waits for the answer to a read of a device.
+/// The requester of a read of a device.
 #[derive(Clone, Copy)]
 enum Requester {
-    Cpu(Issued),
-    Peer { device: usize, request: Request },
+    Cpu(IssuedLoad),
+    Peer { device: usize, request: ReadRequest },
 }
 
 /// A load of the CPU.
 #[derive(Clone, Copy)]
-struct Issued {
+struct IssuedLoad {
     at: Time,
     device: usize,
     bar: Bar,
@@ -170,18 +174,18 @@ struct Issued {
     len: u32,
 }
 
-/// A read of a device that waits for its answer.
-struct Waiting {
+/// A read of a device that has not been answered in full.
+struct PendingRead {
     tag: u32,
     requester: Requester,
-    /// What has arrived of it.
+    /// The data that has arrived.
     data: Vec<u8>,
 }
 
 /// A load that has ended, see [`System::load`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// What [`System::load`] returned.
+pub struct CompletedLoad {
+    /// The value that [`System::load`] returned.
     pub tag: u32,
     /// When the CPU issued it.
     pub issued: Time,
@@ -191,16 +195,16 @@ pub struct Load {
     pub data: Result<Vec<u8>, Error>,
 }
 
-/// When [`System::run`] hands control back before its limit.
+/// When [`System::run_until`] returns before its limit.
 #[derive(Clone, Copy)]
-enum Stop {
+enum StopCondition {
     Never,
     Attention,
-    /// More loads have been answered than so many.
+    /// More than this number of loads have been answered.
     Answers(usize),
     Room(usize),
-    /// Whatever a CPU may wait for: an answer beyond so many, a place in one of so many full queues, a device's look at a store
-    /// that somebody waits for; on request, attention.
+    /// Anything that a CPU may wait for: an answer beyond a number of them, space in one of the
+    /// full queues, a mark that is reached; on request, attention.
     Event {
         answers: usize,
         full: usize,
@@ -213,12 +217,12 @@ enum Stop {
 pub struct System {
     host: HostConfig,
     memory: HostMemory,
-    slots: Vec<Slot>,
-    /// Where the next window may begin.
+    slots: Vec<AttachedDevice>,
+    /// Where the next window may start.
     next_window: u64,
     /// The host's time.
     now: Time,
-    /// Devices have run to here: at most the lookahead beyond `now`.
+    /// Devices have run up to this time: at most the lookahead past `now`.
     device_time: Time,
     /// The latest event at the root complex.
     event_time: Time,
@@ -226,11 +230,11 @@ pub struct System {
     lookahead: Time,
     next_tag: u32,
     /// Reads of devices that wait for an answer.
-    reads: Vec<Waiting>,
-    /// Loads that have been answered and nobody has taken yet, in the order of their ends.
-    loads: VecDeque<Load>,
-    /// What devices have asked for since the last look, if anybody looks.
-    observed: Option<Vec<Access>>,
+    reads: Vec<PendingRead>,
+    /// Loads that have been answered and not taken, in the order of their ends.
+    loads: VecDeque<CompletedLoad>,
+    /// Accesses of devices since they were last taken, if recorded.
+    observed: Option<Vec<ObservedTlp>>,
     random: Random,
 }
 
@@ -261,8 +265,8 @@ impl System {
         })
     }
 
-    /// Plugs a device in behind a link of its own and gives its windows (BAR and bytes each) addresses. Returns its number.
-    /// The device must not be ahead of this system's time.
+    /// Attaches a device by a separate link and assigns addresses to its windows (BAR and bytes
+    /// each). Returns the number of the device. The device must not be ahead of this system's time.
     pub fn add_device(
         &mut self,
         device: Box<dyn Device + Send>,
@@ -281,13 +285,14 @@ impl System {
         let windows = placed.ok_or_else(|| {
             let sizes: Vec<u64> = windows.iter().map(|w| w.1).collect();
             Error::Config(format!(
-                "windows of {sizes:?} bytes: they don't fit into what is left of the host's address space"
+                "windows of {sizes:?} bytes: they don't fit into what is left of the host's \
+                    address space"
             ))
         })?;
         self.next_window = next;
         let link = Link::new(link);
         self.lookahead = self.lookahead.min(link.latency());
-        self.slots.push(Slot {
+        self.slots.push(AttachedDevice {
             device,
             link,
             windows,
@@ -326,41 +331,44 @@ impl System {
         self.slots.get(device).map(|s| s.device.as_ref())
     }
 
-    /// A device, to change what no host can.
+    /// A device, to change what no host can change.
     pub fn device_mut(&mut self, device: usize) -> Option<&mut (dyn Device + Send + 'static)> {
         self.slots.get_mut(device).map(|s| s.device.as_mut())
     }
 
-    /// From now on tells what happens to a device's commands, on the device and at the host, or tells nobody. False when the
-    /// device can't say.
+    /// Records the progress of a device's commands, on the device and at the host, in `tracer` from
+    /// now on, or in none. False: the device cannot report it.
     pub fn set_tracer(&mut self, device: usize, tracer: Option<Tracer>) -> bool {
         self.slots.get_mut(device).is_some_and(|slot| {
-            let told = slot.device.set_tracer(tracer.clone());
-            slot.tracer = tracer.filter(|_| told);
-            told
+            let supported = slot.device.set_tracer(tracer.clone());
+            slot.tracer = tracer.filter(|_| supported);
+            supported
         })
     }
 
-    /// From now on a device tells in what order it does what it is asked, or tells nobody: [`Device::watch_order`].
+    /// Records the order in which a device serves its host, from now on; see
+    /// [`Device::watch_order`].
     pub fn watch_order(&mut self, device: usize, watch: Option<OrderWatch>) -> bool {
         let slot = self.slots.get_mut(device);
         slot.is_some_and(|slot| slot.device.watch_order(watch))
     }
 
-    /// From now on keeps a list of what devices ask of the root complex, for [`System::observed`].
-    pub fn observe(&mut self) {
+    /// Records the accesses of devices at the root complex from now on, for
+    /// [`System::take_accesses`].
+    pub fn record_accesses(&mut self) {
         self.observed.get_or_insert_default();
     }
 
-    /// The accesses of all devices that have reached the root complex since the last call, in the order in which they were handled.
-    pub fn observed(&mut self) -> Vec<Access> {
+    /// The accesses of all devices that have reached the root complex since the last call, in the
+    /// order in which they were handled.
+    pub fn take_accesses(&mut self) -> Vec<ObservedTlp> {
         self.observed
             .as_mut()
             .map(std::mem::take)
             .unwrap_or_default()
     }
 
-    /// Ends what devices are writing to files, and brings it to the disk: see [`Device::finish`].
+    /// Completes and flushes the files that devices are writing: see [`Device::finish`].
     pub fn finish(&mut self) -> Result<(), Error> {
         let mut outcome = Ok(());
         for (device, slot) in self.slots.iter_mut().enumerate() {
@@ -375,7 +383,7 @@ impl System {
         self.slots.get(device).map(|s| &s.link)
     }
 
-    /// The host address of a device's window: what another device writes to reach it.
+    /// The host address of a device's window, to which other devices write.
     pub fn window(&self, device: usize, bar: Bar) -> Option<u64> {
         self.slots
             .get(device)?
@@ -387,7 +395,8 @@ impl System {
 
     // ---- the CPU ----
 
-    /// Posted write. The CPU goes on at once, unless the link's queue is full: then it waits for room.
+    /// Posted write. The CPU continues at once, unless the link's queue is full: then it waits for
+    /// space.
     pub fn mmio_write(
         &mut self,
         device: usize,
@@ -395,15 +404,15 @@ impl System {
         offset: u64,
         data: &[u8],
     ) -> Result<(), Error> {
-        self.check(device, bar, offset, data.len() as u64)?;
+        self.check_access(device, bar, offset, data.len() as u64)?;
         let unit = self.slots[device].link.config().max_payload_bytes;
         if let (Bar::Nvme, Some(tracer)) = (bar, &self.slots[device].tracer) {
-            tracer.stored(self.now, offset, data);
+            tracer.record_store(self.now, offset, data);
         }
         for mmio in split_write(bar, offset, data, unit) {
             if self.slots[device].link.mmio_queued() >= self.host.mmio_queue {
                 let limit = self.now + Time::us(self.host.completion_timeout_us);
-                if !self.run(limit, Stop::Room(device))? {
+                if !self.run_until(limit, StopCondition::Room(device))? {
                     return Err(Error::Timeout {
                         device,
                         bar,
@@ -425,7 +434,7 @@ impl System {
         offset: u64,
         len: usize,
     ) -> Result<Vec<u8>, Error> {
-        self.check(device, bar, offset, len as u64)?;
+        self.check_access(device, bar, offset, len as u64)?;
         let mut out = Vec::new();
         while out.len() < len {
             let at = offset + out.len() as u64;
@@ -436,10 +445,10 @@ impl System {
         Ok(out)
     }
 
-    /// Starts a load that lies within a page, and returns its tag. Time passes only when all that holds loads in the CPU
-    /// ([`HostConfig::cpu_loads`]) is in use: until one has ended.
+    /// Starts a load that lies within a page, and returns its tag. Time passes only if the CPU's
+    /// limit ([`HostConfig::cpu_loads`]) is reached: until one load has ended.
     pub fn load(&mut self, device: usize, bar: Bar, offset: u64, len: usize) -> Result<u32, Error> {
-        self.check(device, bar, offset, len as u64)?;
+        self.check_access(device, bar, offset, len as u64)?;
         if len == 0 || len as u64 > PAGE - offset % PAGE {
             return Err(Error::Config(format!(
                 "a load of {len} bytes at {offset:#x}: allowed are 1 to 4096 in one page"
@@ -453,7 +462,7 @@ impl System {
         }
         let at = self.now;
         let len = len as u32;
-        let tag = self.take_tag(Requester::Cpu(Issued {
+        let tag = self.take_tag(Requester::Cpu(IssuedLoad {
             at,
             device,
             bar,
@@ -471,65 +480,70 @@ impl System {
         Ok(tag)
     }
 
-    /// The load that ended first of those that nobody has taken yet: waits for one if there is none. `None` if none is under
-    /// way. One that the device does not answer ends with the completion time-out.
-    pub fn loaded(&mut self) -> Result<Option<Load>, Error> {
+    /// Takes the load that ended first, and waits for one if none has ended. `None` if no load is
+    /// in flight. A load that the device does not answer ends with the completion timeout.
+    pub fn wait_load(&mut self) -> Result<Option<CompletedLoad>, Error> {
         if self.loads.is_empty() && self.loads_under_way() == 0 {
             return Ok(None);
         }
         self.take_load(None).map(Some)
     }
 
-    /// The loads that have been answered and not been taken: when the CPU has all of each, and their tags.
-    pub fn answered(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
+    /// The loads that have been answered and not taken: the time at which the CPU has all data, and
+    /// the tag.
+    pub fn completed_loads(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
         self.loads.iter().map(|load| (load.done, load.tag))
     }
 
-    /// Takes a load that has been answered, at whatever time. See [`System::answered`].
-    pub fn take_answered(&mut self, tag: u32) -> Option<Load> {
+    /// Takes an answered load, at whatever time. See [`System::completed_loads`].
+    pub fn take_completed_load(&mut self, tag: u32) -> Option<CompletedLoad> {
         let place = self.loads.iter().position(|load| load.tag == tag)?;
         self.loads.remove(place)
     }
 
-    /// Whether the CPU's next store to a device finds a place in the link's queue, and so takes no time.
+    /// Whether the link's queue has space for the CPU's next store to a device, so that the store
+    /// takes no time.
     pub fn has_room(&self, device: usize) -> bool {
-        let queued = |slot: &Slot| slot.link.mmio_queued() < self.host.mmio_queue;
+        let queued = |slot: &AttachedDevice| slot.link.mmio_queued() < self.host.mmio_queue;
         self.slots.get(device).is_none_or(queued)
     }
 
-    /// Asks when the device will have taken all that has been stored to it so far: the number to ask
-    /// [`System::completed`] with. `None`: no such device.
+    /// Adds a mark after everything that was stored to a device so far; its number is the argument
+    /// of [`System::completed`]. `None`: no such device.
     pub fn mark(&mut self, device: usize) -> Option<u64> {
         let slot = self.slots.get_mut(device)?;
         Some(slot.link.mark())
     }
 
-    /// When the host would hear that the device has taken what stood before a mark, if each store were answered as in CXL.mem:
-    /// a link's latency after that. `None` as long as the device has not; once known the mark is gone.
+    /// When the host would be notified that the device has accepted everything before a mark, if
+    /// each store were answered as in CXL.mem: one link latency later. `None` until then;
+    /// afterwards the mark is removed.
     pub fn completed(&mut self, device: usize, mark: u64) -> Option<Time> {
         self.slots.get_mut(device)?.link.completed(mark)
     }
 
-    /// The same, and the mark stays.
+    /// As [`System::completed`], without removing the mark.
     pub fn peek_completed(&self, device: usize, mark: u64) -> Option<Time> {
         self.slots.get(device)?.link.peek_completed(mark)
     }
 
-    /// From now on keeps in mind what devices have taken of what was sent to them: the last 256 accesses of each.
-    pub fn watch_taken(&mut self) {
+    /// Records the accesses that devices accept, from now on: the last 256 of each device.
+    pub fn watch_accepted(&mut self) {
         let links = self.slots.iter_mut().map(|slot| &mut slot.link);
-        links.for_each(Link::watch_taken);
+        links.for_each(Link::watch_accepted);
     }
 
-    /// What a device has taken last, from the oldest on, and when. See [`System::watch_taken`].
-    pub fn taken(&self, device: usize) -> impl Iterator<Item = &(Time, Mmio)> {
+    /// The latest accesses that a device has accepted, oldest first, with times. See
+    /// [`System::watch_accepted`].
+    pub fn accepted(&self, device: usize) -> impl Iterator<Item = &(Time, Mmio)> {
         let slot = self.slots.get(device);
-        slot.into_iter().flat_map(|slot| slot.link.taken())
+        slot.into_iter().flat_map(|slot| slot.link.accepted())
     }
 
-    /// Lets time pass until `limit`, or until something has happened that a CPU may wait for: a load was answered or has waited for
-    /// too long, a full queue has room again, a mark was reached, or, if `attention` is asked for, what [`System::wait`] returns for. Says
-    /// whether something did. With a limit of [`Time::MAX`], false says that nothing will happen any more.
+    /// Lets time pass until `limit`, or until an event that a CPU may wait for. Such an event is an
+    /// answered or timed-out load, space in a full queue, a mark that is reached, or, with
+    /// `attention`, what [`System::wait`] returns for. Returns whether there was one. With a limit
+    /// of [`Time::MAX`], false means that nothing will happen any more.
     pub fn wait_event(&mut self, limit: Time, attention: bool) -> Result<bool, Error> {
         let issued = self.reads.iter().filter_map(|read| match read.requester {
             Requester::Cpu(issued) => Some((issued.at, read.tag)),
@@ -540,14 +554,14 @@ impl System {
             .min_by_key(|&(at, _)| at)
             .map(|(at, tag)| (at + patience, tag));
         let overdue = oldest.filter(|&(end, _)| end <= limit);
-        let stop = Stop::Event {
+        let stop = StopCondition::Event {
             answers: self.loads.len(),
             full: self.full_queues(),
             marks: self.open_marks(),
             attention,
         };
         let until = overdue.map_or(limit, |(end, _)| end.max(self.now));
-        if self.run(until, stop)? {
+        if self.run_until(until, stop)? {
             return Ok(true);
         }
         if let Some((_, tag)) = overdue {
@@ -566,17 +580,17 @@ impl System {
         self.slots.iter().map(|slot| slot.link.open_marks()).sum()
     }
 
-    /// Loads that hold a place in the CPU.
+    /// Number of loads that occupy the CPU.
     fn loads_under_way(&self) -> usize {
-        let waits = |read: &&Waiting| matches!(read.requester, Requester::Cpu(_));
-        let comes = |load: &&Load| load.done > self.now;
+        let waits = |read: &&PendingRead| matches!(read.requester, Requester::Cpu(_));
+        let comes = |load: &&CompletedLoad| load.done > self.now;
         self.reads.iter().filter(waits).count() + self.loads.iter().filter(comes).count()
     }
 
-    /// Waits for the end of a load, or of any.
-    fn take_load(&mut self, tag: Option<u32>) -> Result<Load, Error> {
+    /// Waits for the end of one load, or of any.
+    fn take_load(&mut self, tag: Option<u32>) -> Result<CompletedLoad, Error> {
         loop {
-            let wanted = |load: &Load| tag.is_none_or(|tag| load.tag == tag);
+            let wanted = |load: &CompletedLoad| tag.is_none_or(|tag| load.tag == tag);
             let place = self.loads.iter().position(wanted);
             if let Some(load) = place.and_then(|place| self.loads.remove(place)) {
                 self.advance_until(load.done)?;
@@ -586,7 +600,7 @@ impl System {
         }
     }
 
-    /// Waits until one load more has been answered, or the oldest has waited for too long.
+    /// Waits until one more load has been answered, or the oldest has timed out.
     fn wait_for_answer(&mut self) -> Result<(), Error> {
         let issued = self.reads.iter().filter_map(|read| match read.requester {
             Requester::Cpu(issued) => Some((issued.at, read.tag)),
@@ -596,8 +610,11 @@ impl System {
             return Ok(());
         };
         let limit = at + Time::us(self.host.completion_timeout_us);
-        if !self.run(limit.max(self.now), Stop::Answers(self.loads.len()))? {
-            // A late answer finds nobody.
+        if !self.run_until(
+            limit.max(self.now),
+            StopCondition::Answers(self.loads.len()),
+        )? {
+            // A late answer is dropped.
             self.end_read(self.now, tag, Err(()));
         }
         Ok(())
@@ -608,77 +625,85 @@ impl System {
         self.advance_until(self.now + span)
     }
 
-    /// Lets time pass until `until`; nothing happens if that is in the past.
+    /// Lets time pass until `until`; does nothing if that is in the past.
     pub fn advance_until(&mut self, until: Time) -> Result<(), Error> {
-        self.run(until, Stop::Never).map(drop)
+        self.run_until(until, StopCondition::Never).map(drop)
     }
 
-    /// Waits until `limit` or until a watched write or an interrupt lands, whichever is first, and says whether one did.
-    /// One that landed since the last wait ends it at once. A limit of [`Time::MAX`] also ends it, without time
-    /// passing, once nothing can happen any more.
+    /// Waits until `limit`, or until a watched write or an interrupt arrives. Returns whether one
+    /// did. One that arrived since the last wait ends it at once. A limit of [`Time::MAX`] also
+    /// ends it, without time passing, once nothing can happen any more.
     pub fn wait(&mut self, limit: Time) -> Result<bool, Error> {
-        let woken = self.memory.attention() || self.run(limit, Stop::Attention)?;
+        let woken = self.memory.attention() || self.run_until(limit, StopCondition::Attention)?;
         self.memory.clear_attention();
         Ok(woken)
     }
 
-    /// Like [`System::wait`], but of all that can land only writes to `watch` count: returns true once it has hits. Take them
-    /// to wait for the next.
+    /// As [`System::wait`], but only writes to `watch` count: returns true once it has hits. Take
+    /// them before the next wait.
     pub fn wait_for_write(&mut self, watch: Watch, limit: Time) -> Result<bool, Error> {
         loop {
             self.memory.clear_attention();
             if self.memory.is_hit(watch) {
                 return Ok(true);
             }
-            if !self.run(limit, Stop::Attention)? {
+            if !self.run_until(limit, StopCondition::Attention)? {
                 return Ok(false);
             }
         }
     }
 
-    /// The interrupts of a device that have arrived and weren't taken yet, oldest first. Those of others stay.
+    /// Takes the pending interrupts of a device, oldest first. Those of other devices stay.
     pub fn interrupts(&mut self, device: usize) -> Vec<Interrupt> {
         std::iter::from_fn(|| self.memory.pop_interrupt(device)).collect()
     }
 
-    /// Takes power away from a device. After [`System::advance_until`] that happens exactly now; after an early
-    /// wake-up the device may be ahead by up to the link's latency, and loses power at its own time.
+    /// Removes power from a device. After [`System::advance_until`] this happens exactly now. After
+    /// an early wake-up the device may be ahead by up to the link's latency, and loses power at its
+    /// time.
     pub fn power_off(&mut self, device: usize) {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
         };
-        guard::keep();
+        guard::keep_handler();
         slot.device.power_off();
         let lost = slot.link.power_off(self.device_time);
         for tag in lost {
-            self.deliver(self.device_time, tag, None, true);
+            self.deliver_completion(self.device_time, tag, None, true);
         }
     }
 
-    /// Gives power back.
+    /// Restores power.
     pub fn power_on(&mut self, device: usize) {
         if let Some(slot) = self.slots.get_mut(device) {
             slot.device.power_on();
         }
     }
 
-    /// Resets the function of a device: what is under way on its link is lost as with its power. See [`System::power_off`].
+    /// Resets the function of a device: everything in flight on its link is lost, as with its
+    /// power. See [`System::power_off`].
     pub fn function_reset(&mut self, device: usize) {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
         };
-        guard::keep();
+        guard::keep_handler();
         slot.device.function_reset();
         let lost = slot.link.power_off(self.device_time);
         for tag in lost {
-            self.deliver(self.device_time, tag, None, true);
+            self.deliver_completion(self.device_time, tag, None, true);
         }
     }
 
     // ---- the root complex ----
 
     /// Whether an access lies within a device's window.
-    pub fn check(&self, device: usize, bar: Bar, offset: u64, len: u64) -> Result<(), Error> {
+    pub fn check_access(
+        &self,
+        device: usize,
+        bar: Bar,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), Error> {
         let window = self
             .slots
             .get(device)
@@ -696,7 +721,7 @@ impl System {
     fn take_tag(&mut self, requester: Requester) -> u32 {
         let tag = self.next_tag;
         self.next_tag = self.next_tag.wrapping_add(1);
-        self.reads.push(Waiting {
+        self.reads.push(PendingRead {
             tag,
             requester,
             data: Vec::new(),
@@ -707,16 +732,16 @@ impl System {
     /// The device window that an address hits.
     fn route(&self, addr: u64, len: u32) -> Option<(usize, Bar, u64)> {
         self.slots.iter().enumerate().find_map(|(device, slot)| {
-            let window = slot.windows.iter().find(|w| w.holds(addr, len.into()))?;
+            let window = slot.windows.iter().find(|w| w.contains(addr, len.into()))?;
             Some((device, window.bar, addr - window.base))
         })
     }
 
     /// Whether the first TLP from `slot` waits for room in a peer's queue.
-    fn waits_for_peer(&self, slot: &Slot) -> bool {
-        let (addr, len) = match slot.link.up_head() {
-            Some(Up::Write { addr, len, .. }) => (*addr, *len),
-            Some(Up::Read(request)) => (request.addr, request.len),
+    fn waits_for_peer(&self, slot: &AttachedDevice) -> bool {
+        let (addr, len) = match slot.link.upstream_head() {
+            Some(UpstreamKind::Write { addr, len, .. }) => (*addr, *len),
+            Some(UpstreamKind::Read(request)) => (request.addr, request.len),
             _ => return false,
         };
         addr >= WINDOW_BASE
@@ -725,18 +750,19 @@ impl System {
             })
     }
 
-    /// The next event at the root complex: its time, the device, and whether it comes from that device.
+    /// The next event at the root complex: its time, the device, and whether it comes from that
+    /// device.
     #[inline]
     fn next_event(&self) -> Option<(Time, usize, bool)> {
         let mut next: Option<(Time, usize, bool)> = None;
         for (i, slot) in self.slots.iter().enumerate() {
-            if let Some(time) = slot.link.up_time() {
+            if let Some(time) = slot.link.next_upstream() {
                 let time = time.max(self.event_time);
                 if next.is_none_or(|n| time < n.0) && !self.waits_for_peer(slot) {
                     next = Some((time, i, true));
                 }
             }
-            if let Some(time) = slot.link.down_time() {
+            if let Some(time) = slot.link.next_downstream() {
                 let time = time.max(self.event_time);
                 if next.is_none_or(|n| time < n.0) {
                     next = Some((time, i, false));
@@ -747,24 +773,24 @@ impl System {
     }
 
     /// A TLP of `device` reaches the root complex at `time`.
-    fn receive(&mut self, time: Time, device: usize) {
+    fn receive_tlp(&mut self, time: Time, device: usize) {
         let link = &mut self.slots[device].link;
-        let up = link.up_take(time);
+        let up = link.pop_upstream(time);
         if let (Some(observed), Some(up)) = (&mut self.observed, &up) {
-            observed.extend(access(time, device, up, link));
+            observed.extend(observed_tlp(time, device, up, link));
         }
         match up {
-            Some(Up::Write { addr, slot, len }) if addr < WINDOW_BASE => {
+            Some(UpstreamKind::Write { addr, slot, len }) if addr < WINDOW_BASE => {
                 self.memory
                     .device_write(time, device, addr, link.bytes(slot, len));
                 if let Some(tracer) = &self.slots[device].tracer {
                     let len = len as usize;
-                    tracer.tell(time, &TraceEvent::Landed { addr, len });
+                    tracer.record(time, &TraceEvent::Landed { addr, len });
                 }
                 let link = &mut self.slots[device].link;
                 link.release(time + Time::ns(self.host.write_ns), slot, len);
             }
-            Some(Up::Write { addr, slot, len }) => {
+            Some(UpstreamKind::Write { addr, slot, len }) => {
                 let data = link.bytes(slot, len).to_vec();
                 link.release(time, slot, len);
                 match self.route(addr, len) {
@@ -778,7 +804,7 @@ impl System {
                     None => self.memory.device_write(time, device, addr, &data),
                 }
             }
-            Some(Up::Read(request)) => {
+            Some(UpstreamKind::Read(request)) => {
                 link.release_read(time);
                 let route = if request.addr < WINDOW_BASE {
                     None
@@ -805,15 +831,17 @@ impl System {
                 };
                 let ready = time + Time(self.host.read_ns * 1000 + jitter);
                 let data = self.memory.device_read(request.addr, request.len as usize);
-                self.slots[device].link.complete(ready, request, data);
+                self.slots[device].link.complete_read(ready, request, data);
             }
-            Some(Up::Answer { tag, data, last }) => self.deliver(time, tag, data, last),
+            Some(UpstreamKind::Answer { tag, data, last }) => {
+                self.deliver_completion(time, tag, data, last)
+            }
             None => {}
         }
     }
 
     /// A completion of a read of a device has arrived.
-    fn deliver(&mut self, time: Time, tag: u32, data: Option<Vec<u8>>, last: bool) {
+    fn deliver_completion(&mut self, time: Time, tag: u32, data: Option<Vec<u8>>, last: bool) {
         let Some(read) = self.reads.iter_mut().find(|read| read.tag == tag) else {
             return;
         };
@@ -826,8 +854,8 @@ impl System {
         }
     }
 
-    /// Hands the answer to a read of a device to whoever asked: whether it is complete, or no answer came in time. What a peer
-    /// asks for is passed on whole.
+    /// Passes the answer to a read of a device to its requester: complete, failed or timed out. A
+    /// peer gets the whole answer at once.
     fn end_read(&mut self, time: Time, tag: u32, complete: Result<bool, ()>) {
         let Some(place) = self.reads.iter().position(|read| read.tag == tag) else {
             return;
@@ -835,7 +863,7 @@ impl System {
         let read = self.reads.swap_remove(place);
         match read.requester {
             Requester::Cpu(issued) => {
-                let Issued {
+                let IssuedLoad {
                     device,
                     bar,
                     offset,
@@ -858,7 +886,7 @@ impl System {
                     Ok(_) => Time::ns(self.host.mmio_ns),
                     Err(()) => Time::ZERO,
                 };
-                self.loads.push_back(Load {
+                self.loads.push_back(CompletedLoad {
                     tag,
                     issued: issued.at,
                     done: time + way,
@@ -871,18 +899,20 @@ impl System {
                 let ready = time + Time::ns(self.host.peer_ns);
                 self.slots[device]
                     .link
-                    .complete(ready, request, data.as_deref());
+                    .complete_read(ready, request, data.as_deref());
             }
         }
     }
 
-    fn stopped(&self, stop: Stop) -> bool {
+    fn is_met(&self, stop: StopCondition) -> bool {
         match stop {
-            Stop::Never => false,
-            Stop::Attention => self.memory.attention(),
-            Stop::Answers(count) => self.loads.len() > count,
-            Stop::Room(device) => self.slots[device].link.mmio_queued() < self.host.mmio_queue,
-            Stop::Event {
+            StopCondition::Never => false,
+            StopCondition::Attention => self.memory.attention(),
+            StopCondition::Answers(count) => self.loads.len() > count,
+            StopCondition::Room(device) => {
+                self.slots[device].link.mmio_queued() < self.host.mmio_queue
+            }
+            StopCondition::Event {
                 answers,
                 full,
                 marks,
@@ -897,23 +927,23 @@ impl System {
     }
 
     /// Lets time pass until `limit`, or until `stop`; returns whether the latter.
-    fn run(&mut self, limit: Time, stop: Stop) -> Result<bool, Error> {
+    fn run_until(&mut self, limit: Time, stop: StopCondition) -> Result<bool, Error> {
         if limit < self.now {
             return Ok(false);
         }
-        guard::keep();
+        guard::keep_handler();
         loop {
-            // What has reached the root complex in the time that all devices have run through.
+            // Events at the root complex within the time that all devices have run through.
             let reached = self.device_time.min(limit);
             let mut next = self.next_event();
             while let Some((time, device, up)) = next.filter(|n| n.0 <= reached) {
                 self.event_time = time;
                 if up {
-                    self.receive(time, device);
+                    self.receive_tlp(time, device);
                 } else {
-                    self.slots[device].link.down_step(time);
+                    self.slots[device].link.send_downstream(time);
                 }
-                if self.stopped(stop) {
+                if self.is_met(stop) {
                     self.now = self.now.max(time);
                     return Ok(true);
                 }
@@ -923,7 +953,8 @@ impl System {
                 self.now = self.now.max(limit);
                 return Ok(false);
             }
-            // Nothing can reach a device, or come from one, sooner than a link's latency after the first thing that happens.
+            // Nothing can reach or leave a device sooner than one link latency after the first
+            // event.
             let mut first = next.map_or(Time::MAX, |n| n.0);
             for slot in &self.slots {
                 if first <= self.device_time {
@@ -944,8 +975,8 @@ impl System {
                     .map_err(|fault| Error::Fault { device, fault })?;
             }
             self.device_time = target;
-            // A device's look at a store is no event at the root complex.
-            if matches!(stop, Stop::Event { marks, .. } if marks > self.open_marks()) {
+            // The acceptance of a store by a device is no event at the root complex.
+            if matches!(stop, StopCondition::Event { marks, .. } if marks > self.open_marks()) {
                 return Ok(true);
             }
         }

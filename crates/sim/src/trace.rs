@@ -1,14 +1,14 @@
-//! What can be said of commands on their way, for whoever wants to know.
+//! Progress events of commands.
 //!
-//! Events come from two sides: from the device's model, and from what is around it (the root
-//! complex, or a server's memory). A device runs ahead of its host, so the times of the two sides
-//! are mixed; but what causes something is always told first.
+//! Events come from two sides: the device, and its environment (the root complex, or a server's
+//! memory). A device runs ahead of its host, so the times of the two sides are not monotonic
+//! together. A cause is always recorded before its effect.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Time;
 
-/// Something that happened to a command, or to what belongs to it.
+/// An event of a command, or of something that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceEvent {
     /// The CPU stores to a register of BAR0.
@@ -25,42 +25,42 @@ pub enum TraceEvent {
         /// The value.
         value: u32,
     },
-    /// The device asks for a submission queue entry.
+    /// The device requests a submission queue entry.
     Fetch {
         /// The command's slot.
         slot: u8,
-        /// Its queue.
+        /// The queue.
         queue: u16,
-        /// Its place in the queue, plus one: the queue's head after it.
+        /// The queue's head after this entry.
         head: u16,
     },
-    /// The entry is here and decoded.
+    /// The entry has arrived and is decoded.
     Decoded {
         /// The command's slot.
         slot: u8,
-        /// Its queue.
+        /// The queue.
         queue: u16,
-        /// Its command identifier.
+        /// The command identifier.
         cid: u16,
-        /// Its opcode.
+        /// The opcode.
         opcode: u8,
-        /// Its namespace.
+        /// The namespace.
         nsid: u32,
         /// Command dwords 10 to 12.
         cdw: [u32; 3],
     },
-    /// The data path takes the command.
+    /// The data path accepts the command.
     Started {
         /// The command's slot.
         slot: u8,
     },
-    /// A piece of its data, of at most one page, is handed to a mover.
-    Job {
+    /// A transfer segment of its data, of at most one page, is issued to a mover.
+    Segment {
         /// The command's slot.
         slot: u8,
         /// The mover.
         mover: u8,
-        /// It writes the media.
+        /// The segment writes the media.
         to_media: bool,
     },
     /// A mover's read of its source is accepted.
@@ -78,72 +78,72 @@ pub enum TraceEvent {
         /// The mover.
         mover: u8,
     },
-    /// The data path is done with the command.
+    /// The data path has completed the command.
     Done {
         /// The command's slot.
         slot: u8,
     },
-    /// The command's completion queue entry is put together.
+    /// The completion queue entry of the command is built.
     Post,
-    /// The entry is on its way to the host; the slot comes back.
+    /// The entry is sent to the host; the slot is free.
     Sent {
         /// The command's slot.
         slot: u8,
-        /// Where the entry goes.
+        /// The address of the entry.
         addr: u64,
         /// The entry.
         entry: [u8; 16],
         /// The vector of the interrupt that follows, if one does.
         vector: Option<u8>,
     },
-    /// An MSI-X message is on its way.
+    /// An MSI-X message is sent.
     Message {
-        /// Its vector.
+        /// The vector.
         vector: u8,
-        /// Where it goes.
+        /// The address.
         addr: u64,
-        /// Its data.
+        /// The data.
         data: u32,
     },
-    /// A write of the device lands in the host's memory, or as an interrupt.
+    /// A write of the device reaches the host's memory, or is an interrupt.
     Landed {
-        /// Its first address.
+        /// The first address.
         addr: u64,
-        /// Its length.
+        /// The length.
         len: usize,
     },
     /// A read is accepted at the device's host port.
     HostRead {
-        /// Its address.
+        /// The address.
         addr: u64,
     },
     /// A beat of read data is accepted at the device's host port.
     HostData,
     /// A beat of a write is accepted at the device's host port.
     HostWrite,
-    /// A unit of the crash-consistency engine begins a command. The model `fast` tells of units,
-    /// the RTL does not.
+    /// A unit of the crash-consistency engine starts a command. The fast model reports units, the
+    /// RTL model does not.
     UnitBegins {
         /// The unit.
         unit: u8,
         /// The command's line of the page.
         command: u8,
-        /// Its operation.
+        /// The operation.
         operation: u8,
-        /// Bytes that it is about.
+        /// Bytes that the command covers.
         bytes: u64,
     },
-    /// The unit is done with it.
+    /// The unit has completed its command.
     UnitEnds {
         /// The unit.
         unit: u8,
     },
-    /// The engine tells a peer that it has completed a transaction.
-    PeerTold {
+    /// The engine notifies a peer that it has completed a transaction.
+    PeerNotified {
         /// The peer's number.
         peer: u8,
     },
-    /// A log's records are void, as all devices have completed its transaction.
+    /// The records of a log are void, because all devices have completed its transaction.
     LogDeleted {
         /// 16 * pool + thread.
         log: u8,
@@ -152,7 +152,7 @@ pub enum TraceEvent {
     PowerOff,
 }
 
-/// Takes events.
+/// Receives progress events.
 pub trait TraceSink: Send {
     /// `event` happened at `time`.
     fn event(&mut self, time: Time, event: &TraceEvent);
@@ -166,7 +166,7 @@ pub struct Tracer {
 }
 
 impl Tracer {
-    /// Events go to this sink, with `ports` also those of every beat at the device's host port.
+    /// Passes events to `sink`; with `ports` also those of every beat at the device's host port.
     pub fn new(sink: Arc<Mutex<dyn TraceSink>>, ports: bool) -> Tracer {
         Tracer { sink, ports }
     }
@@ -176,17 +176,17 @@ impl Tracer {
         self.ports
     }
 
-    /// Tells the sink.
-    pub fn tell(&self, time: Time, event: &TraceEvent) {
+    /// Passes an event to the sink.
+    pub fn record(&self, time: Time, event: &TraceEvent) {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         sink.event(time, event);
     }
 
-    /// Tells the sink of a store to BAR0, if it is one word.
-    pub fn stored(&self, time: Time, offset: u64, data: &[u8]) {
+    /// Passes a store to BAR0 to the sink, if it is one word.
+    pub fn record_store(&self, time: Time, offset: u64, data: &[u8]) {
         if let Ok(word) = <[u8; 4]>::try_from(data) {
             let value = u32::from_le_bytes(word);
-            self.tell(time, &TraceEvent::Stored { offset, value });
+            self.record(time, &TraceEvent::Stored { offset, value });
         }
     }
 }

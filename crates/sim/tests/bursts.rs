@@ -1,22 +1,23 @@
-//! `dram::Bursts` beside `dram::Channel` behind the front end, in closed loops: bandwidth and latency.
+//! `dram::BurstChannel` compared with `dram::Channel` downstream of `PortQueues`, in closed loops:
+//! bandwidth and latency.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use sim::axi::Ax;
-use sim::controller::{FrontEnd, Returns, MAX_RESPONSES};
-use sim::dram::{Bursts, Channel, DramConfig};
+use sim::dram::{BurstChannel, Channel, DramConfig};
+use sim::memctrl::{PortQueues, ReadBeatSlots, MAX_RESPONSES};
 use sim::{Clock, Random, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Where {
     Sequential,
     Random,
-    /// Other rows of few banks, again and again.
+    /// Different rows of few banks, repeatedly.
     Conflicts,
-    /// A copy: what is read in a row is written in a row so far away, in other rows of the same banks.
+    /// A copy: a row is read, and written to another row of the same banks at this distance.
     Copy(u64),
-    /// Eight random pages, each in turn, as reads take turns before the memory; only of reads of 8 lines.
+    /// Eight random pages, interleaved, as several readers do; only for reads of 8 lines.
     Turns,
 }
 
@@ -66,7 +67,7 @@ impl Source {
                 }
                 self.pages[page as usize] + piece * bytes
             }
-            // The low bits of the row choose the bank: rows 16 apart are in the same one.
+            // The low bits of the row select the bank: rows 16 apart are in the same bank.
             Where::Conflicts => self.random.below(1 << 10) * (16 * 16 * 128 * 64),
         };
         self.next += 1;
@@ -117,7 +118,7 @@ impl Sums {
 /// Clock by clock.
 fn reference(pattern: Pattern, count: u64) -> Measured {
     let clock = Clock::default();
-    let mut front = FrontEnd::new(Box::new(Channel::new(&DramConfig::default())));
+    let mut queues = PortQueues::new(Box::new(Channel::new(&DramConfig::default())));
     let mut source = Source::new(pattern);
     let (mut ar, mut aw): (VecDeque<Ax>, VecDeque<Ax>) = Default::default();
     let mut w = 0u32;
@@ -142,11 +143,15 @@ fn reference(pattern: Pattern, count: u64) -> Measured {
             }
             open += 1;
         }
-        front.advance(now);
-        front.issue(now);
-        let beat = front.beat();
-        let response = front.response();
-        let (read, write, data) = (front.takes_read(), front.takes_write(), front.takes_data());
+        queues.advance(now);
+        queues.issue(now);
+        let beat = queues.next_beat();
+        let response = queues.response();
+        let (read, write, data) = (
+            queues.can_accept_read(),
+            queues.can_accept_write(),
+            queues.can_accept_data(),
+        );
         let mut end = |id: u16, write: bool| {
             sums.add(write, cycle - starts[&id]);
             ids.insert(0, id);
@@ -155,24 +160,24 @@ fn reference(pattern: Pattern, count: u64) -> Measured {
         };
         if read {
             if let Some(ax) = ar.pop_front() {
-                front.read(ax);
+                queues.accept_read(ax);
             }
         }
         if data && w > 0 {
-            front.data(now, 0);
+            queues.accept_data(now, 0);
             w -= 1;
         }
         if write {
             if let Some(ax) = aw.pop_front() {
-                front.write(ax);
+                queues.accept_write(ax);
             }
         }
         if let Some((id, _)) = response {
-            front.response_sent();
+            queues.response_sent();
             end(id, true);
         }
         if let Some((ax, number)) = beat {
-            front.beat_sent();
+            queues.beat_sent();
             if number + 1 == ax.beats() {
                 end(ax.id, false);
             }
@@ -181,28 +186,28 @@ fn reference(pattern: Pattern, count: u64) -> Measured {
     sums.measured(cycle, pattern.lines)
 }
 
-/// Lines that are asked for in one call where both directions are busy.
+/// Lines per call where both directions are busy.
 const PART: u32 = 8;
 
-/// A burst of which the first `asked` lines have been asked for.
+/// A burst of which the first `asked` lines were requested.
 struct Burst {
     start: u64,
     addr: u64,
     asked: u32,
-    /// When the answers so far have come.
+    /// When the answers so far have arrived.
     end: u64,
 }
 
-/// Burst by burst, in parts.
+/// Burst by burst, in parts of [`PART`] lines.
 fn analytic(pattern: Pattern, count: u64) -> Measured {
     let clock = Clock::default();
-    let mut dram = Bursts::new(&DramConfig::default(), clock.edge(1));
+    let mut dram = BurstChannel::new(&DramConfig::default(), clock.edge(1));
     let mut source = Source::new(pattern);
-    let mut returns = Returns::new();
+    let mut returns = ReadBeatSlots::new();
     let mut ends: BinaryHeap<Reverse<(u64, u64, bool)>> = BinaryHeap::new();
     let mut sums = Sums::default();
     let (mut issued, mut done, mut open) = (0, 0, 0);
-    // What waits for the memory, reads first, and when the memory has room for more of it.
+    // Requests that wait for the memory, reads first, and when the memory accepts more of them.
     let mut waiting: [VecDeque<Burst>; 2] = Default::default();
     let mut room = [0u64; 2];
     let mut responses = VecDeque::from(vec![0; MAX_RESPONSES]);
@@ -253,10 +258,10 @@ fn analytic(pattern: Pattern, count: u64) -> Measured {
                 b.taken
             } else {
                 let a = dram.read(clock.edge(cycle), addr, lines);
-                returns.forget(cycle);
+                returns.remove_until(cycle);
                 burst.end = burst
                     .end
-                    .max(returns.take(up(a.first), up(a.last), lines).1);
+                    .max(returns.reserve(up(a.first), up(a.last), lines).1);
                 a.taken
             };
             room[kind] = up(taken) + 1;
@@ -274,12 +279,15 @@ fn analytic(pattern: Pattern, count: u64) -> Measured {
     sums.measured(ends.peek().map_or(issued, |e| e.0 .0), pattern.lines)
 }
 
-/// How far bandwidth, latency of reads and latency of writes may be off, in percent: the worst of a kind of patterns, and the mean.
+/// Bounds of the differences in bandwidth, read latency and write latency, in percent: the worst
+/// pattern of a kind, and the mean.
 ///
-/// Of one direction it is the order within a few lines that differs: `Channel` takes a ready line before an older one that is ready a
-/// clock later. Of both, `Channel` drains writes in front of reads that wait; `Bursts` has answered these, so it drains
-/// behind them, and other reads wait instead. So what saturates the DRAM with both is answered in another order, and where many rows
-/// of one bank are asked for, in another number of rows; the time that all of it takes is nearly the same.
+/// With one direction the order within a few lines differs: `Channel` takes a ready line before an
+/// older one that is ready a clock later. With both directions, `Channel` drains writes ahead of
+/// waiting reads. `BurstChannel` has answered these reads, so it drains after them, and other reads
+/// wait instead. Traffic that saturates the DRAM in both directions is therefore answered in
+/// another order. With different rows of one bank the number of row changes differs as well. The
+/// time of the whole traffic is nearly the same.
 fn bounds(at: Where, mix: Mix) -> [[f64; 2]; 3] {
     match (at, mix) {
         (Where::Turns, _) => [[4.5, 1.5], [4.5, 1.5], [0.0; 2]],
@@ -328,7 +336,8 @@ fn bursts_take_the_time_that_their_lines_take() {
                         off(a.write_ns, r.write_ns),
                     ];
                     println!(
-                        "{at:?} {mix:?} {lines:2} x {depth:2}: {:6.2} GB/s {:+5.1} %, read {:7.1} ns {:+5.1} %, write {:7.1} ns {:+5.1} %",
+                        "{at:?} {mix:?} {lines:2} x {depth:2}: {:6.2} GB/s {:+5.1} %, read {:7.1} \
+                            ns {:+5.1} %, write {:7.1} ns {:+5.1} %",
                         r.gb_s, off[0], r.read_ns, off[1], r.write_ns, off[2]
                     );
                     for ((off, sum), [most, _]) in off.into_iter().zip(&mut sums).zip(bounds) {

@@ -1,4 +1,5 @@
-//! The handler of SIGBUS among others: each case in a process of its own, since some end theirs.
+//! The SIGBUS handler among other handlers. Each case runs in a separate process, because some
+//! cases end it.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
@@ -11,10 +12,10 @@ use rustix::fs::{ftruncate, memfd_create, MemfdFlags};
 use sim::guard;
 
 const PAGE: usize = 4096;
-/// Which case the process is for.
+/// The case that the process runs.
 const CASE: &str = "NEARSIDE_GUARD_CASE";
 
-/// A page of a file that is empty by now.
+/// A page of a file that was truncated to nothing.
 fn lost() -> *mut u8 {
     let file = memfd_create("lost", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&file, PAGE as u64).unwrap();
@@ -30,7 +31,7 @@ fn touch(page: *mut u8) {
     unsafe { page.read_volatile() };
 }
 
-/// A copy from a page that isn't there fails, and that is all.
+/// A copy from a missing page fails, without any other effect.
 fn copy_fails() {
     let page = lost();
     // SAFETY: the page is the test's.
@@ -39,7 +40,7 @@ fn copy_fails() {
 }
 
 fn swap(new: Option<&libc::sigaction>) -> libc::sigaction {
-    // SAFETY: handlers here are functions of the right kind; zeros are a valid sigaction.
+    // SAFETY: handlers here are functions of the right kind; an all-zero sigaction is valid.
     unsafe {
         let mut old = std::mem::zeroed();
         libc::sigaction(SIGBUS, new.map_or(std::ptr::null(), |new| new), &mut old);
@@ -48,7 +49,7 @@ fn swap(new: Option<&libc::sigaction>) -> libc::sigaction {
 }
 
 fn put(handler: usize, flags: i32) -> libc::sigaction {
-    // SAFETY: zeros are a valid sigaction.
+    // SAFETY: an all-zero sigaction is valid.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     (action.sa_sigaction, action.sa_flags) = (handler, flags);
     swap(Some(&action))
@@ -62,24 +63,25 @@ extern "C" fn plain(signal: i32) {
 }
 
 extern "C" fn informed(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel's.
+    // SAFETY: the pointer comes from the kernel.
     assert!(unsafe { (*info).si_code } <= 0 && !context.is_null());
     plain(signal);
 }
 
-/// As a handler that tells of a crash does: it ends the process by the same signal, for which it must be there no more.
+/// As a handler that reports a crash: it ends the process by the same signal, and is not installed
+/// any more by then.
 extern "C" fn raises(signal: i32) {
     plain(signal);
     // SAFETY: a signal to this thread.
     unsafe { libc::raise(signal) };
 }
 
-/// Like Python's faulthandler: it keeps what was there before, brings it back at its end or when it has told of a crash, and
-/// raises the signal again then.
+/// As Python's faulthandler: it stores the previous handler, restores it at its end or after it has
+/// reported a crash, and then raises the signal again.
 static KEPT: Mutex<Option<libc::sigaction>> = Mutex::new(None);
 
 fn enable() {
-    *KEPT.lock().unwrap() = Some(put(teller as *const () as usize, libc::SA_NODEFER));
+    *KEPT.lock().unwrap() = Some(put(crash_reporter as *const () as usize, libc::SA_NODEFER));
 }
 
 fn disable() {
@@ -89,8 +91,8 @@ fn disable() {
     }
 }
 
-extern "C" fn teller(signal: i32) {
-    assert!(CALLS.load(Ordering::Relaxed) == 0, "told of once");
+extern "C" fn crash_reporter(signal: i32) {
+    assert!(CALLS.load(Ordering::Relaxed) == 0, "reported once");
     disable();
     raises(signal);
 }
@@ -100,7 +102,7 @@ fn send() {
     unsafe { libc::raise(SIGBUS) };
 }
 
-/// What each case does, and whether SIGBUS ends it.
+/// The function of each case, and whether SIGBUS ends its process.
 const CASES: [(&str, fn(), bool); 17] = [
     ("replaced by each kind of handler", replaced, false),
     ("another one comes and goes", comes_and_goes, false),
@@ -124,9 +126,9 @@ const CASES: [(&str, fn(), bool); 17] = [
         true,
     ),
     (
-        "sent, another one behind",
+        "sent, another handler former",
         || {
-            behind();
+            install_as_former();
             send()
         },
         true,
@@ -147,9 +149,9 @@ const CASES: [(&str, fn(), bool); 17] = [
         true,
     ),
     (
-        "fault, another one behind",
+        "fault, another handler former",
         || {
-            behind();
+            install_as_former();
             touch(lost())
         },
         true,
@@ -176,20 +178,20 @@ fn replaced() {
     for handler in [SIG_DFL, SIG_IGN, plain as *const () as usize] {
         put(handler, 0);
         for _ in 0..2 {
-            guard::install();
+            guard::install_handler();
             copy_fails();
         }
     }
 }
 
 fn comes_and_goes() {
-    guard::install();
+    guard::install_handler();
     for _ in 0..50 {
         enable();
-        guard::install();
+        guard::install_handler();
         copy_fails();
         disable();
-        guard::install();
+        guard::install_handler();
         copy_fails();
     }
 }
@@ -197,33 +199,33 @@ fn comes_and_goes() {
 fn was_there_and_goes() {
     enable();
     for _ in 0..50 {
-        guard::install();
+        guard::install_handler();
         copy_fails();
         disable();
-        guard::install();
+        guard::install_handler();
         copy_fails();
         enable();
     }
 }
 
-/// More of them than there can be formers.
+/// More foreign handlers than the guard has instances.
 fn many_others() {
     for flags in 0..16 {
         let flag = |bit: i32, flag: i32| if flags & bit != 0 { flag } else { 0 };
         let flags = flag(1, libc::SA_NODEFER) | flag(2, libc::SA_RESTART);
         let flags = flags | flag(4, libc::SA_ONSTACK) | flag(8, libc::SA_NOCLDSTOP);
         put(plain as *const () as usize, flags);
-        guard::install();
+        guard::install_handler();
         copy_fails();
     }
     send();
     assert_eq!(CALLS.load(Ordering::Relaxed), 1);
 }
 
-/// A signal of somebody's is the former handler's, and the guard stays.
+/// A signal that a process has sent goes to the former handler, and the guard stays installed.
 fn sent(former: usize, flags: i32) {
     put(former, flags);
-    guard::install();
+    guard::install_handler();
     for round in 1..4 {
         send();
         let calls = CALLS.load(Ordering::Relaxed);
@@ -234,28 +236,28 @@ fn sent(former: usize, flags: i32) {
 
 fn fault(former: usize, flags: i32) {
     put(former, flags);
-    guard::install();
+    guard::install_handler();
     copy_fails();
     touch(lost());
 }
 
-fn behind() {
+fn install_as_former() {
     enable();
-    guard::install();
+    guard::install_handler();
     copy_fails();
 }
 
 fn before() {
-    guard::install();
+    guard::install_handler();
     enable();
-    guard::install();
+    guard::install_handler();
     copy_fails();
 }
 
-/// Runs a case in a process of its own.
+/// Runs a case in a separate process.
 fn run(case: usize) -> ExitStatus {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "the_case_of_this_process", "--test-threads=1"]);
+    command.args(["--exact", "guard_case_of_this_process", "--test-threads=1"]);
     let mut child = command
         .env(CASE, case.to_string())
         .stdout(Stdio::null())
@@ -275,18 +277,18 @@ fn run(case: usize) -> ExitStatus {
 }
 
 #[test]
-fn the_case_of_this_process() {
+fn guard_case_of_this_process() {
     if let Ok(case) = std::env::var(CASE) {
-        // SAFETY: no core files, and nothing else.
+        // SAFETY: disables core files, without any other effect.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
-        // Rust's own handler, for overflows of the stack, would take the first signal for itself.
+        // Rust's handler for stack overflows would take the first signal.
         put(SIG_DFL, 0);
         CASES[case.parse::<usize>().unwrap()].1();
     }
 }
 
 #[test]
-fn handlers_of_others_and_ours_live_side_by_side() {
+fn guard_handlers_coexist_with_foreign_ones() {
     for (n, (name, _, ends)) in CASES.iter().enumerate() {
         let status = run(n);
         let wanted = if *ends { Some(SIGBUS) } else { None };

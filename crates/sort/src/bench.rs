@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use design::{Design, DeviceInstance, HostProfile, Identity, Profile};
 use device::Factory;
 use driver::control::Inventory;
-use driver::{Config, Controller, SharedHost};
-use host::{Machine, Program, Shared};
+use driver::{DriverConfig, NvmeDriver, SharedHost};
+use host::{Machine, Program, SharedMachine};
 use sim::{Bar, Media, System, Time};
 
 use crate::job::{Done, Job};
@@ -22,7 +22,7 @@ const PATIENCE: Time = Time::ms(10_000);
 const LOOK: Time = Time::us(20);
 
 /// A driver of one of the devices.
-pub type Driver = Controller<SharedHost>;
+pub type Driver = NvmeDriver<SharedHost>;
 /// Makes the work for a partition.
 pub type Make<'a> = dyn Fn(usize) -> Result<Job> + Sync + 'a;
 
@@ -71,7 +71,7 @@ enum Went<R> {
 
 /// A host with its devices.
 pub struct Bench {
-    shared: Shared,
+    shared: SharedMachine,
     pub drivers: Vec<Driver>,
     /// What else happens to the machine, and when: failures in tests.
     pub events: Vec<(Time, Event)>,
@@ -103,18 +103,18 @@ impl Bench {
             added.map_err(Error::new)?;
         }
         let free = HostProfile::shipped("none").ok_or_else(|| Error::new("no host profile"))?;
-        let shared = Shared::new(Machine::new(system, free));
+        let shared = SharedMachine::new(Machine::new(system, free));
         let profile = Profile::find(root, &design.media.profile).map_err(Error::new)?;
         let registers = profile.registers(design.clock(), design.interleave());
         let registers = registers.map_err(Error::new)?;
-        let config = Config {
+        let config = DriverConfig {
             io_queues: QUEUES as u16,
             command_timeout: PATIENCE,
-            ..Config::default()
+            ..DriverConfig::default()
         };
         let start = |number: usize| -> driver::Result<Driver> {
             let host = SharedHost::new(&shared, number, design.cpu.costs(), 0, QUEUES * number);
-            let mut controller = Controller::start(host, config)?;
+            let mut controller = NvmeDriver::start(host, config)?;
             let inventory = Inventory::read(controller.host_mut())?;
             // Those of the storage come first.
             for (delay, registers) in inventory.delays().iter().zip(&registers) {
@@ -193,7 +193,7 @@ impl Bench {
                 if cpu.now() < time {
                     return Went::Later(time, event);
                 }
-                shared.with(event);
+                shared.with_machine(event);
                 Went::Happened
             };
             programs.push((first + n, Box::new(happen)));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use driver::{Completion, Controller, Error, Host};
+use driver::{Completion, Error, Host, NvmeDriver};
 use sim::{Clock, Time};
 use spec::nvme::Sqe;
 
@@ -159,7 +159,7 @@ impl Job {
     /// Does it.
     pub fn run<H: Host>(
         &self,
-        controller: &mut Controller<H>,
+        controller: &mut NvmeDriver<H>,
         progress: &Progress,
     ) -> driver::Result<Done> {
         let mut stages = Stages::new(controller, progress)?;
@@ -250,7 +250,7 @@ impl Job {
 
 /// What is done with a device, stage by stage.
 pub struct Stages<'a, H: Host> {
-    pub controller: &'a mut Controller<H>,
+    pub controller: &'a mut NvmeDriver<H>,
     pub progress: &'a Progress,
     pub done: Vec<Stage>,
     watch: Watch,
@@ -258,7 +258,7 @@ pub struct Stages<'a, H: Host> {
 
 impl<'a, H: Host> Stages<'a, H> {
     pub fn new(
-        controller: &'a mut Controller<H>,
+        controller: &'a mut NvmeDriver<H>,
         progress: &'a Progress,
     ) -> driver::Result<Stages<'a, H>> {
         let watch = match progress.is_watched() {

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use driver::engine::{run, Next, Source};
-use driver::{Buffer, Controller, Host, Io};
+use driver::io_loop::{run, CommandSource, NextCommand};
+use driver::{Buffer, Host, IoCommand, NvmeDriver};
 
 use crate::spill::Spill;
 use crate::watch::Watch;
@@ -80,7 +80,7 @@ struct Buffers {
 }
 
 impl Buffers {
-    fn new<H: Host>(controller: &mut Controller<H>) -> driver::Result<Buffers> {
+    fn new<H: Host>(controller: &mut NvmeDriver<H>) -> driver::Result<Buffers> {
         let block = controller.namespace().block_bytes as usize;
         let most = (controller.max_blocks() as usize).saturating_mul(block);
         let each = most.min(MOST).max(block);
@@ -94,19 +94,19 @@ impl Buffers {
         self.base + (slot * self.each) as u64
     }
 
-    fn release<H: Host>(self, controller: &mut Controller<H>) {
-        controller.give_back(self.base, (self.each * QUEUES * DEPTH) as u64);
+    fn release<H: Host>(self, controller: &mut NvmeDriver<H>) {
+        controller.free_buffer(self.base, (self.each * QUEUES * DEPTH) as u64);
     }
 }
 
 /// A source whose device is watched.
 struct Watched<'a, H: Host> {
-    source: &'a mut dyn Source<H>,
+    source: &'a mut dyn CommandSource<H>,
     watch: &'a mut Watch,
 }
 
-impl<H: Host> Source<H> for Watched<'_, H> {
-    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> driver::Result<Next> {
+impl<H: Host> CommandSource<H> for Watched<'_, H> {
+    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> driver::Result<NextCommand> {
         self.source.next(host, queue, slot)
     }
 
@@ -118,10 +118,10 @@ impl<H: Host> Source<H> for Watched<'_, H> {
 
 /// Runs a source; commands that were sent.
 fn drive<H: Host>(
-    controller: &mut Controller<H>,
+    controller: &mut NvmeDriver<H>,
     progress: &Progress,
     watch: &mut Watch,
-    source: &mut dyn Source<H>,
+    source: &mut dyn CommandSource<H>,
 ) -> driver::Result<u64> {
     let source = &mut Watched { source, watch };
     let queues = QUEUES.min(controller.io_queues());
@@ -145,11 +145,11 @@ struct Put<'a> {
     progress: &'a Progress,
 }
 
-impl<H: Host> Source<H> for Put<'_> {
-    fn next(&mut self, host: &mut H, _: usize, slot: usize) -> driver::Result<Next> {
+impl<H: Host> CommandSource<H> for Put<'_> {
+    fn next(&mut self, host: &mut H, _: usize, slot: usize) -> driver::Result<NextCommand> {
         let left = self.data.bytes() - self.done;
         if left == 0 {
-            return Ok(Next::End);
+            return Ok(NextCommand::End);
         }
         let Buffers { each, block, .. } = self.buffers;
         let here = left.min(each as u64) as usize;
@@ -159,13 +159,13 @@ impl<H: Host> Source<H> for Put<'_> {
         let copied = self.data.copy(self.done, &mut self.piece[..here]);
         or_end(copied, self.progress)?;
         host.dma_write(buffer, &self.piece);
-        let io = Io::Write {
+        let io = IoCommand::Write {
             lba: self.at / block as u64,
             blocks: (whole / block) as u32,
         };
         self.done += here as u64;
         self.at += whole as u64;
-        Ok(Next::Command(io, Buffer::Contiguous(buffer)))
+        Ok(NextCommand::Command(io, Buffer::Contiguous(buffer)))
     }
 
     fn completed(&mut self, _: &mut H, _: usize) -> driver::Result<()> {
@@ -175,7 +175,7 @@ impl<H: Host> Source<H> for Put<'_> {
 
 /// Writes bytes from a place on, a multiple of a block; the last block is filled with zeros. Commands that it took.
 pub fn put<H: Host>(
-    controller: &mut Controller<H>,
+    controller: &mut NvmeDriver<H>,
     at: u64,
     data: &dyn Data,
     progress: &Progress,
@@ -217,22 +217,25 @@ impl Get<'_> {
     }
 }
 
-impl<H: Host> Source<H> for Get<'_> {
-    fn next(&mut self, _: &mut H, _: usize, slot: usize) -> driver::Result<Next> {
+impl<H: Host> CommandSource<H> for Get<'_> {
+    fn next(&mut self, _: &mut H, _: usize, slot: usize) -> driver::Result<NextCommand> {
         let end = self.end();
         if self.next >= end {
-            return Ok(Next::End);
+            return Ok(NextCommand::End);
         }
         let Buffers { each, block, .. } = self.buffers;
         let left = (end - self.next).next_multiple_of(block as u64);
         let bytes = left.min(each as u64) as usize;
         self.flights[slot] = (self.next, bytes);
-        let io = Io::Read {
+        let io = IoCommand::Read {
             lba: self.next / block as u64,
             blocks: (bytes / block) as u32,
         };
         self.next += bytes as u64;
-        Ok(Next::Command(io, Buffer::Contiguous(self.buffers.of(slot))))
+        Ok(NextCommand::Command(
+            io,
+            Buffer::Contiguous(self.buffers.of(slot)),
+        ))
     }
 
     fn completed(&mut self, host: &mut H, slot: usize) -> driver::Result<()> {
@@ -247,7 +250,7 @@ impl<H: Host> Source<H> for Get<'_> {
 
 /// Reads bytes from any place on, to a place of the target. Commands that it took.
 pub fn get<H: Host>(
-    controller: &mut Controller<H>,
+    controller: &mut NvmeDriver<H>,
     start: u64,
     out: &mut dyn Target,
     place: Range<u64>,
@@ -276,7 +279,7 @@ pub fn get<H: Host>(
 
 /// Reads as many bytes as there are to be.
 pub fn get_all<H: Host>(
-    controller: &mut Controller<H>,
+    controller: &mut NvmeDriver<H>,
     place: &Range<u64>,
     progress: &Progress,
     watch: &mut Watch,

@@ -1,6 +1,6 @@
 //! What passes the channels of a device's memories while it works: for traces.
 
-use driver::control::{Delay, Inventory};
+use driver::control::{DelayRegisters, Inventory};
 use driver::{Host, Result};
 use sim::Time;
 
@@ -19,7 +19,7 @@ pub struct Look {
 /// Looks at the counters of all channels. Each takes some microseconds of a CPU of the host.
 #[derive(Default)]
 pub struct Watch {
-    delays: Vec<Delay>,
+    delays: Vec<DelayRegisters>,
     /// In order of time.
     pub looks: Vec<Look>,
 }

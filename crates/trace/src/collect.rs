@@ -89,7 +89,7 @@ impl Collector {
                 }
             }
             TraceEvent::Started { slot } => self.mark(*slot, TracePoint::Started, time),
-            TraceEvent::Job {
+            TraceEvent::Segment {
                 slot,
                 mover,
                 to_media,
@@ -129,7 +129,7 @@ impl Collector {
             | TraceEvent::HostWrite
             | TraceEvent::UnitBegins { .. }
             | TraceEvent::UnitEnds { .. }
-            | TraceEvent::PeerTold { .. }
+            | TraceEvent::PeerNotified { .. }
             | TraceEvent::LogDeleted { .. } => {}
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use design::{Cpu, Design};
-use driver::{Buffer, Completion, Config, Controller, Io, SimHost};
+use driver::{Buffer, Completion, DriverConfig, IoCommand, NvmeDriver, SimHost};
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::{DeviceConfig, RtlDevice};
 use serde_json::Value;
@@ -43,9 +43,9 @@ impl Random {
     }
 }
 
-fn start(cpu: &str, tracer: Tracer) -> Controller<SimHost> {
+fn start(cpu: &str, tracer: Tracer) -> NvmeDriver<SimHost> {
     let design = Design::find(&repo_root().unwrap(), "default").unwrap();
-    let config = DeviceConfig::of(&design).unwrap();
+    let config = DeviceConfig::from_design(&design).unwrap();
     let media = Media::memory(MEDIA).unwrap();
     let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
     let mut system = System::new(&HostConfig::default()).unwrap();
@@ -64,16 +64,16 @@ fn start(cpu: &str, tracer: Tracer) -> Controller<SimHost> {
     }
     .costs();
     let host = SimHost::new(system, number, costs, QUEUES + 1);
-    let config = Config {
+    let config = DriverConfig {
         io_queues: QUEUES,
-        ..Config::default()
+        ..DriverConfig::default()
     };
-    Controller::start(host, config).unwrap()
+    NvmeDriver::start(host, config).unwrap()
 }
 
 /// Submits one command of a mix: valid ones of all kinds and sizes, and invalid ones.
 fn place(
-    c: &mut Controller<SimHost>,
+    c: &mut NvmeDriver<SimHost>,
     queue: usize,
     buffer: &Buffer,
     random: &mut Random,
@@ -87,16 +87,16 @@ fn place(
     let nsid = c.nsid();
     let raw = |opcode| Sqe::of_blocks(opcode, nsid, lba, blocks);
     match random.below(10) {
-        0..=3 => c.submit(queue, Io::Read { lba, blocks }, buffer, tag),
-        4..=5 => c.submit(queue, Io::Write { lba, blocks }, buffer, tag),
+        0..=3 => c.submit(queue, IoCommand::Read { lba, blocks }, buffer, tag),
+        4..=5 => c.submit(queue, IoCommand::Write { lba, blocks }, buffer, tag),
         6 => c.submit_raw(queue, raw(io::WRITE_ZEROES), tag),
         7 => c.submit_raw(queue, raw(io::VERIFY), tag),
-        8 => c.submit(queue, Io::Flush, buffer, tag),
+        8 => c.submit(queue, IoCommand::Flush, buffer, tag),
         _ => match random.below(3) {
             // After the end, an unknown namespace, an unknown command.
             0 => c.submit(
                 queue,
-                Io::Read {
+                IoCommand::Read {
                     lba: BLOCKS,
                     blocks: 1,
                 },
@@ -111,7 +111,7 @@ fn place(
 }
 
 /// The completions that the host saw, by queue and in order.
-fn run(c: &mut Controller<SimHost>, commands: u64) -> Vec<Vec<Completion>> {
+fn run(c: &mut NvmeDriver<SimHost>, commands: u64) -> Vec<Vec<Completion>> {
     let mut random = Random(3);
     let buffers: Vec<Buffer> = (0..QUEUES)
         .map(|_| {

@@ -11,8 +11,8 @@ use common::machine::{served, Machine};
 use common::Dir;
 use design::Design;
 use device::{Model, RtlOptions};
-use driver::workload::{run_job, Job};
-use driver::{Config, Controller};
+use driver::workload::{run_job, IoJob};
+use driver::{DriverConfig, NvmeDriver};
 use rtl::bitstream::{repo_root, Purpose};
 use sim::{Media, Time};
 use vfio_user::Server;
@@ -26,7 +26,7 @@ fn main() {
     println!("kind   bytes  depth      rtl IOPS     fast IOPS   ratio   (wall-clock)");
     for (kind, read_percent) in [("read", 100), ("write", 0), ("half", 50)] {
         for (bytes, queues, depth) in [(512, 1, 1), (4096, 1, 1), (4096, 4, 32), (131_072, 1, 8)] {
-            let job = |commands| Job {
+            let job = |commands| IoJob {
                 read_percent,
                 min_bytes: bytes,
                 max_bytes: bytes,
@@ -34,7 +34,7 @@ fn main() {
                 depth,
                 commands,
                 verify: true,
-                ..Job::default()
+                ..IoJob::default()
             };
             let share = commands * 4096 / bytes.max(4096);
             let rtl = iops(Model::Rtl, &job((share / RTL_SHARE).max(100)));
@@ -46,7 +46,7 @@ fn main() {
     }
 }
 
-fn iops(model: Model, job: &Job) -> f64 {
+fn iops(model: Model, job: &IoJob) -> f64 {
     let dir = Dir::new();
     let design = Design::find(&repo_root().unwrap(), "default").unwrap();
     let options = RtlOptions {
@@ -56,13 +56,13 @@ fn iops(model: Model, job: &Job) -> f64 {
     let media = Media::memory(design.media.bytes.0).unwrap();
     let served = served(&design, model, &options, dir.socket(0), media);
     let server = Server::start(vec![served]).unwrap();
-    let config = Config {
+    let config = DriverConfig {
         io_queues: 4,
         command_timeout: Time(120_000_000_000_000), // wall-clock
-        ..Config::default()
+        ..DriverConfig::default()
     };
     let machine = Machine::new(&dir.socket(0), false);
-    let mut controller = Controller::start(machine, config).unwrap();
+    let mut controller = NvmeDriver::start(machine, config).unwrap();
     let begun = Instant::now();
     run_job(&mut controller, job, &mut |_, _| true).unwrap();
     let took = begun.elapsed().as_secs_f64();

@@ -265,7 +265,7 @@ fn last_byte(start: u64, len: u64) -> Option<u64> {
 
 /// Maps a part of a file.
 fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<Memory, Refused> {
-    guard::install();
+    guard::install_handler();
     let file = File::from(fd);
     let cannot = |e| refused(errno(e), "its file can't be mapped");
     let meta = file.metadata().map_err(cannot)?;

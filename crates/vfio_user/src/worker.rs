@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sim::{
-    guard, Bar, Device, Fault, HostPort, Mmio, Parts, ReadData, Time, TraceEvent, Tracer, MSI_BASE,
-    MSI_LAST,
+    guard, Bar, Device, Fault, HostPort, Mmio, ReadData, SplitCompletions, Time, TraceEvent,
+    Tracer, MSI_BASE, MSI_LAST,
 };
 
 use crate::config::MSIX_TABLE;
@@ -100,7 +100,7 @@ struct Port {
     shared: Arc<Shared>,
     mmio: VecDeque<Mmio>,
     data: VecDeque<ReadData>,
-    parts: Parts,
+    parts: SplitCompletions,
     answers: Vec<(u32, Option<Vec<u8>>)>,
     tracer: Option<Tracer>,
     /// Accesses that memory of this client should have taken, and did not.
@@ -154,7 +154,7 @@ impl HostPort for Port {
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
         if let Some(tracer) = &self.tracer {
             let len = data.len();
-            tracer.tell(now, &TraceEvent::Landed { addr, len });
+            tracer.record(now, &TraceEvent::Landed { addr, len });
         }
         let stats = &self.shared.stats;
         if let (MSI_BASE..=MSI_LAST, Ok(message)) = (addr, <[u8; 4]>::try_from(data)) {
@@ -260,7 +260,7 @@ impl Worker {
                 shared,
                 mmio: VecDeque::new(),
                 data: VecDeque::new(),
-                parts: Parts::default(),
+                parts: SplitCompletions::default(),
                 answers: Vec::new(),
                 tracer,
                 unmet: 0,
@@ -401,7 +401,7 @@ impl Worker {
             }
             self.advance();
         }
-        guard::install();
+        guard::install_handler();
         self.device.function_reset();
         self.port.clear();
         for question in self.questions.drain(..) {
@@ -501,7 +501,7 @@ impl Worker {
 
     /// Whatever else is in this process may have put a handler of its own in the guard's place since the last slice.
     fn device_until(&mut self, until: Time) -> Result<(), Fault> {
-        guard::install();
+        guard::install_handler();
         self.device.advance(until, &mut self.port)
     }
 

@@ -12,7 +12,7 @@ use common::machine::{served, Machine};
 use common::*;
 use design::Design;
 use device::{Model, RtlOptions};
-use driver::{Buffer, Config, Controller, Host, Io};
+use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver};
 use rtl::bitstream::repo_root;
 use sim::{Media, Random, Time};
 use vfio_user::Server;
@@ -79,14 +79,14 @@ fn server(dir: &Dir, design: &str) -> Process {
     server
 }
 
-fn controller(dir: &Dir) -> Controller<Machine> {
-    let config = Config {
+fn controller(dir: &Dir) -> NvmeDriver<Machine> {
+    let config = DriverConfig {
         io_queues: 1,
         command_timeout: Time(120_000_000_000_000), // wall-clock
-        ..Config::default()
+        ..DriverConfig::default()
     };
     let machine = Machine::new(&dir.path().join("0.sock"), false);
-    Controller::start(machine, config).unwrap()
+    NvmeDriver::start(machine, config).unwrap()
 }
 
 /// What a block holds after a write.
@@ -102,7 +102,7 @@ fn block(lba: u64, number: u64) -> Vec<u8> {
 /// Of each block: the last write that was acknowledged, and the last one that was begun.
 type Written = Vec<(u64, u64)>;
 
-fn check(c: &mut Controller<Machine>, written: &mut Written, round: u64) {
+fn check(c: &mut NvmeDriver<Machine>, written: &mut Written, round: u64) {
     for place in 0..PLACES {
         let first = FIRST + place * u64::from(BLOCKS);
         let mut back = vec![0; BYTES];
@@ -125,7 +125,7 @@ fn check(c: &mut Controller<Machine>, written: &mut Written, round: u64) {
 
 /// Writes until the server is gone.
 fn load(
-    c: &mut Controller<Machine>,
+    c: &mut NvmeDriver<Machine>,
     written: &mut Written,
     numbers: &mut u64,
     gone: &AtomicBool,
@@ -168,7 +168,7 @@ fn load(
                 written[lba as usize].1 = *numbers;
             }
             c.host_mut().dma_write(buffers[slot], &data);
-            let io = Io::Write {
+            let io = IoCommand::Write {
                 lba: first,
                 blocks: BLOCKS,
             };

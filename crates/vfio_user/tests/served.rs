@@ -10,9 +10,9 @@ use common::machine::{self, Machine, RAM_BASE, RAM_BYTES};
 use common::*;
 use design::Design;
 use device::{Model, RtlOptions};
-use driver::control::{Delay, Inventory};
-use driver::workload::{run_job, Job};
-use driver::{Buffer, Config, Controller, Host, Io};
+use driver::control::{DelayRegisters, Inventory};
+use driver::workload::{run_job, IoJob};
+use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver};
 use memmap2::MmapOptions;
 use rtl::bitstream::repo_root;
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn serve(dir: &Dir, tracer: Option<Tracer>) -> Server {
         .registers(design.clock(), design.interleave())
         .unwrap();
     let delays = (0..).zip(&registers);
-    let delays = delays.flat_map(|(c, r)| Delay::of_channel(c).writes(r).unwrap());
+    let delays = delays.flat_map(|(c, r)| DelayRegisters::of_channel(c).writes(r).unwrap());
     let setup = delays.map(|(offset, value)| RegisterWrite {
         bar: Bar::Control,
         offset,
@@ -61,16 +61,16 @@ fn serve_media(
     Server::start(vec![served]).unwrap()
 }
 
-fn config() -> Config {
-    Config {
+fn config() -> DriverConfig {
+    DriverConfig {
         io_queues: 4,
         command_timeout: Time(120_000_000_000_000), // wall-clock
-        ..Config::default()
+        ..DriverConfig::default()
     }
 }
 
-fn job(commands: u64) -> Job {
-    Job {
+fn job(commands: u64) -> IoJob {
+    IoJob {
         read_percent: 50,
         min_bytes: 512,
         max_bytes: 16384,
@@ -78,7 +78,7 @@ fn job(commands: u64) -> Job {
         depth: 8,
         commands,
         verify: true,
-        ..Job::default()
+        ..IoJob::default()
     }
 }
 
@@ -95,7 +95,7 @@ mod sampled {
         let data: Vec<u8> = (0..50_000u32).map(|i| ((i * i) >> 3) as u8).collect();
         for interrupts in [false, true] {
             let machine = Machine::new(&dir.socket(0), interrupts);
-            let mut controller = Controller::start(machine, config()).unwrap();
+            let mut controller = NvmeDriver::start(machine, config()).unwrap();
             run_job(&mut controller, &job(300), &mut |_, _| true).unwrap();
             controller.write(8, &data[..49_664]).unwrap();
             // The PM window shows the same media, through messages.
@@ -111,7 +111,7 @@ mod sampled {
             // A reset of the function in the middle of a controller's life, and a new start.
             machine.client.reset().unwrap();
             machine.client.region_write(CONFIG, 4, &[6, 0]).unwrap();
-            let mut controller = Controller::start(controller.into_host(), config()).unwrap();
+            let mut controller = NvmeDriver::start(controller.into_host(), config()).unwrap();
             let mut back = vec![0; 49_664];
             controller.read(8, &mut back).unwrap();
             assert_eq!(back, data[..49_664]);
@@ -149,7 +149,7 @@ mod sampled {
 fn a_full_disk_fails_commands_and_not_the_server() {
     let dir = Dir::new();
     let server = serve(&dir, None);
-    let mut controller = Controller::start(Machine::new(&dir.socket(0), false), config()).unwrap();
+    let mut controller = NvmeDriver::start(Machine::new(&dir.socket(0), false), config()).unwrap();
     let data = [3; 8192];
     controller.write(0, &data).unwrap();
     // What lies behind the cut raises SIGBUS, as a hole does when the disk is full.
@@ -184,7 +184,7 @@ fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
     assert_eq!(window.len() as u64, MEDIA);
     // SAFETY: within the mapping; the device is at rest.
     let byte = |at: u64| unsafe { window.as_mut_ptr().add(at as usize) };
-    let mut controller = Controller::start(machine, config()).unwrap();
+    let mut controller = NvmeDriver::start(machine, config()).unwrap();
     let data: Vec<u8> = (0..8192u32).map(|i| ((i * 7) >> 2) as u8).collect();
     controller.write(8, &data).unwrap();
     for (i, &expected) in data.iter().enumerate() {
@@ -230,12 +230,15 @@ fn commands_on_memory_that_is_not_there_end_as_on_a_bus() {
             .unwrap()
             .1
     };
-    let mut controller = Controller::start(Machine::new(&dir.socket(0), false), config()).unwrap();
+    let mut controller = NvmeDriver::start(Machine::new(&dir.socket(0), false), config()).unwrap();
     let nowhere = Buffer::Contiguous(RAM_BASE + RAM_BYTES);
     let (lba, blocks) = (0, 8);
     for (io, expected) in [
-        (Io::Read { lba, blocks }, status::SUCCESS),
-        (Io::Write { lba, blocks }, status::DATA_TRANSFER_ERROR),
+        (IoCommand::Read { lba, blocks }, status::SUCCESS),
+        (
+            IoCommand::Write { lba, blocks },
+            status::DATA_TRANSFER_ERROR,
+        ),
     ] {
         let before = refused(&server);
         controller.submit(0, io, &nowhere, 1).unwrap();
@@ -259,11 +262,11 @@ fn a_client_that_vanishes_under_load_leaves_a_device_for_the_next() {
     for round in 0..4 {
         let machine = Machine::new(&dir.socket(0), false);
         let ram = machine.file.try_clone().unwrap();
-        let mut controller = Controller::start(machine, config()).unwrap();
+        let mut controller = NvmeDriver::start(machine, config()).unwrap();
         for n in 0..controller.io_queues() {
             // Reads of 1 MiB, into one place: far more than is done before the client goes.
             let addr = controller.host_mut().alloc(1 << 20, 4096).unwrap();
-            let io = Io::Read {
+            let io = IoCommand::Read {
                 lba: n as u64 * 2048,
                 blocks: 2048,
             };
@@ -285,7 +288,7 @@ fn a_client_that_vanishes_under_load_leaves_a_device_for_the_next() {
         drop(controller);
         let next = Machine::new(&dir.socket(0), false);
         poke(&ram, 0, &vec![0xAA; used]);
-        let mut controller = Controller::start(next, config()).unwrap();
+        let mut controller = NvmeDriver::start(next, config()).unwrap();
         run_job(&mut controller, &job(50), &mut |_, _| true).unwrap();
         let untouched = peek(&ram, 0, used).iter().all(|&b| b == 0xAA);
         assert!(untouched, "round {round}: the former client's memory");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use design::Design;
 use fast::FastDevice;
-use host::{Cpu, Machine, Shared};
+use host::{Cpu, Machine, SharedMachine};
 use pm::{Mechanism, Options, Pool};
 use sim::{Bar, Media, System};
 use workloads::{Scale, Workload, NAMES};
@@ -22,7 +22,7 @@ fn cpu() -> Cpu {
         .add_device(Box::new(device), &link, &windows)
         .unwrap();
     let machine = Machine::new(system, &design.cpu.host().unwrap());
-    Shared::new(machine).cpu(0)
+    SharedMachine::new(machine).cpu(0)
 }
 
 /// Runs so many transactions, and looks now and then.

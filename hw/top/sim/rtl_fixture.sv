@@ -396,6 +396,6 @@ module rtl_fixture
     end
   end
 
-  `NS_ASSERT(requested_failure, !fail_q)
+  `NS_ASSERT(fail_requested, !fail_q)
 
 endmodule

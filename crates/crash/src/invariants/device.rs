@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use sim::{Lines, OrderEvent, OrderedCommand, Time};
+use sim::{LineRange, OrderEvent, OrderedCommand, Time};
 use spec::nearpm::{Command, Operation, LINE};
 
 use super::text::{name, place};
@@ -19,7 +19,7 @@ struct Sent {
 
 #[derive(Clone, Debug)]
 enum What {
-    Store(Lines),
+    Store(LineRange),
     /// Of a line of the page.
     Command(u8, Option<Command>),
 }
@@ -33,7 +33,7 @@ struct Store {
     sent: Option<u64>,
     at: Time,
     channel: u8,
-    lines: Lines,
+    lines: LineRange,
     number: Option<u32>,
     /// The memory has it, or its lines stand in the queue.
     gone: bool,
@@ -56,7 +56,7 @@ struct Load {
     at: Time,
     channel: u8,
     id: u32,
-    lines: Lines,
+    lines: LineRange,
     reads: bool,
 }
 
@@ -71,11 +71,11 @@ struct Taken {
 }
 
 impl Taken {
-    fn writes(&self, lines: &Lines) -> bool {
+    fn writes(&self, lines: &LineRange) -> bool {
         self.command.writes.is_some_and(|own| own.overlaps(lines))
     }
 
-    fn touches(&self, lines: &Lines) -> bool {
+    fn touches(&self, lines: &LineRange) -> bool {
         self.writes(lines) || self.command.reads.is_some_and(|own| own.overlaps(lines))
     }
 }
@@ -136,7 +136,7 @@ impl Device {
     }
 
     pub fn send_store(&mut self, at: Time, offset: u64, bytes: u64) {
-        self.send(at, What::Store(Lines::of(offset, bytes)));
+        self.send(at, What::Store(LineRange::of(offset, bytes)));
     }
 
     pub fn send_command(&mut self, at: Time, line: u8, command: Option<Command>) {
@@ -218,14 +218,14 @@ impl Device {
     /// The device does something. The command that it has taken, as it was sent.
     pub fn take(&mut self, at: Time, event: OrderEvent) -> Result<Option<Command>, Broken> {
         match event {
-            OrderEvent::Store { channel, lines } => self.store(at, channel, lines)?,
-            OrderEvent::Goes {
+            OrderEvent::StoreArrived { channel, lines } => self.store(at, channel, lines)?,
+            OrderEvent::StoreIssued {
                 channel,
                 number,
                 queued,
             } => self.goes(channel, number, queued),
-            OrderEvent::Reaches { channel, number } => self.reaches(channel, number)?,
-            OrderEvent::Kept { channel, number } => {
+            OrderEvent::StoreReachedMemory { channel, number } => self.reaches(channel, number)?,
+            OrderEvent::StorePersisted { channel, number } => {
                 if let Some(store) = self.store_of(channel, number) {
                     store.kept = true;
                 }
@@ -234,11 +234,11 @@ impl Device {
                     self.stores.pop_front();
                 }
             }
-            OrderEvent::Leaves { channel } => self.leaves(channel)?,
-            OrderEvent::Written { channel } => {
+            OrderEvent::QueueLineIssued { channel } => self.leaves(channel)?,
+            OrderEvent::QueueLineWritten { channel } => {
                 self.queue(channel).pop_front();
             }
-            OrderEvent::Load { channel, id, lines } => {
+            OrderEvent::LoadArrived { channel, id, lines } => {
                 self.comes_in(|| format!("a load, {}, comes", place(&lines)))?;
                 self.accesses += 1;
                 self.loads.push(Load {
@@ -250,9 +250,9 @@ impl Device {
                     reads: false,
                 });
             }
-            OrderEvent::Reads { channel, id } => self.reads(channel, id)?,
-            OrderEvent::Served { channel, id } => self.served(channel, id)?,
-            OrderEvent::Command(command) => {
+            OrderEvent::LoadIssued { channel, id } => self.reads(channel, id)?,
+            OrderEvent::LoadServed { channel, id } => self.served(channel, id)?,
+            OrderEvent::CommandAccepted(command) => {
                 self.comes_in(|| format!("{} is taken", name(&command)))?;
                 let sent = self.take_sent(command.number)?;
                 self.accesses += 1;
@@ -264,16 +264,16 @@ impl Device {
                 });
                 return Ok(sent);
             }
-            OrderEvent::Over { number } => return self.take_sent(number),
-            OrderEvent::Begins { number } => self.begins(number)?,
-            OrderEvent::Ends { number, .. } => {
+            OrderEvent::CommandSkipped { number } => return self.take_sent(number),
+            OrderEvent::CommandStarted { number } => self.begins(number)?,
+            OrderEvent::CommandEnded { number, .. } => {
                 self.commands.retain(|c| c.command.number != number);
             }
-            OrderEvent::Tells { .. } | OrderEvent::Void { .. } => {}
-            OrderEvent::Fails => self.fails(),
-            OrderEvent::Restored(command) => self.restored(command)?,
-            OrderEvent::RestoredLine { channel, line } => self.restored_line(channel, line)?,
-            OrderEvent::Opens => self.opens()?,
+            OrderEvent::PeerNotified { .. } | OrderEvent::LogVoid { .. } => {}
+            OrderEvent::PowerLost => self.fails(),
+            OrderEvent::CommandRestored(command) => self.restored(command)?,
+            OrderEvent::QueueLineRestored { channel, line } => self.restored_line(channel, line)?,
+            OrderEvent::WindowOpened => self.opens()?,
         }
         Ok(None)
     }
@@ -325,7 +325,7 @@ impl Device {
         Err(broken(Invariant::Recovery, event(), before, since))
     }
 
-    fn store(&mut self, at: Time, channel: u8, lines: Lines) -> Checked {
+    fn store(&mut self, at: Time, channel: u8, lines: LineRange) -> Checked {
         let event = || format!("a store, {}, comes", place(&lines));
         self.comes_in(event)?;
         let own = |sent: &Sent| matches!(&sent.what, What::Store(own) if (own.first..=own.last).contains(&lines.first));
@@ -406,7 +406,7 @@ impl Device {
     fn in_the_way(
         &self,
         order: u64,
-        lines: &Lines,
+        lines: &LineRange,
         write: bool,
     ) -> Option<(Invariant, String, Time)> {
         let older = self.commands.iter().filter(|taken| taken.order < order);
@@ -477,7 +477,7 @@ impl Device {
         };
         line.left = true;
         let (order, number) = (line.order, line.line);
-        let lines = Lines {
+        let lines = LineRange {
             first: number,
             last: number,
         };
@@ -550,14 +550,14 @@ impl Device {
             }
         }
         let ranges = [command.reads, command.writes];
-        let touches = |lines: &Lines| ranges.iter().flatten().any(|own| own.overlaps(lines));
+        let touches = |lines: &LineRange| ranges.iter().flatten().any(|own| own.overlaps(lines));
         let mut lines = self
             .queues
             .iter()
             .flatten()
             .filter(|line| line.order < order);
         if let Some(line) = lines.find(|line| {
-            touches(&Lines {
+            touches(&LineRange {
                 first: line.line,
                 last: line.line,
             })

@@ -25,7 +25,7 @@ mod watch;
 use std::collections::VecDeque;
 use std::fmt;
 
-use host::{Event, LINE};
+use host::{HostEvent, LINE};
 use sim::{Bar, OrderEvent, Time};
 use spec::bar4;
 use spec::nearpm::{Command, Operation};
@@ -45,7 +45,7 @@ pub type Told = (Time, usize, OrderEvent);
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<'a> {
     /// A CPU does something, or something leaves the host or comes back.
-    Host(&'a Event),
+    Host(&'a HostEvent),
     /// A device does something; its number.
     Device(usize, OrderEvent),
     /// A transaction has returned to a program, which counts on it from now on: a synchronisation that the host knows of.
@@ -186,9 +186,9 @@ impl Checker {
         }
     }
 
-    fn host(&mut self, at: Time, event: &Event) -> (usize, Checked) {
+    fn host(&mut self, at: Time, event: &HostEvent) -> (usize, Checked) {
         match event {
-            Event::Posted {
+            HostEvent::Posted {
                 device,
                 bar: Bar::Pm,
                 offset,
@@ -198,7 +198,7 @@ impl Checker {
                     to.send_store(at, *offset, data.len() as u64);
                 }
             }
-            Event::Posted {
+            HostEvent::Posted {
                 device,
                 bar: Bar::Control,
                 offset,
@@ -213,12 +213,12 @@ impl Checker {
                     }
                 }
             }
-            Event::Issued { device, tag } => {
+            HostEvent::Issued { device, tag } => {
                 if let Some(to) = self.devices.get_mut(*device) {
                     to.issued(*tag);
                 }
             }
-            Event::Answered { tag } => {
+            HostEvent::Answered { tag } => {
                 for (number, device) in self.devices.iter_mut().enumerate() {
                     let checked = device.answered(*tag);
                     if checked.is_err() {
@@ -241,7 +241,7 @@ impl Checker {
             return Ok(());
         };
         let ended = match event {
-            OrderEvent::Ends { number, fine: true } => device.command(number),
+            OrderEvent::CommandEnded { number, fine: true } => device.command(number),
             _ => None,
         };
         let taken = device.take(at, event)?;
@@ -257,7 +257,9 @@ impl Checker {
                     _ => Ok(()),
                 }
             }
-            (OrderEvent::Void { log, transaction }, _) => self.parts.void(number, log, transaction),
+            (OrderEvent::LogVoid { log, transaction }, _) => {
+                self.parts.void(number, log, transaction)
+            }
             _ => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use host::{Event, Machine};
+use host::{HostEvent, Machine};
 use sim::{OrderEvent, OrderSink, OrderWatch, Time};
 
 use super::{Checker, Entry, Told, Violation};
@@ -45,11 +45,11 @@ impl Log {
     }
 
     /// A CPU does something.
-    pub fn host(&self, at: Time, event: &Event) {
+    pub fn host(&self, at: Time, event: &HostEvent) {
         // What stays in a CPU is no access of a device.
         if !matches!(
             event,
-            Event::Stored { .. } | Event::Flushed { .. } | Event::Fenced { .. }
+            HostEvent::Stored { .. } | HostEvent::Flushed { .. } | HostEvent::Fenced { .. }
         ) {
             self.take(at, Entry::Host(event));
         }

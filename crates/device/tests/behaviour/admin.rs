@@ -1,5 +1,5 @@
-//! What admin commands return and keep, beside the structs that the fast model is made of: each
-//! status, each dword 0, each byte of the data, each event.
+//! What admin commands return and keep, compared with the structs that the fast model is made of:
+//! each status, each dword 0, each byte of the data, each event.
 
 use std::collections::BTreeSet;
 
@@ -18,14 +18,14 @@ use spec::nvme::{admin, feature, io, status, Cqe, Sqe, Status, ALL_NAMESPACES};
 use crate::common::queue::{enable, Queue};
 use crate::common::{self, design, rest, root};
 
-/// Bytes of the buffer: what two PRPs can say.
+/// Bytes of the buffer: the most that two PRPs can address.
 const BUFFER: u64 = 8192;
-/// What is in it before a command.
+/// Its contents before a command.
 const STALE: u8 = 0xA5;
 /// After this time an event that is due has been reported.
 const SOON: Time = Time::us(10);
 
-/// A completion as far as a model can know it: identifier, status, dword 0.
+/// A completion without the fields that a model cannot know: identifier, status, dword 0.
 type Completed = (u16, Status, u32);
 
 /// The device of a design, and the structs of the fast model.
@@ -40,7 +40,7 @@ struct Twins {
     logs: logs::Logs,
     events: Events<u16>,
     clock_khz: u32,
-    /// Completions of Asynchronous Event Requests, as they have come and as they should.
+    /// Completions of Asynchronous Event Requests, as they came and as expected.
     found: Vec<Cqe>,
     wanted: Vec<Completed>,
     /// Dwords 0 of all events that were reported.
@@ -111,7 +111,7 @@ impl Twins {
         self.logs.errors.completed(command, status, phase);
     }
 
-    /// Runs an admin command on the device. Completions of requests that have waited are kept.
+    /// Runs an admin command on the device. Keeps completions of requests that have waited.
     fn submit(&mut self, sqe: Sqe) -> Cqe {
         self.cid = self.cid.wrapping_add(1);
         self.admin.push(&mut self.host, sqe.with_cid(self.cid));
@@ -124,7 +124,7 @@ impl Twins {
         }
     }
 
-    /// What the structs say of a command that has data, or a feature.
+    /// What the structs return for a command that has data, or a feature.
     fn expected(&mut self, sqe: &Sqe, data: &[u8]) -> Result<(u32, Vec<u8>), Status> {
         let now = self.now();
         let (cdw10, cdw11, nsid) = (sqe.dw[10], sqe.dw[11], sqe.nsid());
@@ -163,7 +163,8 @@ impl Twins {
         }
     }
 
-    /// Runs a command on both, and compares all but its data: what these are and should be. `data` is what the command brings along.
+    /// Runs a command on both, and compares everything except its data, which it returns as found
+    /// and as expected. `data` is what the command sends.
     fn both(&mut self, sqe: Sqe, data: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let buffer = self.buffer;
         let mut wanted = vec![STALE; BUFFER as usize];
@@ -231,7 +232,7 @@ impl Twins {
         self.settle();
     }
 
-    /// A write to a doorbell that is wrong.
+    /// A wrong write to a doorbell.
     fn ring(&mut self, what: DoorbellError) {
         let (register, value) = match what {
             DoorbellError::InvalidRegister => (2 * 5, 1),
@@ -340,10 +341,10 @@ fn draw(random: &mut Random, opcode: u8) -> Sqe {
             let select = pick(random, &[0, 0, 0, 1, 2, 3, 4, 7]);
             let save = pick(random, &[0, 0, 0, 1 << 31]);
             let bit = 1 << random.below(32);
-            // 298 K is where the device is.
+            // The device is at 298 K.
             let kelvins = pick(random, &[297, 298, 299, 343]) | pick(random, &[0, 1 << 20]);
             let value = match fid {
-                // One that does not end while the test runs; Timestamps are looked at by themselves.
+                // A timeout that does not end during the test; Timestamps are tested separately.
                 feature::KEEP_ALIVE_TIMER => pick(random, &[0, any | 1 << 31, u32::MAX]),
                 feature::TEMPERATURE_THRESHOLD => pick(random, &[kelvins, kelvins, any, bit]),
                 feature::POWER_MANAGEMENT => pick(random, &[any << 5, bit]),
@@ -359,7 +360,7 @@ fn draw(random: &mut Random, opcode: u8) -> Sqe {
     }
 }
 
-/// Everything that can be asked for, once.
+/// Everything that can be requested, once.
 fn everything(t: &mut Twins) {
     for cns in 0..=255 {
         for nsid in (0..=18).chain(ALL_NAMESPACES - 2..=ALL_NAMESPACES) {
@@ -381,7 +382,7 @@ fn everything(t: &mut Twins) {
     }
 }
 
-/// Anything, in any order.
+/// Random commands.
 fn anything(t: &mut Twins, random: &mut Random) {
     let opcodes = [
         admin::IDENTIFY,
@@ -408,7 +409,7 @@ fn anything(t: &mut Twins, random: &mut Random) {
     }
 }
 
-/// A Timestamp is right to the millisecond in which it was asked for.
+/// A Timestamp is right to the millisecond in which it was requested.
 fn timestamps(t: &mut Twins) {
     let bytes = [0xF0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x55, 0x55];
     let cdw10 = feature::TIMESTAMP.into();
@@ -445,12 +446,12 @@ fn compare(name: &str) {
 }
 
 #[test]
-fn several_namespaces_and_engines() {
+fn admin_with_several_namespaces_and_engines() {
     compare("fuzz");
 }
 
 #[test]
-fn the_default_device() {
+fn admin_on_the_default_device() {
     compare("default");
 }
 
@@ -458,7 +459,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn anything_in_any_order() {
+    fn admin_random_commands() {
         let mut t = Twins::new("fuzz");
         let mut random = Random::new(6);
         for _ in 0..400 {

@@ -1,7 +1,7 @@
 //! Commands about blocks on the device: from the driver through the link to the media.
 
-use driver::workload::{run_job, Job, Layout};
-use driver::Range;
+use driver::workload::{run_job, BufferLayout, IoJob};
+use driver::BlockRange;
 
 use crate::common;
 
@@ -11,7 +11,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn sgls_and_fused_compare_and_write() {
+    fn blocks_by_sgls_and_fused_commands() {
         let mut c = common::controller("default");
         let data: Vec<u8> = (0..1 << 20).map(|i| (i * 13 / 7) as u8).collect();
         c.set_sgl(true).unwrap();
@@ -28,15 +28,15 @@ mod sampled {
             assert!(!c.compare_and_write(64, old, old).unwrap());
             assert!(c.compare(64, new).unwrap());
             c.write(64, old).unwrap();
-            let job = Job {
+            let job = IoJob {
                 read_percent: 50,
                 max_bytes: 1 << 16,
                 queues: 2,
                 commands: 300,
-                layout: Layout::Scattered,
+                layout: BufferLayout::Scattered,
                 verify: true,
                 start: 4 << 20,
-                ..Job::default()
+                ..IoJob::default()
             };
             let outcome = run_job(&mut c, &job, &mut |_, _| true).unwrap();
             assert_eq!(outcome.report.commands, 300);
@@ -46,7 +46,7 @@ mod sampled {
 }
 
 #[test]
-fn zeroed_deallocated_compared_verified() {
+fn blocks_zeroed_deallocated_compared_verified() {
     let mut c = common::controller("default");
     let last = MEDIA / 512;
     let data: Vec<u8> = (0..1 << 20).map(|i| ((i * 11 / 7) | 1) as u8).collect();
@@ -60,8 +60,8 @@ fn zeroed_deallocated_compared_verified() {
     let mut want = data;
     c.write_zeroes(103, 50).unwrap();
     want[3 * 512..53 * 512].fill(0);
-    let ranges: Vec<Range> = (0..300)
-        .map(|i| Range {
+    let ranges: Vec<BlockRange> = (0..300)
+        .map(|i| BlockRange {
             lba: 200 + 5 * i,
             blocks: i as u32 % 4,
         })
@@ -86,11 +86,11 @@ fn zeroed_deallocated_compared_verified() {
         "{error}"
     );
     let bad = [
-        Range {
+        BlockRange {
             lba: 100,
             blocks: 1,
         },
-        Range {
+        BlockRange {
             lba: last,
             blocks: 1,
         },

@@ -1,7 +1,8 @@
-//! A load alone takes what its profile says, whatever the device's stages are: their time is `nvm_delay`'s calibration.
+//! A load at rest takes the time of its profile, whatever the stages of the device are:
+//! `nvm_delay`'s calibration accounts for them.
 
 use design::{Design, Profile};
-use driver::control::Delay;
+use driver::control::DelayRegisters;
 use sim::{Bar, Random, Time};
 
 use crate::common::{designs, Bench};
@@ -17,7 +18,10 @@ fn timed(design: &Design) -> Bench {
         .registers(design.clock(), design.interleave())
         .unwrap();
     for (channel, registers) in (0..).zip(&registers) {
-        for (offset, value) in Delay::of_channel(channel).writes(registers).unwrap() {
+        for (offset, value) in DelayRegisters::of_channel(channel)
+            .writes(registers)
+            .unwrap()
+        {
             b.write32(Bar::Control, offset, value);
         }
     }
@@ -25,8 +29,8 @@ fn timed(design: &Design) -> Bench {
     b
 }
 
-/// From a load's arrival to its answer, in ns, in the mean of arrivals that are spread evenly between two edges of the clock.
-/// `store`: behind a store that arrives with it.
+/// Time from a load's arrival to its answer in ns: the mean of arrivals that are spread evenly
+/// between two edges of the clock. With `store`, after a store that arrives with it.
 fn mean_ns(design: &Design, store: bool) -> f64 {
     let mut b = timed(design);
     let period = design.clock().ns(1.0) * 1000.0;
@@ -69,21 +73,21 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn a_load_takes_what_its_profile_says() {
+    fn calibration_gives_loads_their_profiles_time() {
         check(&designs::design("default"), false, READ_NS);
     }
 
     #[test]
-    fn a_load_behind_a_store_takes_the_times_of_both() {
+    fn calibration_adds_store_and_load() {
         let design = designs::design("default");
-        // It is sent with the store's response, so it does not wait for an edge of its own.
+        // It is sent with the store's response, so it does not wait for another edge.
         let edge = design.clock().ns(0.5);
         check(&design, true, WRITE_NS + READ_NS - edge);
     }
 }
 
 #[test]
-fn so_it_does_in_other_designs_and_at_other_clocks() {
+fn calibration_holds_in_other_designs_and_clocks() {
     for values in [
         "clock_mhz = 100",
         "clock_mhz = 300\nchannels = 4",

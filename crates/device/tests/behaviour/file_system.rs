@@ -1,50 +1,53 @@
-//! Power that fails under a file system's writes: what was acknowledged is there, blocks are whole, and so are the files that it had
-//! flushed. FAT, as a crate has it, with a cache before it that sends what is dirty as many commands at a time, in no order, as an
-//! operating system's does.
+//! Power that fails under the writes of a file system: acknowledged data is there, blocks are
+//! whole, and so are the files that it had flushed.
+//!
+//! The file system is FAT, as a crate has it. A cache in front of it sends dirty blocks as many
+//! commands at a time, in no order, as an operating system does.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use driver::{Buffer, Config, Controller, Host, Io, SimHost};
+use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver, SimHost};
 use fatfs::{FatType, FileSystem, FormatVolumeOptions, FsOptions};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Random, Time};
 
 use crate::common::{self, design, rounds};
 
 const BLOCK: usize = 512;
 type Block = [u8; BLOCK];
-/// FAT-16 with clusters of a block needs 4085 of these at least: its entries are within blocks, which FAT-12's are not.
+/// FAT-16 with clusters of a block needs at least 4085 of these. Its entries are within blocks,
+/// unlike those of FAT-12.
 const BLOCKS: u64 = 32768;
-/// Most blocks of a command.
+/// Largest number of blocks of a command.
 const PER_COMMAND: usize = 8;
 const QUEUES: usize = 2;
-/// Files that are there at a time.
+/// Number of files that exist at a time.
 const FILES: usize = 12;
 const MOST_BYTES: u64 = 24_000;
 
-/// Blocks of a device, behind a cache that keeps what is written until it is flushed.
+/// Blocks of a device, with a cache that keeps writes until a flush.
 struct Disk {
-    c: Option<Controller<SimHost>>,
+    c: Option<NvmeDriver<SimHost>>,
     at: u64,
-    /// What was read or written since the power came.
+    /// What was read or written since power-on.
     cache: BTreeMap<u64, Block>,
     dirty: BTreeMap<u64, Block>,
-    /// Blocks as the last command that has completed has left them.
+    /// Blocks as the last completed command left them.
     acknowledged: BTreeMap<u64, Block>,
     /// Blocks of commands that had not completed when the power failed.
     flight: BTreeMap<u64, Block>,
-    /// The power fails so long after the begin of that flush: of the next one 1.
+    /// The power fails this long after the beginning of that flush; the next flush is number 1.
     cut: Option<(u64, Time)>,
     has_power: bool,
 }
 
-fn queues() -> Config {
-    Config {
+fn queues() -> DriverConfig {
+    DriverConfig {
         admin_entries: 16,
         io_queues: QUEUES as u16,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     }
 }
 
@@ -53,12 +56,12 @@ fn powerless() -> io::Error {
 }
 
 impl Disk {
-    fn new(memory: Memory) -> Disk {
+    fn new(memory: MemoryModel) -> Disk {
         let design = design("default");
         let device = common::device(&common::factory_with(&design, memory), &design);
         let host = common::host_of(&design, device);
         Disk {
-            c: Some(Controller::start(host, queues()).unwrap()),
+            c: Some(NvmeDriver::start(host, queues()).unwrap()),
             at: 0,
             cache: BTreeMap::new(),
             dirty: BTreeMap::new(),
@@ -69,7 +72,7 @@ impl Disk {
         }
     }
 
-    fn controller(&mut self) -> &mut Controller<SimHost> {
+    fn controller(&mut self) -> &mut NvmeDriver<SimHost> {
         self.c.as_mut().unwrap()
     }
 
@@ -123,18 +126,19 @@ impl Disk {
         powerless()
     }
 
-    /// Has the power back: nothing of what the host knew of the disk is left.
+    /// After power-on: the host knows nothing of the disk.
     fn restart(&mut self) {
         let mut host = self.c.take().unwrap().into_host();
         let number = host.device();
         host.system_mut().power_on(number);
-        self.c = Some(Controller::start(host, queues()).unwrap());
+        self.c = Some(NvmeDriver::start(host, queues()).unwrap());
         self.cache.clear();
         self.dirty.clear();
         self.has_power = true;
     }
 
-    /// Acknowledged blocks are as they were; of the others each is the old one or the new one. How many are old, and new.
+    /// Acknowledged blocks are as they were; each of the others is old or new. Returns how many are
+    /// old, and new.
     fn check(&mut self, what: &str) -> [usize; 2] {
         let mut known = self.acknowledged.clone();
         let mut seen = [0; 2];
@@ -186,7 +190,7 @@ impl Write for Disk {
         Ok(len)
     }
 
-    /// All commands at a time, then a Flush.
+    /// All dirty blocks at a time, then a Flush.
     fn flush(&mut self) -> io::Result<()> {
         if !self.has_power {
             return Err(powerless());
@@ -216,7 +220,7 @@ impl Write for Disk {
                 c.host_mut().dma_write(buffer, &data);
                 let blocks = (data.len() / BLOCK) as u32;
                 let queue = waiting.len() % QUEUES;
-                let io = Io::Write { lba, blocks };
+                let io = IoCommand::Write { lba, blocks };
                 let tag = lba;
                 c.submit(queue, io, &Buffer::Contiguous(buffer), tag)
                     .unwrap();
@@ -274,7 +278,7 @@ fn mounted(disk: &mut Disk) -> FileSystem<&mut Disk> {
 #[derive(Default)]
 struct Files {
     flushed: VecDeque<(String, Vec<u8>)>,
-    /// Of these nothing is known: they were being written, or deleted.
+    /// Files of which nothing is known: they were being written or deleted.
     unsure: Vec<String>,
     written: u64,
 }
@@ -305,7 +309,7 @@ impl Files {
         while step().is_ok() {}
     }
 
-    /// All that was flushed is there; what was under way is deleted.
+    /// Everything that was flushed is there; files under way are deleted.
     fn check(&mut self, disk: &mut Disk, what: &str) {
         let fs = mounted(disk);
         let root = fs.root_dir();
@@ -330,11 +334,11 @@ impl Files {
     }
 }
 
-/// The power fails at most so long after a flush has begun; some flushes have ended then.
+/// The latest power loss after the beginning of a flush; some flushes have ended by then.
 const LONGEST: Time = Time::us(6);
 
-/// So many losses of power, each after some files.
-fn fails(memory: Memory, cuts: u64) {
+/// This number of losses of power, each after some files.
+fn fails(memory: MemoryModel, cuts: u64) {
     let mut random = Random::new(16);
     let mut disk = Disk::new(memory);
     let options = FormatVolumeOptions::new()
@@ -367,13 +371,16 @@ mod sampled {
 
     #[test]
     #[ignore = "takes seconds"]
-    fn failing_power_under_a_file_system() {
-        fails(Memory::Ddr4(sim::DramConfig::default()), rounds(200, 8));
+    fn file_system_survives_power_loss() {
+        fails(
+            MemoryModel::Ddr4(sim::DramConfig::default()),
+            rounds(200, 8),
+        );
     }
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn failing_power_under_a_file_system_on_slow_memory() {
-    fails(Memory::Fixed(Time::ns(900)), rounds(200, 8));
+fn file_system_survives_power_loss_on_slow_memory() {
+    fails(MemoryModel::Fixed(Time::ns(900)), rounds(200, 8));
 }

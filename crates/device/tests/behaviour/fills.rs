@@ -1,8 +1,8 @@
-//! What the memories zero by themselves: exact to the block, and in the time that writing takes.
+//! Zeroing by the memories: exact to the block, and in the time that writing takes.
 
 use device::Model;
-use driver::workload::{run_job, Job};
-use driver::{Controller, Erase, Host, Range, SimHost};
+use driver::workload::{run_job, IoJob};
+use driver::{BlockRange, Erase, Host, NvmeDriver, SimHost};
 use sim::Time;
 use spec::nvme::{status, Sqe};
 
@@ -11,16 +11,16 @@ use crate::common::{self, model};
 
 const MEDIA: u64 = 1 << 30;
 
-fn counter(c: &Controller<SimHost>, name: &str) -> f64 {
+fn counter(c: &NvmeDriver<SimHost>, name: &str) -> f64 {
     common::counter(c.host(), name)
 }
 
-fn now(c: &Controller<SimHost>) -> Time {
+fn now(c: &NvmeDriver<SimHost>) -> Time {
     c.host().system().now()
 }
 
 #[test]
-fn ranges_of_any_size_at_any_place() {
+fn fills_of_any_size_at_any_address() {
     let mut c = common::controller("default");
     let base = 5000; // blocks
     let mut want: Vec<u8> = (0..6u32 << 20).map(|i| (i * 11 / 7) as u8 | 1).collect();
@@ -41,7 +41,7 @@ fn ranges_of_any_size_at_any_place() {
             } else {
                 let lba = base + at;
                 let blocks = len as u32;
-                ranges.push(Range { lba, blocks });
+                ranges.push(BlockRange { lba, blocks });
             }
         }
         c.deallocate(&ranges).unwrap();
@@ -68,16 +68,16 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn beside_other_traffic() {
+    fn fills_leave_other_traffic_intact() {
         let mut c = common::controller("default");
         for _ in 0..3 {
             c.write_zeroes(1 << 20, 4096).unwrap();
-            let job = Job {
+            let job = IoJob {
                 read_percent: 50,
                 max_bytes: 1 << 14,
                 commands: 200,
                 verify: true,
-                ..Job::default()
+                ..IoJob::default()
             };
             let outcome = run_job(&mut c, &job, &mut |_, _| true).unwrap();
             assert_eq!(outcome.report.commands, 200);
@@ -88,17 +88,17 @@ mod sampled {
 
 /// The whole device at little cost, and at the memories' speed.
 #[test]
-fn all_of_it() {
+fn fills_of_the_whole_device_are_fast() {
     let mut c = common::controller("default");
     c.write((MEDIA >> 9) - 8, &[7; 4096]).unwrap();
     let from = now(&c);
-    // What it costs to simulate.
+    // The cost of the simulation.
     let work = match model() {
         Model::Rtl => "cycles.evaluated",
         Model::Fast => "events",
     };
     let before = counter(&c, work);
-    let all = Range {
+    let all = BlockRange {
         lba: 0,
         blocks: (MEDIA >> 9) as u32,
     };
@@ -124,10 +124,11 @@ fn all_of_it() {
     c.shutdown().unwrap();
 }
 
-/// Lists beyond what Identify recommends (DMRL, DMRSL, DMSL) are done whole: not all hosts ask, and none has to.
+/// Lists beyond what Identify recommends (DMRL, DMRSL, DMSL) are done completely: not all hosts
+/// read these fields, and none has to.
 #[test]
-fn beyond_the_limits() {
-    let entry = |range: &Range| {
+fn fills_beyond_the_recommended_limits() {
+    let entry = |range: &BlockRange| {
         let mut bytes = [0; 16];
         bytes[4..8].copy_from_slice(&range.blocks.to_le_bytes());
         bytes[8..].copy_from_slice(&range.lba.to_le_bytes());
@@ -135,17 +136,17 @@ fn beyond_the_limits() {
     };
     let mut c = common::controller("default");
     let last = (MEDIA >> 9) - 1;
-    let single: Vec<Range> = (0..256)
-        .map(|i| Range {
+    let single: Vec<BlockRange> = (0..256)
+        .map(|i| BlockRange {
             lba: 16 * i,
             blocks: 1,
         })
         .collect();
-    let large = Range {
+    let large = BlockRange {
         lba: 5,
         blocks: (last - 4) as u32,
     };
-    let half = Range {
+    let half = BlockRange {
         lba: last - (1 << 17) + 1,
         blocks: 1 << 17,
     };
@@ -178,6 +179,6 @@ fn beyond_the_limits() {
 }
 
 #[test]
-fn cut_off() {
+fn fills_that_are_cut_off_leave_whole_blocks() {
     whole_when_cut_off(common::controller("default"));
 }

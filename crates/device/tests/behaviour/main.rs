@@ -1,6 +1,6 @@
-//! What a device does, as whoever has a `sim::Device` sees it: one source for both models.
-//! `NEARSIDE_MODEL` chooses, without it the fast one; what is in a module `sampled` runs in `make
-//! test` on the RTL, too. See crates/device/README.md.
+//! What a device does as seen through `sim::Device`: one source for both models. `NEARSIDE_MODEL`
+//! chooses, by default the fast model. Modules `sampled` run in `make test` on the RTL model, too.
+//! See crates/device/README.md.
 
 mod common;
 

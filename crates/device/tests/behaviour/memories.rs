@@ -1,4 +1,5 @@
-//! Two memories in a device: each has its own bytes, channels and granule; what resets and power leave of both.
+//! Two memories in a device: each has separate bytes, channels and granule; what resets and losses
+//! of power leave in both.
 
 use driver::control::Inventory;
 use sim::{Bar, Media, Random};
@@ -12,7 +13,7 @@ const LOCAL: u64 = STORAGE;
 const LOCAL_BYTES: u64 = 1 << 20;
 
 impl Copying {
-    /// What the local memory holds, by the window.
+    /// What the local memory holds, read through the window.
     fn local(&mut self, at: u64, len: usize) -> Vec<u8> {
         let mut data = Vec::new();
         let (mut at, end) = (LOCAL + at, LOCAL + at + len as u64);
@@ -45,7 +46,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn each_byte_of_the_window_is_one_of_one_memory() {
+    fn memories_share_the_window_without_overlap() {
         let mut b = Copying::new();
         let mut random = Random::new(1);
         let ends = [
@@ -73,7 +74,8 @@ mod sampled {
             assert_eq!(stored, data);
             assert_ne!((other, len > 8), (data, true));
         }
-        // Beyond both there is nothing: it reads as all ones, or fails, and what is stored is lost.
+        // After both memories there is nothing. It reads as all ones, or fails, and stores are
+        // lost.
         let before = (b.stored(0, 1 << 20), b.local(0, 1 << 20));
         for at in [LOCAL + LOCAL_BYTES, 2 * LOCAL - 64, 2 * LOCAL, 1 << 40] {
             b.post(Bar::Pm, at, &[0x5A; 64]);
@@ -83,10 +85,10 @@ mod sampled {
     }
 
     #[test]
-    fn a_file_keeps_the_local_memory() {
+    fn memories_local_is_kept_in_a_file() {
         let folder = std::env::temp_dir().join(format!("nearside-local-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let media = folder.join("media.img"); // the local memory's is beside it
+        let media = folder.join("media.img"); // the file of the local memory is next to it
         let values = format!("[media]\nfile = {media:?}");
         let design = two_memories().with_values(&values).unwrap();
         {
@@ -106,7 +108,7 @@ mod sampled {
     }
 
     #[test]
-    fn the_status_block_lists_both() {
+    fn memories_are_listed_in_the_status_block() {
         let design = two_memories();
         let device = common::device(&common::factory(&design), &design);
         let mut host = common::host_of(&design, device);
@@ -129,7 +131,7 @@ mod sampled {
 }
 
 #[test]
-fn copies_between_memories_end_with_the_function_at_any_moment() {
+fn memories_copies_end_with_a_function_reset_at_any_moment() {
     let mut random = Random::new(2);
     for turn in 0..24u64 {
         let mut b = Copying::new();
@@ -158,7 +160,7 @@ fn copies_between_memories_end_with_the_function_at_any_moment() {
             let allowed = new == before || copied == Some(*new) || stored && *new == turn as u8 + 1;
             assert!(allowed, "turn {turn}: byte {at:#x} is {new:#x}");
         }
-        // It works again, and what was there still is.
+        // The engine works again, and the contents are still there.
         b.cycles(100);
         let first = b.read(Bar::Pm, LOCAL + dst, 64).unwrap();
         assert_eq!(first, now[dst as usize..dst as usize + 64]);

@@ -1,19 +1,20 @@
 //! A device of four namespaces: from the design through the driver and the link to the media.
 
-use driver::workload::{run_job, Job};
-use driver::{Controller, Erase, Range, SimHost};
+use driver::workload::{run_job, IoJob};
+use driver::{BlockRange, Erase, NvmeDriver, SimHost};
 
 use crate::common;
 
-/// Bytes of each namespace of `designs/namespaces.toml`: the second one takes Format NVM more than a data command.
+/// Bytes of each namespace of `designs/namespaces.toml`. Format NVM of the second one needs more
+/// than one data command.
 const SIZES: [u64; 5] = [960 << 20, 33 << 20, 0, 1 << 20, 512 * 1001];
 const NSIDS: [u32; 4] = [1, 2, 4, 5];
 
-fn controller() -> Controller<SimHost> {
+fn controller() -> NvmeDriver<SimHost> {
     common::controller("namespaces")
 }
 
-/// What block `lba` of a namespace is to hold.
+/// The expected contents of block `lba` of a namespace.
 fn block(nsid: u32, lba: u64) -> Vec<u8> {
     (0..512u64)
         .map(|i| ((i * 7 + lba * 13) as u8) & 0x1F | (nsid as u8) << 5 | 1)
@@ -24,8 +25,8 @@ fn blocks_of(nsid: u32) -> u64 {
     SIZES[nsid as usize - 1] / 512
 }
 
-/// First and last blocks of a namespace hold what they should.
-fn intact(c: &mut Controller<SimHost>, nsid: u32) -> bool {
+/// Checks the first and last blocks of a namespace.
+fn intact(c: &mut NvmeDriver<SimHost>, nsid: u32) -> bool {
     c.select_namespace(nsid).unwrap();
     let last = blocks_of(nsid) - 1;
     [0, last].iter().all(|&lba| {
@@ -39,7 +40,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn four_namespaces_share_a_media_and_no_block() {
+    fn namespaces_share_no_block() {
         let mut c = controller();
         let found: Vec<(u32, u64)> = c
             .namespaces()
@@ -49,7 +50,7 @@ mod sampled {
         let want: Vec<(u32, u64)> = NSIDS.map(|n| (n, SIZES[n as usize - 1])).to_vec();
         assert_eq!(found, want);
         assert_eq!(c.identity().namespaces, 5, "NN");
-        // Names as the identity has them: the hardware makes the same ones of its straps.
+        // Names as in the identity: the hardware derives the same from its straps.
         let identity = design::Identity::default();
         assert_eq!(c.identity().serial, identity.serial());
         assert_eq!(c.identity().subnqn, identity.subnqn());
@@ -70,16 +71,16 @@ mod sampled {
             assert!(error.contains("LBA Out of Range"), "{error}");
             assert!(c.write(end, &data[..512]).is_err());
             assert!(c.write_zeroes(end - 1, 2).is_err());
-            let beyond = Range {
+            let beyond = BlockRange {
                 lba: end,
                 blocks: 1,
             };
             assert!(c.deallocate(&[beyond]).is_err());
         }
 
-        // A load with comparison of all data in one of them, and the others don't notice.
+        // Traffic that compares all data in one of them does not affect the others.
         c.select_namespace(5).unwrap();
-        let job = Job {
+        let job = IoJob {
             read_percent: 50,
             min_bytes: 512,
             max_bytes: 16384,
@@ -87,14 +88,14 @@ mod sampled {
             depth: 8,
             commands: 400,
             verify: true,
-            ..Job::default()
+            ..IoJob::default()
         };
         run_job(&mut c, &job, &mut |_, _| true).unwrap();
         for nsid in [1, 2, 4] {
             assert!(intact(&mut c, nsid), "NSID {nsid}");
         }
 
-        // Format: errors; one, with more than one data command; a small one.
+        // Format: errors; one with several data commands; a small one.
         let error = c.format(2, Erase::Cryptographic).unwrap_err().to_string();
         assert!(error.contains("Invalid Field"), "{error}");
         for nsid in [0, 6] {

@@ -1,4 +1,5 @@
-//! Command pages as hosts may use and misuse them: pieces of commands, lines that are busy, what is no page, resets.
+//! Command pages in right and wrong use: commands in parts, busy lines, accesses outside of a page,
+//! resets.
 
 use sim::{Bar, Random};
 use spec::bar4;
@@ -26,7 +27,7 @@ struct Status {
     accepted: u32,
     ended: u32,
     dropped: u32,
-    /// Of all lines, a bit each.
+    /// A bit for each line.
     busy: u64,
     succeeded: u64,
 }
@@ -86,7 +87,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn pieces_become_one_command_in_whatever_order_they_come() {
+    fn page_commands_are_assembled_in_any_order() {
         let mut b = Copying::new();
         let mut random = Random::new(3);
         for turn in 0..30u32 {
@@ -94,7 +95,7 @@ mod sampled {
             let (value, dst) = (turn as u8 + 1, 0x1000 + 64 * u64::from(turn));
             b.store(0, &[value]);
             let whole = command(0, dst, 1);
-            // Cut at random places; the pieces in random order, some of them twice.
+            // Cut at random offsets; the parts in random order, some of them twice.
             let mut cuts: Vec<usize> = (0..random.below(6))
                 .map(|_| 1 + random.below(63) as usize)
                 .collect();
@@ -116,7 +117,7 @@ mod sampled {
                     b.cycles(100);
                     assert_eq!(b.status(line).accepted, turn, "not whole yet: {pieces:?}");
                 }
-                // Pieces of another line in between.
+                // Parts of another line in between.
                 b.put((line + 1) % 64, 0, &[0; 3]);
                 b.put(line, piece.start as u64, &whole[piece.clone()]);
             }
@@ -130,7 +131,7 @@ mod sampled {
     }
 
     #[test]
-    fn one_store_of_the_whole_page_is_as_many_commands() {
+    fn page_stored_at_once_is_64_commands() {
         let mut b = Copying::new();
         b.store(0, &[9]);
         let page: Vec<u8> = (0..64).flat_map(|n| command(n, n + 1, 1)).collect();
@@ -142,7 +143,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_busy_line_drops_what_is_written_and_holds_nobody_up() {
+    fn page_busy_line_drops_writes() {
         let mut b = Copying::new();
         let long = command(0, 8 << 20, 1 << 20);
         for line in 0..64 {
@@ -159,7 +160,7 @@ mod sampled {
         );
         assert_eq!((status.busy | 1, status.succeeded & !1), (u64::MAX, 0));
         assert!(status.ended < 2);
-        // A function reset ends all of them, and forgets what was begun.
+        // A function reset ends all of them, and forgets incomplete commands.
         b.function_reset();
         b.cycles(500);
         for line in [0, 5, 63] {
@@ -180,9 +181,10 @@ mod sampled {
         assert_eq!(b.byte(8), 3);
     }
 
-    /// Each line tells of all: commands that end well, badly, not yet, and lines without any, whichever is read.
+    /// Each line shows the state of all: commands that succeeded, failed or run, and lines without
+    /// any, whichever is read.
     #[test]
-    fn any_line_tells_of_all_lines() {
+    fn page_status_is_the_same_in_every_line() {
         let mut b = Copying::new();
         let mut random = Random::new(16);
         let mut written = 0u64;
@@ -201,7 +203,7 @@ mod sampled {
             let status = b.status(random.below(64));
             assert_eq!((status.busy | status.succeeded) & !written, 0, "{turn}");
             assert_eq!(status.succeeded & bad, 0, "{turn}");
-            // It is known from the moment on at which it is whole.
+            // A command counts from the moment at which it is complete.
             let known = (status.busy | status.succeeded) >> line & 1 != 0;
             assert!(wrong || known, "{turn}: {status:?}");
         }
@@ -217,7 +219,7 @@ mod sampled {
     }
 
     #[test]
-    fn resets_at_many_moments_leave_a_page_that_works() {
+    fn page_works_after_resets_at_many_moments() {
         for after in [0, 1, 2, 3, 5, 8, 20, 60] {
             let mut b = Copying::new();
             for line in 0..20 {
@@ -245,7 +247,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_no_page_and_no_command_is_an_error() {
+    fn page_access_out_of_range_is_an_error() {
         let mut b = Copying::new();
         let (page, end) = (b.page, bar4::PAGES.end);
         for offset in [page + 0x1000, page + 0x1FC0, end - 64] {

@@ -1,8 +1,8 @@
-//! Resets of the function and failing power while accesses are under way. The memories are not reset with the function, and
-//! answer late.
+//! Resets of the function and failing power while accesses are under way. The memories are not
+//! reset with the function, and answer late.
 
-use driver::{Buffer, Config, Controller, Host, Io, SimHost};
-use sim::controller::Memory;
+use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver, SimHost};
+use sim::memctrl::MemoryModel;
 use sim::{Bar, Random, Time};
 
 use crate::common::{self, design, Bench};
@@ -10,7 +10,7 @@ use crate::common::{self, design, Bench};
 const LINE: usize = 64;
 const PAGE: u64 = 4096;
 
-fn bench(memory: Memory) -> Bench {
+fn bench(memory: MemoryModel) -> Bench {
     Bench::with(&design("default"), memory)
 }
 
@@ -18,16 +18,17 @@ fn noise(random: &mut Random, len: u64) -> Vec<u8> {
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-fn memories() -> [Memory; 2] {
+fn memories() -> [MemoryModel; 2] {
     [
-        Memory::Fixed(Time::ns(900)),
-        Memory::Ddr4(sim::DramConfig::default()),
+        MemoryModel::Fixed(Time::ns(900)),
+        MemoryModel::Ddr4(sim::DramConfig::default()),
     ]
 }
 
-/// Loads of one life that are answered in the next one must not be taken for answers to that one's.
+/// Loads of one life that are answered in the next one must not be taken for answers to the next
+/// one's loads.
 #[test]
-fn loads_get_data_of_their_own_life() {
+fn reset_drops_answers_of_an_earlier_life() {
     for memory in memories() {
         let mut b = bench(memory);
         let mut random = Random::new(1);
@@ -56,9 +57,10 @@ fn loads_get_data_of_their_own_life() {
     }
 }
 
-/// Bursts of stores that are cut leave whole beats, and no beat of theirs is taken for one of the next life's.
+/// Bursts of stores that are cut leave whole beats, and none of their beats is taken for one of the
+/// next life.
 #[test]
-fn stores_are_cut_between_beats() {
+fn reset_cuts_stores_between_beats() {
     for memory in memories() {
         let mut b = bench(memory);
         let mut random = Random::new(2);
@@ -96,11 +98,12 @@ fn stores_are_cut_between_beats() {
     }
 }
 
-/// Blocks that are written and read by NVMe commands while the function is reset or the power fails.
+/// Blocks that are written and read by NVMe commands while the function is reset or the power
+/// fails.
 struct Blocks {
-    c: Controller<SimHost>,
+    c: NvmeDriver<SimHost>,
     random: Random,
-    /// What each block held before the traffic, and what the commands under way write.
+    /// The contents of each block before the traffic, and what the commands under way write.
     old: Vec<u8>,
     new: Vec<u8>,
 }
@@ -111,28 +114,28 @@ const PER_COMMAND: usize = 8;
 const BLOCK: usize = 512;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cut {
+enum CutKind {
     FunctionReset,
     TwoResets,
     Power,
 }
 
-fn queues() -> Config {
-    Config {
+fn queues() -> DriverConfig {
+    DriverConfig {
         admin_entries: 16,
         io_queues: 2,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     }
 }
 
 impl Blocks {
-    fn new(memory: Memory, seed: u64) -> Blocks {
+    fn new(memory: MemoryModel, seed: u64) -> Blocks {
         let design = design("default");
         let device = common::device(&common::factory_with(&design, memory), &design);
         let host = common::host_of(&design, device);
         let mut blocks = Blocks {
-            c: Controller::start(host, queues()).unwrap(),
+            c: NvmeDriver::start(host, queues()).unwrap(),
             random: Random::new(seed),
             old: vec![0; BLOCKS * BLOCK],
             new: Vec::new(),
@@ -157,9 +160,9 @@ impl Blocks {
                 self.c
                     .host_mut()
                     .dma_write(buffer, &self.new[at..at + bytes as usize]);
-                Io::Write { lba, blocks }
+                IoCommand::Write { lba, blocks }
             } else {
-                Io::Read { lba, blocks }
+                IoCommand::Read { lba, blocks }
             };
             self.c
                 .submit(command % 2, io, &Buffer::Contiguous(buffer), 0)
@@ -175,32 +178,32 @@ impl Blocks {
         buffers
     }
 
-    /// Cuts the traffic after so long, and starts anew.
-    fn cut(mut self, after: Time, cut: Cut) -> Blocks {
+    /// Cuts the traffic after this time, and starts again.
+    fn cut(mut self, after: Time, cut: CutKind) -> Blocks {
         let buffers = self.begin();
         let host = self.c.host_mut();
         let number = host.device();
         let system = host.system_mut();
         system.advance_until(system.now() + after).unwrap();
         match cut {
-            Cut::Power => {
+            CutKind::Power => {
                 system.power_off(number);
                 system.power_on(number);
             }
             _ => system.function_reset(number),
         }
-        if cut == Cut::TwoResets {
+        if cut == CutKind::TwoResets {
             system.function_reset(number);
         }
         let mut host = self.c.into_host();
         for (addr, bytes) in buffers {
             host.free(addr, bytes);
         }
-        self.c = Controller::start(host, queues()).unwrap();
+        self.c = NvmeDriver::start(host, queues()).unwrap();
         self
     }
 
-    /// Every block is the old one or the new one; returns how many are new.
+    /// Every block is old or new; returns how many are new.
     fn check(&mut self, what: &str) -> usize {
         let mut is = vec![0; BLOCKS * BLOCK];
         self.c.read(0, &mut is).unwrap();
@@ -217,7 +220,7 @@ impl Blocks {
     }
 }
 
-fn blocks_stay_whole(cut: Cut, phases: u64, step: u64) {
+fn blocks_stay_whole(cut: CutKind, phases: u64, step: u64) {
     for memory in memories() {
         let mut b = Blocks::new(memory, 3);
         let mut seen = [false; 3]; // none, some, all of the blocks are new
@@ -235,27 +238,28 @@ fn blocks_stay_whole(cut: Cut, phases: u64, step: u64) {
 }
 
 #[test]
-fn a_function_reset_leaves_whole_blocks() {
-    blocks_stay_whole(Cut::FunctionReset, 30, 61);
+fn reset_of_the_function_leaves_whole_blocks() {
+    blocks_stay_whole(CutKind::FunctionReset, 30, 61);
 }
 
 mod sampled {
     use super::*;
 
     #[test]
-    fn two_resets_in_a_row_leave_whole_blocks() {
-        blocks_stay_whole(Cut::TwoResets, 12, 151);
+    fn reset_twice_leaves_whole_blocks() {
+        blocks_stay_whole(CutKind::TwoResets, 12, 151);
     }
 
     #[test]
-    fn failing_power_leaves_whole_blocks() {
-        blocks_stay_whole(Cut::Power, 30, 61);
+    fn power_loss_leaves_whole_blocks() {
+        blocks_stay_whole(CutKind::Power, 30, 61);
     }
 
-    /// Accesses that `nvm_delay` holds for 100 us end with the function, and so does the delay.
+    /// Accesses that `nvm_delay` holds for 100 us end with a reset of the function, and so does the
+    /// delay.
     #[test]
-    fn delays_end_with_the_function() {
-        let mut b = bench(Memory::Fixed(Time::ns(300)));
+    fn reset_ends_delays() {
+        let mut b = bench(MemoryModel::Fixed(Time::ns(300)));
         let mut random = Random::new(4);
         let new = noise(&mut random, PAGE);
         b.store(1 << 20, &new);
@@ -281,15 +285,16 @@ mod sampled {
     }
 }
 
-/// Every 15th cycle of a window of 1800; each of them, on the RTL in minutes, with `EVERY_CYCLE=1`.
+/// Every 15th cycle of a window of 1800. With `EVERY_CYCLE=1` each of them, which takes minutes on
+/// the RTL model.
 #[test]
-fn every_cycle_leaves_whole_blocks() {
+fn reset_at_every_cycle_leaves_whole_blocks() {
     let step = if std::env::var_os("EVERY_CYCLE").is_some() {
         1
     } else {
         15
     };
-    for cut in [Cut::FunctionReset, Cut::Power] {
+    for cut in [CutKind::FunctionReset, CutKind::Power] {
         blocks_stay_whole(cut, 1800 / step, step);
     }
 }

@@ -1,4 +1,5 @@
-//! A host that does not answer: reads of its memory are given up after 25 to 50 ms (README of nvme_ctrl).
+//! A host that does not answer: reads of its memory are given up after 25 to 50 ms (README of
+//! nvme_ctrl).
 
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, Cc, Csts, CSTS};
@@ -6,19 +7,19 @@ use spec::nvme::{io, status, Cqe, Sqe, Status, CQE_BYTES, SQE_BYTES};
 
 use crate::common::{two_memories, Bench};
 
-/// Where queues and data are. Of what lies from `SILENT` on no read is answered.
+/// Addresses of queues and data. No read from `SILENT` on is answered.
 const QUEUES: u64 = 0x1_0000;
 const DATA: u64 = 0x3_0000;
 const SILENT: u64 = 0x8_0000;
 /// Entries of each queue.
 const ENTRIES: u64 = 16;
-/// The least and the most that a read waits; the looks at what is owed, and a command, take a little.
+/// The shortest and longest wait of a read, with a little for polling and the command.
 const LEAST: Time = Time::ms(25);
 const MOST: Time = Time::ms(51);
-/// How often completions are looked for.
+/// Interval of the polls for completions.
 const LOOK: Time = Time::us(100);
 
-/// A device, its admin queue and one of I/O.
+/// A device, its admin queue and one I/O queue.
 struct Silent {
     b: Bench,
     tails: [u64; 2],
@@ -33,7 +34,7 @@ fn cq(qid: usize) -> u64 {
     sq(qid) + 0x1000
 }
 
-/// A block from or to the first one of namespace 1 on.
+/// A command for one block, in or out, from the start of namespace 1.
 fn block(opcode: u8, lba: u64, prp1: u64) -> Sqe {
     Sqe::of_blocks(opcode, 1, lba, 1).with_prps(prp1, 0)
 }
@@ -83,7 +84,7 @@ impl Silent {
         self.b.write32(Bar::Nvme, doorbell, tail);
     }
 
-    /// The next completion, of the queue's first lap: its status, and what it took.
+    /// The next completion of the queue's first lap: its status, and the time that it took.
     fn wait(&mut self, qid: usize) -> (Status, Time) {
         let begin = self.b.device.now();
         loop {
@@ -122,11 +123,12 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn data_that_do_not_come_are_an_error_and_what_comes_late_is_dropped() {
+    fn lost_data_is_an_error_and_late_data_is_dropped() {
         let mut s = Silent::new();
         s.given_up(block(io::WRITE, 0, SILENT));
         assert_eq!(s.b.byte(0), 0);
-        // In step: the next one of the channel waits behind what was given up, and gets what is its own.
+        // In step: the next command of the channel waits until the first is given up, and gets the
+        // right data.
         s.push(1, block(io::WRITE, 1, DATA));
         s.b.run(Time::ms(5));
         let now = s.b.device.now();
@@ -142,11 +144,11 @@ mod sampled {
 }
 
 #[test]
-fn what_is_lost_for_good_holds_its_channel_until_a_function_reset() {
+fn lost_read_holds_its_channel_until_a_function_reset() {
     let mut s = Silent::new();
     s.given_up(block(io::WRITE, 0, SILENT));
     s.given_up(block(io::WRITE, 0, DATA));
-    // Data to the host go their way.
+    // Data to the host are not affected.
     s.done(block(io::READ, 0, DATA + 4096));
     s.b.function_reset();
     s.enable();
@@ -155,13 +157,13 @@ fn what_is_lost_for_good_holds_its_channel_until_a_function_reset() {
 }
 
 #[test]
-fn a_list_that_does_not_come_is_an_error() {
+fn lost_prp_list_is_an_error() {
     let mut s = Silent::new();
     s.given_up(Sqe::of_blocks(io::WRITE, 1, 0, 32).with_prps(DATA, SILENT));
 }
 
 #[test]
-fn an_entry_that_does_not_come_is_fatal() {
+fn lost_queue_entry_is_fatal() {
     let mut s = Silent::new();
     s.b.host.lost_from = sq(1);
     s.push(1, block(io::READ, 0, DATA));

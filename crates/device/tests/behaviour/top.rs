@@ -1,4 +1,4 @@
-//! The device, from the outside of its ports.
+//! The device as seen from its ports.
 
 use sim::{Bar, Random, Time};
 
@@ -15,7 +15,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn comes_up() {
+    fn top_comes_up() {
         let mut b = bench();
         let cap = u64::from_le_bytes(b.read(Bar::Nvme, 0, 8).unwrap().try_into().unwrap());
         assert_eq!(cap & 0xFFFF, 1023, "CAP.MQES: {cap:#x}");
@@ -27,7 +27,7 @@ mod sampled {
     }
 
     #[test]
-    fn lists_its_blocks() {
+    fn top_lists_its_blocks() {
         let mut b = bench();
         let header: Vec<u32> = (0..8).map(|i| b.read32(Bar::Control, i * 4)).collect();
         assert_eq!(
@@ -63,9 +63,9 @@ mod sampled {
         assert_eq!(b.read(Bar::Control, 0x4_0000, 4), None, "reserved");
     }
 
-    /// A block decodes all of its window: what is written behind its registers changes none of them.
+    /// A block decodes its whole window: writes after its registers change none of them.
     #[test]
-    fn behind_registers_there_is_nothing() {
+    fn top_addresses_after_the_registers_are_empty() {
         use driver::control::block;
         use spec::regs;
         for name in ["nearpm", "fuzz", "fuzz-sort"] {
@@ -101,15 +101,15 @@ mod sampled {
                 b.run(Time::us(20));
                 let block = block::name(kind);
                 assert_eq!(all(&mut b, 0, size), before, "{name}: {block}");
-                let behind = all(&mut b, size, 4096);
-                assert!(behind.iter().all(|word| *word == 0), "{name}: {block}");
+                let rest = all(&mut b, size, 4096);
+                assert!(rest.iter().all(|word| *word == 0), "{name}: {block}");
             }
         }
     }
 }
 
 #[test]
-fn instances_share_nothing_and_repeat() {
+fn top_instances_share_nothing_and_repeat() {
     let traffic = |b: &mut Bench, seed: u64| {
         let mut random = Random::new(seed);
         for _ in 0..60 {
@@ -124,7 +124,7 @@ fn instances_share_nothing_and_repeat() {
         let mut b = bench();
         traffic(&mut b, seed);
         b.run(Time::us(50));
-        // All that is counted is the same, but the time that it takes here.
+        // All counts are the same, except the time of the simulation.
         let counters = b.device.counters().into_iter();
         let counters: Vec<_> = counters.filter(|c| c.unit != "s").collect();
         (b.host.hash(), counters)
@@ -159,20 +159,20 @@ fn pages_with_channels(channels: u32) {
 }
 
 #[test]
-fn one_channel() {
+fn top_with_one_channel() {
     pages_with_channels(1);
 }
 
 #[test]
-fn four_channels() {
+fn top_with_four_channels() {
     pages_with_channels(4);
 }
 
 mod long {
     mod sampled {
         #[test]
-        #[ignore = "compiles a device of its own"]
-        fn four_channels() {
+        #[ignore = "compiles a separate device"]
+        fn top_with_four_channels() {
             crate::top::pages_with_channels(4);
         }
     }

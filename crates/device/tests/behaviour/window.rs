@@ -1,11 +1,11 @@
-//! Loads and stores of the PM window, and what the media have of them.
+//! Loads and stores of the PM window, and their effects on the media.
 
 use std::path::PathBuf;
 
 use design::Profile;
 use device::Model;
-use driver::control::Delay;
-use sim::controller::Memory;
+use driver::control::DelayRegisters;
+use sim::memctrl::MemoryModel;
 use sim::{Bar, Media, Random, Time};
 use spec::bar4;
 use spec::regs::nvm_delay;
@@ -29,9 +29,9 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn sixty_four_loads_are_under_way_at_a_time() {
+    fn window_has_64_loads_under_way() {
         let latency = Time::us(2);
-        let mut b = Bench::with(&design("default"), Memory::Fixed(latency));
+        let mut b = Bench::with(&design("default"), MemoryModel::Fixed(latency));
         b.run(Time::us(4)); // nvm_delay sweeps its counters after reset
         let start = b.device.now();
         let tags: Vec<u32> = (0..65)
@@ -39,7 +39,8 @@ mod sampled {
             .collect();
         b.run(latency + Time::ns(700));
         let answers: Vec<_> = tags.iter().map(|&tag| b.host.answer(tag)).collect();
-        // The first 64, one a clock; no ID is left for the last one until the first is answered.
+        // The first 64, one in each clock; no ID is left for the last one until the first is
+        // answered.
         let there = answers.iter().filter(|a| **a == Some(Some(vec![0; 64])));
         assert_eq!(there.count(), 64);
         assert_eq!(answers[64], None);
@@ -48,10 +49,10 @@ mod sampled {
     }
 
     #[test]
-    fn loads_of_all_channels_share_one_way_back() {
+    fn window_loads_share_one_return_path() {
         const LOADS: u64 = 8;
         let design = design("default");
-        let mut b = Bench::with(&design, Memory::Fixed(Time::ns(50)));
+        let mut b = Bench::with(&design, MemoryModel::Fixed(Time::ns(50)));
         b.run(Time::us(20));
         let start = b.device.now();
         for n in 0..LOADS {
@@ -66,15 +67,15 @@ mod sampled {
         assert!((beats..beats + 60.0).contains(&cycles), "{cycles}");
     }
 
-    /// Stores of a slow memory, posted at once, and a load behind them: until its answer, in ns.
-    fn behind_stores(write_ns: f64, cap: u32, stores: &[u64], bytes: usize) -> f64 {
+    /// Stores to a slow memory, posted at once, and then a load: the time until its answer, in ns.
+    fn load_after_stores(write_ns: f64, cap: u32, stores: &[u64], bytes: usize) -> f64 {
         let design = design("default");
         let mut b = bench();
         let clock = design.clock();
         let registers =
             Profile::latencies("x", 0.0, write_ns).registers(clock, design.interleave());
         for (channel, registers) in (0..).zip(&registers.unwrap()) {
-            let of = Delay::of_channel(channel);
+            let of = DelayRegisters::of_channel(channel);
             for (offset, value) in of.writes(registers).unwrap() {
                 b.write32(Bar::Control, offset, value);
             }
@@ -101,7 +102,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_calibration_is_written_only_after_the_one_before_it() {
+    fn window_calibrations_are_written_one_at_a_time() {
         let mut b = bench();
         b.run(Time::us(20));
         let start = b.device.now();
@@ -120,27 +121,29 @@ mod sampled {
     }
 
     #[test]
-    fn stores_wait_for_room_and_not_for_responses() {
-        // 16 B in 5 cycles, and 0.7 ms until a response: all data have passed long before the first.
+    fn window_stores_wait_for_space_and_not_for_responses() {
+        // 16 B in 5 cycles, and 0.7 ms until a response: all data have passed long before the
+        // first.
         let pages: Vec<u64> = (0..16).map(|n| 4096 * (7 * n % 16)).collect();
-        let ns = behind_stores(700_000.0, 209_715, &pages, 512);
+        let ns = load_after_stores(700_000.0, 209_715, &pages, 512);
         assert!((700_000.0..740_000.0).contains(&ns), "{ns}");
     }
 
     #[test]
-    fn stores_to_one_channel_hold_up_those_to_another() {
-        // A beat in 16 cycles: 20 pages take nearly as long as in one channel. Some beats of each pass beside the page before.
+    fn window_stores_to_one_channel_delay_the_others() {
+        // A beat in 16 cycles: 20 pages take nearly as long as in one channel. Some beats of each
+        // pass during the page before.
         let pages: Vec<u64> = (0..20).map(|n| 4096 * n).collect();
-        let ns = behind_stores(300.0, 4 << 16, &pages, 4096);
+        let ns = load_after_stores(300.0, 4 << 16, &pages, 4096);
         let data = design("default").clock().ns(20.0 * 64.0 * 16.0);
         assert!((0.9 * data..data).contains(&ns), "{ns} of {data}");
     }
 
     #[test]
-    fn stores_with_one_id_keep_their_order_over_channels() {
+    fn window_stores_with_one_id_keep_their_order() {
         // The second 64 go to the other channel, and have the IDs of the first.
         let lines: Vec<u64> = (0..128).map(|n| 64 * n).collect();
-        let ns = behind_stores(100_000.0, 0, &lines, 64);
+        let ns = load_after_stores(100_000.0, 0, &lines, 64);
         assert!((200_000.0..210_000.0).contains(&ns), "{ns}");
     }
 
@@ -180,7 +183,7 @@ mod sampled {
 }
 
 #[test]
-fn long_loads_are_answered_as_their_beats_come() {
+fn window_long_loads_are_answered_in_parts() {
     let mut b = bench();
     let data: Vec<u8> = (0..8192u32).map(|i| (i ^ i >> 8) as u8).collect();
     b.post(Bar::Pm, 0, &data[..4096]);
@@ -215,14 +218,15 @@ fn long_loads_are_answered_as_their_beats_come() {
         assert_eq!(parts.len(), 1 + ends.count(), "{len} at {offset}");
         let mut at = offset;
         for (part, next) in parts.iter().zip(parts.iter().skip(1)) {
-            // Each but the last ends at the end of a largest completion, and leaves before the next has come.
+            // Each except the last ends at the end of a largest completion, and leaves before the
+            // next has arrived.
             at += part.3.len() as u64;
             assert_eq!((part.1, at % 256), ("part", 0));
             let lines = next.3.len().div_ceil(64) as u64;
             let apart = next.0 - part.0;
             match model() {
                 Model::Rtl => assert_eq!(apart, Time::ns(48 * lines), "{len} at {offset}"),
-                // It hears of eight beats at a time, counted from the load's first one.
+                // The model sends eight beats at a time, counted from the first beat of the load.
                 Model::Fast => assert!(apart <= Time::ns(48 * 8), "{len} at {offset}: {apart}"),
             }
         }
@@ -231,10 +235,10 @@ fn long_loads_are_answered_as_their_beats_come() {
 }
 
 #[test]
-fn loads_bring_what_stores_have_left_however_late_the_memory_is() {
+fn window_loads_follow_stores_on_a_late_memory() {
     let fuzz = design("fuzz");
-    let late = Memory::Late {
-        most: Time::us(2),
+    let late = MemoryModel::Random {
+        max: Time::us(2),
         seed: 3,
     };
     for memory in [None, Some(late)] {
@@ -268,9 +272,9 @@ fn loads_bring_what_stores_have_left_however_late_the_memory_is() {
 }
 
 #[test]
-fn slow_memory_takes_its_time() {
+fn window_latency_follows_a_slow_memory() {
     let time = |latency| {
-        let mut b = Bench::with(&design("default"), Memory::Fixed(latency));
+        let mut b = Bench::with(&design("default"), MemoryModel::Fixed(latency));
         b.run(Time::us(4));
         let start = b.device.now();
         b.read(Bar::Pm, 0, 64).unwrap();
@@ -280,7 +284,7 @@ fn slow_memory_takes_its_time() {
 }
 
 #[test]
-fn power_cuts_keep_the_media() {
+fn window_stores_survive_power_cuts() {
     let path = scratch("window-media");
     let file = || Media::file(&path, MEDIA).unwrap();
     let mut b = Bench::on(&design("default"), file());
@@ -304,12 +308,12 @@ fn power_cuts_keep_the_media() {
 }
 
 #[test]
-fn media_that_find_no_room_fail_accesses_and_no_device() {
+fn window_accesses_fail_on_a_full_disk() {
     let path = scratch("window-no-room");
     let mut b = Bench::on(&design("default"), Media::file(&path, MEDIA).unwrap());
     b.post(Bar::Pm, 0x100, &[7; 64]);
     b.run(Time::us(5));
-    // What lies behind the cut raises SIGBUS, as a hole does when the disk is full.
+    // An access after the cut raises SIGBUS, as a hole does when the disk is full.
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(MEDIA / 2).unwrap();
     b.post(Bar::Pm, MEDIA - 64, &[8; 64]);

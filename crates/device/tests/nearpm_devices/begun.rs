@@ -1,4 +1,5 @@
-//! Commands that have begun when another one of their log ends with an error and the power fails; and what is kept of them with a wrong bit.
+//! Commands that have begun when another one of their log ends with an error and the power fails;
+//! and a wrong bit in what is kept of them.
 
 use spec::regs::nearpm::FORGET;
 
@@ -6,9 +7,10 @@ use super::*;
 
 const LEN: u64 = 65_536;
 
-/// An apply of 64 KiB has begun when a short one of the same log ends as torn: it is done to its end after any loss of power.
+/// An apply of 64 KiB has begun when a short apply of the same log ends as torn. The long one is
+/// completed after any loss of power.
 #[test]
-fn a_command_that_has_begun_is_done_to_its_end_beside_an_error() {
+fn begun_apply_is_completed_despite_an_error_in_its_log() {
     let _alone = alone();
     let (mut kit, pool) = Kit::with_pool("");
     kit.store(pool.media, &vec![7; LEN as usize]);
@@ -16,7 +18,7 @@ fn a_command_that_has_begun_is_done_to_its_end_beside_an_error() {
     let second = 64 + 64 + LEN;
     kit.fine(&pool.redo(0, 0, 64, 4 * LEN));
     let apply = kit.submit(&pool.apply(0, 64, LEN, 2 * LEN));
-    // Its header says another place: torn.
+    // Its header names another address: torn.
     kit.submit(&pool.apply(0, second, 64, 5 * LEN));
     let mut cuts = Vec::new();
     for _ in 0..40 {
@@ -41,9 +43,10 @@ fn a_command_that_has_begun_is_done_to_its_end_beside_an_error() {
     );
 }
 
-/// The same of an undo, whose object is stored to behind it: the record is there, or the store is not.
+/// The same with an undo whose object is stored to afterwards: the record is there, or the store is
+/// missing.
 #[test]
-fn an_undo_that_has_begun_is_recorded_beside_an_error() {
+fn begun_undo_is_recorded_despite_an_error_in_its_log() {
     let _alone = alone();
     let (mut kit, pool) = Kit::with_pool("");
     kit.store(pool.media, &vec![7; LEN as usize]);
@@ -68,9 +71,9 @@ fn an_undo_that_has_begun_is_recorded_beside_an_error() {
     assert!(ends.iter().all(|end| end[3] == 7), "{ends:?}");
 }
 
-/// Whichever bit of what is kept is wrong, nothing is back.
+/// If any bit of what is kept is wrong, nothing is restored.
 #[test]
-fn nothing_is_back_with_a_wrong_bit() {
+fn restore_refuses_a_wrong_bit() {
     let _alone = alone();
     use std::os::unix::fs::FileExt;
     let design = design("nearpm");
@@ -106,7 +109,7 @@ fn nothing_is_back_with_a_wrong_bit() {
         kit.page = Kit::page_of(&design);
         let sync = pool.command(Operation::Sync, n as u8 % 4);
         all.push((byte, kit.ends(&sync).result != ErrorBit::ReadError as u32));
-        // Nor is it forgotten before the host says so.
+        // Nor is it forgotten until the host says so.
         kit.host.system_mut().function_reset(number);
         kit.page = Kit::page_of(&design);
         kit.refused(&pool.map(), ErrorBit::ReadError);

@@ -1,8 +1,9 @@
-//! Registers of 64 bits, which the device has as two words, and reads of what has just been written.
+//! Registers of 64 bits, which the device holds as two words, and reads of what has just been
+//! written.
 
 use super::*;
 
-/// Device 0, alone, with a pool and an open log 0, which is selected.
+/// Device 0 alone, with a pool and an open log 0, which is selected.
 fn number_zero() -> Devices {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
@@ -20,16 +21,17 @@ fn get_word(kit: &mut Devices, register: u64) -> u32 {
     u32::from_le_bytes(word)
 }
 
-/// Device 1 tells device 0 of a transaction.
+/// Device 1 reports a transaction to device 0.
 fn tell(kit: &mut Devices, log: u8, sequence: u64) {
     let log = kit.pool.number << 4 | log;
     let word = Completion { log, sequence }.to_word();
     kit.set(0, register::DONE + 8, word);
 }
 
-/// A transaction completes whose number differs in both words from the one before: that one is read, or this one, and no other.
+/// A transaction completes whose number differs in both words from the one before. A read returns
+/// either number, and no mixture.
 #[test]
-fn a_number_is_read_as_a_whole() {
+fn register_of_64_bits_is_read_whole() {
     let mut kit = number_zero();
     let mut others = Vec::new();
     for register in [register::SEEN, register::ALL, register::HIGHEST] {
@@ -52,9 +54,9 @@ fn a_number_is_read_as_a_whole() {
     assert!(others.is_empty(), "{others:x?}");
 }
 
-/// A host that reads words, the low one first, gets a number that there was.
+/// A host that reads words, the low one first, gets a number that existed.
 #[test]
-fn the_upper_word_is_that_of_the_low_one() {
+fn register_upper_word_matches_the_low_one() {
     let mut kit = number_zero();
     for register in [register::SEEN + 8, register::HIGHEST] {
         let before = kit.get(0, register::HIGHEST) | 0xFFFF_FFFF;
@@ -70,9 +72,10 @@ fn the_upper_word_is_that_of_the_low_one() {
     }
 }
 
-/// A peer's address comes while it is to be told of a commit: nothing goes to half of an address.
+/// A peer's address is written while a commit is to be reported to it. Nothing is sent to half of
+/// an address.
 #[test]
-fn half_of_an_address_is_none() {
+fn register_half_address_is_not_used() {
     let mut kit = Devices::bare(2, false);
     kit.name();
     let pool = kit.pool;
@@ -93,7 +96,7 @@ fn half_of_an_address_is_none() {
         assert_eq!(now, lost, "transaction {transaction}");
         kit.fine(0, &pool.command(Operation::Recover, 0));
     }
-    // The low half alone does not count.
+    // The low half alone has no effect.
     kit.set_word(0, register::PEER + 8, 0);
     let commit = kit.commit(0, 151, 0b11);
     kit.fine(0, &commit);
@@ -102,9 +105,10 @@ fn half_of_an_address_is_none() {
     assert_eq!(kit.host.system().memory().dropped_writes(), lost);
 }
 
-/// The log that has just been selected is read, and what a peer has just told, while the device looks at all logs.
+/// Reads return the log that was just selected and what a peer has just reported, while the device
+/// scans all logs.
 #[test]
-fn what_was_written_is_read() {
+fn register_reads_return_the_latest_write() {
     let mut kit = number_zero();
     for log in 0..2 {
         tell(&mut kit, log, u64::from(log) + 7);
@@ -113,16 +117,16 @@ fn what_was_written_is_read() {
     let mut wrong = Vec::new();
     for n in 0..200 {
         let log = (n % 2) as u8;
-        // A peer that is nowhere: there is nobody to tell.
+        // A peer without an address is not notified.
         kit.set(0, register::PEER + 8, 0);
         kit.rest(Time::ns(37 * (n / 2)));
         kit.select(0, log);
         let selected = kit.get(0, register::SEEN + 8);
         tell(&mut kit, log, selected + 2);
-        let told = kit.get(0, register::SEEN + 8);
+        let seen = kit.get(0, register::SEEN + 8);
         let wanted = n / 2 * 2 + u64::from(log) + 7;
-        if (selected, told) != (wanted, wanted + 2) {
-            wrong.push((n, selected, told));
+        if (selected, seen) != (wanted, wanted + 2) {
+            wrong.push((n, selected, seen));
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");

@@ -1,26 +1,31 @@
-//! The power fails, and again before the device has come up: what was answered is there in the third life. Nothing of it depends on
-//! what registers hold when the power comes.
+//! The power fails, and again before the device is ready: what was answered is there in the third
+//! life, whatever registers hold at power-on.
 
-use device::{Contents, Model, Registers, RtlOptions};
-use driver::Controller;
+use device::{InitialValues, Model, PowerUpRegisters, RtlOptions};
+use driver::NvmeDriver;
 use sim::Random;
 
 use super::*;
 
 const LEN: u64 = 16_384;
 const COPIES: u64 = 8;
-const EACH: [Contents; 3] = [Contents::Zeros, Contents::Ones, Contents::Random(7)];
+const EACH: [InitialValues; 3] = [
+    InitialValues::Zeros,
+    InitialValues::Ones,
+    InitialValues::Random(7),
+];
 
-/// So many cycles of the device's clock.
+/// This number of cycles of the device's clock.
 fn cycles(count: u64) -> Time {
     Time::ns(4 * count)
 }
 
-/// Stores to what copies read that wait for a unit: answered, and in the queue of the access hook. (place, value) of each.
-fn stores_that_wait(contents: Contents) -> (Kit, Pool, Vec<(u64, u8)>) {
+/// Stores to what copies read that wait for a unit: answered, and in the queue of the access hook.
+/// Returns (address, value) of each.
+fn stores_that_wait(contents: InitialValues) -> (Kit, Pool, Vec<(u64, u8)>) {
     let design = design("nearpm");
     let options = RtlOptions {
-        registers: Some(Registers::Always(contents)),
+        registers: Some(PowerUpRegisters::Always(contents)),
         ..RtlOptions::default()
     };
     let factory = common::made_with(&design, options);
@@ -37,12 +42,12 @@ fn stores_that_wait(contents: Contents) -> (Kit, Pool, Vec<(u64, u8)>) {
         kit.store(place, &[n as u8 + 1; 64]);
         stored.push((place, n as u8 + 1));
     }
-    // It comes behind the answers of all of them.
+    // This load comes after the answers of all of them.
     kit.load(pool.media + COPIES * 3 * LEN, 1);
     (kit, pool, stored)
 }
 
-/// Stores that are not there, and lines that the copies should have taken before them, and did not.
+/// Stores that are missing, and lines that a copy should have taken before a store, and did not.
 fn lost(kit: &mut Kit, pool: &Pool, stored: &[(u64, u8)]) -> Vec<u8> {
     kit.fine(&pool.map());
     let mut lost = [0; 2];
@@ -53,10 +58,11 @@ fn lost(kit: &mut Kit, pool: &Pool, stored: &[(u64, u8)]) -> Vec<u8> {
     lost.to_vec()
 }
 
-/// How long after power-on the engine marks what was kept as restored: from then on only registers have it.
+/// Time from power-on until the engine marks what was kept as restored. From then on only registers
+/// have it.
 fn marked_after(kit: &mut Kit) -> Time {
     if common::model() == Model::Fast {
-        // It has that at once.
+        // The fast model has that at once.
         return cycles(100);
     }
     let mark = || {
@@ -71,7 +77,7 @@ fn marked_after(kit: &mut Kit) -> Time {
 }
 
 #[test]
-fn power_that_fails_again_before_the_window_is_open_loses_nothing() {
+fn restore_survives_power_that_fails_before_the_window_opens() {
     let _alone = alone();
     let design = design("nearpm");
     for contents in EACH {
@@ -81,12 +87,12 @@ fn power_that_fails_again_before_the_window_is_open_loses_nothing() {
         common::rest(&mut kit.host, Time::us(20));
         kit.host.system_mut().power_on(number);
         let mark = marked_after(&mut kit);
-        // Long before the mark, and then every few cycles until it has been answered.
+        // Long before the mark, and then every few cycles until the load has been answered.
         let before = [Time(mark.0 / 2), mark - cycles(8), mark - cycles(4)];
-        let behind = (0..rounds(12, 4)).map(|n| mark + cycles(5 * n));
+        let after = (0..rounds(12, 4)).map(|n| mark + cycles(5 * n));
         let mut bad = Vec::new();
         let mut at = Time::ZERO;
-        for cut in before.into_iter().chain(behind) {
+        for cut in before.into_iter().chain(after) {
             common::rest(&mut kit.host, cut - at);
             at = cut;
             let again = || {
@@ -100,14 +106,15 @@ fn power_that_fails_again_before_the_window_is_open_loses_nothing() {
         }
         assert!(
             bad.is_empty(),
-            "{contents:?}: of {} stores are lost, and of copies wrong, by the time of the cut: {bad:?}",
+            "{contents:?}: of {} stores are lost, and of copies wrong, by the time of the cut: \
+                {bad:?}",
             stored.len()
         );
     }
 }
 
-/// All that a host sees of three lives, times of the device's clock included.
-fn seen(contents: Contents) -> Vec<String> {
+/// Everything that a host sees of three lives, times of the device's clock included.
+fn seen(contents: InitialValues) -> Vec<String> {
     let (mut kit, pool, stored) = stores_that_wait(contents);
     let design = design("nearpm");
     let mut seen = Vec::new();
@@ -122,13 +129,13 @@ fn seen(contents: Contents) -> Vec<String> {
     let mut random = Random::new(3);
     for life in 0..3 {
         note(&kit, format!("life {life}"));
-        // Queues are made in each life, and not all in the same way.
-        let config = driver::Config {
+        // Queues are made in each life, and differently.
+        let config = driver::DriverConfig {
             io_queues: 1 + life,
-            ..driver::Config::default()
+            ..driver::DriverConfig::default()
         };
         let Kit { host, page } = kit;
-        let mut c = Controller::start(host, config).unwrap();
+        let mut c = NvmeDriver::start(host, config).unwrap();
         for n in 0..6 {
             let mut data = vec![random.next() as u8; 4096];
             let lba = (64 << 11) + random.below(1000);
@@ -161,9 +168,13 @@ fn seen(contents: Contents) -> Vec<String> {
 }
 
 #[test]
-fn nothing_depends_on_what_registers_hold_when_the_power_comes() {
+fn registers_at_power_on_change_nothing() {
     let first = seen(EACH[0]);
-    for contents in [Contents::Ones, Contents::Random(1), Contents::Random(2)] {
+    for contents in [
+        InitialValues::Ones,
+        InitialValues::Random(1),
+        InitialValues::Random(2),
+    ] {
         for (zeros, others) in first.iter().zip(seen(contents)) {
             assert_eq!(*zeros, others, "{contents:?} beside zeros");
         }

@@ -1,4 +1,5 @@
-//! A device's number among those that transactions span: what was completed under one is nothing under another.
+//! A device's number among those that a transaction spans: completions under one number mean
+//! nothing under another.
 
 use super::*;
 
@@ -15,7 +16,8 @@ fn number_one() -> Devices {
     kit
 }
 
-/// The highest transaction that the device knows of as number 2 behind a loss of power, for one after each of so many steps.
+/// The highest transaction that the device knows as number 2 after a loss of power, if one is
+/// written after each of this number of steps.
 fn known_as_number_two(kit: &mut Devices, steps: u64, step: Time) -> Vec<u8> {
     let pool = kit.pool;
     let cuts = (0..steps).map(|_| {
@@ -33,7 +35,8 @@ fn known_as_number_two(kit: &mut Devices, steps: u64, step: Time) -> Vec<u8> {
     ends.collect()
 }
 
-/// The power fails; behind that one byte of the number is written before what was kept is back.
+/// The power fails; then one byte of the number is written before the device has restored what it
+/// kept.
 fn give_early(kit: &mut Devices, byte: u64, value: u8) {
     let pool = kit.pool;
     kit.power(1, Time::us(5));
@@ -43,10 +46,10 @@ fn give_early(kit: &mut Devices, byte: u64, value: u8) {
     kit.fine(0, &pool.map());
 }
 
-/// Another number is written just before the power fails: under that nothing is left of what was known.
+/// Another number is written just before the power fails. Under that number nothing is known.
 #[test]
 #[ignore = "takes seconds"]
-fn nothing_of_a_number_is_kept_under_another() {
+fn device_number_change_forgets_transactions() {
     let _alone = alone();
     let mut kit = number_one();
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
@@ -54,14 +57,15 @@ fn nothing_of_a_number_is_kept_under_another() {
     assert!(ends.iter().all(|known| *known == 0), "{ends:?}");
 }
 
-/// The same, with the number that is given while what was kept comes back, and a second loss as that ends.
+/// The same, with the number written during the restore, and a second loss of power as the restore
+/// ends.
 #[test]
-fn nothing_of_a_number_is_kept_under_another_when_the_power_fails_twice() {
+fn device_number_change_forgets_transactions_over_two_losses() {
     let _alone = alone();
     let mut kit = number_one();
     kit.power(1, Time::us(20));
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
-    // When all is restored: the register tells, a poll later.
+    // When the restore ends: the register shows that one poll later.
     let begin = kit.host.now();
     let measured = Fork::start(|| {
         while kit.get(0, spec::regs::nearpm::DOMAIN) & 1 == 0 {}
@@ -74,9 +78,10 @@ fn nothing_of_a_number_is_kept_under_another_when_the_power_fails_twice() {
     assert!(ends.iter().all(|known| *known == 0), "{ends:?}");
 }
 
-/// The number alone, a byte, given before what was kept is back: registers take bytes as they take words.
+/// Only one byte of the number, written before the restore ends. Registers accept bytes as they
+/// accept words.
 #[test]
-fn a_byte_of_a_number_that_is_given_early_stays() {
+fn device_number_byte_written_early_stays() {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
     let pool = kit.pool;
@@ -85,9 +90,10 @@ fn a_byte_of_a_number_that_is_given_early_stays() {
     assert_eq!(kit.get(0, register::DEVICE) as u8, 2);
 }
 
-/// The same, in either order, with time between: a number stands there also while it does not count.
+/// The number byte by byte in either order, with time in between. The register holds it even while
+/// it does not count.
 #[test]
-fn a_number_comes_byte_by_byte() {
+fn device_number_is_written_byte_by_byte() {
     for order in [[0, 1], [1, 0]] {
         let mut kit = Devices::bare(1, false);
         let number = (register::DEVICE_IS_SET | 2).to_le_bytes();
@@ -103,9 +109,9 @@ fn a_number_comes_byte_by_byte() {
     }
 }
 
-/// Three peers tell at once, again and again, while commands are taken: nothing of it is lost.
+/// Three peers report at once, again and again, while commands are taken. No report is lost.
 #[test]
-fn what_three_peers_tell_at_once_is_taken() {
+fn peers_messages_of_three_at_once_are_taken() {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
     let pool = kit.pool;
@@ -149,9 +155,10 @@ fn what_three_peers_tell_at_once_is_taken() {
     assert_eq!(kit.get(0, register::HIGHEST), 603);
 }
 
-/// A log is pending for devices 0 and 1; this one becomes device 2, and the others tell. It is none of the participants.
+/// A log is pending for devices 0 and 1. This device becomes number 2, and the others report
+/// completion. It is not one of the participants.
 #[test]
-fn a_log_of_another_number_stays_pending() {
+fn device_number_change_keeps_pending_log() {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
     let pool = kit.pool;
@@ -170,10 +177,10 @@ fn a_log_of_another_number_stays_pending() {
     assert_eq!(kit.descriptor(0, 0).state, LogState::Pending(0b11));
 }
 
-/// A commit ends as the power fails, and the number is written beside: what is kept says of no peer that it has completed anything,
-/// for none has told.
+/// A commit ends as the power fails, while the number is written. What is kept says of no peer that
+/// it has completed anything, since none has reported.
 #[test]
-fn a_commit_that_ends_beside_a_late_number_is_no_peers() {
+fn device_number_written_during_commit_completes_no_peer() {
     let _alone = alone();
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
@@ -193,7 +200,7 @@ fn a_commit_that_ends_beside_a_late_number_is_no_peers() {
                     kit.rest(Time::ns(3));
                     let cut = || {
                         kit.power(1, Time::us(20));
-                        // What is back is looked at as it is, under whatever number.
+                        // What is restored is read as it is, under any number.
                         kit.fine(0, &pool.map());
                         let number = kit.get(0, register::DEVICE) as u8 & 3;
                         kit.select(0, 0);
@@ -220,9 +227,9 @@ fn a_commit_that_ends_beside_a_late_number_is_no_peers() {
     assert!(bad.is_empty(), "{bad:?}");
 }
 
-/// The same byte again, the number that it had: it still has one, and knows what it knew.
+/// The same byte of the same number again: the device keeps its number and what it knows.
 #[test]
-fn a_byte_of_the_same_number_that_is_given_early_changes_nothing() {
+fn device_number_low_byte_repeated_early_changes_nothing() {
     let mut kit = number_one();
     assert_eq!(kit.get(0, register::HIGHEST), 4);
     give_early(&mut kit, 0, 1);
@@ -231,9 +238,9 @@ fn a_byte_of_the_same_number_that_is_given_early_changes_nothing() {
     assert_eq!((device, highest), (register::DEVICE_IS_SET | 1, 4));
 }
 
-/// The upper byte alone: the number that was kept is the one that it has.
+/// Only the upper byte: the device keeps the number that it restored.
 #[test]
-fn the_other_byte_of_a_number_that_is_given_early_changes_nothing() {
+fn device_number_high_byte_written_early_changes_nothing() {
     let mut kit = number_one();
     give_early(&mut kit, 1, 1);
     let device = kit.get(0, register::DEVICE) as u32;

@@ -1,12 +1,14 @@
-//! What comes at the same time: a commit's end and the power's, a peer's introduction and a commit, a pool's number and its former process.
+//! Events at the same time: the end of a commit and of the power, a peer's introduction and a
+//! commit, a pool's number and its former process.
 
 use spec::regs::nearpm::{DOMAIN, WORKING};
 
 use super::*;
 
-/// Device 2 is introduced to device 0 while a commit of devices 0 and 1 is on its way: both get to know of it.
+/// Device 2 is introduced to device 0 while a commit of devices 0 and 1 is on its way. Both learn
+/// of it.
 #[test]
-fn a_commit_beside_an_introduction_is_told() {
+fn race_of_commit_and_introduction_notifies_the_peer() {
     let mut devices = Devices::new(3);
     let pool = devices.pool;
     for step in 0..rounds(400, 200) {
@@ -25,10 +27,10 @@ fn a_commit_beside_an_introduction_is_told() {
     }
 }
 
-/// Commits of two devices, each of them a moment behind the other one's, beside records, copies and introductions: a log is pending only where a participant has not completed
-/// the transaction.
+/// Commits of two devices, each a moment after the other, with records, copies and introductions in
+/// between. A log is pending only if a participant has not completed the transaction.
 #[test]
-fn no_log_waits_for_what_has_come() {
+fn race_of_commits_leaves_no_log_pending() {
     let mut random = sim::Random::new(3);
     let mut devices = Devices::new(2);
     let pool = devices.pool;
@@ -76,9 +78,10 @@ fn no_log_waits_for_what_has_come() {
     }
 }
 
-/// The power of one device fails around the cycle in which its commit ends, while the other one has completed the transaction: it is over then, for the log, too.
+/// The power of one device fails around the cycle in which its commit ends, while the other has
+/// completed the transaction. Then the transaction is over, for the log, too.
 #[test]
-fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
+fn race_of_commit_and_power_loss_has_one_outcome() {
     let _alone = alone();
     let mut devices = Devices::new(2);
     devices.pool = Pool::new(0, 7, 2 << 20);
@@ -94,7 +97,8 @@ fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
     let commit = devices.commit(0, 5, 0b11);
     devices.fine(1, &commit);
     devices.rest(Time::us(5));
-    // The commit is in the last line of the page, long copies are in those before: they begin again before it does, if it does.
+    // The commit is in the last line of the page, and long copies are in the lines before. They
+    // begin again before the commit does, if it does.
     let sync = pool.command(Operation::Sync, 0);
     loop {
         let submitted = devices.submit(0, &sync);
@@ -106,7 +110,7 @@ fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
     for n in 2..5 {
         devices.submit(0, &pool.copy(1, 0x1_0000, 65_536, n * 0x1_0000));
     }
-    // It waits for this record, so that the copies are under way when it ends.
+    // The commit waits for this record, so that the copies are under way when it ends.
     devices.submit(0, &pool.undo(0, 0x4000, 16_384));
     let submitted = devices.submit(0, &commit);
     assert_eq!(submitted.line, 63);
@@ -136,9 +140,10 @@ fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
     }
 }
 
-/// The pool's number goes to another process, elsewhere on the media, while a commit of the former one is under way.
+/// The pool's number goes to another process, elsewhere on the media, while a commit of the former
+/// process is under way.
 #[test]
-fn a_commit_of_the_former_process_completes_nothing() {
+fn race_of_commit_and_remap_completes_nothing_of_the_new_process() {
     for off in [false, true] {
         let mut devices = Devices::new(2);
         let old = devices.pool;
@@ -158,7 +163,7 @@ fn a_commit_of_the_former_process_completes_nothing() {
         let commit = devices.commit(0, 6, 0b01);
         let commit = devices.submit(0, &commit);
         if off {
-            // What is under way is begun again when the power is back.
+            // Commands under way begin again when the power is back.
             devices.load(0, 1 << 18, 1);
             devices.power(0b01, Time::us(5));
             let number = register::DEVICE_IS_SET;
@@ -178,15 +183,15 @@ fn a_commit_of_the_former_process_completes_nothing() {
     }
 }
 
-/// The same with a command of the former process that fails: the log of the new one stays open.
+/// The same with a command of the former process that fails: the log of the new process stays open.
 #[test]
-fn an_error_of_the_former_process_closes_nothing() {
+fn race_of_error_and_remap_closes_no_log_of_the_new_process() {
     let mut kit = Devices::bare(1, false);
     let old = kit.pool;
     kit.fine(0, &old.map());
     kit.fine(0, &old.open(0, 1));
     let record = kit.fine(0, &old.redo(0, 0, 64, 0x3_0000));
-    // It waits for the copy, and is torn then: its length is not the record's.
+    // It waits for the copy, and is then torn: its length is not the record's.
     kit.submit(0, &old.copy(1, 0x1_0000, 65_536, 0x3_0000));
     let torn = kit.submit(0, &old.apply(0, record, 32, 0x3_0000));
     let builds = kit.submit(0, &old.command(Operation::Commit, 0));
@@ -200,14 +205,15 @@ fn an_error_of_the_former_process_closes_nothing() {
     let ends = ends.map(|command| kit.submit(0, &command));
     assert_eq!(ends.map(|command| kit.finish(0, command).result), [0; 3]);
     assert_eq!(kit.finish(0, torn).result, ErrorBit::Torn as u32);
-    // What builds on it in the old log still fails.
+    // Commands that depend on it in the old log still fail.
     assert_eq!(kit.finish(0, builds).result, ErrorBit::Unmapped as u32);
     assert_eq!(kit.fine(0, &new.command(Operation::Commit, 0)), 2);
 }
 
-/// Behind a loss of power a device gets its number before it has back what it kept, and maybe another one than it had.
+/// After a loss of power a device gets its number before it has restored what it kept, and possibly
+/// another number than before.
 #[test]
-fn a_number_that_is_given_early_stays() {
+fn race_of_restore_and_device_number_keeps_the_number() {
     for before in [None, Some(1), Some(2)] {
         let mut kit = Devices::bare(1, false);
         if let Some(number) = before {
@@ -226,7 +232,7 @@ fn a_number_that_is_given_early_stays() {
         kit.set_word(0, register::DEVICE, number);
         kit.fine(0, &pool.map());
         assert_eq!(kit.get(0, register::DEVICE) as u32, number, "{before:?}");
-        // Under another number nothing is left of what was known.
+        // Under another number nothing is known.
         let known = if before == Some(2) { 4 } else { 0 };
         assert_eq!(kit.get(0, register::HIGHEST), known, "{before:?}");
         let commit = kit.commit(0, 5, 0b100);
@@ -234,9 +240,9 @@ fn a_number_that_is_given_early_stays() {
     }
 }
 
-/// Registers take bytes as they take words, and tell of what is at rest.
+/// Registers accept bytes as they accept words, and show what is at rest.
 #[test]
-fn registers_take_narrow_writes() {
+fn registers_accept_narrow_writes() {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
     let write = |kit: &mut Devices, register: u64, data: &[u8]| {
@@ -253,19 +259,20 @@ fn registers_take_narrow_writes() {
     assert_eq!(kit.get(0, WORKING) as u32, 0);
 }
 
-/// Upper halves tell, as fast as the link brings them, beside commands: nothing of it is lost.
+/// Writes of upper halves notify, as fast as the link brings them, while commands run. None is
+/// lost.
 #[test]
-fn upper_halves_in_quick_succession_are_taken() {
+fn registers_accept_upper_halves_in_quick_succession() {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
     let pool = kit.pool;
     kit.fine(0, &pool.map());
     for round in 1..=8u32 {
-        let told: Vec<_> = (0..60u64)
+        let notified: Vec<_> = (0..60u64)
             .map(|n| (1 + n % 3, (n * 37 + 11) as u8))
             .collect();
-        for (n, (peer, log)) in told.iter().enumerate() {
-            // What it tells has its low half from before.
+        for (n, (peer, log)) in notified.iter().enumerate() {
+            // Its low half is the one from before.
             let upper = u32::from(*log) << 24 | round;
             let at = kit.registers + register::DONE + 8 * peer + 4;
             let host = &mut kit.host;
@@ -277,7 +284,7 @@ fn upper_halves_in_quick_succession_are_taken() {
             }
         }
         kit.rest(Time::us(20));
-        for (peer, log) in told {
+        for (peer, log) in notified {
             kit.set_word(0, register::SELECT, log.into());
             let seen = kit.get(0, register::SEEN + 8 * peer);
             assert_eq!(seen, u64::from(round) << 32, "log {log:#x}, peer {peer}");
@@ -285,10 +292,11 @@ fn upper_halves_in_quick_succession_are_taken() {
     }
 }
 
-/// A store that waits for a command, which waits for an older store in another channel: when the power fails before that one is answered all of them are lost together. What is
-/// there can be written back.
+/// A store waits for a command, which waits for an older store in another channel. If the power
+/// fails before that one is answered, all of them are lost together. What is there can be written
+/// back.
 #[test]
-fn a_store_is_lost_with_the_command_that_it_waits_for() {
+fn power_loss_takes_stores_with_the_command_that_they_wait_for() {
     let _alone = alone();
     for (busy, from) in [(1, 300), (8, 700)] {
         let design = design("nearpm");
@@ -336,9 +344,9 @@ fn sync_of_a_closed_log_is_refused() {
     assert_eq!(ended.result, ErrorBit::Unmapped as u32);
 }
 
-/// It has no interrupt.
+/// The engine has no interrupt.
 #[test]
-fn interrupt_registers_stay_zero() {
+fn registers_of_interrupts_stay_zero() {
     let mut kit = Devices::bare(1, false);
     kit.rest(Time::us(100));
     for at in [4, 8] {
@@ -348,20 +356,21 @@ fn interrupt_registers_stay_zero() {
     assert_eq!(is, [0, 0]);
 }
 
-/// The NVMe controller is reset, or its subsystem, or shut down, while commands are under way and stores wait: the engine goes on.
+/// The NVMe controller is reset, or its subsystem, or shut down, while commands are under way and
+/// stores wait. The engine continues.
 #[test]
-fn what_becomes_of_the_controller_is_nothing_to_commands() {
-    use driver::Controller;
+fn controller_resets_do_not_end_commands() {
+    use driver::NvmeDriver;
     const LEN: u64 = 65_536;
     for way in 0..3 {
         let (kit, pool) = Kit::with_pool("");
         let place = pool.media;
         let Kit { host, mut page } = kit;
-        let config = driver::Config {
+        let config = driver::DriverConfig {
             io_queues: 1,
-            ..driver::Config::default()
+            ..driver::DriverConfig::default()
         };
-        let mut c = Controller::start(host, config).unwrap();
+        let mut c = NvmeDriver::start(host, config).unwrap();
         c.host_mut().write(Bar::Pm, place, &[1; 4096]).unwrap();
         let mut all = Vec::new();
         for n in 3..7 {
@@ -397,7 +406,7 @@ fn what_becomes_of_the_controller_is_nothing_to_commands() {
 
 /// The function is reset again and again, under load, at any moment.
 #[test]
-fn resets_of_the_function_in_quick_succession_lose_nothing() {
+fn function_resets_in_quick_succession_lose_nothing() {
     let _alone = alone();
     let (mut kit, pool) = Kit::with_pool("");
     for thread in 1..4 {
@@ -420,7 +429,7 @@ fn resets_of_the_function_in_quick_succession_lose_nothing() {
                 kit.submit(&pool.undo(thread, 16_384 * n, 8192 + 100 * n));
                 kit.store(pool.media + 16_384 * n, &[0xEE; 200]);
             }
-            // All of that is there, or waits.
+            // Everything that was stored is there, or waits.
             kit.load(pool.media + (900 << 10), 1);
             for (n, wait) in waits.into_iter().enumerate() {
                 common::rest(&mut kit.host, wait);
@@ -456,10 +465,11 @@ fn resets_of_the_function_in_quick_succession_lose_nothing() {
     }
 }
 
-/// The last peer tells that it has completed a transaction, and recover comes beside it. Either recover was in time: the object is as before, and the
-/// transaction is none that all have completed; or it was late: the object stays, and the register says so.
+/// The last peer reports that it has completed a transaction, and a recover arrives at the same
+/// time. If the recover was in time, the object is as before, and the transaction does not count as
+/// completed by all. If it was late, the object stays, and the register says so.
 #[test]
-fn a_recover_beside_the_last_completion() {
+fn race_of_recover_and_last_completion_has_one_outcome() {
     let _alone = alone();
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);

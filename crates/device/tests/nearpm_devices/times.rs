@@ -1,12 +1,12 @@
-//! How long what the host sees takes. Both models are deterministic: their times are these, to the
-//! nanosecond, so that nobody changes one without knowing, and without looking at the other one.
-//! What changes times alone is noticed by nothing else.
+//! Times as the host sees them, to the nanosecond. Both models are deterministic, so a change of
+//! any of them is noticed here. No other test notices a change of times alone.
 
 use device::Model;
 
 use super::*;
 
-/// Until a load that comes behind it has been answered, in ns: on the fast model, and on the RTL.
+/// Time until a load that is sent last has been answered, in ns: on the fast model, and on the RTL
+/// model.
 const TIMES: [(&str, u64, u64); 24] = [
     ("nothing", 928, 940),
     ("undo of 8 bytes", 1500, 1652),
@@ -26,15 +26,15 @@ const TIMES: [(&str, u64, u64); 24] = [
     ("three copies of 16 KiB", 7320, 7316),
     ("nine copies of 4 KiB", 5132, 5428),
     ("a chain of three", 4384, 4916),
-    ("a store behind a copy", 2968, 3204),
-    ("stores behind a copy", 3508, 3808),
+    ("a store after a copy", 2968, 3204),
+    ("stores after a copy", 3508, 3808),
     ("more than the queue holds", 9212, 9220),
-    ("a command behind stores", 2808, 3028),
+    ("a command after stores", 2808, 3028),
     ("coming back", 26528, 37024),
     ("coming back with a copy", 29560, 40272),
 ];
-/// How far the fast model is from the RTL at most, in %. Not behind a loss of power, where it saves
-/// and reads nothing.
+/// The largest difference of the fast model from the RTL model, in %. It does not hold after a loss
+/// of power, where the fast model neither saves nor reads anything.
 const APART: u64 = 13;
 const POWER: &str = "coming back";
 
@@ -45,7 +45,7 @@ struct Times {
 }
 
 impl Times {
-    /// Of commands that are sent at rest: until a line of the pool can be read.
+    /// Time of commands that are sent at rest, until a line of the pool can be read.
     fn of(&mut self, what: &'static str, commands: &[Command], place: u64) {
         self.with(what, place, |kit| {
             for command in commands {
@@ -115,11 +115,11 @@ fn measured() -> Vec<(&'static str, u64)> {
         &[(0, 1), (1, 2), (2, 3)].map(|(from, to)| pool.copy(0, from * 4096, 4096, to * 4096)),
         3 * 4096,
     );
-    times.with("a store behind a copy", 0, |kit| {
+    times.with("a store after a copy", 0, |kit| {
         kit.submit(&pool.copy(0, 0, 8192, 0x8000));
         kit.store(pool.media, &[1; 64]);
     });
-    times.with("stores behind a copy", 0x1000, |kit| {
+    times.with("stores after a copy", 0x1000, |kit| {
         kit.submit(&pool.copy(0, 0, 8192, 0x8000));
         kit.store(pool.media, &[2; 8192 - 64]);
     });
@@ -127,7 +127,7 @@ fn measured() -> Vec<(&'static str, u64)> {
         kit.submit(&pool.copy(0, 0, 32_768, 0x8000));
         kit.store(pool.media, &[3; 20_000]);
     });
-    times.with("a command behind stores", 0x8000, |kit| {
+    times.with("a command after stores", 0x8000, |kit| {
         kit.store(pool.media, &[4; 4096]);
         kit.submit(&pool.copy(0, 0, 4096, 0x8000));
     });
@@ -143,7 +143,7 @@ fn measured() -> Vec<(&'static str, u64)> {
 }
 
 #[test]
-fn times_are_those_that_are_known() {
+fn times_match_the_table() {
     let all = measured();
     let known = TIMES.map(|(what, fast, rtl)| match common::model() {
         Model::Fast => (what, fast),
@@ -154,7 +154,7 @@ fn times_are_those_that_are_known() {
 }
 
 #[test]
-fn models_are_as_near_as_is_said() {
+fn times_of_both_models_are_close() {
     for (what, fast, rtl) in TIMES.iter().filter(|(what, ..)| !what.starts_with(POWER)) {
         assert!(fast.abs_diff(*rtl) * 100 <= rtl * APART, "{what}");
     }

@@ -1,9 +1,10 @@
-//! Devices with other numbers of units and channels: all that was under way comes back after a loss of power.
+//! Devices with other numbers of units and channels: everything under way is restored after a loss
+//! of power.
 
 use super::*;
 
-/// All units are at work when the power fails: all comes back.
-fn come_back(units: u32, channels: u32) {
+/// All units are busy when the power fails; everything is restored.
+fn restores_commands(units: u32, channels: u32) {
     let _alone = alone();
     let path = root().join("designs/nearpm.toml");
     let text = std::fs::read_to_string(&path).unwrap()
@@ -54,33 +55,34 @@ fn come_back(units: u32, channels: u32) {
 }
 
 #[test]
-fn two_units_come_back() {
-    come_back(2, 2);
+fn units_restore_two() {
+    restores_commands(2, 2);
 }
 
 #[test]
-fn eight_units_come_back() {
-    come_back(8, 2);
+fn units_restore_eight() {
+    restores_commands(8, 2);
 }
 
 #[test]
-fn sixteen_units_come_back() {
-    come_back(16, 2);
+fn units_restore_sixteen() {
+    restores_commands(16, 2);
 }
 
 #[test]
-fn sixteen_units_of_one_channel_come_back() {
-    come_back(16, 1);
+fn units_restore_sixteen_on_one_channel() {
+    restores_commands(16, 1);
 }
 
 #[test]
-fn sixteen_units_of_four_channels_come_back() {
-    come_back(16, 4);
+fn units_restore_sixteen_on_four_channels() {
+    restores_commands(16, 4);
 }
 
-/// Commands that are refused while many units end theirs, which the memory's refresh has held up: they are taken in time.
+/// Commands are refused while many units end theirs, which the memory's refresh has held up. The
+/// refused ones are taken in time.
 #[test]
-fn refused_commands_are_taken_beside_sixteen_units() {
+fn units_sixteen_do_not_delay_refusals() {
     let path = root().join("designs/nearpm.toml");
     let text = std::fs::read_to_string(&path).unwrap() + "parameters = { units = 16 }\n";
     let design = design::Design::parse(&text, &path).unwrap();
@@ -94,7 +96,7 @@ fn refused_commands_are_taken_beside_sixteen_units() {
     };
     let mut random = sim::Random::new(1);
     for _ in 0..rounds(20, 200) {
-        // They wait for the first one, and begin together.
+        // They wait for the first copy, and begin together.
         let mut all = vec![kit.submit(&pool.copy(0, 0, 32_768, 0x1_0000))];
         for n in 0..24 {
             let (from, to) = (0x1_0000 + 64 * n, 0x2_0000 + 64 * n);

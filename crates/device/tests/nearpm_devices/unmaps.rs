@@ -1,9 +1,10 @@
-//! Random batches in which a pool is unmapped, and its number given to another process, while commits of its former one are under
-//! way. Where either order is right it is one of both; all else has one end, on either model.
+//! Random batches in which a pool is unmapped and its number given to another process, while
+//! commits of the former process are under way. Where either order is right, the end is that of one
+//! of them. Everything else has one end, on either model.
 
 use super::*;
 
-/// The other process' pool, elsewhere on the media.
+/// The pool of the other process, elsewhere on the media.
 fn other(old: Pool) -> Pool {
     Pool {
         media: old.media + (64 << 20),
@@ -12,8 +13,8 @@ fn other(old: Pool) -> Pool {
     }
 }
 
-/// What the log of the former process is left with, when its commit has ended or has done nothing more.
-fn check_old(devices: &mut Devices, batch: &Batch, what: &str) {
+/// What is in the log of the former process if its commit has ended, or has had no effect.
+fn check_old(devices: &mut Devices, batch: &RandomBatch, what: &str) {
     let descriptor = devices.descriptor(0, 0);
     match descriptor.state {
         LogState::Open => assert_eq!(descriptor.generation, batch.generation + 1, "{what}"),
@@ -28,9 +29,9 @@ fn check_old(devices: &mut Devices, batch: &Batch, what: &str) {
     }
 }
 
-/// What of a batch is drawn, and decides how it ends.
-struct Batch {
-    /// The commit names participants: this device alone.
+/// The random choices of a batch that decide how it ends.
+struct RandomBatch {
+    /// The commit names participants: only this device.
     several: bool,
     transaction: u64,
     generation: u64,
@@ -45,7 +46,7 @@ fn run(seed: u64, batches: u64) {
     let new = other(old);
     let mut kinds = [0; 2];
     for number in 1..=batches {
-        let batch = Batch {
+        let batch = RandomBatch {
             several: random.below(3) > 0,
             transaction: 10 * number,
             generation: 100 * number,
@@ -68,13 +69,13 @@ fn run(seed: u64, batches: u64) {
         let mut ends = Vec::new();
         for command in &sent {
             ends.push(devices.submit(0, command));
-            // Mostly at once, now and then when some of it has ended.
+            // Mostly at once, sometimes when some of it has ended.
             let bits = random.below(12);
             devices.rest(Time::ns(random.below(1 << bits)));
         }
         let lost = random.below(4) == 0;
         if lost {
-            // All of it has been taken; what is under way begins again.
+            // All of it has been taken; commands under way begin again.
             devices.load(0, 1 << 18, 1);
             devices.power(1, Time::us(20));
             devices.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
@@ -88,7 +89,7 @@ fn run(seed: u64, batches: u64) {
                 }
             }
         }
-        // The new process' transaction is complete, and no other one is told of behind it.
+        // The transaction of the new process is complete, and no later one is reported.
         let transaction = batch.transaction + 5;
         devices.until_all(0, 0, transaction);
         devices.rest(Time::us(5));
@@ -101,7 +102,7 @@ fn run(seed: u64, batches: u64) {
         devices.fine(0, &new.command(Operation::PoolUnmap, 0));
         devices.pool = old;
         check_old(&mut devices, &batch, &what);
-        // Whoever has the pool next gets its log into order.
+        // The next process that has the pool recovers its log.
         devices.fine(0, &old.map());
         let pending = devices.descriptor(0, 0).state != LogState::Open;
         let recovered = devices.fine(0, &old.command(Operation::Recover, 0));
@@ -119,6 +120,6 @@ fn run(seed: u64, batches: u64) {
 }
 
 #[test]
-fn commits_beside_the_unmapping_of_their_pool() {
+fn unmap_during_commits_ends_like_one_order() {
     run(1, rounds(300, 40));
 }

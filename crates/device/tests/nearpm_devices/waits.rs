@@ -1,60 +1,60 @@
-//! What a command waits for is what it waited for before the power failed: lines of the access hook's queue, or none of them, while
-//! the lines of others are there.
+//! A restored command waits for what it waited for before the power failed: lines of the access
+//! hook's queue, or none of them, even if other lines are queued.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use device::{Contents, Model, Registers, RtlOptions};
+use device::{InitialValues, Model, PowerUpRegisters, RtlOptions};
 use sim::{Media, Random};
 use spec::regs::nearpm::{LINES, LINES_STRIDE};
 
 use super::*;
 
-/// Lines of the saved range: README.md of the engine, "Persistence domain".
+/// Lines of the saved range: see "Persistence domain" in the README of the engine.
 const LINE: usize = 64;
 const FIRST_QUEUE: usize = 273;
 const QUEUE: usize = 96;
 const CHANNELS: usize = 2;
-/// Bytes of the pool that commands and stores are about.
+/// Bytes of the pool that commands and stores touch.
 const OBJECTS: usize = 1 << 19;
-/// A channel's turn.
+/// Consecutive bytes of one channel.
 const GRANULE: u64 = 4096;
-/// From where and to where the long copies go, and what they take.
+/// Sources and targets of the long copies, and their length.
 const LONG: u64 = 65_536;
 const COPIES: [(u64, u64); 3] = [(0, 0x1_0000), (0x2_0000, 0x3_0000), (0x4_0000, 0x5_0000)];
-/// The same of one that ends soon.
+/// The same for a copy that ends soon.
 const SOON: (u64, u64, u64) = (0x6_0000, 0x6_4000, 8192);
 /// Stores to each channel's lines of the first long copy, and of the one that ends soon.
 const LATER: u64 = 3;
 const SOONER: u64 = 4;
 
-/// A device with a program under way, and what its pool is to hold in the end.
-struct Waits {
+/// A device with a program under way, and the expected contents of its pool.
+struct WaitProgram {
     kit: Kit,
     pool: Pool,
     design: design::Design,
     media: File,
     wanted: Vec<u8>,
     /// Commands that wait for no line, and one that waits for lines of channel 0.
-    without: Vec<u64>,
+    lineless: Vec<u64>,
     with: u64,
-    /// Of them: what waits for the first long copy, and what waits for nothing.
-    behind: Vec<u64>,
+    /// Of these, the commands that wait for the first long copy, and those that wait for nothing.
+    after_long_copy: Vec<u64>,
     first: Vec<u64>,
 }
 
 /// What was saved of a command.
 #[derive(Debug, PartialEq)]
-struct Saved {
+struct SavedCommand {
     commands: u64,
     lines: [u8; CHANNELS],
 }
 
-impl Waits {
-    fn new(contents: Contents) -> Waits {
+impl WaitProgram {
+    fn new(contents: InitialValues) -> WaitProgram {
         let design = design("nearpm");
         let options = RtlOptions {
-            registers: Some(Registers::Always(contents)),
+            registers: Some(PowerUpRegisters::Always(contents)),
             ..RtlOptions::default()
         };
         let factory = common::made_with(&design, options);
@@ -71,15 +71,15 @@ impl Waits {
         file.write_all_at(&wanted, pool.media).unwrap();
         let mut kit = Kit::before(factory.device(media).unwrap(), &design);
         kit.fine(&pool.map());
-        Waits {
+        WaitProgram {
             kit,
             pool,
             design,
             media: file,
             wanted,
-            without: Vec::new(),
+            lineless: Vec::new(),
             with: 0,
-            behind: Vec::new(),
+            after_long_copy: Vec::new(),
             first: Vec::new(),
         }
     }
@@ -97,7 +97,8 @@ impl Waits {
         self.kit.store(self.pool.media + offset, &[value; LINE]);
     }
 
-    /// Commands that wait for none, for commands, and for lines, while lines of both channels wait for some of them.
+    /// Commands that wait for nothing, for commands, and for lines, while lines of both channels
+    /// wait for some of them.
     fn program(&mut self) {
         for (from, to) in COPIES {
             let line = self.copy(0, from, LONG, to);
@@ -105,34 +106,35 @@ impl Waits {
         }
         let (from, to, bytes) = SOON;
         self.copy(1, from, bytes, to);
-        // Lines that leave soon: the first ones of the queues. Half of them are older than the next command.
+        // Lines that leave soon: the first ones of the queues. Half of them are older than the next
+        // command.
         for n in 0..SOONER {
             if n == SOONER / 2 {
                 let line = self.copy(2, COPIES[0].1 + 5000, 300, 0x7_0000);
-                self.behind.push(line);
+                self.after_long_copy.push(line);
             }
             for channel in 0..2 {
                 self.store(from + channel * GRANULE + 64 * n, 1 + n as u8);
             }
         }
-        // And such that leave when the first copy has ended.
+        // Lines that leave when the first copy has ended.
         for n in 0..LATER {
             for channel in 0..2 {
                 self.store(COPIES[0].0 + channel * GRANULE + 64 * n, 11 + n as u8);
             }
         }
         let line = self.copy(2, COPIES[0].1 + 0x100, 300, 0x7_1000);
-        self.behind.push(line);
-        // It sees what was copied, and not this.
+        self.after_long_copy.push(line);
+        // It reads what was copied, and not this.
         self.store(COPIES[0].1 + 0x100, 21);
         self.with = self.copy(2, COPIES[0].0, 64 * LATER, 0x7_2000);
-        // Touches nothing of these, and waits for the copies of its thread.
+        // It touches nothing of these, and waits for the copies of its thread.
         let switch = self.pool.switch(0, 0x7_3000, 0x1234_5678);
         self.wanted[0x7_3000..0x7_3008].copy_from_slice(&0x1234_5678u64.to_le_bytes());
         let line = self.kit.submit(&switch).line;
-        self.behind.push(line);
-        self.without = [&self.first[..], &self.behind].concat();
-        // Nothing comes in its way: it is answered behind all stores.
+        self.after_long_copy.push(line);
+        self.lineless = [&self.first[..], &self.after_long_copy].concat();
+        // Nothing delays this load; it is answered after all stores.
         self.kit.load(self.pool.media + 0x7_8000, 1);
     }
 
@@ -145,11 +147,11 @@ impl Waits {
         range
     }
 
-    /// What was saved of the command of a line of the page, if it was there.
-    fn saved(&self, number: u64) -> Option<Saved> {
+    /// What was saved of the command in a line of the page, if it was there.
+    fn saved(&self, number: u64) -> Option<SavedCommand> {
         let range = self.range();
         let line = &range[(2 + 2 * number as usize) * LINE..][..LINE];
-        (line[0] & 1 == 1).then(|| Saved {
+        (line[0] & 1 == 1).then(|| SavedCommand {
             commands: u64::from_le_bytes(line[8..16].try_into().unwrap()),
             lines: line[16..16 + CHANNELS].try_into().unwrap(),
         })
@@ -170,14 +172,14 @@ impl Waits {
         common::rest(&mut self.kit.host, Time::us(20));
         let queued = (SOONER + LATER - gone) as usize;
         assert_eq!([self.queued(0), self.queued(1)], [queued + 1, queued]);
-        for number in &self.without {
+        for number in &self.lineless {
             let saved = self.saved(*number).expect("it has not ended");
             assert_eq!(saved.lines, [0, 0], "command {number}: {saved:?}");
         }
         for number in &self.first {
             assert_eq!(self.saved(*number).unwrap().commands, 0, "{number}");
         }
-        for number in &self.behind {
+        for number in &self.after_long_copy {
             let saved = self.saved(*number).unwrap();
             assert!(saved.commands >> self.first[0] & 1 == 1, "{saved:?}");
         }
@@ -192,10 +194,10 @@ impl Waits {
         self.kit.page = Kit::page_of(&self.design);
     }
 
-    /// All of the pool is as the order of the program makes it.
+    /// The whole pool is as the order of the program makes it.
     fn ends(&mut self, what: &str) {
         self.kit.fine(&self.pool.map());
-        // The window opens when all that was restored has ended.
+        // The window opens when everything restored has ended.
         self.kit.load(self.pool.media, 1);
         let mut is = vec![0; OBJECTS];
         self.media.read_exact_at(&mut is, self.pool.media).unwrap();
@@ -206,19 +208,24 @@ impl Waits {
     }
 }
 
-/// What registers hold when the power comes; the fast model has none.
-fn each() -> &'static [Contents] {
+/// What registers hold at power-on; the fast model has none.
+fn each() -> &'static [InitialValues] {
     match common::model() {
-        Model::Fast => &[Contents::Zeros],
-        Model::Rtl => &[Contents::Zeros, Contents::Ones, Contents::Random(5)],
+        Model::Fast => &[InitialValues::Zeros],
+        Model::Rtl => &[
+            InitialValues::Zeros,
+            InitialValues::Ones,
+            InitialValues::Random(5),
+        ],
     }
 }
 
-/// A program, cut off when some of its lines have left the queues: all that commands waited for is as it was.
-fn cut_off(contents: Contents, gone: u64) -> Waits {
-    let mut waits = Waits::new(contents);
+/// A program, cut off when some of its lines have left the queues: everything that commands waited
+/// for is as it was.
+fn cut_off(contents: InitialValues, gone: u64) -> WaitProgram {
+    let mut waits = WaitProgram::new(contents);
     waits.program();
-    // The first lines of each queue leave, and the ones behind them stay.
+    // The first lines of each queue leave, and the later ones stay.
     let registers = waits.design.engines(&root()).unwrap()[0].offset;
     for (channel, more) in [(0, 1), (1, 0)] {
         let at = registers + LINES + LINES_STRIDE * channel;
@@ -232,9 +239,10 @@ fn cut_off(contents: Contents, gone: u64) -> Waits {
     waits
 }
 
-/// Neither before the lines of others that it waits for, nor behind those that wait for it, which is never.
+/// The command begins neither before the lines that it waits for have left, nor only after those
+/// that wait for it, which would be never.
 #[test]
-fn a_command_waits_for_the_lines_that_it_waited_for_and_for_no_others() {
+fn restored_commands_wait_for_the_same_lines() {
     let _alone = alone();
     for contents in each() {
         for gone in [0, SOONER] {
@@ -243,12 +251,12 @@ fn a_command_waits_for_the_lines_that_it_waited_for_and_for_no_others() {
     }
 }
 
-/// The second time it is saved from what was restored.
+/// The second save is made from what was restored.
 #[test]
-fn and_so_it_does_when_the_power_fails_again() {
+fn restored_commands_wait_for_the_same_lines_over_two_losses() {
     let _alone = alone();
     let contents = each()[each().len() - 1];
-    // Before, while, and after what was restored is under way: some 25 us.
+    // Before, during and after the restore, which takes some 25 us.
     for n in 1..=rounds(8, 2) {
         let mut waits = cut_off(contents, SOONER);
         let wait = Time::ns(n * rounds(3_607, 9_003));

@@ -1,20 +1,23 @@
-//! NVMe commands that zero, whatever their length: they keep the order of the access hook.
+//! NVMe commands that zero keep the order of the access hook, whatever their length.
 
-use driver::page::{CommandPage, Submitted};
-use driver::Controller;
+use driver::page::{CommandPage, SubmittedCommand};
+use driver::NvmeDriver;
 
 use super::*;
 
 const LEN: u64 = 65_536;
 
-/// All units are at work, and an undo of the pool's first bytes waits for one. Returns that, too.
-fn undo_behind_others(kit: Kit, pool: &Pool) -> (Controller<SimHost>, CommandPage, Submitted) {
+/// All units are busy, and an undo of the pool's first bytes waits for one. Returns that, too.
+fn queue_undo_after_copies(
+    kit: Kit,
+    pool: &Pool,
+) -> (NvmeDriver<SimHost>, CommandPage, SubmittedCommand) {
     let Kit { host, mut page } = kit;
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 1,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
-    let mut c = Controller::start(host, config).unwrap();
+    let mut c = NvmeDriver::start(host, config).unwrap();
     for n in 3..7 {
         let busy = pool.copy(0, 2 * LEN, LEN, n * LEN);
         page.submit(c.host_mut(), &busy.arguments()).unwrap();
@@ -24,13 +27,14 @@ fn undo_behind_others(kit: Kit, pool: &Pool) -> (Controller<SimHost>, CommandPag
     (c, page, undo)
 }
 
-/// An NVMe command that zeroes, behind an undo of the same bytes: the record has to have the old bytes.
-fn zeroes_behind_an_undo(zero: impl Fn(&mut Controller<SimHost>, u64, u64)) {
+/// An NVMe command that zeroes, sent after an undo of the same bytes: the record must have the old
+/// bytes.
+fn check_zeroes_after_undo(zero: impl Fn(&mut NvmeDriver<SimHost>, u64, u64)) {
     let (mut kit, pool) = Kit::with_pool("");
     let place = pool.media;
     let old = vec![1; LEN as usize];
     kit.store(place, &old);
-    let (mut c, page, undo) = undo_behind_others(kit, &pool);
+    let (mut c, page, undo) = queue_undo_after_copies(kit, &pool);
     zero(&mut c, place / 512, LEN / 512);
     let host = c.into_host();
     let mut kit = Kit { host, page };
@@ -44,14 +48,14 @@ fn zeroes_behind_an_undo(zero: impl Fn(&mut Controller<SimHost>, u64, u64)) {
 }
 
 #[test]
-fn write_zeroes_waits_for_an_undo_before_its_doorbell() {
-    zeroes_behind_an_undo(|c, lba, blocks| c.write_zeroes(lba, blocks).unwrap());
+fn nvme_write_zeroes_waits_for_earlier_undo() {
+    check_zeroes_after_undo(|c, lba, blocks| c.write_zeroes(lba, blocks).unwrap());
 }
 
 #[test]
-fn deallocate_waits_for_an_undo_before_its_doorbell() {
-    zeroes_behind_an_undo(|c, lba, blocks| {
-        let range = driver::Range {
+fn nvme_deallocate_waits_for_earlier_undo() {
+    check_zeroes_after_undo(|c, lba, blocks| {
+        let range = driver::BlockRange {
             lba,
             blocks: blocks as u32,
         };
@@ -59,22 +63,23 @@ fn deallocate_waits_for_an_undo_before_its_doorbell() {
     });
 }
 
-/// Fewer than 128 blocks are zeroed by the controller's own writes, which pass the access hook.
+/// Fewer than 128 blocks are zeroed by writes of the controller, which pass the access hook.
 #[test]
-fn short_write_zeroes_waits_for_an_undo_before_its_doorbell() {
-    zeroes_behind_an_undo(|c, lba, blocks| {
+fn nvme_short_write_zeroes_waits_for_earlier_undo() {
+    check_zeroes_after_undo(|c, lba, blocks| {
         for n in 0..blocks / 64 {
             c.write_zeroes(lba + 64 * n, 64).unwrap();
         }
     });
 }
 
-/// A store that waits in the queue, answered, then an NVMe command that zeroes it. It goes behind that.
+/// A store is answered and waits in the queue. Then an NVMe command zeroes the same bytes. It is
+/// ordered after the store.
 #[test]
-fn what_is_zeroed_stays_zero() {
+fn nvme_zeroes_overwrite_earlier_stores() {
     let (kit, pool) = Kit::with_pool("");
     let place = pool.media;
-    let (mut c, page, undo) = undo_behind_others(kit, &pool);
+    let (mut c, page, undo) = queue_undo_after_copies(kit, &pool);
     c.host_mut().write(Bar::Pm, place, &[2; 64]).unwrap();
     c.write_zeroes(place / 512, LEN / 512).unwrap();
     let mut now = [9; 64];
@@ -86,13 +91,14 @@ fn what_is_zeroed_stays_zero() {
     assert_eq!(now, [0; 64]);
 }
 
-/// Compare and Write behind an undo of the same bytes, and a store that waits: it compares with what was stored.
+/// Compare and Write after an undo of the same bytes and a store that waits. It compares with what
+/// was stored.
 #[test]
-fn compare_and_write_waits_for_an_undo_before_its_doorbell() {
+fn nvme_compare_and_write_waits_for_earlier_undo() {
     let (mut kit, pool) = Kit::with_pool("");
     let place = pool.media;
     kit.store(place, &[1; LEN as usize]);
-    let (mut c, page, undo) = undo_behind_others(kit, &pool);
+    let (mut c, page, undo) = queue_undo_after_copies(kit, &pool);
     c.host_mut().write(Bar::Pm, place, &[2; 512]).unwrap();
     let same = c
         .compare_and_write(place / 512, &[2; 512], &[3; 512])
@@ -116,23 +122,24 @@ fn compare_and_write_waits_for_an_undo_before_its_doorbell() {
     );
 }
 
-/// The power fails while an NVMe write waits behind an undo: the record has the old bytes, the block is old or new.
+/// The power fails while an NVMe write waits for an undo. The record has the old bytes, the block
+/// is old or new.
 #[test]
-fn a_write_that_waits_behind_an_undo_is_cut() {
+fn nvme_write_waiting_for_undo_is_cut_cleanly() {
     let _alone = alone();
     for way in 0..2 {
         let (mut kit, pool) = Kit::with_pool("");
         let place = pool.media;
         kit.store(place, &vec![1; LEN as usize]);
-        let (mut c, _, _) = undo_behind_others(kit, &pool);
+        let (mut c, _, _) = queue_undo_after_copies(kit, &pool);
         let buffer = c.host_mut().alloc(0x1_0000, 0x1000).unwrap();
         c.host_mut().dma_write(buffer, &[5; 0x1_0000]);
         let io = match way {
-            0 => driver::Io::Write {
+            0 => driver::IoCommand::Write {
                 lba: place / 512,
                 blocks: 64,
             },
-            _ => driver::Io::Write {
+            _ => driver::IoCommand::Write {
                 lba: place / 512,
                 blocks: 8,
             },

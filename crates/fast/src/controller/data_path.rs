@@ -579,7 +579,7 @@ impl DataPath {
             let slot = slot as u8;
             let ready = ctx.now + timing::PAGE;
             let mover = self.outgoing.len() as u8;
-            ctx.trace(ctx.now, || TraceEvent::Job {
+            ctx.trace(ctx.now, || TraceEvent::Segment {
                 slot,
                 mover,
                 to_media: false,
@@ -673,7 +673,7 @@ impl DataPath {
                 mover_number(direction, channel, channels),
             );
             let to_media = direction == WRITE;
-            ctx.trace(at, || TraceEvent::Job {
+            ctx.trace(at, || TraceEvent::Segment {
                 slot,
                 mover,
                 to_media,
@@ -720,7 +720,7 @@ impl DataPath {
                 mover.filling.push_back(number);
                 let slot = descriptor.slot as u8;
                 let mover = mover_number(WRITE, channel, channels);
-                ctx.trace(at, || TraceEvent::Job {
+                ctx.trace(at, || TraceEvent::Segment {
                     slot,
                     mover,
                     to_media: true,

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use nvme::dataset::{Range, RANGE};
 use nvme::{Namespace, WalkStep, Walker, BLOCK_BYTES};
 
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 
 use crate::config::Config;
 use crate::context::{Event, SimContext};
@@ -102,7 +102,7 @@ impl RangeWalker {
         let channels = u64::from(config.storage.channels);
         let granule = config.storage.granule;
         let line_cycles = match &config.storage.dram {
-            Memory::Ddr4(dram) => {
+            MemoryModel::Ddr4(dram) => {
                 // A line a cycle, if the DRAM's pins carry it. Refreshes take their share.
                 let per_cycle = dram.peak_bytes_per_ns() * config.clock.ns(1.0) * 0.93;
                 (256.0 * (BEAT as f64 / per_cycle).max(1.0)) as u64

@@ -1,12 +1,12 @@
 //! Timing of the memory of a channel, burst by burst.
 
-use sim::controller::Memory;
-use sim::dram::{Answered, Buffered, Bursts};
+use sim::dram::{BurstChannel, ReadTimes, WriteTimes};
+use sim::memctrl::MemoryModel;
 use sim::{Random, Time};
 
-/// Timing of each kind of [`Memory`].
+/// Timing of each kind of [`MemoryModel`].
 pub enum MemoryTiming {
-    Ddr4(Box<Bursts>),
+    Ddr4(Box<BurstChannel>),
     Fixed {
         latency: Time,
         pace: Time,
@@ -24,17 +24,19 @@ pub enum MemoryTiming {
 impl MemoryTiming {
     /// Timing of a memory whose front end issues a line every `pace` at most, for reads and writes
     /// separately.
-    pub fn new(memory: &Memory, pace: Time) -> MemoryTiming {
+    pub fn new(memory: &MemoryModel, pace: Time) -> MemoryTiming {
         match memory {
-            Memory::Ddr4(config) => MemoryTiming::Ddr4(Box::new(Bursts::new(config, pace))),
+            MemoryModel::Ddr4(config) => {
+                MemoryTiming::Ddr4(Box::new(BurstChannel::new(config, pace)))
+            }
             // The front end checks for answers before it issues the next line.
-            Memory::Fixed(latency) => MemoryTiming::Fixed {
+            MemoryModel::Fixed(latency) => MemoryTiming::Fixed {
                 latency: (*latency).max(Time(1)),
                 pace,
                 next: [Time::ZERO; 2],
             },
-            Memory::Late { most, seed } => MemoryTiming::Late {
-                most: *most,
+            MemoryModel::Random { max, seed } => MemoryTiming::Late {
+                most: *max,
                 random: Random::new(*seed),
                 written: Time::ZERO,
                 pace,
@@ -45,7 +47,7 @@ impl MemoryTiming {
 
     /// Reads `lines` lines from `now` on.
     #[inline]
-    pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> Answered {
+    pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> ReadTimes {
         match self {
             MemoryTiming::Ddr4(bursts) => bursts.read(now, addr, lines),
             MemoryTiming::Fixed {
@@ -54,7 +56,7 @@ impl MemoryTiming {
                 next,
             } => {
                 let (from, taken) = issue_lines(now, lines, *pace, &mut next[0]);
-                Answered {
+                ReadTimes {
                     first: from + *latency,
                     last: taken + *latency,
                     taken,
@@ -73,14 +75,14 @@ impl MemoryTiming {
                     let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0.max(1)));
                     (first, last) = (first.min(end), last.max(end));
                 }
-                Answered { first, last, taken }
+                ReadTimes { first, last, taken }
             }
         }
     }
 
     /// Writes `lines` lines from `now` on.
     #[inline]
-    pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> Buffered {
+    pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> WriteTimes {
         match self {
             MemoryTiming::Ddr4(bursts) => bursts.write(now, addr, lines),
             MemoryTiming::Fixed {
@@ -89,7 +91,7 @@ impl MemoryTiming {
                 next,
             } => {
                 let (_, taken) = issue_lines(now, lines, *pace, &mut next[1]);
-                Buffered {
+                WriteTimes {
                     taken,
                     safe: taken + *latency,
                 }
@@ -106,7 +108,7 @@ impl MemoryTiming {
                     let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0.max(1)));
                     *written = end.max(*written);
                 }
-                Buffered {
+                WriteTimes {
                     taken,
                     safe: *written,
                 }

@@ -1,16 +1,17 @@
-//! A device that is nothing but persistent memory: it takes all at once and answers loads after a fixed time.
+//! A device that consists of persistent memory: it accepts everything at once and answers loads
+//! after a fixed time.
 #![allow(dead_code)]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use design::HostProfile;
-use host::{Machine, Shared};
+use host::{Machine, SharedMachine};
 use sim::{Bar, Counter, Device, Fault, HostConfig, HostPort, LinkConfig, Mmio, System, Time};
 
 pub type Image = Arc<Mutex<Vec<u8>>>;
 
-/// Writes that the device has taken: when, where, how many bytes.
+/// Writes that the device has accepted: time, offset, length.
 pub type Log = Arc<Mutex<Vec<(Time, u64, usize)>>>;
 
 pub struct Pm {
@@ -18,12 +19,12 @@ pub struct Pm {
     pub image: Image,
     pub log: Log,
     latency: Time,
-    /// Time between two accesses that it takes.
+    /// Time between two accesses that it accepts.
     gap: Time,
     free: Time,
     powered: bool,
     answers: VecDeque<(Time, u32, Vec<u8>)>,
-    /// From here on it can write nothing.
+    /// Writes from this offset on fail.
     end: u64,
     lost: u64,
 }
@@ -44,13 +45,13 @@ impl Pm {
         }
     }
 
-    /// What is stored from a place on is lost.
+    /// Loses stores from `end` on.
     pub fn full(mut self, end: u64) -> Pm {
         self.end = end;
         self
     }
 
-    /// Takes one access in so long.
+    /// Accepts one access per `gap`.
     pub fn slow(mut self, gap: Time) -> Pm {
         self.gap = gap;
         self
@@ -131,14 +132,14 @@ impl Device for Pm {
 pub const BYTES: usize = 1 << 20;
 
 pub struct Bench {
-    pub shared: Shared,
+    pub shared: SharedMachine,
     pub images: Vec<Image>,
     pub logs: Vec<Log>,
     pub link: LinkConfig,
     pub host: HostConfig,
 }
 
-/// A host with devices, as a profile has it.
+/// A host with devices, configured by a profile.
 pub fn bench(profile: &HostProfile, devices: Vec<Pm>) -> Bench {
     let (host, link) = profile.attached(&HostConfig::default(), &LinkConfig::default());
     bench_on(profile, devices, host, link)
@@ -161,7 +162,7 @@ pub fn bench_on(
             .unwrap();
     }
     Bench {
-        shared: Shared::new(Machine::new(system, profile)),
+        shared: SharedMachine::new(Machine::new(system, profile)),
         images,
         logs,
         link,

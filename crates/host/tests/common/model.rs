@@ -1,17 +1,18 @@
-//! What persistent memory may hold: a model that knows nothing of caches, buffers or links.
+//! The possible contents of persistent memory: a model without caches, buffers or links.
 //!
-//! Of each line it keeps all that it has held since the start, and up to where a fence has promised that it is persistent. After a loss of
-//! power a line that is only stored to through the cache holds one of these from the promise on, as a whole; of others each aligned 8
-//! bytes do.
+//! For each line it keeps all contents since the start, and the latest one that a fence has
+//! promised to be persistent. After a power cut, a line that is only stored to through the cache
+//! holds one of the contents since the promise, as a whole. In other lines this holds for each
+//! aligned 8 bytes.
 
 use std::collections::BTreeMap;
 
-use host::{Cpu, Error, Fence, Kind, Mapping};
+use host::{Cpu, Error, Fence, Mapping, MemoryType};
 use sim::Random;
 
 pub const LINE: usize = 64;
 
-/// How a line is used.
+/// The use of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// By all CPUs, through the cache.
@@ -25,11 +26,11 @@ pub enum Use {
 }
 
 impl Use {
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> MemoryType {
         match self {
-            Use::Shared | Use::NonTemporal => Kind::WriteBack,
-            Use::Combining => Kind::WriteCombining,
-            Use::Uncached => Kind::Uncached,
+            Use::Shared | Use::NonTemporal => MemoryType::WriteBack,
+            Use::Combining => MemoryType::WriteCombining,
+            Use::Uncached => MemoryType::Uncached,
         }
     }
 }
@@ -51,7 +52,7 @@ const EACH: u64 = 6;
 pub const CPUS: u64 = 3;
 pub const COUNT: u64 = EACH * (1 + 3 * CPUS);
 
-/// How the n-th line of a device is used, and by whom if by one CPU.
+/// The use of line `n` of a device, and its CPU if there is only one.
 pub fn usage(n: u64) -> (Use, u64) {
     let group = n / EACH;
     match group {
@@ -94,7 +95,7 @@ impl Model {
         line.history.push(now);
     }
 
-    /// What is wrong with what a line holds after a loss of power.
+    /// Describes what is wrong with the content of a line after a power cut.
     pub fn wrong(&self, at: (usize, u64), found: &[u8]) -> Option<String> {
         let line = &self.lines[&at];
         let allowed = &line.history[line.promised..];
@@ -119,7 +120,7 @@ impl Model {
     }
 }
 
-/// The program of one CPU: random accesses, each checked. Ends early when the power fails.
+/// The program of one CPU: random accesses, each checked. Ends early at a power cut.
 pub fn program(
     cpu: &Cpu,
     model: &std::sync::Mutex<Model>,
@@ -131,7 +132,7 @@ pub fn program(
 ) -> Result<(), Error> {
     let me = cpu.number() as u64;
     let mut random = Random::new(seed);
-    // Lines that were written back or sent, and the version that was.
+    // Lines that were written back or sent, with the version.
     let mut asked: Vec<((usize, u64), usize)> = Vec::new();
     for _ in 0..ops {
         let device = random.below(devices as u64) as usize;
@@ -166,7 +167,8 @@ pub fn program(
                 }
                 outcome?;
                 if usage != Use::Shared {
-                    // Non-temporal ones are fenced as they are; the others of such a line need their write-back.
+                    // Non-temporal stores are fenced as they are; other stores to such a line need
+                    // their write-back.
                     let latest = model.lock().unwrap().latest(at);
                     if usage != Use::NonTemporal {
                         asked.push((at, latest));
@@ -182,9 +184,9 @@ pub fn program(
                         out
                     }
                     _ => {
-                        let pending = cpu.issue(&mapping, offset, len)?;
+                        let pending = cpu.issue_load(&mapping, offset, len)?;
                         cpu.compute(sim::Time::ns(random.below(300)))?;
-                        cpu.finish(pending)?
+                        cpu.finish_load(pending)?
                     }
                 };
                 let mut model = model.lock().unwrap();

@@ -70,7 +70,7 @@ impl Redo {
     /// Keeps new bytes of what others have, too.
     fn keep(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
         let range = offset..offset + data.len() as u64;
-        m.consistently(|m| Ok(m.cpu.copy(data.len() as u64)?))?;
+        m.consistently(|m| Ok(m.cpu.spend_copy(data.len() as u64)?))?;
         for line in lines(range.clone()) {
             let new = self.news.entry(line).or_insert(New {
                 data: [0; LINE as usize],

@@ -250,7 +250,7 @@ impl Mechanism for Shadow {
                 m.write(at, &data[part])?;
                 continue;
             }
-            m.consistently(|m| Ok(m.cpu.copy(part.len() as u64)?))?;
+            m.consistently(|m| Ok(m.cpu.spend_copy(part.len() as u64)?))?;
             let mut from = part.start;
             while from < part.end {
                 let at = offset + from as u64;

@@ -10,7 +10,7 @@ use design::{Design, HostProfile};
 use device::Model;
 use device::{Factory, RtlOptions};
 use double::{Double, Image, Journal};
-use host::{Machine, Shared};
+use host::{Machine, SharedMachine};
 use pm::{Engine, Options};
 use sim::{Bar, HostConfig, LinkConfig, System, Time};
 
@@ -20,7 +20,7 @@ pub const WINDOW: u64 = 8 << 20;
 pub const PAGE: u64 = 0x4_0000;
 
 pub struct Bench {
-    pub shared: Shared,
+    pub shared: SharedMachine,
     /// What the double holds.
     pub image: Image,
     pub journal: Journal,
@@ -44,7 +44,7 @@ impl Bench {
             .unwrap();
         let engine = Arc::new(Engine::new(0, PAGE));
         Bench {
-            shared: Shared::new(Machine::new(system, &profile)),
+            shared: SharedMachine::new(Machine::new(system, &profile)),
             image,
             journal,
             engines: vec![engine.clone()],
@@ -104,7 +104,7 @@ impl Bench {
         let engine = |device| Arc::new(Engine::with_registers(device, page, registers));
         let engines: Vec<_> = (0..devices).map(engine).collect();
         Bench {
-            shared: Shared::new(Machine::new(system, &profile)),
+            shared: SharedMachine::new(Machine::new(system, &profile)),
             image: Image::default(),
             journal: Journal::default(),
             engine: engines[0].clone(),
@@ -121,12 +121,12 @@ impl Bench {
 
     /// The power is back.
     pub fn restart(&self) {
-        self.shared.with(|machine| machine.restart());
+        self.shared.with_machine(|machine| machine.restart());
         self.engines.iter().for_each(|engine| engine.restart());
     }
 
     pub fn now(&self) -> Time {
-        self.shared.with(|machine| machine.system().now())
+        self.shared.with_machine(|machine| machine.system().now())
     }
 
     pub fn bytes(&self) -> Vec<u8> {

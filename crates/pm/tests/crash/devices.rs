@@ -177,12 +177,15 @@ fn one_is_lost(mechanism: Mechanism, change: Change) {
             let two = Two::new(mechanism);
             let mut thread = two.pool.thread(&two.cpu).unwrap();
             let at = Time(end.0 + 1);
-            two.bench.shared.with(|m| m.cut_at(Some(at)));
+            two.bench.shared.with_machine(|m| m.cut_at(Some(at)));
             let returned = two.change(&mut thread, change).is_ok();
             drop(thread);
             let mut later = [Time::MAX; 2];
             later[lost] = Time::ZERO;
-            two.bench.shared.with(|m| m.crash_apart(&later)).unwrap();
+            two.bench
+                .shared
+                .with_machine(|m| m.crash_staggered(&later))
+                .unwrap();
             two.bench.restart();
             let there = two.is_there(change);
             let case = format!("{mechanism:?}, {change:?}, device {lost} fails at {at}");

@@ -1,4 +1,4 @@
-//! The host behind the device's DMA port: AXI4 to the link and back.
+//! The host at the device's DMA port: AXI4 to the link and back.
 
 use std::collections::VecDeque;
 
@@ -6,22 +6,22 @@ use sim::{HostPort, ReadData, Time};
 
 use super::ddr::set_if_changed;
 use super::{burst, resp, Ax, AxiPorts, BEAT};
-use crate::bitstream::Model;
+use crate::bitstream::VerilatedModel;
 
 const PAGE: u64 = 4096;
 /// Write addresses taken ahead of their data.
 const MAX_WRITES: usize = 16;
-/// Pieces of write data that may wait for the link.
-const MAX_PIECES: usize = 8;
-/// Write responses not taken yet; more stop the writes.
+/// Chunks of write data that may wait for the link.
+const MAX_CHUNKS: usize = 8;
+/// Write responses not taken yet; more than these stop the writes.
 const MAX_RESPONSES: usize = 16;
-/// How often that is looked at.
-const LOOK: Time = Time::ms(1);
-/// What an answer that comes takes at most.
-const ANSWER: Time = Time::us(100);
+/// Interval of the checks for lost requests.
+const LOST_CHECK_INTERVAL: Time = Time::ms(1);
+/// The longest time between the first and the last byte of an answer.
+const MAX_ANSWER_TIME: Time = Time::us(100);
 
 #[derive(Default)]
-struct Read {
+struct HostRead {
     ax: Ax,
     issued: Time,    // when the link has taken it
     buffer: Vec<u8>, // whole beats
@@ -31,7 +31,7 @@ struct Read {
     sent: u32,      // beats given to the master
 }
 
-impl Read {
+impl HostRead {
     fn has_beat(&self) -> bool {
         // A failed read keeps its tag until the link is done with it.
         (self.failed && self.answered) || self.filled >= (self.sent as usize + 1) * BEAT
@@ -43,37 +43,37 @@ impl Read {
 }
 
 /// Bytes on their way to the link.
-struct Piece {
+struct WriteChunk {
     addr: u64,
     data: Vec<u8>,
-    response: Option<u16>, // the last of a burst with this ID
+    response: Option<u16>, // ID of the burst that ends with this chunk
 }
 
-/// The AXI4 slave that stands for the PCIe bridge.
+/// The AXI4 slave in the place of the PCIe bridge.
 ///
-/// Writes go to the link in order, in pieces of up to `chunk` bytes as their data comes in; B comes when the link has
-/// accepted the last of a burst. Reads with one ID return in order; beats of different reads are not interleaved; a
-/// read that the host fails returns SLVERR.
+/// Writes go to the link in order, in chunks of up to `chunk` bytes as their data comes in. B comes
+/// when the link has accepted the last chunk of a burst. Reads with one ID return in order; beats
+/// of different reads are not interleaved. A read that the host fails returns SLVERR.
 pub struct HostSlave {
     ports: AxiPorts,
     chunk: u64,
-    patience: Time,   // what the link owes for so long is lost
-    reads: Vec<Read>, // by tag
+    link_timeout: Time,   // a request without an answer for this long is lost
+    reads: Vec<HostRead>, // by tag
     free: Vec<u32>,
     order: VecDeque<u32>, // tags, oldest first
     unissued: VecDeque<u32>,
     waiting: u32,               // reads that the link has taken and not answered in full
     refused: [Option<Time>; 2], // since when the link has taken none: reads, writes
-    look_at: Time,              // when to look for what is lost
+    next_lost_check: Time,      // when to look for what is lost
     sending: Option<u32>,
-    look: bool, // there may be a beat to send: data has come, or a burst has ended
+    may_have_beat: bool, // there may be a beat to send: data came, or a burst ended
     r_driven: bool,
     r_valid: bool,
     writes: VecDeque<Ax>,
     write_beat: u32,
     gathered: Vec<u8>,
     gathered_at: u64,
-    pieces: VecDeque<Piece>,
+    chunks: VecDeque<WriteChunk>,
     spare: Vec<Vec<u8>>,
     responses: VecDeque<u16>,
     b_driven: bool,
@@ -82,34 +82,35 @@ pub struct HostSlave {
     ar_ready: bool,
     /// Beats read and written.
     pub beats: [u64; 2],
-    /// The first breach of the port's rules.
+    /// The first violation of the port's rules.
     pub breach: Option<String>,
 }
 
 impl HostSlave {
-    /// A host on these ports with `tags` reads outstanding; `chunk` is a power of two, at most 4096, such as the link's
-    /// maximum payload. What it owes for longer than `patience` is lost.
-    pub fn new(ports: AxiPorts, tags: u32, chunk: u64, patience: Time) -> HostSlave {
+    /// A host on these ports with `tags` reads outstanding. `chunk` is a power of two, at most
+    /// 4096, such as the link's maximum payload. A request without an answer for `link_timeout` is
+    /// lost.
+    pub fn new(ports: AxiPorts, tags: u32, chunk: u64, link_timeout: Time) -> HostSlave {
         HostSlave {
             ports,
             chunk,
-            patience,
-            reads: (0..tags).map(|_| Read::default()).collect(),
+            link_timeout,
+            reads: (0..tags).map(|_| HostRead::default()).collect(),
             free: (0..tags).rev().collect(),
             order: VecDeque::new(),
             unissued: VecDeque::new(),
             waiting: 0,
             refused: [None; 2],
-            look_at: Time::ZERO,
+            next_lost_check: Time::ZERO,
             sending: None,
-            look: false,
+            may_have_beat: false,
             r_driven: false,
             r_valid: false,
             writes: VecDeque::new(),
             write_beat: 0,
             gathered: Vec::new(),
             gathered_at: 0,
-            pieces: VecDeque::new(),
+            chunks: VecDeque::new(),
             spare: Vec::new(),
             responses: VecDeque::new(),
             b_driven: false,
@@ -128,10 +129,10 @@ impl HostSlave {
 
     /// Exchanges with the link, and sets the inputs for the rising edge at `now`.
     #[inline]
-    pub fn drive(&mut self, model: &mut Model, host: &mut dyn HostPort, now: Time) {
+    pub fn drive(&mut self, model: &mut VerilatedModel, host: &mut dyn HostPort, now: Time) {
         while self.waiting > 0 {
             match host.read_data(now) {
-                Some(piece) => self.arrived(piece),
+                Some(piece) => self.accept_read_data(piece),
                 None => break,
             }
         }
@@ -146,13 +147,13 @@ impl HostSlave {
             self.unissued.pop_front();
             self.waiting += 1;
         }
-        while let Some(piece) = self.pieces.front() {
+        while let Some(piece) = self.chunks.front() {
             if !piece.data.is_empty() && !host.write(now, piece.addr, &piece.data) {
                 self.refused[1].get_or_insert(now);
                 break;
             }
             self.refused[1] = None;
-            if let Some(mut piece) = self.pieces.pop_front() {
+            if let Some(mut piece) = self.chunks.pop_front() {
                 self.responses.extend(piece.response);
                 piece.data.clear();
                 self.spare.push(piece.data);
@@ -166,7 +167,7 @@ impl HostSlave {
         }
         let aw_ready = self.writes.len() < MAX_WRITES;
         let w_ready = !self.writes.is_empty()
-            && self.pieces.len() < MAX_PIECES
+            && self.chunks.len() < MAX_CHUNKS
             && self.responses.len() < MAX_RESPONSES;
         let ar_ready = !self.free.is_empty();
         set_if_changed(model, self.ports.aw.ready, &mut self.aw_ready, aw_ready);
@@ -174,9 +175,9 @@ impl HostSlave {
         set_if_changed(model, self.ports.ar.ready, &mut self.ar_ready, ar_ready);
     }
 
-    /// Sees the handshakes of the coming rising edge; returns their number.
+    /// Performs the handshakes of the coming rising edge; returns their number.
     #[inline]
-    pub fn sample(&mut self, model: &Model) -> u64 {
+    pub fn sample(&mut self, model: &VerilatedModel) -> u64 {
         let mut count = 0;
         if self.ar_ready && model.is(self.ports.ar.valid) {
             count += 1;
@@ -189,7 +190,7 @@ impl HostSlave {
         if self.aw_ready && model.is(self.ports.aw.valid) {
             count += 1;
             let ax = self.ports.aw.get(model);
-            self.check(&ax, "write");
+            self.check_rules(&ax, "write");
             self.writes.push_back(ax);
         }
         if self.b_driven && model.is(self.ports.b.ready) {
@@ -207,43 +208,44 @@ impl HostSlave {
     #[inline]
     pub fn quiet(&self) -> bool {
         self.unissued.is_empty()
-            && self.pieces.is_empty()
+            && self.chunks.is_empty()
             && self.responses.is_empty()
             && !self.b_driven
             && !self.r_driven
             && !self.r_valid
-            && !self.look
+            && !self.may_have_beat
     }
 
-    /// True while the link owes something: an answer, or the acceptance of a write or read.
+    /// True while the link has to answer a read, or to accept a write or read.
     #[inline]
     pub fn waits_for_link(&self) -> bool {
-        self.waiting > 0 || !self.unissued.is_empty() || !self.pieces.is_empty()
+        self.waiting > 0 || !self.unissued.is_empty() || !self.chunks.is_empty()
     }
 
-    /// From when on the design may count the cycles for which the link has owed an answer, to give it up: none are passed over then.
-    pub fn counts_from(&self) -> Option<Time> {
+    /// From this time on the design may count the cycles without an answer of the link, to give it
+    /// up. No cycle is skipped then.
+    pub fn timeout_count_start(&self) -> Option<Time> {
         if self.waiting == 0 {
             return None;
         }
         let open = self.order.iter().map(|&tag| &self.reads[tag as usize]);
         let mut taken = open.filter(|read| !read.answered && read.issued != Time::ZERO);
-        taken.next().map(|read| read.issued + ANSWER)
+        taken.next().map(|read| read.issued + MAX_ANSWER_TIME)
     }
 
-    /// What the link has owed for so long that it is lost. Says so at most a millisecond late.
+    /// Describes the request that the link has lost, if any; at most a millisecond late.
     #[inline]
-    pub fn lost(&mut self, now: Time) -> Option<String> {
-        if now < self.look_at {
+    pub fn lost_request(&mut self, now: Time) -> Option<String> {
+        if now < self.next_lost_check {
             return None;
         }
-        self.look_at = now + LOOK;
-        let since = now.saturating_sub(self.patience);
+        self.next_lost_check = now + LOST_CHECK_INTERVAL;
+        let since = now.saturating_sub(self.link_timeout);
         let mut refused = self.refused.iter().flatten();
         if let Some(time) = refused.find(|&&time| time < since) {
             return Some(format!("the link has taken nothing since {time}"));
         }
-        // Issued in their order, so the oldest without an answer comes first.
+        // Reads are issued in order, so the oldest without an answer comes first.
         let mut open = self.order.iter().map(|&tag| &self.reads[tag as usize]);
         let oldest = open.find(|read| !read.answered)?;
         let issued = oldest.issued != Time::ZERO;
@@ -260,13 +262,14 @@ impl HostSlave {
     /// What is outstanding, for dumps.
     pub fn describe(&self) -> String {
         let mut text = format!(
-            "{} reads ({} with the link, {} not accepted by it), {} writes awaiting data, {} pieces not accepted by \
+            "{} reads ({} with the link, {} not accepted by it), {} writes awaiting data, {} \
+                chunks not accepted by \
              the link, {} responses",
             self.order.len(),
             self.waiting,
             self.unissued.len(),
             self.writes.len(),
-            self.pieces.len(),
+            self.chunks.len(),
             self.responses.len()
         );
         if let Some(&tag) = self.order.front() {
@@ -282,7 +285,7 @@ impl HostSlave {
         text
     }
 
-    fn check(&mut self, ax: &Ax, what: &str) {
+    fn check_rules(&mut self, ax: &Ax, what: &str) {
         let bytes = u64::from(ax.beats()) * BEAT as u64 - ax.addr % BEAT as u64;
         if ax.burst != burst::INCR
             || ax.size != 6
@@ -290,7 +293,8 @@ impl HostSlave {
             || ax.addr % 4 != 0
         {
             self.breach.get_or_insert(format!(
-                "m_axi_host: {what} of {} beats of {} bytes at {:#x}, burst type {}: not an INCR burst of 64-byte \
+                "m_axi_host: {what} of {} beats of {} bytes at {:#x}, burst type {}: not an INCR \
+                    burst of 64-byte \
                  beats within a 4 KiB page",
                 ax.beats(),
                 1 << ax.size,
@@ -301,7 +305,7 @@ impl HostSlave {
     }
 
     fn accept_read(&mut self, ax: Ax) {
-        self.check(&ax, "read");
+        self.check_rules(&ax, "read");
         let Some(tag) = self.free.pop() else { return };
         let read = &mut self.reads[tag as usize];
         read.ax = ax;
@@ -317,9 +321,9 @@ impl HostSlave {
         self.beats[0] += u64::from(ax.beats());
     }
 
-    fn arrived(&mut self, piece: ReadData) {
+    fn accept_read_data(&mut self, piece: ReadData) {
         let read = &mut self.reads[piece.tag as usize];
-        self.look = true;
+        self.may_have_beat = true;
         match piece.data {
             Some(_) if read.failed => {}
             Some(data) => {
@@ -332,12 +336,12 @@ impl HostSlave {
         if piece.last {
             self.waiting -= 1;
             read.answered = true;
-            // A piece that is missing at the end is an error of the link, and seen as one.
+            // A chunk that is missing at the end is an error of the link, and reported as one.
             read.failed |= read.filled < read.buffer.len();
         }
     }
 
-    fn accept_beat(&mut self, model: &Model) {
+    fn accept_beat(&mut self, model: &VerilatedModel) {
         let ax = self.writes[0];
         let at = ax.beat_addr(self.write_beat) & !(BEAT as u64 - 1);
         let mut data = [0; BEAT];
@@ -349,7 +353,7 @@ impl HostSlave {
             let run = (!(strb >> from)).trailing_zeros();
             let addr = at + u64::from(from);
             if addr != self.gathered_end() || addr % self.chunk == 0 {
-                self.flush(None);
+                self.queue_chunk(None);
                 self.gathered_at = addr;
             }
             self.gathered
@@ -365,34 +369,34 @@ impl HostSlave {
                     ax.addr
                 ));
             }
-            self.flush(Some(ax.id));
+            self.queue_chunk(Some(ax.id));
             self.writes.pop_front();
             self.write_beat = 0;
         } else if self.gathered_end() % self.chunk == 0 {
-            self.flush(None);
+            self.queue_chunk(None);
         }
     }
 
-    /// The address behind the bytes that are gathered; 0 behind the last address of all.
+    /// The address after the gathered bytes; 0 after the last address of all.
     fn gathered_end(&self) -> u64 {
         self.gathered_at.wrapping_add(self.gathered.len() as u64)
     }
 
-    fn flush(&mut self, response: Option<u16>) {
+    fn queue_chunk(&mut self, response: Option<u16>) {
         if self.gathered.is_empty() && response.is_none() {
             return;
         }
         let empty = self.spare.pop().unwrap_or_default();
         let data = std::mem::replace(&mut self.gathered, empty);
-        self.pieces.push_back(Piece {
+        self.chunks.push_back(WriteChunk {
             addr: self.gathered_at,
             data,
             response,
         });
     }
 
-    /// The oldest read of its ID that has its next beat.
-    fn pick(&self) -> Option<u32> {
+    /// The oldest read of its ID whose next beat is there.
+    fn oldest_ready(&self) -> Option<u32> {
         let mut blocked = [0u64; 4];
         for &tag in &self.order {
             let read = &self.reads[tag as usize];
@@ -407,17 +411,17 @@ impl HostSlave {
         None
     }
 
-    fn drive_r(&mut self, model: &mut Model) {
+    fn drive_r(&mut self, model: &mut VerilatedModel) {
         if self.r_driven {
             return; // a beat is offered and must stay
         }
         let tag = match self.sending {
-            _ if !self.look => None,
+            _ if !self.may_have_beat => None,
             Some(tag) => Some(tag).filter(|&tag| self.reads[tag as usize].has_beat()),
-            None => self.pick(),
+            None => self.oldest_ready(),
         };
         self.r_driven = tag.is_some();
-        self.look = self.r_driven;
+        self.may_have_beat = self.r_driven;
         if let Some(tag) = tag {
             self.sending = Some(tag);
             let read = &self.reads[tag as usize];

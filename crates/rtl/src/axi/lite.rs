@@ -1,7 +1,7 @@
 //! An AXI4-Lite master: writes one after the other, reads one at a time.
 
 use super::AxilPorts;
-use crate::bitstream::Model;
+use crate::bitstream::VerilatedModel;
 
 /// An access of one 32-bit word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,19 +22,20 @@ pub enum AxilAccess {
     },
 }
 
-/// Writes without their response that a master lets pile up.
+/// Writes without a response that a master has under way at most.
 const MAX_WRITES: u32 = 8;
 
 /// Drives an AXI4-Lite slave port of a model.
 ///
-/// Writes follow each other without waiting for responses, as posted writes do. Reads and writes are never under way at once.
+/// Writes follow each other without waiting for responses, as posted writes do. Reads and writes
+/// are never under way at the same time.
 pub struct AxilMaster {
     ports: AxilPorts,
     /// Offered and not taken yet: write address, write data, read address.
     aw: bool,
     w: bool,
     ar: bool,
-    /// Without their response.
+    /// Writes without a response.
     writes: u32,
     reading: bool,
     started: bool, // `bready` and `rready` were set
@@ -74,8 +75,9 @@ impl AxilMaster {
         }
     }
 
-    /// Begins an access, which [`AxilMaster::sample`] will report done. Only when it can start.
-    pub fn start(&mut self, model: &mut Model, access: AxilAccess) {
+    /// Begins an access, which [`AxilMaster::sample`] reports as done. Call it only if
+    /// [`AxilMaster::can_start`].
+    pub fn start(&mut self, model: &mut VerilatedModel, access: AxilAccess) {
         debug_assert!(self.can_start(&access));
         let p = &self.ports;
         match access {
@@ -103,10 +105,10 @@ impl AxilMaster {
         }
     }
 
-    /// Takes back the valids that were accepted at the last edge. Responses come later than that, as AXI demands, so none
-    /// is left when nothing is under way any more.
+    /// Deasserts the valids that were accepted at the last edge. AXI demands that responses come
+    /// later than that, so none is left when nothing is under way.
     #[inline]
-    pub fn drive(&mut self, model: &mut Model) {
+    pub fn drive(&mut self, model: &mut VerilatedModel) {
         if self.idle() {
             return;
         }
@@ -125,10 +127,10 @@ impl AxilMaster {
         }
     }
 
-    /// Sees the handshakes of the coming rising edge: their number, and when an access is done, its data (0 for a
-    /// write) and response code. Writes are done in order.
+    /// Performs the handshakes of the coming rising edge. Returns their number and, when an access
+    /// is done, its data (0 for a write) and response code. Writes end in order.
     #[inline]
-    pub fn sample(&mut self, model: &Model) -> (u64, Option<(u32, u8)>) {
+    pub fn sample(&mut self, model: &VerilatedModel) -> (u64, Option<(u32, u8)>) {
         if self.idle() {
             return (0, None);
         }

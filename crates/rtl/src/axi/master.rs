@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{Ax, AxiPorts, WBeat, BEAT};
-use crate::bitstream::Model;
+use crate::bitstream::VerilatedModel;
 
 /// The handshakes of one clock edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,8 @@ impl Handshakes {
     }
 }
 
-/// Drives a slave port of a model. Responses are always taken at once unless `b_ready` or `r_ready` are cleared.
+/// Drives a slave port of a model. Responses are always taken at once unless `b_ready` or `r_ready`
+/// are cleared.
 pub struct AxiMaster {
     ports: AxiPorts,
     aw: VecDeque<Ax>,
@@ -89,7 +90,7 @@ impl AxiMaster {
 
     /// Sets the inputs for the next rising edge.
     #[inline]
-    pub fn drive(&mut self, model: &mut Model) {
+    pub fn drive(&mut self, model: &mut VerilatedModel) {
         let p = &self.ports;
         if self.aw.front().is_some() != self.driven[0] {
             self.driven[0] = !self.driven[0];
@@ -123,9 +124,9 @@ impl AxiMaster {
         }
     }
 
-    /// Sees the handshakes of the coming rising edge.
+    /// Performs the handshakes of the coming rising edge.
     #[inline]
-    pub fn sample(&mut self, model: &Model) -> Handshakes {
+    pub fn sample(&mut self, model: &VerilatedModel) -> Handshakes {
         let p = &self.ports;
         let mut seen = Handshakes::default();
         if self.driven[0] && model.is(p.aw.ready) {
@@ -151,7 +152,7 @@ impl AxiMaster {
     }
 
     /// True when nothing is queued and the design offers nothing.
-    pub fn quiet(&self, model: &Model) -> bool {
+    pub fn quiet(&self, model: &VerilatedModel) -> bool {
         self.driven == [false; 3]
             && self.aw.is_empty()
             && self.w.is_empty()

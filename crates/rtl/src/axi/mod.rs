@@ -1,11 +1,12 @@
 //! AXI4 and AXI4-Lite on the ports of a model: the other ends of a device's buses.
 //!
-//! Each bus model works in two steps a clock cycle, around the falling edge: `drive` sets the inputs of the model for the
-//! next rising edge, and `sample`, called when the design has settled with the clock low, sees which handshakes
-//! that edge will perform. This is right whether or not the design has combinational paths from inputs to outputs.
+//! Each bus model works in two steps a clock cycle, around the falling edge. `drive` sets the
+//! inputs of the model for the next rising edge. `sample` is called when the design has been
+//! evaluated with the clock low, and sees which handshakes that edge will perform. This is right
+//! whether or not the design has combinational paths from inputs to outputs.
 
+mod block_buffer;
 mod ddr;
-mod gather;
 mod host;
 mod lite;
 mod master;
@@ -17,7 +18,7 @@ pub use lite::{AxilAccess, AxilMaster};
 pub use master::{AxiMaster, Handshakes};
 pub use ports::{AxPorts, AxiPorts, AxilPorts, BPorts, FillPorts, RPorts, WPorts};
 pub use sim::axi::{burst, resp, Ax, BEAT};
-pub use sim::controller::{AddressMap, FixedLatency, LateMemory, MemoryTiming};
+pub use sim::memctrl::{AddressMap, FixedLatency, MemoryTiming, RandomLatency};
 
 /// A beat of write data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

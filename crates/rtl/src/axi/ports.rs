@@ -1,7 +1,7 @@
 //! The signals of a bus, found by name.
 
 use super::{Ax, WBeat, BEAT};
-use crate::bitstream::{Field, Model};
+use crate::bitstream::{Field, VerilatedModel};
 use crate::error::{Error, Result};
 
 /// Signals of an address channel.
@@ -71,12 +71,17 @@ pub struct AxiPorts {
 
 impl AxiPorts {
     /// The bus whose ports are named `<prefix>awid` and so on, 512 bits wide.
-    pub fn find(model: &Model, prefix: &str) -> Result<AxiPorts> {
+    pub fn find(model: &VerilatedModel, prefix: &str) -> Result<AxiPorts> {
         AxiPorts::find_lane(model, prefix, 0, 1)
     }
 
     /// Bus `lane` of `lanes` whose signals are concatenated, the first lowest.
-    pub fn find_lane(model: &Model, prefix: &str, lane: u32, lanes: u32) -> Result<AxiPorts> {
+    pub fn find_lane(
+        model: &VerilatedModel,
+        prefix: &str,
+        lane: u32,
+        lanes: u32,
+    ) -> Result<AxiPorts> {
         let field = |name: &str| model.lane(&format!("{prefix}{name}"), lane, lanes);
         let ax = |c: &str| -> Result<AxPorts> {
             Ok(AxPorts {
@@ -122,8 +127,8 @@ impl AxiPorts {
         Ok(ports)
     }
 
-    /// Takes back every handshake that the master of a slave port of the design offers.
-    pub fn silence_master(&self, model: &mut Model) {
+    /// Deasserts every valid and ready that the master of a slave port of the design drives.
+    pub fn deassert_master(&self, model: &mut VerilatedModel) {
         for field in [
             self.aw.valid,
             self.w.valid,
@@ -135,8 +140,8 @@ impl AxiPorts {
         }
     }
 
-    /// Takes back every handshake that the slave of a master port of the design offers.
-    pub fn silence_slave(&self, model: &mut Model) {
+    /// Deasserts every valid and ready that the slave of a master port of the design drives.
+    pub fn deassert_slave(&self, model: &mut VerilatedModel) {
         for field in [
             self.aw.ready,
             self.w.ready,
@@ -170,15 +175,20 @@ pub struct FillPorts {
     pub valid: Field,
     /// Request ready.
     pub ready: Field,
-    /// What is under way is to end at a block's end.
+    /// The request under way is to end at the end of a block.
     pub stop: Field,
-    /// It has ended; for one cycle.
+    /// The request has ended; for one cycle.
     pub done: Field,
 }
 
 impl FillPorts {
-    /// Those of lane `lane` of `lanes`, the first lowest.
-    pub fn find_lane(model: &Model, prefix: &str, lane: u32, lanes: u32) -> Result<FillPorts> {
+    /// The ports of lane `lane` of `lanes`, the first lowest.
+    pub fn find_lane(
+        model: &VerilatedModel,
+        prefix: &str,
+        lane: u32,
+        lanes: u32,
+    ) -> Result<FillPorts> {
         let field = |name: &str| model.lane(&format!("{prefix}{name}"), lane, lanes);
         Ok(FillPorts {
             addr: field("addr")?,
@@ -193,13 +203,13 @@ impl FillPorts {
 
     /// The request that the design offers: address in the channel, number of blocks.
     #[inline]
-    pub fn get(&self, model: &Model) -> (u64, u64) {
+    pub fn get(&self, model: &VerilatedModel) -> (u64, u64) {
         (model.get(self.addr), model.get(self.blocks))
     }
 
-    /// Says whether a request has ended, and with an error.
+    /// Drives whether a request has ended, and whether with an error.
     #[inline]
-    pub fn set_done(&self, model: &mut Model, done: bool, error: bool) {
+    pub fn set_done(&self, model: &mut VerilatedModel, done: bool, error: bool) {
         model.set(self.done, u64::from(done));
         model.set(self.error, u64::from(error));
     }
@@ -213,7 +223,7 @@ impl AxPorts {
 
     /// What the design offers.
     #[inline]
-    pub fn get(&self, model: &Model) -> Ax {
+    pub fn get(&self, model: &VerilatedModel) -> Ax {
         Ax {
             id: model.get(self.id) as u16,
             addr: model.get(self.addr),
@@ -225,7 +235,7 @@ impl AxPorts {
 
     /// Offers an address to the design.
     #[inline]
-    pub fn set(&self, model: &mut Model, ax: &Ax) {
+    pub fn set(&self, model: &mut VerilatedModel, ax: &Ax) {
         model.set(self.id, u64::from(ax.id));
         model.set(self.addr, ax.addr);
         model.set(self.len, u64::from(ax.len));
@@ -237,25 +247,25 @@ impl AxPorts {
 impl WPorts {
     /// The strobes that the design offers.
     #[inline]
-    pub fn strb(&self, model: &Model) -> u64 {
+    pub fn strb(&self, model: &VerilatedModel) -> u64 {
         model.get(self.strb)
     }
 
     /// The data that the design offers.
     #[inline]
-    pub fn data(&self, model: &Model, out: &mut [u8; BEAT]) {
+    pub fn data(&self, model: &VerilatedModel, out: &mut [u8; BEAT]) {
         model.read(self.data, out);
     }
 
     /// Whether the design says that this is the last beat.
     #[inline]
-    pub fn last(&self, model: &Model) -> bool {
+    pub fn last(&self, model: &VerilatedModel) -> bool {
         model.is(self.last)
     }
 
     /// Offers data to the design.
     #[inline]
-    pub fn set(&self, model: &mut Model, beat: &WBeat) {
+    pub fn set(&self, model: &mut VerilatedModel, beat: &WBeat) {
         model.write(self.data, &beat.data);
         model.set(self.strb, beat.strb);
         model.set(self.last, u64::from(beat.last));
@@ -265,22 +275,22 @@ impl WPorts {
 impl BPorts {
     /// The response that the design offers: (ID, code).
     #[inline]
-    pub fn get(&self, model: &Model) -> (u16, u8) {
+    pub fn get(&self, model: &VerilatedModel) -> (u16, u8) {
         (model.get(self.id) as u16, model.get(self.resp) as u8)
     }
 
     /// Offers a response to the design.
     #[inline]
-    pub fn set(&self, model: &mut Model, id: u16, resp: u8) {
+    pub fn set(&self, model: &mut VerilatedModel, id: u16, resp: u8) {
         model.set(self.id, u64::from(id));
         model.set(self.resp, u64::from(resp));
     }
 }
 
 impl RPorts {
-    /// What the design offers beside data: (ID, code, last).
+    /// What the design offers besides data: (ID, code, last).
     #[inline]
-    pub fn get(&self, model: &Model) -> (u16, u8, bool) {
+    pub fn get(&self, model: &VerilatedModel) -> (u16, u8, bool) {
         (
             model.get(self.id) as u16,
             model.get(self.resp) as u8,
@@ -290,13 +300,20 @@ impl RPorts {
 
     /// The data that the design offers.
     #[inline]
-    pub fn data(&self, model: &Model, out: &mut [u8; BEAT]) {
+    pub fn data(&self, model: &VerilatedModel, out: &mut [u8; BEAT]) {
         model.read(self.data, out);
     }
 
     /// Offers a beat to the design.
     #[inline]
-    pub fn set(&self, model: &mut Model, id: u16, resp: u8, last: bool, data: &[u8; BEAT]) {
+    pub fn set(
+        &self,
+        model: &mut VerilatedModel,
+        id: u16,
+        resp: u8,
+        last: bool,
+        data: &[u8; BEAT],
+    ) {
         model.set(self.id, u64::from(id));
         model.set(self.resp, u64::from(resp));
         model.set(self.last, u64::from(last));
@@ -329,7 +346,7 @@ pub struct AxilPorts {
 
 impl AxilPorts {
     /// The bus whose ports are named `<prefix>awaddr` and so on.
-    pub fn find(model: &Model, prefix: &str) -> Result<AxilPorts> {
+    pub fn find(model: &VerilatedModel, prefix: &str) -> Result<AxilPorts> {
         let field = |name: &str| model.field(&format!("{prefix}{name}"));
         let ports = AxilPorts {
             awaddr: field("awaddr")?,
@@ -358,8 +375,8 @@ impl AxilPorts {
         Ok(ports)
     }
 
-    /// Takes back every handshake that the master offers.
-    pub fn silence_master(&self, model: &mut Model) {
+    /// Deasserts every valid and ready that the master drives.
+    pub fn deassert_master(&self, model: &mut VerilatedModel) {
         for field in [
             self.awvalid,
             self.wvalid,

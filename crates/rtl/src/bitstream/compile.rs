@@ -17,12 +17,13 @@ use super::FileList;
 use crate::error::{Error, Result};
 
 const SHIM: &str = include_str!("shim.cpp");
-/// What the Verilated runtime is compiled with.
+/// Included before the sources of the Verilated runtime.
 const RUNTIME: &str = include_str!("runtime.h");
 
 /// Flags that decide what the model does and how fast it is; part of the hash.
 ///
-/// What nothing has set holds what the shim says (`unique`); that costs time only when a model is made.
+/// A register without an initial value holds what the shim chooses (`unique`). That costs time only
+/// when a model is made.
 const VERILATOR_FLAGS: &[&str] = &[
     "--cc",
     "--prefix",
@@ -40,9 +41,10 @@ const VERILATOR_FLAGS: &[&str] = &[
     "2",
     "--no-timing",
 ];
-/// Most of a compiler's run is the headers: two large files, one for each core, compile in a third of the time of forty, and
-/// sooner than their precompiled header would. So Verilator writes two that run often, and what runs once, and Verilator's
-/// library, become one each.
+/// Most of a compiler's run is the headers. Two large files, one for each core, compile in a third
+/// of the time of forty, and sooner than their precompiled header would. So the files that run
+/// often are two, written by Verilator. The files that run once become one file, and Verilator's
+/// library another.
 const JOINED: [(&str, &[&str]); 2] = [
     ("ns_slow", &["VM_CLASSES_SLOW", "VM_SUPPORT_SLOW"]),
     ("ns_library", &["VM_GLOBAL_FAST"]),
@@ -59,29 +61,29 @@ const CXX_FLAGS: &str =
     "-fPIC -fvisibility=hidden -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL \
     -DVL_SCOPED_RAND_RESET_I=ns_initial_i -DVL_SCOPED_RAND_RESET_Q=ns_initial_q \
     -DVL_SCOPED_RAND_RESET_W=ns_initial_w";
-/// 5 % slower than with -O2, and compiled in three quarters of the time; a trained one makes up for it.
+/// 5 % slower than with -O2, and compiled in three quarters of the time. Training makes up for it.
 const OPTIMISE: &str = "-O1";
 /// The two builds of a trained bitstream.
 const COUNT: &str = "-O1 -fprofile-generate -fprofile-update=single";
 const USE_COUNTS: &str = "-O2 -fprofile-use -fprofile-partial-training -Wno-missing-profile \
     -Wno-error=coverage-mismatch";
-/// Between two looks at whether a build is to be stopped.
-const TICK: Duration = Duration::from_millis(100);
-/// Builds that are kept; older ones that were not used for a day are removed.
+/// Interval of the checks whether a build is to be stopped.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Builds that are kept. Older ones are removed after a day without use.
 const KEPT_BUILDS: usize = 24;
 
-/// What a bitstream is for. It computes the same in either case.
+/// What a bitstream is for. It computes the same for either purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// To find faults: an assertion of the RTL that fails ends the run. What nobody has chosen otherwise.
+    /// To find faults: an assertion of the RTL that fails ends the run. The default.
     #[default]
     Checked,
-    /// To work with: without assertions, and trained if it was trained ([`compile_trained`]).
+    /// For speed: without assertions, and trained if it was trained ([`compile_trained`]).
     Running,
 }
 
 impl Purpose {
-    /// Verilator's flag; it decides which build this is.
+    /// Verilator's flag for it, part of the hash.
     fn flag(self) -> &'static str {
         match self {
             Purpose::Checked => "--assert",
@@ -89,7 +91,8 @@ impl Purpose {
         }
     }
 
-    /// What is defined for sources and shim: a checked build tells in what order engines work (hw/engine/nearpm/rtl/nearpm_order_pkg.sv).
+    /// What is defined for sources and shim. A checked build reports the order in which engines
+    /// work (hw/engine/nearpm/rtl/nearpm_order_pkg.sv).
     fn define(self) -> &'static str {
         match self {
             Purpose::Checked => " -DNS_ORDER",
@@ -97,7 +100,7 @@ impl Purpose {
         }
     }
 
-    /// What a bitstream says of itself.
+    /// What [`Bitstream::build`](super::Bitstream::build) returns.
     fn name(self, trained: bool) -> &'static str {
         match (self, trained) {
             (Purpose::Checked, false) => "checked",
@@ -111,7 +114,7 @@ impl Purpose {
 /// What to compile.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BitstreamSpec {
-    /// The repository root, which everything else is relative to.
+    /// The repository root; all other paths are relative to it.
     pub root: PathBuf,
     /// The top module.
     pub top: String,
@@ -119,7 +122,7 @@ pub struct BitstreamSpec {
     pub filelists: Vec<PathBuf>,
     /// Further sources.
     pub sources: Vec<PathBuf>,
-    /// Sources that are no files: name and text.
+    /// Sources that are no files: name to text.
     pub generated: BTreeMap<String, String>,
     /// Parameters of the top, as written in SystemVerilog (quotes around strings).
     pub parameters: BTreeMap<String, String>,
@@ -136,19 +139,19 @@ pub struct BitstreamSpec {
 pub enum Progress {
     /// Another process builds the same content; waiting for it.
     Waiting,
-    /// Verilator translates the design.
+    /// Verilator translates the design to C++.
     Translating,
     /// The C++ compiler works: (files begun, files in all).
     Compiling(usize, usize),
-    /// The first build runs, so that the second can be laid out for what it does most.
+    /// The first build runs, and counts what the model does most.
     Training,
-    /// Nothing new. It comes ten times a second, so that a build can be stopped at any time.
+    /// No news. It comes ten times a second, so that a build can be stopped at any time.
     Working,
     /// Built after this many milliseconds.
     Done(u64),
 }
 
-/// Reports a build on standard error, one line a step. Nothing is printed when the build is already there.
+/// Reports a build on standard error, one line for each step. Prints nothing if the build exists.
 pub fn stderr_progress(top: &str) -> impl FnMut(Progress) -> bool {
     let top = top.to_string();
     let mut shown = 0;
@@ -174,19 +177,21 @@ pub fn stderr_progress(top: &str) -> impl FnMut(Progress) -> bool {
     }
 }
 
-/// Uses a bitstream the way that it will be used, when given its path. An error ends the build, and nothing is kept.
-pub type Training<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), String>;
+/// Uses a bitstream in the way that matters, when given its path. An error ends the build, and
+/// nothing is kept.
+pub type TrainingRun<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), String>;
 
-/// Asks whether to go on.
-fn ask(progress: &mut dyn FnMut(Progress) -> bool, what: Progress) -> Result<()> {
+/// Reports progress; an error if the build is to stop.
+fn report_progress(progress: &mut dyn FnMut(Progress) -> bool, what: Progress) -> Result<()> {
     progress(what).then_some(()).ok_or(Error::Interrupted)
 }
 
-/// Compiles `spec`, unless the same content was compiled before, and returns the path of the shared object: the trained
-/// one if there is one.
+/// Compiles `spec`, unless the same content was compiled before. Returns the path of the shared
+/// object: the trained one if there is one.
 ///
-/// Any number of processes may do so at once: one builds, the others wait. An interrupted build leaves nothing that a
-/// later one would take for a result. `progress` interrupts it by answering false: then whatever compiles ends, too.
+/// Any number of processes may do so at once: one builds, the others wait. An interrupted build
+/// leaves nothing that a later one would take for a result. `progress` interrupts it by answering
+/// false: then every compiler that runs is ended.
 pub fn compile(
     spec: &BitstreamSpec,
     progress: &mut dyn FnMut(Progress) -> bool,
@@ -194,11 +199,11 @@ pub fn compile(
     build(spec, None, progress)
 }
 
-/// Like [`compile`], but compiles twice: once to count what the model does while `training` uses it, and again with
-/// these counts. Takes twice as long; the model runs about 15 % faster.
+/// Like [`compile`], but compiles twice: once to count what the model does while `training` uses
+/// it, and again with these counts. It takes twice as long; the model runs about 15 % faster.
 pub fn compile_trained(
     spec: &BitstreamSpec,
-    training: Training<'_>,
+    training: TrainingRun<'_>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<PathBuf> {
     build(spec, Some(training), progress)
@@ -206,10 +211,10 @@ pub fn compile_trained(
 
 fn build(
     spec: &BitstreamSpec,
-    training: Option<Training<'_>>,
+    training: Option<TrainingRun<'_>>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<PathBuf> {
-    let mut build = Build::new(spec)?;
+    let mut build = BitstreamBuild::new(spec)?;
     let trained = build.output.with_extension("trained.so");
     if training.is_some() || trained.is_file() {
         build.output = trained;
@@ -222,15 +227,15 @@ fn build(
     let lock_path = build.folder.join("lock");
     let lock = File::create(&lock_path).map_err(|e| Error::io(&lock_path, e))?;
     if rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
-        ask(progress, Progress::Waiting)?;
+        report_progress(progress, Progress::Waiting)?;
         while let Err(error) =
             rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
         {
             if error != rustix::io::Errno::WOULDBLOCK && error != rustix::io::Errno::INTR {
                 return Err(Error::io(&lock_path, error));
             }
-            std::thread::sleep(TICK);
-            ask(progress, Progress::Working)?;
+            std::thread::sleep(POLL_INTERVAL);
+            report_progress(progress, Progress::Working)?;
         }
     }
     if !build.output.is_file() {
@@ -242,14 +247,15 @@ fn build(
     Ok(build.output)
 }
 
-/// What identifies the hardware of `spec`, 16 hexadecimal digits: sources, parameters, and what they are compiled with.
+/// What identifies the hardware of `spec`, 16 hexadecimal digits: sources, parameters, and what
+/// they are compiled with.
 pub fn digest(spec: &BitstreamSpec) -> Result<String> {
-    let build = Build::new(spec)?;
+    let build = BitstreamBuild::new(spec)?;
     let name = build.folder.file_name().unwrap_or_default();
     Ok(name.to_string_lossy().into_owned())
 }
 
-struct Build<'a> {
+struct BitstreamBuild<'a> {
     spec: &'a BitstreamSpec,
     files: FileList,
     verilator: PathBuf,
@@ -258,7 +264,7 @@ struct Build<'a> {
     output: PathBuf,
 }
 
-impl<'a> Build<'a> {
+impl<'a> BitstreamBuild<'a> {
     fn new(spec: &'a BitstreamSpec) -> Result<Self> {
         let mut files = FileList::default();
         for list in &spec.filelists {
@@ -303,7 +309,7 @@ impl<'a> Build<'a> {
             .collect();
         let folder = spec.root.join("build/bitstream").join(digest);
         let output = folder.join(format!("{}.so", spec.top));
-        Ok(Build {
+        Ok(BitstreamBuild {
             spec,
             files,
             verilator,
@@ -315,7 +321,7 @@ impl<'a> Build<'a> {
 
     fn run(
         &self,
-        training: Option<Training<'_>>,
+        training: Option<TrainingRun<'_>>,
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<()> {
         if on_path(&self.cxx).is_none() {
@@ -338,7 +344,7 @@ impl<'a> Build<'a> {
             fs::remove_dir_all(&obj).map_err(|e| Error::io(&obj, e))?; // an interrupted build
         }
         fs::create_dir_all(&obj).map_err(|e| Error::io(&obj, e))?;
-        ask(progress, Progress::Translating)?;
+        report_progress(progress, Progress::Translating)?;
         self.translate(&obj, progress)?;
         write(&obj.join("ns_shim.cpp"), SHIM)?;
         write(&obj.join("ns_ports.inc"), &ports_of(&obj.join("Vdut.h"))?)?;
@@ -359,7 +365,7 @@ impl<'a> Build<'a> {
             None => self.make(&obj, OPTIMISE, "", false, progress)?,
             Some(training) => {
                 self.make(&obj, COUNT, "-fprofile-generate", true, progress)?;
-                ask(progress, Progress::Training)?;
+                report_progress(progress, Progress::Training)?;
                 let fail = |message: String| Error::Training {
                     top: self.spec.top.clone(),
                     message,
@@ -376,7 +382,7 @@ impl<'a> Build<'a> {
         }
         fs::rename(obj.join("bitstream.so"), &self.output)
             .map_err(|e| Error::io(&self.output, e))?;
-        // The objects are in ccache; what Verilator wrote is of no further use.
+        // The objects are in ccache; the sources that Verilator wrote are not needed any more.
         fs::remove_dir_all(&obj).map_err(|e| Error::io(&obj, e))
     }
 
@@ -431,7 +437,7 @@ impl<'a> Build<'a> {
         let log_path = self.folder.join("make.log");
         let total = count_units(obj);
         let mut command = Command::new("make");
-        // What ccache has of another checkout is good here, too.
+        // What ccache has of another checkout is valid here, too.
         command.env("CCACHE_BASEDIR", &self.spec.root);
         command
             .args(["-C"])
@@ -477,16 +483,17 @@ impl<'a> Build<'a> {
     }
 }
 
-/// Runs a program to its end, what it prints into `log`; true if it succeeds. `go_on` sees each line of its standard output, and
-/// none when there was none for a while. If it answers false, the program and all that it has started end.
+/// Runs a program to its end, with its output in `log`; true if it succeeds. `keep_going` gets each
+/// line of its standard output, and `None` when there was none for a while. If it answers false,
+/// the program and all that it has started are ended.
 fn run_tool(
     mut command: Command,
     log: &Path,
-    go_on: &mut dyn FnMut(Option<&str>) -> bool,
+    keep_going: &mut dyn FnMut(Option<&str>) -> bool,
 ) -> Result<bool> {
     let mut file = File::create(log).map_err(|e| Error::io(log, e))?;
     let errors = file.try_clone().map_err(|e| Error::io(log, e))?;
-    // A terminal's Ctrl-C doesn't reach this group: whoever is asked says what it means.
+    // Ctrl-C in a terminal does not reach this group; `keep_going` decides what it means.
     command.process_group(0).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(errors);
     let mut child = command
@@ -505,7 +512,7 @@ fn run_tool(
         }
     });
     let outcome = loop {
-        let line = match lines.recv_timeout(TICK) {
+        let line = match lines.recv_timeout(POLL_INTERVAL) {
             Ok(line) => Some(line),
             Err(mpsc::RecvTimeoutError::Timeout) => None,
             Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(()),
@@ -515,7 +522,7 @@ fn run_tool(
                 break Err(Error::io(log, error));
             }
         }
-        if !go_on(line.as_deref()) {
+        if !keep_going(line.as_deref()) {
             break Err(Error::Interrupted);
         }
     };
@@ -537,12 +544,13 @@ VM_USER_CFLAGS += $(NS_FLAGS)
 ns_shim.o: ns_shim.cpp ns_ports.inc
 \t$(OBJCACHE) $(CXX) -O2 $(NS_SHIM) $(CXXFLAGS) $(CPPFLAGS) -c -o $@ $<
 bitstream.so: ns_shim.o libVdut.a libverilated.a
-\t$(CXX) -shared -o $@.tmp ns_shim.o libVdut.a libverilated.a $(NS_LINK) $(LDFLAGS) $(LDLIBS) $(LIBS) \\
+\t$(CXX) -shared -o $@.tmp ns_shim.o libVdut.a libverilated.a \\
+\t\t$(NS_LINK) $(LDFLAGS) $(LDLIBS) $(LIBS) \\
 \t\t-Wl,-Bsymbolic -Wl,--version-script=ns_symbols.map
 \tmv $@.tmp $@
 ";
 
-/// The names after `LIST += \` in the makefile that Verilator writes, one in a line.
+/// The names after `LIST += \` in the makefile that Verilator writes, one on each line.
 fn sources_in<'a>(classes: &'a str, list: &str) -> Vec<&'a str> {
     let start = format!("{list} += \\");
     let lines = classes.lines().skip_while(|line| *line != start).skip(1);
@@ -552,7 +560,8 @@ fn sources_in<'a>(classes: &'a str, list: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// The ports of the top, from the declarations `VL_IN8(&name,msb,lsb)` and the like in the model's header.
+/// The ports of the top, from the declarations `VL_IN8(&name,msb,lsb)` and the like in the model's
+/// header.
 fn ports_of(header: &Path) -> Result<String> {
     let text = fs::read_to_string(header).map_err(|e| Error::io(header, e))?;
     let mut out = String::new();
@@ -602,7 +611,7 @@ fn count_units(obj: &Path) -> usize {
     units + RUNTIME
 }
 
-/// The line that tells most about a failure.
+/// The line that says most about a failure.
 fn first_error(log: &str) -> String {
     let line = log
         .lines()

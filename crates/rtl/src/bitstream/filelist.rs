@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// The sources, include folders and lint waivers of one or more lists, each once, in order. All paths are
-/// relative to the repository root; in a list they may be relative to its folder, too.
+/// The sources, include folders and lint waivers of one or more lists, each once, in order. All
+/// paths are relative to the repository root; in a list they may be relative to its folder, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileList {
     /// SystemVerilog sources, packages before their users.
@@ -37,7 +37,7 @@ impl FileList {
         self.lists.push(list.to_path_buf());
         let path = root.join(list);
         let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
-        // From the root on, or beside the list.
+        // Relative to the root, or to the list's folder.
         let place = |entry: &str| -> PathBuf {
             let beside = list.parent().unwrap_or(Path::new("")).join(entry);
             match !root.join(entry).exists() && root.join(&beside).exists() {
@@ -56,7 +56,7 @@ impl FileList {
             if let Some(other) = entry.strip_prefix("-f ") {
                 self.add(root, &place(other.trim()))?;
             } else if let Some(dir) = entry.strip_prefix("+incdir+") {
-                once(&mut self.incdirs, place(dir));
+                push_unique(&mut self.incdirs, place(dir));
             } else if entry.starts_with(['-', '+']) {
                 return Err(bad(&format!(
                     "only paths, -f and +incdir+ are allowed here, not '{entry}'"
@@ -64,12 +64,12 @@ impl FileList {
             } else if !root.join(place(entry)).is_file() {
                 return Err(bad(&format!("{entry} does not exist")));
             } else {
-                once(&mut self.sources, place(entry));
+                push_unique(&mut self.sources, place(entry));
             }
         }
         let lint = list.parent().unwrap_or(Path::new("")).join("lint");
         for waiver in sorted_files(&root.join(&lint), |name| name.ends_with(".vlt")) {
-            once(&mut self.waivers, lint.join(waiver));
+            push_unique(&mut self.waivers, lint.join(waiver));
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl FileList {
     }
 }
 
-fn once(items: &mut Vec<PathBuf>, item: PathBuf) {
+fn push_unique(items: &mut Vec<PathBuf>, item: PathBuf) {
     if !items.contains(&item) {
         items.push(item);
     }

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use crate::error::{Error, Result};
 
-/// The repository that holds the hardware sources: `$NEARSIDE_ROOT`, the working directory or one above it, or where
-/// this crate was built.
+/// The repository that holds the hardware sources: `$NEARSIDE_ROOT`, the working directory or one
+/// above it, or where this crate was built.
 pub fn repo_root() -> Result<PathBuf> {
     let is_root = |dir: &Path| dir.join("hw/lib/lib.f").is_file();
     if let Some(dir) = std::env::var_os("NEARSIDE_ROOT") {

@@ -9,7 +9,7 @@ use libloading::Library;
 use sim::Output;
 
 use crate::error::{Error, Result};
-use crate::registers::Contents;
+use crate::power_up::InitialValues;
 
 const ABI: u32 = 5;
 
@@ -21,7 +21,7 @@ struct RawPort {
     dir: u32,
 }
 
-/// `ns_order_t`: a kind, and what is said of it. See `order.rs`.
+/// `ns_order_t`: a kind and its values. See `order.rs`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RawOrder {
@@ -50,11 +50,13 @@ impl Bitstream {
     /// Loads the shared object at `path`.
     pub fn open(path: &Path) -> Result<Arc<Bitstream>> {
         let bad = |what: String| Error::NotABitstream(format!("{}: {what}", path.display()));
-        // SAFETY: the initialisers of a bitstream are those of the Verilated runtime, which have no preconditions.
+        // SAFETY: the initialisers of a bitstream are those of the Verilated runtime, which have no
+        // preconditions.
         let library = unsafe { Library::new(path) }.map_err(|e| bad(e.to_string()))?;
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: the types are those of ABI version 5, which is checked before any other call.
+                // SAFETY: the types are those of ABI version 5, which is checked before any other
+                // call.
                 *unsafe { library.get(concat!($name, "\0").as_bytes()) }
                     .map_err(|_| bad(format!("not a bitstream, it has no {}", $name)))?
             };
@@ -86,7 +88,8 @@ impl Bitstream {
         }))
     }
 
-    /// What it was built as: "checked" (with assertions) or "running" (without), and ", trained" if it was.
+    /// What it was built as: "checked" (with assertions) or "running" (without), followed by ",
+    /// trained" if it was trained.
     pub fn build(&self) -> &str {
         &self.build
     }
@@ -94,7 +97,7 @@ impl Bitstream {
 
 /// The direction of a port, seen from the design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dir {
+pub enum PortDirection {
     /// Driven from outside.
     Input,
     /// Driven by the design.
@@ -103,21 +106,21 @@ pub enum Dir {
 
 /// A port of a model.
 #[derive(Clone, Debug)]
-pub struct Port {
+pub struct ModelPort {
     /// Its name in the source.
     pub name: String,
     /// Its width.
     pub bits: u32,
     /// Its direction.
-    pub dir: Dir,
+    pub dir: PortDirection,
     data: *mut u8,
     bytes: usize, // storage: 1, 2, 4, 8 or a multiple of 4
 }
 
 /// A run of bits of one port, found once by name: the handle for fast access.
 ///
-/// A field belongs to the models of one bitstream (their ports have one order). Used on another one it may name
-/// another port or cause a panic, but never touches memory outside of ports.
+/// A field belongs to the models of one bitstream (their ports have one order). On another
+/// bitstream it may name another port or cause a panic, but never touches memory outside of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     port: u32,
@@ -132,35 +135,40 @@ impl Field {
     }
 }
 
-/// One instance of a design, with a state of its own.
-pub struct Model {
+/// One instance of a design, with the state of one device.
+pub struct VerilatedModel {
     handle: *mut c_void,
-    ports: Vec<Port>,
+    ports: Vec<ModelPort>,
     clock: Field,
     /// The waveform that is being written.
     trace: Option<Output>,
     bitstream: Arc<Bitstream>,
 }
 
-// SAFETY: a Verilated model may be used from any thread, one at a time, and every access here takes the Model.
-unsafe impl Send for Model {}
+// SAFETY: a Verilated model may be used from any thread, one at a time, and every access here takes
+// the VerilatedModel.
+unsafe impl Send for VerilatedModel {}
 
-impl Model {
-    /// Makes an instance whose registers and memories are 0. So are its inputs, and nothing has been evaluated.
-    pub fn new(bitstream: &Arc<Bitstream>) -> Result<Model> {
-        Model::with(bitstream, Contents::Zeros)
+impl VerilatedModel {
+    /// Makes an instance whose registers, memories and inputs are 0. Nothing has been evaluated
+    /// yet.
+    pub fn new(bitstream: &Arc<Bitstream>) -> Result<VerilatedModel> {
+        VerilatedModel::with_initial_values(bitstream, InitialValues::Zeros)
     }
 
-    /// The same with other registers and memories.
-    pub fn with(bitstream: &Arc<Bitstream>, contents: Contents) -> Result<Model> {
+    /// Makes an instance with these registers and memories.
+    pub fn with_initial_values(
+        bitstream: &Arc<Bitstream>,
+        contents: InitialValues,
+    ) -> Result<VerilatedModel> {
         let (registers, seed) = match contents {
-            Contents::Zeros => (0, 0),
-            Contents::Ones => (1, 0),
-            Contents::Random(seed) => (2, seed),
+            InitialValues::Zeros => (0, 0),
+            InitialValues::Ones => (1, 0),
+            InitialValues::Random(seed) => (2, seed),
         };
         // SAFETY: takes two numbers, of which the first one is one of those that there are.
         let handle = unsafe { (bitstream.ns_new)(registers, seed) };
-        let mut model = Model {
+        let mut model = VerilatedModel {
             handle,
             ports: Vec::new(),
             clock: Field {
@@ -182,13 +190,13 @@ impl Model {
             (bitstream.ns_ports)(handle, raw.as_mut_ptr(), count);
             raw.set_len(count);
         }
-        model.ports = raw.iter().map(Port::new).collect();
+        model.ports = raw.iter().map(ModelPort::new).collect();
         model.clock = model.field("clk_i")?;
         Ok(model)
     }
 
     /// All ports of the design.
-    pub fn ports(&self) -> &[Port] {
+    pub fn ports(&self) -> &[ModelPort] {
         &self.ports
     }
 
@@ -197,7 +205,8 @@ impl Model {
         self.lane(name, 0, 1)
     }
 
-    /// Element `lane` of port `name`, which is a concatenation of `lanes` elements of one width, the first lowest.
+    /// Element `lane` of port `name`, which is a concatenation of `lanes` elements of one width,
+    /// the first lowest.
     pub fn lane(&self, name: &str, lane: u32, lanes: u32) -> Result<Field> {
         let found = self.ports.iter().position(|port| port.name == name);
         let port = found.ok_or_else(|| Error::Port(format!("the top has no port `{name}`")))?;
@@ -261,7 +270,8 @@ impl Model {
         let from = (field.lo / 8) as usize;
         let length = out.len().min((field.bits / 8) as usize);
         assert!(from + length <= port.bytes && field.lo % 8 == 0);
-        // SAFETY: the range was just checked to be in the port's storage, which lives as long as the model.
+        // SAFETY: the range was just checked to be in the port's storage, which lives as long as
+        // the model.
         unsafe { std::ptr::copy_nonoverlapping(port.data.add(from), out.as_mut_ptr(), length) }
     }
 
@@ -272,12 +282,14 @@ impl Model {
         let from = (field.lo / 8) as usize;
         let length = data.len().min((field.bits / 8) as usize);
         assert!(from + length <= port.bytes && field.lo % 8 == 0);
-        // SAFETY: as in `read`; whole bytes of the field only, so no bit beyond the port's width is set.
+        // SAFETY: as in `read`; whole bytes of the field only, so no bit beyond the port's width is
+        // set.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), port.data.add(from), length) }
     }
 
-    /// Settles the design after a change of inputs, at simulated time `ps`. An error is a failed assertion or another
-    /// end of the simulation that the design asked for; the model can't go on after it.
+    /// Settles the design after a change of inputs, at simulated time `ps`. An error is a failed
+    /// assertion or another end of the simulation that the design asked for; the model can't go on
+    /// after it.
     #[inline]
     pub fn eval(&mut self, ps: u64) -> std::result::Result<(), String> {
         // SAFETY: the handle is valid as long as the model lives.
@@ -301,8 +313,9 @@ impl Model {
         self.eval(ps)
     }
 
-    /// Asserts the active-low reset `reset` with an edge: what it resets asynchronously may have no clock to see a level. The
-    /// second edge is for resets that are made from this one and a register that it resets.
+    /// Asserts the active-low reset `reset` with an edge: what it resets asynchronously may have no
+    /// clock to see a level. The second edge is for resets that are derived from this one and a
+    /// register that it resets.
     pub fn assert_reset(&mut self, reset: Field, ps: u64) -> std::result::Result<(), String> {
         for level in [1, 0, 1, 0] {
             self.set(reset, level);
@@ -311,22 +324,23 @@ impl Model {
         Ok(())
     }
 
-    /// From now on keeps what the design tells of the order in which it works, for [`Model::order`], or keeps nothing. False when it was built
-    /// without: only a checked build has it.
+    /// From now on, or no longer, keeps the order events of the design for
+    /// [`VerilatedModel::take_order_events`]. False if the bitstream has none: only a checked build
+    /// has them.
     pub(crate) fn watch_order(&mut self, on: bool) -> bool {
         // SAFETY: the handle is valid as long as the model lives.
         unsafe { (self.bitstream.ns_order_watch)(self.handle, c_int::from(on)) == 0 }
     }
 
-    /// The oldest of what it has told and nobody has taken; how many that are.
-    pub(crate) fn order(&mut self, out: &mut [RawOrder]) -> usize {
+    /// Takes the oldest order events; returns how many.
+    pub(crate) fn take_order_events(&mut self, out: &mut [RawOrder]) -> usize {
         // SAFETY: the handle is valid, there is room for that many, and no more are written.
         unsafe { (self.bitstream.ns_order_take)(self.handle, out.as_mut_ptr(), out.len()) }
     }
 
-    /// Starts to write waveforms (FST) of everything to `file`, whose old contents go.
+    /// Starts to write waveforms (FST) of everything to `file`, whose old contents are discarded.
     pub fn trace_open(&mut self, file: Output) -> Result<()> {
-        // Whatever its path names by now, the file that is locked is the one that is written.
+        // The path may name another file by now. This writes the one that is locked.
         let name = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
         let name = CString::new(name).map_err(|e| Error::io(file.path(), e))?;
         // SAFETY: handle and string are valid during the call.
@@ -340,7 +354,7 @@ impl Model {
         Ok(())
     }
 
-    /// Ends the waveforms, if there are any. An error says that the file isn't complete.
+    /// Ends the waveforms, if there are any. An error says that the file is incomplete.
     pub fn trace_close(&mut self) -> Result<()> {
         let Some(file) = self.trace.take() else {
             return Ok(());
@@ -362,10 +376,10 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for VerilatedModel {
     fn drop(&mut self) {
         if let Err(error) = self.trace_close() {
-            // Nobody else is left to be told.
+            // No caller is left to return it to.
             eprintln!("waveform {error}");
         }
         // SAFETY: made by ns_new of the same bitstream, and nothing uses it afterwards.
@@ -373,8 +387,8 @@ impl Drop for Model {
     }
 }
 
-impl Port {
-    fn new(raw: &RawPort) -> Port {
+impl ModelPort {
+    fn new(raw: &RawPort) -> ModelPort {
         let bytes = match raw.bits {
             0..=8 => 1,
             9..=16 => 2,
@@ -382,16 +396,16 @@ impl Port {
             33..=64 => 8,
             wide => wide.div_ceil(32) as usize * 4,
         };
-        Port {
+        ModelPort {
             // SAFETY: the shim's names are string literals.
             name: unsafe { CStr::from_ptr(raw.name) }
                 .to_string_lossy()
                 .into_owned(),
             bits: raw.bits,
             dir: if raw.dir == 0 {
-                Dir::Input
+                PortDirection::Input
             } else {
-                Dir::Output
+                PortDirection::Output
             },
             data: raw.data.cast(),
             bytes,
@@ -403,8 +417,8 @@ impl Port {
     fn load(&self, at: usize) -> u64 {
         let mut value = [0; 8];
         let length = self.bytes.saturating_sub(at).min(8);
-        // SAFETY: at most the bytes from `at` to the end of the storage; Verilator stores integers in the host's
-        // order, and all hosts supported are little-endian.
+        // SAFETY: at most the bytes from `at` to the end of the storage; Verilator stores integers
+        // in the host's order, and all hosts supported are little-endian.
         unsafe {
             match length {
                 8 => return self.data.add(at).cast::<u64>().read_unaligned(),
@@ -420,7 +434,8 @@ impl Port {
     #[inline]
     fn store(&mut self, at: usize, value: u64) {
         let length = self.bytes.saturating_sub(at).min(8);
-        // SAFETY: as in `load`; `Model::set` keeps the bits beyond the port's width as they were, which is 0.
+        // SAFETY: as in `load`; `VerilatedModel::set` keeps the bits beyond the port's width as
+        // they were, which is 0.
         unsafe {
             match length {
                 8 => self.data.add(at).cast::<u64>().write_unaligned(value),

@@ -1,4 +1,5 @@
-//! The bitstream: a design compiled by Verilator into a shared object, and models made from it.
+//! A bitstream is a design compiled by Verilator into a shared object. This module compiles and
+//! loads bitstreams and makes models from them.
 
 mod compile;
 mod filelist;
@@ -6,9 +7,10 @@ mod find;
 mod load;
 
 pub use compile::{
-    compile, compile_trained, digest, stderr_progress, BitstreamSpec, Progress, Purpose, Training,
+    compile, compile_trained, digest, stderr_progress, BitstreamSpec, Progress, Purpose,
+    TrainingRun,
 };
 pub use filelist::FileList;
 pub use find::{find_verilator, repo_root};
 pub(crate) use load::RawOrder;
-pub use load::{Bitstream, Dir, Field, Model, Port};
+pub use load::{Bitstream, Field, ModelPort, PortDirection, VerilatedModel};

@@ -1,5 +1,7 @@
 // The C ABI of a bitstream (docs/architecture.md), around the model that Verilator made of one top.
-// ns_ports.inc is generated from the model's header: NS_PORT(member, bits, is_output) for each port of the top.
+//
+// ns_ports.inc is generated from the model's header: NS_PORT(member, bits, is_output) for each port
+// of the top.
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
@@ -19,7 +21,7 @@ namespace {
 // A fatal error inside the model. Only vl_fatal throws it; ns_eval turns it into a message.
 struct Fatal : std::exception {};
 
-// What an engine tells of the order in which it works: hw/engine/nearpm/rtl/nearpm_order_pkg.sv.
+// An event of the order in which an engine works: hw/engine/nearpm/rtl/nearpm_order_pkg.sv.
 struct ns_order_t {
     uint32_t kind;
     uint32_t small;
@@ -37,8 +39,8 @@ struct Instance {
 #endif
     uint32_t registers = 0;         // what they hold at power-on: 0 zeros, 1 ones, 2 drawn
     uint64_t random = 0;            // state of what is drawn
-    bool watched = false;           // somebody wants to know
-    std::vector<ns_order_t> order;  // what was told since they last asked
+    bool watched = false;           // order events are kept
+    std::vector<ns_order_t> order;  // events that were not taken yet
 };
 
 thread_local Instance *current = nullptr;
@@ -50,7 +52,8 @@ void fail(const char *file, int line, const char *what) {
     std::string &error = current->error;
     error = current->text;
     while (!error.empty() && (error.back() == '\n' || error.back() == ' ')) error.pop_back();
-    if (error.empty()) error = std::string(file ? file : "?") + ":" + std::to_string(line) + ": " + what;
+    if (!error.empty()) return;
+    error = std::string(file ? file : "?") + ":" + std::to_string(line) + ": " + what;
 }
 
 // 64 bits of a register or a memory at power-on. Drawn ones are those of SplitMix64.
@@ -65,9 +68,11 @@ uint64_t initial() {
 
 }  // namespace
 
-// The constructor of a model is built to call these for each register, and each element of a memory: the runtime's own
-// give all elements of a memory one value.
-IData ns_initial_i(int bits, uint64_t, uint64_t) { return static_cast<IData>(initial()) & VL_MASK_I(bits); }
+// The constructor of a model is built to call these for each register, and each element of a
+// memory: the runtime's functions give all elements of a memory one value.
+IData ns_initial_i(int bits, uint64_t, uint64_t) {
+    return static_cast<IData>(initial()) & VL_MASK_I(bits);
+}
 QData ns_initial_q(int bits, uint64_t, uint64_t) { return initial() & VL_MASK_Q(bits); }
 WDataOutP ns_initial_w(int bits, WDataOutP out, uint64_t, uint64_t) {
     const int words = VL_WORDS_I(bits);
@@ -88,7 +93,8 @@ extern "C" int ns_print(const char *format, ...) {
     return length;
 }
 
-// The FST writer is built to call this when its file could not be written, instead of ending the process.
+// The FST writer is built to call this when its file could not be written, instead of ending the
+// process.
 extern "C" void ns_trace_lost(void) { trace_lost = true; }
 
 void vl_stop(const char *file, int line, const char *) { fail(file, line, "$stop"); }
@@ -100,7 +106,8 @@ void vl_fatal(const char *file, int line, const char *, const char *message) {
 
 #ifdef NS_ORDER
 // Called by the recorders in the model.
-extern "C" void ns_order(int kind, int small, long long a, long long b, long long c, long long d, long long e) {
+extern "C" void ns_order(int kind, int small, long long a, long long b, long long c, long long d,
+                         long long e) {
     if (!current || !current->watched) return;
     const auto value = [](long long v) { return static_cast<uint64_t>(v); };
     current->order.push_back({static_cast<uint32_t>(kind), static_cast<uint32_t>(small),
@@ -109,7 +116,8 @@ extern "C" void ns_order(int kind, int small, long long a, long long b, long lon
 #endif
 
 #ifdef NS_COUNT
-// A build that counts what it does, for the compiler: the counts are to be written before the process ends.
+// A build that counts what it does, for the compiler. The counts are to be written before the
+// process ends.
 extern "C" void __gcov_dump(void);
 extern "C" void __gcov_reset(void);
 #endif
@@ -142,7 +150,8 @@ NS_API void *ns_new(uint32_t registers, uint64_t seed) {
     self->random = seed;
     current = self;
     try {
-        // Models have one thread. Idle ones beside it would be missing from a copy of the process, whose end waited for theirs.
+        // Models have one thread. A copy of the process has no other threads, and would wait for
+        // their end.
         self->context.threads(1);
 #ifdef NS_TRACE
         self->context.traceEverOn(true);
@@ -179,7 +188,8 @@ NS_API int ns_trace_close(void *model) {
 NS_API void ns_free(void *model) {
     Instance *self = static_cast<Instance *>(model);
     ns_trace_close(self);
-    // Scopes, which a model that calls the shim has, leave the thread's context: that has to be the model's, and none that is gone.
+    // A model that calls the shim has scopes, which leave the context of the thread. That has to be
+    // the context of this model, and not one that was deleted.
     Verilated::threadContextp(&self->context);
     delete self->dut;
     Verilated::threadContextp(nullptr);

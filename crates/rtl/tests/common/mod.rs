@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Devices, designs and hosts that the tests share.
 #![allow(dead_code)]
 
 #[path = "../../../device/tests/behaviour/common/bench.rs"]
@@ -12,14 +12,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use design::{Cpu, Design, HostCosts};
-use driver::{Config, Controller, SimHost};
+use driver::{DriverConfig, NvmeDriver, SimHost};
 use rtl::bitstream::{compile, repo_root, stderr_progress, Bitstream, BitstreamSpec};
 use rtl::{DeviceConfig, RtlDevice};
 use sim::{Bar, HostConfig, LinkConfig, Media, System, Time};
 
 use designs::mailboxes as mailboxes_design;
 
-/// The spec of the fixture device.
+/// The bitstream spec of the fixture device.
 pub fn fixture_spec(trace: bool) -> BitstreamSpec {
     BitstreamSpec {
         root: repo_root().unwrap(),
@@ -35,13 +35,13 @@ fn free_clocks() -> bool {
     !matches!(bypass.as_str(), "" | "0")
 }
 
-/// The device of a design of `designs/`: the bitstream that everybody uses who runs it. With `CLOCK_GATE_BYPASS=1` it is one
-/// whose clocks always run.
+/// The device of a design of `designs/`: the bitstream that a run of this design uses. With
+/// `CLOCK_GATE_BYPASS=1` it is one whose clocks always run.
 pub fn design(name: &str) -> DeviceConfig {
     let path = repo_root().unwrap().join(format!("designs/{name}.toml"));
     DeviceConfig {
         free_clocks: free_clocks(),
-        ..DeviceConfig::of(&Design::load(&path).unwrap()).unwrap()
+        ..DeviceConfig::from_design(&Design::load(&path).unwrap()).unwrap()
     }
 }
 
@@ -73,7 +73,7 @@ pub fn mailboxes() -> DeviceConfig {
     DeviceConfig {
         hang_cycles: 2_000_000,
         free_clocks: free_clocks(),
-        ..DeviceConfig::of(&mailboxes_design()).unwrap()
+        ..DeviceConfig::from_design(&mailboxes_design()).unwrap()
     }
 }
 
@@ -88,34 +88,34 @@ pub fn mailbox_bench() -> Bench {
     Bench::of(Box::new(device.unwrap()))
 }
 
-/// A driver on the device of a design behind a link, with empty media.
-pub fn controller(name: &str, media: u64) -> Controller<SimHost> {
+/// A driver for the device of a design at a link, with empty media.
+pub fn controller(name: &str, media: u64) -> NvmeDriver<SimHost> {
     controller_with(name, media, Cpu::default().costs(), 0)
 }
 
-/// As above, with so many interrupt vectors.
+/// As above, with this number of interrupt vectors.
 pub fn controller_with(
     name: &str,
     media: u64,
     costs: HostCosts,
     vectors: u16,
-) -> Controller<SimHost> {
+) -> NvmeDriver<SimHost> {
     controller_of(name, design(name), media, costs, vectors)
 }
 
-/// The same on a device that differs.
+/// The same for any device.
 pub fn controller_of(
     name: &str,
     config: DeviceConfig,
     media: u64,
     costs: HostCosts,
     vectors: u16,
-) -> Controller<SimHost> {
+) -> NvmeDriver<SimHost> {
     let host = host_of(name, config, media, costs, vectors);
-    Controller::start(host, Config::default()).unwrap()
+    NvmeDriver::start(host, DriverConfig::default()).unwrap()
 }
 
-/// The host of such a device, whose controller is not started.
+/// The host of such a device. The controller is not started.
 pub fn host_of(
     name: &str,
     config: DeviceConfig,
@@ -151,7 +151,7 @@ pub fn load(spec: &BitstreamSpec) -> Arc<Bitstream> {
 pub type Bench = bench::Bench<RtlDevice>;
 
 impl Bench {
-    /// Lets cycles of [`mailboxes`] pass.
+    /// Runs this number of cycles of [`mailboxes`].
     pub fn cycles(&mut self, cycles: u64) {
         self.run(Time(MAILBOX_CYCLE.0 * cycles));
     }

@@ -1,15 +1,18 @@
-//! A channel that answers at once: what a burst takes follows from what has been reserved before it.
+//! A channel model that answers at once: the time of a burst follows from earlier reservations.
 //!
-//! Command and data buses, banks, the turns of the bus, refresh and the queues are those of [`super::Channel`], with the same constants.
-//! Where that one decides clock by clock which command goes next, this one gives each line of a read the first
-//! place that fits when it is asked for: between what is reserved already, or behind it. So a read that comes later never
-//! pushes one that has been answered; of writes, which are answered before they reach the DRAM, the one that can go first does.
+//! Command and data buses, banks, bus turnarounds, refresh and queues are those of
+//! [`super::Channel`], with the same constants. `Channel` decides clock by clock which command is
+//! next. `BurstChannel` reserves, for each line of a read, the first slot that fits at the time of
+//! the request: between earlier reservations, or after them.
+//!
+//! A later read therefore never delays one that has been answered. Writes are answered before they
+//! reach the DRAM; of the waiting writes, the one that can be issued first is next.
 
 use std::collections::VecDeque;
 
-use super::calendar::{Activates, Columns, Queue};
+use super::calendar::{ActivateCalendar, ColumnCalendar, DepartureQueue};
 use super::config::REST;
-use super::map::{place, Place, BANKS, GROUPS, LINES};
+use super::map::{bank_row, BankRow, BANKS, GROUPS, LINES};
 use super::{ChannelStats, DramConfig, Timing};
 use crate::Time;
 
@@ -18,110 +21,115 @@ const READ: usize = 0;
 const WRITE: usize = 1;
 /// Lines that lie together in rows of a bank of each group.
 const STRIPE: u64 = GROUPS as u64 * LINES;
-/// Lines that get their places together, at most.
+/// Most lines whose slots are reserved together.
 const RUN: usize = 16;
 
-/// When a burst of reads is answered.
+/// The times of a burst of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
-    /// The first line, backend included.
+pub struct ReadTimes {
+    /// When the first line is answered, backend included.
     pub first: Time,
-    /// The last line to come, which may be another one than the last of the burst.
+    /// When the last line is answered, which may differ from the last line of the burst.
     pub last: Time,
-    /// When the controller took the last line into its queue.
+    /// When the controller accepted the last line into its queue.
     pub taken: Time,
 }
 
-/// When a burst of writes is safe.
+/// The times of a burst of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buffered {
-    /// When the controller took the last line into its queue.
+pub struct WriteTimes {
+    /// When the controller accepted the last line into its queue.
     pub taken: Time,
     /// When it answers for all of them.
     pub safe: Time,
 }
 
-/// Writes of a bank that wait: lines [`GROUPS`] apart that have come one after the other.
+/// Waiting writes of a bank: lines [`GROUPS`] apart that arrived one after the other.
 #[derive(Clone, Copy)]
-struct Waiting {
+struct PendingWrites {
     line: u64,
     lines: u32,
     row: u32,
-    /// The first clock in which the scheduler sees the first.
+    /// The first clock in which the scheduler sees the first line.
     arrived: u64,
-    /// That of the first; the others are [`GROUPS`] apart, too.
+    /// The age of the first line; those of the others are [`GROUPS`] apart as well.
     age: u64,
 }
 
-/// A bank behind everything that has been reserved in it.
+/// The state of a bank after all of its reservations.
 struct Bank {
     row: u32,
     next_act: u64,
     next_pre: u64,
     /// Next RD and WR.
     next_column: [u64; 2],
-    /// The row before, and the clock of the PRE that closes it: reads of it that come until then still find it open.
+    /// The previous row, and the clock of the PRE that closes it: reads of it that arrive before
+    /// find it open.
     before: (u32, u64),
     before_column: u64,
-    /// The row of the last write: those of a drain that goes on find it open, whatever has a place behind them.
+    /// The row of the last write. Further writes of the same drain find it open, whatever is
+    /// reserved after them.
     written: u32,
-    /// Closed for the refresh that is next: whatever comes is behind it.
+    /// Closed for the next refresh: all new reservations are after it.
     refreshed: bool,
     /// Writes in the controller, oldest first, and the oldest of those that hit the open row.
-    writes: VecDeque<Waiting>,
+    writes: VecDeque<PendingWrites>,
     hit: Option<usize>,
 }
 
-/// Reads that have places one behind the other: the clocks of the first and the last, and when the line behind them arrives.
-struct Run {
+/// Reads in consecutive slots: the clocks of the first and the last, and the arrival of the line
+/// after them.
+struct ReadRun {
     first: u64,
     last: u64,
     arrival: (u64, u64),
 }
 
-/// What a bank wants to do for its writes.
+/// The next command of a bank for its writes.
 #[derive(Clone, Copy, Default)]
 struct Candidate {
     /// The clock of the next WR as far as the bank itself is concerned.
     ready: u64,
-    /// The age of the write, and the same with the bank behind it as the lower bits of a key.
+    /// The age of the write, and the age with the bank as the lower bits of a key.
     age: u64,
     rank: u64,
-    /// What it waits for, see [`HIT`], and its bank group: an index into what all banks have in common.
+    /// The kind of command, see [`HIT`], and the bank group: an index into the bounds that all
+    /// banks share.
     bound: usize,
-    /// It has nothing to do before this clock to open its row.
+    /// No command is needed to open the row before this clock.
     idle: u64,
 }
 
-/// Kinds of candidates: the row is open, none is, or another.
+/// Kinds of candidates: the row is open, no row is, or another row is.
 const HIT: usize = 0;
 const OPENS: usize = GROUPS;
 const CHANGES: usize = 2 * GROUPS;
-/// What [`Candidate::bound`] stays below.
+/// Upper bound of [`Candidate::bound`].
 const BOUNDS: usize = 4 * GROUPS;
-/// Bits of a rank, and clocks that fit above it.
+/// Bits of a rank, and the clocks that fit above it.
 const RANK_BITS: u32 = 36;
 const LONGEST: u64 = u64::MAX >> RANK_BITS >> 1;
 
-/// The write that goes next.
+/// The next write.
 #[derive(Clone, Copy)]
-struct Next {
+struct NextWrite {
     bank: usize,
     index: usize,
     column: u64,
 }
 
-/// One DDR4 channel, burst by burst. Calls come in the order of time; one that is a little late counts as if it were not.
-pub struct Bursts {
+/// One DDR4 channel, burst by burst. Calls are in the order of time; a call that is slightly late
+/// counts as on time.
+pub struct BurstChannel {
     timing: Timing,
     frontend: Time,
     backend: Time,
     pace: Time,
-    /// The same in clocks, and what is left then.
+    /// The pace in clocks, and the remainder.
     pace_clocks: (u64, u64),
     /// Clocks between the arrivals of lines that are [`GROUPS`] apart.
     pace_groups: u64,
-    /// Lines that come at this pace have no place between them for others.
+    /// Lines at this pace leave no slot between them for others.
     runs: bool,
     rows: u64,
     read_queue: usize,
@@ -129,51 +137,53 @@ pub struct Bursts {
     drain_high: usize,
     drain_low: usize,
     banks: [Bank; BANKS],
-    columns: Columns,
-    activates: Activates,
+    columns: ColumnCalendar,
+    activates: ActivateCalendar,
     /// No RD or WR of any bank before these clocks.
     floor: [u64; 2],
-    /// The same by the bank group of the last writes.
+    /// The same bound by bank group, from the last writes.
     group_floor: [u64; GROUPS],
     next_refresh: u64,
-    /// When the next refresh ends, as far as that is decided.
+    /// When the next refresh ends, if decided.
     refreshed: Option<u64>,
     /// The last RD, and the last WR.
     last_read: u64,
     last_write: u64,
-    /// When the front end can give the next line of a read, and of a write.
+    /// When the port can supply the next line of a read, and of a write.
     next_line: [Time; 2],
-    /// Columns of the reads in the queue.
-    reads: Queue,
-    /// What each bank wants to do for its writes, and banks of which that is not known, a bit each.
+    /// The columns of the reads in the queue.
+    reads: DepartureQueue,
+    /// The next command of each bank for its writes, and a bit for each bank whose entry is stale.
     candidates: [Candidate; BANKS],
     stale: u32,
-    /// Banks that may have a row to open and have not been looked at since they changed, and the clock before which no other has.
+    /// Banks that may have a row to open and were not checked since they changed, and the clock
+    /// before which no other bank has.
     unseen: u32,
     idle: u64,
-    /// What goes next of them, unless something is stale.
-    chosen: Option<Next>,
-    /// Writes in the controller whose time in the DRAM is not decided, by bank and in all.
+    /// The next write, unless an entry is stale.
+    chosen: Option<NextWrite>,
+    /// Writes in the controller whose DRAM time is not decided: a bit per bank, and their number.
     waiting: u32,
     unsent: usize,
-    /// When those leave the queue whose time is.
-    leaving: Queue,
-    /// No write can go, or have its row opened, before this clock.
+    /// When the writes with a decided time leave the queue.
+    leaving: DepartureQueue,
+    /// No write can be issued, or have its row opened, before this clock.
     quiet: u64,
-    /// Clocks by which they leave the queue before their columns.
+    /// Clocks by which writes leave the queue before their columns.
     ahead: u64,
-    /// When the last drain ends; writes that come until then go with it.
+    /// When the last drain ends; writes that arrive before join it.
     drains_until: u64,
     ages: u64,
     mode: usize,
     stats: ChannelStats,
 }
 
-impl Bursts {
-    /// A channel with all banks closed, before which a front end gives a line every `pace` at most. The configuration must be valid.
-    pub fn new(config: &DramConfig, pace: Time) -> Bursts {
+impl BurstChannel {
+    /// A channel with all banks closed, whose port supplies a line every `pace` at most. The
+    /// configuration must be valid.
+    pub fn new(config: &DramConfig, pace: Time) -> BurstChannel {
         let timing = Timing::new(config);
-        Bursts {
+        BurstChannel {
             frontend: Time::ns(config.frontend_ns),
             backend: Time::ns(config.backend_ns),
             pace,
@@ -197,8 +207,8 @@ impl Bursts {
                 writes: VecDeque::with_capacity(8),
                 hit: None,
             }),
-            columns: Columns::new(&timing, config.read_queue + config.write_queue),
-            activates: Activates::new(&timing),
+            columns: ColumnCalendar::new(&timing, config.read_queue + config.write_queue),
+            activates: ActivateCalendar::new(&timing),
             floor: [0; 2],
             group_floor: [0; GROUPS],
             next_refresh: timing.refi,
@@ -206,7 +216,7 @@ impl Bursts {
             last_read: 0,
             last_write: 0,
             next_line: [Time::ZERO; 2],
-            reads: Queue::new(config.read_queue),
+            reads: DepartureQueue::new(config.read_queue),
             candidates: [Candidate::default(); BANKS],
             stale: 0,
             unseen: 0,
@@ -214,7 +224,7 @@ impl Bursts {
             chosen: None,
             waiting: 0,
             unsent: 0,
-            leaving: Queue::new(2 * config.write_queue),
+            leaving: DepartureQueue::new(2 * config.write_queue),
             quiet: 0,
             ahead: 0,
             drains_until: 0,
@@ -225,14 +235,14 @@ impl Bursts {
         }
     }
 
-    /// What the channel has done so far, or has decided to do.
+    /// What the channel has done or decided so far.
     pub fn stats(&self) -> ChannelStats {
         self.stats
     }
 
-    /// The clock and the rest of it a line after another.
+    /// The clock and remainder of the next line's arrival.
     #[inline]
-    fn step(&self, (clock, rest): (u64, u64)) -> (u64, u64) {
+    fn next_arrival(&self, (clock, rest): (u64, u64)) -> (u64, u64) {
         let (clocks, more) = self.pace_clocks;
         match rest + more {
             rest if rest < REST => (clock + clocks, rest),
@@ -240,34 +250,35 @@ impl Bursts {
         }
     }
 
-    /// Reads `lines` successive lines of 64 bytes from `addr` on, from `now` on.
+    /// Reads `lines` successive 64-byte lines from `addr`, starting at `now`.
     #[inline]
-    pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> Answered {
+    pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> ReadTimes {
         let lines = u64::from(lines.max(1));
         let mut at = now.max(self.next_line[READ]);
         let (mut first, mut last) = (u64::MAX, 0);
         let mut forwarded = Time::ZERO;
         let mut arrival = self.timing.cycle_and_rest(at + self.frontend);
-        self.columns.forget(arrival.0);
-        if self.reads.len() + lines as usize > self.read_queue || self.reads.is_behind(arrival.0) {
-            self.reads.leave(arrival.0);
+        self.columns.discard_before(arrival.0);
+        if self.reads.len() + lines as usize > self.read_queue || self.reads.is_stale(arrival.0) {
+            self.reads.remove_until(arrival.0);
         }
         let (mut line, mut alone) = (0, 0);
         while line < lines {
-            // The read that has to leave the queue first does so when the scheduler, which is ahead by the frontend, sends it.
+            // The read that leaves the queue first does so when the scheduler issues it; the
+            // scheduler is ahead by the frontend latency.
             if self.reads.len() >= self.read_queue {
-                self.reads.leave(arrival.0);
+                self.reads.remove_until(arrival.0);
                 if let Some(leaves) = self.reads.full_until(self.read_queue) {
                     at = self.timing.time(leaves).saturating_sub(self.frontend);
                     arrival = self.timing.cycle_and_rest(at + self.frontend);
                     arrival.0 = arrival.0.max(leaves);
-                    self.reads.leave(leaves);
+                    self.reads.remove_until(leaves);
                 }
             }
             let seen = arrival.0;
             self.drain_until(seen);
             let addr = addr.wrapping_add(line << 6);
-            let place = place(addr, self.rows);
+            let place = bank_row(addr, self.rows);
             if self.runs && lines - line >= GROUPS as u64 && line >= alone {
                 let row = STRIPE - (addr >> 6) % STRIPE;
                 let room = self.read_queue.saturating_sub(self.reads.len());
@@ -284,17 +295,17 @@ impl Bursts {
                 }
                 alone = line + GROUPS as u64;
             }
-            if self.waiting >> place.bank & 1 != 0 && self.banks[place.bank].holds(addr >> 6) {
+            if self.waiting >> place.bank & 1 != 0 && self.banks[place.bank].has_write(addr >> 6) {
                 self.stats.forwarded += 1;
                 forwarded = forwarded.max(at + self.frontend + self.backend);
             } else {
                 let column = self.read_line(place, seen + 1);
-                self.reads.enter(column);
+                self.reads.insert(column);
                 first = first.min(column);
                 last = last.max(column);
             }
             at += self.pace;
-            arrival = self.step(arrival);
+            arrival = self.next_arrival(arrival);
             line += 1;
         }
         self.next_line[READ] = at;
@@ -307,24 +318,24 @@ impl Bursts {
             done = done.max(end(last));
             begin = if first == last { done } else { end(first) };
         }
-        Answered {
+        ReadTimes {
             first: begin,
             last: done,
             taken: at - self.pace,
         }
     }
 
-    /// Writes `lines` successive lines of 64 bytes from `addr` on, from `now` on.
+    /// Writes `lines` successive 64-byte lines from `addr`, starting at `now`.
     #[inline]
-    pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> Buffered {
+    pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> WriteTimes {
         let mut left = lines.max(1);
         let mut line = addr >> 6;
         let mut at = now.max(self.next_line[WRITE]);
         let mut arrival = self.timing.cycle_and_rest(at + self.frontend);
-        self.columns.forget(arrival.0);
+        self.columns.discard_before(arrival.0);
         while left > 0 {
             self.drain_until(arrival.0 + 1);
-            self.leaving.leave(arrival.0);
+            self.leaving.remove_until(arrival.0);
             while self.unsent + self.leaving.len() >= self.write_queue {
                 if self.leaving.len() == 0 {
                     self.send_next(1);
@@ -338,9 +349,10 @@ impl Bursts {
                     arrival.0 = arrival.0.max(leaves);
                 }
                 self.drain_until(arrival.0 + 1);
-                self.leaving.leave(arrival.0);
+                self.leaving.remove_until(arrival.0);
             }
-            // As many as come before a drain, or before the queue is full, and lie in one row of a bank of each group.
+            // The lines that precede a drain or a full queue, and lie in one row of a bank of each
+            // group.
             let held = self.unsent + self.leaving.len();
             let room = match self.drain_high.checked_sub(held) {
                 None | Some(0) => self.write_queue.saturating_sub(held).min(GROUPS),
@@ -349,55 +361,56 @@ impl Bursts {
             let row = STRIPE - line % STRIPE;
             let lines = left.min(room.max(1) as u32).min(row as u32);
             let mut clock = arrival.0;
-            let mut place = place(line << 6, self.rows);
+            let mut place = bank_row(line << 6, self.rows);
             let group = place.bank % GROUPS ^ line as usize % GROUPS;
             for n in 0..lines {
                 clock = arrival.0;
                 if n < GROUPS as u32 {
                     let at = line + u64::from(n);
                     place.bank = place.bank / GROUPS * GROUPS + (group ^ at as usize % GROUPS);
-                    let waiting = Waiting {
+                    let waiting = PendingWrites {
                         line: at,
                         lines: (lines - n).div_ceil(GROUPS as u32),
                         row: place.row,
                         arrived: clock + 1,
                         age: self.ages + u64::from(n),
                     };
-                    if self.banks[place.bank].wait(waiting, self.pace_groups) {
+                    if self.banks[place.bank].enqueue(waiting, self.pace_groups) {
                         self.stale |= 1 << place.bank;
                         self.quiet = 0;
                     }
                     self.waiting |= 1 << place.bank;
                 }
                 at += self.pace;
-                arrival = self.step(arrival);
+                arrival = self.next_arrival(arrival);
             }
             self.ages += u64::from(lines);
             self.unsent += lines as usize;
             line += u64::from(lines);
             left -= lines;
             if self.unsent + self.leaving.len() >= self.drain_high {
-                self.leaving.leave(clock);
+                self.leaving.remove_until(clock);
             }
             self.make_room(clock);
         }
         self.next_line[WRITE] = at;
         let taken = at - self.pace;
-        Buffered {
+        WriteTimes {
             taken,
             safe: taken + self.frontend,
         }
     }
 
-    /// Reserves the places of reads of successive lines, one a bank group and more, that lie in one row each of as many banks, if those
-    /// are one behind the other. If not, rows may have been opened for them.
+    /// Reserves the slots of reads of successive lines, at least one per bank group, if the slots
+    /// are consecutive. The lines lie in one row of each bank. If the slots are not consecutive,
+    /// rows may have been opened for them.
     fn read_run(
         &mut self,
         line: u64,
-        at: Place,
+        at: BankRow,
         mut arrival: (u64, u64),
         lines: usize,
-    ) -> Option<Run> {
+    ) -> Option<ReadRun> {
         let set = at.bank / GROUPS * GROUPS;
         let change = at.bank % GROUPS ^ line as usize % GROUPS;
         let group = |n: usize| (line as usize + n) % GROUPS ^ change;
@@ -405,7 +418,7 @@ impl Bursts {
         let clocks = &mut clocks[..lines];
         for clock in clocks.iter_mut() {
             *clock = arrival.0 + 1;
-            arrival = self.step(arrival);
+            arrival = self.next_arrival(arrival);
         }
         let refreshes = clocks[lines - 1] + self.timing.rcd >= self.next_refresh;
         if refreshes || self.waiting >> set & ((1 << GROUPS) - 1) != 0 {
@@ -421,7 +434,7 @@ impl Bursts {
         for n in 0..GROUPS {
             let bank = set + group(n);
             if self.banks[bank].row != at.row {
-                self.open_for_read(Place { bank, ..at }, clocks[n])?;
+                self.open_for_read(BankRow { bank, ..at }, clocks[n])?;
             }
             floors[n] = self.floor[READ]
                 .max(self.group_floor[group(n)])
@@ -432,9 +445,9 @@ impl Bursts {
         for (n, (place, floor)) in head.iter_mut().zip(floors).enumerate() {
             let mut next = (*place).max(clock);
             if n == 0 {
-                next = self.columns.fit(next.max(floor), group(0));
+                next = self.columns.first_fit(next.max(floor), group(0));
             } else if floor > next + 3 {
-                // Those behind one that waits for its bank would not.
+                // Lines after one that waits for its bank would not be consecutive.
                 return None;
             }
             *place = next.max(floor);
@@ -458,9 +471,9 @@ impl Bursts {
             bank.next_pre = bank.next_pre.max(clock + t.rtp);
         }
         self.begin_reads(lines);
-        self.has_read(last);
-        self.reads.enter_all(clocks);
-        Some(Run {
+        self.note_read(last);
+        self.reads.insert_all(clocks);
+        Some(ReadRun {
             first,
             last,
             arrival,
@@ -476,11 +489,12 @@ impl Bursts {
         self.stats.reads += lines as u64;
     }
 
-    /// Opens a row for a read that the scheduler sees from clock `seen` on, unless a refresh is before its column.
+    /// Opens a row for a read that the scheduler sees from clock `seen` on, unless a refresh
+    /// precedes its column.
     #[inline]
-    fn open_for_read(&mut self, at: Place, seen: u64) -> Option<()> {
+    fn open_for_read(&mut self, at: BankRow, seen: u64) -> Option<()> {
         let bank = &self.banks[at.bank];
-        // Rows are opened for reads when the writes before them have gone.
+        // Rows are opened for reads after the earlier writes were issued.
         let from = seen.max(self.last_write + 1);
         let pre = from.max(bank.next_pre);
         let opens = match bank.row {
@@ -488,18 +502,19 @@ impl Bursts {
             _ => bank.next_act.max(pre + self.timing.rp),
         };
         let group = at.bank % GROUPS;
-        let (index, act) = self.activates.fit(seen, opens, group);
+        let (index, act) = self.activates.first_fit(seen, opens, group);
         if act + self.timing.rcd >= self.refresh_of(at.bank) {
             return None;
         }
         self.activates.insert(index, act, group);
-        self.opened(at, act, pre);
+        self.note_open(at, act, pre);
         Some(())
     }
 
-    /// Reserves the place of a read that the scheduler sees from clock `seen` on; returns the clock of its RD.
+    /// Reserves the slot of a read that the scheduler sees from clock `seen` on; returns the clock
+    /// of its RD.
     #[inline]
-    fn read_line(&mut self, at: Place, seen: u64) -> u64 {
+    fn read_line(&mut self, at: BankRow, seen: u64) -> u64 {
         self.begin_reads(1);
         let group = at.bank % GROUPS;
         loop {
@@ -511,7 +526,7 @@ impl Bursts {
             let bank = &self.banks[at.bank];
             if bank.row == at.row {
                 let earliest = floor.max(bank.next_column[READ]);
-                let column = self.columns.fit(earliest, group);
+                let column = self.columns.first_fit(earliest, group);
                 if column >= self.refresh_of(at.bank) {
                     self.refresh_bank(at.bank);
                     continue;
@@ -520,40 +535,40 @@ impl Bursts {
                 self.stale |= 1 << at.bank;
                 let bank = &mut self.banks[at.bank];
                 bank.next_pre = bank.next_pre.max(column + t.rtp);
-                return self.has_read(column);
+                return self.note_read(column);
             }
             if bank.before.0 == at.row && seen + t.rtp < bank.before.1 {
                 let earliest = floor.max(bank.before_column);
-                let column = self.columns.fit(earliest, group);
+                let column = self.columns.first_fit(earliest, group);
                 if column + t.rtp <= bank.before.1 {
                     self.columns.insert(column, group);
-                    return self.has_read(column);
+                    return self.note_read(column);
                 }
             }
-            // Rows are opened for reads when the writes before them have gone.
+            // Rows are opened for reads after the earlier writes were issued.
             let from = seen.max(self.last_write + 1);
             let pre = from.max(bank.next_pre);
             let opens = match bank.row {
                 CLOSED => bank.next_act.max(from),
                 _ => bank.next_act.max(pre + t.rp),
             };
-            let (act_index, act) = self.activates.fit(seen, opens, group);
-            let column = self.columns.fit(floor.max(act + t.rcd), group);
+            let (act_index, act) = self.activates.first_fit(seen, opens, group);
+            let column = self.columns.first_fit(floor.max(act + t.rcd), group);
             if column >= self.refresh_of(at.bank) {
                 self.refresh_bank(at.bank);
                 continue;
             }
             self.activates.insert(act_index, act, group);
             self.columns.insert(column, group);
-            self.opened(at, act, pre);
+            self.note_open(at, act, pre);
             let t = &self.timing;
             let bank = &mut self.banks[at.bank];
             bank.next_pre = bank.next_pre.max(column + t.rtp);
-            return self.has_read(column);
+            return self.note_read(column);
         }
     }
 
-    /// The first clock at which a bank has to be closed.
+    /// The first clock at which a bank has to be closed for refresh.
     #[inline]
     fn refresh_of(&self, bank: usize) -> u64 {
         match self.banks[bank].refreshed {
@@ -563,9 +578,9 @@ impl Bursts {
     }
 
     #[inline]
-    fn has_read(&mut self, column: u64) -> u64 {
+    fn note_read(&mut self, column: u64) -> u64 {
         let t = &self.timing;
-        // The bus turns: two clocks between read data and write data.
+        // Bus turnaround: two clocks between read data and write data.
         let turn = column + t.cl + t.burst + 2 - t.cwl;
         self.floor[WRITE] = self.floor[WRITE].max(turn);
         self.last_read = self.last_read.max(column);
@@ -573,9 +588,9 @@ impl Bursts {
         column
     }
 
-    /// A row has been opened with an ACT at clock `act`, after a PRE at `pre` if there was another.
+    /// Records an ACT at clock `act`, after a PRE at `pre` if another row was open.
     #[inline]
-    fn opened(&mut self, at: Place, act: u64, pre: u64) {
+    fn note_open(&mut self, at: BankRow, act: u64, pre: u64) {
         self.stale |= 1 << at.bank;
         let t = &self.timing;
         let bank = &mut self.banks[at.bank];
@@ -592,7 +607,7 @@ impl Bursts {
         self.stats.activates += 1;
     }
 
-    /// Sends what writes can go to the DRAM before clock `until`, since no reads wait.
+    /// Issues the writes that can reach the DRAM before clock `until`, because no reads wait.
     #[inline]
     fn drain_until(&mut self, until: u64) {
         while self.unsent > 0 && self.floor[WRITE] < until && self.quiet < until {
@@ -612,10 +627,10 @@ impl Bursts {
         }
     }
 
-    /// Closes and opens rows for writes as far as that is done before clock `until`; a read may come then. Returns the clock before which no
-    /// other can be opened.
+    /// Closes and opens rows for writes before clock `until`, at which a read may arrive. Returns
+    /// the clock before which no other row can be opened.
     fn open_rows(&mut self, until: u64) -> u64 {
-        self.look();
+        self.update_candidates();
         let (mut banks, mut next) = match self.idle < until {
             true => (self.waiting, u64::MAX),
             false => (self.waiting & self.unseen, self.idle),
@@ -653,14 +668,14 @@ impl Bursts {
                 continue;
             }
             let group = number % GROUPS;
-            let (index, act) = self.activates.fit(write.arrived, opens, group);
+            let (index, act) = self.activates.first_fit(write.arrived, opens, group);
             if act < until && act + t.rcd < self.refresh_of(number) {
                 self.activates.insert(index, act, group);
-                let at = Place {
+                let at = BankRow {
                     bank: number,
                     row: write.row,
                 };
-                self.opened(at, act, pre);
+                self.note_open(at, act, pre);
                 opened = true;
             } else {
                 self.candidates[number].idle = act.max(until);
@@ -678,7 +693,7 @@ impl Bursts {
         }
     }
 
-    /// Sends writes once there are so many that reads have to wait for them.
+    /// Issues writes once their number makes reads wait.
     #[inline]
     fn make_room(&mut self, clock: u64) {
         let many = self.unsent + self.leaving.len() >= self.drain_high;
@@ -688,15 +703,15 @@ impl Bursts {
             }
         } else if self.drains_until > clock {
             while self.unsent > self.drain_low {
-                self.join(clock);
+                self.join_drain(clock);
             }
         } else if many {
             self.drain(clock);
         }
     }
 
-    /// Sends writes although reads wait. The reads that have a place keep it, and the writes go behind them; but room for others
-    /// comes when they would have gone at once.
+    /// Issues writes although reads wait. Reserved reads keep their slots, and the writes follow
+    /// them. Queue space, however, is freed as if the writes had been issued at once.
     fn drain(&mut self, clock: u64) {
         let t = &self.timing;
         let start = (clock + t.cl + t.burst + 2 - t.cwl).max(self.leaving.last());
@@ -708,13 +723,13 @@ impl Bursts {
         self.drains_until = self.leaving.last();
     }
 
-    /// Sends a write with the others of a drain that goes on. What has a place behind these keeps it: the write takes its time of the
-    /// buses where there is some, without another turn.
-    fn join(&mut self, clock: u64) {
+    /// Issues a write within a drain in progress. Later reservations are kept: the write uses free
+    /// time of the buses, without another turnaround.
+    fn join_drain(&mut self, clock: u64) {
         let Some(next) = self.next_write() else {
             return;
         };
-        let write = self.take(next);
+        let write = self.dequeue_write(next);
         let t = &self.timing;
         let group = next.bank % GROUPS;
         let mut step = t.ccd_s;
@@ -722,30 +737,30 @@ impl Bursts {
         if bank.row != write.row && bank.written != write.row {
             step = t.faw.div_ceil(4);
             let opens = clock.max(self.banks[next.bank].next_act);
-            let (index, act) = self.activates.fit(clock, opens, group);
+            let (index, act) = self.activates.first_fit(clock, opens, group);
             self.activates.insert(index, act, group);
-            let at = Place {
+            let at = BankRow {
                 bank: next.bank,
                 row: write.row,
             };
-            self.opened(at, act, act);
+            self.note_open(at, act, act);
         }
         let column = self.columns.floor(group).max(clock);
-        let column = self.columns.fit(column, group);
+        let column = self.columns.first_fit(column, group);
         self.columns.insert(column, group);
         let leaves = self.leaving.last() + step;
         let t = &self.timing;
         let bank = &mut self.banks[next.bank];
         self.stale |= 1 << next.bank;
         bank.next_pre = bank.next_pre.max(leaves + t.cwl + t.burst + t.wr);
-        self.leaving.enter(leaves);
+        self.leaving.insert(leaves);
     }
 
-    /// Takes a write out of the queue.
-    fn take(&mut self, next: Next) -> Waiting {
+    /// Removes a write from the queue.
+    fn dequeue_write(&mut self, next: NextWrite) -> PendingWrites {
         self.stale |= 1 << next.bank;
         let bank = &mut self.banks[next.bank];
-        let write = bank.take(next.index, 1, self.pace_groups);
+        let write = bank.dequeue(next.index, 1, self.pace_groups);
         if bank.writes.is_empty() {
             self.waiting &= !(1 << next.bank);
         }
@@ -755,23 +770,24 @@ impl Bursts {
         write
     }
 
-    /// Sends the next write, whatever waits, and maybe some behind it, `most` in all.
+    /// Issues the next write, whatever waits, and possibly others after it, `most` in all.
     fn send_next(&mut self, most: usize) {
         if let Some(next) = self.next_write() {
             self.send_some(next, u64::MAX, most);
         }
     }
 
-    /// Sends a write and maybe some behind it that can go before clock `until`.
+    /// Issues a write, and possibly others after it that can be issued before clock `until`.
     #[inline]
-    fn send_some(&mut self, next: Next, until: u64, most: usize) {
+    fn send_some(&mut self, next: NextWrite, until: u64, most: usize) {
         if !self.runs || most < GROUPS || !self.send_run(next, until, most) {
-            self.send(next);
+            self.send_write(next);
         }
     }
 
-    /// Sends writes of successive lines, one a bank group and more, that hit open rows, if they are next one behind the other.
-    fn send_run(&mut self, next: Next, until: u64, most: usize) -> bool {
+    /// Issues writes of successive lines that hit open rows, at least one per bank group, if their
+    /// slots are consecutive.
+    fn send_run(&mut self, next: NextWrite, until: u64, most: usize) -> bool {
         let set = next.bank / GROUPS * GROUPS;
         let banks = ((1 << GROUPS) - 1) << set;
         if self.waiting & banks != banks {
@@ -793,7 +809,7 @@ impl Bursts {
             heads[place] = (set + n, head.arrived);
             rounds = rounds.min(head.lines);
         }
-        // What others could do in between.
+        // The first command that another bank could issue in between.
         let (rival, older) = match self.first_of(self.waiting & !banks) {
             Some((age, rival)) => (rival.column, age < first.age),
             None => (u64::MAX, false),
@@ -840,7 +856,7 @@ impl Bursts {
             let sent = (lines - n).div_ceil(GROUPS);
             let bank = &mut self.banks[number];
             let Some(hit) = bank.hit else { continue };
-            bank.take(hit, sent as u32, self.pace_groups);
+            bank.dequeue(hit, sent as u32, self.pace_groups);
             if bank.writes.is_empty() {
                 self.waiting &= !(1 << number);
             }
@@ -856,27 +872,27 @@ impl Bursts {
         self.unsent -= lines;
         self.stats.writes += lines as u64;
         if self.ahead == 0 {
-            self.leaving.enter_all(clocks);
+            self.leaving.insert_all(clocks);
         } else {
             for &clock in clocks {
-                self.leaving.enter(clock - self.ahead.min(clock));
+                self.leaving.insert(clock - self.ahead.min(clock));
             }
         }
         true
     }
 
-    /// The write that can go first, and of those the oldest.
+    /// The write that can be issued first; of several, the oldest.
     #[inline]
-    fn next_write(&mut self) -> Option<Next> {
+    fn next_write(&mut self) -> Option<NextWrite> {
         if self.chosen.is_none() || self.stale != 0 {
             self.chosen = self.first_of(self.waiting).map(|(_, next)| next);
         }
         self.chosen
     }
 
-    /// Works out what those banks want that have changed.
+    /// Updates the entries of the banks that have changed.
     #[inline]
-    fn look(&mut self) {
+    fn update_candidates(&mut self) {
         let mut stale = self.stale & self.waiting;
         if self.stale != 0 {
             self.chosen = None;
@@ -893,12 +909,12 @@ impl Bursts {
         }
     }
 
-    /// That of some banks, and its age.
-    fn first_of(&mut self, mut banks: u32) -> Option<(u64, Next)> {
+    /// The first write of some banks, and its age.
+    fn first_of(&mut self, mut banks: u32) -> Option<(u64, NextWrite)> {
         if banks == 0 {
             return None;
         }
-        self.look();
+        self.update_candidates();
         let t = &self.timing;
         let act = self.activates.floor();
         let read = self.last_read + 1;
@@ -927,7 +943,7 @@ impl Bursts {
         let column = column(candidate);
         let age = candidate.age;
         let index = self.banks[bank].hit.unwrap_or(0);
-        let next = Next {
+        let next = NextWrite {
             bank,
             index,
             column,
@@ -935,15 +951,15 @@ impl Bursts {
         Some((age, next))
     }
 
-    /// Sends a write to the DRAM.
-    fn send(&mut self, next: Next) {
+    /// Issues a write to the DRAM.
+    fn send_write(&mut self, next: NextWrite) {
         if self.mode == READ {
             self.mode = WRITE;
             self.stats.turns += 1;
         }
         let group = next.bank % GROUPS;
-        let write = self.take(next);
-        let at = Place {
+        let write = self.dequeue_write(next);
+        let at = BankRow {
             bank: next.bank,
             row: write.row,
         };
@@ -960,13 +976,16 @@ impl Bursts {
                     CLOSED => bank.next_act.max(from),
                     _ => bank.next_act.max(pre + t.rp),
                 };
-                (Some(self.activates.fit(write.arrived, opens, group)), pre)
+                (
+                    Some(self.activates.first_fit(write.arrived, opens, group)),
+                    pre,
+                )
             };
             let earliest = match act {
                 None => bank.next_column[WRITE],
                 Some((_, act)) => act + t.rcd,
             };
-            let column = self.columns.fit(floor.max(earliest), group);
+            let column = self.columns.first_fit(floor.max(earliest), group);
             if write.arrived >= self.next_refresh {
                 self.refresh(write.arrived);
                 continue;
@@ -978,7 +997,7 @@ impl Bursts {
             self.columns.insert(column, group);
             if let Some((index, act)) = act {
                 self.activates.insert(index, act, group);
-                self.opened(at, act, pre);
+                self.note_open(at, act, pre);
             }
             break column;
         };
@@ -992,10 +1011,10 @@ impl Bursts {
         self.floor[READ] = self.floor[READ].max(data_end + t.wtr_s);
         self.group_floor[group] = self.group_floor[group].max(data_end + t.wtr_l);
         let leaves = column - self.ahead.min(column);
-        self.leaving.enter(leaves);
+        self.leaving.insert(leaves);
     }
 
-    /// Lets the refreshes pass that are due by clock `now`.
+    /// Performs the refreshes that are due by clock `now`.
     #[cold]
     fn refresh(&mut self, now: u64) {
         let end = self.refresh_end();
@@ -1006,7 +1025,8 @@ impl Bursts {
         }
         self.stats.refreshes += 1;
         self.next_refresh += self.timing.refi;
-        // Those that passed with nothing to do leave only the last one to be seen, and that one took place when it was due.
+        // Of several refreshes of an idle channel only the last one is visible, and that one took
+        // place when it was due.
         if now > self.next_refresh {
             let idle = (now - self.next_refresh) / self.timing.refi;
             self.next_refresh += idle * self.timing.refi;
@@ -1015,7 +1035,7 @@ impl Bursts {
         self.refreshed = None;
     }
 
-    /// What `bank` is asked for has to wait for the next refresh.
+    /// A request for `bank` has to wait for the next refresh.
     #[cold]
     fn refresh_bank(&mut self, bank: usize) {
         if self.banks[bank].refreshed {
@@ -1028,7 +1048,8 @@ impl Bursts {
         bank.refreshed = true;
     }
 
-    /// When the next refresh ends: it begins when it is due, all banks are closed and what had a place before has gone.
+    /// The end of the next refresh. It starts when it is due, all banks are closed and earlier
+    /// reservations have been issued.
     fn refresh_end(&mut self) -> u64 {
         if let Some(end) = self.refreshed {
             return end;
@@ -1046,7 +1067,7 @@ impl Bursts {
 }
 
 impl Bank {
-    /// What it wants to do for its writes, if there are some.
+    /// The next command for the bank's writes, if there are any.
     fn candidate(&self, t: &Timing) -> Candidate {
         let Some(write) = self.writes.get(self.hit.unwrap_or(0)) else {
             return Candidate::default();
@@ -1067,7 +1088,7 @@ impl Bank {
         }
     }
 
-    /// Closes the row, with a PRE that lets an ACT follow at clock `opens`.
+    /// Closes the row, with a PRE that allows an ACT at clock `opens`.
     fn precharge(&mut self, opens: u64) {
         self.before = (CLOSED, 0);
         self.row = CLOSED;
@@ -1075,9 +1096,9 @@ impl Bank {
         self.next_act = opens;
     }
 
-    /// Takes some of an entry's lines; returns it as it was.
+    /// Removes some of an entry's lines; returns the entry as it was.
     #[inline]
-    fn take(&mut self, index: usize, lines: u32, pace: u64) -> Waiting {
+    fn dequeue(&mut self, index: usize, lines: u32, pace: u64) -> PendingWrites {
         let entry = &mut self.writes[index];
         let whole = *entry;
         if lines < whole.lines {
@@ -1096,9 +1117,10 @@ impl Bank {
         whole
     }
 
-    /// Lets writes wait, with those before them if they follow one another. True: what the bank wants to do has changed.
+    /// Queues writes, joined with the last entry if they follow it. True: the bank's next command
+    /// has changed.
     #[inline]
-    fn wait(&mut self, writes: Waiting, pace: u64) -> bool {
+    fn enqueue(&mut self, writes: PendingWrites, pace: u64) -> bool {
         if let Some(last) = self.writes.back_mut() {
             let lines = u64::from(last.lines);
             let apart = lines * GROUPS as u64;
@@ -1120,7 +1142,7 @@ impl Bank {
 
     /// Whether a write of this line waits.
     #[inline]
-    fn holds(&self, line: u64) -> bool {
+    fn has_write(&self, line: u64) -> bool {
         self.writes.iter().any(|w| {
             line.checked_sub(w.line).is_some_and(|apart| {
                 apart % GROUPS as u64 == 0 && apart / (GROUPS as u64) < u64::from(w.lines)

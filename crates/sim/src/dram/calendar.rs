@@ -1,64 +1,66 @@
-//! When commands of one kind are reserved, and where the next one fits between them; when requests leave a queue.
+//! Reservations of commands of one kind, the first slot that fits between them, and the departures
+//! from a queue.
 
 use super::map::GROUPS;
 use super::Timing;
 
-/// So many are kept before those that lie behind are forgotten.
-const MOST: usize = 256;
-/// And so many are left then.
-const KEPT: usize = 128;
+/// Entries that are kept before old ones are discarded.
+const MAX_ENTRIES: usize = 256;
+/// Entries that are left after that.
+const KEPT_ENTRIES: usize = 128;
 
 /// A clock and its bank group.
 #[derive(Clone, Copy)]
-struct Entry {
+struct ReservedCommand {
     clock: u64,
     group: usize,
 }
 
-/// Reserved RD and WR commands, which are tCCD apart: a ring of clocks, with a bit where no other can be.
-pub(super) struct Columns {
-    words: Vec<Clocks>,
-    /// The first word that is known, and the first behind all that have a bit.
+/// Reserved RD and WR commands, which are tCCD apart: a ring of clocks, with a bit where no other
+/// command fits.
+pub(super) struct ColumnCalendar {
+    words: Vec<BusyClocks>,
+    /// The first word that is known, and the first word after all that have a bit.
     base: u64,
     top: u64,
     /// The last command.
-    last: Entry,
+    last: ReservedCommand,
     short: u64,
     long: u64,
-    /// What a command at bit 7 is in the way of: those of all groups, and of its own.
+    /// The clocks that a command at bit 7 blocks: for all groups, and for its group.
     masks: [u64; 2],
 }
 
-/// 64 clocks: those in which no command can be, and those in which none of a bank group can.
+/// 64 clocks: those blocked for all commands, and those blocked for a bank group.
 #[derive(Clone, Copy, Default)]
-struct Clocks {
+struct BusyClocks {
     any: u64,
     group: [u64; GROUPS],
 }
 
-impl Columns {
-    /// For `requests` at a time; places that are farther ahead than these can be are free for all.
-    pub(super) fn new(timing: &Timing, requests: usize) -> Columns {
-        Columns {
-            words: vec![Clocks::default(); ring(requests)],
+impl ColumnCalendar {
+    /// For `requests` at a time; slots farther ahead count as free.
+    pub(super) fn new(timing: &Timing, requests: usize) -> ColumnCalendar {
+        ColumnCalendar {
+            words: vec![BusyClocks::default(); ring_words(requests)],
             base: 0,
             top: 0,
-            last: Entry { clock: 0, group: 0 },
+            last: ReservedCommand { clock: 0, group: 0 },
             short: timing.ccd_s,
             long: timing.ccd_l,
-            masks: [timing.ccd_s, timing.ccd_l].map(|gap| part(0, 8 - gap, 6 + gap)),
+            masks: [timing.ccd_s, timing.ccd_l].map(|gap| bits_between(0, 8 - gap, 6 + gap)),
         }
     }
 
     #[inline]
-    fn word(&self, word: u64) -> Clocks {
+    fn word(&self, word: u64) -> BusyClocks {
         let mask = self.words.len() - 1;
         self.words[word as usize & mask]
     }
 
     /// The first clock from `earliest` on at which a command fits.
     #[inline]
-    pub(super) fn fit(&self, earliest: u64, group: usize) -> u64 {
+    pub(super) fn first_fit(&self, earliest: u64, group: usize) -> u64 {
         let mut clock = earliest.max(self.base * 64);
         while clock / 64 < self.top {
             let word = self.word(clock / 64);
@@ -72,8 +74,8 @@ impl Columns {
         clock
     }
 
-    /// Whether nothing is in the way of commands at these clocks, so close that nothing fits between, whose groups take turns:
-    /// that of the first with the first of `groups`.
+    /// Whether commands at these clocks are free of conflicts. The clocks are so close that nothing
+    /// fits between, and the groups rotate, starting with the first of `groups`.
     #[inline]
     pub(super) fn is_free(&self, clocks: &[u64], groups: [usize; GROUPS]) -> bool {
         let (Some(&first), Some(&last)) = (clocks.first(), clocks.last()) else {
@@ -87,12 +89,13 @@ impl Columns {
         }
         let mut word = first / 64;
         while word <= last / 64 && word < self.top {
-            if self.word(word).any & part(word, first, last) != 0 {
+            if self.word(word).any & bits_between(word, first, last) != 0 {
                 return false;
             }
             word += 1;
         }
-        // Only the first and the last of a group have one of their group beside them that is none of these.
+        // Only the first and the last command of a group can have a neighbour of that group outside
+        // the run.
         let ends = clocks.iter().enumerate();
         ends.filter(|&(n, _)| n < GROUPS || n + GROUPS >= clocks.len())
             .all(|(n, &clock)| {
@@ -121,7 +124,7 @@ impl Columns {
             }
         }
         if clock > self.last.clock {
-            self.last = Entry { clock, group };
+            self.last = ReservedCommand { clock, group };
         }
     }
 
@@ -134,7 +137,8 @@ impl Columns {
         self.top = self.top.max(word + 1);
     }
 
-    /// Reserves what is so close that nothing fits between: clock and group of the first and of the last.
+    /// Reserves a run of commands that leaves no free slot: clock and group of the first and of the
+    /// last.
     #[inline]
     pub(super) fn insert_run(&mut self, clocks: [u64; 2], groups: [usize; 2]) {
         let [first, last] = clocks;
@@ -162,24 +166,24 @@ impl Columns {
         } else {
             for word in from / 64..to / 64 + 1 {
                 let clocks = &mut self.words[word as usize & mask];
-                clocks.any |= part(word, first.saturating_sub(short), last + short);
-                clocks.group[groups[0] % GROUPS] |= part(word, from, first);
-                clocks.group[groups[1] % GROUPS] |= part(word, last, to);
+                clocks.any |= bits_between(word, first.saturating_sub(short), last + short);
+                clocks.group[groups[0] % GROUPS] |= bits_between(word, from, first);
+                clocks.group[groups[1] % GROUPS] |= bits_between(word, last, to);
             }
         }
         self.top = self.top.max(to / 64 + 1);
         if last > self.last.clock {
-            self.last = Entry {
+            self.last = ReservedCommand {
                 clock: last,
                 group: groups[1],
             };
         }
     }
 
-    /// Forgets what is behind `clock`.
+    /// Discards reservations before `clock`.
     #[inline]
-    pub(super) fn forget(&mut self, clock: u64) {
-        // What comes a little late still finds it.
+    pub(super) fn discard_before(&mut self, clock: u64) {
+        // Slightly late requests still find theirs.
         let base = (clock / 64).saturating_sub(1);
         if base < self.base + 8 {
             return;
@@ -190,22 +194,22 @@ impl Columns {
                 self.base = base;
                 return;
             }
-            self.words[self.base as usize & mask] = Clocks::default();
+            self.words[self.base as usize & mask] = BusyClocks::default();
             self.base += 1;
         }
     }
 
-    /// The first clock behind all of them that fits this bank group.
+    /// The first clock after all reservations that fits this bank group.
     #[inline]
     pub(super) fn floor(&self, group: usize) -> u64 {
         match self.last {
-            Entry { clock: 0, .. } => 0,
+            ReservedCommand { clock: 0, .. } => 0,
             last if last.group == group => last.clock + self.long,
             last => last.clock + self.short,
         }
     }
 
-    /// The same for each bank group.
+    /// [`ColumnCalendar::floor`] of each bank group.
     #[inline]
     pub(super) fn floors(&self) -> [u64; GROUPS] {
         let mut floors = [self.free(); GROUPS];
@@ -213,7 +217,7 @@ impl Columns {
         floors
     }
 
-    /// The first clock behind all of them that fits any bank group.
+    /// The first clock after all reservations that fits any bank group.
     #[inline]
     pub(super) fn free(&self) -> u64 {
         match self.last.clock {
@@ -223,14 +227,15 @@ impl Columns {
     }
 }
 
-/// Words of a ring of clocks in which so many requests lie, each of which may wait for the one before to close its row.
-fn ring(requests: usize) -> usize {
+/// Words of a ring of clocks for this number of requests, each of which may wait for the one before
+/// to close its row.
+fn ring_words(requests: usize) -> usize {
     (requests + 48).next_power_of_two()
 }
 
-/// Those bits of a word of clocks that are from `first` to `last`.
+/// The bits of a word of clocks from `first` to `last`.
 #[inline]
-fn part(word: u64, first: u64, last: u64) -> u64 {
+fn bits_between(word: u64, first: u64, last: u64) -> u64 {
     let start = word * 64;
     if last < start || first > start + 63 {
         return 0;
@@ -240,26 +245,27 @@ fn part(word: u64, first: u64, last: u64) -> u64 {
     (u64::MAX << from) & (u64::MAX >> (63 - to))
 }
 
-/// Reserved ACT commands, which are tRRD apart, and four of them tFAW.
+/// Reserved ACT commands, which are tRRD apart, and any five of them more than tFAW.
 ///
-/// Of the four windows of tFAW that one between others shares with later ones, only that from the one before it on is looked at. All
-/// of them would make places useless around those that wait for their bank, which a controller fills that decides later: random
-/// reads would come to 4 % less than with `Channel`, and with none of them to 6 % more.
-pub(super) struct Activates {
-    entries: Vec<Entry>,
-    /// Up to here no place is left.
+/// An ACT between others shares four windows of tFAW with later ones. Only the window from the
+/// command before it on is checked. Checking all of them would block slots around commands that
+/// wait for their bank, which a controller that decides later fills. Random reads would then be 4 %
+/// slower than with `Channel`; with no check at all they would be 6 % faster.
+pub(super) struct ActivateCalendar {
+    entries: Vec<ReservedCommand>,
+    /// No slot is left up to here.
     dense: u64,
-    /// From here on none is left before the last, by bank group.
+    /// No slot is left from here to the last command, by bank group.
     full: [u64; GROUPS],
     short: u64,
     long: u64,
     faw: u64,
 }
 
-impl Activates {
-    pub(super) fn new(timing: &Timing) -> Activates {
-        Activates {
-            entries: Vec::with_capacity(MOST + 1),
+impl ActivateCalendar {
+    pub(super) fn new(timing: &Timing) -> ActivateCalendar {
+        ActivateCalendar {
+            entries: Vec::with_capacity(MAX_ENTRIES + 1),
             dense: 0,
             full: [0; GROUPS],
             short: timing.rrd_s,
@@ -269,7 +275,7 @@ impl Activates {
     }
 
     #[inline]
-    fn gap(&self, entry: Entry, group: usize) -> u64 {
+    fn gap(&self, entry: ReservedCommand, group: usize) -> u64 {
         if entry.group == group {
             self.long
         } else {
@@ -277,9 +283,10 @@ impl Activates {
         }
     }
 
-    /// The first clock from `earliest` on at which an ACT fits that has been waited for since `seen`, and its place in the list.
+    /// The first clock from `earliest` on at which an ACT fits that has been waiting since `seen`,
+    /// and its index in the list.
     #[inline]
-    pub(super) fn fit(&mut self, seen: u64, earliest: u64, group: usize) -> (usize, u64) {
+    pub(super) fn first_fit(&mut self, seen: u64, earliest: u64, group: usize) -> (usize, u64) {
         self.dense = self.dense.max(seen);
         let packed = earliest <= self.dense;
         let mut clock = earliest.max(self.dense);
@@ -327,15 +334,15 @@ impl Activates {
             let window = n
                 .checked_sub(4)
                 .map_or(0, |n| self.entries[n].clock + self.faw);
-            // One that is later than it has to be leaves a place before it.
+            // A command later than necessary leaves a slot before it.
             if clock > next.max(window) {
                 self.full = [clock; GROUPS];
             }
         }
-        insert(&mut self.entries, index, Entry { clock, group });
+        insert(&mut self.entries, index, ReservedCommand { clock, group });
     }
 
-    /// The first clock behind all of them that the rank as a whole allows.
+    /// The first clock after all reservations that the rank as a whole allows.
     pub(super) fn floor(&self) -> u64 {
         let n = self.entries.len();
         let last = self.entries.last().map_or(0, |e| e.clock + self.short);
@@ -347,26 +354,26 @@ impl Activates {
 }
 
 #[inline]
-fn insert(entries: &mut Vec<Entry>, index: usize, entry: Entry) {
+fn insert(entries: &mut Vec<ReservedCommand>, index: usize, entry: ReservedCommand) {
     entries.insert(index, entry);
-    if entries.len() > MOST {
-        entries.drain(..MOST + 1 - KEPT);
+    if entries.len() > MAX_ENTRIES {
+        entries.drain(..MAX_ENTRIES + 1 - KEPT_ENTRIES);
     }
 }
 
-/// When the requests in a queue leave it: a ring of clocks, in each of which one does at most.
-pub(super) struct Queue {
+/// When requests leave a queue: a ring of clocks, with at most one departure each.
+pub(super) struct DepartureQueue {
     words: Vec<u64>,
-    /// All before this clock have left.
+    /// All requests before this clock have left.
     at: u64,
     len: usize,
     last: u64,
 }
 
-impl Queue {
-    pub(super) fn new(most: usize) -> Queue {
-        Queue {
-            words: vec![0; ring(most)],
+impl DepartureQueue {
+    pub(super) fn new(most: usize) -> DepartureQueue {
+        DepartureQueue {
+            words: vec![0; ring_words(most)],
             at: 0,
             len: 0,
             last: 0,
@@ -378,7 +385,7 @@ impl Queue {
         self.len
     }
 
-    /// When the first leaves.
+    /// When the first request leaves.
     #[inline]
     pub(super) fn first(&self) -> Option<u64> {
         self.nth(0)
@@ -404,7 +411,7 @@ impl Queue {
         }
     }
 
-    /// When the last leaves; 0 if there is none.
+    /// When the last request leaves; 0 if there is none.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         match self.len {
@@ -413,21 +420,21 @@ impl Queue {
         }
     }
 
-    /// When there is room again in a queue of `most`, if there is none now.
+    /// When a queue of `most` requests has space again, if it has none now.
     #[inline]
     pub(super) fn full_until(&self, most: usize) -> Option<u64> {
         self.nth(self.len.checked_sub(most)?)
     }
 
-    /// Many clocks have passed since some have left.
+    /// Whether departures were not removed for many clocks.
     #[inline]
-    pub(super) fn is_behind(&self, clock: u64) -> bool {
+    pub(super) fn is_stale(&self, clock: u64) -> bool {
         clock > self.at + 512
     }
 
-    /// Lets those leave that do so by `clock`.
+    /// Removes the requests that leave by `clock`.
     #[inline]
-    pub(super) fn leave(&mut self, clock: u64) {
+    pub(super) fn remove_until(&mut self, clock: u64) {
         if clock < self.at {
             return;
         }
@@ -435,7 +442,7 @@ impl Queue {
         let mut word = self.at / 64;
         while self.len > 0 && word <= clock / 64 {
             let bits = &mut self.words[word as usize & mask];
-            let left = *bits & part(word, self.at, clock);
+            let left = *bits & bits_between(word, self.at, clock);
             if left != 0 {
                 *bits &= !left;
                 self.len -= left.count_ones() as usize;
@@ -445,9 +452,9 @@ impl Queue {
         self.at = clock + 1;
     }
 
-    /// Takes some that leave at these clocks, which are sorted and none twice.
+    /// Adds requests that leave at these clocks, which are sorted and distinct.
     #[inline]
-    pub(super) fn enter_all(&mut self, clocks: &[u64]) {
+    pub(super) fn insert_all(&mut self, clocks: &[u64]) {
         let (Some(&first), Some(&last)) = (clocks.first(), clocks.last()) else {
             return;
         };
@@ -455,7 +462,7 @@ impl Queue {
             return;
         }
         if first < self.at || last / 64 >= self.at / 64 + self.words.len() as u64 - 1 {
-            clocks.iter().for_each(|&clock| self.enter(clock));
+            clocks.iter().for_each(|&clock| self.insert(clock));
             return;
         }
         self.last = self.last().max(last);
@@ -481,9 +488,9 @@ impl Queue {
         *all |= bits;
     }
 
-    /// Takes one that leaves at `clock`, or next to it, unless that is over.
+    /// Adds a request that leaves at `clock` or the next free clock, unless that has passed.
     #[inline]
-    pub(super) fn enter(&mut self, clock: u64) {
+    pub(super) fn insert(&mut self, clock: u64) {
         if clock < self.at {
             return;
         }

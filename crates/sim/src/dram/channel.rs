@@ -2,33 +2,33 @@
 
 use std::collections::VecDeque;
 
-use super::map::{place, BANKS, GROUPS, LINES};
+use super::map::{bank_row, BANKS, GROUPS, LINES};
 use super::{DramConfig, Timing};
 use crate::Time;
 
 /// A 64-byte access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Comes back with the completion.
+    /// Returned with the completion.
     pub tag: u64,
-    /// Byte address in the channel; the low 6 bits don't matter.
+    /// Byte address in the channel; the low 6 bits are ignored.
     pub addr: u64,
     /// Write, else read.
     pub is_write: bool,
 }
 
-/// A read whose data is there, or a write that is safe in the controller.
+/// A read whose data has arrived, or a write that the controller has accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// That of the request.
+    /// The tag of the request.
     pub tag: u64,
-    /// That of the request.
+    /// The direction of the request.
     pub is_write: bool,
     /// When it completed.
     pub time: Time,
 }
 
-/// What a channel has done.
+/// Counts of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelStats {
     /// Reads from the DRAM.
@@ -43,7 +43,7 @@ pub struct ChannelStats {
     pub conflicts: u64,
     /// Refreshes.
     pub refreshes: u64,
-    /// Turns of the data bus between reads and writes.
+    /// Turnarounds of the data bus between reads and writes.
     pub turns: u64,
 }
 
@@ -52,7 +52,7 @@ const WRITE: usize = 1;
 const CLOSED: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct Queued {
+struct QueuedRequest {
     tag: u64,
     line: u64,
     row: u32,
@@ -69,7 +69,7 @@ struct Bank {
     /// Next RD and WR.
     next_column: [u64; 2],
     /// Waiting reads and writes, oldest first.
-    queue: [Vec<Queued>; 2],
+    queue: [Vec<QueuedRequest>; 2],
     /// The oldest of each queue that hits the open row.
     hit: [Option<usize>; 2],
 }
@@ -89,15 +89,15 @@ enum Command {
     Precharge = 2,
 }
 
-/// What a bank wants to do next for its reads or its writes.
+/// The next command of a bank for its reads or its writes.
 #[derive(Clone, Copy)]
 struct Candidate {
-    /// Not before this clock, as far as the bank itself is concerned.
+    /// The earliest clock as far as the bank itself is concerned.
     ready: u64,
-    /// Command and bank group, an index into what the rank allows.
+    /// Command and bank group: an index into the bounds of the rank.
     bound: usize,
-    /// Smaller goes first among those of one clock: overdue requests, then row hits, then age. The low bits are the
-    /// bank's number.
+    /// Smaller ranks are issued first at the same clock: overdue requests, then row hits, then age.
+    /// The low bits are the bank's number.
     rank: u64,
 }
 
@@ -109,20 +109,20 @@ impl Candidate {
     };
 }
 
-/// Bits of a candidate's rank; above them a key has the clock.
+/// Bits of a candidate's rank; a key has the clock above them.
 const RANK_BITS: u32 = 44;
-/// Clocks that a key can tell apart.
+/// Clocks that a key can represent.
 const KEY_CLOCKS: u64 = 1 << (64 - RANK_BITS);
 
-/// The command that goes next.
+/// The next command.
 #[derive(Clone, Copy)]
-struct Choice {
+struct ChosenCommand {
     cycle: u64,
     command: Command,
     bank: usize,
 }
 
-/// One DDR4 channel. Time is the caller's and never goes back.
+/// One DDR4 channel. The caller supplies the time, which never goes back.
 pub struct Channel {
     config: DramConfig,
     timing: Timing,
@@ -131,19 +131,19 @@ pub struct Channel {
     age_limit: u64,
     rows: u64,
     banks: Vec<Bank>,
-    /// Of each bank, for reads and writes; meant only for banks with a bit in `waiting`.
+    /// Per bank, for reads and writes; valid only for banks with a bit in `waiting`.
     candidates: [[Candidate; BANKS]; 2],
     /// No request becomes overdue before this clock.
     overdue: u64,
-    /// What `choose` found, as long as nothing has changed.
-    chosen: Option<Choice>,
+    /// The result of `choose`, until something changes.
+    chosen: Option<ChosenCommand>,
     /// Banks with waiting reads and writes, a bit each.
     waiting: [u32; 2],
-    /// How many wait.
+    /// Number of waiting reads and writes.
     count: [usize; 2],
-    /// What the data bus does now: READ or WRITE.
+    /// The present direction of the data bus: READ or WRITE.
     mode: usize,
-    /// A drain that goes on although reads wait.
+    /// A drain that continues although reads wait.
     forced: bool,
     /// Next command slot.
     cycle: u64,
@@ -156,7 +156,7 @@ pub struct Channel {
     faw: [u64; 4],
     faw_next: usize,
     next_refresh: u64,
-    /// No command can go before this clock.
+    /// No command can be issued before this clock.
     wake: u64,
     ages: u64,
     done_reads: VecDeque<Completion>,
@@ -227,9 +227,9 @@ impl Channel {
         }
     }
 
-    /// Takes a request at `now`, unless its queue is full.
+    /// Accepts a request at `now`, unless its queue is full.
     pub fn push(&mut self, now: Time, request: Request) -> bool {
-        self.run(now);
+        self.issue_until(now);
         if !self.can_accept(request.is_write) {
             return false;
         }
@@ -253,14 +253,14 @@ impl Channel {
             });
             return true;
         }
-        let at = place(request.addr, self.rows);
+        let at = bank_row(request.addr, self.rows);
         let arrived = self.timing.cycle(seen) + 1;
         let kind = usize::from(is_write);
         let bank = &mut self.banks[at.bank];
         if bank.hit[kind].is_none() && bank.row == at.row {
             bank.hit[kind] = Some(bank.queue[kind].len());
         }
-        bank.queue[kind].push(Queued {
+        bank.queue[kind].push(QueuedRequest {
             tag,
             line,
             row: at.row,
@@ -272,14 +272,14 @@ impl Channel {
         self.count[kind] += 1;
         self.wake = self.wake.min(arrived);
         self.chosen = None;
-        self.propose(at.bank, kind);
+        self.update_candidate(at.bank, kind);
         true
     }
 
     /// The oldest completion that is due at `now`.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Completion> {
-        self.run(now);
+        self.issue_until(now);
         let time = |queue: &VecDeque<Completion>| queue.front().map_or(Time::MAX, |c| c.time);
         let (read, forwarded, write) = (
             time(&self.done_reads),
@@ -298,8 +298,8 @@ impl Channel {
         }
     }
 
-    /// When [`Channel::poll`] is next worth a call: something completes, or the controller acts and may then have room.
-    /// `None` when nothing is under way.
+    /// When [`Channel::poll`] is next useful: something completes, or the controller acts and may
+    /// then have space. `None` if nothing is in flight.
     pub fn next_event(&self) -> Option<Time> {
         let done = [&self.done_reads, &self.done_forwarded, &self.done_writes];
         let done = done
@@ -313,12 +313,12 @@ impl Channel {
         Some(done.map_or(act, |done| done.min(act)))
     }
 
-    /// True when nothing waits and nothing is to be reported.
+    /// True if nothing waits and nothing is to be reported.
     pub fn is_idle(&self) -> bool {
         self.next_event().is_none()
     }
 
-    /// What the channel has done so far.
+    /// Counts so far.
     pub fn stats(&self) -> ChannelStats {
         self.stats
     }
@@ -328,8 +328,8 @@ impl Channel {
         &self.timing
     }
 
-    /// Issues all commands up to what requests accepted by `now` decide.
-    fn run(&mut self, now: Time) {
+    /// Issues all commands that the requests accepted by `now` determine.
+    fn issue_until(&mut self, now: Time) {
         if self.count == [0, 0] {
             return;
         }
@@ -337,7 +337,8 @@ impl Channel {
         if until < self.wake {
             return;
         }
-        // Refreshes that passed with nothing to do leave only the last one to be seen, and that one took place when it was due.
+        // Of several refreshes of an idle channel only the last one is visible, and that one took
+        // place when it was due.
         if self.next_refresh < self.wake {
             let idle = self.wake - 1 - self.next_refresh;
             self.next_refresh += idle / self.timing.refi * self.timing.refi;
@@ -347,7 +348,7 @@ impl Channel {
         self.cycle = self.cycle.max(self.wake);
         loop {
             if self.cycle > self.overdue {
-                self.propose_all();
+                self.update_all_candidates();
             }
             let choice = match self.chosen {
                 Some(choice) => choice,
@@ -379,7 +380,7 @@ impl Channel {
         }
     }
 
-    /// Whether reads or writes have the bus.
+    /// Decides whether reads or writes have the bus.
     #[inline]
     fn choose_mode(&mut self) {
         let [reads, writes] = self.count;
@@ -396,9 +397,9 @@ impl Channel {
         }
     }
 
-    /// Works out what `bank` wants next for its reads or writes.
+    /// Updates the next command of `bank` for its reads or writes.
     #[inline]
-    fn propose(&mut self, number: usize, kind: usize) {
+    fn update_candidate(&mut self, number: usize, kind: usize) {
         let bank = &self.banks[number];
         let Some(oldest) = bank.queue[kind].first() else {
             self.waiting[kind] &= !(1 << number);
@@ -431,13 +432,13 @@ impl Channel {
         };
     }
 
-    /// Proposals of all banks anew, and when that is next needed because a request gets overdue.
-    fn propose_all(&mut self) {
+    /// Updates all banks, and the time at which a request next becomes overdue.
+    fn update_all_candidates(&mut self) {
         self.chosen = None;
         self.overdue = u64::MAX;
         for kind in [READ, WRITE] {
             for number in 0..BANKS {
-                self.propose(number, kind);
+                self.update_candidate(number, kind);
                 if let Some(oldest) = self.banks[number].queue[kind].first() {
                     let due = oldest.arrived + self.age_limit;
                     if due >= self.cycle {
@@ -448,11 +449,12 @@ impl Channel {
         }
     }
 
-    /// The next command of the present mode, which has requests: the earliest, and of those the first by rank.
+    /// The next command of the present mode, which has requests: the earliest; of several, the
+    /// first by rank.
     #[inline]
-    fn choose(&self) -> Choice {
+    fn choose(&self) -> ChosenCommand {
         let kind = self.mode;
-        // What the rank as a whole allows, by command and bank group, in clocks from now.
+        // The bounds of the rank, by command and bank group, in clocks from now.
         let act = self.any_act.max(self.faw[self.faw_next]);
         let bounds: [u64; 3 * GROUPS] = std::array::from_fn(|i| match i / GROUPS {
             0 => self.any_column[kind]
@@ -461,7 +463,7 @@ impl Channel {
             1 => act.max(self.group_act[i % GROUPS]).max(self.cycle),
             _ => self.cycle,
         });
-        // The smallest key, without branches that nobody could predict.
+        // The smallest key, without unpredictable branches.
         let mut key = u64::MAX;
         let mut banks = self.waiting[kind];
         while banks != 0 {
@@ -477,7 +479,7 @@ impl Channel {
             1 => Command::Activate,
             _ => Command::Precharge,
         };
-        Choice {
+        ChosenCommand {
             cycle: self.cycle + (key >> RANK_BITS),
             command,
             bank,
@@ -486,7 +488,7 @@ impl Channel {
 
     /// Puts a command on the bus.
     #[inline]
-    fn issue(&mut self, choice: Choice) {
+    fn issue(&mut self, choice: ChosenCommand) {
         let t = &self.timing;
         let at = choice.cycle;
         let group = choice.bank % GROUPS;
@@ -515,8 +517,8 @@ impl Channel {
             }
             Command::Column => self.issue_column(choice.bank, at),
         }
-        self.propose(choice.bank, READ);
-        self.propose(choice.bank, WRITE);
+        self.update_candidate(choice.bank, READ);
+        self.update_candidate(choice.bank, WRITE);
     }
 
     fn issue_column(&mut self, number: usize, at: u64) {
@@ -535,7 +537,7 @@ impl Channel {
         self.group_column[kind][group] = at + t.ccd_l;
         if kind == READ {
             bank.next_pre = bank.next_pre.max(at + t.rtp);
-            // The bus turns: two clocks between read data and write data.
+            // Bus turnaround: two clocks between read data and write data.
             self.any_column[WRITE] = self.any_column[WRITE].max(at + t.cl + t.burst + 2 - t.cwl);
             let time = t.time(at + t.cl + t.burst) + self.backend;
             self.done_reads.push_back(Completion {
@@ -557,7 +559,7 @@ impl Channel {
         }
     }
 
-    /// Closes all banks and refreshes them. Nothing else goes in the meantime.
+    /// Closes all banks and refreshes them. No other command is issued meanwhile.
     fn refresh(&mut self) {
         let t = &self.timing;
         let mut at = self.next_refresh.max(self.cycle);
@@ -583,7 +585,7 @@ impl Channel {
         self.log.extend(tests::Logged::refresh(at, all_closed));
         self.next_refresh += t.refi;
         self.stats.refreshes += 1;
-        self.propose_all();
+        self.update_all_candidates();
     }
 }
 

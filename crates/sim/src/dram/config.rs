@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{bad, power_of_two, within};
+use crate::config::{check_power_of_two, check_range, not_allowed};
 use crate::Time;
 
 /// A DDR4 channel and its controller.
@@ -19,15 +19,15 @@ pub struct DramConfig {
     pub read_queue: usize,
     /// Writes that the controller can hold.
     pub write_queue: usize,
-    /// So many buffered writes start a drain ...
+    /// Buffered writes that start a drain.
     pub drain_high: usize,
-    /// ... and so few end it.
+    /// Buffered writes that end a drain.
     pub drain_low: usize,
-    /// A request that has waited for so long goes before row hits, ns.
+    /// A request that has waited for this time precedes row hits, ns.
     pub age_limit_ns: u64,
-    /// From acceptance to the scheduler, ns.
+    /// Latency from acceptance to the scheduler, ns.
     pub frontend_ns: u64,
-    /// From the last data on the pins to the answer, ns.
+    /// Latency from the last data on the pins to the answer, ns.
     pub backend_ns: u64,
 }
 
@@ -49,44 +49,44 @@ impl Default for DramConfig {
 }
 
 impl DramConfig {
-    /// One line that names the first key whose value isn't allowed.
+    /// An error is one line that names the first key whose value is not allowed.
     pub fn validate(&self) -> Result<(), String> {
         if ![2133, 2400, 2666, 3200].contains(&self.data_rate_mts) {
-            return bad(
+            return not_allowed(
                 "data_rate_mts",
                 self.data_rate_mts,
                 "2133, 2400, 2666, 3200",
             );
         }
-        power_of_two("density_gbit", self.density_gbit.into(), 4, 16)?;
+        check_power_of_two("density_gbit", self.density_gbit.into(), 4, 16)?;
         if ![0, 1, 2, 4].contains(&self.refresh_mode) {
-            return bad("refresh_mode", self.refresh_mode, "0, 1, 2, 4");
+            return not_allowed("refresh_mode", self.refresh_mode, "0, 1, 2, 4");
         }
-        within("read_queue", self.read_queue as u64, 1, 1024)?;
-        within("write_queue", self.write_queue as u64, 1, 1024)?;
-        within(
+        check_range("read_queue", self.read_queue as u64, 1, 1024)?;
+        check_range("write_queue", self.write_queue as u64, 1, 1024)?;
+        check_range(
             "drain_high",
             self.drain_high as u64,
             1,
             self.write_queue as u64,
         )?;
-        within(
+        check_range(
             "drain_low",
             self.drain_low as u64,
             0,
             self.drain_high as u64 - 1,
         )?;
-        within("age_limit_ns", self.age_limit_ns, 0, 1_000_000)?;
-        within("frontend_ns", self.frontend_ns, 0, 10_000)?;
-        within("backend_ns", self.backend_ns, 0, 10_000)
+        check_range("age_limit_ns", self.age_limit_ns, 0, 1_000_000)?;
+        check_range("frontend_ns", self.frontend_ns, 0, 10_000)?;
+        check_range("backend_ns", self.backend_ns, 0, 10_000)
     }
 
-    /// Bytes a ns that the pins carry at most.
+    /// Peak bandwidth of the pins, bytes per ns.
     pub fn peak_bytes_per_ns(&self) -> f64 {
         f64::from(self.data_rate_mts) * 8.0 / 1000.0
     }
 
-    /// What a read of 64 bytes takes in a channel that rests, ns: from a row that is open, and from a bank without one.
+    /// Latency of a 64-byte read in an idle channel, ns: row hit, and bank without an open row.
     pub fn read_ns(&self) -> [f64; 2] {
         let t = Timing::new(self);
         let ends = (self.frontend_ns + self.backend_ns) as f64;
@@ -128,7 +128,7 @@ pub struct Timing {
     rate: u64,
     /// The clock period in ps, 64 fractional bits, rounded down.
     ps_per_clock: u128,
-    /// Its inverse, likewise.
+    /// Its inverse, likewise rounded down.
     clocks_per_ps: u64,
 }
 
@@ -136,7 +136,7 @@ impl Timing {
     /// The constraints of a speed grade.
     pub fn new(config: &DramConfig) -> Timing {
         let rate = u64::from(config.data_rate_mts);
-        // Clocks that cover a time in ps, and at least some number of clocks.
+        // The clocks that cover a time in ps, and at least `least`.
         let clocks = |ps: u64, least: u64| (ps * rate).div_ceil(2_000_000).max(least);
         // CL = tRCD = tRP in clocks; CWL of a 1 tCK write preamble; tRAS and tRRD_S/L in ps.
         let (cl, cwl, ras, rrd_s, rrd_l, ccd_l) = match config.data_rate_mts {
@@ -184,16 +184,17 @@ impl Timing {
         }
     }
 
-    /// When clock `cycle` begins.
+    /// The start of clock `cycle`.
     #[inline]
     pub fn time(&self, cycle: u64) -> Time {
-        // ceil(cycle * 2e6 / rate) without a division: an estimate at most one too small, then the test.
+        // ceil(cycle * 2e6 / rate) without a division: an estimate that is at most one too small,
+        // then a correction.
         let guess = (u128::from(cycle) * self.ps_per_clock) >> 64;
         let short = guess * u128::from(self.rate) < u128::from(cycle) * 2_000_000;
         Time(guess as u64 + u64::from(short))
     }
 
-    /// The last clock that has begun by `time`.
+    /// The last clock that has started by `time`.
     #[inline]
     pub fn cycle(&self, time: Time) -> u64 {
         let guess = (u128::from(time.0) * u128::from(self.clocks_per_ps)) >> 64;
@@ -201,11 +202,11 @@ impl Timing {
         guess as u64 + u64::from(short)
     }
 
-    /// The same, and what of `time` has passed since it began, of which [`REST`] make a clock.
+    /// The clock of `time`, and the time since its start in units of 1 / [`REST`] clocks.
     #[inline]
     pub(super) fn cycle_and_rest(&self, time: Time) -> (u64, u64) {
         let cycle = self.cycle(time);
-        // Both products may be cut to 64 bits: their difference is small.
+        // Both products may wrap at 64 bits, because their difference is small.
         let rest = time.0.wrapping_mul(self.rate);
         (cycle, rest.wrapping_sub(cycle.wrapping_mul(REST)))
     }
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ddr4_2400_is_the_data_sheet() {
+    fn dram_timing_of_ddr4_2400_matches_the_data_sheet() {
         let t = Timing::new(&DramConfig::default());
         assert_eq!((t.cl, t.rcd, t.rp, t.cwl), (17, 17, 17, 12));
         assert_eq!((t.ras, t.rc, t.faw), (39, 56, 26));
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_and_times_agree_in_every_grade() {
+    fn dram_cycles_and_times_agree_in_every_grade() {
         for data_rate_mts in [2133, 2400, 2666, 3200] {
             let config = DramConfig {
                 data_rate_mts,
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_are_named() {
+    fn dram_config_names_bad_values() {
         let message = |config: DramConfig| config.validate().unwrap_err();
         let default = DramConfig::default;
         assert!(message(DramConfig {

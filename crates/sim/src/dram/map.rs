@@ -1,4 +1,4 @@
-//! From addresses to banks, rows and columns.
+//! The mapping of addresses to banks, rows and columns.
 
 /// Bank groups of an x8 device.
 pub const GROUPS: usize = 4;
@@ -7,27 +7,30 @@ pub const BANKS: usize = 16;
 /// 64-byte lines in a row of a bank.
 pub const LINES: u64 = 128;
 
-/// Where a line is. Lines of a row that differ only in their column are indistinguishable to timing.
+/// The bank and row of a line. Lines of a row that differ only in their column have the same
+/// timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BankRow {
     /// Bank in its channel; the low two bits are the bank group.
     pub bank: usize,
     /// Row in its bank.
     pub row: u32,
 }
 
-/// Places the line at byte `addr` of a channel with `rows` rows a bank (a power of two; beyond, addresses repeat).
+/// The bank and row of the line at byte `addr`, in a channel with `rows` rows a bank (a power of
+/// two; addresses past the end wrap around).
 ///
-/// From the bottom: line offset 6, bank group 2, column 7, bank 2, row. So successive lines go to successive bank
-/// groups, which only have tCCD_S between them, and 32 KiB lie in four open rows. Bank and group are permuted
-/// by the row's low bits, so that strides of powers of two don't stay in one bank.
+/// From the low bits: line offset 6, bank group 2, column 7, bank 2, row. Successive lines go to
+/// successive bank groups, which need only tCCD_S between them, and 32 KiB lie in four open rows.
+/// Bank and group are permuted by the row's low bits, so that strides of powers of two use several
+/// banks.
 #[inline]
-pub fn place(addr: u64, rows: u64) -> Place {
+pub fn bank_row(addr: u64, rows: u64) -> BankRow {
     let line = addr >> 6;
     let row = (line / (BANKS as u64 * LINES)) & (rows - 1);
     let group = (line ^ (row >> 2)) & 3;
     let bank = ((line / (GROUPS as u64 * LINES)) ^ row) & 3;
-    Place {
+    BankRow {
         bank: (bank << 2 | group) as usize,
         row: row as u32,
     }
@@ -39,14 +42,14 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn every_bank_row_holds_its_lines_once() {
+    fn dram_map_fills_every_bank_row_once() {
         let mut lines: HashMap<(usize, u32), u64> = HashMap::new();
         let rows = 64;
         for line in 0..rows * BANKS as u64 * LINES {
-            let at = place(line << 6, rows);
+            let at = bank_row(line << 6, rows);
             *lines.entry((at.bank, at.row)).or_default() += 1;
             assert_eq!(
-                place((line << 6) + rows * BANKS as u64 * LINES * 64, rows),
+                bank_row((line << 6) + rows * BANKS as u64 * LINES * 64, rows),
                 at
             );
         }
@@ -55,9 +58,12 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_in_different_groups() {
+    fn dram_map_puts_neighbours_in_different_groups() {
         for line in 0..10_000u64 {
-            let (a, b) = (place(line << 6, 1 << 15), place((line + 1) << 6, 1 << 15));
+            let (a, b) = (
+                bank_row(line << 6, 1 << 15),
+                bank_row((line + 1) << 6, 1 << 15),
+            );
             assert!(a.bank & 3 != b.bank & 3 || a.row != b.row);
         }
     }

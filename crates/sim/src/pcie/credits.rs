@@ -9,7 +9,7 @@ pub(super) struct Credits {
     pub(super) headers: u32,
     /// Bytes.
     pub(super) data: u32,
-    /// Freed at the receiver, in order: when the sender learns of it, headers, bytes.
+    /// Freed at the receiver, in order: the time at which the sender is notified, headers, bytes.
     pub(super) returning: VecDeque<(Time, u32, u32)>,
 }
 
@@ -33,9 +33,9 @@ impl Credits {
         }
     }
 
-    /// Takes credits if they are there at `now`.
+    /// Consumes credits if they are available at `now`.
     #[inline]
-    pub(super) fn take(&mut self, now: Time, headers: u32, data: u32) -> bool {
+    pub(super) fn consume(&mut self, now: Time, headers: u32, data: u32) -> bool {
         if self.headers < headers || self.data < data {
             self.refresh(now);
             if self.headers < headers || self.data < data {
@@ -47,7 +47,7 @@ impl Credits {
         true
     }
 
-    /// When so many credits will be there, if that is known.
+    /// When these credits will be available, if known.
     pub(super) fn available(&self, headers: u32, data: u32) -> Option<Time> {
         let (mut h, mut d) = (self.headers, self.data);
         if h >= headers && d >= data {
@@ -63,7 +63,7 @@ impl Credits {
         None
     }
 
-    pub(super) fn give_back(&mut self, at: Time, headers: u32, data: u32) {
+    pub(super) fn return_credits(&mut self, at: Time, headers: u32, data: u32) {
         self.returning.push_back((at, headers, data));
     }
 }

@@ -1,12 +1,12 @@
 //! The device's side of a link.
 
 use super::credits::credit_bytes;
-use super::tlp::{pieces, DeviceRead, Request, Up, UpTlp};
+use super::tlp::{split_at_boundaries, DeviceRead, ReadRequest, UpstreamKind, UpstreamTlp};
 use super::wire::{dwords, request_overhead, COMPLETION};
 use super::Link;
 use crate::{HostPort, Mmio, ReadData, Time};
 
-/// Accesses that are kept in mind of what the device has taken.
+/// Length of the list of accesses that the device has accepted.
 const TAKEN: usize = 256;
 
 impl HostPort for Link {
@@ -18,17 +18,18 @@ impl HostPort for Link {
         }
         let unit = self.config.max_payload_bytes;
         let (mut headers, mut bytes) = (0, 0);
-        for (_, _, len) in pieces(addr, data.len(), unit) {
+        for (_, _, len) in split_at_boundaries(addr, data.len(), unit) {
             headers += 1;
             bytes += credit_bytes(len);
         }
-        if !self.posted.take(now, headers, bytes) {
+        if !self.posted.consume(now, headers, bytes) {
             self.refused.refused_credit += 1;
             self.refused_until = self.posted.available(headers, bytes).unwrap_or(Time::MAX);
             return false;
         }
         let unit = unit as usize;
-        for (at, from, len) in pieces(addr, data.len(), self.config.max_payload_bytes) {
+        for (at, from, len) in split_at_boundaries(addr, data.len(), self.config.max_payload_bytes)
+        {
             let slot = self.free_slots.pop().unwrap_or_else(|| {
                 let slot = self.slots.len() / unit;
                 self.slots.resize(self.slots.len() + unit, 0);
@@ -38,10 +39,10 @@ impl HostPort for Link {
             self.slots[place..place + len].copy_from_slice(&data[from..from + len]);
             let start = self.up.free.max(now);
             let arrival = self.up.send(now, dwords(at, len), request_overhead(at)) + self.latency;
-            self.up_queue.push_back(UpTlp {
+            self.up_queue.push_back(UpstreamTlp {
                 arrival,
                 start,
-                kind: Up::Write {
+                kind: UpstreamKind::Write {
                     addr: at,
                     slot,
                     len: len as u32,
@@ -53,7 +54,7 @@ impl HostPort for Link {
 
     fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
         debug_assert!(len > 0, "a read of no bytes");
-        // Requests have a buffer of their own, so that a stream of writes doesn't shut them out.
+        // Read requests have a separate buffer, so that a stream of writes does not block them.
         while self.tx_requests.front().is_some_and(|&start| start <= now) {
             self.tx_requests.pop_front();
         }
@@ -63,14 +64,14 @@ impl HostPort for Link {
             return false;
         }
         let unit = self.config.max_read_request_bytes;
-        let requests = pieces(addr, len as usize, unit).count() as u32;
+        let requests = split_at_boundaries(addr, len as usize, unit).count() as u32;
         if self.free_tags < requests || self.free_buffer < len {
             self.refused.refused_tag += 1;
-            // Tags and room come back with data that the device takes.
+            // Tags and buffer space are freed when the device takes data.
             self.refused_until = self.next_data().unwrap_or(Time::MAX);
             return false;
         }
-        if !self.nonposted.take(now, requests, 0) {
+        if !self.nonposted.consume(now, requests, 0) {
             self.refused.refused_credit += 1;
             self.refused_until = self.nonposted.available(requests, 0).unwrap_or(Time::MAX);
             return false;
@@ -97,18 +98,18 @@ impl HostPort for Link {
                 self.reads.len() as u32 - 1
             }
         };
-        for (place, (at, from, part)) in (0..).zip(pieces(addr, len as usize, unit)) {
+        for (place, (at, from, part)) in (0..).zip(split_at_boundaries(addr, len as usize, unit)) {
             let start = self.up.free.max(now);
             self.tx_requests.push_back(start);
             let arrival = self.up.send(now, 0, request_overhead(at)) + self.latency;
-            let kind = Up::Read(Request {
+            let kind = UpstreamKind::Read(ReadRequest {
                 addr: at,
                 len: part as u32,
                 read,
                 place,
                 last: from + part == len as usize,
             });
-            self.up_queue.push_back(UpTlp {
+            self.up_queue.push_back(UpstreamTlp {
                 arrival,
                 start,
                 kind,
@@ -121,7 +122,7 @@ impl HostPort for Link {
         if !self.unanswered.contains(&tag) {
             return;
         }
-        // The bridge may be built for a larger payload than the link was given.
+        // The bridge may be built for a larger payload than the link's.
         for part in data.chunks(self.config.max_payload_bytes as usize) {
             self.send_answer(now, tag, Some(part.to_vec()), false);
         }
@@ -162,10 +163,11 @@ impl HostPort for Link {
             Mmio::Write { data, .. } => {
                 self.marks.taken(now);
                 self.device_posted
-                    .give_back(now + self.latency, 1, credit_bytes(data.len()))
+                    .return_credits(now + self.latency, 1, credit_bytes(data.len()))
             }
             Mmio::Read { tag, .. } => {
-                self.device_nonposted.give_back(now + self.latency, 1, 0);
+                self.device_nonposted
+                    .return_credits(now + self.latency, 1, 0);
                 self.unanswered.push(*tag);
             }
         }
@@ -205,7 +207,8 @@ impl HostPort for Link {
         self.refused_until
     }
 
-    /// Never: the scheduler lets a device run at most one link latency ahead, and looks at the host in between.
+    /// Never: the scheduler lets a device run at most one link latency ahead, and checks the host
+    /// in between.
     #[inline]
     fn attention(&self) -> bool {
         false
@@ -218,8 +221,8 @@ impl Link {
         let start = self.up.free.max(now);
         let payload = data.as_ref().map_or(0, |d| (d.len() as u64 + 3) & !3);
         let arrival = self.up.send(now, payload, COMPLETION) + self.latency;
-        let kind = Up::Answer { tag, data, last };
-        self.up_queue.push_back(UpTlp {
+        let kind = UpstreamKind::Answer { tag, data, last };
+        self.up_queue.push_back(UpstreamTlp {
             arrival,
             start,
             kind,

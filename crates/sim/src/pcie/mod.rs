@@ -1,20 +1,22 @@
-//! One PCIe link: the wire in both directions, the credits and tags that bound what is on it.
+//! One PCIe link: the wire in both directions, and the credits and tags that bound its use.
 //!
-//! Per direction the wire is one serial resource; every TLP takes `(payload + overhead) / rate` of it, where the rate
-//! is that of [`LinkConfig::bytes_per_ns`] and the overhead (framing, sequence number, header, LCRC) is
-//! 24 bytes for memory requests with a 64-bit address, 20 bytes for those with a 32-bit address and for completions.
-//! Payloads count in whole double words.
+//! Each direction of the wire is one serial resource. A TLP occupies it for `(payload + overhead) /
+//! rate`, where the rate is [`LinkConfig::bytes_per_ns`]. The overhead (framing, sequence number,
+//! header, LCRC) is 24 bytes for memory requests with a 64-bit address, and 20 bytes for those with
+//! a 32-bit address and for completions. Payloads count in whole double words.
 //!
-//! DLLPs: the receiver of `ack_every_tlps` TLPs sends one ACK and that of `update_fc_every_tlps` TLPs one
-//! UpdateFC, 8 bytes each, on the wire of the opposite direction, where they delay what follows. NAKs and timer-driven
-//! DLLPs of a sparse link cost nothing that anyone could see, and aren't modelled.
+//! DLLPs: a receiver sends one ACK for `ack_every_tlps` TLPs and one UpdateFC for
+//! `update_fc_every_tlps` TLPs. They take 8 bytes each on the opposite direction, where they delay
+//! later TLPs. NAKs are not modelled. Neither are timer-driven DLLPs of a sparse link, which have
+//! no visible cost.
 //!
-//! Order: TLPs of the device leave in the order in which they were accepted, so reads and completions never pass posted
-//! writes. Towards the device, completions never pass posted writes that were ready before them; else the two take
-//! turns. The host may answer different reads in any order, pieces of one read stay in address order.
+//! Order: TLPs of the device leave in the order in which they were accepted, so reads and
+//! completions never pass posted writes. Towards the device, completions never pass posted writes
+//! that were ready before them; otherwise the two alternate. The host may answer different reads in
+//! any order; the parts of one read stay in address order.
 //!
-//! Time: a device runs ahead of its host by at most [`Link::latency`], the least time that anything needs
-//! across the link, so neither side ever sees the other's future (see [`crate::System`]).
+//! Time: a device runs ahead of its host by at most [`Link::latency`], the least time that anything
+//! needs to cross the link. Neither side therefore sees the other's future (see [`crate::System`]).
 
 mod credits;
 mod device;
@@ -25,12 +27,12 @@ mod wire;
 use std::collections::VecDeque;
 
 use credits::{credit_bytes, Credits};
-use marks::Marks;
-use tlp::{Arrived, Completion, DeviceRead};
+use marks::DeliveryMarks;
+use tlp::{DeviceRead, QueuedCompletion, ReceivedCompletion};
 use wire::{dwords, Wire, COMPLETION, REQUEST_64};
 
-pub(crate) use tlp::{split_write, Request, Up, UpTlp};
-pub use wire::Direction;
+pub(crate) use tlp::{split_write, ReadRequest, UpstreamKind, UpstreamTlp};
+pub use wire::DirectionStats;
 
 use crate::config::LinkConfig;
 use crate::{Mmio, ReadData, Time};
@@ -39,9 +41,9 @@ use crate::{Mmio, ReadData, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Device to host.
-    pub up: Direction,
+    pub up: DirectionStats,
     /// Host to device.
-    pub down: Direction,
+    pub down: DirectionStats,
     /// Times the device was refused because too much waited for the wire.
     pub refused_wire: u64,
     /// Times the device was refused for lack of the host's credits.
@@ -56,9 +58,9 @@ pub struct Link {
     latency: Time,
     // Device to host.
     up: Wire,
-    up_queue: VecDeque<UpTlp>,
+    up_queue: VecDeque<UpstreamTlp>,
     tx_buffer: Time,
-    /// When the read requests that wait for the wire get it.
+    /// When the waiting read requests get the wire.
     tx_requests: VecDeque<Time>,
     slots: Vec<u8>,
     free_slots: Vec<u32>,
@@ -71,17 +73,17 @@ pub struct Link {
     // Host to device.
     down: Wire,
     mmio_queue: VecDeque<(Time, Mmio)>,
-    completions: VecDeque<Completion>,
+    completions: VecDeque<QueuedCompletion>,
     completion_was_last: bool,
     device_posted: Credits,
     device_nonposted: Credits,
     in_mmio: VecDeque<(Time, Mmio)>,
-    in_data: VecDeque<Arrived>,
-    /// Reads that the device has taken and not answered.
+    in_data: VecDeque<ReceivedCompletion>,
+    /// Reads that the device has accepted and not answered.
     unanswered: Vec<u32>,
-    /// Who waits for the device to have taken what was posted to it.
-    marks: Marks,
-    /// What the device has taken last, for who wants to know.
+    /// Marks in the order of posted writes.
+    marks: DeliveryMarks,
+    /// The latest accesses that the device has accepted, if recorded.
     taken: Option<VecDeque<(Time, Mmio)>>,
     refused: LinkStats,
     /// See [`HostPort::refused_until`](crate::HostPort::refused_until).
@@ -120,7 +122,7 @@ impl Link {
             in_mmio: VecDeque::new(),
             in_data: VecDeque::new(),
             unanswered: Vec::new(),
-            marks: Marks::default(),
+            marks: DeliveryMarks::default(),
             taken: None,
             refused: LinkStats::default(),
             refused_until: Time::ZERO,
@@ -128,7 +130,7 @@ impl Link {
         }
     }
 
-    /// The parameters.
+    /// The configuration.
     pub fn config(&self) -> &LinkConfig {
         &self.config
     }
@@ -151,16 +153,17 @@ impl Link {
 
     /// When the next TLP of the device reaches the root complex.
     #[inline]
-    pub(crate) fn up_time(&self) -> Option<Time> {
+    pub(crate) fn next_upstream(&self) -> Option<Time> {
         self.up_queue.front().map(|tlp| tlp.arrival)
     }
 
-    pub(crate) fn up_head(&self) -> Option<&Up> {
+    pub(crate) fn upstream_head(&self) -> Option<&UpstreamKind> {
         self.up_queue.front().map(|tlp| &tlp.kind)
     }
 
-    /// Takes the TLP that has arrived. Its write bytes stay readable until [`Link::release`].
-    pub(crate) fn up_take(&mut self, now: Time) -> Option<Up> {
+    /// Removes the TLP that has arrived. The bytes of a write stay readable until
+    /// [`Link::release`].
+    pub(crate) fn pop_upstream(&mut self, now: Time) -> Option<UpstreamKind> {
         let tlp = self.up_queue.pop_front()?;
         self.down.acknowledge(now, &self.config);
         Some(tlp.kind)
@@ -171,14 +174,14 @@ impl Link {
         &self.slots[at..at + len as usize]
     }
 
-    /// The write in `slot` has left the root complex's buffer at `at`.
+    /// The write in `slot` leaves the root complex's buffer at `at`.
     pub(crate) fn release(&mut self, at: Time, slot: u32, len: u32) {
         self.free_slots.push(slot);
         self.posted
-            .give_back(at + self.latency, 1, credit_bytes(len as usize));
+            .return_credits(at + self.latency, 1, credit_bytes(len as usize));
     }
 
-    /// Takes a host's or peer's access for the device, ready for the wire at `ready`.
+    /// Queues an access of the host or of a peer for the device, ready for the wire at `ready`.
     pub(crate) fn enqueue_mmio(&mut self, ready: Time, mmio: Mmio) {
         if matches!(mmio, Mmio::Write { .. }) {
             self.marks.posted();
@@ -198,13 +201,13 @@ impl Link {
         Some(time)
     }
 
-    /// See [`crate::System::watch_taken`].
-    pub(crate) fn watch_taken(&mut self) {
+    /// See [`crate::System::watch_accepted`].
+    pub(crate) fn watch_accepted(&mut self) {
         self.taken.get_or_insert_default();
     }
 
-    /// See [`crate::System::taken`].
-    pub(crate) fn taken(&self) -> impl Iterator<Item = &(Time, Mmio)> {
+    /// See [`crate::System::accepted`].
+    pub(crate) fn accepted(&self) -> impl Iterator<Item = &(Time, Mmio)> {
         self.taken.iter().flatten()
     }
 
@@ -220,13 +223,14 @@ impl Link {
         self.mmio_queue.len()
     }
 
-    /// A read request has left the root complex's buffer at `at`.
+    /// A read request leaves the root complex's buffer at `at`.
     pub(crate) fn release_read(&mut self, at: Time) {
-        self.nonposted.give_back(at + self.latency, 1, 0);
+        self.nonposted.return_credits(at + self.latency, 1, 0);
     }
 
-    /// Answers a read request of the device: its completions are ready at `ready`. `None`: unsupported request.
-    pub(crate) fn complete(&mut self, ready: Time, request: Request, data: Option<&[u8]>) {
+    /// Answers a read request of the device: its completions are ready at `ready`. `None`:
+    /// unsupported request.
+    pub(crate) fn complete_read(&mut self, ready: Time, request: ReadRequest, data: Option<&[u8]>) {
         let state = &mut self.reads[request.read as usize];
         if !state.live {
             return;
@@ -247,9 +251,9 @@ impl Link {
         }
     }
 
-    /// Answers the request of a read whose turn it is.
-    fn complete_next(&mut self, ready: Time, request: Request, data: Option<&[u8]>) {
-        let Request {
+    /// Answers the next request of a read in order.
+    fn complete_next(&mut self, ready: Time, request: ReadRequest, data: Option<&[u8]>) {
+        let ReadRequest {
             addr,
             len,
             read,
@@ -258,19 +262,19 @@ impl Link {
         } = request;
         let state = &mut self.reads[read as usize];
         state.answered += 1;
-        // Pieces of one read stay in order, whatever the memory takes for each.
+        // The parts of one read stay in order, whatever time the memory takes for each.
         let ready = ready.max(state.ready);
         state.ready = ready;
         let mut place = self.completions.len();
         while place > 0 && self.completions[place - 1].ready > ready {
             place -= 1;
         }
-        let mut put = |completion| {
+        let mut queue = |completion| {
             self.completions.insert(place, completion);
             place += 1;
         };
         let Some(data) = data else {
-            put(Completion {
+            queue(QueuedCompletion {
                 ready,
                 read,
                 data: None,
@@ -290,7 +294,7 @@ impl Link {
         let mut rest = data;
         while !rest.is_empty() {
             let at = addr + (data.len() - rest.len()) as u64;
-            // All but the last end at a read completion boundary.
+            // All but the last part end at a read completion boundary.
             let size = if rest.len() as u64 <= largest {
                 rest.len()
             } else {
@@ -298,7 +302,7 @@ impl Link {
             };
             let (piece, later) = rest.split_at(size);
             let ends_request = later.is_empty();
-            put(Completion {
+            queue(QueuedCompletion {
                 ready,
                 read,
                 payload: dwords(at, piece.len()),
@@ -311,20 +315,20 @@ impl Link {
         }
     }
 
-    /// When the wire to the device could start its next TLP, as far as is known.
-    pub(crate) fn down_time(&self) -> Option<Time> {
+    /// When the wire to the device can start its next TLP, as far as known.
+    pub(crate) fn next_downstream(&self) -> Option<Time> {
         let completion = self.completions.front().map(|c| c.ready);
         let mmio = self.mmio_ready();
         // A completion waits for posted writes that were ready before it, credits or not.
         let ready = match (completion, mmio) {
-            (Some(_), mmio) if self.mmio_goes_first() => mmio?,
+            (Some(_), mmio) if self.mmio_blocks_completion() => mmio?,
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b)?,
         };
         Some(ready.max(self.down.free))
     }
 
-    /// When the first access for the device is ready and has its credits, if that is known.
+    /// When the first access for the device is ready and has its credits, if known.
     fn mmio_ready(&self) -> Option<Time> {
         let (ready, mmio) = self.mmio_queue.front()?;
         let credits = match mmio {
@@ -337,21 +341,22 @@ impl Link {
     }
 
     /// Whether the first access for the device is a write that the first completion must not pass.
-    fn mmio_goes_first(&self) -> bool {
+    fn mmio_blocks_completion(&self) -> bool {
         match (self.mmio_queue.front(), self.completions.front()) {
             (Some((ready, Mmio::Write { .. })), Some(completion)) => *ready <= completion.ready,
             _ => false,
         }
     }
 
-    /// Sends one TLP to the device at `now`, which is what [`Link::down_time`] said.
-    pub(crate) fn down_step(&mut self, now: Time) {
+    /// Sends one TLP to the device at `now`, which is the time that [`Link::next_downstream`]
+    /// returned.
+    pub(crate) fn send_downstream(&mut self, now: Time) {
         let mmio = self.mmio_ready().is_some_and(|at| at <= now);
         let completion = self.completions.front().is_some_and(|c| c.ready <= now);
-        if mmio && (!completion || self.mmio_goes_first() || self.completion_was_last) {
+        if mmio && (!completion || self.mmio_blocks_completion() || self.completion_was_last) {
             self.completion_was_last = false;
             self.send_mmio(now);
-        } else if completion && !self.mmio_goes_first() {
+        } else if completion && !self.mmio_blocks_completion() {
             self.completion_was_last = true;
             self.send_completion(now);
         }
@@ -364,11 +369,11 @@ impl Link {
         // Windows of devices lie above 4 GiB.
         let payload = match &mmio {
             Mmio::Write { offset, data, .. } => {
-                self.device_posted.take(now, 1, credit_bytes(data.len()));
+                self.device_posted.consume(now, 1, credit_bytes(data.len()));
                 dwords(*offset, data.len())
             }
             Mmio::Read { .. } => {
-                self.device_nonposted.take(now, 1, 0);
+                self.device_nonposted.consume(now, 1, 0);
                 0
             }
         };
@@ -394,7 +399,7 @@ impl Link {
             state.live = false;
             self.free_reads.push(completion.read);
         }
-        self.in_data.push_back(Arrived {
+        self.in_data.push_back(ReceivedCompletion {
             at,
             piece,
             ends_request: completion.ends_request,
@@ -402,25 +407,25 @@ impl Link {
         });
     }
 
-    /// The device loses power at `now`: what waits for the wire is lost, reads in flight are forgotten, and the tags of
-    /// MMIO reads that will never be answered are returned.
+    /// The device loses power at `now`. TLPs that wait for the wire are lost, and reads in flight
+    /// are dropped. Returns the tags of MMIO reads that will not be answered.
     pub(crate) fn power_off(&mut self, now: Time) -> Vec<u32> {
         let slots = &mut self.free_slots;
         let posted = &mut self.posted;
         let lost_reads = &mut self.nonposted;
         let mut lost_answers = std::mem::take(&mut self.unanswered);
         self.up_queue.retain(|tlp| match &tlp.kind {
-            Up::Write { slot, len, .. } if tlp.start > now => {
+            UpstreamKind::Write { slot, len, .. } if tlp.start > now => {
                 slots.push(*slot);
-                posted.give_back(now, 1, credit_bytes(*len as usize));
+                posted.return_credits(now, 1, credit_bytes(*len as usize));
                 false
             }
-            Up::Read(_) => {
-                lost_reads.give_back(now, 1, 0);
+            UpstreamKind::Read(_) => {
+                lost_reads.return_credits(now, 1, 0);
                 false
             }
-            Up::Answer { tag, last, .. } if tlp.start > now => {
-                // Of the others, the last one is lost as well, or not sent yet.
+            UpstreamKind::Answer { tag, last, .. } if tlp.start > now => {
+                // The last completion of the other reads is lost as well, or was not sent.
                 if *last {
                     lost_answers.push(*tag);
                 }
@@ -438,7 +443,7 @@ impl Link {
         } else {
             self.config.device_completion_bytes
         };
-        // The entries of these reads are not used again: a peer may still answer them.
+        // The entries of these reads are not reused: a peer may still answer them.
         for read in &mut self.reads {
             read.live = false;
             read.early.clear();

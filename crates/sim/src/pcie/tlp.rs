@@ -1,11 +1,13 @@
-//! What travels on a link, and how accesses are cut into it.
+//! The TLPs of a link, and the splitting of accesses.
 
 use crate::{Bar, Mmio, ReadData, Time};
 
-/// An access of `len` bytes at `addr` when cut at multiples of `unit`, a power of two: each piece's address, its first
-/// byte within the access, and its length. No sum of address and length is taken, since the last page ends at 2^64; what
-/// reaches beyond that, as no access should, gets the last address, where nothing ever is.
-pub(super) fn pieces(
+/// Splits an access of `len` bytes at `addr` at multiples of `unit`, a power of two. Yields the
+/// address of each part, its offset within the access, and its length.
+///
+/// Address and length are never added, because the last page ends at 2^64. An access past that end,
+/// which no device may make, gets the last address, where nothing is mapped.
+pub(super) fn split_at_boundaries(
     addr: u64,
     len: usize,
     unit: u32,
@@ -25,19 +27,19 @@ pub(super) fn pieces(
 }
 
 /// A TLP of the device on its way to the root complex.
-pub(crate) struct UpTlp {
+pub(crate) struct UpstreamTlp {
     pub arrival: Time,
     pub(super) start: Time,
-    pub kind: Up,
+    pub kind: UpstreamKind,
 }
 
-/// What the device sends.
-pub(crate) enum Up {
+/// The kind of a TLP of the device.
+pub(crate) enum UpstreamKind {
     /// Posted write; the bytes lie in the link's `slot`.
     Write { addr: u64, slot: u32, len: u32 },
     /// Read request.
-    Read(Request),
-    /// One completion of an MMIO read, the last of them if so marked. `None`: the read has failed.
+    Read(ReadRequest),
+    /// One completion of an MMIO read; `last` marks the final one. `None`: the read has failed.
     Answer {
         tag: u32,
         data: Option<Vec<u8>>,
@@ -47,10 +49,10 @@ pub(crate) enum Up {
 
 /// One read request TLP of the device.
 #[derive(Clone, Copy)]
-pub(crate) struct Request {
+pub(crate) struct ReadRequest {
     pub addr: u64,
     pub len: u32,
-    /// The link's entry of the read that this is a part of.
+    /// The link's entry of the read that this request belongs to.
     pub(super) read: u32,
     /// Its place among the requests of that read.
     pub(super) place: u32,
@@ -67,12 +69,12 @@ pub(super) struct DeviceRead {
     /// Requests that have been answered in order.
     pub(super) answered: u32,
     /// Answers that wait for those to requests before them: peers answer in any order.
-    pub(super) early: Vec<(Time, Request, Option<Vec<u8>>)>,
+    pub(super) early: Vec<(Time, ReadRequest, Option<Vec<u8>>)>,
     pub(super) live: bool,
 }
 
 /// A completion that waits for the wire to the device.
-pub(super) struct Completion {
+pub(super) struct QueuedCompletion {
     pub(super) ready: Time,
     /// The device's read.
     pub(super) read: u32,
@@ -87,7 +89,7 @@ pub(super) struct Completion {
 }
 
 /// What the device finds in its receive buffer.
-pub(super) struct Arrived {
+pub(super) struct ReceivedCompletion {
     pub(super) at: Time,
     pub(super) piece: Option<ReadData>,
     pub(super) ends_request: bool,
@@ -101,7 +103,7 @@ pub(crate) fn split_write(
     data: &[u8],
     unit: u32,
 ) -> impl Iterator<Item = Mmio> + '_ {
-    pieces(offset, data.len(), unit).map(move |(offset, from, len)| Mmio::Write {
+    split_at_boundaries(offset, data.len(), unit).map(move |(offset, from, len)| Mmio::Write {
         bar,
         offset,
         data: data[from..from + len].to_vec(),

@@ -1,4 +1,4 @@
-//! One direction of the wire, and what a TLP takes of it.
+//! One direction of the wire, and the time that TLPs occupy it.
 
 use crate::config::LinkConfig;
 use crate::Time;
@@ -10,9 +10,9 @@ pub(super) const REQUEST_32: u64 = 20;
 pub(super) const COMPLETION: u64 = 20;
 pub(super) const DLLP: u64 = 8;
 
-/// What a link has carried.
+/// Traffic of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Direction {
+pub struct DirectionStats {
     /// TLPs.
     pub tlps: u64,
     /// Payload bytes.
@@ -25,11 +25,11 @@ pub struct Direction {
 
 /// One direction of the wire.
 pub(super) struct Wire {
-    /// When it has sent all it was given.
+    /// When everything so far has been sent.
     pub(super) free: Time,
-    /// Picoseconds a byte, 16 fractional bits.
+    /// Picoseconds per byte, 16 fractional bits.
     pub(super) ps_per_byte: u64,
-    pub(super) carried: Direction,
+    pub(super) carried: DirectionStats,
     /// TLPs of the other direction since the last ACK and UpdateFC.
     pub(super) unacknowledged: u32,
     pub(super) unupdated: u32,
@@ -40,7 +40,7 @@ impl Wire {
         Wire {
             free: Time::ZERO,
             ps_per_byte: (1000.0 / config.bytes_per_ns() * 65_536.0).round() as u64,
-            carried: Direction::default(),
+            carried: DirectionStats::default(),
             unacknowledged: 0,
             unupdated: 0,
         }
@@ -61,7 +61,7 @@ impl Wire {
         self.free
     }
 
-    /// Accounts for the DLLPs that answer a TLP which the other direction brought at `at`.
+    /// Accounts for the DLLPs that answer a TLP of the other direction, received at `at`.
     #[inline]
     pub(super) fn acknowledge(&mut self, at: Time, config: &LinkConfig) {
         self.unacknowledged += 1;
@@ -83,7 +83,7 @@ impl Wire {
     }
 }
 
-/// Bytes that `len` bytes at `addr` take as a payload: whole double words.
+/// Payload of `len` bytes at `addr`: whole double words.
 pub(super) fn dwords(addr: u64, len: usize) -> u64 {
     ((addr & 3) + len as u64 + 3) & !3
 }

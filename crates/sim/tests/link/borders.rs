@@ -1,4 +1,5 @@
-//! A device's accesses at the borders of everything: each is carried out or counted as refused, and each read is answered.
+//! Accesses of a device at all borders: each is served or counted as refused, and each read is
+//! answered.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +12,7 @@ const PAGE: u64 = 4096;
 /// Bytes of the peer's windows: one ends within a page.
 const WINDOWS: [(Bar, u64); 2] = [(Bar::Pm, 3 * PAGE), (Bar::Control, 1000)];
 
-/// An access, and what the device saw of it.
+/// An access, and its result as the device saw it.
 #[derive(Clone, Debug, Default)]
 struct Access {
     addr: u64,
@@ -24,7 +25,7 @@ struct Access {
     answers: u32,
 }
 
-/// Sends its accesses in turn, and notes what comes back.
+/// Sends its accesses one by one, and records the results.
 struct Prober {
     next: usize,
     list: Arc<Mutex<Vec<Access>>>,
@@ -51,7 +52,7 @@ impl Step for Prober {
     }
 }
 
-/// The peer: takes everything, answers with as many bytes.
+/// The peer: accepts everything, and answers with the requested number of bytes.
 fn peer(writes: Arc<Mutex<u64>>) -> impl FnMut(Time, &mut dyn HostPort) -> bool {
     move |now, host| {
         while let Some(access) = host.mmio(now) {
@@ -66,7 +67,7 @@ fn peer(writes: Arc<Mutex<u64>>) -> impl FnMut(Time, &mut dyn HostPort) -> bool 
     }
 }
 
-/// What is to become of the bytes of one TLP.
+/// The expected destination of one TLP.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Place {
     Memory,
@@ -114,7 +115,8 @@ impl Machine {
         }
     }
 
-    /// Addresses at which something ends or begins, as the first byte behind the border; 0 is also 2^64.
+    /// Addresses at which something ends or begins: the first byte after the border. 0 also stands
+    /// for 2^64.
     fn borders(&self) -> Vec<u64> {
         let mut borders = vec![
             0,
@@ -146,11 +148,11 @@ impl Machine {
         }
     }
 
-    /// The TLPs of an access: each in one aligned `unit`.
+    /// The TLPs of an access, each within one aligned `unit`.
     fn pieces(&self, access: &Access, unit: u64) -> Vec<(u64, u64)> {
         let (mut done, mut out) = (0, Vec::new());
         while done < access.len {
-            // What has no address is nowhere.
+            // An access without an address reaches nothing.
             let at = access.addr.saturating_add(done);
             let room = unit - access.addr.wrapping_add(done) % unit;
             let len = room.min(access.len - done);
@@ -160,7 +162,7 @@ impl Machine {
         out
     }
 
-    /// Runs accesses to their end and holds all counts against the list.
+    /// Runs accesses to their end and compares all counts with the list.
     fn run(&mut self, accesses: Vec<Access>, link: &LinkConfig) {
         *self.list.lock().unwrap() = accesses;
         let limit = self.system.now() + Time::ms(20);
@@ -212,14 +214,14 @@ fn links() -> [LinkConfig; 3] {
 }
 
 #[test]
-fn every_access_at_a_border_is_carried_out_or_refused() {
+fn borders_every_device_access_is_served_or_refused() {
     for link in links() {
         let mut machine = Machine::new(&link);
         let lengths = [1, 4, 63, 64, 100, 256, 4095, 4096];
         let mut accesses = Vec::new();
         for border in machine.borders() {
             for len in lengths {
-                // Up to the border, across it, from it on.
+                // Before the border, across it, and after it.
                 for addr in [
                     border.wrapping_sub(len),
                     border.wrapping_sub(len / 2),
@@ -241,7 +243,7 @@ fn every_access_at_a_border_is_carried_out_or_refused() {
 }
 
 #[test]
-fn random_accesses_near_borders_are_carried_out_or_refused() {
+fn borders_random_accesses_are_served_or_refused() {
     for seed in 0..20 {
         let mut random = Random::new(seed);
         let link = &links()[random.below(3) as usize];
@@ -266,7 +268,7 @@ fn random_accesses_near_borders_are_carried_out_or_refused() {
 }
 
 #[test]
-fn the_hosts_accesses_at_a_windows_border_are_carried_out_or_refused() {
+fn borders_host_accesses_of_windows_are_served_or_refused() {
     let mut machine = Machine::new(&LinkConfig::default());
     let (device, bar, size) = (1, WINDOWS[0].0, WINDOWS[0].1);
     for border in [0, PAGE, size, 1 << 32, 1 << 63] {
@@ -285,7 +287,7 @@ fn the_hosts_accesses_at_a_windows_border_are_carried_out_or_refused() {
             }
         }
     }
-    // More than any window has: no memory is asked for before the answer.
+    // Longer than any window: no memory is allocated before the refusal.
     for len in [usize::MAX, usize::MAX / 2, 1 << 40] {
         for offset in [0, 64, u64::MAX] {
             assert!(machine.system.mmio_read(device, bar, offset, len).is_err());
@@ -294,7 +296,7 @@ fn the_hosts_accesses_at_a_windows_border_are_carried_out_or_refused() {
 }
 
 #[test]
-fn windows_that_no_address_space_holds_are_refused() {
+fn borders_windows_beyond_the_address_space_are_refused() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let link = LinkConfig::default();
     let idle = |_: Time, _: &mut dyn HostPort| false;

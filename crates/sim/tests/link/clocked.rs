@@ -2,7 +2,7 @@
 
 use sim::{Counter, Device, Fault, HostPort, Time};
 
-/// What a device does in a clock; returns whether it is busy.
+/// The work of a device in one clock; returns whether it is busy.
 pub trait Step {
     fn step(&mut self, now: Time, host: &mut dyn HostPort) -> bool;
     fn power(&mut self, _on: bool) {}
@@ -14,7 +14,7 @@ impl<F: FnMut(Time, &mut dyn HostPort) -> bool> Step for F {
     }
 }
 
-/// Steps `S` every `period`, and skips what is idle.
+/// Steps `S` every `period`, and skips idle time.
 pub struct Clocked<S> {
     now: Time,
     period: u64,

@@ -1,4 +1,5 @@
-//! Loads of a device: many under way, their answers in parts, and the credits and places that bound them.
+//! Loads of a device: several in flight, answers in parts, and the credits and limits that bound
+//! them.
 
 use std::collections::VecDeque;
 
@@ -9,12 +10,13 @@ use crate::clocked::Clocked;
 const CLOCK: Time = Time(4000);
 const WINDOW: u64 = 1 << 20;
 
-/// What a load of the window finds.
+/// The content of the window.
 fn byte(offset: u64) -> u8 {
     (offset ^ offset >> 8) as u8
 }
 
-/// A device that answers 64-byte loads after some time, in order, and longer ones a line a clock, in parts of 256 bytes.
+/// A device that answers 64-byte loads after a fixed time, in order. It answers longer loads a line
+/// a clock, in parts of 256 bytes.
 fn memory(system: &mut System, link: &LinkConfig, latency: Time) -> usize {
     let mut waiting = VecDeque::new();
     let step = move |now: Time, port: &mut dyn HostPort| {
@@ -53,7 +55,7 @@ fn memory(system: &mut System, link: &LinkConfig, latency: Time) -> usize {
         .unwrap()
 }
 
-/// Simulated GB/s of 64-byte loads, so many under way.
+/// Simulated GB/s of 64-byte loads, with a number of them in flight.
 fn rate(host: &HostConfig, link: &LinkConfig, latency: Time, in_flight: usize) -> f64 {
     let mut system = System::new(host).unwrap();
     let device = memory(&mut system, link, latency);
@@ -64,7 +66,7 @@ fn rate(host: &HostConfig, link: &LinkConfig, latency: Time, in_flight: usize) -
             system.load(device, Bar::Pm, at, 64).unwrap();
             issued += 1;
         }
-        let load = system.loaded().unwrap().unwrap();
+        let load = system.wait_load().unwrap().unwrap();
         let data = load.data.unwrap();
         assert!(data
             .iter()
@@ -72,20 +74,20 @@ fn rate(host: &HostConfig, link: &LinkConfig, latency: Time, in_flight: usize) -
             .all(|(i, &b)| b == data[0] ^ i as u8));
         ended += 1;
     }
-    assert_eq!(system.loaded().unwrap(), None);
+    assert_eq!(system.wait_load().unwrap(), None);
     f64::from(64 * count as u32) / system.now().as_ns()
 }
 
-/// 64-byte loads under way at a time over the time that one takes.
+/// Little's law: 64-byte loads in flight over the latency of one.
 fn little(host: &HostConfig, link: &LinkConfig, latency: Time, in_flight: f64) -> f64 {
     let way = link.device_phy_ns + link.propagation_ns + link.root_phy_ns + host.mmio_ns;
     let wire = (24.0 + 84.0) / link.bytes_per_ns();
-    // It is seen at a clock edge, and answered at one.
+    // A request is seen at a clock edge, and answered at one.
     in_flight * 64.0 / (2.0 * way as f64 + wire + latency.as_ns() + 4.0 + 2.0)
 }
 
 #[test]
-fn as_many_loads_as_the_cpu_holds_are_under_way() {
+fn loads_in_flight_are_bounded_by_the_cpu() {
     let (host, link) = (HostConfig::default(), LinkConfig::default());
     let latency = Time::ns(400);
     for in_flight in [1, 8, 16, 64] {
@@ -100,7 +102,7 @@ fn as_many_loads_as_the_cpu_holds_are_under_way() {
         cpu_loads: 10,
         ..HostConfig::default()
     };
-    // A CPU of one core, whatever is asked of it.
+    // A CPU with one core, whatever number is requested.
     let (found, expected) = (
         rate(&few, &link, latency, 64),
         little(&few, &link, latency, 10.0),
@@ -112,12 +114,13 @@ fn as_many_loads_as_the_cpu_holds_are_under_way() {
 }
 
 #[test]
-fn credits_of_the_device_bound_loads() {
+fn loads_are_bounded_by_device_credits() {
     let link = LinkConfig {
         device_nonposted_headers: 16,
         ..LinkConfig::default()
     };
-    // A credit comes back as soon as the device has taken the request: 2 x 260 ns, 24 bytes and a clock edge.
+    // A credit returns as soon as the device has accepted the request: 2 x 260 ns, 24 bytes and a
+    // clock edge.
     let found = rate(&HostConfig::default(), &link, Time::ns(100), 64);
     let round = 520.0 + 24.0 / link.bytes_per_ns() + 2.0;
     let expected = 16.0 * 64.0 / round;
@@ -128,7 +131,7 @@ fn credits_of_the_device_bound_loads() {
 }
 
 #[test]
-fn a_long_load_takes_the_time_of_its_first_part_and_of_the_wire() {
+fn loads_of_several_parts_take_first_part_plus_wire() {
     let (host, link) = (HostConfig::default(), LinkConfig::default());
     let mut system = System::new(&host).unwrap();
     let device = memory(&mut system, &link, Time::ns(100));
@@ -142,7 +145,8 @@ fn a_long_load_takes_the_time_of_its_first_part_and_of_the_wire() {
         let first = ((offset | 255) + 1).min(end) - offset;
         let way = 2 * (260 + host.mmio_ns) + 100 + 4 * first.div_ceil(64);
         let wire = (24 + 20 * parts + len as u64) as f64 / link.bytes_per_ns();
-        // Clock edges; a last part may wait for the clocks of its lines; payloads are whole double words.
+        // Clock edges; the last part may wait for the clocks of its lines; payloads are whole
+        // double words.
         let (least, most) = (
             way as f64 + wire - 1.0,
             way as f64 + wire + 4.0 + 16.0 + 4.0,
@@ -157,10 +161,10 @@ fn a_long_load_takes_the_time_of_its_first_part_and_of_the_wire() {
 }
 
 #[test]
-fn answers_of_several_reads_may_take_turns() {
+fn loads_of_several_reads_may_interleave() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let mut open: Vec<(u32, u64, u32)> = Vec::new();
-    // It waits for three reads, then sends their lines in turn.
+    // The device waits for three reads, then interleaves their lines.
     let step = move |now: Time, port: &mut dyn HostPort| {
         while let Some(mmio) = port.mmio(now) {
             if let Mmio::Read {
@@ -195,13 +199,13 @@ fn answers_of_several_reads_may_take_turns() {
         .collect();
     let mut done = Time::ZERO;
     for (i, &tag) in tags.iter().enumerate() {
-        let load = system.loaded().unwrap().unwrap();
+        let load = system.wait_load().unwrap().unwrap();
         assert_eq!((load.tag, load.issued), (tag, Time::ZERO));
         assert!(load.done > done && system.now() == load.done);
         done = load.done;
         let offset = i as u64 * 4096;
         let expected = match i {
-            // What fails at its end fails as a whole.
+            // A load that fails at its end fails as a whole.
             1 => Err(Error::ReadFailed {
                 device,
                 bar: Bar::Pm,
@@ -214,7 +218,7 @@ fn answers_of_several_reads_may_take_turns() {
 }
 
 #[test]
-fn loads_that_are_impossible_or_lost_say_so() {
+fn loads_that_are_impossible_or_lost_report_it() {
     let host = HostConfig {
         completion_timeout_us: 5,
         ..HostConfig::default()
@@ -223,7 +227,7 @@ fn loads_that_are_impossible_or_lost_say_so() {
     let silent = |now: Time, port: &mut dyn HostPort| {
         while let Some(mmio) = port.mmio(now) {
             if let Mmio::Read { tag, offset, .. } = mmio {
-                // Half of an answer is none.
+                // Half of an answer does not complete the load.
                 port.mmio_part(now, tag, vec![0; 32]);
                 if offset == 64 {
                     port.mmio_data(now, tag, Some(vec![0; 31]));
@@ -250,14 +254,14 @@ fn loads_that_are_impossible_or_lost_say_so() {
     ));
     let lost = system.load(device, Bar::Pm, 0, 64).unwrap();
     let short = system.load(device, Bar::Pm, 64, 64).unwrap();
-    let load = system.loaded().unwrap().unwrap();
+    let load = system.wait_load().unwrap().unwrap();
     assert_eq!(load.tag, short);
     assert!(matches!(
         load.data,
         Err(Error::ReadFailed { offset: 64, .. })
     ));
-    let load = system.loaded().unwrap().unwrap();
+    let load = system.wait_load().unwrap().unwrap();
     assert_eq!((load.tag, load.done), (lost, Time::us(5)));
     assert!(matches!(load.data, Err(Error::Timeout { offset: 0, .. })));
-    assert_eq!(system.loaded().unwrap(), None);
+    assert_eq!(system.wait_load().unwrap(), None);
 }

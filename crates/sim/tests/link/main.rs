@@ -1,4 +1,4 @@
-//! The link and the scheduler against arithmetic, with devices made for the purpose.
+//! The link and the scheduler compared with arithmetic, with devices made for these tests.
 
 mod borders;
 mod clocked;

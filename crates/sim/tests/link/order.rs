@@ -1,4 +1,4 @@
-//! What a device writes and reads is one sequence, whatever the link's parameters.
+//! Writes and reads of a device form one sequence, whatever the link's parameters.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,13 +9,13 @@ use crate::clocked::{Clocked, Step};
 
 const PAGES: u64 = 3;
 
-/// Sends random writes and reads and checks what comes back against its own picture of memory.
+/// Sends random writes and reads and compares the results with a model of the memory.
 struct Mixer {
     random: Random,
     buffer: u64,
     left: u32,
     picture: Vec<u8>,
-    /// By tag: the address and what must come, and how much has.
+    /// By tag: the address, the expected data, and the bytes received so far.
     expected: HashMap<u32, (Option<Vec<u8>>, usize)>,
     next: Option<(u64, Option<Vec<u8>>, u32)>,
     tag: u32,
@@ -24,7 +24,7 @@ struct Mixer {
 
 impl Step for Mixer {
     fn step(&mut self, now: Time, host: &mut dyn HostPort) -> bool {
-        // Back-pressure now and then.
+        // Occasional back-pressure.
         while self.random.below(4) > 0 {
             let Some(piece) = host.read_data(now) else {
                 break;
@@ -57,7 +57,7 @@ impl Step for Mixer {
         }
         if let Some((addr, data, len)) = &self.next {
             let at = (addr - self.buffer) as usize;
-            // The last page belongs to nobody.
+            // The last page belongs to no buffer.
             let mapped = at < PAGES as usize * 4096;
             let sent = match data {
                 Some(data) => {
@@ -82,7 +82,7 @@ impl Step for Mixer {
             }
         }
         if self.left == 0 && self.next.is_none() && self.expected.is_empty() {
-            // The end is told by an interrupt, behind everything else.
+            // An interrupt after everything else marks the end.
             if host.write(now, 0xFEE0_0000, &[1, 0, 0, 0]) {
                 self.left = u32::MAX;
             }
@@ -144,7 +144,7 @@ fn mix(seed: u64) -> (Log, Time) {
 }
 
 #[test]
-fn writes_and_reads_of_a_device_are_one_sequence() {
+fn order_of_device_writes_and_reads_is_kept() {
     for seed in 0..24 {
         let first = mix(seed);
         assert!(first.0.len() > 100);
@@ -155,7 +155,7 @@ fn writes_and_reads_of_a_device_are_one_sequence() {
 }
 
 #[test]
-fn jitter_lets_reads_overtake_each_other() {
+fn order_of_reads_varies_with_jitter() {
     let host = HostConfig {
         read_jitter_ns: 500,
         ..HostConfig::default()
@@ -189,8 +189,9 @@ fn jitter_lets_reads_overtake_each_other() {
 }
 
 #[test]
-fn read_data_does_not_pass_the_writes_before_it() {
-    // The CPU writes a lot of data, then a flag in memory; a device that sees the flag must have the data.
+fn order_read_data_does_not_pass_earlier_writes() {
+    // The CPU writes several pages, then a flag in memory; a device that sees the flag must have
+    // the data.
     let link = LinkConfig {
         generation: 1,
         lanes: 1,
@@ -223,7 +224,7 @@ fn read_data_does_not_pass_the_writes_before_it() {
     system
         .mmio_write(device, sim::Bar::Pm, 0, &[7; 8192])
         .unwrap();
-    // The CPU's own stores become visible to devices once its posted writes have left it.
+    // Stores of the CPU become visible to devices once its posted writes have left it.
     system.advance_by(Time::ns(system.host().mmio_ns)).unwrap();
     system.memory_mut().write(flag, &[1]).unwrap();
     system.advance_until(Time::us(300)).unwrap();

@@ -1,4 +1,4 @@
-//! Several devices: peer-to-peer, and results that don't depend on their order.
+//! Several devices: peer-to-peer accesses, and independence of their order.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +8,11 @@ use crate::clocked::Clocked;
 
 const CLOCK: Time = Time(4000);
 
-/// What a memory device has seen: time, offset, first byte of a write or `None` for a read.
+/// The accesses that a memory device has seen: time, offset, first byte of a write or `None` for a
+/// read.
 type Log = Arc<Mutex<Vec<(Time, u64, Option<u8>)>>>;
 
-/// A device that is nothing but memory behind BAR2.
+/// A device that consists of memory at BAR2.
 fn memory_device(log: Log) -> Clocked<impl FnMut(Time, &mut dyn HostPort) -> bool> {
     let mut bytes = vec![0u8; 65_536];
     Clocked::new(CLOCK, move |now: Time, port: &mut dyn HostPort| {
@@ -35,7 +36,7 @@ fn memory_device(log: Log) -> Clocked<impl FnMut(Time, &mut dyn HostPort) -> boo
 }
 
 #[test]
-fn a_peer_write_takes_both_links_and_a_peer_read_brings_it_back() {
+fn peers_write_and_read_over_both_links() {
     let (link, host) = (LinkConfig::default(), HostConfig::default());
     let mut system = System::new(&host).unwrap();
     let log = Log::default();
@@ -53,7 +54,7 @@ fn a_peer_write_takes_both_links_and_a_peer_read_brings_it_back() {
         if now == Time::us(1) {
             assert!(port.write(now, window + 0x1000, &[0xC3; 64]));
             assert!(port.read(now, 5, window + 0x1000, 1024));
-            // Beyond the window there is nothing.
+            // Nothing is mapped past the end of the window.
             assert!(port.read(now, 6, window + (1 << 20), 4));
             assert!(port.write(now, window + (1 << 20), &[0; 4]));
         }
@@ -96,7 +97,7 @@ fn a_peer_write_takes_both_links_and_a_peer_read_brings_it_back() {
 }
 
 #[test]
-fn what_reaches_the_root_complex_is_told_in_order() {
+fn peers_accesses_are_recorded_in_order() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let link = LinkConfig::default();
     let target = Box::new(memory_device(Log::default()));
@@ -115,15 +116,16 @@ fn what_reaches_the_root_complex_is_told_in_order() {
     let sender = Box::new(Clocked::new(CLOCK, step));
     let sender = system.add_device(sender, &link, &[]).unwrap();
     system.advance_until(Time::ns(500)).unwrap();
-    assert!(system.observed().is_empty());
-    system.observe();
+    assert!(system.take_accesses().is_empty());
+    system.record_accesses();
     system.advance_until(Time::us(20)).unwrap();
-    let told = system.observed();
-    let seen: Vec<_> = told
+    let recorded = system.take_accesses();
+    let seen: Vec<_> = recorded
         .iter()
         .map(|a| (a.device, a.addr, a.len, a.data.as_ref().map(|d| d[0])))
         .collect();
-    // Cut at the largest payload and at the largest read request; answers of the target are no accesses.
+    // Split at the largest payload and at the largest read request. Answers of the target are not
+    // accesses.
     let expected = [
         (sender, 0x1_0000_00C0, 64, Some(7)),
         (sender, 0x1_0000_0100, 64, Some(7)),
@@ -132,12 +134,12 @@ fn what_reaches_the_root_complex_is_told_in_order() {
         (sender, 0xFEE0_0000, 4, Some(1)),
     ];
     assert_eq!(seen, expected);
-    assert!(told.windows(2).all(|pair| pair[0].time < pair[1].time));
-    assert!(system.observed().is_empty(), "it is told once");
+    assert!(recorded.windows(2).all(|pair| pair[0].time < pair[1].time));
+    assert!(system.take_accesses().is_empty(), "accesses are taken once");
 }
 
 #[test]
-fn a_slow_peer_holds_the_sender_back_and_loses_nothing() {
+fn peers_that_are_slow_stall_the_sender() {
     let host = HostConfig {
         mmio_queue: 4,
         ..HostConfig::default()
@@ -181,7 +183,8 @@ fn a_slow_peer_holds_the_sender_back_and_loses_nothing() {
         .add_device(Box::new(Clocked::new(CLOCK, fast)), &link, &[])
         .unwrap();
     system.advance_until(Time::us(100)).unwrap();
-    // One taken every 2 us; the rest in two buffers of the target, the queue, and the root complex's 16.
+    // One is accepted every 2 us; the others wait in two buffers of the target, the queue, and the
+    // root complex's 16.
     assert!(
         *sent.lock().unwrap() <= 50 + 2 + 4 + 16,
         "{} sent",
@@ -191,7 +194,8 @@ fn a_slow_peer_holds_the_sender_back_and_loses_nothing() {
     assert!(seen.lock().unwrap().iter().copied().eq(0..200));
 }
 
-/// Three devices that write to host memory, interrupt, and write to each other; each is itself by its name, not its number.
+/// Three devices that write to host memory, interrupt, and write to each other. Each is identified
+/// by its name, not its number.
 fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let buffer = system.memory_mut().alloc(3 * 4096, 1).unwrap();
@@ -225,7 +229,7 @@ fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
             }
             now < Time::us(100)
         };
-        // Unequal clocks and links, so that no two events fall together.
+        // Different clocks and links, so that no two events coincide.
         let clock = Time([4001, 3989, 4013][name]);
         let link = LinkConfig {
             propagation_ns: [10, 17, 31][name],
@@ -265,7 +269,7 @@ fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
 }
 
 #[test]
-fn whoever_takes_a_devices_interrupts_leaves_those_of_the_others() {
+fn peers_interrupts_are_kept_by_device() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     for device in 0..3 {
         let mut left = 4;
@@ -289,7 +293,7 @@ fn whoever_takes_a_devices_interrupts_leaves_those_of_the_others() {
 }
 
 #[test]
-fn results_do_not_depend_on_the_order_of_devices() {
+fn peers_results_do_not_depend_on_device_order() {
     let first = ring([0, 1, 2]);
     assert!(first.iter().all(|log| log.len() > 300));
     assert_eq!(first, ring([2, 0, 1]));
@@ -297,7 +301,7 @@ fn results_do_not_depend_on_the_order_of_devices() {
 }
 
 #[test]
-fn a_fault_stops_the_run_and_names_the_device() {
+fn peers_fault_stops_the_run_and_names_the_device() {
     struct Broken;
     impl sim::Device for Broken {
         fn now(&self) -> Time {
@@ -335,7 +339,7 @@ fn a_fault_stops_the_run_and_names_the_device() {
 }
 
 #[test]
-fn a_read_stays_in_order_when_a_peer_answers_its_requests_in_any() {
+fn peers_out_of_order_answers_keep_a_read_in_order() {
     for seed in 0..10 {
         let link = LinkConfig::default();
         let mut system = System::new(&HostConfig::default()).unwrap();
@@ -350,7 +354,7 @@ fn a_read_stays_in_order_when_a_peer_answers_its_requests_in_any() {
                     waiting.push((offset, len, tag));
                 }
             }
-            // Not before all eight are here.
+            // Not before all eight have arrived.
             while now > Time::us(5) && !waiting.is_empty() {
                 let (offset, len, tag) =
                     waiting.swap_remove(random.below(waiting.len() as u64) as usize);

@@ -1,4 +1,5 @@
-//! Power cuts: what was on the wire arrives, what waited for it is lost, and the link is clean afterwards.
+//! Power cuts: TLPs on the wire arrive, those that waited for it are lost, and the link is clean
+//! afterwards.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +7,8 @@ use sim::{Bar, Error, HostConfig, HostPort, LinkConfig, Mmio, System, Time};
 
 use crate::clocked::{Clocked, Step};
 
-/// Writes its clock count into host memory and reads it back, until power fails; fails MMIO reads without power.
+/// Writes its clock count into host memory and reads it back, until power fails; fails MMIO reads
+/// without power.
 struct Writer {
     buffer: u64,
     on: bool,
@@ -42,7 +44,7 @@ impl Step for Writer {
 }
 
 #[test]
-fn a_power_cut_leaves_the_link_clean() {
+fn power_cut_leaves_the_link_clean() {
     for cut in [Time::ns(700), Time(1_234_567), Time::us(3)] {
         let answers = Arc::new(Mutex::new(Vec::new()));
         let mut system = System::new(&HostConfig::default()).unwrap();
@@ -75,7 +77,8 @@ fn a_power_cut_leaves_the_link_clean() {
         );
         let read = system.mmio_read(device, Bar::Nvme, 0, 4);
         assert!(matches!(read, Err(Error::ReadFailed { .. })));
-        // With power again all tags and credits are there: it goes on for longer than they last.
+        // With power restored all tags and credits are available: the device runs for longer than
+        // they last.
         system.power_on(device);
         let first = answers.lock().unwrap().len();
         system.advance_by(Time::us(500)).unwrap();
@@ -86,8 +89,8 @@ fn a_power_cut_leaves_the_link_clean() {
 }
 
 #[test]
-fn a_read_that_power_cuts_off_fails() {
-    // The device takes the read and loses power before it answers; the reader is another device.
+fn power_cut_fails_reads_in_flight() {
+    // The device accepts the read and loses power before it answers; the reader is another device.
     let got = Arc::new(Mutex::new(Vec::new()));
     let mut system = System::new(&HostConfig::default()).unwrap();
     let silent = |now: Time, port: &mut dyn HostPort| {

@@ -12,18 +12,18 @@ enum Op {
     Interrupt,
 }
 
-/// An NVMe controller without any time of its own: every doorbell is one command.
+/// An NVMe controller without processing time: every doorbell is one command.
 struct Ideal {
-    /// Bytes of a command; whether it writes to the device, by turns of this list.
+    /// Bytes of a command, and whether each command writes to the device, cyclically.
     bytes: u32,
     writes: Vec<bool>,
     commands: usize,
     data: u64,
-    /// Fetches of entries and lists, and completions of writes, go before data.
+    /// Fetches of entries and lists, and completions of writes, precede data.
     first: VecDeque<Op>,
     send: VecDeque<Op>,
     next_tag: u32,
-    /// What waits for read data: tag to command; then bytes outstanding by command.
+    /// Outstanding read data: tag to command; then bytes outstanding by command.
     reads: HashMap<u32, usize>,
     waits: HashMap<usize, (bool, u32)>,
 }
@@ -44,7 +44,7 @@ impl Ideal {
         self.next_tag += 1;
     }
 
-    /// Completion and interrupt, behind the data that the command has sent.
+    /// Completion and interrupt, after the data that the command has sent.
     fn finish(&mut self, write: bool) {
         let queue = if write {
             &mut self.first
@@ -79,7 +79,7 @@ impl Step for Ideal {
     fn step(&mut self, now: Time, host: &mut dyn HostPort) -> bool {
         while let Some(mmio) = host.mmio(now) {
             if matches!(mmio, Mmio::Write { offset: 0x1000, .. }) {
-                // The entry, and a list when there are more than two pages.
+                // The entry, and a list for more than two pages.
                 let (command, addr) = (self.commands, self.data);
                 self.commands += 1;
                 let list = if self.bytes > 8192 {
@@ -129,7 +129,8 @@ impl Step for Ideal {
     }
 }
 
-/// GB/s of commands of `bytes`, 64 at a time, each with two doorbells, an entry, a completion and an interrupt.
+/// GB/s of commands of `bytes`, 64 at a time, each with two doorbells, an entry, a completion and
+/// an interrupt.
 fn bandwidth(link: &LinkConfig, bytes: u32, writes: &[bool]) -> f64 {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let data = system.memory_mut().alloc(64 << 10, 1).unwrap();
@@ -186,7 +187,7 @@ fn check(what: &str, link: &LinkConfig, bytes: u32, writes: &[bool], expected: f
 
 #[test]
 #[ignore = "takes seconds"]
-fn gen3_x8_reaches_the_bounds_of_its_wire() {
+fn throughput_of_gen3_x8_reaches_its_wire() {
     let link = LinkConfig::default();
     check("4K read", &link, 4096, &[false], 7.03);
     check("4K write", &link, 4096, &[true], 6.99);
@@ -197,7 +198,7 @@ fn gen3_x8_reaches_the_bounds_of_its_wire() {
 }
 
 #[test]
-fn twice_the_lanes_or_the_rate_carry_twice_as_much() {
+fn throughput_doubles_with_lanes_or_rate() {
     for (generation, lanes) in [(3, 16), (4, 8), (5, 4)] {
         let link = LinkConfig {
             generation,
@@ -211,7 +212,7 @@ fn twice_the_lanes_or_the_rate_carry_twice_as_much() {
 }
 
 #[test]
-fn completions_of_64_bytes_cost_what_their_headers_take() {
+fn throughput_of_64_byte_completions_includes_headers() {
     let link = LinkConfig {
         max_completion_bytes: 64,
         ..LinkConfig::default()
@@ -221,13 +222,13 @@ fn completions_of_64_bytes_cost_what_their_headers_take() {
 }
 
 #[test]
-fn both_directions_work_at_the_same_time() {
+fn throughput_of_both_directions_is_independent() {
     let found = bandwidth(&LinkConfig::default(), 4096, &[true, false]);
     assert!((12.6..13.2).contains(&found), "{found:.3} GB/s");
 }
 
 #[test]
-fn older_generations_pay_for_8b10b() {
+fn throughput_of_older_generations_includes_8b10b() {
     for (generation, gt) in [(1, 2.5), (2, 5.0)] {
         let link = LinkConfig {
             generation,

@@ -8,7 +8,7 @@ use crate::clocked::Clocked;
 
 const CLOCK: Time = Time(4000);
 
-/// One way over the default link, and the time of some bytes on it.
+/// One direction of the default link, and the time of some bytes on it.
 fn one_way(link: &LinkConfig) -> Time {
     Time::ns(link.device_phy_ns + link.propagation_ns + link.root_phy_ns)
 }
@@ -24,13 +24,13 @@ fn close(found: Time, expected: Time, what: &str) {
     );
 }
 
-/// Up to the next clock edge.
+/// Rounds up to the next clock edge.
 fn edge(time: Time) -> Time {
     Time(time.0.div_ceil(CLOCK.0) * CLOCK.0)
 }
 
 #[test]
-fn an_mmio_read_takes_the_sum_of_its_parts() {
+fn timing_of_an_mmio_read_is_the_sum_of_its_parts() {
     for (generation, lanes, len) in [(3u8, 8u8, 4usize), (1, 1, 8), (5, 16, 64), (3, 8, 4096)] {
         let link = LinkConfig {
             generation,
@@ -76,7 +76,7 @@ fn an_mmio_read_takes_the_sum_of_its_parts() {
 }
 
 #[test]
-fn dma_takes_the_sum_of_its_parts() {
+fn timing_of_dma_is_the_sum_of_its_parts() {
     let (link, host) = (LinkConfig::default(), HostConfig::default());
     let mut system = System::new(&host).unwrap();
     let buffer = system.memory_mut().alloc(4096, 1).unwrap();
@@ -84,7 +84,7 @@ fn dma_takes_the_sum_of_its_parts() {
     let watch = system.memory_mut().watch(buffer + 1024, 8).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
-    // At 1 us a read of 64 bytes; when its data are there, a write of 8 bytes and an interrupt.
+    // At 1 us a read of 64 bytes; once its data has arrived, a write of 8 bytes and an interrupt.
     let step = move |now: Time, port: &mut dyn HostPort| {
         if now == Time::us(1) {
             assert!(port.read(now, 77, buffer, 64));
@@ -124,7 +124,7 @@ fn dma_takes_the_sum_of_its_parts() {
     close(
         interrupt.time,
         taken + wire(&link, 32 + 24) + one_way(&link),
-        "an interrupt behind it",
+        "an interrupt after it",
     );
     assert_eq!(
         (interrupt.addr, interrupt.data, system.now()),
@@ -159,7 +159,7 @@ fn read_all(link: &LinkConfig, host: &HostConfig, span: Time) -> (u64, sim::Link
 }
 
 #[test]
-fn tags_bound_reads_by_the_round_trip() {
+fn timing_tags_bound_reads_by_the_round_trip() {
     let link = LinkConfig {
         tags: 8,
         ..LinkConfig::default()
@@ -182,7 +182,7 @@ fn tags_bound_reads_by_the_round_trip() {
         "{bytes} of {expected}"
     );
     assert!(stats.refused_tag > 0);
-    // With enough of them the wire is the bound.
+    // With more tags the wire is the bottleneck.
     let (bytes, _) = read_all(&LinkConfig { tags: 256, ..link }, &host, span);
     let expected =
         (span - trip).as_ns() * 512.0 / (552.0 + 4.0) * LinkConfig::default().bytes_per_ns();
@@ -193,7 +193,7 @@ fn tags_bound_reads_by_the_round_trip() {
 }
 
 #[test]
-fn a_small_completion_buffer_and_few_credits_bound_reads_too() {
+fn timing_completion_buffer_and_credits_bound_reads() {
     let host = HostConfig {
         read_ns: 2000,
         ..HostConfig::default()
@@ -231,7 +231,7 @@ fn a_small_completion_buffer_and_few_credits_bound_reads_too() {
 }
 
 #[test]
-fn posted_credits_bound_writes_by_their_round_trip() {
+fn timing_posted_credits_bound_writes_by_the_round_trip() {
     let span = Time::us(500);
     let run = |link: &LinkConfig, host: &HostConfig| {
         let mut system = System::new(host).unwrap();
@@ -258,7 +258,7 @@ fn posted_credits_bound_writes_by_their_round_trip() {
         };
         let stats = run(&link, &host);
         let writes = f64::from(headers.min(bytes / 256));
-        // The credits of a batch come back one by one, a TLP time apart.
+        // The credits of a batch return one by one, a TLP time apart.
         let trip = one_way(&link) + Time::ns(3000) + one_way(&link) + wire(&link, 280);
         let expected = writes * 256.0 * span.as_ns() / trip.as_ns();
         let found = stats.up.payload as f64;
@@ -271,7 +271,7 @@ fn posted_credits_bound_writes_by_their_round_trip() {
     let stats = run(&LinkConfig::default(), &HostConfig::default());
     let expected = span.as_ns() * LinkConfig::default().bytes_per_ns() * 256.0 / 280.0;
     assert!((stats.up.payload as f64 / expected - 1.0).abs() < 0.001);
-    // Two DLLPs of 8 bytes for four TLPs, the other way.
+    // Two DLLPs of 8 bytes for four TLPs, in the opposite direction.
     assert!(
         stats.down.dllps.abs_diff(stats.up.tlps / 2) <= 200
             && stats.down.wire == stats.down.dllps * 8
@@ -279,7 +279,7 @@ fn posted_credits_bound_writes_by_their_round_trip() {
 }
 
 #[test]
-fn a_device_that_takes_nothing_stalls_the_cpu() {
+fn timing_device_that_accepts_nothing_stalls_the_cpu() {
     let link = LinkConfig {
         device_posted_headers: 4,
         device_nonposted_headers: 1,
@@ -308,7 +308,8 @@ fn a_device_that_takes_nothing_stalls_the_cpu() {
             &[(Bar::Nvme, 4096)],
         )
         .unwrap();
-    // Four on the way or in the device's buffer, eight in the queue; then the CPU waits in vain.
+    // Four in flight or in the device's buffer, eight in the queue; then the CPU waits without
+    // success.
     for i in 0..12 {
         system
             .mmio_write(device, Bar::Nvme, 0, &[i, 0, 0, 0])
@@ -328,7 +329,7 @@ fn a_device_that_takes_nothing_stalls_the_cpu() {
 }
 
 #[test]
-fn a_read_that_is_never_answered_times_out_and_a_failed_one_says_so() {
+fn timing_unanswered_read_times_out_and_failed_read_reports() {
     let host = HostConfig {
         completion_timeout_us: 5,
         ..HostConfig::default()
@@ -384,7 +385,7 @@ fn a_read_that_is_never_answered_times_out_and_a_failed_one_says_so() {
 }
 
 #[test]
-fn nothing_to_do_costs_nothing() {
+fn timing_idle_system_jumps_to_the_limit() {
     let calls = Arc::new(Mutex::new(0));
     let count = calls.clone();
     let step = move |_: Time, _: &mut dyn HostPort| {
@@ -402,13 +403,13 @@ fn nothing_to_do_costs_nothing() {
     system.advance_until(Time::ms(100_000)).unwrap();
     assert_eq!(system.now(), Time::ms(100_000));
     assert!(*calls.lock().unwrap() < 10);
-    // No limit and nothing to come: no wait.
+    // No limit and no future event: no wait.
     assert!(!system.wait(Time::MAX).unwrap());
     assert_eq!(system.now(), Time::ms(100_000));
 }
 
 #[test]
-fn a_doorbell_passes_queued_read_data() {
+fn timing_doorbell_passes_queued_read_data() {
     // A slow wire with 32 KiB of completions waiting for it.
     let link = LinkConfig {
         generation: 1,
@@ -449,8 +450,9 @@ fn a_doorbell_passes_queued_read_data() {
 }
 
 #[test]
-fn neither_reads_nor_writes_shut_the_other_out() {
-    // Whichever it tries first in a clock, a device with endless work for both gets a fair part of each done.
+fn timing_reads_and_writes_share_the_link() {
+    // Whichever direction it tries first in a clock, a device with endless work for both gets a
+    // fair share of each.
     for writes_first in [false, true] {
         let mut system = System::new(&HostConfig::default()).unwrap();
         let buffer = system.memory_mut().alloc(4096, 1).unwrap();
@@ -483,14 +485,14 @@ fn neither_reads_nor_writes_shut_the_other_out() {
 }
 
 #[test]
-fn the_cpu_sees_its_own_writes() {
+fn timing_cpu_reads_its_earlier_writes() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let mut bytes = vec![0u8; 65_536];
     let memory = move |now: Time, port: &mut dyn HostPort| {
         while let Some(mmio) = port.mmio(now) {
             match mmio {
                 Mmio::Write { offset, data, .. } => {
-                    // One TLP never holds more than the payload size, nor crosses a page.
+                    // No TLP exceeds the payload size or crosses a page.
                     assert!(
                         data.len() <= 256
                             && offset / 4096 == (offset + data.len() as u64 - 1) / 4096
@@ -530,8 +532,9 @@ fn the_cpu_sees_its_own_writes() {
 }
 
 #[test]
-fn requests_and_completions_are_cut_at_their_boundaries() {
-    // 1016 bytes from 4 beyond a page: requests end at multiples of 512, completions at multiples of 64.
+fn timing_requests_and_completions_split_at_boundaries() {
+    // 1016 bytes from offset 4 of a page: requests end at multiples of 512, completions at
+    // multiples of 64.
     let lines: Vec<_> = [&[60][..], &[64; 14], &[60]].concat();
     for (largest, sizes) in [(256, vec![252, 256, 256, 252]), (64, lines)] {
         let link = LinkConfig {

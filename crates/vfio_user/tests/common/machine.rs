@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use driver::{Host, Result, Work};
+use driver::{CpuWork, Host, Result};
 use memmap2::{MmapOptions, MmapRaw};
 use rtl::bitstream::stderr_progress;
 use rustix::event::{eventfd, EventfdFlags};
@@ -194,7 +194,7 @@ impl Host for Machine {
         false
     }
 
-    fn spend(&mut self, _work: Work) {}
+    fn spend(&mut self, _work: CpuWork) {}
 
     fn watch(&mut self, _addr: u64, _bytes: u64) {}
 

@@ -1,12 +1,14 @@
-//! A host without a driver or a link, and a bench of a device and this host. `crates/rtl/tests` has it from here, too.
+//! A host without a driver or a link, and a bench of a device and this host. `crates/rtl/tests`
+//! uses it, too.
 #![allow(dead_code)]
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use sim::{Bar, Device, Fault, HostPort, Mmio, Parts, ReadData, Time};
+use sim::{Bar, Device, Fault, HostPort, Mmio, ReadData, SplitCompletions, Time};
 
-/// A host that answers from a flat memory after a fixed time, and remembers everything that a device did.
+/// A host that answers from a flat memory after a fixed time, and records everything that a device
+/// did.
 pub struct TestHost {
     /// Host memory from address 0.
     pub memory: Vec<u8>,
@@ -18,14 +20,14 @@ pub struct TestHost {
     pub lost: Vec<(u32, u64, u32)>,
     /// Time from a read to its data.
     pub latency: Time,
-    /// Time between two writes that it takes.
+    /// Time between two writes that it accepts.
     pub write_gap: Time,
     next_write: Time,
     /// Everything the device did: time, kind, address or tag, data.
     pub log: Vec<(Time, &'static str, u64, Vec<u8>)>,
     mmio: VecDeque<(Time, Mmio)>,
     data: VecDeque<(Time, ReadData)>,
-    parts: Parts,
+    parts: SplitCompletions,
     answers: Vec<(u32, Option<Vec<u8>>)>,
     next_tag: u32,
 }
@@ -43,13 +45,13 @@ impl TestHost {
             log: Vec::new(),
             mmio: VecDeque::new(),
             data: VecDeque::new(),
-            parts: Parts::default(),
+            parts: SplitCompletions::default(),
             answers: Vec::new(),
             next_tag: 0,
         }
     }
 
-    /// Lets a write arrive as soon as the device looks.
+    /// Posts a write, which arrives at the device's next step.
     pub fn post(&mut self, now: Time, bar: Bar, offset: u64, data: &[u8]) {
         self.mmio.push_back((
             now,
@@ -61,7 +63,7 @@ impl TestHost {
         ));
     }
 
-    /// Lets a read arrive as soon as the device looks; returns its tag.
+    /// Posts a read, which arrives at the device's next step; returns its tag.
     pub fn ask(&mut self, now: Time, bar: Bar, offset: u64, len: u32) -> u32 {
         self.next_tag += 1;
         self.mmio.push_back((
@@ -76,13 +78,13 @@ impl TestHost {
         self.next_tag
     }
 
-    /// The answer to a read, once it is there.
+    /// The answer to a read, if it is there.
     pub fn answer(&mut self, tag: u32) -> Option<Option<Vec<u8>>> {
         let at = self.answers.iter().position(|(t, _)| *t == tag)?;
         Some(self.answers.remove(at).1)
     }
 
-    /// Forgets what is under way, as a link does that goes down.
+    /// Drops everything under way, as a link does that goes down.
     pub fn forget(&mut self) {
         self.mmio.clear();
         self.data.clear();
@@ -90,7 +92,7 @@ impl TestHost {
         self.lost.clear();
     }
 
-    /// Answers what was lost, after all.
+    /// Answers the reads that were lost.
     pub fn answer_lost(&mut self, now: Time) {
         for (tag, addr, len) in std::mem::take(&mut self.lost) {
             self.reply(now, tag, addr, len);
@@ -126,7 +128,7 @@ impl TestHost {
         }
     }
 
-    /// A number that depends on every event and its time.
+    /// A hash of all events and their times.
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         format!("{:?}", self.log).hash(&mut hasher);
@@ -222,7 +224,7 @@ impl<D: Device + ?Sized> Bench<D> {
             .advance(self.device.now() + span, &mut self.host)
     }
 
-    /// Resets the function; the host forgets what is under way.
+    /// Resets the function; the host drops everything under way.
     pub fn function_reset(&mut self) {
         self.device.function_reset();
         self.host.forget();

@@ -1,19 +1,20 @@
-//! Fills that are cut off. `crates/rtl/tests` has these for the devices that write their zeros themselves.
+//! Fills that are cut off. `crates/rtl/tests` uses them for the devices that write their zeros
+//! themselves.
 #![allow(dead_code)]
 
-use driver::{Config, Controller, SimHost};
+use driver::{DriverConfig, NvmeDriver, SimHost};
 use sim::Time;
 use spec::nvme::{io, Sqe};
 
-/// Later than a reset waits for.
+/// An answer later than a reset waits for.
 pub const LATE: Time = Time::us(3100);
 
-fn now(c: &Controller<SimHost>) -> Time {
+fn now(c: &NvmeDriver<SimHost>) -> Time {
     c.host().system().now()
 }
 
-/// However a fill is cut off, each block is zero or as it was, and the next life zeroes as if nothing had been.
-pub fn whole_when_cut_off(mut c: Controller<SimHost>) {
+/// However a fill is cut off, each block is zero or as before, and the next life zeroes as usual.
+pub fn whole_when_cut_off(mut c: NvmeDriver<SimHost>) {
     let blocks = 2048u64;
     let old: Vec<u8> = (0..blocks * 512)
         .map(|i| (i / 512 % 255) as u8 + 1)
@@ -34,7 +35,7 @@ pub fn whole_when_cut_off(mut c: Controller<SimHost>) {
                 let number = host.device();
                 host.system_mut().power_off(number);
                 host.system_mut().power_on(number);
-                c = Controller::start(host, Config::default()).unwrap();
+                c = NvmeDriver::start(host, DriverConfig::default()).unwrap();
             }
         }
         let mut is = vec![0; old.len()];
@@ -55,21 +56,21 @@ pub fn whole_when_cut_off(mut c: Controller<SimHost>) {
     c.shutdown().unwrap();
 }
 
-/// Resets the function in the middle of what it does; it comes up anew.
-pub fn function_reset(c: Controller<SimHost>) -> Controller<SimHost> {
+/// Resets the function in the middle of its work, and enables it again.
+pub fn function_reset(c: NvmeDriver<SimHost>) -> NvmeDriver<SimHost> {
     let mut host = c.into_host();
     let number = host.device();
     host.system_mut().function_reset(number);
-    Controller::start(host, Config::default()).unwrap()
+    NvmeDriver::start(host, DriverConfig::default()).unwrap()
 }
 
-pub fn advance(c: &mut Controller<SimHost>, time: Time) {
+pub fn advance(c: &mut NvmeDriver<SimHost>, time: Time) {
     let system = c.host_mut().system_mut();
     system.advance_until(system.now() + time).unwrap();
 }
 
-/// A memory that answers later than a reset waits for, and a Write Zeroes that it begins, then the reset.
-pub fn fill_of_an_earlier_life(mut c: Controller<SimHost>) -> Controller<SimHost> {
+/// A memory that answers later than a reset waits for, a Write Zeroes on it, then the reset.
+pub fn fill_of_an_earlier_life(mut c: NvmeDriver<SimHost>) -> NvmeDriver<SimHost> {
     let sqe = Sqe::of_blocks(io::WRITE_ZEROES, 1, 0, 2048);
     c.submit_raw(0, sqe, 0).unwrap();
     c.ring(0).unwrap();
@@ -77,9 +78,9 @@ pub fn fill_of_an_earlier_life(mut c: Controller<SimHost>) -> Controller<SimHost
     function_reset(c)
 }
 
-/// Whatever a memory, which answers after [`LATE`], still zeroes for an earlier life, nothing that a later one has written is lost; until the memory has
-/// answered, what is asked of it fails at once.
-pub fn lives_are_apart(c: Controller<SimHost>) {
+/// A memory, which answers after [`LATE`], still zeroes for an earlier life. Nothing that a later
+/// life has written is lost. Until the memory has answered, accesses to it fail at once.
+pub fn lives_are_apart(c: NvmeDriver<SimHost>) {
     let mut c = fill_of_an_earlier_life(c);
     let data = [7; 4096];
     let asked = now(&c);
@@ -99,7 +100,8 @@ pub fn lives_are_apart(c: Controller<SimHost>) {
     assert!(took < Time::us(60), "{took}");
     advance(&mut c, Time::ms(4));
     c.write(512, &data).unwrap();
-    // What the memory has taken of the earlier life ends within LATE, and each of these reads lasts for as long.
+    // What the memory has taken of the earlier life ends within LATE, and each of these reads lasts
+    // as long.
     for _ in 0..2 {
         let mut back = [1; 4096];
         c.read(512, &mut back).unwrap();

@@ -1,4 +1,4 @@
-//! Designs of tests, of which `crates/rtl/tests` takes some, too.
+//! Designs for tests; `crates/rtl/tests` uses some of them, too.
 #![allow(dead_code)]
 
 use std::path::PathBuf;
@@ -48,8 +48,11 @@ granule = "8 KiB"
     Design::parse(&text, &root().join("mailboxes.toml")).unwrap()
 }
 
-/// Two memories, two mailboxes (`tests/engines/mailbox`), a copy between them, and `tests/engines/hold` at the access hook, with two
-/// I/O queues and two namespaces, of which the second mailbox has commands in one only. Mailboxes and hold are SystemVerilog alone.
+/// Two memories, two mailboxes (`tests/engines/mailbox`), a copy, and `tests/engines/hold` at the
+/// access hook, with two I/O queues and two namespaces.
+///
+/// The second mailbox has commands in one namespace only. Mailboxes and hold exist only in
+/// SystemVerilog.
 pub fn mailboxes() -> Design {
     let all = [
         engine("a", "tests/engines/mailbox"),
@@ -61,13 +64,13 @@ pub fn mailboxes() -> Design {
     two_memories_and(&all.concat())
 }
 
-/// That design with its copy alone, for either model.
+/// That design with only its copy, for either model.
 pub fn copy_alone() -> Design {
     two_memories_and(&engine("copy0", "copy"))
 }
 
-/// The engines of tables on a small device, each within the second namespace and the local memory. What stands behind that namespace
-/// is nobody's.
+/// The engines of tables on a small device, each within the second namespace and the local memory.
+/// What follows that namespace belongs to none.
 pub fn tables() -> Design {
     let engines: String = [
         ("sorter0", "sorter"),

@@ -1,5 +1,5 @@
-//! What the tests share: devices on the model that `NEARSIDE_MODEL` names, without it the fast one,
-//! and their hosts.
+//! Devices and their hosts for the tests, on the model that `NEARSIDE_MODEL` names, by default the
+//! fast model.
 
 pub mod bench;
 pub mod cuts;
@@ -13,9 +13,9 @@ use std::os::unix::fs::FileExt;
 
 use design::{Cpu, Design, HostCosts};
 use device::{Factory, Model, RtlOptions};
-use driver::{Config, Controller, SimHost};
+use driver::{DriverConfig, NvmeDriver, SimHost};
 use rtl::bitstream::stderr_progress;
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Bar, Counter, Device, HostConfig, LinkConfig, Media, System, Time};
 
 pub use designs::{design, root};
@@ -25,8 +25,8 @@ pub fn model() -> Model {
     Model::named(Model::Fast).unwrap()
 }
 
-/// How often something is tried: the RTL is a hundred times slower, and repeats what the fast model
-/// has done at more moments.
+/// The number of repetitions. The RTL model is a hundred times slower, and repeats only some of
+/// what runs on the fast model.
 pub fn rounds(fast: u64, rtl: u64) -> u64 {
     match model() {
         Model::Fast => fast,
@@ -34,12 +34,12 @@ pub fn rounds(fast: u64, rtl: u64) -> u64 {
     }
 }
 
-/// What devices of a design are made by. With `CLOCK_GATE_BYPASS=1` the clocks of the RTL always run.
+/// The factory of a design. With `CLOCK_GATE_BYPASS=1` the clocks of the RTL always run.
 pub fn factory(design: &Design) -> Factory {
     factory_for(design, None)
 }
 
-/// The same for a host that may owe an answer for so long.
+/// The same for a host that may owe an answer for this time.
 pub fn factory_for(design: &Design, link_patience: Option<Time>) -> Factory {
     made_with(
         design,
@@ -62,14 +62,14 @@ pub fn made_with(design: &Design, options: RtlOptions) -> Factory {
     Factory::new(design, model(), &options, &mut progress).unwrap()
 }
 
-/// The same with another memory behind each channel of the storage.
-pub fn factory_with(design: &Design, memory: Memory) -> Factory {
+/// The same with another memory for each channel of the storage.
+pub fn factory_with(design: &Design, memory: MemoryModel) -> Factory {
     let mut factory = factory(design);
     factory.set_memory(memory);
     factory
 }
 
-/// A device before a host without a driver, and what its storage holds.
+/// A device, a host without a driver, and the contents of its storage.
 pub struct Bench {
     bench: bench::Bench<dyn Device + Send>,
     storage: Option<File>,
@@ -96,8 +96,8 @@ impl Bench {
         Bench::on(design, media)
     }
 
-    /// The same with another memory behind each channel of the storage.
-    pub fn with(design: &Design, memory: Memory) -> Bench {
+    /// The same with another memory for each channel of the storage.
+    pub fn with(design: &Design, memory: MemoryModel) -> Bench {
         let media = Media::shared(design.media.bytes.0).unwrap();
         Bench::made(&factory_with(design, memory), media)
     }
@@ -106,14 +106,14 @@ impl Bench {
         Bench::made(&factory(design), media)
     }
 
-    /// On empty media, before a host that may owe an answer for ever.
+    /// On empty media, with a host that may owe an answer forever.
     pub fn patient(design: &Design) -> Bench {
         let media = Media::shared(design.media.bytes.0).unwrap();
         Bench::made(&factory_for(design, Some(Time::MAX)), media)
     }
 
     fn made(factory: &Factory, media: Media) -> Bench {
-        // The bytes of a device's media are the device's; a second view of them asks nothing of it.
+        // The device owns its media; a second view of them needs no access to it.
         let storage = media
             .shared_file()
             .map(|file| file.try_clone_to_owned().unwrap().into());
@@ -128,7 +128,7 @@ impl Bench {
         file.expect("media that can be looked into are made by Media::shared")
     }
 
-    /// What the storage holds, past the device.
+    /// What the storage holds, read without the device.
     pub fn stored(&self, at: u64, len: usize) -> Vec<u8> {
         let mut data = vec![0; len];
         self.storage().read_exact_at(&mut data, at).unwrap();
@@ -140,7 +140,7 @@ impl Bench {
         self.stored(at, 1)[0]
     }
 
-    /// Changes what the storage holds behind the device's back.
+    /// Changes what the storage holds without the device.
     pub fn store(&self, at: u64, data: &[u8]) {
         self.storage().write_all_at(data, at).unwrap();
     }
@@ -151,7 +151,8 @@ impl Bench {
     }
 }
 
-/// Two memories and a copy between them, at 10 MHz. On the RTL it stands among engines of other tests, so that all have one bitstream.
+/// Two memories and a copy between them, at 10 MHz. On the RTL model it is one of several engines
+/// of other tests, so that all have one bitstream.
 pub fn two_memories() -> Design {
     match model() {
         Model::Rtl => designs::mailboxes(),
@@ -198,7 +199,7 @@ impl Copying {
         }
     }
 
-    /// Lets cycles pass.
+    /// Runs this number of cycles.
     pub fn cycles(&mut self, cycles: u64) {
         self.run(Time(CYCLE.0 * cycles));
     }
@@ -207,12 +208,12 @@ impl Copying {
 /// A cycle of that design.
 const CYCLE: Time = Time::ns(100);
 
-/// The host of a device behind a link.
+/// The host of a device at a link.
 pub fn host_of(design: &Design, device: Box<dyn Device + Send>) -> SimHost {
     host_with(design, device, Cpu::default().costs(), 0)
 }
 
-/// The same with costs, and so many interrupt vectors.
+/// The same with costs, and this number of interrupt vectors.
 pub fn host_with(
     design: &Design,
     device: Box<dyn Device + Send>,
@@ -237,11 +238,11 @@ pub fn device(factory: &Factory, design: &Design) -> Box<dyn Device + Send> {
     factory.device(media).unwrap()
 }
 
-/// A driver on a device of `designs/`, behind a link.
-pub fn controller(name: &str) -> Controller<SimHost> {
+/// A driver for a device of `designs/`, at a link.
+pub fn controller(name: &str) -> NvmeDriver<SimHost> {
     let design = design(name);
     let device = device(&factory(&design), &design);
-    Controller::start(host_of(&design, device), Config::default()).unwrap()
+    NvmeDriver::start(host_of(&design, device), DriverConfig::default()).unwrap()
 }
 
 /// Lets time pass.

@@ -1,22 +1,23 @@
-//! A host of a device with the engine `nearpm`: its commands, a pool, and what stands in its logs.
+//! The host of a device with the engine `nearpm`: its commands, a pool, and the contents of its
+//! logs.
 
 use design::media::Interleave;
 use design::Design;
 use device::Model;
-use driver::control::Delay;
-use driver::page::{CommandPage, Ended, Submitted};
+use driver::control::DelayRegisters;
+use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Host, SimHost};
 use sim::{Bar, Device, Time};
 use spec::nearpm::{Command, Descriptor, ErrorBit, Header, Operation};
 
 use super::{design, model, root};
 
-/// The model under test has it.
+/// True if the model under test has it.
 pub fn is_there() -> bool {
     model() == Model::Fast || is_there_on_rtl()
 }
 
-/// The RTL has it.
+/// True if the RTL model has it.
 pub fn is_there_on_rtl() -> bool {
     root().join("hw/engine/nearpm/rtl/nearpm.sv").exists()
 }
@@ -26,18 +27,18 @@ pub fn is_there_on_rtl() -> bool {
 pub struct Pool {
     pub number: u8,
     pub process: u16,
-    /// Its virtual address, its place on the media, and its size.
+    /// Its virtual address, its address on the media, and its size.
     pub base: u64,
     pub media: u64,
     pub bytes: u64,
-    /// Offset of the logs, bytes of each, threads.
+    /// Offset of the logs, bytes of each, number of threads.
     pub logs: u64,
     pub log_bytes: u64,
     pub threads: u64,
 }
 
 impl Pool {
-    /// One of 1 MiB, the second half of which are logs of 128 KiB.
+    /// A pool of 1 MiB, the second half of which are logs of 128 KiB.
     pub fn new(number: u8, process: u16, media: u64) -> Pool {
         Pool {
             number,
@@ -72,7 +73,7 @@ impl Pool {
         self.base.wrapping_add(offset)
     }
 
-    /// The place of a thread's log in the PM window.
+    /// The address of a thread's log in the PM window.
     pub fn log(&self, thread: u8) -> u64 {
         self.media + self.logs + u64::from(thread) * self.log_bytes
     }
@@ -84,7 +85,7 @@ impl Pool {
         }
     }
 
-    /// A record of `bytes` from an offset on.
+    /// An undo record of `bytes` from an offset on.
     pub fn undo(&self, thread: u8, offset: u64, bytes: u64) -> Command {
         Command {
             address: self.at(offset),
@@ -127,14 +128,14 @@ impl Pool {
     }
 }
 
-/// Before a device of `designs/nearpm.toml`.
+/// The host of a device of `designs/nearpm.toml`.
 pub struct Kit {
     pub host: SimHost,
     pub page: CommandPage,
 }
 
 impl Kit {
-    /// With other values.
+    /// The same design with other values.
     pub fn new(values: &str) -> Kit {
         Kit::of(&design("nearpm").with_values(values).unwrap())
     }
@@ -143,7 +144,7 @@ impl Kit {
         Kit::before(super::device(&super::factory(design), design), design)
     }
 
-    /// Before a device whose memory is as slow as the design's profile says.
+    /// For a device whose memory is as slow as the design's profile says.
     pub fn before(device: Box<dyn Device + Send>, design: &Design) -> Kit {
         let mut host = super::host_of(design, device);
         let profile = design::Profile::find(&root(), &design.media.profile).unwrap();
@@ -153,7 +154,7 @@ impl Kit {
         };
         let all = profile.registers(design.clock(), turns).unwrap();
         for (channel, registers) in (0..).zip(&all) {
-            let delay = Delay::of_channel(channel);
+            let delay = DelayRegisters::of_channel(channel);
             delay.set(&mut host, registers).unwrap();
         }
         Kit {
@@ -202,12 +203,12 @@ impl Kit {
         data
     }
 
-    pub fn submit(&mut self, command: &Command) -> Submitted {
+    pub fn submit(&mut self, command: &Command) -> SubmittedCommand {
         let submitted = self.page.submit(&mut self.host, &command.arguments());
         submitted.unwrap()
     }
 
-    pub fn finish(&mut self, command: Submitted) -> Ended {
+    pub fn finish(&mut self, command: SubmittedCommand) -> CommandResult {
         let deadline = self.host.now() + Time::ms(50);
         let (host, interval) = (&mut self.host, Time::ns(200));
         let ended = self
@@ -216,21 +217,21 @@ impl Kit {
         ended.unwrap().expect("it has not ended in 50 ms")
     }
 
-    pub fn ends(&mut self, command: &Command) -> Ended {
+    pub fn ends(&mut self, command: &Command) -> CommandResult {
         let submitted = self.submit(command);
         self.finish(submitted)
     }
 
-    /// A command that nothing is wrong with: what it tells.
+    /// A command that succeeds: its value.
     pub fn fine(&mut self, command: &Command) -> u64 {
         let ended = self.ends(command);
         assert_eq!(ended.result, 0, "{command:?}");
         ended.value
     }
 
-    /// One that is refused.
+    /// A command that is refused.
     pub fn refused(&mut self, command: &Command, refusal: ErrorBit) {
-        let wanted = Ended {
+        let wanted = CommandResult {
             result: refusal as u32,
             value: 0,
         };
@@ -246,7 +247,7 @@ impl Kit {
         Descriptor::from_line(&line)
     }
 
-    /// A record at an offset in a log, and its payload with the zeros behind it.
+    /// A record at an offset in a log, and its payload with the padding after it.
     pub fn record(&mut self, pool: &Pool, thread: u8, offset: u64) -> Option<(Header, Vec<u8>)> {
         let at = pool.log(thread) + offset;
         let line = self.line(at);

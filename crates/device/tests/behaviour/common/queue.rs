@@ -1,4 +1,5 @@
-//! A bare NVMe host for tests: queues without a driver between, so that identifiers, phases and requests that wait are the test's.
+//! A bare NVMe host for tests: queues without a driver, so that the test chooses identifiers,
+//! phases and waiting requests.
 
 use driver::{Host, SimHost};
 use sim::{Bar, Time};
@@ -9,7 +10,7 @@ use super::rest;
 
 /// Entries of each queue.
 const ENTRIES: u32 = 16;
-/// Longest time that anything takes.
+/// The longest time that anything may take.
 const PATIENCE: Time = Time::ms(50);
 
 /// A submission queue and its completion queue.
@@ -26,7 +27,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Memory for one.
+    /// Memory for one queue pair.
     pub fn new(host: &mut SimHost, qid: u16) -> Queue {
         let sq = host.alloc(4096, 4096).unwrap();
         let cq = host.alloc(4096, 4096).unwrap();
@@ -45,7 +46,8 @@ impl Queue {
         properties::DOORBELLS + 4 * number
     }
 
-    /// A submission queue that is full is the caller's mistake: there are never more commands than requests that wait, and one.
+    /// Filling the submission queue is a mistake of the caller: there is never more than one
+    /// command in addition to the waiting requests.
     pub fn push(&mut self, host: &mut SimHost, sqe: Sqe) {
         let at = self.sq + u64::from(self.tail) * SQE_BYTES as u64;
         host.dma_write(at, &sqe.to_bytes());

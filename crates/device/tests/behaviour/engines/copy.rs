@@ -1,4 +1,4 @@
-//! Copies: any bytes, within the bounds of the design, until they are stopped.
+//! Copies: any bytes within the bounds of the design, until they are stopped.
 
 use driver::Host;
 use sim::{Bar, Random};
@@ -6,7 +6,7 @@ use sim::{Bar, Random};
 use super::*;
 
 #[test]
-fn copies_of_any_alignment_and_length() {
+fn copy_of_any_alignment_and_length() {
     let mut b = Bench::new("");
     let mut random = Random::new(1);
     let span = 40_000u64;
@@ -29,7 +29,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn copies_between_the_memories() {
+    fn copy_between_the_memories() {
         let mut b = Bench::new("");
         let data = bytes(&mut Random::new(2), 70_000);
         let local = 1024 * MIB;
@@ -41,10 +41,10 @@ mod sampled {
             0
         );
         assert!(b.load(90 * MIB + 1, data.len()) == data);
-        // The design bars the second one.
+        // The design excludes the second memory.
         assert_eq!(b.launch(COPY1, &[600 * MIB, local, 64]), WRITE_ERROR);
         assert_eq!(b.launch(COPY1, &[local, 600 * MIB, 64]), READ_ERROR);
-        // Behind the local memory's end.
+        // After the end of the local memory.
         assert_eq!(
             b.launch(COPY0, &[0, local + 64 * MIB - 64, 128]),
             WRITE_ERROR
@@ -53,7 +53,7 @@ mod sampled {
     }
 
     #[test]
-    fn an_engine_stays_within_its_bounds() {
+    fn copy_stays_within_its_bounds() {
         let mut b = Bench::new("");
         let mut random = Random::new(4);
         for (src, dst, len, wrong) in [
@@ -97,7 +97,7 @@ mod sampled {
                     assert!((dst..dst + len).contains(&at));
                 }
             }
-            // What could be copied has been, and it goes on working.
+            // Everything that could be copied was copied, and the engine still works.
             let data = bytes(&mut random, 4096);
             b.store(520 * MIB, &data);
             assert_eq!(b.launch(COPY1, &[520 * MIB, 530 * MIB, 4096]), 0);
@@ -107,13 +107,13 @@ mod sampled {
         b.store(512 * MIB - 64, &data);
         let wrong = b.launch(COPY1, &[512 * MIB - 64, 514 * MIB + 3, 192]);
         assert_eq!(wrong, READ_ERROR);
-        // The line with the last byte that could not be read is left out.
+        // The line with the last byte that could not be read is not written.
         assert!(b.load(514 * MIB + 128, 67) == data[125..]);
     }
 }
 
 #[test]
-fn a_copy_can_be_stopped() {
+fn copy_can_be_stopped() {
     let mut b = Bench::new("");
     let data = bytes(&mut Random::new(5), 4096);
     b.store(0, &data);
@@ -125,9 +125,9 @@ fn a_copy_can_be_stopped() {
     registers.stop(&mut b.host).unwrap();
     assert_eq!(b.wait(COPY0), STOPPED);
     assert!(b.load(64 * MIB, 4096) == data);
-    registers.stop(&mut b.host).unwrap(); // of what does not work
+    registers.stop(&mut b.host).unwrap(); // a stop without effect
     assert_eq!(b.launch(COPY0, &[0, 64 * MIB, 64]), 0);
-    // Beside its start.
+    // Next to its start.
     let base = registers.base;
     b.host.write32(Bar::Control, base + 0xC, 1).unwrap();
     b.host.write32(Bar::Control, base, 3).unwrap();
@@ -135,7 +135,7 @@ fn a_copy_can_be_stopped() {
 }
 
 #[test]
-fn registers_answer_as_their_map_says() {
+fn copy_registers_match_their_map() {
     let mut b = Bench::new("");
     let base = b.registers(COPY0).base;
     let read = |b: &mut Bench, at: u64| b.host.read32(Bar::Control, base + at).unwrap();
@@ -162,7 +162,7 @@ fn registers_answer_as_their_map_says() {
         (read(&mut b, 0x20), read(&mut b, 0x24)),
         (0x0707_0707, 0x0707_0707)
     );
-    // Invalid; status is cleared by a 1 alone.
+    // Invalid; only a 1 clears the status.
     b.host.write32(Bar::Control, base, 1).unwrap();
     assert_eq!(b.wait(COPY0), INVALID);
     b.host.write32(Bar::Control, base + 0xC, 0).unwrap();
@@ -170,8 +170,8 @@ fn registers_answer_as_their_map_says() {
     b.host.write32(Bar::Control, base + 0x10, 0).unwrap();
     b.host.write32(Bar::Control, base + 0xC, 1).unwrap();
     assert_eq!((read(&mut b, 0xC), read(&mut b, 0x10)), (0, INVALID));
-    // Behind the last engine's registers there is nothing.
+    // After the last engine's registers there is nothing.
     let mut word = [0; 4];
-    let behind = base + 0x1000 * b.engines.len() as u64;
-    assert!(b.host.read(Bar::Control, behind, &mut word).is_err());
+    let end = base + 0x1000 * b.engines.len() as u64;
+    assert!(b.host.read(Bar::Control, end, &mut word).is_err());
 }

@@ -1,4 +1,5 @@
-//! What ends engines at work: lines of 64 bytes are old or new, and all goes on.
+//! Everything that can end engines at work: lines of 64 bytes are old or new, and the engines still
+//! work.
 
 use spec::nvme::properties::{CC, CSTS};
 use spec::nvme::status;
@@ -7,7 +8,7 @@ use super::nvme::{abort, nvme_copy, nvme_scan, COUNT};
 use super::*;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cut {
+enum CutKind {
     FunctionReset,
     Power,
     Disable,
@@ -33,7 +34,7 @@ fn begin(q: &mut Queues) {
     q.start(COPY0, &[SOURCE, OTHER, u64::from(BLOCKS) * 512]);
 }
 
-fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
+fn over(mut q: Queues, cut: CutKind, first: u32) -> Queues {
     let one_of = |ended: Vec<(u64, Status)>, other: Status| {
         assert_eq!(ended.len(), 3);
         let fits = |(_, s): &(u64, Status)| *s == status::SUCCESS || *s == other;
@@ -41,15 +42,15 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
     };
     let number = q.host().device();
     match cut {
-        Cut::FunctionReset => q.host().system_mut().function_reset(number),
-        Cut::Power => {
+        CutKind::FunctionReset => q.host().system_mut().function_reset(number),
+        CutKind::Power => {
             q.host().system_mut().power_off(number);
             q.host().system_mut().power_on(number);
         }
-        Cut::Disable | Cut::Shutdown => {
+        CutKind::Disable | CutKind::Shutdown => {
             let cc = q.host().read32(Bar::Nvme, CC).unwrap();
             let (off, mask, wanted) = match cut {
-                Cut::Disable => (cc & !1, 1, 0),
+                CutKind::Disable => (cc & !1, 1, 0),
                 _ => (cc | 1 << 14, 0xC, 8),
             };
             q.host().write32(Bar::Nvme, CC, off).unwrap();
@@ -59,12 +60,12 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
                 turns += 1;
                 assert!(turns < 200, "{cut:?} takes long");
             }
-            // The copy of the registers is none of the controller's.
+            // The controller does not end the copy of the registers.
             assert_eq!(q.wait(COPY0), 0);
             q.c.reset().unwrap();
             return q;
         }
-        Cut::Abort => {
+        CutKind::Abort => {
             (first..first + 3).for_each(|cid| {
                 abort(&mut q, cid);
             });
@@ -74,7 +75,7 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
             one_of(ended, status::ABORT_REQUESTED);
             return q;
         }
-        Cut::Deletion => {
+        CutKind::Deletion => {
             let delete = Sqe::delete_io_sq(2);
             q.c.admin(delete, "Delete I/O Submission Queue").unwrap();
             let ended = q.ended(1);
@@ -83,7 +84,7 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
             q.c.reset().unwrap();
             return q;
         }
-        Cut::Stop => {
+        CutKind::Stop => {
             q.set(COPY0, 0, 2);
             assert!([0, STOPPED].contains(&q.wait(COPY0)));
             q.rest(1_000_000);
@@ -94,20 +95,20 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
     }
     let engines = q.engines;
     let host = q.c.into_host();
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 2,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
     Queues {
-        c: Controller::start(host, config).unwrap(),
+        c: NvmeDriver::start(host, config).unwrap(),
         engines,
     }
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn whatever_ends_engines_at_work_leaves_lines_old_or_new() {
-    use Cut::*;
+fn engines_leave_lines_old_or_new_at_every_kind_of_end() {
+    use CutKind::*;
     for cut in [
         FunctionReset,
         Power,
@@ -143,7 +144,7 @@ fn whatever_ends_engines_at_work_leaves_lines_old_or_new() {
             for engine in [COPY0, SCAN0] {
                 assert_eq!(q.register(engine, 0) & 4, 4, "{cut:?} {moment}: idle");
             }
-            // All goes on.
+            // Everything still works.
             begin(&mut q);
             assert_eq!(q.wait(COPY0), 0);
             q.rest(1_000_000);

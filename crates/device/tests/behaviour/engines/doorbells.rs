@@ -1,6 +1,6 @@
-//! Doorbells beside stores that wait for a command of `nearpm`.
+//! Doorbells while stores wait for a command of `nearpm`.
 
-use driver::{Buffer, Controller, Host, Io};
+use driver::{Buffer, Host, IoCommand, NvmeDriver};
 use sim::{Bar, Time};
 use spec::nearpm::Operation;
 
@@ -9,21 +9,23 @@ use crate::common::nearpm::{is_there, Kit};
 mod sampled {
     use super::*;
 
-    /// A doorbell is behind what a host has stored before. It is not held up while the hook keeps all of that: 64 lines a channel.
+    /// A doorbell is ordered after everything that the host has stored before. It is not held up
+    /// while the hook can queue all of that: 64 lines in each channel.
     #[test]
     fn doorbells_pass_while_64_lines_wait() {
         if !is_there() {
             return;
         }
         let (kit, pool) = Kit::with_pool("");
-        let config = driver::Config {
+        let config = driver::DriverConfig {
             io_queues: 1,
-            ..driver::Config::default()
+            ..driver::DriverConfig::default()
         };
         let Kit { host, mut page } = kit;
-        let mut c = Controller::start(host, config).unwrap();
+        let mut c = NvmeDriver::start(host, config).unwrap();
         let buffer = c.host_mut().alloc(512, 4096).unwrap();
-        // How long an NVMe read takes whose doorbell comes behind so many lines of stores: such as wait for a command, or others.
+        // Time of an NVMe read whose doorbell comes after this number of lines of stores, which
+        // wait for a command or do not.
         let mut took = |lines: usize, wait: bool| {
             let to = pool.media + if wait { 0 } else { 3 << 18 };
             let commit = pool.command(Operation::Commit, 0);
@@ -35,7 +37,7 @@ mod sampled {
                 c.host_mut().write(Bar::Pm, at, data).unwrap();
             }
             let lba = (pool.media + (1 << 18)) / 512;
-            let io = Io::Read { lba, blocks: 1 };
+            let io = IoCommand::Read { lba, blocks: 1 };
             let done = c.execute(0, io, &Buffer::Contiguous(buffer)).unwrap();
             done.check().unwrap();
             let works = page.ended(c.host_mut(), undo).unwrap().is_none();
@@ -62,7 +64,8 @@ mod sampled {
     }
 }
 
-/// With lines that do not wait, and with such as do; and whether the command goes on behind the latter.
+/// With lines that do not wait, and with lines that do; and whether the command continues after the
+/// latter.
 fn pair(took: &mut impl FnMut(usize, bool) -> (u64, bool), lines: usize) -> ([u64; 2], bool) {
     let (others, _) = took(lines, false);
     let (waiting, works) = took(lines, true);

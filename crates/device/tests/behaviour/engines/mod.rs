@@ -1,9 +1,10 @@
-//! Engines by their registers, their command pages and NVMe commands: what tests/test_engines.py, test_scan.py and test_pages.py ask in
-//! Python.
+//! Engines by their registers, their command pages and NVMe commands. tests/test_engines.py,
+//! test_scan.py and test_pages.py test the same from Python.
 
 mod copy;
 mod cuts;
 mod doorbells;
+mod interrupts;
 mod nearpm;
 mod nearpm_alike;
 mod nearpm_beside;
@@ -14,14 +15,13 @@ mod pages;
 mod rates;
 mod scan;
 mod tables;
-mod told;
 
 use design::media::Interleave;
 use design::Design;
-use driver::control::Delay;
+use driver::control::DelayRegisters;
 use driver::launch::EngineRegisters;
-use driver::page::{CommandPage, Ended, Submitted};
-use driver::{Completion, Controller, Host, SimHost};
+use driver::page::{CommandPage, CommandResult, SubmittedCommand};
+use driver::{Completion, Host, NvmeDriver, SimHost};
 use sim::{Bar, Clock, Random, Time};
 use spec::nvme::{Sqe, Status};
 
@@ -38,7 +38,7 @@ const COPY0: usize = 0;
 const COPY1: usize = 1;
 const SCAN0: usize = 2;
 
-/// A host of a device.
+/// The host of a device.
 struct Bench {
     host: SimHost,
     engines: Vec<design::engine::EngineInstance>,
@@ -46,7 +46,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Of `designs/engines.toml`, with other values.
+    /// A device of `designs/engines.toml`, with other values.
     fn new(values: &str) -> Bench {
         Bench::of(&design("engines").with_values(values).unwrap())
     }
@@ -111,19 +111,19 @@ impl Bench {
     }
 
     /// The scan's return value and count.
-    fn scan(&mut self, range: Scan) -> (u32, u64) {
+    fn scan(&mut self, range: ScanRange) -> (u32, u64) {
         let result = self.launch(SCAN0, &range.arguments());
         let registers = self.registers(SCAN0);
         let outputs = registers.outputs(&mut self.host, 6, 1).unwrap();
         (result, outputs[0])
     }
 
-    fn submit(&mut self, engine: usize, arguments: &[u64]) -> Submitted {
+    fn submit(&mut self, engine: usize, arguments: &[u64]) -> SubmittedCommand {
         let submitted = self.pages[engine].submit(&mut self.host, arguments);
         submitted.unwrap()
     }
 
-    fn finish(&mut self, engine: usize, command: Submitted) -> Ended {
+    fn finish(&mut self, engine: usize, command: SubmittedCommand) -> CommandResult {
         let deadline = self.host.now() + Time::ms(50);
         let page = &self.pages[engine];
         let ended = page.wait(
@@ -136,7 +136,7 @@ impl Bench {
         ended.unwrap().expect("it has not ended in 50 ms")
     }
 
-    /// The storage's channels as slow as a profile says, and each with a cap for writes.
+    /// Makes the storage's channels as slow as a profile, with a write cap for each.
     fn slow(&mut self, profile: &str, write_cap_gb_s: Option<f64>) {
         let mut profile = design::Profile::find(&root(), profile).unwrap();
         if let Some(cap) = write_cap_gb_s {
@@ -148,27 +148,27 @@ impl Bench {
         };
         let all = profile.registers(Clock::default(), turns).unwrap();
         for (channel, registers) in (0..).zip(&all) {
-            let delay = Delay::of_channel(channel);
+            let delay = DelayRegisters::of_channel(channel);
             delay.set(&mut self.host, registers).unwrap();
         }
     }
 
     /// The same host with queues.
     fn controller(self) -> Queues {
-        let config = driver::Config {
+        let config = driver::DriverConfig {
             io_queues: 2,
-            ..driver::Config::default()
+            ..driver::DriverConfig::default()
         };
         Queues {
-            c: Controller::start(self.host, config).unwrap(),
+            c: NvmeDriver::start(self.host, config).unwrap(),
             engines: self.engines,
         }
     }
 }
 
-/// What is scanned.
+/// The arguments of a scan.
 #[derive(Clone, Copy, Default)]
-struct Scan {
+struct ScanRange {
     src: u64,
     bytes: u64,
     low: u64,
@@ -177,7 +177,7 @@ struct Scan {
     dst: u64,
 }
 
-impl Scan {
+impl ScanRange {
     fn arguments(&self) -> [u64; 6] {
         [
             self.src, self.bytes, self.low, self.high, self.kind, self.dst,
@@ -187,7 +187,7 @@ impl Scan {
 
 /// An NVMe host.
 struct Queues {
-    c: Controller<SimHost>,
+    c: NvmeDriver<SimHost>,
     engines: Vec<design::engine::EngineInstance>,
 }
 
@@ -233,7 +233,7 @@ impl Queues {
         panic!("engine {engine} has not ended");
     }
 
-    /// What has come of a queue: tags and statuses, sorted.
+    /// The completions that have arrived in a queue: tags and statuses, sorted.
     fn ended(&mut self, queue: usize) -> Vec<(u64, Status)> {
         let mut all = Vec::new();
         self.rest(10_000); // the CPU may be busy

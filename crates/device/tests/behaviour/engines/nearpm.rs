@@ -1,5 +1,5 @@
-//! Crash consistency near memory: what commands do, what is refused, and the order of commands and accesses. Losses of power:
-//! `crates/device/tests/nearpm.rs`.
+//! Crash consistency near memory: effects of commands, refusals, and the order of commands and
+//! accesses. Losses of power: `crates/device/tests/nearpm.rs`.
 
 use spec::nearpm::{
     payload_crc, Command, ErrorBit, Header, LogState, Operation, RecordKind, RecordWriter,
@@ -13,7 +13,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn records_hold_what_stood_there_and_follow_each_other() {
+    fn nearpm_records_hold_old_bytes_in_sequence() {
         if !is_there() {
             return;
         }
@@ -68,7 +68,7 @@ mod sampled {
     }
 
     #[test]
-    fn abort_writes_back_the_newest_record_first() {
+    fn nearpm_abort_writes_back_the_newest_record_first() {
         if !is_there() {
             return;
         }
@@ -87,7 +87,7 @@ mod sampled {
         };
         kit.submit(&checkpoint);
         kit.store(pool.media + 4096, &[1; 4096]);
-        // Redo records are none of its.
+        // Redo records do not belong to it.
         kit.submit(&pool.redo(0, 0, 64, 8192));
         assert_eq!(kit.fine(&pool.command(Operation::Abort, 0)), 5);
         assert!(kit.load(pool.media, 8192) == old);
@@ -97,7 +97,7 @@ mod sampled {
     }
 
     #[test]
-    fn redo_records_are_applied() {
+    fn nearpm_redo_records_are_applied() {
         if !is_there() {
             return;
         }
@@ -115,7 +115,7 @@ mod sampled {
         let mut wanted = new.clone();
         wanted.copy_within(500..510, 0);
         assert!(kit.load(pool.media + 100_001, 1000) == wanted);
-        // The same by recover; without commit_redo nothing is applied.
+        // The same by recover. Without commit_redo nothing is applied.
         for committed in [true, false] {
             kit.store(pool.media + 100_001, &[0; 1000]);
             kit.submit(&pool.redo(0, 0, 1000, 100_001));
@@ -137,7 +137,7 @@ mod sampled {
     }
 
     #[test]
-    fn an_undo_sees_what_was_stored_before_it_and_nothing_behind_it() {
+    fn nearpm_undo_records_earlier_stores_only() {
         if !is_there() {
             return;
         }
@@ -148,12 +148,12 @@ mod sampled {
             let len = [64, 8, 500, 4096][turn % 4];
             let at = random.below(8192);
             let place = pool.media + at;
-            let (before, behind) = (bytes(&mut random, len), bytes(&mut random, len));
+            let (before, after) = (bytes(&mut random, len), bytes(&mut random, len));
             kit.store(place, &before);
             kit.submit(&pool.undo(0, at, len as u64));
-            kit.store(place, &behind);
-            // A load gets the store that it is behind, which may be in the queue.
-            assert!(kit.load(place, len) == behind);
+            kit.store(place, &after);
+            // A load returns the store before it, which may be in the queue.
+            assert!(kit.load(place, len) == after);
             let (_, payload) = kit.record(&pool, 0, offset).unwrap();
             assert!(payload[..len] == before, "turn {turn}");
             offset += 64 + payload.len() as u64;
@@ -161,7 +161,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_wrong_is_refused_and_changes_nothing() {
+    fn nearpm_wrong_commands_are_refused_without_effect() {
         if !is_there() {
             return;
         }
@@ -248,7 +248,7 @@ fn refusals() {
             ErrorBit::Busy,
         ),
         (other.map(), ErrorBit::Busy),
-        // Bytes of another pool, whoever asks: its last page, its first one, all of it.
+        // Bytes of another pool, for any process: its last page, its first one, all of it.
         (
             Command {
                 pool: 4,
@@ -280,7 +280,7 @@ fn refusals() {
             },
             ErrorBit::OutOfPool,
         ),
-        // The reserved range is nobody's.
+        // The reserved range belongs to no pool.
         (
             Command {
                 pool: 3,
@@ -324,7 +324,7 @@ fn refusals() {
     ] {
         kit.refused(&command, refusal);
     }
-    // Bits that should be 0, and operations that there are not.
+    // Bits that have to be 0, and unknown operations.
     for word in [
         0x10 | 1 << 24,
         0x10 | 1 << 48,
@@ -343,11 +343,11 @@ fn refusals() {
             "{word:#x}"
         );
     }
-    // The same mapping again is fine, and the log goes on where it was.
+    // The same mapping again is accepted, and the log continues where it was.
     kit.fine(&map);
     assert_eq!(kit.fine(&pool.undo(0, 0, 1)), 192);
     assert!(kit.load(pool.media, 256) == [9; 256]);
-    // Nobody else gets at it any more once it is unmapped.
+    // After the unmap nothing can access it.
     kit.fine(&pool.command(PoolUnmap, 0));
     kit.refused(&first, ErrorBit::Unmapped);
     kit.fine(&other.map());
@@ -358,7 +358,7 @@ fn refusals() {
 }
 
 #[test]
-fn a_log_is_full_and_a_torn_one_is_left_alone() {
+fn nearpm_full_and_torn_logs_are_left_alone() {
     if !is_there() {
         return;
     }
@@ -391,27 +391,27 @@ fn a_log_is_full_and_a_torn_one_is_left_alone() {
     // By the media alone it is damaged, too.
     kit.refused(&pool.command(Operation::Recover, 0), ErrorBit::Torn);
     assert!(kit.load(pool.media, 64) == [0; 64]);
-    // Mended, it can be recovered by what the media say, though it is closed.
+    // Repaired, it can be recovered from the media, although it is closed.
     kit.store(at, &[byte]);
     kit.store(pool.media, &[6; 128]);
     assert_eq!(kit.fine(&pool.command(Operation::Recover, 0)), 2);
     assert_eq!(kit.load(pool.media, 65), [0; 65]);
     assert_eq!(kit.descriptor(&pool, 0).unwrap().generation, 11);
-    // A record of redo that is not what the command says.
+    // A redo record that does not match the command.
     kit.fine(&pool.open(0, 20));
     kit.fine(&pool.redo(0, 0, 64, 512));
     kit.refused(&pool.apply(0, 64, 64, 513), ErrorBit::Torn);
     assert_eq!(kit.load(pool.media + 512, 65), [0; 65]);
 }
 
-/// What the host has stored and what commands have done, one after the other.
-struct Model {
+/// The contents after each store and command in order.
+struct ExpectedPool {
     pool: Pool,
     bytes: Vec<u8>,
     next: u64,
 }
 
-impl Model {
+impl ExpectedPool {
     fn copy(&mut self, from: u64, len: u64, to: u64) {
         let (from, len) = (from as usize, len as usize);
         self.bytes.copy_within(from..from + len, to as usize);
@@ -419,28 +419,28 @@ impl Model {
 }
 
 #[test]
-fn all_is_as_if_it_had_been_done_in_order() {
+fn nearpm_random_programs_match_the_ordered_model() {
     if !is_there() {
         return;
     }
     let rounds = crate::common::rounds(24, 2);
     for seed in 0..rounds {
-        one_after_the_other(seed, ["dram", "optane-dcpmm"][seed as usize % 2]);
+        run_random_program(seed, ["dram", "optane-dcpmm"][seed as usize % 2]);
     }
 }
 
-/// Stores, loads and commands at places that often overlap, without waiting for any.
-fn one_after_the_other(seed: u64, profile: &str) {
+/// Stores, loads and commands at addresses that often overlap, without waiting for any.
+fn run_random_program(seed: u64, profile: &str) {
     let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
     let mut random = Random::new(100 + seed);
     // Objects in a few granules, so in both channels.
     let span = [512, 4096, 40_000][seed as usize % 3];
-    let mut model = Model {
+    let mut model = ExpectedPool {
         pool,
         bytes: vec![0; 1 << 17],
         next: 64,
     };
-    let mut under_way: Vec<(Command, driver::page::Submitted, u64)> = Vec::new();
+    let mut under_way: Vec<(Command, driver::page::SubmittedCommand, u64)> = Vec::new();
     let mut undone: Vec<(u64, Vec<u8>)> = Vec::new();
     for step in 0..300 {
         let len = [8, 64, 64, 200, 1500][random.below(5) as usize];
@@ -466,9 +466,9 @@ fn one_after_the_other(seed: u64, profile: &str) {
             5 | 6 => {
                 let place = at as usize;
                 undone.push((at, model.bytes[place..place + len as usize].to_vec()));
-                let told = model.next;
+                let value = model.next;
                 model.next = spec::nearpm::next_record(model.next, len);
-                Some((pool.undo(0, at, len), told))
+                Some((pool.undo(0, at, len), value))
             }
             7 => {
                 let to = random.below(span);
@@ -498,13 +498,13 @@ fn one_after_the_other(seed: u64, profile: &str) {
                 Some((pool.apply(0, record, len, to), 0))
             }
         };
-        if let Some((command, told)) = command {
-            under_way.push((command, kit.submit(&command), told));
+        if let Some((command, value)) = command {
+            under_way.push((command, kit.submit(&command), value));
         }
         if model.next + 8192 > pool.log_bytes || under_way.len() > 50 {
-            for (command, submitted, told) in under_way.drain(..) {
+            for (command, submitted, value) in under_way.drain(..) {
                 let ended = kit.finish(submitted);
-                assert_eq!((ended.result, ended.value), (0, told), "{command:?}");
+                assert_eq!((ended.result, ended.value), (0, value), "{command:?}");
             }
             if model.next + 8192 > pool.log_bytes {
                 break;
@@ -516,7 +516,7 @@ fn one_after_the_other(seed: u64, profile: &str) {
         kit.load(place, model.bytes.len()) == model.bytes,
         "seed {seed}"
     );
-    // The undo records are all as the model has them: what abort makes of it is known.
+    // All undo records are as expected, so the result of an abort is known.
     for (at, old) in undone.iter().rev() {
         let at = *at as usize;
         model.bytes[at..at + old.len()].copy_from_slice(old);
@@ -530,13 +530,13 @@ fn one_after_the_other(seed: u64, profile: &str) {
 }
 
 #[test]
-fn a_full_queue_holds_stores_up_in_order() {
+fn nearpm_full_queue_keeps_stores_in_order() {
     if !is_there() {
         return;
     }
     let (mut kit, pool) = Kit::with_pool("");
     kit.store(pool.media, &[1; 65_536]);
-    // A long command, and behind it more lines than both channels' queues hold.
+    // A long command, and after it more lines than the queues of both channels hold.
     kit.submit(&pool.undo(0, 0, 65_536));
     for value in 2..5 {
         kit.store(pool.media, &[value; 16_384]);
@@ -549,7 +549,7 @@ fn a_full_queue_holds_stores_up_in_order() {
 }
 
 #[test]
-fn threads_pools_and_processes_have_logs_of_their_own() {
+fn nearpm_logs_are_separate_by_thread_pool_and_process() {
     if !is_there() {
         return;
     }
@@ -571,7 +571,7 @@ fn threads_pools_and_processes_have_logs_of_their_own() {
             kit.store(pool.media + offset, &[1 + turn; 100]);
         }
     }
-    // Of each pool a thread commits, one aborts.
+    // In each pool one thread commits, and one aborts.
     for pool in &pools {
         kit.fine(&pool.command(Operation::Commit, 0));
         assert_eq!(kit.fine(&pool.command(Operation::Abort, 1)), 2);
@@ -586,7 +586,7 @@ fn threads_pools_and_processes_have_logs_of_their_own() {
 }
 
 #[test]
-fn the_reserved_range_is_the_engines_alone() {
+fn nearpm_reserved_range_is_not_accessible() {
     if !is_there() {
         return;
     }
@@ -599,14 +599,14 @@ fn the_reserved_range_is_the_engines_alone() {
     assert_eq!(kit.load(end - (128 << 10) - 64, 64), [3; 64]);
     for at in [end - (128 << 10), end - 64] {
         let mut data = [1; 64];
-        // What the bus answers with an error the host reads as ones, or as an error.
+        // The host reads an error of the bus as ones, or as an error.
         let read = kit.host.read(Bar::Pm, at, &mut data);
         assert!(read.is_err() || data == [0xFF; 64], "{at:#x}");
     }
 }
 
 #[test]
-fn nvme_commands_are_in_order_with_commands_before_their_doorbell() {
+fn nearpm_nvme_commands_follow_earlier_commands() {
     if !is_there() {
         return;
     }
@@ -616,26 +616,26 @@ fn nvme_commands_are_in_order_with_commands_before_their_doorbell() {
 }
 
 fn nvme_in_order(profile: &str) {
-    use driver::Controller;
+    use driver::NvmeDriver;
     const LEN: u64 = 65_536;
     let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
     let place = pool.media;
     let (old, new) = (vec![1; LEN as usize], vec![2; LEN as usize]);
     kit.store(place, &old);
     let Kit { host, mut page } = kit;
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 1,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
-    let mut c = Controller::start(host, config).unwrap();
-    // All units are at work for long. A Write behind an undo: the record has the old bytes.
+    let mut c = NvmeDriver::start(host, config).unwrap();
+    // All units are busy for long. A Write after an undo: the record has the old bytes.
     for n in 3..7 {
         let busy = pool.copy(0, 2 * LEN, LEN, n * LEN);
         page.submit(c.host_mut(), &busy.arguments()).unwrap();
     }
     let undo = page.submit(c.host_mut(), &pool.undo(0, 0, LEN).arguments());
     c.write(place / 512, &new).unwrap();
-    // A copy behind a Write has its bytes, and a Read behind a copy has what it wrote.
+    // A copy after a Write copies the new bytes, and a Read after a copy returns what it wrote.
     let copy = pool.copy(0, 0, LEN, 2 * LEN);
     page.submit(c.host_mut(), &copy.arguments()).unwrap();
     let mut is = vec![0; LEN as usize];
@@ -650,7 +650,7 @@ fn nvme_in_order(profile: &str) {
 }
 
 #[test]
-fn hostile_commands_get_a_status_and_change_nothing_outside_of_pools() {
+fn nearpm_hostile_commands_change_nothing_outside_of_pools() {
     if !is_there() {
         return;
     }
@@ -704,7 +704,7 @@ fn hostile_commands_get_a_status_and_change_nothing_outside_of_pools() {
         }
         // Mostly of the process that has the pool.
         arguments[0] ^= u64::from(random.below(16) == 0) << 32;
-        // A mapping that was undone comes back.
+        // A mapping that was undone is made again.
         kit.fine(&pool.map());
         let submitted = kit.page.submit(&mut kit.host, &arguments).unwrap();
         let ended = kit.finish(submitted);
@@ -717,20 +717,21 @@ fn hostile_commands_get_a_status_and_change_nothing_outside_of_pools() {
     for at in outside {
         assert!(kit.load(at, 4096) == [7; 4096], "{at:#x}");
     }
-    // All was fine, invalid, not mapped, of another process or outside of the pool at times.
+    // Each of these results was frequent: success, invalid, not mapped, another process, outside of
+    // the pool.
     let often = [drawn[0], drawn[3], drawn[4], drawn[6]];
     assert!(often.iter().all(|count| *count > 10), "{drawn:?}");
 }
 
 #[test]
-fn times_are_near_those_of_the_memory() {
+fn nearpm_times_are_near_those_of_the_memory() {
     if !is_there() {
         return;
     }
     for profile in ["dram", "optane-dcpmm"] {
         let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
         let load = timed(&mut kit, |kit| drop(kit.load(pool.media + 4096, 64)));
-        // A load of what a command writes is answered when it has ended.
+        // A load of what a command writes is answered when the command has ended.
         let mut after = |command: Command, at: u64| {
             let whole = timed(&mut kit, |kit| {
                 kit.submit(&command);
@@ -740,7 +741,10 @@ fn times_are_near_those_of_the_memory() {
         };
         let undo = after(pool.undo(0, 0, 64), pool.log(0) + 64);
         let copy = after(pool.copy(0, 0, 16_384, 1 << 17), pool.media + (1 << 17));
-        println!("{profile}: undo of 64 bytes {undo} ns, copy of 16 KiB {copy} ns, beyond a load of {load}");
+        println!(
+            "{profile}: undo of 64 bytes {undo} ns, copy of 16 KiB {copy} ns, beyond a load \
+            of {load}"
+        );
         let (most_undo, most_copy) = match profile {
             "dram" => (1000, 4000),
             _ => (1600, 12_000),
@@ -758,11 +762,11 @@ fn timed(kit: &mut Kit, work: impl FnOnce(&mut Kit)) -> sim::Time {
 }
 
 #[test]
-fn what_was_taken_goes_on_in_another_device_with_the_same_media() {
+fn nearpm_commands_are_restored_on_the_other_model() {
     if !is_there() {
         return;
     }
-    // The other one is asked only where this is about the RTL, which has to be built.
+    // The other model is used only if this test runs on the RTL model, which has to be built.
     let own = crate::common::model();
     moves(own, own);
     if own == device::Model::Rtl {
@@ -789,7 +793,7 @@ fn what_was_taken_goes_on_in_another_device_with_the_same_media() {
         kit.fine(&pool.map());
         kit.fine(&pool.open(1, 8));
         kit.store(pool.media, &[1; 40_000]);
-        // Commands that wait for each other, and stores for these.
+        // Commands that wait for each other, and stores that wait for these.
         for at in (0..40_000).step_by(8000) {
             kit.submit(&pool.undo(1, at, 8000));
             kit.store(pool.media + at, &[2; 64]);
@@ -813,7 +817,7 @@ fn what_was_taken_goes_on_in_another_device_with_the_same_media() {
 }
 
 #[test]
-fn registers_tell_what_is_under_way() {
+fn nearpm_registers_show_commands_under_way() {
     use driver::Host;
     use sim::Bar;
     use spec::regs::nearpm::{domain, CONTROL, DOMAIN, REFUSED, TAKEN, UNDER_WAY};
@@ -835,7 +839,7 @@ fn registers_tell_what_is_under_way() {
     let number = kit.host.device();
     kit.load(0, 1);
     kit.host.system_mut().function_reset(number);
-    // The load comes when the window is open.
+    // The load is answered when the window is open.
     kit.load(0, 1);
     assert_eq!(
         word(&mut kit, DOMAIN),
@@ -845,7 +849,7 @@ fn registers_tell_what_is_under_way() {
 }
 
 #[test]
-fn nothing_is_built_on_a_record_that_failed() {
+fn nearpm_failed_record_blocks_its_log() {
     if !is_there() {
         return;
     }
@@ -870,7 +874,7 @@ fn nothing_is_built_on_a_record_that_failed() {
 }
 
 #[test]
-fn a_committed_log_takes_nothing_but_its_end() {
+fn nearpm_committed_log_accepts_only_its_end() {
     if !is_there() {
         return;
     }
@@ -891,9 +895,10 @@ fn a_committed_log_takes_nothing_but_its_end() {
     assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
 }
 
-/// A file of the media that has lost its end: nothing is restored, and nothing is lost for the reset that finds it whole again.
+/// A media file without its end. Nothing is restored, and nothing is lost for the reset that finds
+/// the file whole again.
 #[test]
-fn what_cannot_be_read_is_neither_restored_nor_lost() {
+fn nearpm_unreadable_range_is_neither_restored_nor_lost() {
     if !is_there() {
         return;
     }
@@ -927,7 +932,7 @@ fn what_cannot_be_read_is_neither_restored_nor_lost() {
         .open(&path)
         .unwrap();
     let cut = bytes - (128 << 10) + (16 << 10);
-    // Behind the media a journal may stand.
+    // A journal may follow the media.
     let whole = file.metadata().unwrap().len();
     let mut end = vec![0; (whole - cut) as usize];
     file.read_exact_at(&mut end, cut).unwrap();

@@ -1,5 +1,5 @@
-//! Commands one after another, errors of the memory, losses of power and damaged ranges, drawn at random, on the RTL and on the fast
-//! engine: both tell the same, and leave the same on the media.
+//! Random commands, errors of the memory, losses of power and damaged ranges on both models. They
+//! give the same results, and leave the same on the media.
 
 use std::fs::File;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use ::device::{Factory, Model, RtlOptions};
 use driver::Host;
 use rtl::bitstream::stderr_progress;
-use sim::{Bad, Bar, Media, Random, Time};
+use sim::{Bar, FailingRange, Media, Random, Time};
 use spec::nearpm::{register, Command, Operation, RESERVED_BYTES};
 use spec::regs::nearpm::{CONTROL, DOMAIN, FORGET, LINES, REFUSED, STORES, TAKEN, UNDER_WAY};
 
@@ -16,9 +16,9 @@ use crate::common::nearpm::{Kit, Pool};
 use crate::common::{design, model, rest, root};
 
 const SIZE: u64 = 1 << 16;
-/// Bytes of objects that overlap often.
+/// Bytes of objects, which often overlap.
 const NEAR: u64 = 1024;
-/// `read_error`, `write_error`, `torn`: of the target of such a command nothing is said.
+/// `read_error`, `write_error`, `torn`: the target of such a command is undefined.
 const UNSURE: u32 = 0x83;
 const SHOWN: [u64; 9] = [
     CONTROL,
@@ -32,14 +32,14 @@ const SHOWN: [u64; 9] = [
     register::HIGHEST,
 ];
 
-struct One {
+struct NearpmDevice {
     kit: Kit,
     file: File,
-    bad: Bad,
+    bad: FailingRange,
 }
 
-struct Two {
-    ones: [One; 2],
+struct DevicePair {
+    devices: [NearpmDevice; 2],
     pools: [Pool; 2],
     registers: u64,
     reserved: u64,
@@ -48,16 +48,16 @@ struct Two {
     history: Vec<String>,
 }
 
-impl One {
-    fn new(model: Model) -> One {
+impl NearpmDevice {
+    fn new(model: Model) -> NearpmDevice {
         let design = design("nearpm");
         let mut progress = stderr_progress("nearpm");
         let factory = Factory::new(&design, model, &RtlOptions::default(), &mut progress);
         let media = Media::shared(design.media.bytes.0).unwrap();
         let file = media.shared_file().unwrap().try_clone_to_owned();
-        One {
+        NearpmDevice {
             file: file.unwrap().into(),
-            bad: media.bad(),
+            bad: media.failing_range(),
             kit: Kit::before(factory.unwrap().device(media).unwrap(), &design),
         }
     }
@@ -73,7 +73,7 @@ impl One {
         self.file.write_all_at(&[byte], at).unwrap();
     }
 
-    fn cut(&mut self, between: impl FnOnce(&mut One)) {
+    fn cut(&mut self, between: impl FnOnce(&mut NearpmDevice)) {
         let number = self.kit.host.device();
         self.kit.host.system_mut().power_off(number);
         rest(&mut self.kit.host, Time::us(20));
@@ -94,8 +94,8 @@ impl One {
     }
 }
 
-impl Two {
-    fn new(seed: u64) -> Two {
+impl DevicePair {
+    fn new(seed: u64) -> DevicePair {
         let design = design("nearpm");
         let pool = |number: u8| Pool {
             bytes: SIZE,
@@ -104,8 +104,8 @@ impl Two {
             threads: 2,
             ..Pool::new(number, 7, (1 << 20) + u64::from(number) * SIZE)
         };
-        Two {
-            ones: [Model::Fast, Model::Rtl].map(One::new),
+        DevicePair {
+            devices: [Model::Fast, Model::Rtl].map(NearpmDevice::new),
             pools: [pool(0), pool(1)],
             registers: design.engines(&root()).unwrap()[0].offset,
             reserved: design.media.bytes.0 - RESERVED_BYTES,
@@ -121,15 +121,15 @@ impl Two {
 
     fn say(&self, what: &str) -> ! {
         let last = self.history.len().saturating_sub(40);
-        panic!("{what}, behind\n{}", self.history[last..].join("\n"));
+        panic!("{what}, after\n{}", self.history[last..].join("\n"));
     }
 
     fn both<T: PartialEq + std::fmt::Debug>(
         &mut self,
         what: String,
-        act: impl Fn(&mut One) -> T,
+        act: impl Fn(&mut NearpmDevice) -> T,
     ) -> T {
-        let [fast, rtl] = self.ones.each_mut().map(act);
+        let [fast, rtl] = self.devices.each_mut().map(act);
         self.history.push(format!("{what}: {fast:x?}"));
         if fast != rtl {
             self.say(&format!("fast {fast:x?}, RTL {rtl:x?}"));
@@ -138,7 +138,7 @@ impl Two {
     }
 
     fn expect_same(&self, at: u64, len: u64) {
-        let [fast, rtl] = self.ones.each_ref().map(|one| one.read(at, len));
+        let [fast, rtl] = self.devices.each_ref().map(|one| one.read(at, len));
         for (n, (fast, rtl)) in (0..).zip(fast.chunks(64).zip(rtl.chunks(64))) {
             if fast != rtl {
                 let at = at + 64 * n;
@@ -147,16 +147,18 @@ impl Two {
         }
     }
 
-    /// What is not said of both is that of one.
+    /// Copies what is undefined from one device to the other.
     fn level(&self, at: u64, len: u64) {
-        let [fast, rtl] = &self.ones;
+        let [fast, rtl] = &self.devices;
         fast.file.write_all_at(&rtl.read(at, len), at).unwrap();
     }
 
     fn fail(&mut self, range: Range<u64>) {
         self.fails = !range.is_empty();
         self.history.push(format!("{range:x?} fails"));
-        self.ones.iter().for_each(|one| one.bad.set(range.clone()));
+        self.devices
+            .iter()
+            .for_each(|one| one.bad.set(range.clone()));
     }
 
     fn offset(&mut self) -> u64 {
@@ -326,16 +328,16 @@ fn from_env(name: &str, otherwise: u64) -> u64 {
 mod sampled {
     use super::*;
 
-    /// More of them, and other ones: `SEEDS=60 SEED=1000`.
+    /// More of them, and different ones: `SEEDS=60 SEED=1000`.
     #[test]
     #[ignore = "takes seconds, and the RTL"]
-    fn both_models_tell_the_same_of_what_is_drawn() {
+    fn nearpm_models_agree_on_random_programs() {
         if model() != Model::Rtl {
             return;
         }
         let first = from_env("SEED", 1);
         for seed in first..first + from_env("SEEDS", 4) {
-            let mut two = Two::new(seed);
+            let mut two = DevicePair::new(seed);
             two.history.push(format!("seed {seed}"));
             (0..400).for_each(|_| two.step());
         }

@@ -1,4 +1,5 @@
-//! What goes on beside the crash-consistency engine: other engines, which do not pass through the access hook, and what waits behind a full queue.
+//! Other engines, which do not pass through the access hook of `nearpm`, and accesses that wait for
+//! a full queue.
 
 use ::device::Model;
 use driver::page::CommandPage;
@@ -10,13 +11,15 @@ use spec::regs::nearpm::LINES;
 use crate::common::nearpm::{Kit, Pool};
 use crate::common::{design, model, rest, root};
 
-/// A device with the engine `copy` beside it: its page, and the other one's registers.
+/// A device with the engine `copy` in addition: its page, and the other engine's registers.
 fn kit() -> Option<(Kit, Pool, CommandPage, u64)> {
-    // The RTL has no such design: what it does there is the same, since engines' masters go around the hook.
+    // The RTL model has no such design. It would do the same, since engines' masters bypass the
+    // hook.
     if model() != Model::Fast {
         return None;
     }
-    let both = "[[engine]]\nname = \"nearpm0\"\nengine = \"nearpm\"\n[[engine]]\nname = \"copy0\"\nengine = \"copy\"\n";
+    let both = "[[engine]]\nname = \"nearpm0\"\nengine = \"nearpm\"\n[[engine]]\nname = \
+        \"copy0\"\nengine = \"copy\"\n";
     let design = design("nearpm").with_values(both).unwrap();
     let engines = design.engines(&root()).unwrap();
     let copies = CommandPage::new(engines[1].page.unwrap());
@@ -42,7 +45,7 @@ fn copy(kit: &mut Kit, page: &mut CommandPage, from: u64, to: u64) {
 }
 
 #[test]
-fn an_engine_beside_it_sees_a_store_that_the_host_has_waited_for() {
+fn nearpm_stores_are_visible_to_other_engines_once_complete() {
     let Some((mut kit, pool, mut copies, registers)) = kit() else {
         return;
     };
@@ -74,9 +77,10 @@ fn an_engine_beside_it_sees_a_store_that_the_host_has_waited_for() {
     assert!(seen.contains(&false), "it waits by itself: say so");
 }
 
-/// A store that overlaps a command, and finds the queue of its channel full, holds up all that comes behind it until that command has ended.
+/// A store overlaps a command and finds the queue of its channel full. Everything after it waits
+/// until that command has ended.
 #[test]
-fn behind_a_full_queue_all_stores_and_pages_wait() {
+fn nearpm_full_queue_holds_stores_and_pages() {
     let Some((mut kit, pool, mut copies, _)) = kit() else {
         return;
     };
@@ -87,7 +91,7 @@ fn behind_a_full_queue_all_stores_and_pages_wait() {
         rest(&mut kit.host, Time::us(20));
         let undo = kit.submit(&pool.undo(0, 0, 65_536));
         let begun = kit.host.now();
-        // Those of one channel: a page, and a line of the next one of that channel.
+        // Addresses of one channel: a page, and a line of the next page of that channel.
         let lines = QUEUE_LINES + usize::from(full);
         for n in 0..lines as u64 {
             let at = n / 64 * 8192 + n % 64 * 64;
@@ -107,6 +111,6 @@ fn behind_a_full_queue_all_stores_and_pages_wait() {
         );
         kit.fine(&pool.command(Operation::Commit, 0));
     }
-    let [beside, behind] = [took[0].2, took[1].2];
-    assert!(behind > beside + Time::us(3), "{took:?}");
+    let [early, late] = [took[0].2, took[1].2];
+    assert!(late > early + Time::us(3), "{took:?}");
 }

@@ -1,4 +1,4 @@
-//! What the engine `nearpm` says of errors, and who asks it early: the same on both models.
+//! Error reports of the engine `nearpm`, and early accesses to it: the same on both models.
 
 use driver::Host;
 use sim::{Bar, Media, Time};
@@ -10,10 +10,11 @@ use crate::common::nearpm::{is_there, Kit, Pool};
 use crate::common::{design, factory, model, rest, root};
 
 const LEN: u64 = 65_536;
-/// In the saved range: of logs.
+/// Lines of logs in the saved range.
 const LINE: u64 = 8192;
 
-/// The power comes, and the host says at once that what is lost or unread may be forgotten: the range is not read by then.
+/// After power-on the host allows at once to forget what is lost or unread. The range is not read
+/// by then.
 fn forgotten_at_once(bench: &mut Bench) {
     let number = bench.kit.host.device();
     bench.kit.host.system_mut().power_on(number);
@@ -26,7 +27,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn a_line_of_the_queue_that_can_not_be_written_is_told() {
+    fn nearpm_queue_line_write_error_is_reported() {
         if !is_there() {
             return;
         }
@@ -43,15 +44,15 @@ mod sampled {
         rest(&mut bench.kit.host, Time::us(20));
         bench.mend();
         assert_eq!(bench.media(pool.media + last, 64), [0; 64]);
-        let told = mask(domain::OPEN) | mask(domain::LINE_ERROR);
-        assert_eq!(bench.domain(), told);
+        let flags = mask(domain::OPEN) | mask(domain::LINE_ERROR);
+        assert_eq!(bench.domain(), flags);
         bench.reset();
         assert_eq!(bench.domain() & mask(domain::LINE_ERROR), 0);
     }
 
-    /// All devices have completed a transaction, and the log can't be made empty.
+    /// All devices have completed a transaction, and the log cannot be emptied.
     #[test]
-    fn a_log_that_can_not_be_emptied_is_closed() {
+    fn nearpm_log_that_cannot_be_emptied_is_closed() {
         if !is_there() {
             return;
         }
@@ -90,7 +91,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_forgotten_before_it_is_known_is_forgotten() {
+    fn nearpm_forget_before_the_range_is_read_counts() {
         if !is_there() {
             return;
         }
@@ -98,7 +99,7 @@ mod sampled {
         let pool = Pool::new(1, 7, 1 << 20);
         bench.kit.fine(&pool.map());
         rest(&mut bench.kit.host, Time::us(5));
-        // What is lost, with something to bring back, so that it takes a while.
+        // The flag for what is lost, with something to restore, so that it takes a while.
         bench.fail(bench.reserved());
         bench.power_off();
         bench.mend();
@@ -110,7 +111,7 @@ mod sampled {
         forgotten_at_once(&mut bench);
         let fine = mask(domain::OPEN) | mask(domain::RESTORED);
         assert_eq!(bench.domain(), fine);
-        // What is unread.
+        // The flag for what is unread.
         bench.power_off();
         bench.change(bench.reserved() + LINE, &[1; 64]);
         forgotten_at_once(&mut bench);
@@ -120,7 +121,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_refused_is_counted_where_nothing_can_be_brought_back() {
+    fn nearpm_refusals_are_counted_after_a_failed_restore() {
         if !is_there() {
             return;
         }
@@ -142,9 +143,10 @@ mod sampled {
     }
 }
 
-/// Stores, a command and loads while the range is read, which is not whole: all of them end, as errors.
+/// Stores, a command and loads while the range is read, which is incomplete. All of them end, with
+/// errors.
 #[test]
-fn who_comes_before_it_is_known_that_nothing_is_back_is_told() {
+fn nearpm_early_accesses_fail_when_the_restore_fails() {
     if !is_there() {
         return;
     }
@@ -172,9 +174,10 @@ fn who_comes_before_it_is_known_that_nothing_is_back_is_told() {
     }
 }
 
-/// An older copy, or switch, that fails closes its thread's log: not once that has been opened.
+/// An older copy or switch that fails closes its thread's log, but not after the log was opened
+/// again.
 #[test]
-fn nothing_older_closes_a_log_that_has_been_opened() {
+fn nearpm_older_errors_do_not_close_a_reopened_log() {
     if !is_there() {
         return;
     }
@@ -184,7 +187,7 @@ fn nothing_older_closes_a_log_that_has_been_opened() {
     // It waits for a copy of another thread.
     let other = pool.copy(1, BAD - 2 * 4096, 4096, BAD - 4096);
     let switch = pool.switch(0, BAD, 5);
-    let mut told = [0; 2];
+    let mut outcomes = [0; 2];
     for wait in 0..30 {
         bench.kit.fine(&pool.map());
         rest(&mut bench.kit.host, Time::us(5));
@@ -204,14 +207,14 @@ fn nothing_older_closes_a_log_that_has_been_opened() {
         bench.mend();
         bench.kit.fine(&pool.command(Operation::PoolUnmap, 0));
         assert_eq!([next, late], [open; 2], "{wait}");
-        told[usize::from(open == 0)] += 1;
+        outcomes[usize::from(open == 0)] += 1;
     }
-    assert!(!told.contains(&0), "{told:?}");
+    assert!(!outcomes.contains(&0), "{outcomes:?}");
 }
 
-/// A device ends, and nothing can be written by then: its journal has what it would have written.
+/// A device ends while the disk is full. Its journal has what it would have written.
 #[test]
-fn a_device_that_ends_before_a_full_disk_loses_nothing() {
+fn nearpm_full_disk_at_exit_loses_nothing() {
     if model() != ::device::Model::Fast {
         return;
     }
@@ -221,11 +224,11 @@ fn a_device_that_ends_before_a_full_disk_loses_nothing() {
     let pool = Pool::new(1, 7, 1 << 20);
     let bytes = design.media.bytes.0;
     let media = Media::file(&path, bytes).unwrap();
-    let bad = media.bad();
+    let bad = media.failing_range();
     let mut kit = Kit::before(factory(&design).device(media).unwrap(), &design);
     kit.fine(&pool.map());
     kit.submit(&pool.copy(0, 0, LEN, LEN));
-    // It waits in the queue; the load says that it is answered.
+    // It waits in the queue; the load shows that it is answered.
     kit.store(pool.media + LEN - 64, &[7; 64]);
     kit.load(pool.media + 4 * LEN, 1);
     bad.set(0..bytes);

@@ -1,12 +1,13 @@
-//! Crash consistency near memory where the memory fails: nothing of it is forgotten, nothing is reported that is not so, and nobody waits for ever.
+//! `nearpm` on a failing memory: nothing is forgotten, nothing wrong is reported, and nothing waits
+//! forever.
 //!
 //! Bytes of the media can be neither read nor written for a while.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use driver::{Config, Controller, Host};
-use sim::{Bad, Bar, Media, Time};
+use driver::{DriverConfig, Host, NvmeDriver};
+use sim::{Bar, FailingRange, Media, Time};
 use spec::nearpm::{Command, ErrorBit, LogState, Operation, INCOMPLETE, RESERVED_BYTES};
 use spec::regs::nearpm::{domain, DOMAIN, FORGET};
 use spec::regs::Field;
@@ -17,11 +18,11 @@ use crate::common::{design, factory, rest, root};
 const PAGE: u64 = 4096;
 const HEADER: usize = 64;
 
-/// A device of whose media some bytes can fail.
+/// A device with bytes of the media that can fail.
 pub(super) struct Bench {
     pub(super) kit: Kit,
     file: File,
-    bad: Bad,
+    bad: FailingRange,
     bytes: u64,
     pub(super) registers: u64,
 }
@@ -32,7 +33,7 @@ impl Bench {
         let bytes = design.media.bytes.0;
         let media = Media::shared(bytes).unwrap();
         let file = media.shared_file().unwrap().try_clone_to_owned();
-        let bad = media.bad();
+        let bad = media.failing_range();
         let device = factory(&design).device(media).unwrap();
         Bench {
             kit: Kit::before(device, &design),
@@ -47,7 +48,7 @@ impl Bench {
         self.bytes - RESERVED_BYTES
     }
 
-    /// Bytes of the media as they are.
+    /// Bytes of the media.
     pub(super) fn media(&self, at: u64, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.file.read_exact_at(&mut bytes, at).unwrap();
@@ -58,12 +59,12 @@ impl Bench {
         self.file.write_all_at(bytes, at).unwrap();
     }
 
-    /// Bytes of the media fail from there on.
+    /// Bytes of the media fail from this address on.
     pub(super) fn fail(&mut self, from: u64) {
         self.bad.set(from..self.bytes);
     }
 
-    /// They are back, as they were.
+    /// They work again, with their contents.
     pub(super) fn mend(&mut self) {
         self.bad.set(0..0);
     }
@@ -97,7 +98,7 @@ impl Bench {
         rest(&mut self.kit.host, Time::us(5));
     }
 
-    /// Nothing of the media is to be had, and whoever asks is told.
+    /// Nothing of the media is accessible, and every access gets an error.
     fn expect_shut(mut self, pool: &Pool) -> Bench {
         assert_eq!(self.domain() & !mask(domain::UNKEPT), mask(domain::UNREAD));
         self.kit.refused(&pool.map(), ErrorBit::ReadError);
@@ -105,15 +106,15 @@ impl Bench {
         self.kit.host.write(Bar::Pm, 0, &[9; 64]).unwrap();
         assert!(self.kit.host.read(Bar::Pm, 0, &mut [0; 64]).is_err());
         let Bench { kit, .. } = self;
-        let mut c = Controller::start(kit.host, Config::default()).unwrap();
+        let mut c = NvmeDriver::start(kit.host, DriverConfig::default()).unwrap();
         for outcome in [
             c.read(0, &mut [0; 4096]),
             c.write(8, &[5; 4096]),
             c.write_zeroes(0, 8),
         ] {
             let error = outcome.unwrap_err().to_string();
-            let is_told = ["Write Fault", "Unrecovered Read Error"].map(|e| error.contains(e));
-            assert!(is_told.contains(&true), "{error}");
+            let is_reported = ["Write Fault", "Unrecovered Read Error"].map(|e| error.contains(e));
+            assert!(is_reported.contains(&true), "{error}");
         }
         let host = c.into_host();
         self.kit = Kit {
@@ -124,7 +125,7 @@ impl Bench {
         self
     }
 
-    /// A thread's undo record of 64 bytes at an offset, and a store behind it.
+    /// A thread's undo record of 64 bytes at an offset, and then a store.
     fn change_with_undo(&mut self, pool: &Pool, at: u64, value: u8) {
         self.kit.submit(&pool.undo(0, at, 64));
         self.kit.store(pool.media + at, &[value; 64]);
@@ -135,7 +136,7 @@ pub(super) fn mask(field: Field) -> u32 {
     field.mask() as u32
 }
 
-/// A pool whose logs stand in front of its objects, right before the engine's own range.
+/// A pool whose logs are in front of its objects, just before the engine's reserved range.
 pub(super) fn pool_at_the_end(bench: &Bench) -> Pool {
     let media = bench.reserved() - (1 << 20);
     Pool {
@@ -145,7 +146,7 @@ pub(super) fn pool_at_the_end(bench: &Bench) -> Pool {
     }
 }
 
-/// Objects behind the logs, and such as can be made to fail.
+/// Objects after the logs, and objects that can be made to fail.
 pub(super) const GOOD: u64 = 1 << 19;
 pub(super) const BAD: u64 = (1 << 19) + (1 << 18);
 
@@ -153,7 +154,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn what_is_torn_stays_so_until_it_is_mended() {
+    fn nearpm_torn_log_stays_torn_until_repaired() {
         if !is_there() {
             return;
         }
@@ -186,7 +187,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_record_that_is_missing_is_noticed_by_those_behind_it() {
+    fn nearpm_missing_record_fails_the_ones_after_it() {
         if !is_there() {
             return;
         }
@@ -202,7 +203,7 @@ mod sampled {
             kit.store(pool.log(0) + 64 + missing * 128, &[0; HEADER]);
             let recover = pool.command(Operation::Recover, 0);
             let now = match missing {
-                // By the media alone that is a log with a record less.
+                // By the media alone that is a log with one record less.
                 3 => {
                     assert_eq!(kit.fine(&recover), 3);
                     [[1; 192].as_slice(), &[2; 64]].concat()
@@ -218,7 +219,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_damaged_payload_is_not_applied() {
+    fn nearpm_damaged_payload_is_not_applied() {
         if !is_there() {
             return;
         }
@@ -230,7 +231,7 @@ mod sampled {
         kit.store(at, &[7]);
         kit.refused(&pool.apply(0, 64, 300, 8192 + 5), ErrorBit::Torn);
         assert_eq!(kit.load(pool.media + 8192, 320), [0; 320]);
-        // The log is closed, and has to have its record.
+        // The log is closed, and must have its record.
         kit.refused(&pool.command(Operation::Recover, 0), ErrorBit::Torn);
         kit.refused(&pool.command(Operation::Delete, 0), ErrorBit::Unmapped);
         kit.store(at, &[3]);
@@ -238,9 +239,10 @@ mod sampled {
         assert_eq!(kit.load(pool.media + 8192 + 5, 300), [3; 300]);
     }
 
-    /// A save of which some lines could not be written, a header that is another design's, and no save at all.
+    /// A save of which some lines could not be written, a header of another design, and no save at
+    /// all.
     #[test]
-    fn what_was_not_saved_is_told() {
+    fn nearpm_incomplete_save_is_reported() {
         if !is_there() {
             return;
         }
@@ -256,7 +258,7 @@ mod sampled {
         let saved = bench.media(reserved, RESERVED_BYTES as usize);
         assert_eq!(saved[..8], *b"NPMSAVE\x01");
 
-        // Not the lines that the header says.
+        // Not the lines that the header names.
         let lines = u32::from_le_bytes([saved[8], saved[9], saved[10], saved[11]]);
         bench.change(reserved + 8, &(lines + 96).to_le_bytes());
         bench.power_on();
@@ -271,11 +273,11 @@ mod sampled {
         bench.fail(reserved + 2 * PAGE);
         bench.power_off();
         bench.mend();
-        // What another life has left there.
+        // Left there by another life.
         bench.change(reserved + 2 * PAGE, &[1; PAGE as usize]);
         bench.power_on();
         bench = bench.expect_shut(&pool);
-        // It stays so until the host says that it may be forgotten.
+        // It stays so until the host allows to forget it.
         bench.reset();
         assert_eq!(bench.domain(), mask(domain::UNREAD));
         bench.forget();
@@ -286,7 +288,7 @@ mod sampled {
         bench.kit.fine(&pool.command(Operation::Recover, 0));
         bench.kit.fine(&pool.open(0, 2));
 
-        // None of a save: what is left is the header of a life.
+        // No save: the header of a life remains.
         rest(&mut bench.kit.host, Time::us(5));
         bench.fail(reserved);
         bench.power_off();
@@ -305,7 +307,7 @@ mod sampled {
 }
 
 #[test]
-fn a_record_that_can_not_be_made_is_never_forgotten() {
+fn nearpm_failed_record_is_never_forgotten() {
     if !is_there() {
         return;
     }
@@ -349,7 +351,7 @@ fn a_record_that_can_not_be_made_is_never_forgotten() {
             }
         }
         assert_eq!(bench.kit.load(pool.media + GOOD, 64), [2; 64]);
-        // It is the host's to give up.
+        // The host may give it up.
         bench.kit.fine(&pool.open(0, 2));
         assert_eq!(bench.kit.fine(&pool.undo(0, GOOD, 64)), 64);
         assert_eq!(bench.kit.fine(&pool.command(Operation::Abort, 0)), 1);
@@ -357,7 +359,7 @@ fn a_record_that_can_not_be_made_is_never_forgotten() {
 }
 
 #[test]
-fn no_page_takes_another_ones_place_behind_a_copy_that_failed() {
+fn nearpm_failed_copy_blocks_its_switch() {
     if !is_there() {
         return;
     }
@@ -395,13 +397,13 @@ fn no_page_takes_another_ones_place_behind_a_copy_that_failed() {
     }
 }
 
-/// An older command that fails when the log has been taken to be opened again.
+/// An older command that fails after the command that opens the log again was taken.
 #[test]
-fn a_log_that_was_opened_is_open() {
+fn nearpm_reopened_log_stays_open() {
     if !is_there() {
         return;
     }
-    let mut told = [0; 2];
+    let mut outcomes = [0; 2];
     for wait in 0..6 {
         let mut bench = Bench::new();
         let pool = pool_at_the_end(&bench);
@@ -421,7 +423,7 @@ fn a_log_that_was_opened_is_open() {
         let unmapped = ErrorBit::Unmapped as u32;
         assert!([0, unmapped].contains(&open), "{open:#x}");
         assert_eq!(next, open, "{wait}");
-        told[usize::from(open == 0)] += 1;
+        outcomes[usize::from(open == 0)] += 1;
     }
-    assert!(!told.contains(&0), "{told:?}");
+    assert!(!outcomes.contains(&0), "{outcomes:?}");
 }

@@ -33,7 +33,7 @@ pub fn nvme_scan(opcode: u8, lba: u64, blocks: u32, kind: u32, high: u32) -> Sqe
 }
 
 #[test]
-fn nvme_commands_copy_blocks_and_wrong_ones_are_refused() {
+fn nvme_commands_copy_blocks_or_are_refused() {
     let mut q = Bench::new("").controller();
     let data = bytes(&mut Random::new(4), 256 * 512);
     q.c.write(2048, &data).unwrap();
@@ -60,7 +60,7 @@ fn nvme_commands_copy_blocks_and_wrong_ones_are_refused() {
         (nvme_scan(COUNT, u64::MAX, 2, 0, 0), range),
         (nvme_scan(COUNT, 0, (1 << 24) + 1, 0, 0), field),
         (nvme_scan(COUNT, 0, 1, 4, 0), field),
-        (nvme_scan(FILTER, 0, 8, 0, 0), field), // the bitmap would lie in the range
+        (nvme_scan(FILTER, 0, 8, 0, 0), field), // the bitmap would be in the range
         (nvme_scan(FILTER, 0, 9, 1 << 2, 0), field),
         (nvme_scan(FILTER, 9, 1, 1 << 2, 0), status::SUCCESS),
         (
@@ -96,7 +96,7 @@ mod sampled {
     }
 
     #[test]
-    fn an_abort_ends_a_command_whose_engine_works_on_something_else() {
+    fn nvme_abort_ends_a_command_that_waits_for_its_engine() {
         let mut q = waits_for_a_long_copy();
         assert!(abort(&mut q, 0));
         assert_eq!(
@@ -112,7 +112,7 @@ mod sampled {
 }
 
 #[test]
-fn all_ways_to_an_engine_take_turns() {
+fn nvme_commands_take_turns_with_registers_and_pages() {
     let mut b = Bench::new("");
     b.store(0, &[0; 4096]);
     let command = b.submit(SCAN0, &[0, 4 * MIB, 0, 0, 1, 0]);
@@ -122,7 +122,7 @@ fn all_ways_to_an_engine_take_turns() {
     let done = q.execute(nvme_scan(COUNT, 0, 8, 0, 0));
     assert_eq!((done.status, done.result), (status::SUCCESS, 1024));
     assert_eq!(q.wait(SCAN0), 0);
-    // What the registers tell is of their own scan.
+    // The registers show the scan that they started.
     assert_eq!(q.register(SCAN0, 0x80), (MIB / 4) as u32);
     let value = q
         .host()
@@ -132,14 +132,15 @@ fn all_ways_to_an_engine_take_turns() {
 }
 
 #[test]
-fn nvme_commands_end_by_themselves() {
+fn nvme_commands_end_without_polling() {
     for profile in ["dram", "optane-dcpmm", "nand"] {
         let mut b = Bench::new("");
         let data: Vec<u8> = (0..4096u32).flat_map(u32::to_le_bytes).collect();
         b.store(4 * MIB, &data);
         b.slow(profile, None);
         let mut q = b.controller();
-        // Nobody reads a register meanwhile: the device must not rest before the entry is posted, however late it is.
+        // Nothing reads a register meanwhile. The device must not rest before the entry is posted,
+        // however late that is.
         for blocks in [1, 2, 7, 8, 9, 32] {
             let done = q.execute(nvme_scan(COUNT, 8192, blocks, 0, 499));
             assert_eq!(
@@ -153,7 +154,7 @@ fn nvme_commands_end_by_themselves() {
 }
 
 #[test]
-fn credits_and_weights_may_change_while_engines_work() {
+fn nvme_credits_and_weights_change_under_load() {
     let mut b = Bench::new("");
     let mut random = Random::new(7);
     let data = bytes(&mut random, 300_000);
@@ -173,7 +174,8 @@ fn credits_and_weights_may_change_while_engines_work() {
     }
 }
 
-/// A copy of the registers that lasts for 1 ms, and an NVMe command of the same engine, which waits for it.
+/// A copy by the registers that takes 1 ms, and an NVMe command of the same engine, which waits for
+/// it.
 fn waits_for_a_long_copy() -> Queues {
     let mut q = Bench::new("").controller();
     q.start(COPY0, &[0, 16 * MIB, 16 * MIB]);
@@ -190,7 +192,7 @@ pub fn abort(q: &mut Queues, cid: u32) -> bool {
 }
 
 #[test]
-fn a_controller_stops_whatever_an_engine_does_for_others() {
+fn nvme_controller_stops_while_an_engine_is_busy() {
     let mut q = waits_for_a_long_copy();
     let cc = q.host().read32(Bar::Nvme, CC).unwrap();
     q.host().write32(Bar::Nvme, CC, cc & !1).unwrap();

@@ -1,4 +1,4 @@
-//! Commands of pages beside stores, registers and a page that is full.
+//! Commands of pages together with stores, registers and a full page.
 
 use sim::Random;
 
@@ -9,7 +9,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn a_command_reads_what_was_stored_before_it() {
+    fn page_command_reads_earlier_stores() {
         let mut b = Bench::new("");
         // A line is held back for more than a microsecond, in each channel.
         b.slow("dram", Some(0.05));
@@ -24,7 +24,7 @@ mod sampled {
             let copy = b.submit(COPY0, &[from, MIB, last as u64]);
             assert_eq!(
                 b.finish(COPY0, copy),
-                Ended {
+                CommandResult {
                     result: 0,
                     value: 0
                 }
@@ -34,7 +34,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_stop_of_the_registers_does_not_touch_a_command_of_the_page() {
+    fn page_command_survives_a_stop_of_the_registers() {
         let mut b = Bench::new("");
         b.store(0, &[5; 4096]);
         let base = b.registers(COPY0).base;
@@ -50,7 +50,7 @@ mod sampled {
 }
 
 #[test]
-fn a_full_page_holds_nobody_up() {
+fn page_full_delays_no_other_access() {
     let mut b = Bench::new("");
     let slow = b.submit(SCAN0, &[0, 8 * MIB, 0, 0, 0, 0]);
     let others: Vec<_> = (0..63)
@@ -66,7 +66,7 @@ fn a_full_page_holds_nobody_up() {
     let again = b.submit(SCAN0, &[0, 4, 0, u64::MAX, 0, 0]);
     assert_eq!(
         b.finish(SCAN0, again),
-        Ended {
+        CommandResult {
             result: 0,
             value: 1
         }
@@ -83,9 +83,9 @@ fn a_full_page_holds_nobody_up() {
 }
 
 #[test]
-fn a_copy_longer_than_all_memories_is_refused() {
+fn page_command_longer_than_all_memories_is_refused() {
     let mut b = Bench::new("");
-    // Nothing but a reset of the function could end it.
+    // Only a reset of the function could end it.
     let endless = b.submit(COPY0, &[0, 0, 1 << 62]);
     assert_eq!(b.finish(COPY0, endless).result, INVALID);
 }

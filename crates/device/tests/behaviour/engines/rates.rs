@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// GB/s of the claims `engine.copy.rate`, `engine.scan.rate` and `engine.scan.filter` with the RTL (docs/validation.md).
+/// GB/s of the claims `engine.copy.rate`, `engine.scan.rate` and `engine.scan.filter` on the RTL
+/// model (docs/validation.md).
 const COPY_RATE: f64 = 15.43;
 const SCAN_RATE: f64 = 30.60;
 const FILTER_RATE: f64 = 29.79;
@@ -17,7 +18,7 @@ fn rate(engine: usize, arguments: &[u64]) -> f64 {
 }
 
 #[test]
-fn scans_are_as_fast_as_those_of_the_rtl() {
+fn rates_of_scans_match_the_rtl_model() {
     for (kind, expected) in [(0, SCAN_RATE), (4, FILTER_RATE)] {
         let rate = rate(SCAN0, &[0, 32 * MIB, 0, (1 << 30) - 1, kind, 64 * MIB]);
         assert!((rate / expected - 1.0).abs() < 0.05, "{rate} GB/s");
@@ -25,7 +26,7 @@ fn scans_are_as_fast_as_those_of_the_rtl() {
 }
 
 #[test]
-fn a_copy_is_as_fast_as_that_of_the_rtl() {
+fn rates_of_copies_match_the_rtl_model() {
     let rate = rate(COPY0, &[0, 256 * MIB, 32 * MIB]);
     assert!((rate / COPY_RATE - 1.0).abs() < 0.05, "{rate} GB/s");
 }

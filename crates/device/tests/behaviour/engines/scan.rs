@@ -4,13 +4,13 @@ use sim::{Random, Time};
 
 use super::*;
 
-/// Bits of its return value.
+/// Bits of the return value.
 pub const SCAN_READ_ERROR: u32 = 1;
 const SCAN_STOPPED: u32 = 2;
 pub const SCAN_INVALID: u32 = 4;
 const SCAN_WRITE_ERROR: u32 = 8;
 
-/// The values next to which comparisons go wrong, of a kind: 0 u32, 1 u64, 2 i32, 3 i64.
+/// The values at which comparisons of a kind may go wrong: 0 u32, 1 u64, 2 i32, 3 i64.
 fn edges(kind: u64) -> Vec<i128> {
     let bits = if kind & 1 == 1 { 64 } else { 32 };
     let (low, high): (i128, i128) = match kind & 2 {
@@ -40,7 +40,7 @@ pub fn values(random: &mut Random, kind: u64, count: usize) -> (Vec<i128>, Vec<u
     (values, bytes)
 }
 
-/// Bit n, from the lowest bit of the first byte on: value n lies between the bounds.
+/// Bit n, from the lowest bit of the first byte on: value n is between the bounds.
 pub fn bitmap(values: &[i128], low: i128, high: i128) -> Vec<u8> {
     let byte = |eight: &[i128]| {
         let bits = (0..).zip(eight);
@@ -53,7 +53,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn values_of_all_kinds_between_all_bounds() {
+    fn scan_counts_values_of_all_kinds() {
         let mut b = Bench::new("");
         for kind in 0..4 {
             let mut random = Random::new(kind);
@@ -72,12 +72,12 @@ mod sampled {
             for (first, limit) in spans {
                 let mut draw = || edges[random.below(edges.len() as u64) as usize];
                 let (low, high) = (draw(), draw());
-                // With 32 bits the upper half of a bound says nothing.
+                // With 32 bits the upper half of a bound has no meaning.
                 let mut bound = |v: i128| match size {
                     8 => v as u64,
                     _ => u64::from(v as u32) | random.below(1 << 32) << 32,
                 };
-                let range = Scan {
+                let range = ScanRange {
                     src: base + first * size,
                     bytes: (limit - first) * size,
                     low: bound(low),
@@ -98,7 +98,7 @@ mod sampled {
 }
 
 #[test]
-fn bitmaps_of_all_kinds_of_values() {
+fn scan_writes_bitmaps_of_all_kinds() {
     for granule in ["4 KiB", "8 KiB"] {
         let mut b = Bench::new(&format!("granule = \"{granule}\""));
         for kind in 0..4 {
@@ -121,7 +121,7 @@ fn bitmaps_of_all_kinds_of_values() {
                 let expected = bitmap(&values[first as usize..limit as usize], low, high);
                 let around = bytes(&mut random, expected.len() + 200);
                 b.store(dst - 100, &around);
-                let range = Scan {
+                let range = ScanRange {
                     src: base + first * size,
                     bytes: (limit - first) * size,
                     low: low as u64,
@@ -132,7 +132,7 @@ fn bitmaps_of_all_kinds_of_values() {
                 let count = expected.iter().map(|b| b.count_ones() as u64).sum();
                 assert_eq!(b.scan(range), (0, count));
                 let found = b.load(dst - 100, around.len());
-                // With 32 bits the last byte may be one of zeros.
+                // With 32 bits the last byte may be a zero one.
                 let written = expected.len() + usize::from(size == 4) * (expected.len() % 2);
                 assert!(
                     found[100..100 + expected.len()] == expected,
@@ -150,16 +150,16 @@ fn bitmaps_of_all_kinds_of_values() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn wrong_ranges_and_places_are_told_and_it_works_on() {
+fn scan_refuses_wrong_ranges_and_still_works() {
     let mut b = Bench::new("");
     let end = 1024 * MIB;
-    let range = |src, bytes, kind, dst| Scan {
+    let range = |src, bytes, kind, dst| ScanRange {
         src,
         bytes,
         high: u64::MAX,
         kind,
         dst,
-        ..Scan::default()
+        ..ScanRange::default()
     };
     for (range, wrong) in [
         (range(0, 0, 0, 0), SCAN_INVALID),
@@ -185,7 +185,7 @@ fn wrong_ranges_and_places_are_told_and_it_works_on() {
         (range(0, 128, 4, 1 << 63), SCAN_WRITE_ERROR),
     ] {
         if range.bytes > 1 << 40 && range.src == 0 {
-            // All of the media, until it ends.
+            // All of the media, up to its end.
             b.start(SCAN0, &range.arguments());
             let registers = b.registers(SCAN0);
             registers.stop(&mut b.host).unwrap();
@@ -202,12 +202,12 @@ fn wrong_ranges_and_places_are_told_and_it_works_on() {
         let (result, count) = b.scan(range);
         assert_eq!(wide(result), wrong, "{:x?}", range.arguments());
         assert!(wrong != SCAN_INVALID || count == 0);
-        let fine = b.scan(Scan {
+        let fine = b.scan(ScanRange {
             src: end - 4096,
             bytes: 4096,
             high: u64::MAX,
             kind: 1,
-            ..Scan::default()
+            ..ScanRange::default()
         });
         assert_eq!(fine, (0, 512));
     }
@@ -217,25 +217,25 @@ fn wrong_ranges_and_places_are_told_and_it_works_on() {
 }
 
 #[test]
-fn a_scan_can_be_stopped() {
+fn scan_can_be_stopped() {
     let mut b = Bench::new("granule = \"8 KiB\"");
-    let whole = Scan {
+    let whole = ScanRange {
         bytes: 512 * MIB,
-        ..Scan::default()
+        ..ScanRange::default()
     };
     let registers = b.registers(SCAN0);
     b.start(SCAN0, &whole.arguments());
     registers.stop(&mut b.host).unwrap();
     assert_eq!(b.wait(SCAN0), SCAN_STOPPED);
-    registers.stop(&mut b.host).unwrap(); // of what does not work
-                                          // A bitmap that was stopped leaves nothing to the next one.
+    registers.stop(&mut b.host).unwrap(); // a stop without effect
+                                          // A stopped bitmap leaves nothing for the next one.
     b.store(32 * MIB, &[0xA5; 4096]);
     for n in 0..12 {
-        let long = Scan {
+        let long = ScanRange {
             bytes: 16 * MIB,
             kind: 4,
             dst: 48 * MIB + 2 + 4 * n,
-            ..Scan::default()
+            ..ScanRange::default()
         };
         b.start(SCAN0, &long.arguments());
         let until = b.host.now() + Time::ns(2000 + 137 * n);
@@ -245,11 +245,11 @@ fn a_scan_can_be_stopped() {
         registers.stop(&mut b.host).unwrap();
         assert_eq!(b.wait(SCAN0), SCAN_STOPPED);
         let place = 32 * MIB + 128 * n;
-        let short = Scan {
+        let short = ScanRange {
             bytes: 64,
             kind: 4,
             dst: place + 6,
-            ..Scan::default()
+            ..ScanRange::default()
         };
         assert_eq!(b.scan(short), (0, 16));
         let mut expected = [0xA5; 128];

@@ -156,14 +156,14 @@ impl NearPm {
                     }
                     filter.insert(line, job, stores, ctx.now + DECODE_CYCLES);
                     ctx.schedule_after(DECODE_CYCLES, Event::ConflictFilter);
-                    ctx.record_order(|| OrderEvent::Command(job.ordered(line)));
+                    ctx.record_order(|| OrderEvent::CommandAccepted(job.ordered(line)));
                 }
                 (Ok(_), _) => {
-                    ctx.record_order(|| OrderEvent::Over { number: line });
+                    ctx.record_order(|| OrderEvent::CommandSkipped { number: line });
                     self.page.end_line(line, &JobResult::default());
                 }
                 (Err(refusal), _) => {
-                    ctx.record_order(|| OrderEvent::Over { number: line });
+                    ctx.record_order(|| OrderEvent::CommandSkipped { number: line });
                     self.refused = self.refused.wrapping_add(1);
                     let end = JobResult {
                         result: refusal as u32,
@@ -190,7 +190,7 @@ impl NearPm {
                     failed: true,
                     ..
                 }) => {
-                    ctx.record_order(|| OrderEvent::Ends {
+                    ctx.record_order(|| OrderEvent::CommandEnded {
                         number,
                         fine: false,
                     });
@@ -203,7 +203,7 @@ impl NearPm {
                         operation: job.operation as u8,
                         bytes: job.bytes.into(),
                     });
-                    ctx.record_order(|| OrderEvent::Begins { number });
+                    ctx.record_order(|| OrderEvent::CommandStarted { number });
                     self.with_unit(unit, ctx, |unit, ports| unit.begin(number, job, ports));
                 }
                 Err(Some(later)) => return ctx.schedule(later, Event::ConflictFilter),
@@ -257,7 +257,7 @@ impl NearPm {
             }
         }
         let job = ended.job;
-        ctx.record_order(|| OrderEvent::Ends {
+        ctx.record_order(|| OrderEvent::CommandEnded {
             number: ended.command,
             fine: ended.result == 0,
         });
@@ -279,7 +279,7 @@ impl NearPm {
         };
         let (sequence, participants) = (pending.sequence, pending.participants);
         if self.peers.is_complete(log, sequence, participants) {
-            ctx.record_order(|| OrderEvent::Void {
+            ctx.record_order(|| OrderEvent::LogVoid {
                 log,
                 transaction: sequence,
             });
@@ -458,15 +458,15 @@ pub(super) fn last_bytes(channels: usize) -> usize {
 /// Reports restored stores to the order check.
 pub(crate) fn record_restored(filter: &ConflictFilter, order: &OrderWatch, time: Time) {
     for (number, entry) in filter.table.entries() {
-        order.tell(time, OrderEvent::Restored(entry.job.ordered(number)));
+        order.record(time, OrderEvent::CommandRestored(entry.job.ordered(number)));
     }
     for channel in 0..filter.channels() {
         for waiting in filter.lines(channel) {
-            let line = OrderEvent::RestoredLine {
+            let line = OrderEvent::QueueLineRestored {
                 channel: channel as u8,
                 line: waiting.line,
             };
-            order.tell(time, line);
+            order.record(time, line);
         }
     }
 }
@@ -482,7 +482,7 @@ pub(crate) fn issue_waiting_accesses(loads: &mut Vec<u32>, ctx: &mut SimContext)
                 .as_deref_mut()
                 .and_then(|filter| filter.issue_line(channel, now));
             let Some(line) = line else { break };
-            ctx.record_order(|| OrderEvent::Leaves {
+            ctx.record_order(|| OrderEvent::QueueLineIssued {
                 channel: channel as u8,
             });
             let written = store_bytes(ctx.memory, line.addr, line.strobes, &line.data);
@@ -506,7 +506,7 @@ pub(crate) fn issue_waiting_accesses(loads: &mut Vec<u32>, ctx: &mut SimContext)
     }
     if let Some(filter) = ctx.filter.as_deref_mut() {
         if filter.open_if_idle(now) {
-            ctx.record_order(|| OrderEvent::Opens);
+            ctx.record_order(|| OrderEvent::WindowOpened);
             ctx.schedule(now, Event::Bridge);
         } else if let Some(next) = filter.next_wake_up(now) {
             ctx.schedule(next, Event::ConflictFilter);
@@ -533,7 +533,7 @@ fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) -> b
 
 /// A line of a channel's queue is in the memory.
 pub(crate) fn line_written(channel: u32, ctx: &mut SimContext) {
-    ctx.record_order(|| OrderEvent::Written {
+    ctx.record_order(|| OrderEvent::QueueLineWritten {
         channel: channel as u8,
     });
     if let Some(filter) = ctx.filter.as_deref_mut() {

@@ -230,8 +230,8 @@ impl Peers {
         };
         let place = address + register::DONE + 8 * u64::from(number);
         ctx.post_write(0, place, &completion.to_word().to_le_bytes());
-        ctx.trace(ctx.now, || TraceEvent::PeerTold { peer });
-        ctx.record_order(|| OrderEvent::Tells { peer });
+        ctx.trace(ctx.now, || TraceEvent::PeerNotified { peer });
+        ctx.record_order(|| OrderEvent::PeerNotified { peer });
     }
 
     /// The edge of the next notification, if one is pending.

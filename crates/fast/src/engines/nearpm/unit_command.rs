@@ -112,7 +112,7 @@ impl UnitCommand {
     /// The command as the order check sees it.
     pub(super) fn ordered(&self, number: u8) -> OrderedCommand {
         let AccessRanges { reads, writes } = self.ranges();
-        let to_sim = |lines: LineRange| sim::Lines {
+        let to_sim = |lines: LineRange| sim::LineRange {
             first: lines.first,
             last: lines.last,
         };

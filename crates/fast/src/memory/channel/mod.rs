@@ -17,7 +17,7 @@ mod slots;
 use std::collections::VecDeque;
 
 use design::media::DelaySizes;
-use sim::controller::{Memory, MAX_WRITES};
+use sim::memctrl::{MemoryModel, MAX_WRITES};
 use sim::Clock;
 use spec::regs::nvm_delay;
 
@@ -98,7 +98,7 @@ pub struct ChannelConfig {
     /// The clock of the device.
     pub clock: Clock,
     /// The memory controller and its DRAM.
-    pub memory: Memory,
+    pub memory: MemoryModel,
     /// The stages around `nvm_delay`.
     pub stages: ChannelStages,
 }
@@ -305,7 +305,7 @@ impl Channel {
     pub fn reset(&mut self) {
         let timing = std::mem::replace(
             &mut self.timing,
-            MemoryTiming::new(&Memory::Fixed(sim::Time::ZERO), sim::Time(1)),
+            MemoryTiming::new(&MemoryModel::Fixed(sim::Time::ZERO), sim::Time(1)),
         );
         let ends = [self.next_piece, self.next_data];
         let mut fresh = Channel::new(self.config.clone());

@@ -1,4 +1,4 @@
-//! The return path of read data, one beat a cycle: [`sim::controller::Returns`] as runs of beats.
+//! The return path of read data, one beat a cycle: [`sim::memctrl::ReadBeatSlots`] as runs of beats.
 
 use std::collections::VecDeque;
 
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn return_path_runs_agree_with_single_beats() {
         let mut random = Random::new(5);
-        let (mut runs, mut beats) = (ReturnPath::default(), sim::controller::Returns::new());
+        let (mut runs, mut beats) = (ReturnPath::default(), sim::memctrl::ReadBeatSlots::new());
         let mut now = 0;
         for _ in 0..100_000 {
             now += random.below(12);
@@ -122,10 +122,10 @@ mod tests {
             let count = 1 + random.below(8) as u32;
             assert_eq!(
                 runs.reserve(first, last, count),
-                beats.take(first, last, count).1
+                beats.reserve(first, last, count).1
             );
             runs.release_until(now);
-            beats.forget(now);
+            beats.remove_until(now);
             assert_eq!(runs.len(), beats.len());
             let n = random.below(40) as usize;
             assert_eq!(runs.nth(n), beats.nth(n));

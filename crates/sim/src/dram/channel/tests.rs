@@ -1,9 +1,9 @@
 use super::*;
 use crate::random::Random;
 
-/// What went over the command bus.
+/// A command on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bus {
+enum BusCommand {
     Act,
     Rd,
     Wr,
@@ -15,17 +15,17 @@ enum Bus {
 #[derive(Clone, Copy, Debug)]
 pub struct Logged {
     at: u64,
-    command: Bus,
+    command: BusCommand,
     bank: usize,
 }
 
 impl Logged {
-    pub fn new(choice: Choice, mode: usize) -> Logged {
+    pub fn new(choice: ChosenCommand, mode: usize) -> Logged {
         let command = match choice.command {
-            Command::Activate => Bus::Act,
-            Command::Precharge => Bus::Pre,
-            Command::Column if mode == READ => Bus::Rd,
-            Command::Column => Bus::Wr,
+            Command::Activate => BusCommand::Act,
+            Command::Precharge => BusCommand::Pre,
+            Command::Column if mode == READ => BusCommand::Rd,
+            Command::Column => BusCommand::Wr,
         };
         Logged {
             at: choice.cycle,
@@ -40,13 +40,17 @@ impl Logged {
             command,
             bank: 0,
         };
-        [logged(precharge, Bus::PreAll), logged(refresh, Bus::Ref)]
+        [
+            logged(precharge, BusCommand::PreAll),
+            logged(refresh, BusCommand::Ref),
+        ]
     }
 }
 
-/// The least clocks between command `a` and a later `b`, by the standard's tables, not by the controller's state.
+/// The least clocks between command `a` and a later `b`, from the standard's tables, not from the
+/// controller's state.
 fn least_gap(t: &Timing, a: Logged, b: Logged) -> u64 {
-    use Bus::{Act, Pre, PreAll, Rd, Ref, Wr};
+    use BusCommand::{Act, Pre, PreAll, Rd, Ref, Wr};
     let same_bank = a.bank == b.bank;
     let same_group = a.bank % GROUPS == b.bank % GROUPS;
     let pick = |long, short| if same_group { long } else { short };
@@ -70,7 +74,8 @@ fn least_gap(t: &Timing, a: Logged, b: Logged) -> u64 {
     }
 }
 
-/// Checks every pair of commands that can bind each other, the state of banks, and the refresh rate.
+/// Checks every pair of commands that constrain each other, the state of banks, and the refresh
+/// rate.
 fn check_log(channel: &Channel) {
     let t = channel.timing();
     let log = &channel.log;
@@ -82,19 +87,19 @@ fn check_log(channel: &Channel) {
             .rev()
             .take_while(|a| a.at + t.rfc.max(100) >= b.at);
         for &a in before {
-            // The PREA of a refresh with all banks closed already isn't sent; it binds nothing.
-            if (a.command, b.command) == (Bus::PreAll, Bus::Ref) {
+            // The PREA of a refresh with all banks closed is not sent and constrains nothing.
+            if (a.command, b.command) == (BusCommand::PreAll, BusCommand::Ref) {
                 assert!(b.at >= a.at);
                 continue;
             }
             let gap = least_gap(t, a, b);
             assert!(
-                b.at >= a.at + gap || b.command == Bus::PreAll && !open[a.bank],
+                b.at >= a.at + gap || b.command == BusCommand::PreAll && !open[a.bank],
                 "{a:?} {b:?}: {gap} clocks"
             );
         }
         match b.command {
-            Bus::Act => {
+            BusCommand::Act => {
                 assert!(
                     !std::mem::replace(&mut open[b.bank], true),
                     "{b:?}: the bank is open"
@@ -102,7 +107,7 @@ fn check_log(channel: &Channel) {
                 let acts: Vec<_> = log[..=i]
                     .iter()
                     .rev()
-                    .filter(|a| a.command == Bus::Act)
+                    .filter(|a| a.command == BusCommand::Act)
                     .take(5)
                     .collect();
                 assert!(
@@ -110,12 +115,12 @@ fn check_log(channel: &Channel) {
                     "{b:?}: five within tFAW"
                 );
             }
-            Bus::Rd | Bus::Wr => assert!(open[b.bank], "{b:?}: the bank is closed"),
-            Bus::Pre => assert!(
+            BusCommand::Rd | BusCommand::Wr => assert!(open[b.bank], "{b:?}: the bank is closed"),
+            BusCommand::Pre => assert!(
                 std::mem::take(&mut open[b.bank]),
                 "{b:?}: the bank is closed"
             ),
-            Bus::PreAll => {
+            BusCommand::PreAll => {
                 let any = open.contains(&true);
                 open = [false; BANKS];
                 assert!(
@@ -123,7 +128,7 @@ fn check_log(channel: &Channel) {
                     "{b:?}: REF within tRP"
                 );
             }
-            Bus::Ref => {
+            BusCommand::Ref => {
                 refreshes += 1;
                 assert!(
                     b.at + 2 * t.rfc < (refreshes + 1) * t.refi,
@@ -140,7 +145,7 @@ fn check_log(channel: &Channel) {
 }
 
 #[test]
-fn every_command_keeps_its_distance_from_every_other() {
+fn dram_commands_keep_all_jedec_gaps() {
     for seed in 0..12u64 {
         let mut random = Random::new(seed);
         let config = DramConfig {
@@ -175,7 +180,7 @@ fn every_command_keeps_its_distance_from_every_other() {
     }
 }
 
-/// A configuration without refresh and fixed latencies, so that the arithmetic stands alone.
+/// A configuration without refresh and fixed latencies, to isolate the arithmetic.
 fn bare() -> DramConfig {
     DramConfig {
         refresh_mode: 0,
@@ -192,7 +197,8 @@ fn address(group: u64, bank: u64, row: u64, column: u64) -> u64 {
     ((row << 11) | (bank << 9) | (column << 2) | group) << 6
 }
 
-/// Pushes as soon as it is accepted, advancing to events; returns the completions in order.
+/// Pushes requests as soon as they are accepted, advancing to events; returns the completions in
+/// order.
 fn drive(channel: &mut Channel, start: Time, requests: &[(u64, bool)]) -> Vec<Completion> {
     let mut now = start;
     let mut out = Vec::new();
@@ -233,16 +239,16 @@ fn drive(channel: &mut Channel, start: Time, requests: &[(u64, bool)]) -> Vec<Co
     out
 }
 
-/// When the read at `now` has its data.
+/// The time at which a read at `now` has its data.
 fn read(channel: &mut Channel, now: Time, addr: u64) -> Time {
     drive(channel, now, &[(addr, false)])[0].time
 }
 
 #[test]
-fn latencies_of_miss_hit_and_conflict_are_jedec_arithmetic() {
+fn dram_latencies_of_miss_hit_conflict_are_jedec_sums() {
     let mut channel = Channel::new(&bare());
     let t = channel.timing().clone();
-    // A request is seen in the clock after the one in which it came.
+    // A request is seen in the clock after the one in which it arrived.
     let issue = |now| t.cycle(now) + 1;
     let start = Time::ns(100);
     assert_eq!(
@@ -262,7 +268,7 @@ fn latencies_of_miss_hit_and_conflict_are_jedec_arithmetic() {
     );
     // In ns at DDR4-2400: 17, 34 and 51 clocks of 0.833 ns, and 4 of data.
     assert!(((conflict - t.time(issue(start))).as_ns() - 55.0 / 1.2).abs() < 0.01);
-    // Another row at once: the open row has to stay for tRAS first.
+    // Another row at once: the open row has to stay open for tRAS first.
     let start = Time::ns(1200);
     let both = drive(
         &mut channel,
@@ -278,7 +284,7 @@ fn latencies_of_miss_hit_and_conflict_are_jedec_arithmetic() {
 }
 
 #[test]
-fn the_least_latencies_are_those_that_the_configuration_tells() {
+fn dram_least_latencies_match_the_configuration() {
     for data_rate_mts in [2133, 2400, 2666, 3200] {
         let config = DramConfig {
             data_rate_mts,
@@ -287,7 +293,8 @@ fn the_least_latencies_are_those_that_the_configuration_tells() {
         };
         let clock = 2000.0 / f64::from(data_rate_mts);
         let mut least = [f64::INFINITY; 2];
-        // All phases of the DRAM's clock, each in a bank of a channel that rests: first without a row, then with it.
+        // All phases of the DRAM's clock, each in a bank of an idle channel: first without an open
+        // row, then with it.
         for phase in 0..40 {
             let mut channel = Channel::new(&config);
             for (place, column) in [(1, 0), (0, 3)] {
@@ -296,14 +303,17 @@ fn the_least_latencies_are_those_that_the_configuration_tells() {
                 least[place] = least[place].min(took.as_ns());
             }
         }
-        for (found, told) in least.iter().zip(config.read_ns()) {
-            assert!((told..told + clock).contains(found), "{found}, told {told}");
+        for (found, expected) in least.iter().zip(config.read_ns()) {
+            assert!(
+                (expected..expected + clock).contains(found),
+                "{found}, expected {expected}"
+            );
         }
     }
 }
 
 #[test]
-fn fixed_latencies_add() {
+fn dram_fixed_latencies_add() {
     let fixed = DramConfig {
         frontend_ns: 10,
         backend_ns: 7,
@@ -324,7 +334,7 @@ fn fixed_latencies_add() {
 }
 
 #[test]
-fn column_commands_keep_tccd() {
+fn dram_column_commands_keep_tccd() {
     for (groups, gap) in [([0, 0], 6), ([0, 1], 4)] {
         let mut channel = Channel::new(&bare());
         let t = channel.timing().clone();
@@ -338,7 +348,7 @@ fn column_commands_keep_tccd() {
 }
 
 #[test]
-fn write_to_read_turnaround_is_cwl_burst_twtr() {
+fn dram_write_to_read_turnaround_is_cwl_burst_twtr() {
     for (group, longer) in [(0, true), (1, false)] {
         let mut channel = Channel::new(&bare());
         let t = channel.timing().clone();
@@ -354,7 +364,7 @@ fn write_to_read_turnaround_is_cwl_burst_twtr() {
                 is_write: true
             }
         ));
-        // By the next clock the write has gone, and the read finds the bus turned.
+        // By the next clock the write was issued, so the read finds the bus turned.
         let later = t.time(t.cycle(start) + 1);
         assert!(channel.push(
             later,
@@ -380,7 +390,7 @@ fn write_to_read_turnaround_is_cwl_burst_twtr() {
 }
 
 #[test]
-fn read_to_write_turnaround_leaves_the_bus_two_clocks() {
+fn dram_read_to_write_turnaround_leaves_two_clocks() {
     let mut channel = Channel::new(&bare());
     let t = channel.timing().clone();
     read(&mut channel, Time::ZERO, address(0, 0, 0, 0));
@@ -408,13 +418,13 @@ fn read_to_write_turnaround_leaves_the_bus_two_clocks() {
     let [rd, wr] = channel.log[channel.log.len() - 2..] else {
         panic!("nothing issued")
     };
-    assert_eq!((rd.command, wr.command), (Bus::Rd, Bus::Wr));
+    assert_eq!((rd.command, wr.command), (BusCommand::Rd, BusCommand::Wr));
     assert_eq!(wr.at + t.cwl, rd.at + t.cl + t.burst + 2);
 }
 
 #[test]
-fn activates_keep_trrd_and_tfaw() {
-    // One read to each bank: activates bound everything.
+fn dram_activates_keep_trrd_and_tfaw() {
+    // One read per bank: activates are the bottleneck.
     let mut channel = Channel::new(&bare());
     let t = channel.timing().clone();
     let requests: Vec<_> = (0..16)
@@ -426,7 +436,7 @@ fn activates_keep_trrd_and_tfaw() {
     for i in 4..16 {
         assert_eq!(act(i) - act(i - 4), t.faw, "five activates within tFAW");
     }
-    // And in the long run, random rows: four lines a tFAW at most.
+    // Random rows in the long run: at most four lines per tFAW.
     let mut channel = Channel::new(&bare());
     let mut random = Random::new(2);
     let requests: Vec<_> = (0..20_000)
@@ -456,7 +466,7 @@ fn stream(config: &DramConfig, is_write: bool) -> f64 {
 }
 
 #[test]
-fn streams_reach_90_percent_of_peak_with_refresh() {
+fn dram_streams_reach_90_percent_of_peak_with_refresh() {
     for data_rate_mts in [2133, 2400, 2666, 3200] {
         let config = DramConfig {
             data_rate_mts,
@@ -470,13 +480,13 @@ fn streams_reach_90_percent_of_peak_with_refresh() {
             );
         }
     }
-    // Without refresh hardly anything is lost.
+    // Without refresh almost nothing is lost.
     let share = stream(&bare(), false);
     assert!(share > 0.99, "{share}");
 }
 
 #[test]
-fn the_worst_read_waits_for_a_refresh_in_full() {
+fn dram_worst_read_waits_for_a_full_refresh() {
     let config = DramConfig {
         frontend_ns: 0,
         backend_ns: 0,
@@ -495,7 +505,7 @@ fn the_worst_read_waits_for_a_refresh_in_full() {
         worst = worst.max(latency);
         best = best.min(latency);
     }
-    // At worst it comes with the refresh, which first has to close the row.
+    // At worst it arrives with the refresh, which first has to close the row.
     let limit = t.time(1 + t.rp + t.rfc + t.rcd + t.cl + t.burst);
     assert!(worst <= limit, "{worst} against {limit}");
     assert!(
@@ -503,19 +513,20 @@ fn the_worst_read_waits_for_a_refresh_in_full() {
         "{worst} against {limit}"
     );
     assert!(best <= t.time(1 + t.cl + t.burst));
-    // Refreshes between the reads are over when the next read comes: only those wait that arrive during one.
+    // Refreshes between the reads have ended when the next read arrives, so only reads that arrive
+    // during one wait.
     let during = 20_000 * (t.rfc + t.rp + 2) / t.refi;
     assert!(
         slow <= during,
         "{slow} reads waited, {during} can have met a refresh"
     );
-    // All refreshes took place, also those that fell between the reads.
+    // All refreshes took place, including those between the reads.
     let expected = 20_000 * 1_003_000 / t.time(t.refi).0;
     assert!(channel.stats().refreshes.abs_diff(expected) <= 1);
 }
 
 #[test]
-fn reads_of_buffered_writes_are_answered_from_the_buffer() {
+fn dram_reads_of_buffered_writes_are_forwarded() {
     let mut channel = Channel::new(&DramConfig::default());
     let requests: Vec<_> = (0..8)
         .map(|i| (i * 64, true))
@@ -525,14 +536,14 @@ fn reads_of_buffered_writes_are_answered_from_the_buffer() {
     let last = out.iter().find(|c| !c.is_write).unwrap();
     assert_eq!((last.tag, last.time), (8, Time::us(1) + Time::ns(16)));
     assert_eq!((channel.stats().forwarded, channel.stats().reads), (1, 0));
-    // Drained, it comes from the DRAM.
+    // After the drain the data comes from the DRAM.
     drive(&mut channel, Time::us(5), &[(3 * 64, false)]);
     assert_eq!((channel.stats().writes, channel.stats().reads), (8, 1));
 }
 
 #[test]
-fn an_old_request_goes_before_row_hits() {
-    // A conflicting read behind an endless stream of row hits in its bank.
+fn dram_overdue_request_precedes_row_hits() {
+    // A conflicting read after an endless stream of row hits in its bank.
     let wait = |age_limit_ns| {
         let config = DramConfig {
             age_limit_ns,
@@ -588,7 +599,7 @@ fn an_old_request_goes_before_row_hits() {
 }
 
 #[test]
-fn queues_refuse_when_full_and_drain() {
+fn dram_queues_refuse_when_full_and_drain() {
     let config = DramConfig {
         read_queue: 4,
         write_queue: 8,
@@ -643,7 +654,7 @@ fn queues_refuse_when_full_and_drain() {
 }
 
 #[test]
-fn random_mixes_complete_once_and_repeat_exactly() {
+fn dram_random_mixes_complete_once_and_repeat() {
     for seed in 0..6 {
         let run = || {
             let mut random = Random::new(seed);

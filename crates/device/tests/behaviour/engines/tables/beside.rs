@@ -1,4 +1,4 @@
-//! All of them at once, in registers, pages and commands, beside other traffic.
+//! All table engines at once, by registers, pages and commands, with other traffic.
 
 use spec::nvme::status;
 
@@ -12,7 +12,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn all_at_once_beside_reads_and_writes() {
+    fn tables_engines_work_together_with_nvme_traffic() {
         beside(common::rounds(6, 2));
     }
 }
@@ -68,7 +68,7 @@ fn beside(rounds: u64) {
         }
         let pages: Vec<u64> = b.engines.iter().map(|e| e.page.unwrap()).collect();
         let mut q = b.controller();
-        // Target 3 is that of commands.
+        // Target 3 is for commands.
         let (c, kind) = (count as u32, kind as u32);
         let commands = [
             sort([0, 256 + 192, 0, c, kind]),
@@ -82,7 +82,7 @@ fn beside(rounds: u64) {
         for nsid in [1, 2, 1, 2] {
             q.c.select_namespace(nsid).unwrap();
             let data = bytes(&mut random, 20_000 / 512 * 512);
-            // Behind all that the engines use.
+            // After everything that the engines use.
             let lba = 6 * 2048 * u64::from(nsid - 1) + 2000;
             q.c.write(lba, &data).unwrap();
             let mut back = vec![0; data.len()];

@@ -1,4 +1,5 @@
-//! What ends them at work: sources stay, and all goes on.
+//! Everything that can end the table engines at work: sources stay intact, and the engines still
+//! work.
 
 use spec::nvme::status;
 
@@ -10,7 +11,7 @@ use super::*;
 use crate::engines::nvme::abort;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cut {
+enum CutKind {
     FunctionReset,
     Power,
     Abort,
@@ -18,15 +19,16 @@ enum Cut {
     Stop,
 }
 
-/// What is sorted, gathered and decoded, and what comes of it.
-struct Work {
+/// What is sorted, gathered and decoded, and the expected results.
+struct TableJobs {
     sources: Vec<(u64, Vec<u8>)>,
     results: Vec<(usize, u64, Vec<u8>)>,
 }
 
 const COUNT: u64 = 6000;
 const ROW: usize = 40;
-/// Places in units of the namespace: sources, then targets of commands, then those of registers.
+/// Addresses in units of the namespace: sources, then targets of commands, then targets of
+/// registers.
 const KEYS: u32 = 16;
 const LIST: u32 = 64;
 const TABLE: u32 = 80;
@@ -39,8 +41,8 @@ fn at(unit: u32) -> u64 {
     REACH.start + 4096 * u64::from(unit)
 }
 
-impl Work {
-    fn new(random: &mut Random) -> Work {
+impl TableJobs {
+    fn new(random: &mut Random) -> TableJobs {
         let column = super::sort::keys(random, 0, COUNT as usize);
         let indexes: Vec<u32> = (0..COUNT).map(|_| random.below(COUNT) as u32).collect();
         let list = list(random, &indexes, 0);
@@ -53,7 +55,7 @@ impl Work {
             (DECODE, values(&dict, 4, &keys)),
         ];
         let places = [KEYS, LIST, TABLE, DICT, RUNS].map(at);
-        Work {
+        TableJobs {
             sources: places
                 .into_iter()
                 .zip([column, list, table, dict, runs])
@@ -120,7 +122,7 @@ impl Work {
     }
 }
 
-fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
+fn over(mut q: Queues, cut: CutKind, first: u32) -> Queues {
     let all = [SORT, SHUFFLE, DECODE];
     let one_of = |ended: Vec<(u64, Status)>, other: Status| {
         assert_eq!(ended.len(), 3, "{cut:?}: {ended:?}");
@@ -129,12 +131,12 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
     };
     let number = q.host().device();
     match cut {
-        Cut::FunctionReset => q.host().system_mut().function_reset(number),
-        Cut::Power => {
+        CutKind::FunctionReset => q.host().system_mut().function_reset(number),
+        CutKind::Power => {
             q.host().system_mut().power_off(number);
             q.host().system_mut().power_on(number);
         }
-        Cut::Abort => {
+        CutKind::Abort => {
             (first..first + 3).for_each(|cid| {
                 abort(&mut q, cid);
             });
@@ -144,7 +146,7 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
             one_of(q.ended(1), status::ABORT_REQUESTED);
             return q;
         }
-        Cut::Deletion => {
+        CutKind::Deletion => {
             let delete = Sqe::delete_io_sq(2);
             q.c.admin(delete, "Delete I/O Submission Queue").unwrap();
             one_of(q.ended(1), status::ABORTED_SQ_DELETION);
@@ -153,7 +155,7 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
             q.c.reset().unwrap();
             return q;
         }
-        Cut::Stop => {
+        CutKind::Stop => {
             all.into_iter().for_each(|engine| q.set(engine, 0, 2));
             all.into_iter()
                 .for_each(|engine| assert!([0, HALT].contains(&q.wait(engine))));
@@ -163,21 +165,21 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
         }
     }
     let engines = q.engines;
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 2,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
     Queues {
-        c: Controller::start(q.c.into_host(), config).unwrap(),
+        c: NvmeDriver::start(q.c.into_host(), config).unwrap(),
         engines,
     }
 }
 
-fn cuts(rounds: u64, all: &[Cut]) {
+fn cuts(rounds: u64, all: &[CutKind]) {
     for &cut in all {
         let mut q = bench().controller();
         let mut random = Random::new(8);
-        let work = Work::new(&mut random);
+        let work = TableJobs::new(&mut random);
         let mut amid = 0;
         for moment in 0..rounds {
             let what = format!("{cut:?} {moment}");
@@ -191,7 +193,7 @@ fn cuts(rounds: u64, all: &[Cut]) {
             for engine in [SORT, SHUFFLE, DECODE] {
                 assert_eq!(q.register(engine, 0) & 4, 4, "{what}: idle");
             }
-            // All goes on.
+            // Everything still works.
             work.begin(&mut q);
             for engine in [SORT, SHUFFLE, DECODE] {
                 assert_eq!(q.wait(engine), 0, "{what}");
@@ -200,7 +202,7 @@ fn cuts(rounds: u64, all: &[Cut]) {
             let fine = [0, 1, 2].map(|tag| (tag, status::SUCCESS));
             assert_eq!(q.ended(1), fine, "{what}");
             work.is_done(&mut q, &what);
-            // Of another shape, so that nothing of the last one stays.
+            // Different in shape, so that nothing of the one before remains.
             let odd = [
                 at(DICT),
                 2000,
@@ -219,8 +221,8 @@ fn cuts(rounds: u64, all: &[Cut]) {
 
 #[test]
 #[ignore = "takes seconds"]
-fn whatever_ends_them_at_work_leaves_the_sources() {
-    use Cut::*;
+fn tables_sources_survive_every_kind_of_end() {
+    use CutKind::*;
     cuts(
         common::rounds(24, 8),
         &[FunctionReset, Power, Abort, Deletion, Stop],
@@ -231,7 +233,10 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn resets_and_power_amid_all_of_them() {
-        cuts(common::rounds(3, 1), &[Cut::FunctionReset, Cut::Power]);
+    fn tables_survive_resets_and_power_loss_under_load() {
+        cuts(
+            common::rounds(3, 1),
+            &[CutKind::FunctionReset, CutKind::Power],
+        );
     }
 }

@@ -14,7 +14,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Keys in so many bits each.
+/// Keys with this number of bits each.
 fn bits(keys: &[u32], width: u32) -> Vec<u8> {
     let mut out = vec![0; (keys.len() * width as usize).div_ceil(8)];
     for (n, key) in keys.iter().enumerate() {
@@ -26,7 +26,7 @@ fn bits(keys: &[u32], width: u32) -> Vec<u8> {
     out
 }
 
-/// Runs of keys, as Parquet's writers may cut them.
+/// Runs of keys, as writers of Parquet may choose them.
 pub fn runs(random: &mut Random, keys: &[u32], width: u32) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -53,7 +53,7 @@ pub fn runs(random: &mut Random, keys: &[u32], width: u32) -> Vec<u8> {
     out
 }
 
-/// Keys less than `entries`, often the same one after another.
+/// Keys less than `entries`, often with repetitions.
 pub fn keys(random: &mut Random, entries: u64, count: usize) -> Vec<u32> {
     let mut all = Vec::with_capacity(count);
     let long = pick(random, &[1, 4, 30, 500]);
@@ -75,7 +75,7 @@ fn low(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b))
 }
 
-/// How runs end: a bit of the return value, and the values before.
+/// How the runs end: a bit of the return value, and the number of values before.
 fn ends(source: &[u8], width: u32, entries: u64, count: u64) -> (u32, u64) {
     let (mut at, mut done) = (0, 0);
     let mask = (1 << width) - 1;
@@ -127,7 +127,7 @@ fn ends(source: &[u8], width: u32, entries: u64, count: u64) -> (u32, u64) {
     (0, count)
 }
 
-/// Where all stands.
+/// Addresses of dictionary, source and target.
 const DICT: u64 = 8 * MIB;
 const SOURCE: u64 = 8 * MIB + MIB / 2;
 const TARGET: u64 = 9 * MIB + 64;
@@ -165,7 +165,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn keys_of_all_widths_and_values_of_all_sizes() {
+    fn decode_keys_of_all_widths_and_values_of_all_sizes() {
         let mut b = bench();
         let mut random = Random::new(1);
         for width in 0..=32 {
@@ -176,13 +176,13 @@ mod sampled {
     }
 
     #[test]
-    fn plain_values_are_copied() {
+    fn decode_copies_plain_values() {
         let mut b = bench();
         let mut random = Random::new(2);
         for (log, count) in [(0, 1), (0, 63), (0, 65), (1, 4097), (2, 16), (3, 1000)] {
             let data = bytes(&mut random, count << log);
             b.store(SOURCE, &data);
-            // What says nothing there may be anything.
+            // A field without a meaning here may hold anything.
             let kind = PLAIN | log << 8 | random.below(33);
             let len = (data.len() as u64) + random.below(2);
             let (dict, entries) = (random.next(), random.next());
@@ -190,15 +190,15 @@ mod sampled {
             assert!(b.made(DECODE, &job, (TARGET, data.len())) == data);
             for short in [1, (1 << log) + 1].map(|n| (data.len() as u64).saturating_sub(n)) {
                 let job = [0, 0, SOURCE, short, TARGET, count as u64, kind];
-                let told = b.told(DECODE, &job);
-                assert_eq!(told, (TRUNCATED, short >> log), "{job:x?}");
+                let outputs = b.launch_outputs(DECODE, &job);
+                assert_eq!(outputs, (TRUNCATED, short >> log), "{job:x?}");
                 assert!(b.load(TARGET, data.len()) == data);
             }
         }
     }
 
     #[test]
-    fn wrong_columns_are_refused() {
+    fn decode_refuses_wrong_columns() {
         let mut b = bench();
         let (d, s, t) = (2 * MIB, 4 * MIB, 6 * MIB);
         let far = u64::MAX - 63;
@@ -239,7 +239,7 @@ mod sampled {
             [d, 9, s + 1, 9, t, 9, PLAIN],
             [d, 9, s, 9, s, 9, PLAIN],
         ] {
-            assert_eq!(b.told(DECODE, &wrong), (WRONG, 0), "{wrong:x?}");
+            assert_eq!(b.launch_outputs(DECODE, &wrong), (WRONG, 0), "{wrong:x?}");
             let ended = b.submit(DECODE, &wrong);
             assert_eq!(b.finish(DECODE, ended).result, WRONG, "{wrong:x?}");
         }
@@ -251,7 +251,7 @@ mod sampled {
             [d, 9, s, 9, s - 64, 9, kind],
             [d, 9, s, 0, t, 9, 0],
         ] {
-            assert_eq!(b.told(DECODE, &fine), (0, 9), "{fine:x?}");
+            assert_eq!(b.launch_outputs(DECODE, &fine), (0, 9), "{fine:x?}");
             let ended = b.submit(DECODE, &fine);
             let ended = b.finish(DECODE, ended);
             assert_eq!((ended.result, ended.value), (0, 9));
@@ -259,7 +259,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_wrong_with_a_source_is_told_at_its_place() {
+    fn decode_reports_errors_where_they_are() {
         let mut b = bench();
         let mut random = Random::new(4);
         b.store(DICT, &bytes(&mut random, 4096));
@@ -277,10 +277,10 @@ mod sampled {
                     }
                     _ => count = 1 + random.below(70),
                 }
-                told_at_its_place(&mut b, &source, width, (entries, count));
+                check_reported_place(&mut b, &source, width, (entries, count));
             }
         }
-        for (source, count, told) in [
+        for (source, count, expected_outputs) in [
             (&[9 << 1, 5][..], 8, (OVERRUN, 0)),
             (&[8 << 1, 1, 0, 1], 9, (TRUNCATED, 8)),
             (&[1], 9, (TRUNCATED, 0)),
@@ -291,13 +291,13 @@ mod sampled {
             (&[5, 0, 1, 2, 3, 4, 5, 6, 7], 8, (OVERRUN, 0)),
             (&[5, 0, 1, 2, 3, 4, 5, 6, 7], 9, (TRUNCATED, 8)),
         ] {
-            assert_eq!(ends(source, 8, 8, count), told, "{source:?}");
-            told_at_its_place(&mut b, source, 8, (8, count));
+            assert_eq!(ends(source, 8, 8, count), expected_outputs, "{source:?}");
+            check_reported_place(&mut b, source, 8, (8, count));
         }
-        // Keys without runs: as many as there are.
+        // Keys without runs: the count decides.
         let source: Vec<u8> = (0..40).flat_map(|n: u16| n.to_le_bytes()).collect();
         b.store(SOURCE, &source);
-        for (entries, bytes, count, told) in [
+        for (entries, bytes, count, expected_outputs) in [
             (40, 80, 40, (0, 40)),
             (40, 79, 40, (TRUNCATED, 39)),
             (40, 1, 40, (TRUNCATED, 0)),
@@ -307,19 +307,23 @@ mod sampled {
             (30, 80, 30, (0, 30)),
         ] {
             let job = [DICT, entries, SOURCE, bytes, TARGET, count, 16 | PACKED];
-            assert_eq!(b.told(DECODE, &job), told, "{entries} {bytes} {count}");
+            assert_eq!(
+                b.launch_outputs(DECODE, &job),
+                expected_outputs,
+                "{entries} {bytes} {count}"
+            );
         }
     }
 
     #[test]
-    fn a_decoder_stays_within_its_bounds() {
+    fn decode_stays_within_its_bounds() {
         let mut b = bench();
         let fence = Fence::new(&mut b);
         let mut random = Random::new(5);
         let (d, s, t) = (3 * MIB, 4 * MIB, 6 * MIB);
         b.store(s, &[0; 8192]);
         b.store(REACH.end - 64, &[0; 64]);
-        for (dict, src, dst, told) in [
+        for (dict, src, dst, expected_outputs) in [
             (0, s, t, (READ, Some(0))),
             (REACH.start - 64, s, t, (READ, Some(0))),
             (REACH.end - 64, s, t, (READ, Some(0))),
@@ -340,61 +344,66 @@ mod sampled {
             }
             let what = format!("{dict:#x} {src:#x} {dst:#x}");
             let job = [dict, 200, src, 5000, dst, 5000, 8 | PACKED];
-            let (result, position) = b.told(DECODE, &job);
-            assert_eq!((result, Some(position)), told, "{what}");
+            let (result, position) = b.launch_outputs(DECODE, &job);
+            assert_eq!((result, Some(position)), expected_outputs, "{what}");
             fence.check(&mut b, &what);
             decodes(&mut b, &mut random, 3, 2, 50);
         }
         // Ranges that end at 2^64 do not wrap.
         let far = u64::MAX - 63;
         let job = [d, 64, far, 64, t, 64, 8 | PACKED];
-        assert_eq!(b.told(DECODE, &job), (READ, 0));
+        assert_eq!(b.launch_outputs(DECODE, &job), (READ, 0));
         let job = [d, 9, s, 64, far, 64, 8 | PACKED];
-        assert_eq!(b.told(DECODE, &job), (WRITE, 64));
+        assert_eq!(b.launch_outputs(DECODE, &job), (WRITE, 64));
         let job = [far, 64, s, 64, t, 64, 8 | PACKED];
-        assert_eq!(b.told(DECODE, &job), (READ, 0));
+        assert_eq!(b.launch_outputs(DECODE, &job), (READ, 0));
         fence.check(&mut b, "2^64");
-        // What is not needed may lie anywhere.
+        // Ranges that are not needed may be anywhere.
         let job = [d, 9, REACH.end - 64, 5000, t, 64, 8 | PACKED];
-        assert_eq!(b.told(DECODE, &job), (0, 64));
-        // Nor what stands behind the last run, however near; and what a header lacks is told at its run.
+        assert_eq!(b.launch_outputs(DECODE, &job), (0, 64));
+        // So may anything after the last run, however near. A header that lacks something is
+        // reported at its run.
         for here in 1..12 {
             let mut source = Vec::new();
             (0..(64 - here) % 2).for_each(|_| source.extend([0x80 | 2, 0, 7]));
             (0..(64 - source.len() - here) / 2).for_each(|_| source.extend([2, 7]));
             let values = source.len() as u64 / 2;
             source.extend([0xE0, 0xD4, 3, 8]); // 30,000 times
-            source.resize(64, 0xFF); // a length that goes on, or is too long
+            source.resize(64, 0xFF); // a length that continues, or is too long
             b.store(REACH.end - 64, &source);
             let all = values + 30_000;
-            let told = match here {
+            let expected_outputs = match here {
                 ..4 => [(READ, values); 2],
                 4..9 => [(0, all), (READ, all)],
                 _ => [(0, all), (TRUNCATED, all)],
             };
-            for (more, told) in (0..).zip(told) {
+            for (more, expected_outputs) in (0..).zip(expected_outputs) {
                 let job = [d, 9, REACH.end - 64, 5000, t, values + 30_000 + more, 8];
-                assert_eq!(b.told(DECODE, &job), told, "{here} {more}");
+                assert_eq!(
+                    b.launch_outputs(DECODE, &job),
+                    expected_outputs,
+                    "{here} {more}"
+                );
             }
         }
         fence.check(&mut b, "runs");
     }
 }
 
-fn told_at_its_place(b: &mut Bench, source: &[u8], width: u32, (entries, count): (u64, u64)) {
-    // Behind its end stands something else.
+fn check_reported_place(b: &mut Bench, source: &[u8], width: u32, (entries, count): (u64, u64)) {
+    // Other bytes follow it.
     let mut all = source.to_vec();
     all.resize(source.len() + 64, 0x55);
     b.store(SOURCE, &all);
     let bytes = source.len() as u64;
     let job = [DICT, entries, SOURCE, bytes, TARGET, count, width.into()];
-    let told = b.told(DECODE, &job);
+    let outputs = b.launch_outputs(DECODE, &job);
     let expected = ends(source, width, entries, count);
-    assert_eq!(told, expected, "{job:x?} {source:x?}");
+    assert_eq!(outputs, expected, "{job:x?} {source:x?}");
 }
 
 #[test]
-fn columns_of_all_kinds() {
+fn decode_columns_of_all_kinds() {
     let mut b = bench();
     let mut random = Random::new(6);
     for turn in 0..150u64 {
@@ -406,7 +415,7 @@ fn columns_of_all_kinds() {
 }
 
 #[test]
-fn noise_ends_somewhere() {
+fn decode_of_noise_ends() {
     let mut b = bench();
     let mut random = Random::new(7);
     b.store(DICT, &bytes(&mut random, 65536));
@@ -420,12 +429,12 @@ fn noise_ends_somewhere() {
             source[at] &= 0x1F;
         }
         let count = 1 + random.below(2000);
-        told_at_its_place(&mut b, &source, width, (entries, count));
+        check_reported_place(&mut b, &source, width, (entries, count));
     }
 }
 
 #[test]
-fn a_decoder_can_be_stopped() {
+fn decode_can_be_stopped() {
     let mut b = bench();
     let mut random = Random::new(8);
     let keys = keys(&mut random, 1000, 150_000);

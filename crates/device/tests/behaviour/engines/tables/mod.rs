@@ -18,13 +18,13 @@ use super::*;
 const SORT: usize = 0;
 const SHUFFLE: usize = 1;
 const DECODE: usize = 2;
-/// What they may touch of the media: the second namespace.
+/// The range of the media that they may access: the second namespace.
 const REACH: Range<u64> = 2 * MIB..10 * MIB;
 const MEDIA: u64 = 16 * MIB;
 /// The local memory.
 const LOCAL: u64 = MEDIA;
 
-/// Bits of the return values; of the copy they are others.
+/// Bits of the return values; those of the copy are different.
 const READ: u32 = 1;
 const HALT: u32 = 2;
 const WRONG: u32 = 4;
@@ -58,7 +58,7 @@ fn store(host: &mut SimHost, at: u64, data: &[u8]) {
 
 impl Bench {
     /// Return value and output.
-    fn told(&mut self, engine: usize, arguments: &[u64]) -> (u32, u64) {
+    fn launch_outputs(&mut self, engine: usize, arguments: &[u64]) -> (u32, u64) {
         let result = self.launch(engine, arguments);
         let registers = self.registers(engine);
         let count = arguments.len();
@@ -66,16 +66,16 @@ impl Bench {
         (result, outputs[0])
     }
 
-    /// What a job writes and 64 bytes on either side, which stay as they are.
+    /// The output of a job. 64 bytes on either side stay as they are.
     fn made(&mut self, engine: usize, arguments: &[u64], (dst, len): (u64, usize)) -> Vec<u8> {
         let guard = [0xC3; 64];
         self.store(dst - 64, &guard);
         self.store(dst + len as u64, &guard);
-        let (result, _) = self.told(engine, arguments);
+        let (result, _) = self.launch_outputs(engine, arguments);
         assert_eq!(result, 0, "{arguments:x?}");
         let found = self.load(dst - 64, len + 128);
         assert!(found[..64] == guard, "before {arguments:x?}");
-        assert!(found[64 + len..] == guard, "behind {arguments:x?}");
+        assert!(found[64 + len..] == guard, "after {arguments:x?}");
         found[64..64 + len].to_vec()
     }
 
@@ -84,7 +84,7 @@ impl Bench {
     }
 }
 
-/// Bytes beside the reach, which no engine may read or write.
+/// Bytes outside of the reach, which no engine may read or write.
 struct Fence(Vec<(u64, Vec<u8>)>);
 
 impl Fence {

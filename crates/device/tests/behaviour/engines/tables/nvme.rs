@@ -1,4 +1,4 @@
-//! Their I/O commands, in a namespace that does not begin at 0.
+//! I/O commands of the table engines, in a namespace that does not begin at 0.
 
 use spec::nvme::status;
 
@@ -8,7 +8,7 @@ use super::sort::sorted;
 use super::*;
 
 const NSID: u32 = 2;
-/// Units of places: 4 KiB.
+/// Number of 4 KiB units, in which commands give addresses.
 const UNITS: u32 = (8 * MIB / 4096) as u32;
 
 fn command(opcode: u8, dwords: [u32; 6]) -> Sqe {
@@ -30,7 +30,7 @@ pub fn shuffle(dwords: [u32; 6]) -> Sqe {
     command(0xD8, dwords)
 }
 
-/// Dictionary, source, target, values, bytes, all else.
+/// Dictionary, source, target, values, bytes, all others.
 pub fn decode(dwords: [u32; 6]) -> Sqe {
     command(0xD4, dwords)
 }
@@ -52,7 +52,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn commands_do_as_they_say() {
+    fn tables_commands_write_expected_results() {
         let mut q = bench().controller();
         let mut random = Random::new(1);
         let fine = |dword| (status::SUCCESS, Some(dword));
@@ -63,7 +63,7 @@ mod sampled {
         let expected = sorted(5, &keys);
         assert!(load(q.host(), at(40), expected.len()) == expected);
 
-        // The target is what the sorter has made: rows in the order of their keys.
+        // The target is what the sorter writes: rows in the order of their keys.
         let table = bytes(&mut random, 700 * 24);
         store(q.host(), at(100), &table);
         ends(
@@ -92,7 +92,7 @@ mod sampled {
     }
 
     #[test]
-    fn wrong_commands_are_refused() {
+    fn tables_commands_with_wrong_fields_are_refused() {
         let mut q = bench().controller();
         let field = (status::INVALID_FIELD.dnr(), None);
         let range = (status::LBA_OUT_OF_RANGE.dnr(), None);
@@ -179,7 +179,7 @@ mod sampled {
             store(q.host(), at(last), &zeros[..4096]);
             ends(&mut q, sqe, wanted);
         }
-        // The first namespace is none of theirs.
+        // None of these engines has access to the first namespace.
         for sqe in [
             sort([0, 1, 0, 9, 0]),
             shuffle([0, 2, 4, 9, 9, 9]),
@@ -192,7 +192,7 @@ mod sampled {
     }
 
     #[test]
-    fn what_is_wrong_with_the_data_is_told() {
+    fn tables_commands_report_bad_data() {
         let mut q = bench().controller();
         let mut random = Random::new(3);
         let field = status::INVALID_FIELD.dnr();

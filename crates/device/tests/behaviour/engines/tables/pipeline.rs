@@ -1,4 +1,4 @@
-//! The pipeline: decode, sort and gather as one list.
+//! The pipeline: decode, sort and gather in one list.
 
 use spec::nvme::properties::{MSIX_ENTRY, MSIX_TABLE};
 use spec::nvme::status;
@@ -14,15 +14,15 @@ use crate::engines::nvme::abort;
 /// The last engine of [`designs::tables`].
 const PIPELINE: usize = 3;
 const ENTRY: usize = 64;
-/// Bits of its return value.
+/// Bits of the return value.
 const BAD_ENTRY: u32 = 16;
 const BAD_DATA: u32 = 32;
-/// Asks for reports.
+/// Requests reports.
 const REPORT: u64 = 1;
-/// Bytes of the namespace, and units of places in it.
+/// Bytes of the namespace, and units of its addresses.
 const BYTES: u64 = REACH.end - REACH.start;
 const UNITS: u32 = (BYTES / 4096) as u32;
-/// Places in it: lists, and what the entries are about.
+/// Addresses in it: lists, and the data of their entries.
 const LIST: u32 = 1;
 const OTHER_LIST: u32 = 2;
 const DICT: u32 = 16;
@@ -41,7 +41,7 @@ fn at(unit: u32) -> u64 {
     REACH.start + 4096 * u64::from(unit)
 }
 
-/// An entry: the command of an engine, with nothing that is the list's.
+/// An entry: the command of an engine, without the fields of the list.
 fn entry(sqe: Sqe) -> Vec<u8> {
     let mut dw = sqe.dw;
     dw[1] = 0;
@@ -56,17 +56,17 @@ fn command(list: u32, entries: u32, kind: u32) -> Sqe {
         .with_cdw(14, kind)
 }
 
-/// A table whose rows come into the order of a column of dictionary keys.
-struct Work {
+/// A table whose rows are sorted by a column of dictionary keys.
+struct TableJob {
     count: u32,
     sources: Vec<(u64, Vec<u8>)>,
-    /// Of each entry: where it writes, and what.
+    /// For each entry, the address and the contents of its output.
     results: Vec<(u32, Vec<u8>)>,
     bytes: u32,
 }
 
-impl Work {
-    fn new(random: &mut Random, count: u32) -> Work {
+impl TableJob {
+    fn new(random: &mut Random, count: u32) -> TableJob {
         let keys = keys(random, u64::from(DICT_VALUES), count as usize);
         let (dict, runs) = (
             bytes(random, 4 * DICT_VALUES as usize),
@@ -80,7 +80,7 @@ impl Work {
             .map(|index| u32::from_le_bytes(index.try_into().unwrap()))
             .collect();
         let rows = gathered(&table, ROW as usize, &order);
-        Work {
+        TableJob {
             count,
             bytes: runs.len() as u32,
             sources: vec![(at(DICT), dict), (at(RUNS), runs), (at(TABLE), table)],
@@ -98,7 +98,7 @@ impl Work {
         ]
     }
 
-    /// Sources and the list; nothing of the last one's results.
+    /// Writes the sources and the list; clears the results of the one before.
     fn lay(&self, host: &mut SimHost, list: u32, entries: &[Sqe]) {
         for (at, data) in &self.sources {
             store(host, *at, data);
@@ -128,35 +128,37 @@ fn job(list: u32, entries: u64, kind: u64) -> [u64; 5] {
     [at(list), entries, REACH.start, BYTES, kind]
 }
 
-/// What is told of an entry: status, dword 0, cycles.
+/// The report of an entry: status, dword 0, cycles.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Report {
+struct EntryReport {
     status: Status,
     value: u32,
     cycles: u64,
 }
 
-/// Reports of a list, up to the first entry of which nothing is told.
-fn reports(host: &mut SimHost, list: u32, entries: usize) -> Vec<Report> {
+/// Reports of a list, up to the first entry without a report.
+fn read_reports(host: &mut SimHost, list: u32, entries: usize) -> Vec<EntryReport> {
     let data = load(host, at(list) + (ENTRY * entries) as u64, ENTRY * entries);
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
-    let told = data.chunks(ENTRY).take_while(|report| report[1] != 0x5A);
-    told.map(|report| {
-        assert_eq!(report[0] & 1, 1);
-        assert!(report[2..4] == [0; 2] && report[16..] == [0; 48]);
-        Report {
-            status: Status(number(&report[..2]) as u16 >> 1),
-            value: number(&report[4..8]) as u32,
-            cycles: number(&report[8..16]),
-        }
-    })
-    .collect()
+    let reports = data.chunks(ENTRY).take_while(|report| report[1] != 0x5A);
+    reports
+        .map(|report| {
+            assert_eq!(report[0] & 1, 1);
+            assert!(report[2..4] == [0; 2] && report[16..] == [0; 48]);
+            EntryReport {
+                status: Status(number(&report[..2]) as u16 >> 1),
+                value: number(&report[4..8]) as u32,
+                cycles: number(&report[8..16]),
+            }
+        })
+        .collect()
 }
 
 impl Bench {
-    /// Runs a list by the registers: return value, entries that have ended well, and the registers' cycles of each entry.
+    /// Runs a list by the registers. Returns the return value, the entries that ended without an
+    /// error, and the cycles of each entry in the registers.
     fn list(&mut self, arguments: &[u64]) -> (u32, u64, Vec<u32>) {
-        let (result, done) = self.told(PIPELINE, arguments);
+        let (result, done) = self.launch_outputs(PIPELINE, arguments);
         let base = self.registers(PIPELINE).base;
         let cycles = (0..16).map(|n| self.word(base + CYCLES + CYCLES_STRIDE * n));
         (result, done, cycles.collect())
@@ -167,23 +169,23 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn a_list_does_all_its_entries() {
+    fn pipeline_executes_all_entries() {
         let mut b = bench();
         let mut random = Random::new(1);
         let fence = Fence::new(&mut b);
         for count in [1, 8, 333, 3000] {
-            let work = Work::new(&mut random, count);
+            let work = TableJob::new(&mut random, count);
             let what = format!("{count} rows");
             work.lay(&mut b.host, LIST, &work.entries());
             let (result, done, cycles) = b.list(&job(LIST, 3, REPORT));
             assert_eq!((result, done), (0, 3), "{what}");
             work.is_done(&mut b.host, &what);
             work.sources_are_whole(&mut b.host, &what);
-            let told = reports(&mut b.host, LIST, 3);
-            let values: Vec<u32> = told.iter().map(|report| report.value).collect();
+            let reports = read_reports(&mut b.host, LIST, 3);
+            let values: Vec<u32> = reports.iter().map(|report| report.value).collect();
             assert_eq!(values, [count, 1, count], "{what}");
-            assert!(told.iter().all(|r| r.status == status::SUCCESS));
-            let of_reports: Vec<u32> = told.iter().map(|r| r.cycles as u32).collect();
+            assert!(reports.iter().all(|r| r.status == status::SUCCESS));
+            let of_reports: Vec<u32> = reports.iter().map(|r| r.cycles as u32).collect();
             assert_eq!(cycles[..3], of_reports, "{what}");
             assert_eq!(cycles[3..], [0; 13], "{what}");
             let base = b.registers(PIPELINE).base;
@@ -196,15 +198,15 @@ mod sampled {
             let ended = b.finish(PIPELINE, submitted);
             assert_eq!((ended.result, ended.value), (0, 3), "{what}");
             work.is_done(&mut b.host, &what);
-            assert!(reports(&mut b.host, LIST, 3).is_empty(), "{what}");
+            assert!(read_reports(&mut b.host, LIST, 3).is_empty(), "{what}");
         }
     }
 
     #[test]
-    fn lists_as_commands_one_after_another() {
+    fn pipeline_commands_execute_in_order() {
         let mut q = bench().controller();
         let mut random = Random::new(2);
-        let work = Work::new(&mut random, 900);
+        let work = TableJob::new(&mut random, 900);
         work.lay(q.host(), LIST, &work.entries());
         // Sixteen entries; the second list waits for the first one.
         let many: Vec<Sqe> = (0..16).map(|n| work.entries()[n % 3]).collect();
@@ -217,20 +219,20 @@ mod sampled {
         assert_eq!(q.ended(1), [(0, status::SUCCESS), (1, status::SUCCESS)]);
         work.is_done(q.host(), "both");
         for (list, entries) in [(OTHER_LIST, 16), (LIST, 3)] {
-            let told = reports(q.host(), list, entries);
-            assert_eq!(told.len(), entries);
-            assert!(told.iter().all(|r| r.status == status::SUCCESS));
+            let reports = read_reports(q.host(), list, entries);
+            assert_eq!(reports.len(), entries);
+            assert!(reports.iter().all(|r| r.status == status::SUCCESS));
         }
         let done = q.execute(command(LIST, 3, 0));
         assert_eq!((done.status, done.result), (status::SUCCESS, 3));
     }
 
     #[test]
-    fn the_first_bad_entry_is_the_last_one() {
+    fn pipeline_stops_at_the_first_bad_entry() {
         let mut b = bench();
         let mut random = Random::new(3);
         let fence = Fence::new(&mut b);
-        let work = Work::new(&mut random, 200);
+        let work = TableJob::new(&mut random, 200);
         let [d, s, g] = work.entries();
         let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
         let last = UNITS - 1;
@@ -300,15 +302,15 @@ mod sampled {
                 work.lay(&mut b.host, LIST, &entries);
                 let (got, done, _) = b.list(&job(LIST, 4, REPORT));
                 assert_eq!((got, done), (result, place as u64), "{what}");
-                let told = reports(&mut b.host, LIST, 4);
-                assert_eq!(told.len(), place + 1, "{what}");
-                let fine = told[..place].iter().all(|r| r.status == status::SUCCESS);
+                let reports = read_reports(&mut b.host, LIST, 4);
+                assert_eq!(reports.len(), place + 1, "{what}");
+                let fine = reports[..place].iter().all(|r| r.status == status::SUCCESS);
                 assert!(fine, "{what}");
-                let found = (told[place].status, told[place].value);
+                let found = (reports[place].status, reports[place].value);
                 assert_eq!(found, (wanted, value), "{what}");
                 let base = b.registers(PIPELINE).base;
                 assert_eq!(b.word(base + PROGRESS), place as u32, "{what}");
-                // What would have stood behind it has not been done.
+                // The entries after it were not done.
                 if place < 3 {
                     let rows = load(&mut b.host, at(ROWS), work.results[2].1.len());
                     assert!(rows.iter().all(|&byte| byte == 0), "{what}");
@@ -316,14 +318,14 @@ mod sampled {
             }
             fence.check(&mut b, &format!("{bad:?}"));
         }
-        // An index that is none, in what the sorter has made.
+        // An index out of range in what the sorter wrote.
         let short = shuffle([INDEXES, TABLE, ROWS, 200, 100, ROW]);
         work.lay(&mut b.host, LIST, &[d, s, short]);
         let (result, done, _) = b.list(&job(LIST, 3, REPORT));
         assert_eq!((result, done), (BAD_DATA, 2));
-        let told = reports(&mut b.host, LIST, 3)[2];
-        assert_eq!(told.status, field);
-        assert!(told.value < 200);
+        let report = read_reports(&mut b.host, LIST, 3)[2];
+        assert_eq!(report.status, field);
+        assert!(report.value < 200);
         let mut q = b.controller();
         let done = q.execute(command(LIST, 3, 1));
         assert_eq!((done.status, done.result), (field, 2));
@@ -333,11 +335,11 @@ mod sampled {
     }
 
     #[test]
-    fn wrong_lists_do_nothing() {
+    fn pipeline_refuses_wrong_lists() {
         let mut b = bench();
         let mut random = Random::new(4);
         let fence = Fence::new(&mut b);
-        let work = Work::new(&mut random, 100);
+        let work = TableJob::new(&mut random, 100);
         work.lay(&mut b.host, LIST, &work.entries());
         let [l, n, base, size, kind] = job(LIST, 3, 0);
         let top = u64::MAX - 4095;
@@ -355,16 +357,17 @@ mod sampled {
             [l, n, base, size, 1 << 32],
             [l, n, base, size, 1 << 63],
         ] {
-            assert_eq!(b.told(PIPELINE, &wrong), (WRONG, 0), "{wrong:x?}");
+            assert_eq!(b.launch_outputs(PIPELINE, &wrong), (WRONG, 0), "{wrong:x?}");
             let submitted = b.submit(PIPELINE, &wrong);
             assert_eq!(b.finish(PIPELINE, submitted).result, WRONG, "{wrong:x?}");
         }
-        // Lists that are not within reach, and one whose reports are not.
+        // Lists out of reach, and one whose reports are out of reach.
         for place in [0, REACH.start - 4096, REACH.end, 1 << 63, top] {
             let (result, done, _) = b.list(&[place, 3, base, size, REPORT]);
             assert_eq!((result, done), (READ, 0), "{place:#x}");
         }
-        // Entries whose places are bounded by less, or by nothing: what lies beyond the reach is refused all the same.
+        // Entries with smaller bounds, or none: everything beyond the reach is refused all the
+        // same.
         let (result, done, _) = b.list(&[l, n, base, 4096 * u64::from(ROWS), kind]);
         assert_eq!((result, done), (BAD_ENTRY, 2));
         let (result, done, _) = b.list(&[l, n, 0, 4096, kind]);
@@ -401,7 +404,7 @@ mod sampled {
             let done = q.execute(sqe);
             assert_eq!((done.status, done.result), (wanted, 0), "{sqe:?}");
         }
-        // The first namespace is none of its.
+        // The pipeline has no access to the first namespace.
         let done = q.execute(command(LIST, 3, 0).with_nsid(1));
         assert_ne!(done.status, status::SUCCESS);
         let done = q.execute(command(LIST, 3, 0));
@@ -409,20 +412,20 @@ mod sampled {
         work.is_done(q.host(), "after all");
     }
 
-    /// A job of few rows tells what the start and the end of a job cost beside its engine's own cycles.
+    /// With few rows a job shows the cost of its start and end, in addition to the engine's cycles.
     #[test]
-    fn stages_are_as_fast_as_the_engines() {
+    fn pipeline_stages_are_as_fast_as_the_engines() {
         let (mut lists, mut engines) = (
             Stopwatch::new(bench()),
             Stopwatch::new(super::super::bench()),
         );
         let mut around = [0.0; 4];
         for count in [10, 20_000] {
-            let work = Work::new(&mut Random::new(6), count);
+            let work = TableJob::new(&mut Random::new(6), count);
             work.lay(&mut lists.b.host, LIST, &work.entries());
             work.lay(&mut engines.b.host, LIST, &[]);
             let whole = lists.time(PIPELINE, &job(LIST, 3, REPORT));
-            let cycles: Vec<f64> = reports(&mut lists.b.host, LIST, 3)
+            let cycles: Vec<f64> = read_reports(&mut lists.b.host, LIST, 3)
                 .iter()
                 .map(|report| CYCLE_NS * report.cycles as f64)
                 .collect();
@@ -456,10 +459,11 @@ mod sampled {
             }
             work.is_done(&mut engines.b.host, "engines");
             work.is_done(&mut lists.b.host, "list");
-            // What comes between entries is what three of them take beside their cycles, and one does not.
+            // The cost between entries is what three entries take in addition to their cycles, and
+            // one does not.
             store(&mut lists.b.host, at(OTHER_LIST), &entry(work.entries()[2]));
             let one = lists.time(PIPELINE, &job(OTHER_LIST, 1, REPORT));
-            let last = reports(&mut lists.b.host, OTHER_LIST, 1)[0];
+            let last = read_reports(&mut lists.b.host, OTHER_LIST, 1)[0];
             let one = one - CYCLE_NS * last.cycles as f64;
             let between = (whole - cycles.iter().sum::<f64>() - one) / 2.0;
             assert!(between < 20.0 + REFRESH_NS, "{between} ns");
@@ -467,16 +471,19 @@ mod sampled {
     }
 
     #[test]
-    fn lists_are_cut_off() {
-        cuts(common::rounds(10, 4), &[Cut::FunctionReset, Cut::Abort]);
+    fn pipeline_lists_can_be_cut_off() {
+        cuts(
+            common::rounds(10, 4),
+            &[CutKind::FunctionReset, CutKind::Abort],
+        );
     }
 }
 
 const CYCLE_NS: f64 = 4.0;
-/// A refresh of the DRAM, which one of two jobs may meet.
+/// A refresh of the DRAM, which may fall into one of two jobs.
 const REFRESH_NS: f64 = 160.0;
 
-/// Tells how long jobs of the registers take, up to the interrupt at their end.
+/// Measures jobs of the registers, up to the interrupt at their end.
 struct Stopwatch {
     b: Bench,
     place: u64,
@@ -524,12 +531,12 @@ fn run(q: &mut Queues, list: u32, entries: usize) -> (f64, Vec<u64>) {
         (status::SUCCESS, entries as u32)
     );
     let took = (q.host().now() - begin).as_ns();
-    let told = reports(q.host(), list, entries);
-    (took, told.iter().map(|report| report.cycles).collect())
+    let reports = read_reports(q.host(), list, entries);
+    (took, reports.iter().map(|report| report.cycles).collect())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Cut {
+enum CutKind {
     FunctionReset,
     Power,
     Abort,
@@ -537,8 +544,8 @@ enum Cut {
     Stop,
 }
 
-/// Ends what is under way: a command, and a job of the registers behind it or before it.
-fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
+/// Ends what is under way: a command, and a job of the registers after or before it.
+fn over(mut q: Queues, cut: CutKind, first: u32) -> Queues {
     let one_of = |ended: Vec<(u64, Status)>, other: Status| {
         assert_eq!(ended.len(), 1, "{cut:?}: {ended:?}");
         let fits = |(_, s): &(u64, Status)| *s == status::SUCCESS || *s == other;
@@ -546,19 +553,19 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
     };
     let number = q.host().device();
     match cut {
-        Cut::FunctionReset => q.host().system_mut().function_reset(number),
-        Cut::Power => {
+        CutKind::FunctionReset => q.host().system_mut().function_reset(number),
+        CutKind::Power => {
             q.host().system_mut().power_off(number);
             q.host().system_mut().power_on(number);
         }
-        Cut::Abort => {
+        CutKind::Abort => {
             abort(&mut q, first);
             assert_eq!(q.wait(PIPELINE), 0);
             q.rest(100_000);
             one_of(q.ended(1), status::ABORT_REQUESTED);
             return q;
         }
-        Cut::Deletion => {
+        CutKind::Deletion => {
             let delete = Sqe::delete_io_sq(2);
             q.c.admin(delete, "Delete I/O Submission Queue").unwrap();
             one_of(q.ended(1), status::ABORTED_SQ_DELETION);
@@ -566,7 +573,7 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
             q.c.reset().unwrap();
             return q;
         }
-        Cut::Stop => {
+        CutKind::Stop => {
             q.set(PIPELINE, 0, 2);
             assert!([0, HALT].contains(&q.wait(PIPELINE)));
             q.rest(200_000);
@@ -575,22 +582,22 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
         }
     }
     let engines = q.engines;
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 2,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
     Queues {
-        c: Controller::start(q.c.into_host(), config).unwrap(),
+        c: NvmeDriver::start(q.c.into_host(), config).unwrap(),
         engines,
     }
 }
 
-/// A list as a command and one of the registers, cut off at moments over all of their stages.
-fn cuts(rounds: u64, all: &[Cut]) {
+/// A list as a command and one of the registers, cut off at moments in all of their stages.
+fn cuts(rounds: u64, all: &[CutKind]) {
     for &cut in all {
         let mut q = bench().controller();
         let mut random = Random::new(8);
-        let work = Work::new(&mut random, 2500);
+        let work = TableJob::new(&mut random, 2500);
         work.lay(q.host(), LIST, &work.entries());
         let whole = run(&mut q, LIST, 3).0 as u64;
         let (mut amid, mut stages) = (0, [false; 3]);
@@ -603,16 +610,16 @@ fn cuts(rounds: u64, all: &[Cut]) {
             q.rest(begin);
             q.start(PIPELINE, &job(LIST, 3, 0));
             q.rest(moment * 2 * whole / rounds + random.below(900));
-            let told = q.register(PIPELINE, PROGRESS);
-            if told >> 8 == 1 {
+            let progress = q.register(PIPELINE, PROGRESS);
+            if progress >> 8 == 1 {
                 amid += 1;
-                stages[told as usize & 3] = true;
+                stages[progress as usize & 3] = true;
             }
             q = over(q, cut, 2 * moment as u32 + 1);
             work.sources_are_whole(q.host(), &what);
             assert_eq!(q.register(PIPELINE, 0) & 4, 4, "{what}: idle");
             assert_eq!(q.register(PIPELINE, PROGRESS) >> 8, 0, "{what}: idle");
-            // All goes on.
+            // Everything still works.
             let done = q.execute(command(LIST, 3, 1));
             assert_eq!((done.status, done.result), (status::SUCCESS, 3), "{what}");
             work.is_done(q.host(), &what);
@@ -624,8 +631,8 @@ fn cuts(rounds: u64, all: &[Cut]) {
 
 #[test]
 #[ignore = "takes seconds"]
-fn whatever_ends_a_list_leaves_the_sources() {
-    use Cut::*;
+fn pipeline_sources_survive_every_kind_of_end() {
+    use CutKind::*;
     cuts(
         common::rounds(24, 12),
         &[FunctionReset, Power, Abort, Deletion, Stop],

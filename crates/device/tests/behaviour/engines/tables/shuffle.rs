@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Indexes as they stand in a list.
+/// Indexes as a list holds them.
 pub fn list(random: &mut Random, indexes: &[u32], kind: u64) -> Vec<u8> {
     let each = 4usize << kind;
     let mut all = bytes(random, each * indexes.len());
@@ -43,9 +43,10 @@ fn shuffles(b: &mut Bench, random: &mut Random, row: usize, (rows, count): (usiz
 mod sampled {
     use super::*;
 
-    /// What a list has room for may be longer than any memory: it ends at the first index that there is not.
+    /// A list may have space for more than any memory holds. It ends at the first index out of
+    /// range.
     #[test]
-    fn the_longest_lists_are_read() {
+    fn gather_reads_the_longest_lists() {
         let mut b = bench();
         b.store(2 * MIB, &[0; 4096]);
         b.store(2 * MIB + 2048, &[0xFF; 64]);
@@ -63,7 +64,7 @@ mod sampled {
     }
 
     #[test]
-    fn rows_of_all_sizes() {
+    fn gather_rows_of_all_sizes() {
         let mut b = bench();
         let mut random = Random::new(1);
         for row in [1, 3, 4, 8, 63, 64, 65, 100, 256, 4096, 5001] {
@@ -74,7 +75,7 @@ mod sampled {
     }
 
     #[test]
-    fn wrong_rows_are_refused() {
+    fn gather_refuses_wrong_rows() {
         let mut b = bench();
         let (l, s, d) = (3 * MIB, 4 * MIB, 7 * MIB);
         let far = u64::MAX - 63;
@@ -120,7 +121,7 @@ mod sampled {
             [l, s, s - 81, 9, 9, 9, 0],
             [l, l, d, 9, 4, 9, 0], // a list may be its table
         ] {
-            assert_eq!(b.told(SHUFFLE, &fine), (0, 9), "{fine:x?}");
+            assert_eq!(b.launch_outputs(SHUFFLE, &fine), (0, 9), "{fine:x?}");
             let ended = b.submit(SHUFFLE, &fine);
             let ended = b.finish(SHUFFLE, ended);
             assert_eq!((ended.result, ended.value), (0, 9));
@@ -128,7 +129,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_bad_index_ends_what_it_begins() {
+    fn gather_ends_at_a_bad_index() {
         let mut b = bench();
         let mut random = Random::new(2);
         let (row, rows) = (24usize, 50usize);
@@ -150,7 +151,7 @@ mod sampled {
                 rows as u64,
                 kind,
             ];
-            assert_eq!(b.told(SHUFFLE, &job), (BAD, bad as u64));
+            assert_eq!(b.launch_outputs(SHUFFLE, &job), (BAD, bad as u64));
             let mut expected = gathered(&table, row, &indexes[..bad]);
             expected.resize(2400, 0xEE);
             assert!(b.load(7 * MIB, 2400) == expected, "{bad}");
@@ -159,7 +160,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_gatherer_stays_within_its_bounds() {
+    fn gather_stays_within_its_bounds() {
         let mut b = bench();
         let fence = Fence::new(&mut b);
         let mut random = Random::new(3);
@@ -191,15 +192,15 @@ mod sampled {
             fence.check(&mut b, &what);
             shuffles(&mut b, &mut random, 33, (20, 20));
         }
-        // A table may end behind the reach, if no row that is there is named.
+        // A table may end outside of the reach if no row there is named.
         let job = [l, REACH.end - 64, d, 1, 64, 1 << 20, 0];
-        assert_eq!(b.told(SHUFFLE, &job), (0, 1));
+        assert_eq!(b.launch_outputs(SHUFFLE, &job), (0, 1));
         fence.check(&mut b, "table");
     }
 }
 
 #[test]
-fn rows_of_any_size() {
+fn gather_rows_of_random_sizes() {
     let mut b = bench();
     let mut random = Random::new(4);
     for turn in 0..60 {
@@ -213,7 +214,7 @@ fn rows_of_any_size() {
 }
 
 #[test]
-fn a_gatherer_can_be_stopped() {
+fn gather_can_be_stopped() {
     let mut b = bench();
     let mut random = Random::new(5);
     let (row, rows, count) = (40usize, 20_000usize, 10_000usize);

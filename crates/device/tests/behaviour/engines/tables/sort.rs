@@ -4,14 +4,14 @@ use super::*;
 
 /// Records that one pass sorts.
 pub const CHUNK: u64 = 128 << 10;
-/// Of `kind`: runs are merged in pairs.
+/// A bit of `kind`: runs are merged in pairs.
 const PAIRS: u64 = 1 << 6;
 
 pub fn key_bytes(kind: u64) -> usize {
     4 << (kind & 3)
 }
 
-/// Bytes of a record as it is written in the end.
+/// Bytes of an output record.
 pub fn out_bytes(kind: u64) -> usize {
     match kind & 32 {
         0 => 2 * key_bytes(kind),
@@ -19,7 +19,7 @@ pub fn out_bytes(kind: u64) -> usize {
     }
 }
 
-/// Keys, some of them equal, some of them next to where orders begin and end.
+/// Keys, some of them equal, some of them at the limits of the orders.
 pub fn keys(random: &mut Random, kind: u64, count: usize) -> Vec<u8> {
     let len = key_bytes(kind);
     let spread = pick(random, &[1, 3, 100, u64::MAX]);
@@ -49,13 +49,13 @@ fn rank(kind: u64, key: &[u8]) -> i128 {
     match kind >> 2 & 3 {
         0 => (value ^ 1 << 127) as i128,
         1 => signed,
-        // Of negative ones, that with the larger magnitude is the less.
+        // Of two negative keys, the one with the larger magnitude is less.
         _ if signed < 0 => signed ^ i128::MAX,
         _ => signed,
     }
 }
 
-/// What the sorter has to write.
+/// The expected output of the sorter.
 pub fn sorted(kind: u64, keys: &[u8]) -> Vec<u8> {
     let len = key_bytes(kind);
     let mut all: Vec<(usize, &[u8])> = keys.chunks(len).enumerate().collect();
@@ -88,7 +88,7 @@ fn sorts(b: &mut Bench, random: &mut Random, kind: u64, count: u64) {
     let dst = pick(random, &[9 * MIB, LOCAL]) + 64 * (1 + random.below(4096));
     b.store(src, &keys);
     let expected = sorted(kind, &keys);
-    // The place of the scratch says nothing.
+    // The scratch address does not matter.
     let arguments = [src, dst, src + 3, count, kind];
     let found = b.made(SORT, &arguments, (dst, expected.len()));
     assert!(found == expected, "{kind:#x} {count}");
@@ -99,7 +99,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn columns_of_all_kinds() {
+    fn sort_columns_of_all_kinds() {
         let mut b = bench();
         let mut random = Random::new(1);
         for (n, kind) in kinds().enumerate() {
@@ -113,7 +113,7 @@ mod sampled {
     }
 
     #[test]
-    fn wrong_columns_are_refused() {
+    fn sort_refuses_wrong_columns() {
         let mut b = bench();
         let a = REACH.start;
         let far = u64::MAX - 63;
@@ -147,18 +147,18 @@ mod sampled {
             let ended = b.submit(SORT, &wrong);
             assert_eq!(b.finish(SORT, ended).result, WRONG, "{wrong:x?}");
         }
-        // Side by side, with 16 and with 8 keys of a line.
+        // Adjacent ranges, with 16 and with 8 keys in a line.
         for fine in [[a, a + 64, 3, 16, 0], [a + 64, a, 3, 8, 0]] {
-            assert_eq!(b.told(SORT, &fine), (0, 1), "{fine:x?}");
+            assert_eq!(b.launch_outputs(SORT, &fine), (0, 1), "{fine:x?}");
             let ended = b.submit(SORT, &fine);
             let ended = b.finish(SORT, ended);
             assert_eq!((ended.result, ended.value), (0, 1));
         }
     }
 
-    /// However much it had left to write.
+    /// The sort ends soon, however much it had left to write.
     #[test]
-    fn a_stop_and_an_error_end_a_sort_soon() {
+    fn sort_ends_soon_on_stop_and_error() {
         let mut b = bench();
         let mut random = Random::new(2);
         let count = 120_000;
@@ -179,7 +179,7 @@ mod sampled {
                 assert!(took < most, "{after}: {took} ns");
             }
         }
-        // What is written comes behind all keys of a chunk. Pairs of chunks would take two more passes.
+        // The output follows all keys of a chunk. Pairs of chunks would take two more passes.
         let mut took = |count, kind, dst, tmp, result| {
             let begin = b.host.now();
             assert_eq!(b.launch(SORT, &[2 * MIB, dst, tmp, count, kind]), result);
@@ -193,7 +193,7 @@ mod sampled {
     }
 
     #[test]
-    fn a_sort_stays_within_its_bounds() {
+    fn sort_stays_within_its_bounds() {
         let mut b = bench();
         let fence = Fence::new(&mut b);
         let mut random = Random::new(3);
@@ -222,7 +222,7 @@ mod sampled {
             fence.check(&mut b, &what);
             sorts(&mut b, &mut random, 0, 50);
         }
-        // Neither is there, and the target ends at 2^64: the host may learn of it, too.
+        // Neither exists, and the target ends at 2^64; the host may learn of that instead.
         for count in [8, 1000, 4000] {
             let dst = 0u64.wrapping_sub(8 * count);
             let result = b.launch(SORT, &[1 << 63, dst, 0, count, 0]);
@@ -232,7 +232,7 @@ mod sampled {
             registers.stop(&mut b.host).unwrap();
             assert_ne!(b.wait(SORT) & (HALT | WRITE), 0, "{count}");
         }
-        // Both edges are within.
+        // Both limits are included.
         let keys = keys(&mut random, 0, 16);
         b.store(REACH.end - 64, &keys);
         let edge = [REACH.end - 64, REACH.start, 0, 16, 0];
@@ -243,7 +243,7 @@ mod sampled {
 }
 
 #[test]
-fn columns_of_all_lengths() {
+fn sort_columns_of_all_lengths() {
     let mut b = bench();
     let mut random = Random::new(5);
     for turn in 0..60 {
@@ -256,7 +256,7 @@ fn columns_of_all_lengths() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn what_one_pass_cannot_sort_takes_two() {
+fn sort_needs_two_passes_beyond_one() {
     let mut b = bench();
     let mut random = Random::new(6);
     for (count, kind) in [
@@ -282,7 +282,7 @@ fn what_one_pass_cannot_sort_takes_two() {
         let outputs = registers.outputs(&mut b.host, 5, 1).unwrap();
         assert_eq!(outputs, [1 + u64::from(count > CHUNK)], "passes");
     }
-    // Its scratch is not within reach.
+    // Its scratch is out of reach.
     let fence = Fence::new(&mut b);
     for tmp in [0, REACH.end, REACH.end - MIB, 1 << 40] {
         let result = b.launch(SORT, &[2 * MIB, 4 * MIB, tmp, CHUNK + 1, 0]);
@@ -294,7 +294,7 @@ fn what_one_pass_cannot_sort_takes_two() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn in_pairs_runs_grow_by_two() {
+fn sort_merges_runs_in_pairs() {
     let values = "media.bytes = \"128 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\", \"100 MiB\"]";
     let mut b = Bench::of(&designs::tables().with_values(values).unwrap());
     let mut random = Random::new(7);
@@ -308,12 +308,12 @@ fn in_pairs_runs_grow_by_two() {
         let kind = kind | PAIRS;
         let keys = keys(&mut random, kind, count as usize);
         b.store(src, &keys);
-        let told = b.told(SORT, &[src, dst, tmp, count, kind]);
-        assert_eq!(told, (0, passes), "{count}");
+        let outputs = b.launch_outputs(SORT, &[src, dst, tmp, count, kind]);
+        assert_eq!(outputs, (0, passes), "{count}");
         let expected = sorted(kind, &keys);
         assert!(b.load(dst, expected.len()) == expected, "{count} {kind:#x}");
     }
-    // With three passes the target holds records in between.
+    // With three passes the target holds intermediate records.
     let near = [src, dst, dst + 4 * (2 * CHUNK + 64), 2 * CHUNK + 1, 32];
     assert_eq!(b.launch(SORT, &near), 0);
     let pairs = [near[0], near[1], near[2], near[3], near[4] | PAIRS];
@@ -321,7 +321,7 @@ fn in_pairs_runs_grow_by_two() {
 }
 
 #[test]
-fn a_sort_can_be_stopped() {
+fn sort_can_be_stopped() {
     let mut b = bench();
     let mut random = Random::new(9);
     let count = 140_000u64;
@@ -342,7 +342,7 @@ fn a_sort_can_be_stopped() {
     }
     assert!(halted > 3);
     assert!(b.load(2 * MIB, column.len()) == column);
-    // Beside its start.
+    // A stop in the cycle of the start.
     b.start(SORT, &long);
     registers.stop(&mut b.host).unwrap();
     b.wait(SORT);
@@ -358,7 +358,7 @@ mod long {
 
     #[test]
     #[ignore = "three passes: 8 Mi keys"]
-    fn what_two_passes_cannot_sort_takes_three() {
+    fn sort_needs_three_passes_beyond_two() {
         let values = "media.bytes = \"512 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\", \"500 MiB\"]";
         let mut b = Bench::of(&designs::tables().with_values(values).unwrap());
         let mut random = Random::new(8);
@@ -368,7 +368,10 @@ mod long {
             .collect();
         let (src, dst, tmp) = (2 * MIB, 64 * MIB, 256 * MIB);
         b.store(src, &keys);
-        assert_eq!(b.told(SORT, &[src, dst, tmp, count, kind]), (0, 3));
+        assert_eq!(
+            b.launch_outputs(SORT, &[src, dst, tmp, count, kind]),
+            (0, 3)
+        );
         let expected = sorted(kind, &keys);
         assert!(b.load(dst, expected.len()) == expected);
     }

@@ -1,25 +1,26 @@
-//! A memory whose answers come when they like: each access takes a time of its own.
+//! A memory with random latencies.
 
 use std::collections::BTreeMap;
 
 use super::MemoryTiming;
 use crate::{Random, Time};
 
-/// Every access takes up to so long, drawn by seed. Writes are safe in their order, reads come in any.
-pub struct LateMemory {
+/// Each access takes a random time up to a maximum, drawn by seed. Writes complete in order, reads
+/// in any order.
+pub struct RandomLatency {
     most: Time,
     random: Random,
-    /// When the last write is safe.
+    /// When the last write is in the memory controller.
     written: Time,
-    /// What is under way, by when it ends.
+    /// Accesses in flight, by completion time.
     accesses: BTreeMap<(Time, u64), u32>,
     count: u64,
 }
 
-impl LateMemory {
+impl RandomLatency {
     /// A memory with this longest latency.
-    pub fn new(most: Time, seed: u64) -> LateMemory {
-        LateMemory {
+    pub fn new(most: Time, seed: u64) -> RandomLatency {
+        RandomLatency {
             most,
             random: Random::new(seed),
             written: Time::ZERO,
@@ -29,7 +30,7 @@ impl LateMemory {
     }
 }
 
-impl MemoryTiming for LateMemory {
+impl MemoryTiming for RandomLatency {
     fn ready(&self, _write: bool) -> bool {
         true
     }
@@ -63,8 +64,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_come_in_any_order_and_writes_in_theirs() {
-        let mut memory = LateMemory::new(Time::us(3), 1);
+    fn random_latency_reorders_reads_and_keeps_writes_in_order() {
+        let mut memory = RandomLatency::new(Time::us(3), 1);
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         for n in 0..64 {
             memory.push(Time::ns(n), n as u32, 0, n % 2 == 1);

@@ -1,4 +1,4 @@
-//! The front end of a memory controller: what it takes from an AXI4 port, and in which order it answers.
+//! The queues of a memory controller's AXI4 port: what it accepts, and in which order it answers.
 
 use std::collections::VecDeque;
 
@@ -6,62 +6,63 @@ use super::MemoryTiming;
 use crate::axi::{resp, Ax, BEAT};
 use crate::Time;
 
-/// Reads that a front end takes before the first of them has been answered.
+/// Reads that the port accepts before the first of them has been answered.
 pub const MAX_READS: usize = 64;
-/// Write addresses taken ahead of their data.
+/// Write addresses accepted before their data.
 pub const MAX_WRITES: usize = 16;
-/// Write responses not taken yet; more stop the writes.
+/// Write responses not taken yet; more of them stop the writes.
 pub const MAX_RESPONSES: usize = 32;
 
 /// Tokens of writes: beats before the last of a burst, and the last.
 const WRITE_BEAT: u32 = u32::MAX;
 const WRITE_END: u32 = u32::MAX - 1;
-/// Token of a line that no master writes; smaller ones are those of reads.
-const OWN_LINE: u32 = u32::MAX - 2;
+/// Token of a fill line, which no master writes; smaller ones are those of reads.
+const FILL_LINE: u32 = u32::MAX - 2;
 
 #[derive(Clone, Default)]
-struct Read {
+struct QueuedRead {
     ax: Ax,
-    issued: u32,       // beats given to the memory
-    arrived: [u64; 4], // bit per beat whose data is there
-    sent: u32,         // beats given to the master
+    issued: u32,       // beats issued to the memory
+    arrived: [u64; 4], // a bit per beat whose data has arrived
+    sent: u32,         // beats sent to the master
 }
 
-impl Read {
-    fn has(&self, beat: u32) -> bool {
+impl QueuedRead {
+    fn has_beat(&self, beat: u32) -> bool {
         self.arrived[beat as usize / 64] >> (beat % 64) & 1 != 0
     }
 }
 
-/// Queues of one channel, without its ports and without data. Whoever owns it asks once a clock for what may pass, and tells
-/// what has.
+/// The queues of one channel, without its signals and without data. Once a clock, the owner asks
+/// what may be transferred and reports what was.
 ///
-/// Reads are given to the memory one line a clock, in their order. Beats of one read are answered together; of those that could be,
-/// the oldest read goes first, and those of one ID stay in order. A write is answered once the memory has all of it.
-pub struct FrontEnd {
+/// Reads are issued to the memory one line a clock, in order. The beats of one read are answered
+/// together. Of the reads that have data, the oldest is answered first; those of one ID stay in
+/// order. A write is answered once the memory has all of its data.
+pub struct PortQueues {
     timing: Box<dyn MemoryTiming + Send>,
-    reads: Vec<Read>,
+    reads: Vec<QueuedRead>,
     free: Vec<u8>,
     order: VecDeque<u8>, // reads, oldest first
     unissued: VecDeque<u8>,
     arrived: u32,        // beats that can be sent, of all reads
     sending: Option<u8>, // read whose burst is being sent
-    wake: Option<Time>,  // when the memory has to be looked at
+    wake: Option<Time>,  // when the memory has to be advanced
     writes: VecDeque<Ax>,
     write_beat: u32,
     write_code: u8,                // of the burst, so far
-    accepted: VecDeque<(u16, u8)>, // writes whose data is on its way to safety: ID, code
+    accepted: VecDeque<(u16, u8)>, // writes that the memory has not accepted in full: ID, code
     responses: VecDeque<(u16, u8)>,
-    own_lines: u32, // lines without a master that are on their way to safety
+    fill_lines: u32, // fill lines that the memory has not accepted
     done: Vec<u32>,
 }
 
-impl FrontEnd {
-    /// An empty one before this memory.
-    pub fn new(timing: Box<dyn MemoryTiming + Send>) -> FrontEnd {
-        FrontEnd {
+impl PortQueues {
+    /// Empty queues for this memory.
+    pub fn new(timing: Box<dyn MemoryTiming + Send>) -> PortQueues {
+        PortQueues {
             timing,
-            reads: vec![Read::default(); MAX_READS],
+            reads: vec![QueuedRead::default(); MAX_READS],
             free: (0..MAX_READS as u8).rev().collect(),
             order: VecDeque::new(),
             unissued: VecDeque::new(),
@@ -73,12 +74,12 @@ impl FrontEnd {
             write_code: resp::OKAY,
             accepted: VecDeque::new(),
             responses: VecDeque::new(),
-            own_lines: 0,
+            fill_lines: 0,
             done: Vec::new(),
         }
     }
 
-    /// Takes note of what the memory has done by `now`.
+    /// Records what the memory has completed by `now`.
     #[inline]
     pub fn advance(&mut self, now: Time) {
         if self.wake.is_none_or(|time| time > now) {
@@ -90,7 +91,7 @@ impl FrontEnd {
             match token {
                 WRITE_BEAT => {}
                 WRITE_END => self.responses.extend(self.accepted.pop_front()),
-                OWN_LINE => self.own_lines -= 1,
+                FILL_LINE => self.fill_lines -= 1,
                 _ => {
                     let read = &mut self.reads[(token >> 8) as usize];
                     read.arrived[token as usize >> 6 & 3] |= 1 << (token & 63);
@@ -100,7 +101,7 @@ impl FrontEnd {
         }
     }
 
-    /// Gives the next line of a read to the memory, if there is one and it takes it.
+    /// Issues the next line of a read, if there is one and the memory is ready.
     #[inline]
     pub fn issue(&mut self, now: Time) {
         let Some(&slot) = self.unissued.front() else {
@@ -120,36 +121,36 @@ impl FrontEnd {
         }
     }
 
-    /// Whether a read would be taken.
+    /// Whether a read would be accepted.
     #[inline]
-    pub fn takes_read(&self) -> bool {
+    pub fn can_accept_read(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// Takes a read, if [`FrontEnd::takes_read`].
-    pub fn read(&mut self, ax: Ax) {
+    /// Accepts a read, if [`PortQueues::can_accept_read`].
+    pub fn accept_read(&mut self, ax: Ax) {
         let Some(slot) = self.free.pop() else { return };
-        self.reads[slot as usize] = Read {
+        self.reads[slot as usize] = QueuedRead {
             ax,
-            ..Read::default()
+            ..QueuedRead::default()
         };
         self.order.push_back(slot);
         self.unissued.push_back(slot);
     }
 
-    /// The beat of a read that is answered next, and its number in its burst, if there is one by now. It stays so until
-    /// [`FrontEnd::beat_sent`].
+    /// The read whose beat is answered next, and the beat's number in its burst, if one is
+    /// available. It stays the same until [`PortQueues::beat_sent`].
     #[inline]
-    pub fn beat(&mut self) -> Option<(Ax, u32)> {
+    pub fn next_beat(&mut self) -> Option<(Ax, u32)> {
         if self.arrived == 0 {
             return None;
         }
         let slot = match self.sending {
             Some(slot) => {
                 let read = &self.reads[slot as usize];
-                Some(slot).filter(|_| read.has(read.sent))
+                Some(slot).filter(|_| read.has_beat(read.sent))
             }
-            None => self.pick(),
+            None => self.oldest_ready(),
         }?;
         self.sending = Some(slot);
         let read = &self.reads[slot as usize];
@@ -169,14 +170,14 @@ impl FrontEnd {
         }
     }
 
-    /// The oldest read of its ID that has its next beat.
-    fn pick(&self) -> Option<u8> {
+    /// The oldest read of its ID whose next beat is available.
+    fn oldest_ready(&self) -> Option<u8> {
         let mut blocked = [0u64; 4]; // IDs of older reads that have to wait
         for &slot in &self.order {
             let read = &self.reads[slot as usize];
             let (word, bit) = (read.ax.id as usize >> 6 & 3, 1 << (read.ax.id & 63));
             if blocked[word] & bit == 0 {
-                if read.has(read.sent) {
+                if read.has_beat(read.sent) {
                     return Some(slot);
                 }
                 blocked[word] |= bit;
@@ -185,32 +186,32 @@ impl FrontEnd {
         None
     }
 
-    /// Whether the address of a write would be taken.
+    /// Whether the address of a write would be accepted.
     #[inline]
-    pub fn takes_write(&self) -> bool {
+    pub fn can_accept_write(&self) -> bool {
         self.writes.len() < MAX_WRITES
     }
 
-    /// Takes the address of a write, if [`FrontEnd::takes_write`].
-    pub fn write(&mut self, ax: Ax) {
+    /// Accepts the address of a write, if [`PortQueues::can_accept_write`].
+    pub fn accept_write(&mut self, ax: Ax) {
         self.writes.push_back(ax);
     }
 
-    /// Whether the memory has room for a line.
+    /// Whether the memory has space for a line.
     #[inline]
-    pub fn takes_line(&self) -> bool {
+    pub fn can_accept_line(&self) -> bool {
         self.timing.ready(true)
     }
 
-    /// Whether a beat of write data would be taken.
+    /// Whether a beat of write data would be accepted.
     #[inline]
-    pub fn takes_data(&self) -> bool {
+    pub fn can_accept_data(&self) -> bool {
         !self.writes.is_empty()
             && self.accepted.len() + self.responses.len() < MAX_RESPONSES
-            && self.takes_line()
+            && self.can_accept_line()
     }
 
-    /// The address that the next beat of write data goes to.
+    /// The address of the next beat of write data.
     pub fn data_addr(&self) -> Option<u64> {
         let ax = self.writes.front()?;
         Some(ax.beat_addr(self.write_beat) & !(BEAT as u64 - 1))
@@ -223,8 +224,9 @@ impl FrontEnd {
             .is_some_and(|ax| self.write_beat == u32::from(ax.len))
     }
 
-    /// Takes a beat of write data, if [`FrontEnd::takes_data`]; `code` is what has become of it.
-    pub fn data(&mut self, now: Time, code: u8) {
+    /// Accepts a beat of write data, if [`PortQueues::can_accept_data`]; `code` is its response
+    /// code.
+    pub fn accept_data(&mut self, now: Time, code: u8) {
         let (Some(local), Some(&ax)) = (self.data_addr(), self.writes.front()) else {
             return;
         };
@@ -242,7 +244,7 @@ impl FrontEnd {
         }
     }
 
-    /// The response to a write that is due next: its ID and code.
+    /// The next write response: its ID and code.
     #[inline]
     pub fn response(&self) -> Option<(u16, u8)> {
         self.responses.front().copied()
@@ -253,28 +255,28 @@ impl FrontEnd {
         self.responses.pop_front();
     }
 
-    /// Writes a line that no master asked for, if [`FrontEnd::takes_line`].
-    pub fn own_line(&mut self, now: Time, addr: u64) {
-        self.timing.push(now, OWN_LINE, addr, true);
+    /// Writes a fill line, if [`PortQueues::can_accept_line`].
+    pub fn write_fill_line(&mut self, now: Time, addr: u64) {
+        self.timing.push(now, FILL_LINE, addr, true);
         self.wake = self.timing.next_event();
-        self.own_lines += 1;
+        self.fill_lines += 1;
     }
 
-    /// Lines of [`FrontEnd::own_line`] that are on their way to safety.
+    /// Fill lines that the memory has not accepted.
     #[inline]
-    pub fn own_lines(&self) -> u32 {
-        self.own_lines
+    pub fn fill_lines(&self) -> u32 {
+        self.fill_lines
     }
 
-    /// Nothing will happen before [`FrontEnd::next_event`] by itself.
+    /// Nothing happens before [`PortQueues::next_event`] without further input.
     #[inline]
     pub fn quiet(&self) -> bool {
         self.arrived == 0 && self.unissued.is_empty() && self.responses.is_empty()
     }
 
-    /// When data of an outstanding read or the acceptance of a write may arrive.
+    /// When data of an outstanding read, or the acceptance of a write, may arrive.
     pub fn next_event(&self) -> Option<Time> {
-        // A controller that only tidies up needs no clock of the design.
+        // Housekeeping of the controller needs no clock of the design.
         self.wake
             .filter(|_| !self.order.is_empty() || !self.accepted.is_empty())
     }

@@ -1,37 +1,37 @@
-//! The data channel of a port: one beat a cycle.
+//! The read data channel of a port: one beat a cycle.
 
 use std::collections::VecDeque;
 
-/// Cycles in which beats of read data pass a port, of reads that have been given a place and have not come.
+/// Cycles of the read data channel that are reserved for beats that have not passed.
 #[derive(Default)]
-pub struct Returns {
-    /// Sorted, none twice.
+pub struct ReadBeatSlots {
+    /// Sorted, without duplicates.
     cycles: VecDeque<u64>,
 }
 
-impl Returns {
-    /// Nothing is under way.
-    pub fn new() -> Returns {
-        Returns::default()
+impl ReadBeatSlots {
+    /// All cycles are free.
+    pub fn new() -> ReadBeatSlots {
+        ReadBeatSlots::default()
     }
 
-    /// Gives `beats` beats the first cycles that are free, when the first of them is there in cycle `first` and the last in `last`.
-    /// Returns the cycles of the first and of the last.
+    /// Reserves the first free cycles for `beats` beats, the first of which is available in cycle
+    /// `first` and the last in `last`. Returns the cycles of the first and of the last beat.
     #[inline]
-    pub fn take(&mut self, first: u64, last: u64, beats: u32) -> (u64, u64) {
+    pub fn reserve(&mut self, first: u64, last: u64, beats: u32) -> (u64, u64) {
         let beats = u64::from(beats.max(1));
         let mut wanted = first.max((last + 1).saturating_sub(beats));
-        let start = self.one(wanted);
+        let start = self.reserve_beat(wanted);
         let mut end = start;
         for _ in 1..beats {
             wanted += 1;
-            end = self.one(wanted.max(end + 1));
+            end = self.reserve_beat(wanted.max(end + 1));
         }
         (start, end)
     }
 
     #[inline]
-    fn one(&mut self, wanted: u64) -> u64 {
+    fn reserve_beat(&mut self, wanted: u64) -> u64 {
         if self.cycles.back().is_none_or(|&back| back < wanted) {
             self.cycles.push_back(wanted);
             return wanted;
@@ -49,26 +49,26 @@ impl Returns {
         cycle
     }
 
-    /// Forgets the beats that have passed by the end of `cycle`.
+    /// Removes the beats that have passed by the end of `cycle`.
     #[inline]
-    pub fn forget(&mut self, cycle: u64) {
+    pub fn remove_until(&mut self, cycle: u64) {
         while self.cycles.front().is_some_and(|&first| first <= cycle) {
             self.cycles.pop_front();
         }
     }
 
-    /// Beats that have not been forgotten.
+    /// Number of reserved beats.
     #[inline]
     pub fn len(&self) -> usize {
         self.cycles.len()
     }
 
-    /// There are none.
+    /// Whether no beat is reserved.
     pub fn is_empty(&self) -> bool {
         self.cycles.is_empty()
     }
 
-    /// The cycle of the `n`th of them, counted from 0.
+    /// The cycle of reserved beat `n`, counted from 0.
     #[inline]
     pub fn nth(&self, n: usize) -> Option<u64> {
         self.cycles.get(n).copied()

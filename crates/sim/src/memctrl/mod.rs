@@ -1,61 +1,64 @@
-//! What stands before a memory: the front end of its controller, and what it asks of the memory's timing.
+//! A DDR4 controller and its memory: request queues of the AXI4 port, timing models, address maps.
 //!
-//! [`FrontEnd`] is the queueing of one AXI4 channel, clock by clock, and [`MemoryTiming`] what answers it line by line.
+//! [`PortQueues`] queues the requests of one AXI4 port, clock by clock. A [`MemoryTiming`] answers
+//! it line by line.
 
-mod fixed;
-mod front;
-mod late;
+mod fixed_latency;
 mod map;
-mod returns;
+mod port_queues;
+mod random_latency;
+mod read_beats;
 
-pub use fixed::FixedLatency;
-pub use front::{FrontEnd, MAX_READS, MAX_RESPONSES, MAX_WRITES};
-pub use late::LateMemory;
+pub use fixed_latency::FixedLatency;
 pub use map::AddressMap;
-pub use returns::Returns;
+pub use port_queues::{PortQueues, MAX_READS, MAX_RESPONSES, MAX_WRITES};
+pub use random_latency::RandomLatency;
+pub use read_beats::ReadBeatSlots;
 
 use crate::{DramConfig, Time};
 
-/// The memory behind a channel.
+/// The timing model of a channel's memory.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Memory {
+pub enum MemoryModel {
     /// DDR4 controller and DRAM.
     Ddr4(DramConfig),
     /// Every access takes the same time.
     Fixed(Time),
-    /// Every access takes a time of its own, up to `most`, drawn by `seed`.
-    Late {
-        /// The longest.
-        most: Time,
-        /// See above.
+    /// Every access takes a random time up to `max`, drawn by `seed`.
+    Random {
+        /// The longest latency.
+        max: Time,
+        /// The seed.
         seed: u64,
     },
 }
 
-impl Memory {
+impl MemoryModel {
     /// The timing model of one channel.
     pub fn timing(&self) -> Box<dyn MemoryTiming + Send> {
         match self {
-            Memory::Ddr4(config) => Box::new(crate::dram::Channel::new(config)),
-            Memory::Fixed(latency) => Box::new(FixedLatency::new(*latency)),
-            Memory::Late { most, seed } => Box::new(LateMemory::new(*most, *seed)),
+            MemoryModel::Ddr4(config) => Box::new(crate::dram::Channel::new(config)),
+            MemoryModel::Fixed(latency) => Box::new(FixedLatency::new(*latency)),
+            MemoryModel::Random { max, seed } => Box::new(RandomLatency::new(*max, *seed)),
         }
     }
 }
 
 /// Timing of a memory that serves 64-byte accesses. It moves no data.
 pub trait MemoryTiming {
-    /// Whether an access of this direction would be taken now.
+    /// Whether an access of this direction would be accepted now.
     fn ready(&self, write: bool) -> bool;
 
-    /// Takes an access to the 64-byte line at `addr`. Only after [`MemoryTiming::ready`] said so. `token` comes back when
-    /// a read has its data or a write is safe in the controller; writes come back in order.
+    /// Accepts an access to the 64-byte line at `addr`; call only if [`MemoryTiming::ready`]. The
+    /// `token` is returned when a read has its data or a write is in the controller. Writes return
+    /// in order.
     fn push(&mut self, now: Time, token: u32, addr: u64, write: bool);
 
-    /// Advances to `now` and appends the tokens that have come back by then.
+    /// Advances to `now` and appends the tokens that have returned by then.
     fn advance(&mut self, now: Time, done: &mut Vec<u32>);
 
-    /// When something may happen next, if anything is in flight. A time not after now means at once.
+    /// The next time at which something may happen, if anything is in flight. A time not after now
+    /// means at once.
     fn next_event(&self) -> Option<Time>;
 }
 

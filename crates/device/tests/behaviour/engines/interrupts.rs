@@ -9,11 +9,11 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn an_engine_tells_its_end() {
+    fn interrupts_announce_the_end_of_a_launch() {
         let mut b = Bench::new("");
         let (vector, base) = (u64::from(b.engines[COPY0].vector), b.registers(COPY0).base);
         let entry = MSIX_TABLE + MSIX_ENTRY * vector;
-        // Into host memory: a message is a write.
+        // The message goes to host memory, where it is a write.
         let place = b.host.alloc(4096, 4096).unwrap();
         for (n, value) in [place as u32, (place >> 32) as u32, 0x77, 0]
             .into_iter()
@@ -23,7 +23,7 @@ mod sampled {
                 .write32(Bar::Nvme, entry + 4 * n as u64, value)
                 .unwrap();
         }
-        let told = |b: &mut Bench| {
+        let message_came = |b: &mut Bench| {
             let until = b.host.now() + Time::us(5);
             while b.host.now() < until {
                 b.host.wait(until).unwrap();
@@ -40,24 +40,24 @@ mod sampled {
             b.set(base + 8, sources);
             b.set(base + 4, enable);
             assert_eq!(b.launch(COPY0, &[0, MIB, 4096]), 0);
-            assert_eq!(told(&mut b), expected, "{enable} {sources}");
+            assert_eq!(message_came(&mut b), expected, "{enable} {sources}");
         }
-        // It rises when it comes to be so.
+        // The message is sent when the condition becomes true.
         b.set(base + 4, 0);
         b.set(base + 4, 1);
-        assert!(told(&mut b));
+        assert!(message_came(&mut b));
         b.set(base + 4, 1);
-        assert!(!told(&mut b));
-        // Masked it is pending.
+        assert!(!message_came(&mut b));
+        // While masked it is pending.
         b.host.write32(Bar::Nvme, entry + 12, 1).unwrap();
         assert_eq!(b.launch(COPY0, &[0, MIB, 4096]), 0);
-        assert!(!told(&mut b));
+        assert!(!message_came(&mut b));
         let pending = MSIX_PENDING + vector / 32 * 4;
         for at in (MSIX_PENDING..MSIX_PENDING + 0x1000).step_by(4) {
             let here = u32::from(at == pending) << (vector % 32);
             assert_eq!(b.host.read32(Bar::Nvme, at).unwrap(), here, "{at:#x}");
         }
         b.host.write32(Bar::Nvme, entry + 12, 0).unwrap();
-        assert!(told(&mut b));
+        assert!(message_came(&mut b));
     }
 }

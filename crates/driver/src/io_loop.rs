@@ -1,51 +1,52 @@
-//! Keeps many commands in flight on several queues, each with a CPU of its own.
+//! The I/O loop: keeps commands in flight on several queues, each with a separate CPU.
 
 use sim::Time;
 
-use crate::latency::Latency;
+use crate::latency::Latencies;
 use crate::prp::Buffer;
-use crate::{Completion, Controller, Error, Host, Io, Result};
+use crate::{Completion, Error, Host, IoCommand, NvmeDriver, Result};
 
-/// What a source of commands answers when it is asked for the next one.
+/// The answer of a command source.
 #[derive(Clone, Debug)]
-pub enum Next {
-    /// This command, with its data here.
-    Command(Io, Buffer),
-    /// None now, but after some other command has completed.
+pub enum NextCommand {
+    /// A command and its data buffer.
+    Command(IoCommand, Buffer),
+    /// No command now; ask again after another command has completed.
     Later,
-    /// None any more.
+    /// No more commands.
     End,
 }
 
-/// Where commands come from, and where their completions go.
+/// A source of commands, which also receives their completions.
 ///
-/// A slot is one place for a command in flight: `queue * depth + i`. A slot's buffer is the source's own business.
-pub trait Source<H: Host> {
-    /// The next command of a queue, to be sent from `slot`.
-    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<Next>;
+/// A slot identifies a command in flight: `queue * depth + i`. The source manages the buffers of
+/// its slots.
+pub trait CommandSource<H: Host> {
+    /// The next command of a queue, for `slot`.
+    fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<NextCommand>;
     /// The command of `slot` has completed successfully.
     fn completed(&mut self, host: &mut H, slot: usize) -> Result<()>;
 }
 
-/// What a run of commands did. All times are simulated.
+/// The result of a run. All times are simulated.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct RunReport {
     /// Commands completed.
     pub commands: u64,
     /// Commands completed by each I/O queue in use.
     pub by_queue: Vec<u64>,
     /// Bytes moved.
     pub bytes: u64,
-    /// From the first submission to the last completion seen.
+    /// From the first submission to the last observed completion.
     pub elapsed: Time,
-    /// Latency of the reads.
-    pub read: Latency,
-    /// Latency of the writes.
-    pub write: Latency,
+    /// Latencies of the reads.
+    pub read: Latencies,
+    /// Latencies of the writes.
+    pub write: Latencies,
 }
 
-impl Report {
-    /// Bytes per second over the whole run, filling and emptying of the queues included.
+impl RunReport {
+    /// Bytes per second over the whole run, including the filling and draining of the queues.
     pub fn bandwidth(&self) -> f64 {
         rate(self.bytes, self.elapsed)
     }
@@ -62,9 +63,9 @@ fn rate(count: u64, span: Time) -> f64 {
     count as f64 / span.as_secs()
 }
 
-/// Refuses numbers of queues and of commands in flight that the controller doesn't have.
+/// Refuses numbers of queues and of commands in flight that the controller does not support.
 pub(crate) fn check_shape<H: Host>(
-    controller: &Controller<H>,
+    controller: &NvmeDriver<H>,
     queues: usize,
     depth: usize,
 ) -> Result<()> {
@@ -83,32 +84,34 @@ pub(crate) fn check_shape<H: Host>(
     Ok(())
 }
 
-/// Runs a source on the first `queues` I/O queues, `depth` commands in flight on each. `progress` is told the bytes
-/// completed from time to time, and stops the run by answering false.
+/// Runs a source on the first `queues` I/O queues, with `depth` commands in flight on each.
+/// `progress` is called periodically with the bytes completed, and stops the run by returning
+/// false.
 ///
-/// However the run ends, what was in flight ends before, unless the controller has failed: a later command must not meet
-/// completions of this run.
+/// The commands in flight end before the call returns, unless the controller has failed. A later
+/// command must not meet completions of this run.
 pub fn run<H: Host>(
-    controller: &mut Controller<H>,
-    source: &mut dyn Source<H>,
+    controller: &mut NvmeDriver<H>,
+    source: &mut dyn CommandSource<H>,
     queues: usize,
     depth: usize,
     progress: &mut dyn FnMut(u64) -> bool,
-) -> Result<Report> {
+) -> Result<RunReport> {
     check_shape(controller, queues, depth)?;
     (0..queues).try_for_each(|queue| controller.check_idle(queue))?;
     let outcome = run_to_end(controller, source, queues, depth, progress);
-    // One that has timed out or failed ends nothing any more.
+    // A controller that has timed out or failed completes no more commands.
     let failed = |e: &Error| matches!(e, Error::Timeout { .. } | Error::Gone | Error::Fatal);
     if outcome.as_ref().is_err_and(|e| !failed(e)) {
-        // What goes wrong here comes from what went wrong before, which is what the caller should hear.
+        // An error here follows from the first one, which is the one to report.
         let _ = drain(controller, queues);
     }
     outcome
 }
 
-/// Lets the commands in flight end, whatever becomes of them; an error if one does not within its time.
-fn drain<H: Host>(controller: &mut Controller<H>, queues: usize) -> Result<()> {
+/// Waits for the end of all commands in flight, whatever their status; an error if one exceeds its
+/// time.
+fn drain<H: Host>(controller: &mut NvmeDriver<H>, queues: usize) -> Result<()> {
     let mut limit = controller.now() + controller.command_timeout();
     loop {
         let (mut acted, mut left) = (false, false);
@@ -134,13 +137,13 @@ fn drain<H: Host>(controller: &mut Controller<H>, queues: usize) -> Result<()> {
 }
 
 fn run_to_end<H: Host>(
-    controller: &mut Controller<H>,
-    source: &mut dyn Source<H>,
+    controller: &mut NvmeDriver<H>,
+    source: &mut dyn CommandSource<H>,
     queues: usize,
     depth: usize,
     progress: &mut dyn FnMut(u64) -> bool,
-) -> Result<Report> {
-    let mut run = Run::new(
+) -> Result<RunReport> {
+    let mut run = IoRun::new(
         queues,
         depth,
         controller.now(),
@@ -150,13 +153,13 @@ fn run_to_end<H: Host>(
     while !run.finished() {
         let mut acted = false;
         for queue in 0..queues {
-            acted |= run.step(controller, source, queue)?;
+            acted |= run.step_queue(controller, source, queue)?;
         }
         turns = turns.wrapping_add(1);
         if turns % 256 == 0 && !progress(run.report.bytes) {
             return Err(Error::Interrupted);
         }
-        // With free CPU work, as many steps as there are happen at one time.
+        // If CPU work is free, all available steps happen at one time.
         if !acted {
             if run.in_flight == 0 && !run.any_busy(controller)? {
                 return Err(Error::Invalid(
@@ -167,51 +170,51 @@ fn run_to_end<H: Host>(
         }
     }
     progress(run.report.bytes);
-    Ok(run.finish())
+    Ok(run.into_report())
 }
 
 /// A command in flight.
 #[derive(Clone, Copy)]
-struct Flight {
+struct CommandInFlight {
     bytes: u64,
     write: bool,
 }
 
-struct Run {
+struct IoRun {
     timeout: Time,
-    /// When a command has been out for too long.
+    /// The time at which a command has timed out.
     limit: Time,
     in_flight: usize,
     /// By slot.
-    flights: Vec<Option<Flight>>,
+    commands: Vec<Option<CommandInFlight>>,
     /// Free slots by queue.
     free: Vec<Vec<usize>>,
     ended: Vec<bool>,
     start: Time,
     end: Time,
-    report: Report,
+    report: RunReport,
 }
 
-impl Run {
-    fn new(queues: usize, depth: usize, start: Time, timeout: Time) -> Run {
-        Run {
+impl IoRun {
+    fn new(queues: usize, depth: usize, start: Time, timeout: Time) -> IoRun {
+        IoRun {
             timeout,
             limit: start + timeout,
             in_flight: 0,
-            flights: vec![None; queues * depth],
+            commands: vec![None; queues * depth],
             free: (0..queues)
                 .map(|q| (q * depth..(q + 1) * depth).rev().collect())
                 .collect(),
             ended: vec![false; queues],
             start,
             end: start,
-            report: Report {
+            report: RunReport {
                 commands: 0,
                 by_queue: vec![0; queues],
                 bytes: 0,
                 elapsed: Time::ZERO,
-                read: Latency::default(),
-                write: Latency::default(),
+                read: Latencies::default(),
+                write: Latencies::default(),
             },
         }
     }
@@ -220,7 +223,7 @@ impl Run {
         self.in_flight == 0 && self.ended.iter().all(|&e| e)
     }
 
-    fn any_busy<H: Host>(&self, controller: &mut Controller<H>) -> Result<bool> {
+    fn any_busy<H: Host>(&self, controller: &mut NvmeDriver<H>) -> Result<bool> {
         for queue in 0..self.ended.len() {
             if controller.busy(queue)? {
                 return Ok(true);
@@ -229,11 +232,11 @@ impl Run {
         Ok(false)
     }
 
-    /// One piece of work of a queue's CPU, if it is free and there is some: reap, else submit, else ring.
-    fn step<H: Host>(
+    /// Performs one step of a queue's CPU, if it is free: reap, else submit, else ring.
+    fn step_queue<H: Host>(
         &mut self,
-        controller: &mut Controller<H>,
-        source: &mut dyn Source<H>,
+        controller: &mut NvmeDriver<H>,
+        source: &mut dyn CommandSource<H>,
         queue: usize,
     ) -> Result<bool> {
         if controller.busy(queue)? {
@@ -246,12 +249,12 @@ impl Run {
         if !self.ended[queue] && controller.has_room(queue) {
             if let Some(slot) = self.free[queue].pop() {
                 match source.next(controller.host_mut(), queue, slot)? {
-                    Next::Command(io, buffer) => {
+                    NextCommand::Command(io, buffer) => {
                         self.submit(controller, queue, slot, io, &buffer)?;
                         return Ok(true);
                     }
-                    Next::Later => self.free[queue].push(slot),
-                    Next::End => {
+                    NextCommand::Later => self.free[queue].push(slot),
+                    NextCommand::End => {
                         self.free[queue].push(slot);
                         self.ended[queue] = true;
                     }
@@ -267,35 +270,35 @@ impl Run {
 
     fn submit<H: Host>(
         &mut self,
-        controller: &mut Controller<H>,
+        controller: &mut NvmeDriver<H>,
         queue: usize,
         slot: usize,
-        io: Io,
+        io: IoCommand,
         buffer: &Buffer,
     ) -> Result<()> {
         let (write, blocks) = match io {
-            Io::Read { blocks, .. } => (false, blocks),
-            Io::Write { blocks, .. } | Io::Compare { blocks, .. } => (true, blocks),
-            Io::Flush => (true, 0),
+            IoCommand::Read { blocks, .. } => (false, blocks),
+            IoCommand::Write { blocks, .. } | IoCommand::Compare { blocks, .. } => (true, blocks),
+            IoCommand::Flush => (true, 0),
         };
         let bytes = u64::from(blocks) * u64::from(controller.namespace().block_bytes);
         controller.submit(queue, io, buffer, slot as u64)?;
-        self.flights[slot] = Some(Flight { bytes, write });
+        self.commands[slot] = Some(CommandInFlight { bytes, write });
         self.in_flight += 1;
         Ok(())
     }
 
     fn completed<H: Host>(
         &mut self,
-        controller: &mut Controller<H>,
-        source: &mut dyn Source<H>,
+        controller: &mut NvmeDriver<H>,
+        source: &mut dyn CommandSource<H>,
         queue: usize,
         completion: &Completion,
     ) -> Result<()> {
         completion.check()?;
         let slot = completion.tag as usize;
         let flight = self
-            .flights
+            .commands
             .get_mut(slot)
             .and_then(Option::take)
             .ok_or_else(|| {
@@ -320,7 +323,7 @@ impl Run {
         Ok(())
     }
 
-    fn finish(mut self) -> Report {
+    fn into_report(mut self) -> RunReport {
         self.report.elapsed = self.end - self.start;
         self.report
     }

@@ -1,6 +1,6 @@
-//! Addresses of channels that take turns.
+//! Addresses of interleaved channels.
 
-/// Where a channel's local addresses are on the media: channels take turns every `granule` bytes.
+/// Maps a channel's local addresses to the media: channels interleave every `granule` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressMap {
     channel: u64,
@@ -33,7 +33,7 @@ impl AddressMap {
         })
     }
 
-    /// Media address of local address `local`, or `None` beyond the media.
+    /// Media address of local address `local`, or `None` past the end of the media.
     #[inline]
     pub fn media(&self, local: u64) -> Option<u64> {
         let granule = (local >> self.shift)

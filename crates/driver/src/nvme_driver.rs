@@ -1,4 +1,4 @@
-//! The NVMe controller: start, queues, commands, stop.
+//! The driver of an NVMe controller: start, queues, commands, shutdown.
 
 use sim::{Bar, Time};
 use spec::nvme::identify::{self, DatasetLimits, Namespace};
@@ -13,27 +13,27 @@ use crate::{Completion, Error, Host, Result};
 
 /// Largest logical block that this driver handles.
 const MAX_BLOCK_BYTES: u32 = 64 << 10;
-/// Most entries of a queue that this driver makes.
+/// Most entries of a queue that this driver creates.
 const MAX_ENTRIES: u32 = 4096;
 
-/// What the driver asks for when it starts a controller.
+/// The configuration of a controller's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct DriverConfig {
     /// Entries of the admin queues.
     pub admin_entries: u32,
-    /// I/O queue pairs wanted; the controller may grant fewer.
+    /// I/O queue pairs requested; the controller may grant fewer.
     pub io_queues: u16,
-    /// Entries of each I/O queue; at most what CAP.MQES allows.
+    /// Entries of each I/O queue; at most CAP.MQES.
     pub io_entries: u32,
-    /// Longest time for one command, in simulated time.
+    /// Timeout of one command, in simulated time.
     pub command_timeout: Time,
     /// Weighted round robin with urgent priority class, with these weights; else round robin.
     pub weights: Option<Weights>,
 }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
+impl Default for DriverConfig {
+    fn default() -> DriverConfig {
+        DriverConfig {
             admin_entries: 32,
             io_queues: 16,
             io_entries: 1024,
@@ -45,26 +45,26 @@ impl Default for Config {
 
 /// A data command of an I/O queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Io {
+pub enum IoCommand {
     /// Read `blocks` from `lba` on.
     Read {
         /// First logical block.
         lba: u64,
-        /// How many, 1 to 65536.
+        /// The number of blocks, 1 to 65536.
         blocks: u32,
     },
     /// Write `blocks` from `lba` on.
     Write {
         /// First logical block.
         lba: u64,
-        /// How many, 1 to 65536.
+        /// The number of blocks, 1 to 65536.
         blocks: u32,
     },
     /// Compare `blocks` from `lba` on with the buffer.
     Compare {
         /// First logical block.
         lba: u64,
-        /// How many, 1 to 65536.
+        /// The number of blocks, 1 to 65536.
         blocks: u32,
     },
     /// Flush.
@@ -73,9 +73,9 @@ pub enum Io {
 
 /// A started controller with its I/O queues.
 #[derive(Debug)]
-pub struct Controller<H: Host> {
+pub struct NvmeDriver<H: Host> {
     host: H,
-    config: Config,
+    config: DriverConfig,
     cap: Cap,
     version: identify::Version,
     /// `None` while the controller is stopped.
@@ -88,17 +88,17 @@ pub struct Controller<H: Host> {
     namespaces: Vec<(u32, Namespace)>,
     pages: Vec<u64>,
     /// Memory that commands in flight may still use: address, bytes.
-    held: Vec<(u64, u64)>,
+    deferred_frees: Vec<(u64, u64)>,
     list_offset: u64,
     sgl: bool,
 }
 
-/// A page of a PRP list or an SGL segment: where it goes, and its bytes.
+/// A page of a PRP list or an SGL segment: its address and content.
 type Table = (u64, Vec<u8>);
 
-impl<H: Host> Controller<H> {
-    /// Resets and starts the controller as hosts do, identifies it, and creates the I/O queues.
-    pub fn start(host: H, config: Config) -> Result<Controller<H>> {
+impl<H: Host> NvmeDriver<H> {
+    /// Resets and starts the controller, identifies it, and creates the I/O queues.
+    pub fn start(host: H, config: DriverConfig) -> Result<NvmeDriver<H>> {
         if !(2..=4096).contains(&config.admin_entries)
             || config.io_entries < 2
             || config.io_queues == 0
@@ -107,7 +107,7 @@ impl<H: Host> Controller<H> {
                 "a queue needs 2 entries, and there must be an I/O queue".into(),
             ));
         }
-        let mut this = Controller {
+        let mut this = NvmeDriver {
             host,
             config,
             cap: Cap(0),
@@ -129,7 +129,7 @@ impl<H: Host> Controller<H> {
             },
             namespaces: Vec::new(),
             pages: Vec::new(),
-            held: Vec::new(),
+            deferred_frees: Vec::new(),
             list_offset: 0,
             sgl: false,
         };
@@ -137,7 +137,7 @@ impl<H: Host> Controller<H> {
         Ok(this)
     }
 
-    /// From a controller in whatever state to one with I/O queues.
+    /// Brings the controller from any state to one with I/O queues.
     fn bring_up(&mut self) -> Result<()> {
         let (host, config) = (&mut self.host, self.config);
         host.run_on(0);
@@ -176,7 +176,7 @@ impl<H: Host> Controller<H> {
         })?;
 
         self.identity = identify::Controller::parse(self.identify(cns::CONTROLLER, 0)?.as_ref());
-        // Only controllers of version 2.0 have to know it.
+        // Optional before version 2.0.
         if let Ok(data) = self.identify(cns::COMMAND_SET, 0) {
             self.dataset_limits = DatasetLimits::parse(data.as_ref());
         }
@@ -244,17 +244,17 @@ impl<H: Host> Controller<H> {
         self.host.write32(Bar::Nvme, entry + vector_of::CONTROL, 0)
     }
 
-    /// The machine below.
+    /// The host.
     pub fn host(&self) -> &H {
         &self.host
     }
 
-    /// The machine below, to change.
+    /// The host, mutable.
     pub fn host_mut(&mut self) -> &mut H {
         &mut self.host
     }
 
-    /// Gives the machine back without telling the controller.
+    /// Returns the host without notifying the controller.
     pub fn into_host(self) -> H {
         self.host
     }
@@ -269,12 +269,12 @@ impl<H: Host> Controller<H> {
         self.version
     }
 
-    /// What a Dataset Management command may ask for.
+    /// The limits of a Dataset Management command.
     pub fn dataset_limits(&self) -> DatasetLimits {
         self.dataset_limits
     }
 
-    /// What Identify Controller says.
+    /// The data of Identify Controller.
     pub fn identity(&self) -> &identify::Controller {
         &self.identity
     }
@@ -284,7 +284,7 @@ impl<H: Host> Controller<H> {
         &self.namespaces
     }
 
-    /// Makes later commands go to another active namespace; the first one is in use from the start.
+    /// Selects another active namespace for later commands; initially the first one is selected.
     pub fn select_namespace(&mut self, nsid: u32) -> Result<()> {
         let found = self.namespaces.iter().find(|(id, _)| *id == nsid);
         let Some((_, ns)) = found else {
@@ -302,17 +302,17 @@ impl<H: Host> Controller<H> {
         Ok(())
     }
 
-    /// The namespace in use.
+    /// The selected namespace.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// Its identifier.
+    /// The identifier of the selected namespace.
     pub fn nsid(&self) -> u32 {
         self.nsid
     }
 
-    /// I/O queues that were created.
+    /// The number of I/O queues created.
     pub fn io_queues(&self) -> usize {
         self.io.len()
     }
@@ -329,12 +329,13 @@ impl<H: Host> Controller<H> {
         blocks.clamp(1, 65536) as u32
     }
 
-    /// The PRP lists of later commands start at this offset of their page (a multiple of 8); 0 is the habit, others are for tests.
+    /// Sets the offset of later commands' PRP lists in their page (a multiple of 8). The default is
+    /// 0; tests use others.
     pub fn set_list_offset(&mut self, offset: u64) {
         self.list_offset = offset;
     }
 
-    /// Later data commands of the I/O queues describe their data with SGLs, or again with PRPs.
+    /// Makes later data commands of the I/O queues use SGLs, or again PRPs.
     pub fn set_sgl(&mut self, on: bool) -> Result<()> {
         if on && self.identity.sgls & 3 == 0 {
             return Err(Error::Unsupported("SGLS lacks SGLs".into()));
@@ -348,7 +349,7 @@ impl<H: Host> Controller<H> {
         self.admin_within(sqe, name, self.config.command_timeout)
     }
 
-    /// Runs an admin command that may take longer than others.
+    /// Runs an admin command with a longer timeout.
     pub(crate) fn admin_within(
         &mut self,
         sqe: Sqe,
@@ -358,7 +359,7 @@ impl<H: Host> Controller<H> {
         let stopped = || Error::Invalid("the controller is stopped: reset it".into());
         let (host, admin) = (&mut self.host, self.admin.as_mut().ok_or_else(stopped)?);
         if admin.outstanding() > 0 {
-            // Its completion would be taken for this one's.
+            // Its completion would be mistaken for that of the new command.
             return Err(Error::Invalid(
                 "an admin command that has timed out is still in flight: reset the controller"
                     .into(),
@@ -366,7 +367,7 @@ impl<H: Host> Controller<H> {
         }
         host.run_on(admin.cpu);
         let submitted = host.now();
-        host.spend(crate::Work::Submit);
+        host.spend(crate::CpuWork::Submit);
         admin.push(host, sqe, name, 0, submitted, Vec::new())?;
         admin.ring(host)?;
         let limit = submitted + timeout;
@@ -374,8 +375,8 @@ impl<H: Host> Controller<H> {
             let (host, admin) = (&mut self.host, self.admin.as_mut().ok_or_else(stopped)?);
             host.run_on(admin.cpu);
             if let Some(cqe) = admin.peek(host) {
-                host.spend(crate::Work::Complete);
-                let (completion, _) = admin.take(cqe, host.now())?;
+                host.spend(crate::CpuWork::Complete);
+                let (completion, _) = admin.accept(cqe, host.now())?;
                 admin.ring(host)?;
                 completion.check()?;
                 return Ok(completion);
@@ -384,7 +385,7 @@ impl<H: Host> Controller<H> {
         }
     }
 
-    /// Waits for something to happen; past `limit` it finds out what is wrong.
+    /// Waits for an event; past `limit` it determines the error.
     fn wait_or_time_out(&mut self, limit: Time, what: &str, after: Time) -> Result<()> {
         if self.host.now() < limit {
             return self.host.wait(limit);
@@ -404,12 +405,12 @@ impl<H: Host> Controller<H> {
 
     /// Identify: the 4096 bytes of a CNS value.
     pub fn identify(&mut self, cns: u8, nsid: u32) -> Result<Box<[u8; IDENTIFY_BYTES]>> {
-        let page = self.take_page()?;
+        let page = self.alloc_page()?;
         let outcome = self.admin(Sqe::identify(cns, nsid).with_prps(page, 0), "Identify");
         let mut data = Box::new([0; IDENTIFY_BYTES]);
         self.host.dma_read(page, &mut data[..]);
         if self.admin.as_ref().is_some_and(|a| a.outstanding() > 0) {
-            self.held.push((page, PAGE_BYTES));
+            self.deferred_frees.push((page, PAGE_BYTES));
         } else {
             self.pages.push(page);
         }
@@ -417,33 +418,34 @@ impl<H: Host> Controller<H> {
     }
 
     /// A page of memory that the device can reach, from the pool.
-    fn take_page(&mut self) -> Result<u64> {
+    fn alloc_page(&mut self) -> Result<u64> {
         match self.pages.pop() {
             Some(page) => Ok(page),
             None => self.host.alloc(PAGE_BYTES, PAGE_BYTES),
         }
     }
 
-    /// Frees memory of commands that have ended. While some have not, as after a timeout, the device may still write there:
-    /// then it waits for the next reset.
-    pub fn give_back(&mut self, addr: u64, bytes: u64) {
+    /// Frees memory of commands that have ended. If some have not, as after a timeout, the device
+    /// may still write there, so the memory is freed at the next reset.
+    pub fn free_buffer(&mut self, addr: u64, bytes: u64) {
         if self
             .io
             .iter()
             .chain(&self.admin)
             .any(|q| q.outstanding() > 0)
         {
-            self.held.push((addr, bytes));
+            self.deferred_frees.push((addr, bytes));
         } else {
             self.host.free(addr, bytes);
         }
     }
 
-    /// Refuses a queue with commands that nobody waits for any more.
+    /// Refuses a queue with abandoned commands.
     pub(crate) fn check_idle(&self, n: usize) -> Result<()> {
         if self.outstanding(n) > 0 {
             return Err(Error::Invalid(format!(
-                "I/O queue {n} has other commands in flight (of a call that has failed? a reset ends them)"
+                "I/O queue {n} has other commands in flight (of a call that has failed? a reset \
+                    ends them)"
             )));
         }
         Ok(())
@@ -456,7 +458,7 @@ impl<H: Host> Controller<H> {
             .ok_or_else(|| Error::Invalid(format!("I/O queue {n} of {have} does not exist")))
     }
 
-    /// True when queue `n` (from 0) takes another command.
+    /// Whether queue `n` (from 0) accepts another command.
     pub fn has_room(&self, n: usize) -> bool {
         self.io.get(n).is_some_and(QueuePair::has_room)
     }
@@ -466,22 +468,23 @@ impl<H: Host> Controller<H> {
         self.io.get(n).map_or(0, QueuePair::outstanding)
     }
 
-    /// True while the CPU of queue `n` is at work on what it was given.
+    /// Whether the CPU of queue `n` is still working.
     pub fn busy(&mut self, n: usize) -> Result<bool> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
         Ok(self.host.busy())
     }
 
-    /// True when the controller wasn't yet told all that happened on queue `n`.
+    /// Whether the controller has to be notified of changes of queue `n`.
     pub fn unrung(&self, n: usize) -> bool {
         self.io.get(n).is_some_and(QueuePair::unrung)
     }
 
-    /// Places a command in queue `n`; `ring` tells the controller. `tag` comes back with the completion.
+    /// Places a command in queue `n`; `ring` notifies the controller. `tag` is returned with the
+    /// completion.
     ///
-    /// The arguments go to the controller as they are: what it rejects comes back as a status.
-    pub fn submit(&mut self, n: usize, io: Io, buffer: &Buffer, tag: u64) -> Result<()> {
+    /// The arguments are passed to the controller unchecked: a rejected one results in a status.
+    pub fn submit(&mut self, n: usize, io: IoCommand, buffer: &Buffer, tag: u64) -> Result<()> {
         let cpu = self.queue(n)?.cpu;
         if !self.has_room(n) {
             return Err(Error::Invalid(format!("I/O queue {n} is full")));
@@ -489,19 +492,19 @@ impl<H: Host> Controller<H> {
         self.host.run_on(cpu);
         let submitted = self.host.now();
         let (sqe, name, blocks) = match io {
-            Io::Read { lba, blocks } => {
+            IoCommand::Read { lba, blocks } => {
                 (Sqe::transfer(false, self.nsid, lba, blocks), "Read", blocks)
             }
-            Io::Write { lba, blocks } => {
+            IoCommand::Write { lba, blocks } => {
                 (Sqe::transfer(true, self.nsid, lba, blocks), "Write", blocks)
             }
-            Io::Compare { lba, blocks } => {
+            IoCommand::Compare { lba, blocks } => {
                 let sqe = Sqe::of_blocks(io::COMPARE, self.nsid, lba, blocks);
                 (sqe, "Compare", blocks)
             }
-            Io::Flush => (Sqe::flush(self.nsid), "Flush", 0),
+            IoCommand::Flush => (Sqe::flush(self.nsid), "Flush", 0),
         };
-        if blocks == 0 && io != Io::Flush || blocks > 65536 {
+        if blocks == 0 && io != IoCommand::Flush || blocks > 65536 {
             return Err(Error::Invalid(format!(
                 "blocks = {blocks}: allowed are 1 to 65536"
             )));
@@ -512,11 +515,11 @@ impl<H: Host> Controller<H> {
             let bytes = u64::from(blocks) * u64::from(self.namespace.block_bytes);
             self.describe(sqe, buffer, bytes)?
         };
-        self.host.spend(crate::Work::Submit);
+        self.host.spend(crate::CpuWork::Submit);
         self.io[n].push(&mut self.host, sqe, name, tag, submitted, lists)
     }
 
-    /// The command with PRPs or an SGL of its data, and the pages that their lists take.
+    /// Adds PRPs or an SGL to a command; also returns the pages of their lists.
     pub(crate) fn describe(
         &mut self,
         sqe: Sqe,
@@ -561,7 +564,8 @@ impl<H: Host> Controller<H> {
         }
     }
 
-    /// Places two commands behind each other in queue `n`, which must be empty, and runs them to their end with one doorbell.
+    /// Places two consecutive commands in queue `n`, which must be empty, and runs them to their
+    /// end with one doorbell.
     pub(crate) fn execute_pair(
         &mut self,
         n: usize,
@@ -576,7 +580,7 @@ impl<H: Host> Controller<H> {
         self.host.run_on(cpu);
         for (tag, (sqe, name, lists)) in pair.into_iter().enumerate() {
             let submitted = self.host.now();
-            self.host.spend(crate::Work::Submit);
+            self.host.spend(crate::CpuWork::Submit);
             self.io[n].push(&mut self.host, sqe, name, tag as u64, submitted, lists)?;
         }
         self.ring(n)?;
@@ -596,30 +600,31 @@ impl<H: Host> Controller<H> {
         }
     }
 
-    /// Places any command, as it is, in queue `n`.
+    /// Places any command unchanged in queue `n`.
     pub fn submit_raw(&mut self, n: usize, sqe: Sqe, tag: u64) -> Result<()> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
         let submitted = self.host.now();
-        self.host.spend(crate::Work::Submit);
+        self.host.spend(crate::CpuWork::Submit);
         self.io[n].push(&mut self.host, sqe, "command", tag, submitted, Vec::new())
     }
 
-    /// Writes the doorbells of queue `n` where something changed.
+    /// Writes the doorbells of queue `n` that have to change.
     pub fn ring(&mut self, n: usize) -> Result<()> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
         self.io[n].ring(&mut self.host)
     }
 
-    /// Writes one of the doorbells of queue `n` where something changed.
+    /// Writes one of the doorbells of queue `n` that have to change.
     pub fn ring_next(&mut self, n: usize) -> Result<()> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
         self.io[n].ring_next(&mut self.host)
     }
 
-    /// The next completion of queue `n`, if its CPU is free to look and finds one. The doorbell waits for `ring`.
+    /// The next completion of queue `n`, if its CPU is free and there is one. `ring` writes the
+    /// doorbell.
     pub fn poll(&mut self, n: usize) -> Result<Option<Completion>> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
@@ -636,13 +641,14 @@ impl<H: Host> Controller<H> {
             self.io[n].awake = false;
             return Ok(None);
         };
-        self.host.spend(crate::Work::Complete);
-        let (completion, mut lists) = self.io[n].take(cqe, self.host.now())?;
+        self.host.spend(crate::CpuWork::Complete);
+        let (completion, mut lists) = self.io[n].accept(cqe, self.host.now())?;
         self.pages.append(&mut lists);
         Ok(Some(completion))
     }
 
-    /// Lets time pass until a CPU is free again or something arrives, at most until `limit`; past `limit` it is an error.
+    /// Lets time pass until a CPU is free or something arrives, at most until `limit`; past `limit`
+    /// it is an error.
     pub fn wait(&mut self, limit: Time, what: &str) -> Result<()> {
         self.wait_or_time_out(limit, what, self.config.command_timeout)
     }
@@ -652,33 +658,34 @@ impl<H: Host> Controller<H> {
         self.host.now()
     }
 
-    /// The longest time for one command.
+    /// The timeout of one command.
     pub fn command_timeout(&self) -> Time {
         self.config.command_timeout
     }
 
     /// Runs one command on queue `n` to its end.
-    pub fn execute(&mut self, n: usize, io: Io, buffer: &Buffer) -> Result<Completion> {
+    pub fn execute(&mut self, n: usize, io: IoCommand, buffer: &Buffer) -> Result<Completion> {
         self.check_idle(n)?;
         self.submit(n, io, buffer, 0)?;
-        self.finish(n)
+        self.run_to_end(n)
     }
 
-    /// Runs one command, as it is, on queue `n` to its end.
+    /// Runs one command unchanged on queue `n` to its end.
     pub fn execute_raw(&mut self, n: usize, sqe: Sqe) -> Result<Completion> {
         self.check_idle(n)?;
         self.submit_raw(n, sqe, 0)?;
-        self.finish(n)
+        self.run_to_end(n)
     }
 
-    /// The same while `go_on`, asked every `interval`, answers yes. If it does not, the command is aborted, and its end waited for:
-    /// the queue is free again.
+    /// As [`NvmeDriver::execute_raw`] while `keep_going` returns true, which is called every
+    /// `interval`. Otherwise the command is aborted and its end awaited, so that the queue is free
+    /// again.
     pub fn execute_raw_while(
         &mut self,
         n: usize,
         sqe: Sqe,
         interval: Time,
-        go_on: &mut dyn FnMut(&mut H) -> bool,
+        keep_going: &mut dyn FnMut(&mut H) -> bool,
     ) -> Result<Completion> {
         self.check_idle(n)?;
         self.submit_raw(n, sqe, 0)?;
@@ -693,7 +700,7 @@ impl<H: Host> Controller<H> {
                     false => Ok(completion),
                 };
             }
-            if !stopped && !go_on(&mut self.host) {
+            if !stopped && !keep_going(&mut self.host) {
                 stopped = true;
                 self.abort_all(n)?;
                 limit = self.host.now() + self.config.command_timeout;
@@ -706,7 +713,8 @@ impl<H: Host> Controller<H> {
         }
     }
 
-    /// Abort of each command in flight on queue `n`. Whatever becomes of it, the command still ends.
+    /// Aborts each command in flight on queue `n`. Whether or not an Abort succeeds, its command
+    /// ends.
     fn abort_all(&mut self, n: usize) -> Result<()> {
         let (qid, cids) = (self.io[n].qid, self.io[n].in_flight());
         for cid in cids {
@@ -717,7 +725,7 @@ impl<H: Host> Controller<H> {
         Ok(())
     }
 
-    fn finish(&mut self, n: usize) -> Result<Completion> {
+    fn run_to_end(&mut self, n: usize) -> Result<Completion> {
         self.ring(n)?;
         let limit = self.host.now() + self.config.command_timeout;
         loop {
@@ -729,30 +737,39 @@ impl<H: Host> Controller<H> {
         }
     }
 
-    /// Writes `data`, whole blocks from `lba` on, one command after the other on the first queue.
+    /// Writes `data`, whole blocks from `lba`, one command after the other on the first queue.
     pub fn write(&mut self, lba: u64, data: &[u8]) -> Result<()> {
         self.transfer(lba, data.len(), |this, at, part, buffer| {
             this.host.dma_write(buffer, &data[at..at + part]);
             let blocks = (part / this.namespace.block_bytes as usize) as u32;
             let lba = lba + at as u64 / u64::from(this.namespace.block_bytes);
-            this.execute(0, Io::Write { lba, blocks }, &Buffer::Contiguous(buffer))?
-                .check()
+            this.execute(
+                0,
+                IoCommand::Write { lba, blocks },
+                &Buffer::Contiguous(buffer),
+            )?
+            .check()
         })
     }
 
-    /// Reads whole blocks from `lba` on into `data`, one command after the other on the first queue.
+    /// Reads whole blocks from `lba` into `data`, one command after the other on the first queue.
     pub fn read(&mut self, lba: u64, data: &mut [u8]) -> Result<()> {
         self.transfer(lba, data.len(), |this, at, part, buffer| {
             let blocks = (part / this.namespace.block_bytes as usize) as u32;
             let lba = lba + at as u64 / u64::from(this.namespace.block_bytes);
-            this.execute(0, Io::Read { lba, blocks }, &Buffer::Contiguous(buffer))?
-                .check()?;
+            this.execute(
+                0,
+                IoCommand::Read { lba, blocks },
+                &Buffer::Contiguous(buffer),
+            )?
+            .check()?;
             this.host.dma_read(buffer, &mut data[at..at + part]);
             Ok(())
         })
     }
 
-    /// Runs `part` with a buffer for each piece of `bytes` that one command may move: (offset, bytes, buffer).
+    /// Calls `part` with a buffer for each part of `bytes` that one command may move: (offset,
+    /// bytes, buffer).
     pub(crate) fn transfer(
         &mut self,
         lba: u64,
@@ -781,16 +798,18 @@ impl<H: Host> Controller<H> {
             outcome = part(self, at, here, buffer);
             at += here;
         }
-        self.give_back(buffer, room);
+        self.free_buffer(buffer, room);
         outcome
     }
 
     /// Flush.
     pub fn flush(&mut self) -> Result<()> {
-        self.execute(0, Io::Flush, &Buffer::Contiguous(0))?.check()
+        self.execute(0, IoCommand::Flush, &Buffer::Contiguous(0))?
+            .check()
     }
 
-    /// Deletes I/O queue pair `n` (from 0): no later command may use it; the others keep their numbers.
+    /// Deletes I/O queue pair `n` (from 0): later commands must not use it; the others keep their
+    /// numbers.
     pub fn delete_io_queue(&mut self, n: usize) -> Result<()> {
         let qid = self.queue(n)?.qid;
         self.admin(Sqe::delete_io_sq(qid), "Delete I/O Submission Queue")?;
@@ -798,18 +817,19 @@ impl<H: Host> Controller<H> {
         Ok(())
     }
 
-    /// Creates the deleted queue pair `n` again, of medium priority.
+    /// Recreates the deleted queue pair `n`, with medium priority.
     pub fn create_io_queue(&mut self, n: usize) -> Result<()> {
         self.create_io_queue_of(n, Priority::Medium)
     }
 
-    /// Gives queue pair `n` another priority: deletes it and creates it again. It counts with `Config::weights` only.
+    /// Changes the priority of queue pair `n`: deletes and recreates it. Effective only with
+    /// `DriverConfig::weights`.
     pub fn set_priority(&mut self, n: usize, priority: Priority) -> Result<()> {
         self.delete_io_queue(n)?;
         self.create_io_queue_of(n, priority)
     }
 
-    /// Creates the deleted queue pair `n` again.
+    /// Recreates the deleted queue pair `n`.
     pub fn create_io_queue_of(&mut self, n: usize, priority: Priority) -> Result<()> {
         let queue = self.queue(n)?;
         let (qid, entries, cpu, vector) = (queue.qid, queue.entries, queue.cpu, queue.vector);
@@ -836,7 +856,8 @@ impl<H: Host> Controller<H> {
         Ok(())
     }
 
-    /// Normal shutdown: deletes the queues, notifies, waits for SHST, and gives the machine back.
+    /// Normal shutdown: deletes the queues, notifies the controller, waits for SHST, and returns
+    /// the host.
     pub fn shutdown(mut self) -> Result<H> {
         for n in 0..self.io.len() {
             self.delete_io_queue(n)?;
@@ -857,15 +878,15 @@ impl<H: Host> Controller<H> {
         Ok(self.host)
     }
 
-    /// Controller reset (CC.EN 1 to 0) with whatever is in flight, and a new start. When that fails the controller is stopped,
-    /// the machine below is as it was, and another reset may follow.
+    /// Resets the controller (CC.EN 1 to 0) with any commands in flight, and starts it again. If
+    /// that fails the controller is stopped, the host is unchanged, and another reset may follow.
     pub fn reset(&mut self) -> Result<()> {
         disable(&mut self.host, self.cap)?;
         self.free_queues();
         self.bring_up()
     }
 
-    /// Frees all memory of the queues; the controller must not use them any more.
+    /// Frees all memory of the queues, which the controller must not use any more.
     fn free_queues(&mut self) {
         for mut queue in self.io.drain(..).chain(self.admin.take()) {
             self.pages.append(&mut queue.abandon());
@@ -874,7 +895,7 @@ impl<H: Host> Controller<H> {
         for page in self.pages.drain(..) {
             self.host.free(page, PAGE_BYTES);
         }
-        for (addr, bytes) in self.held.drain(..) {
+        for (addr, bytes) in self.deferred_frees.drain(..) {
             self.host.free(addr, bytes);
         }
     }
@@ -884,7 +905,7 @@ impl<H: Host> Controller<H> {
 fn disable<H: Host>(host: &mut H, cap: Cap) -> Result<()> {
     let cc = Cc(host.read32(Bar::Nvme, properties::CC)?);
     if cc.enabled() {
-        // Leave a start that is under way its time: EN must not change before RDY has followed.
+        // A start in progress has to end first: EN must not change before RDY has followed.
         let csts = Csts(host.read32(Bar::Nvme, properties::CSTS)?);
         if !csts.fatal() {
             wait_status(host, cap, "CSTS.RDY = 1 before disabling", |csts| {

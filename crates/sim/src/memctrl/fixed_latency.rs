@@ -1,4 +1,4 @@
-//! A memory without any timing of its own.
+//! A memory with one fixed latency.
 
 use std::collections::VecDeque;
 

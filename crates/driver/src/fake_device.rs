@@ -1,4 +1,4 @@
-//! A test double: a host and a small behavioural controller in one, that can be told to misbehave.
+//! A fake for tests: a host and a small behavioural controller in one, with faults on request.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,9 +8,9 @@ use spec::nvme::{
     admin, cns, io, oacs, oncs, sgl_type, status, Cqe, Sqe, Status, ALL_NAMESPACES, PAGE_BYTES,
 };
 
-use crate::{Error, Host, Result, Work};
+use crate::{CpuWork, Error, Host, Result};
 
-/// What the double does wrong.
+/// The fault of the fake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
@@ -36,12 +36,12 @@ pub enum Fault {
     Flip,
     /// Identify Namespace is full of ones.
     BadIdentify,
-    /// These bits of CAP are the other way round.
+    /// These bits of CAP are inverted.
     Cap(u64),
 }
 
 #[derive(Default, Clone, Debug)]
-struct Queue {
+struct FakeQueue {
     base: u64,
     entries: u32,
     /// SQ: head; CQ: tail.
@@ -51,7 +51,7 @@ struct Queue {
 }
 
 #[derive(Debug)]
-pub struct Double {
+pub struct FakeDevice {
     pub fault: Fault,
     memory: Vec<u8>,
     allocated: BTreeMap<u64, u64>,
@@ -60,11 +60,11 @@ pub struct Double {
     aqa: u32,
     asq: u64,
     acq: u64,
-    sq: HashMap<u16, Queue>,
-    cq: HashMap<u16, Queue>,
+    sq: HashMap<u16, FakeQueue>,
+    cq: HashMap<u16, FakeQueue>,
     /// Namespaces 1 and 3.
     media: [Vec<u8>; 2],
-    /// Completions on their way.
+    /// Completions that are due at a time.
     due: BTreeMap<(Time, u64), (u16, Cqe)>,
     sequence: u64,
     /// The first command of a fused operation has failed.
@@ -82,9 +82,9 @@ const MOST_BLOCKS: u32 = 20;
 const BLOCKS: [u64; 2] = [8192, 1000];
 const NSIDS: [u32; 2] = [1, 3];
 
-impl Double {
-    pub fn new(fault: Fault) -> Double {
-        Double {
+impl FakeDevice {
+    pub fn new(fault: Fault) -> FakeDevice {
+        FakeDevice {
             fault,
             memory: vec![0; MEMORY as usize],
             allocated: BTreeMap::new(),
@@ -121,8 +121,8 @@ impl Double {
         u64::from_le_bytes(self.memory[at..at + 8].try_into().unwrap())
     }
 
-    /// Addresses of the pages of a command's data, walked as the specification says.
-    fn pieces(&self, sqe: &Sqe, bytes: u64) -> Vec<(u64, u64)> {
+    /// The data segments of a command, walked as the specification states.
+    fn data_segments(&self, sqe: &Sqe, bytes: u64) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         let mut left = bytes;
         if sqe.psdt() == 1 {
@@ -217,7 +217,7 @@ impl Double {
     fn admin(&mut self, sqe: &Sqe) -> (u32, Status) {
         let qid = sqe.dw[10] as u16;
         let entries = (sqe.dw[10] >> 16) + 1;
-        let queue = Queue {
+        let queue = FakeQueue {
             base: sqe.prp1(),
             entries,
             at: 0,
@@ -229,7 +229,7 @@ impl Double {
                 let mut page = [0u8; 4096];
                 match sqe.dw[10] as u8 {
                     cns::CONTROLLER => {
-                        page[4..24].copy_from_slice(b"DOUBLE              ");
+                        page[4..24].copy_from_slice(b"FAKE                ");
                         page[77] = 8;
                         page[512] = 0x66;
                         page[513] = 0x44;
@@ -317,7 +317,7 @@ impl Double {
             self.media[ns][at..at + sqe.blocks() as usize * 512].fill(0);
             return (0, status::SUCCESS);
         }
-        for (addr, len) in self.pieces(sqe, u64::from(sqe.blocks()) * 512) {
+        for (addr, len) in self.data_segments(sqe, u64::from(sqe.blocks()) * 512) {
             let (addr, len) = (addr as usize, len as usize);
             if sqe.opcode() == io::COMPARE {
                 if self.media[ns][at..at + len] != self.memory[addr..addr + len] {
@@ -355,8 +355,8 @@ impl Double {
         status::SUCCESS
     }
 
-    /// Writes what has come due.
-    fn settle(&mut self) -> bool {
+    /// Writes the completions that are due.
+    fn write_due_completions(&mut self) -> bool {
         let mut wrote = false;
         while let Some((&key, _)) = self.due.iter().next().filter(|(k, _)| k.0 <= self.now) {
             let Some((cqid, cqe)) = self.due.remove(&key) else {
@@ -380,7 +380,7 @@ impl Double {
     }
 }
 
-impl Double {
+impl FakeDevice {
     /// 1024 entries, contiguous, 500 ms, NVM command set, pages of 4 KiB.
     fn cap(&self) -> u64 {
         let cap = 1023 | 1 << 16 | 1 << 24 | 1 << 37;
@@ -391,10 +391,10 @@ impl Double {
     }
 }
 
-impl Host for Double {
+impl Host for FakeDevice {
     fn read(&mut self, _bar: Bar, offset: u64, data: &mut [u8]) -> Result<()> {
         self.now += Time::ns(800);
-        self.settle();
+        self.write_due_completions();
         let value: u64 = match offset {
             _ if self.fault == Fault::Gone => u64::MAX,
             properties::CAP => self.cap(),
@@ -429,7 +429,7 @@ impl Host for Double {
                     (self.sq, self.cq) = Default::default();
                     self.due.clear();
                 } else if self.sq.is_empty() {
-                    let queue = |base, entries| Queue {
+                    let queue = |base, entries| FakeQueue {
                         base,
                         entries,
                         at: 0,
@@ -491,7 +491,7 @@ impl Host for Double {
         false
     }
 
-    fn spend(&mut self, _work: Work) {}
+    fn spend(&mut self, _work: CpuWork) {}
 
     fn watch(&mut self, _addr: u64, _bytes: u64) {}
 
@@ -500,7 +500,7 @@ impl Host for Double {
     fn wait(&mut self, until: Time) -> Result<()> {
         let next = self.due.keys().next().map_or(until, |k| k.0.min(until));
         self.now = self.now.max(next);
-        self.settle();
+        self.write_due_completions();
         Ok(())
     }
 

@@ -8,20 +8,20 @@ use super::BEAT;
 pub(super) const BLOCK: u64 = 512;
 const LINES: usize = BLOCK as usize / BEAT;
 
-/// The lines of a block that a burst has brought so far. They go to the media together, so that a process that is killed between two
-/// beats leaves the block as it was in a media file, and not a part of it.
-pub(super) struct Gather {
-    /// Where the first line goes.
+/// The lines of a block that a burst has brought so far. They go to the media together. So a
+/// process that is killed between two beats leaves no block half written in a media file.
+pub(super) struct BlockBuffer {
+    /// Address of the first line.
     addr: u64,
     lines: [[u8; BEAT]; LINES],
     strobes: [u64; LINES],
     count: usize,
 }
 
-impl Gather {
-    /// Without a line.
-    pub fn new() -> Gather {
-        Gather {
+impl BlockBuffer {
+    /// A buffer without lines.
+    pub fn new() -> BlockBuffer {
+        BlockBuffer {
             addr: 0,
             lines: [[0; BEAT]; LINES],
             strobes: [0; LINES],
@@ -29,8 +29,9 @@ impl Gather {
         }
     }
 
-    /// The next line of a burst, its last one or not. False: lines were to be written, and there is no room for some.
-    pub fn line(
+    /// Adds the next line of a burst; `last` ends the burst. Returns false if lines were due to be
+    /// written and the media had no room for some.
+    pub fn add_line(
         &mut self,
         media: &mut Media,
         addr: u64,
@@ -39,9 +40,9 @@ impl Gather {
         last: bool,
     ) -> bool {
         let next = self.addr + (self.count * BEAT) as u64;
-        let mut fine = true;
+        let mut ok = true;
         if self.count > 0 && (addr != next || addr % BLOCK == 0) {
-            fine = self.write(media);
+            ok = self.write(media);
         }
         if self.count == 0 {
             self.addr = addr;
@@ -50,9 +51,9 @@ impl Gather {
         self.strobes[self.count] = strobe;
         self.count += 1;
         if last || (addr + BEAT as u64) % BLOCK == 0 {
-            fine &= self.write(media);
+            ok &= self.write(media);
         }
-        fine
+        ok
     }
 
     fn write(&mut self, media: &mut Media) -> bool {
@@ -61,10 +62,10 @@ impl Gather {
         if strobes.iter().all(|&strobe| strobe == u64::MAX) {
             return media.write(self.addr, lines.as_flattened());
         }
-        let mut fine = true;
+        let mut ok = true;
         for (i, (line, &strobe)) in lines.iter().zip(strobes).enumerate() {
-            fine &= media.write_line(self.addr + (i * BEAT) as u64, line, strobe);
+            ok &= media.write_line(self.addr + (i * BEAT) as u64, line, strobe);
         }
-        fine
+        ok
     }
 }
