@@ -338,13 +338,13 @@ def test_hostile_signals_are_handled_before_the_end(call, request):
             device.write(PATTERN)
             start, begun = device.now_ns, time.monotonic()
             call(device)
-            whole, took = device.now_ns - start, time.monotonic() - begun
+            whole, elapsed = device.now_ns - start, time.monotonic() - begun
             parts = []
             # The signal may by chance arrive too late or too early, but not every time.
             while len(parts) < 10 and not any(0 < part < whole for part in parts):
                 start = device.now_ns
                 with suppress(Stopped):
-                    signal.setitimer(signal.ITIMER_REAL, took / 4)
+                    signal.setitimer(signal.ITIMER_REAL, elapsed / 4)
                     call(device)
                     signal.pause()
                 parts.append(device.now_ns - start)

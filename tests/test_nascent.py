@@ -106,8 +106,8 @@ def test_nascent_overlapped_cpu_uses_its_link_and_all_cores():
     assert platforms.cpu_overlapped(1e3, nbytes, 12) == pytest.approx(12 * nbytes / link)
     assert platforms.cpu_overlapped(1e8, nbytes, 12) == pytest.approx(12 * 1e8 / platforms.CPU_CORES)
     assert platforms.cpu_one_by_one(1e8, nbytes, 12) == pytest.approx(12 * (1e8 + 1e6))
-    took = baselines.core_ns({"radix": 10.0, "duckdb": 10.0})
-    assert took == {"radix": 10.0, "duckdb": 10.0 * baselines.threads()}
+    elapsed = baselines.core_ns({"radix": 10.0, "duckdb": 10.0})
+    assert elapsed == {"radix": 10.0, "duckdb": 10.0 * baselines.threads()}
 
 
 def test_nascent_energy_rows_state_their_sources():

@@ -244,7 +244,7 @@ def test_pm_power_cut_at_any_time_of_several_devices(mechanism, devices, synchro
 
 def test_pm_pool_is_striped_over_several_devices():
     """Each has an equal part, at the pool's offset; a transaction involves all devices whose parts it changes."""
-    took = {}
+    elapsed = {}
     for devices, synchronise in [(1, "devices"), (2, "devices"), (2, "host"), (4, "devices")]:
         with pm.System(devices=devices, synchronise=synchronise) as system:
             pool = system.create(0, devices * BYTES, "one", offload=True)
@@ -262,8 +262,8 @@ def test_pm_pool_is_striped_over_several_devices():
                     thread.write(at + n * 4096, b"x" * 64)
             counts = {key: count - before[key] for key, count in thread.counts.items()}
             assert counts["commands"] - counts["records"] == devices, "a commit for each"
-            took[devices, synchronise] = counts["time_ps"]
-    assert took[2, "host"] > took[2, "devices"]
+            elapsed[devices, synchronise] = counts["time_ps"]
+    assert elapsed[2, "host"] > elapsed[2, "devices"]
 
 
 def test_pm_numbers_of_devices_are_checked(tmp_path):
@@ -341,16 +341,16 @@ def test_pm_pool_grows_up_to_the_next_one(system, offload):
 
 
 def test_pm_fence_and_host_are_selectable():
-    took = {}
+    elapsed = {}
     for host, fence in [("nearpm", "read_back"), ("nearpm", "posted"), ("nearpm", "completion"), ("cxl", "read_back")]:
         with pm.System(host=host) as system, system.create(0, BYTES, "x", fence=fence) as pool, pool.thread() as thread:
             at = put(thread, bytes(64))
             before = thread.counts["time_ps"]
             with thread.transaction():
                 thread.write(at, b"x" * 64)
-            took[host, fence] = thread.counts["time_ps"] - before
-    assert took["nearpm", "posted"] < took["nearpm", "read_back"]
-    assert took["cxl", "read_back"] < took["nearpm", "read_back"]
+            elapsed[host, fence] = thread.counts["time_ps"] - before
+    assert elapsed["nearpm", "posted"] < elapsed["nearpm", "read_back"]
+    assert elapsed["cxl", "read_back"] < elapsed["nearpm", "read_back"]
     with pm.System() as system:
         with pytest.raises(NearsideError, match="allowed are read_back, posted, completion"):
             system.create(0, BYTES, "x", fence="none")

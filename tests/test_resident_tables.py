@@ -51,7 +51,7 @@ def by(data: pa.Table, *keys: tuple[str, str, str]) -> pa.Table:
     return data.take(pc.sort_indices(data, sort_keys=[*keys, ("row", "ascending", "at_end")]))
 
 
-class Stand:
+class ResidentStore:
     """A table on devices."""
 
     def __init__(
@@ -84,15 +84,15 @@ class Stand:
 
 
 @pytest.fixture(scope="module")
-def stand(tmp_path_factory, design):
-    return Stand(tmp_path_factory.mktemp("stand"), design, table(), "whole, maybe, word")
+def store(tmp_path_factory, design):
+    return ResidentStore(tmp_path_factory.mktemp("stand"), design, table(), "whole, maybe, word")
 
 
-def test_resident_table_round_trip(stand):
-    found, report = stand.get()
-    assert found.equals(stand.data, check_metadata=True)
+def test_resident_table_round_trip(store):
+    found, report = store.get()
+    assert found.equals(store.data, check_metadata=True)
     assert [stage["stage"] for stage in report["stages"]] == ["get"]
-    (entry,) = tables.resident(stand.media, "fast", stand.design)
+    (entry,) = tables.resident(store.media, "fast", store.design)
     assert (entry["name"], entry["rows"], entry["keys"]) == ("t", ROWS, ["whole", "maybe", "word"])
     assert (entry["parts"], entry["of_parts"], entry["devices"]) == (2, 2, [0, 1])
     assert re.fullmatch("[0-9a-f]{16}", entry["id"])
@@ -101,116 +101,116 @@ def test_resident_table_round_trip(stand):
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 @pytest.mark.parametrize("nulls", ["at_start", "at_end"])
 @pytest.mark.parametrize("column", ["whole", "maybe", "word"])
-def test_resident_table_is_sorted_in_place(stand, column, nulls, order):
+def test_resident_table_is_sorted_in_place(store, column, nulls, order):
     ends = {"ascending": "asc", "descending": "desc", "at_start": "nulls first", "at_end": "nulls last"}
     spelt = f"{column} {ends[order]} {ends[nulls]}"
-    found, report = stand.get(spelt)
-    assert found.equals(by(stand.data, (column, order, nulls)), check_metadata=True)
+    found, report = store.get(spelt)
+    assert found.equals(by(store.data, (column, order, nulls)), check_metadata=True)
     assert [stage["stage"] for stage in report["stages"]] == ["sort", "shuffle", "get"]
-    assert tables.explain_resident("t", stand.media, spelt, "fast", stand.design)["plan"] == report["plan"]
+    assert tables.explain_resident("t", store.media, spelt, "fast", store.design)["plan"] == report["plan"]
     assert all(bound["reached_percent"] > 0 for bound in report["bounds"])
 
 
-def test_resident_table_sort_by_several_columns(stand):
-    found, report = stand.get("maybe desc, word nulls first, real")
+def test_resident_table_sort_by_several_columns(store):
+    found, report = store.get("maybe desc, word nulls first, real")
     keys = [("maybe", "descending", "at_start"), ("word", "ascending", "at_start"), ("real", "ascending", "at_end")]
-    assert found.equals(by(stand.data, *keys))
+    assert found.equals(by(store.data, *keys))
     assert report["ties"] > 0
 
 
-def test_resident_table_order_of_devices_does_not_matter(stand):
-    assert stand.get("whole", media=stand.media[::-1])[0].equals(by(stand.data, ("whole", "ascending", "at_end")))
+def test_resident_table_order_of_devices_does_not_matter(store):
+    assert store.get("whole", media=store.media[::-1])[0].equals(by(store.data, ("whole", "ascending", "at_end")))
 
 
-def test_resident_table_missing_tables_are_reported(stand, tmp_path):
-    assert stand.reported(name="x") == "no table is called 'x': these media files have t".replace("'", '"')
-    assert "was put with the keys whole, maybe, word" in stand.reported("real")
-    assert "no column is called" in stand.reported("none")
-    assert "has 2 parts, of which these media files have 1" in stand.reported(media=stand.media[:1])
-    assert stand.reported(media=[*stand.media, tmp_path / "d"]) == f"{tmp_path}/d: no such file"
-    assert "another device has it" in stand.reported(media=[stand.media[0]] * 2)
+def test_resident_table_missing_tables_are_reported(store, tmp_path):
+    assert store.reported(name="x") == "no table is called 'x': these media files have t".replace("'", '"')
+    assert "was put with the keys whole, maybe, word" in store.reported("real")
+    assert "no column is called" in store.reported("none")
+    assert "has 2 parts, of which these media files have 1" in store.reported(media=store.media[:1])
+    assert store.reported(media=[*store.media, tmp_path / "d"]) == f"{tmp_path}/d: no such file"
+    assert "another device has it" in store.reported(media=[store.media[0]] * 2)
     with pytest.raises(NearsideError, match=r"there is a table .t. already"):
-        stand.put("t", "")
+        store.put("t", "")
     with pytest.raises(NearsideError, match="named twice"):
-        stand.put("u", "row, row")
+        store.put("u", "row, row")
     with pytest.raises(NearsideError, match="no column is called"):
-        stand.put("u", "none")
+        store.put("u", "none")
     for name in ("", "x" * 65, "a\nb"):
         with pytest.raises(NearsideError, match=r"^name = "):
-            stand.put(name, "")
-    assert stand.names() == ["t"]
+            store.put(name, "")
+    assert store.names() == ["t"]
 
 
 @pytest.mark.rtl
 def test_resident_table_on_the_rtl(tmp_path):
-    stand = Stand(tmp_path, Design.load("sort"), table(200), "maybe", model="rtl")
-    found, report = stand.get("maybe desc")
-    assert found.equals(by(stand.data, ("maybe", "descending", "at_start")))
+    store = ResidentStore(tmp_path, Design.load("sort"), table(200), "maybe", model="rtl")
+    found, report = store.get("maybe desc")
+    assert found.equals(by(store.data, ("maybe", "descending", "at_start")))
     assert report["engine"] == "rtl"
     # The same media on the fast model.
-    stand.model = "fast"
-    assert stand.get()[0].equals(stand.data)
+    store.model = "fast"
+    assert store.get()[0].equals(store.data)
 
 
 def test_resident_table_several_tables(tmp_path, design):
-    stand = Stand(tmp_path, design, table(500), "word", devices=3)
-    first = stand.data
-    stand.data = table(700, seed=2)
-    feather.write_feather(stand.data, stand.source)
-    stand.put("u", "maybe")
-    assert stand.names() == ["t", "u"]
-    assert stand.get("maybe", name="u")[0].equals(by(stand.data, ("maybe", "ascending", "at_end")))
-    assert stand.get()[0].equals(first)
-    tables.drop("t", stand.media, "fast", design)
-    assert stand.names() == ["u"]
-    stand.put("v", "")
-    assert stand.get(name="v")[0].equals(stand.data)
+    store = ResidentStore(tmp_path, design, table(500), "word", devices=3)
+    first = store.data
+    store.data = table(700, seed=2)
+    feather.write_feather(store.data, store.source)
+    store.put("u", "maybe")
+    assert store.names() == ["t", "u"]
+    assert store.get("maybe", name="u")[0].equals(by(store.data, ("maybe", "ascending", "at_end")))
+    assert store.get()[0].equals(first)
+    tables.drop("t", store.media, "fast", design)
+    assert store.names() == ["u"]
+    store.put("v", "")
+    assert store.get(name="v")[0].equals(store.data)
     with pytest.raises(NearsideError, match="no table is called"):
-        tables.drop("t", stand.media, "fast", design)
-    feather.write_feather(table(0), stand.source)
-    stand.put("empty", "word")
-    assert stand.get("word", name="empty")[0].equals(table(0))
+        tables.drop("t", store.media, "fast", design)
+    feather.write_feather(table(0), store.source)
+    store.put("empty", "word")
+    assert store.get("word", name="empty")[0].equals(table(0))
 
 
 def test_resident_table_no_room(tmp_path, design):
-    stand = Stand(tmp_path, design, table(1000), "whole", devices=1)
-    feather.write_feather(table(60_000), stand.source)
+    store = ResidentStore(tmp_path, design, table(1000), "whole", devices=1)
+    feather.write_feather(table(60_000), store.source)
     with pytest.raises(NearsideError, match=r"^device 0: the table's part takes .* MiB"):
-        stand.put("large", "")
+        store.put("large", "")
     # The rest is room for sorting, in partitions.
     rows, before = 1000, 0
-    while "full" not in stand.names():
-        feather.write_feather(table(rows), stand.source)
+    while "full" not in store.names():
+        feather.write_feather(table(rows), store.source)
         try:
-            stand.put("full", "whole")
+            store.put("full", "whole")
         except NearsideError:
             break
-        if stand.get("whole", name="full")[1]["partitions"] > 1:
+        if store.get("whole", name="full")[1]["partitions"] > 1:
             before = rows
             break
-        tables.drop("full", stand.media, "fast", design)
+        tables.drop("full", store.media, "fast", design)
         rows += 4000
     assert before, "it is sorted in partitions before it has no room"
-    assert stand.get("whole", name="full")[0].equals(by(table(rows), ("whole", "ascending", "at_end")))
+    assert store.get("whole", name="full")[0].equals(by(table(rows), ("whole", "ascending", "at_end")))
 
 
 def test_resident_table_damage_is_reported(tmp_path, design):
     """Flipped bytes of a media file: never other rows, and never another order except of equal keys."""
-    stand = Stand(tmp_path, design, table(300), "maybe", devices=1)
-    good, draw = stand.media[0].read_bytes(), random.Random(1)
+    store = ResidentStore(tmp_path, design, table(300), "maybe", devices=1)
+    good, draw = store.media[0].read_bytes(), random.Random(1)
     used = [n for n in range(0, len(good), 16) if any(good[n : n + 16])]
     reported = 0
     for _ in range(60):
         bad = bytearray(good)
         at = draw.choice(used) + draw.randrange(16)
         bad[at] ^= 1 << draw.randrange(8)
-        stand.media[0].write_bytes(bad)
-        for order, wanted in ((None, stand.data), ("maybe", by(stand.data, ("maybe", "ascending", "at_end")))):
+        store.media[0].write_bytes(bad)
+        for order, wanted in ((None, store.data), ("maybe", by(store.data, ("maybe", "ascending", "at_end")))):
             try:
-                found = stand.get(order)[0]
+                found = store.get(order)[0]
             except NearsideError as error:
                 assert "damaged" in str(error) or "other data" in str(error) or "not in order" in str(error)  # noqa: PT017
-                assert not stand.out.exists()
+                assert not store.out.exists()
                 reported += 1
             else:
                 assert found["maybe"].equals(wanted["maybe"])
@@ -240,20 +240,20 @@ print("done")
 def test_resident_table_killed_put_leaves_the_earlier_table(tmp_path):
     """At any moment; `a_standing_table_outlives_its_devices_power` of crates/sort covers every moment."""
     design = Design.load("sort")
-    stand = Stand(tmp_path, design, table(1000), "whole")
+    store = ResidentStore(tmp_path, design, table(1000), "whole")
     later = table(150_000)
-    feather.write_feather(later, stand.source)
+    feather.write_feather(later, store.source)
     for call in (1, 2, 4):
-        command = [sys.executable, "-c", PUT, str(call), stand.source, *stand.media]
+        command = [sys.executable, "-c", PUT, str(call), store.source, *store.media]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
-        assert stand.get()[0].equals(stand.data)
-        if stand.names() == ["t"]:
+        assert store.get()[0].equals(store.data)
+        if store.names() == ["t"]:
             continue
         # It was too late: the table is complete, or partial, which is reported.
         if ended.returncode == 0:
-            assert stand.get(name="u")[0].equals(later)
-        tables.drop("u", stand.media, "fast", design)
+            assert store.get(name="u")[0].equals(later)
+        tables.drop("u", store.media, "fast", design)
 
 
 def nearside(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
@@ -409,24 +409,24 @@ def test_resident_table_name_of_two_tables_is_ambiguous(same_names, tmp_path, de
 
 def test_resident_table_duplicate_shard_is_reported_and_not_dropped(tmp_path, design):
     """A copy of a media file is the same shard: it is ambiguous which of them is meant."""
-    stand = Stand(tmp_path, design, table(400).rename_columns(["k", *table(0).column_names[1:]]), "k")
+    store = ResidentStore(tmp_path, design, table(400).rename_columns(["k", *table(0).column_names[1:]]), "k")
     copy = tmp_path / "copy"
-    shutil.copy(stand.media[0], copy)
-    for order in ([*stand.media, copy], [copy, *stand.media]):
+    shutil.copy(store.media[0], copy)
+    for order in ([*store.media, copy], [copy, *store.media]):
         reported = errors_of("t", order, tmp_path, design)
         (error,) = {re.sub(r"\S+(d0|copy) and \S+(d0|copy)", "two", text) for text in reported}
         assert "has part 0 on two: name one of these media files" in error
-    assert stand.get()[0].equals(stand.data)
-    assert stand.get(media=[copy, stand.media[1]])[0].equals(stand.data)
+    assert store.get()[0].equals(store.data)
+    assert store.get(media=[copy, store.media[1]])[0].equals(store.data)
 
 
 def test_resident_table_rest_of_a_table_is_reported_and_dropped(tmp_path, design):
-    stand = Stand(tmp_path, design, table(400), "whole", devices=3)
-    left = stand.media[1:]
-    assert "has 3 parts, of which these media files have 2 (on " in stand.reported(media=left)
-    assert "and part 0 is missing: name all of them once, or drop what is left" in stand.reported(media=left)
+    store = ResidentStore(tmp_path, design, table(400), "whole", devices=3)
+    left = store.media[1:]
+    assert "has 3 parts, of which these media files have 2 (on " in store.reported(media=left)
+    assert "and part 0 is missing: name all of them once, or drop what is left" in store.reported(media=left)
     tables.drop("t", left, "fast", design)
-    assert [tables.resident([path], "fast", design) == [] for path in stand.media] == [False, True, True]
+    assert [tables.resident([path], "fast", design) == [] for path in store.media] == [False, True, True]
 
 
 @pytest.mark.slow

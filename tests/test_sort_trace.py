@@ -115,11 +115,11 @@ def test_sort_trace_partitions_are_consecutive(source, tmp_path):
 
 def test_sort_trace_without_a_trace_time_is_reproducible(source, tmp_path):
     """A trace takes some simulated time, but little."""
-    took = [
+    elapsed = [
         tables.sort_file(source, tmp_path / "s.parquet", "a", model="fast", trace=trace)["elapsed_ns"]
         for trace in (None, None, tmp_path / "trace.json")
     ]
-    assert took[0] == took[1] <= took[2] < 1.1 * took[0]
+    assert elapsed[0] == elapsed[1] <= elapsed[2] < 1.1 * elapsed[0]
 
 
 def test_sort_trace_names_that_are_refused(source, tmp_path):

@@ -150,7 +150,7 @@ SMALL = "[media]\nbytes = '16 MiB'\n[nvme]\nnamespaces = ['16 MiB']"
 
 
 @pytest.fixture
-def standing(tmp_path) -> tuple[pa.Table, sql.Table]:
+def resident(tmp_path) -> tuple[pa.Table, sql.Table]:
     """A table on two devices, and the same in memory."""
     source, media = tmp_path / "t.parquet", [tmp_path / "d0", tmp_path / "d1"]
     pq.write_table(table(), source)
@@ -170,8 +170,8 @@ def standing(tmp_path) -> tuple[pa.Table, sql.Table]:
         ("select row from t where a > 0 order by a, row", None),
     ],
 )
-def test_sql_resident_tables(standing, query, place):
-    data, there = standing
+def test_sql_resident_tables(resident, query, place):
+    data, there = resident
     rule = sql.rule(model="fast")
     context = session(rule)
     context.register_table("t", there)
@@ -209,8 +209,8 @@ def test_sql_resident_table_does_not_bypass_what_devices_decline(tmp_path, keys)
 
 
 @pytest.mark.parametrize("ruled", [False, True])
-def test_sql_resident_table_is_read_repeatedly_by_a_plan(standing, ruled):
-    data, there = standing
+def test_sql_resident_table_is_read_repeatedly_by_a_plan(resident, ruled):
+    data, there = resident
     union = "select row from t union all select row from t order by row"
     joined = "select x.row, y.word from t x join t y on x.row = y.row order by x.row desc"
     for query in (union, joined):
@@ -247,8 +247,8 @@ def test_sql_resident_table_replaced_with_other_columns(tmp_path, again):
             context.sql(query).to_arrow_table()
 
 
-def test_sql_resident_tables_without_the_rule(standing):
-    data, there = standing
+def test_sql_resident_tables_without_the_rule(resident):
+    data, there = resident
     context = session()
     context.register_table("t", there)
     query = "select word, count(*) as n, sum(row) as s from t group by word order by word"
@@ -314,9 +314,9 @@ def test_sql_devices_that_all_fail_in_a_query(monkeypatch):
         ("another device's", "has part 0 on .* and .*: name one of these media files"),
     ],
 )
-def test_sql_media_damaged_between_queries(standing, tmp_path, harm, reported, ruled):
+def test_sql_media_damaged_between_queries(resident, tmp_path, harm, reported, ruled):
     """The query fails with the reason: there is nothing that the CPU could sort."""
-    _, there = standing
+    _, there = resident
     context = session(sql.rule(model="fast") if ruled else None)
     context.register_table("t", there)
     context.sql("select count(*) from t").to_arrow_table()

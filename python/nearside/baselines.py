@@ -94,8 +94,8 @@ def measure(work: Callable[[], Any], clock: Callable[[], float]) -> float:
     while runs < LEAST or spent < ENOUGH_S:
         start = clock()
         work()
-        took = clock() - start
-        best, spent, runs = min(best, took), spent + took, runs + 1
+        elapsed = clock() - start
+        best, spent, runs = min(best, elapsed), spent + elapsed, runs + 1
         if spent > 10 * ENOUGH_S:
             break
     return best * 1e9
@@ -147,9 +147,9 @@ def names() -> dict[str, str]:
     return found
 
 
-def core_ns(took: dict[str, float]) -> dict[str, float]:
+def core_ns(elapsed: dict[str, float]) -> dict[str, float]:
     """Core time of each of `sorts`: nanoseconds times the number of threads."""
-    return {name: ns * (threads() if name in ("polars", "duckdb") else 1) for name, ns in took.items()}
+    return {name: ns * (threads() if name in ("polars", "duckdb") else 1) for name, ns in elapsed.items()}
 
 
 def sorts(keys: np.ndarray, seed: int) -> dict[str, float]:
@@ -157,14 +157,14 @@ def sorts(keys: np.ndarray, seed: int) -> dict[str, float]:
 
     Packages that are not installed are left out (`make peers` installs them).
     """
-    took = {
+    elapsed = {
         name: numpy_without(features, len(keys), 8 * keys.itemsize, seed) for name, (_, features) in variants().items()
     }
-    took["radix"] = measure(lambda: radix_sort(keys), time.thread_time)
+    elapsed["radix"] = measure(lambda: radix_sort(keys), time.thread_time)
     for name, make in (("polars", polars_sort), ("duckdb", duckdb_sort)):
         if name in names():
-            took[name] = measure(make(keys), time.perf_counter)
-    return took
+            elapsed[name] = measure(make(keys), time.perf_counter)
+    return elapsed
 
 
 def decoders(dictionary: np.ndarray, keys: np.ndarray) -> dict[str, Callable[[], Any]]:
@@ -178,9 +178,9 @@ def decoders(dictionary: np.ndarray, keys: np.ndarray) -> dict[str, Callable[[],
 
 def decode(dictionary: np.ndarray, keys: np.ndarray) -> tuple[float, str]:
     """Bytes of keys per nanosecond of the fastest decoder, and its name."""
-    took = {name: measure(work, time.thread_time) for name, work in decoders(dictionary, keys).items()}
-    best = min(took, key=took.__getitem__)
-    return keys.nbytes / took[best], best
+    elapsed = {name: measure(work, time.thread_time) for name, work in decoders(dictionary, keys).items()}
+    best = min(elapsed, key=elapsed.__getitem__)
+    return keys.nbytes / elapsed[best], best
 
 
 def main() -> None:

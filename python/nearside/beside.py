@@ -91,8 +91,8 @@ def measure(
     after reset.
     """
     part = 4 if quick else 1
-    own = design.with_values(SIZES)
-    alone, beside = (_run(own, model, build, kind, seed, part, credits, busy) for busy in (False, True))
+    sized = design.with_values(SIZES)
+    alone, beside = (_run(sized, model, build, kind, seed, part, credits, busy) for busy in (False, True))
     p99 = [(found.get("latency") or {}).get("p99_ns") for found in (alone, beside)]
     gb_s = [found["bandwidth_gb_s"] for found in (alone, beside)]
     return {

@@ -173,10 +173,14 @@ class _SignalGate:
 
     def __init__(self) -> None:
         self.enabled, self.raised, self.received = False, False, []
-        own = {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+        defaults = {
+            signal.SIGTERM: signal.SIG_DFL,
+            signal.SIGHUP: signal.SIG_DFL,
+            signal.SIGINT: signal.default_int_handler,
+        }
         # Only the main thread may handle signals; elsewhere they end the process as usual.
         main = threading.current_thread() is threading.main_thread()
-        self.handlers = {number: how for number, how in own.items() if main and signal.getsignal(number) is how}
+        self.handlers = {number: how for number, how in defaults.items() if main and signal.getsignal(number) is how}
         for number in self.handlers:
             signal.signal(number, self._receive)
 
@@ -232,10 +236,10 @@ def _reason(error: OSError) -> str:
 
 def _descriptor(path: Path) -> int | None:
     """The descriptor of this process that a path leads to; the target of that one is not followed."""
-    own = {f"/proc/{os.getpid()}/fd", f"/proc/{os.getpid()}/task/{threading.get_native_id()}/fd"}
+    open_files = {f"/proc/{os.getpid()}/fd", f"/proc/{os.getpid()}/task/{threading.get_native_id()}/fd"}
     for _ in range(MAX_LINKS):
         folder = os.path.realpath(path.parent)
-        if folder in own and path.name.isdecimal():
+        if folder in open_files and path.name.isdecimal():
             return int(path.name)
         try:
             path = Path(folder, os.readlink(Path(folder, path.name)))

@@ -174,8 +174,8 @@ def print_document(doc: dict[str, Any]) -> None:
             "", "ns", "cycles", "controller", "how",
         )  # fmt: skip
         for term in row["terms"]:
-            own = f"{term['cycles']:.1f}" if term["added"] else ""
-            table.add_row(term["term"], f"{term['mean_ns']:.1f}", f"{term['cycles']:.1f}", own, term["how"])
+            controller = f"{term['cycles']:.1f}" if term["added"] else ""
+            table.add_row(term["term"], f"{term['mean_ns']:.1f}", f"{term['cycles']:.1f}", controller, term["how"])
         whole = f"{row['total_ns']:.1f}", f"{row['total_ns'] / row['period_ns']:.1f}"
         table.add_row("total", *whole, f"{row['added_cycles']:.1f}", "store to entry")
         show.out.print(table)

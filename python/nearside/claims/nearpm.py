@@ -54,18 +54,18 @@ def _copies(context: Context, design: str, size: int) -> dict[str, float]:
 
 def _copy(size: int, design: str, ways: tuple[str, ...]) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
-        took = _copies(context, design, size)
-        cpu = min(ways, key=lambda way: took[way])
-        by_cpu = f"{took[cpu]:.0f} ns by the CPU, {cpu}"
-        return Measured(took[cpu] / took["ended"], f"{by_cpu}, {took['ended']:.0f} ns by a command")
+        elapsed = _copies(context, design, size)
+        cpu = min(ways, key=lambda way: elapsed[way])
+        by_cpu = f"{elapsed[cpu]:.0f} ns by the CPU, {cpu}"
+        return Measured(elapsed[cpu] / elapsed["ended"], f"{by_cpu}, {elapsed['ended']:.0f} ns by a command")
 
     return measure
 
 
 def _accepted(size: int, design: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
-        took = _copies(context, design, size)
-        return Measured(took["accepted"], f"the copy has ended after {took['ended']:.0f} ns")
+        elapsed = _copies(context, design, size)
+        return Measured(elapsed["accepted"], f"the copy has ended after {elapsed['ended']:.0f} ns")
 
     return measure
 

@@ -39,8 +39,8 @@ def sorted_(context: Context, design: str, model: str, count: int) -> tuple[kern
         device = opened(context, design, model)
         memory, channels = MEMORY[design]
         at = kernels.memory_base(device, memory)
-        took = kernels.sort(device, kernels.random_keys(count, 32, context.seed), at, at + 64 * MIB)
-        return took, kernels.sort_bounds(device.design, count, 4, channels)
+        elapsed = kernels.sort(device, kernels.random_keys(count, 32, context.seed), at, at + 64 * MIB)
+        return elapsed, kernels.sort_bounds(device.design, count, 4, channels)
 
     return context.once(("sort", design, model, count), run)
 
@@ -59,9 +59,9 @@ def _sort(design: str, model: str, count: int, ms: float, quick: int, where: str
     )  # fmt: skip
     def measure(context: Context) -> Measured:
         keys = (quick or count) if context.quick else count
-        took, bounds = sorted_(context, design, model, keys)
-        passes = ", ".join(f"{ns / 1e6:.3f}" for ns in took.passes)
-        return Measured(took.ns / 1e6, f"{keys // KI} Ki keys; passes {passes} ms; bound {sum(bounds) / 1e6:.3f} ms")
+        elapsed, bounds = sorted_(context, design, model, keys)
+        passes = ", ".join(f"{ns / 1e6:.3f}" for ns in elapsed.passes)
+        return Measured(elapsed.ns / 1e6, f"{keys // KI} Ki keys; passes {passes} ms; bound {sum(bounds) / 1e6:.3f} ms")
 
 
 DEFAULT = "in two DDR4-2400 channels (design sort)"
@@ -82,9 +82,9 @@ def _passes(design: str, where: str, model: str) -> None:
         quick_bound=at_least(85), model=model, quick=model == "fast",
     )  # fmt: skip
     def measure(context: Context) -> Measured:
-        took, bounds = sorted_(context, design, model, MIB if context.quick else 8 * MIB)
-        shares = [100 * bound / ns for bound, ns in zip(bounds, took.passes, strict=True)]
-        whole = 100 * sum(bounds) / took.ns
+        elapsed, bounds = sorted_(context, design, model, MIB if context.quick else 8 * MIB)
+        shares = [100 * bound / ns for bound, ns in zip(bounds, elapsed.passes, strict=True)]
+        whole = 100 * sum(bounds) / elapsed.ns
         detail = f"passes {', '.join(f'{share:.1f} %' for share in shares)}; together {whole:.1f} %"
         return Measured(whole if context.quick else min(shares), detail)
 
@@ -169,10 +169,10 @@ def _decode(bits: int, value: int, bound: Bound, paper: float, model: str) -> No
         device = opened(context, "smartssd", model)
         keys = (context.commands(16) if model == "fast" else 2) * MIB // (bits // 8)
         target = kernels.memory_base(device, "local") + 512 * MIB
-        took = kernels.decode(device, bits, value // 8, keys, 0, target, context.seed)
-        read = took["key_bytes"] + took["dictionary_bytes"]
-        written = took["key_bytes"] * value / bits
-        return Measured(read / took["ns"], f"{(read + written) / took['ns']:.2f} GB/s with what is written")
+        elapsed = kernels.decode(device, bits, value // 8, keys, 0, target, context.seed)
+        read = elapsed["key_bytes"] + elapsed["dictionary_bytes"]
+        written = elapsed["key_bytes"] * value / bits
+        return Measured(read / elapsed["ns"], f"{(read + written) / elapsed['ns']:.2f} GB/s with what is written")
 
 
 # 90 % of the link; and of 2.27 GB/s, at which the values fill the memory's 19.2 GB/s but for
@@ -189,7 +189,7 @@ for _bits in (8, 16):
 class System:
     """Times in ns: of 1 and of 12 devices, of the card with one SSD, of one core with a table; bytes of an SSD."""
 
-    took: dict[int, float]
+    elapsed: dict[int, float]
     card: dict[str, float]
     stored: int
     tables: list[platforms.Table]
@@ -198,9 +198,9 @@ class System:
 def system(context: Context, table: str) -> System:
     def run() -> System:
         tables = nascent_fig13.tables(context.seed, table, 1.0)
-        took = {n: platforms.sort_tables(platforms.smartssd(), tables, n)["all"] for n in (1, 12)}
+        elapsed = {n: platforms.sort_tables(platforms.smartssd(), tables, n)["all"] for n in (1, 12)}
         card = platforms.sort_tables(platforms.card(), tables)
-        return System(took, card, platforms.stored(tables), tables)
+        return System(elapsed, card, platforms.stored(tables), tables)
 
     return context.once(("system", table), run)
 
@@ -243,7 +243,7 @@ def _system(name: str, table: str, bounds: dict[str, float], paper: Published, q
     def overlapped(context: Context) -> Measured:
         found = system(context, table)
         card = platforms.card_overlapped(found.card, found.stored, 12)
-        return Measured(card / found.took[12], f"{found.took[12] / 1e6:.3f} ms of {card / 1e6:.3f} ms")
+        return Measured(card / found.elapsed[12], f"{found.elapsed[12] / 1e6:.3f} ms of {card / 1e6:.3f} ms")
 
     @claim(
         f"sort.system.{name}.cpu_overlapped", "x", at_least(bounds["cpu_overlapped"]),
@@ -257,8 +257,8 @@ def _system(name: str, table: str, bounds: dict[str, float], paper: Published, q
         found = system(context, table)
         core, by = core_ns(context, table)
         cpu = platforms.cpu_overlapped(core, found.stored, 12)
-        text = f"{found.took[12] / 1e6:.3f} ms simulated, of {cpu / 1e6:.3f} ms; {core / 1e6:.3f} ms of a core, {by}"
-        return Measured(cpu / found.took[12], text)
+        text = f"{found.elapsed[12] / 1e6:.3f} ms simulated, of {cpu / 1e6:.3f} ms; {core / 1e6:.3f} ms of a core, {by}"
+        return Measured(cpu / found.elapsed[12], text)
 
     @claim(
         f"sort.system.{name}.card_one_by_one", "x", at_least(bounds["card_one_by_one"]),
@@ -268,14 +268,14 @@ def _system(name: str, table: str, bounds: dict[str, float], paper: Published, q
     def one_by_one(context: Context) -> Measured:
         found = system(context, table)
         card = platforms.card_one_by_one(found.card, 12)
-        return Measured(card / found.took[12], f"{found.took[12] / 1e6:.3f} ms of {card / 1e6:.3f} ms")
+        return Measured(card / found.elapsed[12], f"{found.elapsed[12] / 1e6:.3f} ms of {card / 1e6:.3f} ms")
 
     @claim(
         f"sort.system.{name}.flat", "x", at_most(1.1), f"{what}: their time by that of one.", clocks=ENDS, **options
     )  # fmt: skip
     def flat(context: Context) -> Measured:
-        took = system(context, table).took
-        return Measured(took[12] / took[1], f"{took[12] / 1e6:.3f} ms of {took[1] / 1e6:.3f} ms")
+        elapsed = system(context, table).elapsed
+        return Measured(elapsed[12] / elapsed[1], f"{elapsed[12] / 1e6:.3f} ms of {elapsed[1] / 1e6:.3f} ms")
 
 
 SYSTEM_DIFFERS = (

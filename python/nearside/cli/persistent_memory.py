@@ -282,9 +282,9 @@ def pm_serve(
         return
     table = show.table("requests", "simulated, ns", "count", "mean", "longest")
     for kind in ("reads", "writes"):
-        took = doc[kind]
-        mean, most = (f"{took[key]:.0f}" for key in ("simulated_mean_ns", "simulated_max_ns"))
-        table.add_row(kind, str(took["requests"]), mean, most)
+        elapsed = doc[kind]
+        mean, most = (f"{elapsed[key]:.0f}" for key in ("simulated_mean_ns", "simulated_max_ns"))
+        table.add_row(kind, str(elapsed["requests"]), mean, most)
     show.out.print(table)
     print(f"{doc['mechanism']} by {doc['by']}; losses of power: {doc['power_losses']}; refused: {doc['refused']}")
 

@@ -28,8 +28,8 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     device.delay_set(case["flash"])
     bits, value = case["bits"], case["value"]
     count = run.parameters["mib"] * MIB // (bits // 8)
-    took = kernels.decode(device, bits, value // 8, count, 0, local + 512 * MIB, run.seed)
-    read = took["key_bytes"] + took["dictionary_bytes"]
+    elapsed = kernels.decode(device, bits, value // 8, count, 0, local + 512 * MIB, run.seed)
+    read = elapsed["key_bytes"] + elapsed["dictionary_bytes"]
     # The output is limited by the memory, or by the engine's port to it: a beat of 64 bytes a
     # cycle.
     lines = 32768
@@ -40,9 +40,10 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     dictionary = rng.integers(0, 1 << value, 1 << bits, dtype=f"u{value // 8}")
     keys = rng.integers(0, 1 << bits, count, dtype=f"u{bits // 8}")
     cpu, library = baselines.decode(dictionary, keys)
-    gb_s = read / took["ns"]
+    gb_s = read / elapsed["ns"]
     return {
-        **case, "gb_s": gb_s, "total_gb_s": gb_s + took["key_bytes"] * value / bits / took["ns"], "limit_gb_s": limit,
+        **case, "gb_s": gb_s, "total_gb_s": gb_s + elapsed["key_bytes"] * value / bits / elapsed["ns"],
+        "limit_gb_s": limit,
         "cpu_gb_s": min(cpu, platforms.SSD_GB_S),
         "cores_gb_s": min(platforms.CPU_CORES * cpu, platforms.SSD_GB_S),
         "cpu": baselines.cpu(), "cpu_library": library,

@@ -30,9 +30,9 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     count = case["count"]
     keys = kernels.random_keys(count, 32, run.seed)
     source = local if case["place"] == "memory" else 64 * MIB
-    took = kernels.sort(device, keys, source, local + 64 * MIB, seed=run.seed)
+    elapsed = kernels.sort(device, keys, source, local + 64 * MIB, seed=run.seed)
     # Keys that fit on the chip are not merged.
-    pairs = took if count <= kernels.CHUNK else kernels.sort(
+    pairs = elapsed if count <= kernels.CHUNK else kernels.sort(
         device, keys, source, local + 64 * MIB, pairs=True, stored=True, seed=run.seed
     )  # fmt: skip
     bounds = kernels.sort_bounds(device.design, count, 4, 1)
@@ -41,7 +41,7 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     sorts = nascent.cpu_sorts(run, count)
     cpu = {name: ns + load for name, ns in sorts.items()}
     cores = max(load, min(baselines.core_ns(sorts).values()) / platforms.CPU_CORES)
-    ours = {"ns": took.ns, "passes": took.passes, "pairs_ns": pairs.ns, "bound_ns": sum(bounds)}
+    ours = {"ns": elapsed.ns, "passes": elapsed.passes, "pairs_ns": pairs.ns, "bound_ns": sum(bounds)}
     return {**case, **ours, "cpu_ns": cpu, "cores_ns": cores, **nascent.cpu_parts()}
 
 

@@ -33,16 +33,16 @@ def measure(run: Run, case: tuple[str, str]) -> Row:
     design, mechanism = case
     of = nearpm.design(run, design)
     inserts = nearpm.inserts(run, mechanism)
-    took = {
+    elapsed = {
         who: nearpm.transactions(run, of, mechanism, offloaded, fence, inserts)
         for who, (offloaded, fence) in WHO.items()
         if fence != "ordered" or nearpm.ordered(of)
     }
-    row: Row = {"design": design, "mechanism": mechanism, **took}
+    row: Row = {"design": design, "mechanism": mechanism, **elapsed}
     for name, (cpu, engine) in RATIOS.items():
-        if cpu in took:
-            row[name] = took[cpu]["consistency_ns"] / took[engine]["consistency_ns"]
-            row[f"{name}_whole"] = took[cpu]["ns"] / took[engine]["ns"]
+        if cpu in elapsed:
+            row[name] = elapsed[cpu]["consistency_ns"] / elapsed[engine]["consistency_ns"]
+            row[f"{name}_whole"] = elapsed[cpu]["ns"] / elapsed[engine]["ns"]
     return row
 
 

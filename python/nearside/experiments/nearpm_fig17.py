@@ -21,13 +21,13 @@ def cases(run: Run) -> list[int]:
 
 def measure(run: Run, size: int) -> Row:
     design = nearpm.design(run)
-    took = {way: nearpm.copies(run, design, way, size, run.parameters["count"])["mean_ns"] for way in WAYS}
-    cpu = min(took["streamed"], took["cached"])
+    elapsed = {way: nearpm.copies(run, design, way, size, run.parameters["count"])["mean_ns"] for way in WAYS}
+    cpu = min(elapsed["streamed"], elapsed["cached"])
     # The part of that at the unit's rate alone.
     limit = cpu / (size / UNIT_GB_S)
     return {
-        "bytes": size, **{f"{way}_ns": ns for way, ns in took.items()}, "ended": cpu / took["ended"],
-        "cached": took["cached"] / took["ended"], "limit": limit,
+        "bytes": size, **{f"{way}_ns": ns for way, ns in elapsed.items()}, "ended": cpu / elapsed["ended"],
+        "cached": elapsed["cached"] / elapsed["ended"], "limit": limit,
     }  # fmt: skip
 
 
