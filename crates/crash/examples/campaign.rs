@@ -6,7 +6,7 @@ use std::time::Instant;
 use crash::{run, Campaign};
 use design::Design;
 use device::{Factory, RtlOptions};
-use pm::{Mechanism, Synchronise};
+use pm::{Mechanism, Synchronisation};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             count => count.parse()?,
         },
         synchronise: match arg(9) {
-            "" => Synchronise::default(),
+            "" => Synchronisation::default(),
             name => name.parse()?,
         },
         without: Some(arg(7))

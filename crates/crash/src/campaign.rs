@@ -6,7 +6,7 @@ use std::time::Duration;
 use design::Design;
 use device::Factory;
 use host::Probe;
-use pm::{Error, Mechanism, Synchronise};
+use pm::{Error, Mechanism, Synchronisation};
 use sim::fork::Fork;
 use sim::{Random, Time};
 use workloads::{Contents, Scale, Workload};
@@ -28,7 +28,7 @@ pub struct Campaign {
     /// Devices that the pool is over: 1, 2 or 4.
     pub devices: usize,
     /// With several devices: who synchronises them.
-    pub synchronise: Synchronise,
+    pub synchronise: Synchronisation,
     /// How many there are.
     pub transactions: u64,
     /// Of all that is drawn.

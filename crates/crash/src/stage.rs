@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use design::Design;
 use device::{Factory, Omission};
 use host::{Cpu, Fence, Machine, Shared};
-use pm::{Engine, Error, Layout, Options, Part, Pool, Ptr, Synchronise, Thread, Watch};
+use pm::{
+    ConsistencyOperation, EngineHandle, Error, Layout, Listener, Options, Pool, Ptr,
+    Synchronisation, Thread,
+};
 use sim::{Bar, System, Time};
 use workloads::Workload;
 
@@ -125,8 +128,8 @@ pub(crate) struct Stage {
     pub pool: Pool,
     pub seed: u64,
     devices: Vec<usize>,
-    engines: Vec<Arc<Engine>>,
-    synchronise: Synchronise,
+    engines: Vec<Arc<EngineHandle>>,
+    synchronise: Synchronisation,
     /// When the CPU had given each command of the workload to an engine.
     pub commands: Arc<Mutex<Vec<Time>>>,
     other: Pool,
@@ -188,7 +191,7 @@ impl Stage {
             (By::Cpu, _) => Vec::new(),
             (By::Device, Some((page, registers))) => {
                 let each = devices.iter();
-                each.map(|n| Arc::new(Engine::with_registers(*n, page, registers)))
+                each.map(|n| Arc::new(EngineHandle::with_registers(*n, page, registers)))
                     .collect()
             }
             (By::Device, None) => {
@@ -200,14 +203,14 @@ impl Stage {
         };
         let commands = Arc::<Mutex<Vec<Time>>>::default();
         let heard = commands.clone();
-        let watch: Watch = Arc::new(move |part, _, end| {
-            if part == Part::Command {
+        let listener: Listener = Arc::new(move |part, _, end| {
+            if part == ConsistencyOperation::Command {
                 let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
                 heard.push(end);
             }
         });
         let own = Options {
-            watch: Some(watch),
+            listener: Some(listener),
             ..options(&engines, synchronise, without)
         };
         let layout = workload.layout(mechanism);
@@ -337,7 +340,11 @@ impl Stage {
     }
 }
 
-fn options(engines: &[Arc<Engine>], synchronise: Synchronise, without: Option<Without>) -> Options {
+fn options(
+    engines: &[Arc<EngineHandle>],
+    synchronise: Synchronisation,
+    without: Option<Without>,
+) -> Options {
     Options {
         snapshots: without != Some(Without::Snapshots),
         fence: match without {
@@ -345,17 +352,17 @@ fn options(engines: &[Arc<Engine>], synchronise: Synchronise, without: Option<Wi
             _ => Fence::ReadBack,
         },
         synchronise: match without {
-            Some(Without::Peers) => Synchronise::Nobody,
+            Some(Without::Peers) => Synchronisation::Disabled,
             _ => synchronise,
         },
-        ..Options::several(engines)
+        ..Options::with_engines(engines)
     }
 }
 
 /// Nothing is left out of the other program's pool; but who synchronises devices does so for all of their pools.
 fn other_options(
-    engines: &[Arc<Engine>],
-    synchronise: Synchronise,
+    engines: &[Arc<EngineHandle>],
+    synchronise: Synchronisation,
     without: Option<Without>,
 ) -> Options {
     let without = without.filter(|without| *without == Without::Peers);

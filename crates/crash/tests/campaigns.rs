@@ -6,7 +6,7 @@ use std::path::Path;
 use crash::{run, By, Campaign, Cuts, Report, Without};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm::{Mechanism, Synchronise};
+use pm::{Mechanism, Synchronisation};
 
 /// A campaign on the B-tree.
 fn btree(mechanism: Mechanism, by: By, cuts: &str) -> Campaign {
@@ -15,7 +15,7 @@ fn btree(mechanism: Mechanism, by: By, cuts: &str) -> Campaign {
         mechanism,
         by,
         devices: 1,
-        synchronise: Synchronise::Devices,
+        synchronise: Synchronisation::Devices,
         transactions: 12,
         seed: 1,
         cuts: cuts.parse().unwrap(),
@@ -175,7 +175,7 @@ fn devices_come_to_the_same_transaction() {
     }
     rigs[1].holds(&several(Mechanism::Undo, By::Device, 4, "sampled:6"));
     let host = Campaign {
-        synchronise: Synchronise::Host,
+        synchronise: Synchronisation::Host,
         ..several(Mechanism::Undo, By::Device, 2, "sampled:8")
     };
     more += rigs[1].holds(&host).more;

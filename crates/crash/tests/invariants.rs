@@ -7,7 +7,7 @@ use crash::{run, By, Campaign, Report, Without};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use host::{Event, Fence};
-use pm::{Mechanism, Synchronise};
+use pm::{Mechanism, Synchronisation};
 use sim::{Bar, Lines, OrderEvent, OrderedCommand, Time};
 use spec::nearpm::{Command, Operation};
 
@@ -560,7 +560,7 @@ impl Rig {
             mechanism,
             by: By::Device,
             devices,
-            synchronise: Synchronise::Devices,
+            synchronise: Synchronisation::Devices,
             transactions: if is_rtl { 3 } else { 24 },
             seed: 1,
             cuts: if is_rtl { "sampled:4" } else { "sampled:20" }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use design::Design;
 use device::Model;
-use pm::session::{Session, SessionPool, SessionThread, Use};
+use pm::session::{PoolUse, Session, SessionPool, SessionThread};
 use pm::{Error, Layout, Mechanism, Result};
 use serde_json::{json, Value};
 use sim::Time;
@@ -105,10 +105,10 @@ pub struct Store {
     refused: u64,
 }
 
-fn usage(config: &Config) -> Use {
-    Use {
+fn usage(config: &Config) -> PoolUse {
+    PoolUse {
         offload: config.offload,
-        ..Use::default()
+        ..PoolUse::default()
     }
 }
 
@@ -314,7 +314,7 @@ fn made(session: &Arc<Session>, config: &Config) -> Result<(SessionThread, Sessi
         threads: 1,
         log_bytes: (PAGES * 4096 + 4096) * 5 / 4 / 4096 * 4096,
         spare_pages: PAGES,
-        ..Layout::new(NAME).with(config.mechanism)
+        ..Layout::new(NAME).with_mechanism(config.mechanism)
     };
     session.store(UNDER_WAY_AT, UNDER_WAY)?;
     let pool = session.create(0, config.bytes, &layout, usage(config))?;

@@ -14,8 +14,8 @@ use std::ffi::{c_char, c_int};
 use design::Design;
 use device::Model;
 use host::{Cut, Fence};
-use pm::session::{Session, Use};
-use pm::{Layout, Mechanism, Synchronise};
+use pm::session::{PoolUse, Session};
+use pm::{Layout, Mechanism, Synchronisation};
 use sim::Time;
 use state::{bytes, bytes_mut, call, give, invalid, tell, text, Result};
 
@@ -89,13 +89,13 @@ fn byte(value: u32, what: &str) -> Result<u8> {
 /// # Safety
 ///
 /// NULL, or options.
-unsafe fn usage(options: *const NspmOptions) -> Result<Use> {
+unsafe fn usage(options: *const NspmOptions) -> Result<PoolUse> {
     if options.is_null() {
-        return Ok(Use::default());
+        return Ok(PoolUse::default());
     }
     // SAFETY: it is not NULL, so these are options.
     let options = unsafe { *options };
-    Ok(Use {
+    Ok(PoolUse {
         offload: flag(options.offload, "offload")?,
         fence: match options.fence {
             0 => Fence::ReadBack,
@@ -187,12 +187,12 @@ pub unsafe extern "C" fn nspm_system_open_over(
             // SAFETY: the caller's.
             false => unsafe { text(values, "values") }?,
         };
-        let who = Synchronise::ALL.get(synchronise as usize).copied();
+        let who = Synchronisation::ALL.get(synchronise as usize).copied();
         let who = who
             .ok_or_else(|| invalid(format!("synchronise = {synchronise}: allowed are 0 and 1")))?;
         let make = || {
             let design = design(name, values)?;
-            let session = Session::start_over(&design, model, devices as usize, who)?;
+            let session = Session::start_with_devices(&design, model, devices as usize, who)?;
             let id = state.add_system(session);
             Ok(NspmSystem { id })
         };

@@ -36,7 +36,7 @@ pub type Result<T> = std::result::Result<T, Failure>;
 impl From<pm::Error> for Failure {
     fn from(error: pm::Error) -> Failure {
         let code = match &error {
-            error if error.is_power() => Code::Power,
+            error if error.is_power_loss() => Code::Power,
             pm::Error::Power(_) => Code::Power,
             pm::Error::Host(_) => Code::Host,
             pm::Error::NoPool(_) => Code::NoPool,

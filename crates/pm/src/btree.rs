@@ -218,7 +218,7 @@ impl Tree {
             return Ok(None);
         }
         tx.add(Root::count(self.0))?;
-        let value = take(tx, root.top, key)?;
+        let value = remove_below(tx, root.top, key)?;
         let top = tx.get(root.top)?;
         if top.count == 0 {
             tx.set(Root::top(self.0), &top.children[0])?;
@@ -348,7 +348,7 @@ fn split(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node) -> Result<(It
 }
 
 /// Takes a key out of the part of a tree below a node, which has more items than it needs, or is the first one. The key is there.
-fn take(tx: &mut Transaction<'_>, at: Ptr<Node>, key: u64) -> Result<u64> {
+fn remove_below(tx: &mut Transaction<'_>, at: Ptr<Node>, key: u64) -> Result<u64> {
     let mut at = at;
     loop {
         let mut node = tx.get(at)?;
@@ -365,13 +365,13 @@ fn take(tx: &mut Transaction<'_>, at: Ptr<Node>, key: u64) -> Result<u64> {
                     // The one before takes its place.
                     let item = edge(tx, left, true)?;
                     tx.set(Node::items(at).element(n), &item)?;
-                    take(tx, left, item.key)?;
+                    remove_below(tx, left, item.key)?;
                     return Ok(value);
                 }
                 if tx.get(right)?.len() >= DEGREE {
                     let item = edge(tx, right, false)?;
                     tx.set(Node::items(at).element(n), &item)?;
-                    take(tx, right, item.key)?;
+                    remove_below(tx, right, item.key)?;
                     return Ok(value);
                 }
                 merge(tx, at, &mut node, n)?;

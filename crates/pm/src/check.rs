@@ -14,7 +14,7 @@ use crate::{recovery, several, Error, Pool, Result};
 
 /// What a check of a pool has found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct CheckReport {
     /// Objects that are taken: offsets, and the bytes that are set aside for each.
     pub objects: Vec<(u64, u64)>,
     /// Bytes of the pool.
@@ -25,7 +25,7 @@ pub struct Check {
 
 impl Pool {
     /// Reads the pool's metadata again, and compares them with each other and with what is known. No transaction may be under way.
-    pub fn check(&self, cpu: &Cpu) -> Result<Check> {
+    pub fn check(&self, cpu: &Cpu) -> Result<CheckReport> {
         self.0.usable()?;
         if self.0.under_way.load(Ordering::Relaxed) > 0 {
             let text = "a pool is checked between transactions: one is under way";
@@ -61,7 +61,7 @@ impl Pool {
         if !self.0.heap().agrees(&loaded) {
             return corrupt("its objects are others than the transactions have left");
         }
-        Ok(Check {
+        Ok(CheckReport {
             objects: loaded.objects(),
             bytes: header.bytes,
             generation: header.generation,

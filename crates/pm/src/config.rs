@@ -5,7 +5,7 @@ use std::sync::Arc;
 use host::Fence;
 use sim::Time;
 
-use crate::{Engine, Error, Result, Watch};
+use crate::{EngineHandle, Error, Listener, Result};
 
 /// What makes a transaction whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,7 +85,7 @@ impl Layout {
     }
 
     /// With another mechanism.
-    pub fn with(self, mechanism: Mechanism) -> Layout {
+    pub fn with_mechanism(self, mechanism: Mechanism) -> Layout {
         Layout { mechanism, ..self }
     }
 }
@@ -127,37 +127,37 @@ impl Default for Costs {
 
 /// Who sees to it that engines of several devices delete what a transaction has kept only when all of them have completed it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Synchronise {
+pub enum Synchronisation {
     /// The devices, which tell each other; the host waits for none of that.
     #[default]
     Devices,
     /// The host: it waits until each device has completed its part, and tells all of them. For comparison.
     Host,
     /// Nobody: each device deletes when it has completed its own part. The control of a crash test, which then has to find violations.
-    Nobody,
+    Disabled,
 }
 
-impl Synchronise {
+impl Synchronisation {
     /// All that a program may choose.
-    pub const ALL: [Synchronise; 2] = [Synchronise::Devices, Synchronise::Host];
+    pub const ALL: [Synchronisation; 2] = [Synchronisation::Devices, Synchronisation::Host];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Synchronise::Devices => "devices",
-            Synchronise::Host => "host",
-            Synchronise::Nobody => "nobody",
+            Synchronisation::Devices => "devices",
+            Synchronisation::Host => "host",
+            Synchronisation::Disabled => "nobody",
         }
     }
 }
 
-impl std::str::FromStr for Synchronise {
+impl std::str::FromStr for Synchronisation {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Synchronise> {
-        let found = Synchronise::ALL.into_iter().find(|s| s.name() == text);
+    fn from_str(text: &str) -> Result<Synchronisation> {
+        let found = Synchronisation::ALL.into_iter().find(|s| s.name() == text);
         found.ok_or_else(|| {
-            let names = Synchronise::ALL.map(Synchronise::name).join(", ");
+            let names = Synchronisation::ALL.map(Synchronisation::name).join(", ");
             Error::Invalid(format!("synchronise = {text:?}: allowed are {names}"))
         })
     }
@@ -173,11 +173,11 @@ pub struct Options {
     /// stores behind others is an `sfence`, and the last one of a transaction alone waits for what `fence` says.
     pub ordered: bool,
     /// The engine that the mechanism is offloaded to, of the pool's first device; without one the CPU does it.
-    pub engine: Option<Arc<Engine>>,
+    pub engine: Option<Arc<EngineHandle>>,
     /// With an engine: those of the pool's other devices, in their order.
-    pub peers: Vec<Arc<Engine>>,
+    pub peers: Vec<Arc<EngineHandle>>,
     /// With several engines: who synchronises them.
-    pub synchronise: Synchronise,
+    pub synchronise: Synchronisation,
     /// Number of the pool on the engine, 0 to 15.
     pub pool: u8,
     /// Process that the pool belongs to on the engine.
@@ -187,7 +187,7 @@ pub struct Options {
     /// What the library's code takes.
     pub costs: Costs,
     /// Hears what the library does for crash consistency, and when.
-    pub watch: Option<Watch>,
+    pub listener: Option<Listener>,
     /// False is the control of a crash test, which then has to find violations: nothing is kept before it is changed.
     pub snapshots: bool,
 }
@@ -200,12 +200,12 @@ impl Default for Options {
             ordered: false,
             engine: None,
             peers: Vec::new(),
-            synchronise: Synchronise::default(),
+            synchronise: Synchronisation::default(),
             pool: 0,
             process: 1,
             engine_recovers: false,
             costs: Costs::default(),
-            watch: None,
+            listener: None,
             snapshots: true,
         }
     }
@@ -213,7 +213,7 @@ impl Default for Options {
 
 impl Options {
     /// With an engine.
-    pub fn offloaded(engine: &Arc<Engine>) -> Options {
+    pub fn offloaded(engine: &Arc<EngineHandle>) -> Options {
         Options {
             engine: Some(engine.clone()),
             ..Options::default()
@@ -221,7 +221,7 @@ impl Options {
     }
 
     /// With an engine on each of the pool's devices.
-    pub fn several(engines: &[Arc<Engine>]) -> Options {
+    pub fn with_engines(engines: &[Arc<EngineHandle>]) -> Options {
         Options {
             engine: engines.first().cloned(),
             peers: engines.iter().skip(1).cloned().collect(),
@@ -230,7 +230,7 @@ impl Options {
     }
 
     /// All of its engines.
-    pub(crate) fn engines(&self) -> impl Iterator<Item = &Arc<Engine>> {
+    pub(crate) fn engines(&self) -> impl Iterator<Item = &Arc<EngineHandle>> {
         self.engine.iter().chain(&self.peers)
     }
 }

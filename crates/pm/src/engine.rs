@@ -23,7 +23,7 @@ const PATIENCE: Time = Time::ms(100);
 
 /// A command that was submitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Submitted {
+pub struct SubmittedCommand {
     line: usize,
     number: u64,
 }
@@ -67,13 +67,13 @@ struct State {
 /// A load of a line, which tells of all lines, on its way; and the commands that were on the page before it.
 #[derive(Debug)]
 struct Look {
-    commands: Vec<Submitted>,
+    commands: Vec<SubmittedCommand>,
     load: Pending,
 }
 
 /// An engine's command page in BAR4, of which this is the only user. Programs of several CPUs share it.
 #[derive(Debug)]
-pub struct Engine {
+pub struct EngineHandle {
     device: usize,
     page: u64,
     /// Where its registers are in BAR4: for pools over several devices.
@@ -81,10 +81,10 @@ pub struct Engine {
     state: Mutex<State>,
 }
 
-impl Engine {
+impl EngineHandle {
     /// The engine whose command page is at `page` of a device's BAR4.
-    pub fn new(device: usize, page: u64) -> Engine {
-        Engine {
+    pub fn new(device: usize, page: u64) -> EngineHandle {
+        EngineHandle {
             device,
             page,
             registers: None,
@@ -100,10 +100,10 @@ impl Engine {
     }
 
     /// The same, whose registers are at `registers` of BAR4: what pools over several devices need, too.
-    pub fn with_registers(device: usize, page: u64, registers: u64) -> Engine {
-        Engine {
+    pub fn with_registers(device: usize, page: u64, registers: u64) -> EngineHandle {
+        EngineHandle {
             registers: Some(registers),
-            ..Engine::new(device, page)
+            ..EngineHandle::new(device, page)
         }
     }
 
@@ -192,7 +192,7 @@ impl Engine {
     }
 
     /// What it has lost is forgotten; what it could not bring back is not there for the next reset. It has to be one made with
-    /// [`Engine::with_registers`].
+    /// [`EngineHandle::with_registers`].
     pub fn forget(&self, cpu: &Cpu) -> Result<()> {
         self.set(cpu, FORGET, &1u32.to_le_bytes())?;
         // The write is there when a read behind it is answered.
@@ -226,22 +226,22 @@ impl Engine {
     }
 
     /// A free line, and the number of its command.
-    fn reserve(&self) -> Option<Submitted> {
+    fn reserve(&self) -> Option<SubmittedCommand> {
         let mut state = self.state();
         let free = |line: &Line| matches!(line, Line::Free);
         let line = state.lines.iter().position(free)?;
         state.count += 1;
         let number = state.count;
         state.lines[line] = Line::Reserved;
-        Some(Submitted { line, number })
+        Some(SubmittedCommand { line, number })
     }
 
     /// Writes a command: one store of 64 bytes. Waits while all lines are busy.
-    pub fn submit(&self, cpu: &Cpu, command: &Command) -> Result<Submitted> {
+    pub fn submit(&self, cpu: &Cpu, command: &Command) -> Result<SubmittedCommand> {
         self.write(cpu, command, false)
     }
 
-    fn write(&self, cpu: &Cpu, command: &Command, awaited: bool) -> Result<Submitted> {
+    fn write(&self, cpu: &Cpu, command: &Command, awaited: bool) -> Result<SubmittedCommand> {
         let limit = cpu.now() + PATIENCE;
         let submitted = loop {
             if let Some(submitted) = self.reserve() {
@@ -267,15 +267,17 @@ impl Engine {
 
     /// The commands that were sent before a time and may not have ended, and lines of which nothing is known. Another CPU's store may leave
     /// later than a load of this one: its line tells of the command before it then.
-    fn open(&self, before: Time) -> Vec<Submitted> {
+    fn open(&self, before: Time) -> Vec<SubmittedCommand> {
         let state = self.state();
         let lines = state.lines.iter().enumerate();
         let open = lines.filter_map(|(line, what)| match what {
-            Line::Unknown => Some(Submitted { line, number: 0 }),
-            Line::Busy(written) if written.sent < before && !written.awaited => Some(Submitted {
-                line,
-                number: written.number,
-            }),
+            Line::Unknown => Some(SubmittedCommand { line, number: 0 }),
+            Line::Busy(written) if written.sent < before && !written.awaited => {
+                Some(SubmittedCommand {
+                    line,
+                    number: written.number,
+                })
+            }
             Line::Busy(_) | Line::Free | Line::Reserved => None,
         });
         open.collect()
@@ -360,7 +362,7 @@ impl Engine {
     }
 
     /// How a command has ended, by its own line; nothing while it is busy.
-    fn read(&self, cpu: &Cpu, submitted: Submitted) -> Result<Option<(Results, u64)>> {
+    fn read(&self, cpu: &Cpu, submitted: SubmittedCommand) -> Result<Option<(Results, u64)>> {
         let mut bytes = [0; LINE as usize];
         let at = self.at(submitted.line);
         cpu.load(&self.map(Kind::Uncached), at, &mut bytes)?;
@@ -369,7 +371,7 @@ impl Engine {
 
     fn note_line(
         &self,
-        submitted: Submitted,
+        submitted: SubmittedCommand,
         bytes: &[u8; LINE as usize],
     ) -> Result<Option<(Results, u64)>> {
         self.watch_dropped(page::dropped(bytes))?;
@@ -387,7 +389,7 @@ impl Engine {
     }
 
     /// A command has ended; false if that was known.
-    fn note(&self, submitted: Submitted, results: Results) -> bool {
+    fn note(&self, submitted: SubmittedCommand, results: Results) -> bool {
         let mut state = self.state();
         match state.lines[submitted.line] {
             Line::Unknown if submitted.number == 0 => {}
@@ -424,14 +426,19 @@ impl Engine {
         }
     }
 
-    /// Starts looking at a command that was submitted; see [`Engine::ended`].
-    pub(crate) fn look_at(&self, cpu: &Cpu, submitted: Submitted) -> Result<Pending> {
+    /// Starts looking at a command that was submitted; see [`EngineHandle::ended`].
+    pub(crate) fn look_at(&self, cpu: &Cpu, submitted: SubmittedCommand) -> Result<Pending> {
         let map = self.map(Kind::WriteCombining);
         Ok(cpu.issue(&map, self.at(submitted.line), LINE as usize)?)
     }
 
     /// What that look has found: true if the command has ended.
-    pub(crate) fn ended(&self, cpu: &Cpu, submitted: Submitted, look: Pending) -> Result<bool> {
+    pub(crate) fn ended(
+        &self,
+        cpu: &Cpu,
+        submitted: SubmittedCommand,
+        look: Pending,
+    ) -> Result<bool> {
         let bytes = line_of(&cpu.finish(look)?);
         let holds = |line: &Line| matches!(line, Line::Busy(w) if w.number == submitted.number);
         // Somebody else has seen its end, and the line may hold another command by now.
@@ -492,7 +499,7 @@ mod tests {
     /// A look tells of commands that were sent before it, and takes no line from who waits for its command's end.
     #[test]
     fn a_look_leaves_alone_what_it_can_not_tell() {
-        let engine = Engine::new(0, 0);
+        let engine = EngineHandle::new(0, 0);
         let written = |number: u64, sent: Time, awaited: bool| {
             Line::Busy(Written {
                 number,
@@ -513,17 +520,17 @@ mod tests {
         let found: Vec<_> = engine.open(Time::ns(20)).iter().map(|s| s.line).collect();
         assert_eq!(found, [1, 5]);
         // Another command has the line by now.
-        let old = Submitted { line: 1, number: 9 };
+        let old = SubmittedCommand { line: 1, number: 9 };
         assert!(!engine.note(old, Results(0)));
         assert!(matches!(engine.state().lines[1], Line::Busy(_)));
-        let own = Submitted { line: 1, number: 1 };
+        let own = SubmittedCommand { line: 1, number: 1 };
         assert!(engine.note(own, Results(0)));
         assert!(matches!(engine.state().lines[1], Line::Free));
     }
 
     #[test]
     fn dropped_writes_are_told_once() {
-        let engine = Engine::new(0, 0);
+        let engine = EngineHandle::new(0, 0);
         assert!(engine.watch_dropped(5).is_ok(), "from before");
         let error = engine.watch_dropped(7).unwrap_err().to_string();
         assert!(error.contains("has dropped 2 writes"), "{error}");

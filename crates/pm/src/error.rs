@@ -47,7 +47,7 @@ impl std::fmt::Display for Error {
 
 impl Error {
     /// The power has failed, before or meanwhile.
-    pub fn is_power(&self) -> bool {
+    pub fn is_power_loss(&self) -> bool {
         matches!(
             self,
             Error::Power(_) | Error::Host(host::Error::PowerCut(_))

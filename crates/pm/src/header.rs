@@ -286,7 +286,7 @@ mod tests {
     fn a_header_is_read_as_written_and_no_other_way() {
         let cases = [1, 2, 4].map(|devices| Mechanism::ALL.map(|m| (m, devices)));
         for (mechanism, devices) in cases.into_iter().flatten() {
-            let layout = Layout::new("a name").with(mechanism);
+            let layout = Layout::new("a name").with_mechanism(mechanism);
             let header = Header::new(&layout, 8 << 20, devices).unwrap();
             let [first, second] = header.to_lines();
             assert_eq!(Header::from_lines(&first, &second), Ok(header));

@@ -24,7 +24,7 @@ const ROOT: u64 = STATES + MOST_SLOTS * (ZONE_CHUNKS as u64 - 1);
 /// Least bytes of a heap.
 pub(crate) const LEAST_BYTES: u64 = 2 * CHUNK;
 /// Most bytes of an object.
-pub const MOST_BYTES: u64 = CHUNK * (ZONE_CHUNKS as u64 - 1);
+pub const MAX_OBJECT_BYTES: u64 = CHUNK * (ZONE_CHUNKS as u64 - 1);
 /// Sizes of small objects: multiples of a line. As many of the largest as there are fill a chunk.
 const CLASSES: [u64; 27] = [
     64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792, 2048, 2560, 3072,
@@ -325,9 +325,9 @@ impl Heap {
 
     /// Room for an object, for the transaction of a thread.
     pub fn take(&mut self, bytes: u64, thread: u8) -> Result<Grant> {
-        if bytes == 0 || bytes > MOST_BYTES {
+        if bytes == 0 || bytes > MAX_OBJECT_BYTES {
             return Err(Error::Invalid(format!(
-                "an object of {bytes} bytes: allowed are 1 to {MOST_BYTES}"
+                "an object of {bytes} bytes: allowed are 1 to {MAX_OBJECT_BYTES}"
             )));
         }
         match class_of(bytes) {

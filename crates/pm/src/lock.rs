@@ -17,7 +17,7 @@ pub struct Lock(Arc<AtomicBool>);
 
 /// The right that a [`Lock`] gives, until this is dropped.
 #[derive(Debug)]
-pub struct Held(Arc<AtomicBool>);
+pub struct LockGuard(Arc<AtomicBool>);
 
 impl Lock {
     /// A lock that nobody has.
@@ -26,12 +26,12 @@ impl Lock {
     }
 
     /// True while somebody has it.
-    pub fn is_taken(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
     /// Takes it, as soon as nobody else has it.
-    pub fn take(&self, cpu: &Cpu) -> Result<Held> {
+    pub fn acquire(&self, cpu: &Cpu) -> Result<LockGuard> {
         // A look costs what a hit of the cache does.
         cpu.compute(Time::ns(2))?;
         // All others that are behind act before.
@@ -40,11 +40,11 @@ impl Lock {
             let until = cpu.now() + PAUSE;
             cpu.sleep_until(until)?;
         }
-        Ok(Held(self.0.clone()))
+        Ok(LockGuard(self.0.clone()))
     }
 }
 
-impl Drop for Held {
+impl Drop for LockGuard {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }

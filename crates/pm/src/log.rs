@@ -15,7 +15,7 @@ use crate::edges;
 use crate::memory::{self, Memory};
 use crate::ranges::Ranges;
 use crate::recovery::{is_pending, until_empty, PATIENCE};
-use crate::{Engine, Error, Result, Submitted, Synchronise};
+use crate::{EngineHandle, Error, Result, SubmittedCommand, Synchronisation};
 
 /// Where a process has the start of the PM window.
 const WINDOW: u64 = 0x1000_0000_0000;
@@ -31,9 +31,9 @@ pub(crate) fn address(place: u64) -> u64 {
 /// What logs need to know of the engines of a pool.
 pub(crate) struct Offload {
     /// One for each device of the pool.
-    pub engines: Vec<Arc<Engine>>,
+    pub engines: Vec<Arc<EngineHandle>>,
     pub devices: Devices,
-    pub synchronise: Synchronise,
+    pub synchronise: Synchronisation,
     pub pool: u8,
     pub process: u16,
     /// Place of the pool in each device's window.
@@ -348,7 +348,7 @@ impl Log {
         index: usize,
         operation: Operation,
         fill: impl FnOnce(&Offload, &mut Command),
-    ) -> Result<Option<Submitted>> {
+    ) -> Result<Option<SubmittedCommand>> {
         let Some(offload) = &self.offload else {
             return Ok(None);
         };
@@ -360,7 +360,7 @@ impl Log {
             m.spend(m.options.costs.record)?;
             offload.engines[index].submit(&m.cpu, &command).map(Some)
         };
-        m.timed(memory::Part::Command, give)
+        m.timed(memory::ConsistencyOperation::Command, give)
     }
 
     /// The CPU writes the descriptor.
@@ -406,7 +406,7 @@ impl Log {
         // A device that has only been stored to takes part, too: when it has completed its part, its stores are persistent.
         let devices = self.kept() | touched(&offload, dirty);
         m.counts.spanning += u64::from(devices.count_ones() > 1);
-        let alone = devices.count_ones() == 1 || offload.synchronise == Synchronise::Nobody;
+        let alone = devices.count_ones() == 1 || offload.synchronise == Synchronisation::Disabled;
         let mut commits = Vec::new();
         for index in bits(devices) {
             let commit = self.command(m, index, Operation::Commit, |offload, command| {
@@ -417,13 +417,13 @@ impl Log {
             commits.extend(commit.map(|commit| (&offload.engines[index], commit)));
         }
         self.look_ahead(m)?;
-        if !alone && offload.synchronise == Synchronise::Host {
+        if !alone && offload.synchronise == Synchronisation::Host {
             m.counts.fences += 1;
             let wait = |m: &mut Memory| until_ended(m, &commits);
-            m.timed(memory::Part::Fence, wait)?;
+            m.timed(memory::ConsistencyOperation::Fence, wait)?;
             let (thread, transaction) = (self.thread(self.turn), self.transaction);
             let tell = |m: &mut Memory| offload.tell(&m.cpu, devices, thread, transaction);
-            m.timed(memory::Part::Command, tell)?;
+            m.timed(memory::ConsistencyOperation::Command, tell)?;
         } else {
             m.fence_commands(devices)?;
         }
@@ -706,7 +706,7 @@ fn pieces(range: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
 }
 
 /// Waits until commands of several engines have ended.
-fn until_ended(m: &Memory, commands: &[(&Arc<Engine>, Submitted)]) -> Result<()> {
+fn until_ended(m: &Memory, commands: &[(&Arc<EngineHandle>, SubmittedCommand)]) -> Result<()> {
     let limit = m.cpu.now() + PATIENCE;
     let mut left = commands.to_vec();
     while !left.is_empty() {

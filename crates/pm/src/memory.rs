@@ -9,11 +9,11 @@ use spec::nearpm::LINE;
 
 use crate::devices::{bits, Devices, Piece};
 use crate::lock::PAUSE;
-use crate::{Engine, Error, Options, Result};
+use crate::{EngineHandle, Error, Options, Result};
 
 /// Simulated time of what is there for crash consistency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct OperationTimes {
     /// Fences of either kind.
     pub fences: Time,
     /// Copies of old and new bytes: loads of what is kept, non-temporal stores.
@@ -26,7 +26,7 @@ pub struct Spent {
 
 /// What code that is there for crash consistency does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum ConsistencyOperation {
     /// A fence.
     Fence,
     /// A copy of old or new bytes.
@@ -37,16 +37,16 @@ pub enum Part {
     Command,
 }
 
-/// Hears of each part, when it began and when it ended: [`Options::watch`](crate::Options::watch).
-pub type Watch = Arc<dyn Fn(Part, Time, Time) + Send + Sync>;
+/// Hears of each part, when it began and when it ended: [`Options::listener`](crate::Options::watch).
+pub type Listener = Arc<dyn Fn(ConsistencyOperation, Time, Time) + Send + Sync>;
 
-impl Spent {
-    fn of(&mut self, part: Part) -> &mut Time {
+impl OperationTimes {
+    fn of(&mut self, part: ConsistencyOperation) -> &mut Time {
         match part {
-            Part::Fence => &mut self.fences,
-            Part::Copy => &mut self.copies,
-            Part::Flush => &mut self.flushes,
-            Part::Command => &mut self.commands,
+            ConsistencyOperation::Fence => &mut self.fences,
+            ConsistencyOperation::Copy => &mut self.copies,
+            ConsistencyOperation::Flush => &mut self.flushes,
+            ConsistencyOperation::Command => &mut self.commands,
         }
     }
 }
@@ -81,7 +81,7 @@ pub struct Counts {
     /// The part of it in code that is there for crash consistency: logs, copies of pages, flushes, fences, commands.
     pub consistency: Time,
     /// What it goes to; the rest is the library's own code.
-    pub spent: Spent,
+    pub by_operation: OperationTimes,
 }
 
 impl Counts {
@@ -227,22 +227,22 @@ impl Memory {
     /// Does something whose time is counted for itself.
     pub fn timed<R>(
         &mut self,
-        part: Part,
+        part: ConsistencyOperation,
         what: impl FnOnce(&mut Memory) -> Result<R>,
     ) -> Result<R> {
         let begin = self.cpu.now();
         let result = what(self);
         let end = self.cpu.now();
-        *self.counts.spent.of(part) += end.saturating_sub(begin);
-        if let Some(watch) = &self.options.watch {
-            watch(part, begin, end);
+        *self.counts.by_operation.of(part) += end.saturating_sub(begin);
+        if let Some(listener) = &self.options.listener {
+            listener(part, begin, end);
         }
         result
     }
 
     /// Reads what is going to be kept elsewhere.
     pub fn read_old(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.timed(Part::Copy, |m| m.read(offset, out))
+        self.timed(ConsistencyOperation::Copy, |m| m.read(offset, out))
     }
 
     /// Copies with non-temporal stores.
@@ -257,7 +257,7 @@ impl Memory {
             }
             Ok(())
         };
-        self.timed(Part::Copy, lines)
+        self.timed(ConsistencyOperation::Copy, lines)
     }
 
     /// `clwb` of all lines of a range.
@@ -270,7 +270,7 @@ impl Memory {
             }
             Ok(())
         };
-        self.timed(Part::Flush, all)
+        self.timed(ConsistencyOperation::Flush, all)
     }
 
     /// Writes the lines of a range back, and drops them: the device is going to change what stands there.
@@ -282,7 +282,7 @@ impl Memory {
             }
             Ok(())
         };
-        self.timed(Part::Flush, all)
+        self.timed(ConsistencyOperation::Flush, all)
     }
 
     /// Lets others go on for a moment.
@@ -312,7 +312,7 @@ impl Memory {
     }
 
     fn wait(&mut self, what: Fence) -> Result<()> {
-        self.timed(Part::Fence, |m| Ok(m.cpu.fence(what)?))
+        self.timed(ConsistencyOperation::Fence, |m| Ok(m.cpu.fence(what)?))
     }
 
     /// A fence behind commands to some of the devices, a bit for each: these are persistent, too, as is all that was ordered before them.
@@ -323,12 +323,12 @@ impl Memory {
         }
         self.fence()?;
         let engines: Vec<_> = self.options.engines().cloned().collect();
-        let looked = |engine: &Arc<Engine>, m: &Memory| engine.look_ahead(&m.cpu);
+        let looked = |engine: &Arc<EngineHandle>, m: &Memory| engine.look_ahead(&m.cpu);
         let look = |m: &mut Memory| {
             let own = bits(devices).filter_map(|index| engines.get(index));
             own.into_iter().try_for_each(|engine| looked(engine, m))
         };
-        self.timed(Part::Command, look)
+        self.timed(ConsistencyOperation::Command, look)
     }
 
     /// Stores a line such that a crash leaves it old or new, and flushes it.

@@ -11,14 +11,14 @@ use spec::nearpm::{Command, Operation, Refusal, Results, POOLS};
 
 use crate::thread::Work;
 use crate::{
-    Check, Counts, Devices, Engine, Error, Layout, Options, Pool, Ptr, Result, Synchronise, Thread,
-    Transaction,
+    CheckReport, Counts, Devices, EngineHandle, Error, Layout, Options, Pool, Ptr, Result,
+    Synchronisation, Thread, Transaction,
 };
 
 /// The most CPUs of a session's host.
-pub const CPUS: usize = 64;
+pub const MAX_CPUS: usize = 64;
 /// What is loaded and stored at a time outside of pools.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_ACCESS_BYTES: usize = 64 << 20;
 
 struct Power {
     on: bool,
@@ -44,8 +44,8 @@ pub struct Session {
     shared: Shared,
     devices: Devices,
     /// Those of all devices, if the design has them.
-    engines: Vec<Arc<Engine>>,
-    synchronise: Synchronise,
+    engines: Vec<Arc<EngineHandle>>,
+    synchronise: Synchronisation,
     /// Bytes of each device's window that are the host's: without those that an engine has reserved at the end of the media.
     window: u64,
     /// Bytes that it has reserved.
@@ -58,7 +58,7 @@ pub struct Session {
 
 /// How a pool is used, without what the session knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Use {
+pub struct PoolUse {
     /// The devices' engines do the mechanism's work.
     pub offload: bool,
     /// What a fence waits for.
@@ -69,9 +69,9 @@ pub struct Use {
     pub engine_recovers: bool,
 }
 
-impl Default for Use {
-    fn default() -> Use {
-        Use {
+impl Default for PoolUse {
+    fn default() -> PoolUse {
+        PoolUse {
             offload: false,
             fence: Fence::ReadBack,
             number: 0,
@@ -91,15 +91,15 @@ fn invalid(error: impl std::fmt::Display) -> Error {
 impl Session {
     /// Starts a host with a device of this design. A model that compiles does so first.
     pub fn start(design: &Design, by: device::Model) -> Result<Session> {
-        Session::start_over(design, by, 1, Synchronise::default())
+        Session::start_with_devices(design, by, 1, Synchronisation::default())
     }
 
     /// The same with 1, 2 or 4 devices that pools are over, and with who synchronises their engines: it is the same for all pools.
-    pub fn start_over(
+    pub fn start_with_devices(
         design: &Design,
         by: device::Model,
         devices: usize,
-        synchronise: Synchronise,
+        synchronise: Synchronisation,
     ) -> Result<Session> {
         if !matches!(devices, 1 | 2 | 4) {
             return Err(invalid(format!(
@@ -134,7 +134,7 @@ impl Session {
                 .add_device(device, &link, &windows)
                 .map_err(invalid)?;
             if let Some((page, registers)) = near.and_then(|e| Some((e.page?, e.offset))) {
-                let engine = Engine::with_registers(number, page, registers);
+                let engine = EngineHandle::with_registers(number, page, registers);
                 engines.push(Arc::new(engine));
             }
         }
@@ -166,7 +166,7 @@ impl Session {
     }
 
     /// The crash-consistency engine of the first device.
-    pub fn engine(&self) -> Result<&Arc<Engine>> {
+    pub fn engine(&self) -> Result<&Arc<EngineHandle>> {
         self.engines.first().ok_or_else(|| {
             invalid("the design has no engine `nearpm`: take one that has, as `nearpm`")
         })
@@ -180,7 +180,7 @@ impl Session {
     /// The present time: that of the CPU which has been given the most to do. What hits its cache takes time, too, though nothing else
     /// of the host hears of it.
     pub fn now(&self) -> Time {
-        let cpus = 0..CPUS;
+        let cpus = 0..MAX_CPUS;
         let latest = |machine: &mut Machine| cpus.map(|cpu| machine.time(cpu)).max();
         self.shared.with(latest).unwrap_or_default()
     }
@@ -192,11 +192,11 @@ impl Session {
 
     /// A CPU of the host.
     pub fn cpu(&self, number: usize) -> Result<Cpu> {
-        match number < CPUS {
+        match number < MAX_CPUS {
             true => Ok(self.shared.cpu(number)),
             false => Err(Error::Invalid(format!(
                 "CPU {number}: allowed are 0 to {}",
-                CPUS - 1
+                MAX_CPUS - 1
             ))),
         }
     }
@@ -288,10 +288,10 @@ impl Session {
     /// An error for a range that can't be loaded or stored at a time.
     pub fn range(&self, offset: u64, bytes: u64) -> Result<()> {
         let end = offset.checked_add(bytes);
-        match end.is_some_and(|end| end <= self.window) && bytes <= MOST_BYTES as u64 {
+        match end.is_some_and(|end| end <= self.window) && bytes <= MAX_ACCESS_BYTES as u64 {
             true => Ok(()),
             false => Err(Error::Invalid(format!(
-                "{bytes} bytes at {offset:#x}: allowed are {MOST_BYTES} at a time within the window of {} bytes",
+                "{bytes} bytes at {offset:#x}: allowed are {MAX_ACCESS_BYTES} at a time within the window of {} bytes",
                 self.window
             ))),
         }
@@ -335,7 +335,7 @@ impl Session {
         place: u64,
         bytes: u64,
         layout: &Layout,
-        usage: Use,
+        usage: PoolUse,
     ) -> Result<SessionPool> {
         self.enter(place, usage, |cpu, options, allowed| {
             allowed(bytes)?;
@@ -345,7 +345,12 @@ impl Session {
     }
 
     /// Opens the pool at a place of the window. What was under way when the power failed is brought to its end or its start.
-    pub fn open(self: &Arc<Session>, place: u64, name: &str, usage: Use) -> Result<SessionPool> {
+    pub fn open(
+        self: &Arc<Session>,
+        place: u64,
+        name: &str,
+        usage: PoolUse,
+    ) -> Result<SessionPool> {
         self.enter(place, usage, |cpu, options, allowed| {
             allowed(1)?;
             let devices = self.devices.clone();
@@ -390,7 +395,7 @@ impl Session {
     fn enter(
         self: &Arc<Session>,
         place: u64,
-        usage: Use,
+        usage: PoolUse,
         act: impl Fn(&Cpu, &Options, &dyn Fn(u64) -> Result<()>) -> Result<Pool>,
     ) -> Result<SessionPool> {
         if self.devices.count() > 1 && usage.fence != Fence::ReadBack {
@@ -408,7 +413,7 @@ impl Session {
             synchronise: self.synchronise,
             pool: usage.number,
             engine_recovers: usage.engine_recovers,
-            ..Options::several(engines)
+            ..Options::with_engines(engines)
         };
         self.powered()?;
         let number = usage.offload.then_some(usage.number);
@@ -508,7 +513,7 @@ impl SessionPool {
     }
 
     /// Compares its metadata with each other and with what is known. No transaction may be under way.
-    pub fn check(&self) -> Result<Check> {
+    pub fn check(&self) -> Result<CheckReport> {
         self.alive()?;
         self.pool.check(&self.session.shared.cpu(0))
     }

@@ -10,7 +10,7 @@ use crate::header::Header;
 use crate::log::Offload;
 use crate::memory::Memory;
 use crate::recovery::{self, Verdict};
-use crate::{Engine, Error, Mechanism, Result, Synchronise};
+use crate::{EngineHandle, Error, Mechanism, Result, Synchronisation};
 
 /// A log as a recovery has found it.
 struct Found {
@@ -46,7 +46,7 @@ pub(crate) struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    fn engine(&self, index: usize) -> &Arc<Engine> {
+    fn engine(&self, index: usize) -> &Arc<EngineHandle> {
         &self.offload.engines[index]
     }
 
@@ -132,8 +132,8 @@ impl Recovery<'_> {
         for index in self.offload.each() {
             for peer in self.offload.each().filter(|peer| *peer != index) {
                 let address = match self.offload.synchronise {
-                    Synchronise::Devices => self.engine(peer).address(&m.cpu)?,
-                    Synchronise::Host | Synchronise::Nobody => 0,
+                    Synchronisation::Devices => self.engine(peer).address(&m.cpu)?,
+                    Synchronisation::Host | Synchronisation::Disabled => 0,
                 };
                 let register = register::PEER + 8 * self.offload.devices.number(peer) as u64;
                 let engine = self.engine(index);
@@ -254,7 +254,7 @@ impl Recovery<'_> {
             if !found.open {
                 return Ok(());
             }
-            if self.offload.synchronise != Synchronise::Devices {
+            if self.offload.synchronise != Synchronisation::Devices {
                 let transaction = found.descriptor.transaction;
                 let all = (1 << self.offload.engines.len()) - 1;
                 self.offload.tell(&m.cpu, all, number, transaction)?;

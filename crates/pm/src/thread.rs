@@ -7,7 +7,7 @@ use host::Cpu;
 use sim::Time;
 
 use crate::heap::{self, Grant};
-use crate::lock::Held;
+use crate::lock::LockGuard;
 use crate::mechanism::Mechanism;
 use crate::memory::Memory;
 use crate::pool::Inner;
@@ -41,7 +41,7 @@ pub(crate) struct Work {
     pool: Option<Arc<Inner>>,
     ended: bool,
     /// The pool's pages, if it protects these.
-    held: Option<Held>,
+    held: Option<LockGuard>,
     began: Time,
     taken: Vec<Grant>,
     given: Vec<Grant>,
@@ -176,8 +176,8 @@ impl Thread {
             false => None,
         };
         let take = |lock: Lock| {
-            match waits || !lock.is_taken() {
-            true => lock.take(&self.memory.cpu),
+            match waits || !lock.is_held() {
+            true => lock.acquire(&self.memory.cpu),
             false => Err(Error::Invalid(
                 "another transaction of the pool is under way: where pages are protected they take turns".into(),
             )),
@@ -207,7 +207,7 @@ impl Thread {
     pub fn get<T: Value>(&mut self, at: Ptr<T>) -> Result<T> {
         let mut bytes = vec![0; T::BYTES];
         self.read(at.offset(), &mut bytes)?;
-        Ok(T::take(&bytes))
+        Ok(T::decode(&bytes))
     }
 
     /// What the pool's root points to.
@@ -291,13 +291,13 @@ impl Transaction<'_> {
     pub fn get<T: Value>(&mut self, at: Ptr<T>) -> Result<T> {
         let mut bytes = vec![0; T::BYTES];
         self.read(at.offset(), &mut bytes)?;
-        Ok(T::take(&bytes))
+        Ok(T::decode(&bytes))
     }
 
     /// Stores a value.
     pub fn set<T: Value>(&mut self, at: Ptr<T>, value: &T) -> Result<()> {
         let mut bytes = vec![0; T::BYTES];
-        value.put(&mut bytes);
+        value.encode(&mut bytes);
         self.write(at.offset(), &bytes)
     }
 
@@ -338,7 +338,7 @@ impl Transaction<'_> {
 
     /// Room for a value.
     pub fn alloc<T: Value>(&mut self) -> Result<Ptr<T>> {
-        Ok(self.alloc_bytes(T::BYTES as u64)?.part(0))
+        Ok(self.alloc_bytes(T::BYTES as u64)?.field(0))
     }
 
     /// A new value.

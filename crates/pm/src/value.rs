@@ -8,19 +8,19 @@ pub trait Value: Sized {
     /// Bytes of it.
     const BYTES: usize;
     /// Writes it to `out`, of as many bytes.
-    fn put(&self, out: &mut [u8]);
+    fn encode(&self, out: &mut [u8]);
     /// Reads it from as many bytes; all of these are some value.
-    fn take(bytes: &[u8]) -> Self;
+    fn decode(bytes: &[u8]) -> Self;
 }
 
 macro_rules! integers {
     ($($t:ty)*) => {$(
         impl Value for $t {
             const BYTES: usize = std::mem::size_of::<$t>();
-            fn put(&self, out: &mut [u8]) {
+            fn encode(&self, out: &mut [u8]) {
                 out.copy_from_slice(&self.to_le_bytes());
             }
-            fn take(bytes: &[u8]) -> $t {
+            fn decode(bytes: &[u8]) -> $t {
                 let mut own = [0; std::mem::size_of::<$t>()];
                 own.copy_from_slice(bytes);
                 <$t>::from_le_bytes(own)
@@ -33,13 +33,13 @@ integers!(u8 u16 u32 u64 i8 i16 i32 i64);
 
 impl<T: Value, const N: usize> Value for [T; N] {
     const BYTES: usize = T::BYTES * N;
-    fn put(&self, out: &mut [u8]) {
+    fn encode(&self, out: &mut [u8]) {
         for (n, value) in self.iter().enumerate() {
-            value.put(&mut out[n * T::BYTES..][..T::BYTES]);
+            value.encode(&mut out[n * T::BYTES..][..T::BYTES]);
         }
     }
-    fn take(bytes: &[u8]) -> [T; N] {
-        std::array::from_fn(|n| T::take(&bytes[n * T::BYTES..][..T::BYTES]))
+    fn decode(bytes: &[u8]) -> [T; N] {
+        std::array::from_fn(|n| T::decode(&bytes[n * T::BYTES..][..T::BYTES]))
     }
 }
 
@@ -72,7 +72,7 @@ impl<T> Ptr<T> {
     }
 
     /// A part of the value, so many bytes from its start.
-    pub const fn part<U>(self, at: usize) -> Ptr<U> {
+    pub const fn field<U>(self, at: usize) -> Ptr<U> {
         Ptr::at(self.offset.wrapping_add(at as u64))
     }
 }
@@ -80,17 +80,17 @@ impl<T> Ptr<T> {
 impl<T: Value, const N: usize> Ptr<[T; N]> {
     /// An element of an array.
     pub const fn element(self, n: usize) -> Ptr<T> {
-        self.part(n * T::BYTES)
+        self.field(n * T::BYTES)
     }
 }
 
 impl<T> Value for Ptr<T> {
     const BYTES: usize = 8;
-    fn put(&self, out: &mut [u8]) {
-        self.offset.put(out);
+    fn encode(&self, out: &mut [u8]) {
+        self.offset.encode(out);
     }
-    fn take(bytes: &[u8]) -> Ptr<T> {
-        Ptr::at(u64::take(bytes))
+    fn decode(bytes: &[u8]) -> Ptr<T> {
+        Ptr::at(u64::decode(bytes))
     }
 }
 
@@ -144,16 +144,16 @@ macro_rules! record {
 
         impl $crate::Value for $name {
             const BYTES: usize = 0 $(+ <$type as $crate::Value>::BYTES)*;
-            fn put(&self, out: &mut [u8]) {
+            fn encode(&self, out: &mut [u8]) {
                 let rest = out;
                 $(let (part, rest) = rest.split_at_mut(<$type as $crate::Value>::BYTES);
-                  $crate::Value::put(&self.$field, part);)*
+                  $crate::Value::encode(&self.$field, part);)*
                 let _ = rest;
             }
-            fn take(bytes: &[u8]) -> $name {
+            fn decode(bytes: &[u8]) -> $name {
                 let rest = bytes;
                 $(let (part, rest) = rest.split_at(<$type as $crate::Value>::BYTES);
-                  let $field = $crate::Value::take(part);)*
+                  let $field = $crate::Value::decode(part);)*
                 let _ = rest;
                 $name { $($field,)* }
             }
@@ -167,7 +167,7 @@ macro_rules! record {
         impl $name {
             $(#[$fmeta])*
             $fvis const fn $field(whole: $crate::Ptr<$name>) -> $crate::Ptr<$type> {
-                whole.part($at)
+                whole.field($at)
             }
         }
         $crate::record!(@fields $name ($at + <$type as $crate::Value>::BYTES) $($rest)*);

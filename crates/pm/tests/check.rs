@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::{Bench, WINDOW};
 use design::Design;
 use host::{Cut, Kind, Mapping};
-use pm::session::{Session, SessionPool, Use};
+use pm::session::{PoolUse, Session, SessionPool};
 use pm::{Error, Layout, Mechanism, Options, Pool};
 
 const PLACE: u64 = 1 << 20;
@@ -31,14 +31,14 @@ fn layout(mechanism: Mechanism) -> Layout {
         threads: 1,
         log_bytes: LOG,
         spare_pages: SPARE,
-        ..Layout::new("n").with(mechanism)
+        ..Layout::new("n").with_mechanism(mechanism)
     }
 }
 
-fn usage(offload: bool) -> Use {
-    Use {
+fn usage(offload: bool) -> PoolUse {
+    PoolUse {
         offload,
-        ..Use::default()
+        ..PoolUse::default()
     }
 }
 

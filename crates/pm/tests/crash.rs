@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use common::Bench;
 use host::{Cpu, Cut, Program};
 use pm::btree::Tree;
-use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Synchronise, Thread};
+use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Synchronisation, Thread};
 use sim::{Random, Time};
 
 const PLACE: u64 = 4096;
@@ -58,7 +58,7 @@ struct Case {
     on: On,
     /// Devices that the pool is over.
     devices: usize,
-    synchronise: Synchronise,
+    synchronise: Synchronisation,
 }
 
 impl Case {
@@ -105,7 +105,7 @@ fn layout(mechanism: Mechanism) -> Layout {
         threads: 2,
         log_bytes: 32 << 10,
         spare_pages: 24,
-        ..Layout::new(NAME).with(mechanism)
+        ..Layout::new(NAME).with_mechanism(mechanism)
     }
 }
 
@@ -362,7 +362,7 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
         transactions,
         on: On::Double,
         devices: 1,
-        synchronise: Synchronise::Devices,
+        synchronise: Synchronisation::Devices,
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use design::Design;
 use host::Cut;
-use pm::session::{Session, Use};
+use pm::session::{PoolUse, Session};
 use pm::{Error, Layout, Mechanism};
 use spec::nearpm::{Descriptor, Header, Maker, FIRST_RECORD, NEVER, RESERVED_BYTES};
 
@@ -31,11 +31,11 @@ fn line(session: &Session, at: u64) -> [u8; 64] {
 }
 
 /// A pool whose power has failed within a transaction that had changed three lines of an object. The object's place.
-fn cut_off(session: &Arc<Session>, usage: Use) -> u64 {
+fn cut_off(session: &Arc<Session>, usage: PoolUse) -> u64 {
     let layout = Layout {
         threads: 1,
         log_bytes: 64 << 10,
-        ..Layout::new("n").with(Mechanism::Undo)
+        ..Layout::new("n").with_mechanism(Mechanism::Undo)
     };
     let pool = session.create(PLACE, BYTES, &layout, usage).unwrap();
     let mut thread = pool.thread(0).unwrap();
@@ -56,11 +56,11 @@ fn cut_off(session: &Arc<Session>, usage: Use) -> u64 {
     at
 }
 
-fn uses() -> impl Iterator<Item = Use> {
-    let of = |(offload, engine_recovers)| Use {
+fn uses() -> impl Iterator<Item = PoolUse> {
+    let of = |(offload, engine_recovers)| PoolUse {
         offload,
         engine_recovers,
-        ..Use::default()
+        ..PoolUse::default()
     };
     [(false, false), (true, false), (true, true)]
         .into_iter()
@@ -126,7 +126,7 @@ fn a_log_that_is_not_whole_is_not_taken_for_a_shorter_one() {
 /// Of the records that a CPU has written before one fence any may be missing: nothing of them was changed yet.
 #[test]
 fn records_before_one_fence_may_be_missing() {
-    let usage = Use::default();
+    let usage = PoolUse::default();
     let session = session();
     let at = cut_off(&session, usage);
     for record in &RECORDS[1..] {
@@ -157,9 +157,9 @@ fn a_device_that_has_lost_something_is_not_taken_for_one_that_has_not() {
     let design = Design::find(&root, "nearpm").unwrap();
     let design = design.with_values(&values).unwrap();
     let start = || Arc::new(Session::start(&design, device::Model::Fast).unwrap());
-    let usage = Use {
+    let usage = PoolUse {
         offload: true,
-        ..Use::default()
+        ..PoolUse::default()
     };
     for (header, what, again) in [
         (b"NPMLIVE\x01", "could not save it", false),

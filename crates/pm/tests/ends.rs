@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use design::Design;
-use pm::session::{Session, SessionPool, SessionThread, Use};
+use pm::session::{PoolUse, Session, SessionPool, SessionThread};
 use pm::{Layout, Mechanism};
 use sim::Random;
 
@@ -41,11 +41,11 @@ fn session(file: &Path) -> Arc<Session> {
     Arc::new(Session::start(&design, device::Model::Fast).unwrap())
 }
 
-fn usage(offload: bool, engine_recovers: bool) -> Use {
-    Use {
+fn usage(offload: bool, engine_recovers: bool) -> PoolUse {
+    PoolUse {
         offload,
         engine_recovers,
-        ..Use::default()
+        ..PoolUse::default()
     }
 }
 
@@ -82,10 +82,10 @@ fn step(thread: &mut SessionThread, number: u64) {
     thread.commit().unwrap();
 }
 
-fn create(session: &Arc<Session>, mechanism: Mechanism, usage: Use) -> SessionPool {
+fn create(session: &Arc<Session>, mechanism: Mechanism, usage: PoolUse) -> SessionPool {
     let layout = Layout {
         log_bytes: 128 << 10,
-        ..Layout::new("ends").with(mechanism)
+        ..Layout::new("ends").with_mechanism(mechanism)
     };
     let pool = session.create(0, 8 << 20, &layout, usage).unwrap();
     let mut thread = pool.thread(0).unwrap();

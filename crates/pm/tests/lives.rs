@@ -5,25 +5,25 @@ use std::sync::Arc;
 
 use design::Design;
 use host::Cut;
-use pm::session::{Session, Use};
-use pm::{Error, Layout, Mechanism, Synchronise};
+use pm::session::{PoolUse, Session};
+use pm::{Error, Layout, Mechanism, Synchronisation};
 use sim::Time;
 use spec::nearpm::{Descriptor, State};
 
 const MIB: u64 = 1 << 20;
 const BYTES: usize = 12_288;
 
-const BY_CPU: Use = Use {
+const BY_CPU: PoolUse = PoolUse {
     offload: false,
     fence: host::Fence::ReadBack,
     number: 0,
     engine_recovers: false,
 };
-const OFFLOADED: Use = Use {
+const OFFLOADED: PoolUse = PoolUse {
     offload: true,
     ..BY_CPU
 };
-const BY_ENGINE: Use = Use {
+const BY_ENGINE: PoolUse = PoolUse {
     engine_recovers: true,
     ..OFFLOADED
 };
@@ -33,16 +33,16 @@ fn session(devices: usize) -> Arc<Session> {
     let design = Design::find(&root, "nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
     let model = device::Model::Fast;
-    let session = Session::start_over(&design, model, devices, Synchronise::default());
+    let session = Session::start_with_devices(&design, model, devices, Synchronisation::default());
     Arc::new(session.unwrap())
 }
 
 fn layout(name: &str, mechanism: Mechanism) -> Layout {
-    Layout::new(name).with(mechanism)
+    Layout::new(name).with_mechanism(mechanism)
 }
 
 /// A pool with an object of all the same bytes, which is its root.
-fn filled(session: &Arc<Session>, place: u64, layout: &Layout, usage: Use, byte: u8) -> u64 {
+fn filled(session: &Arc<Session>, place: u64, layout: &Layout, usage: PoolUse, byte: u8) -> u64 {
     let pool = session.create(place, 4 * MIB, layout, usage).unwrap();
     let mut thread = pool.thread(0).unwrap();
     thread.begin().unwrap();
@@ -141,7 +141,7 @@ fn a_pool_that_can_not_be_made_leaves_what_stands_there() {
     let layout = layout("precious", Mechanism::Undo);
     filled(&session, 0, &layout, OFFLOADED, 7);
     for usage in [OFFLOADED, BY_CPU] {
-        let usage = Use {
+        let usage = PoolUse {
             number: 16,
             ..usage
         };
@@ -155,7 +155,7 @@ fn a_pool_that_can_not_be_made_leaves_what_stands_there() {
     let engines = std::slice::from_ref(session.engine().unwrap());
     let options = pm::Options {
         pool: 1,
-        ..pm::Options::several(engines)
+        ..pm::Options::with_engines(engines)
     };
     let made = pm::Pool::create(&session.cpu(0).unwrap(), 0, 0, 4 * MIB, &layout, &options);
     assert!(matches!(made, Err(Error::Refused(..))));
@@ -167,7 +167,7 @@ fn a_pool_that_can_not_be_made_leaves_what_stands_there() {
 fn a_pool_of_an_earlier_life_is_in_nobodys_way() {
     for devices in [1, 2] {
         let session = session(devices);
-        let usage = Use {
+        let usage = PoolUse {
             number: 1,
             ..OFFLOADED
         };

@@ -15,7 +15,7 @@ const BYTES: u64 = 3 << 20;
 const SIDES: [bool; 2] = [false, true];
 
 fn layout(mechanism: Mechanism) -> Layout {
-    Layout::new("test").with(mechanism)
+    Layout::new("test").with_mechanism(mechanism)
 }
 
 fn create(bench: &Bench, cpu: &Cpu, mechanism: Mechanism, offloaded: bool) -> Pool {
@@ -178,7 +178,12 @@ fn what_programs_have_no_business_with_is_refused() {
             assert!(matches!(error, Error::Invalid(_)), "{wrong:#x}: {error}");
             assert!(thread.read(wrong, &mut [0; 8]).is_err());
         }
-        for wrong in [at.part::<u64>(8), at.part(64), Ptr::NULL, Ptr::at(u64::MAX)] {
+        for wrong in [
+            at.field::<u64>(8),
+            at.field(64),
+            Ptr::NULL,
+            Ptr::at(u64::MAX),
+        ] {
             let error = thread.run(|tx| tx.free(wrong)).unwrap_err();
             assert!(error.to_string().contains("no object"), "{error}");
         }
@@ -478,7 +483,7 @@ fn threads_work_on_trees_of_their_own_and_on_one_that_they_share() {
                     let mut model = BTreeMap::new();
                     for round in 0..rounds {
                         random_transaction(&mut thread, tree, &mut model, &mut random, 50);
-                        let held = lock.take(cpu).unwrap();
+                        let held = lock.acquire(cpu).unwrap();
                         let key = round * 3 + n as u64;
                         thread
                             .run(|tx| {

@@ -15,7 +15,7 @@ fn run(bench: &Bench, mechanism: Mechanism, offloaded: bool, spare_pages: u64) {
     let cpu = bench.shared.cpu(0);
     let layout = Layout {
         spare_pages,
-        ..Layout::new("test").with(mechanism)
+        ..Layout::new("test").with_mechanism(mechanism)
     };
     let options = bench.options(offloaded);
     let pool = Pool::create(&cpu, 0, PLACE, 4 << 20, &layout, &options).unwrap();

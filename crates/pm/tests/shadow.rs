@@ -14,7 +14,7 @@ const PLACE: u64 = 64 << 10;
 fn create(cpu: &Cpu, devices: usize, options: &Options, spare_pages: u64) -> Pool {
     let layout = Layout {
         spare_pages,
-        ..Layout::new("test").with(Mechanism::Shadow)
+        ..Layout::new("test").with_mechanism(Mechanism::Shadow)
     };
     let devices: Vec<usize> = (0..devices).collect();
     Pool::create(cpu, devices, PLACE, 8 << 20, &layout, options).unwrap()

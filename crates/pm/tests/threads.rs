@@ -38,7 +38,7 @@ impl Case {
             for (mechanism, offloaded) in mechanisms.iter().flat_map(|m| [(m, false), (m, true)]) {
                 let bench = bench();
                 let options = bench.options(offloaded);
-                let layout = Layout::new("test").with(*mechanism);
+                let layout = Layout::new("test").with_mechanism(*mechanism);
                 let pool = Pool::create(&bench.shared.cpu(0), 0, PLACE, 4 << 20, &layout, &options)
                     .unwrap();
                 let name = format!("{device}, {mechanism:?}, offloaded {offloaded}");

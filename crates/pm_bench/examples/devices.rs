@@ -4,21 +4,21 @@ use std::path::Path;
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm::{Mechanism, Synchronise};
+use pm::{Mechanism, Synchronisation};
 use pm_bench::{Platform, Transactions};
 
 type Failure = Box<dyn std::error::Error>;
 
 /// By the engine, over so many devices, which these synchronise.
-const CONFIGURATIONS: [(bool, usize, Synchronise); 8] = [
-    (false, 1, Synchronise::Devices),
-    (false, 2, Synchronise::Devices),
-    (false, 4, Synchronise::Devices),
-    (true, 1, Synchronise::Devices),
-    (true, 2, Synchronise::Host),
-    (true, 2, Synchronise::Devices),
-    (true, 4, Synchronise::Host),
-    (true, 4, Synchronise::Devices),
+const CONFIGURATIONS: [(bool, usize, Synchronisation); 8] = [
+    (false, 1, Synchronisation::Devices),
+    (false, 2, Synchronisation::Devices),
+    (false, 4, Synchronisation::Devices),
+    (true, 1, Synchronisation::Devices),
+    (true, 2, Synchronisation::Host),
+    (true, 2, Synchronisation::Devices),
+    (true, 4, Synchronisation::Host),
+    (true, 4, Synchronisation::Devices),
 ];
 
 fn main() -> Result<(), Failure> {

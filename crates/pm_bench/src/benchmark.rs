@@ -1,7 +1,7 @@
 //! Transactions of a benchmark, and the time in which CPU and units work at once: as the paper's figure 18.
 
 use host::Fence;
-use pm::{Mechanism, Options, Part, Pool, Synchronise};
+use pm::{ConsistencyOperation, Mechanism, Options, Pool, Synchronisation};
 use serde::Serialize;
 use sim::Time;
 use workloads::{Scale, Workload};
@@ -38,7 +38,7 @@ pub struct Benchmark {
     /// Devices that the pool is over: 1, 2 or 4.
     pub devices: usize,
     /// Who synchronises engines of several devices.
-    pub synchronise: Synchronise,
+    pub synchronise: Synchronisation,
 }
 
 /// What its transactions took, in the mean of one that was begun.
@@ -93,9 +93,9 @@ impl Benchmark {
         let options = Options {
             fence: self.fence,
             ordered: self.ordered,
-            watch: Some(watched.watch()),
+            listener: Some(watched.watch()),
             synchronise: self.synchronise,
-            ..Options::several(bench.engines(self.offloaded))
+            ..Options::with_engines(bench.engines(self.offloaded))
         };
         let layout = workload.layout(self.mechanism);
         let bytes = self.pool_bytes(&workload, &bench)?;
@@ -135,7 +135,7 @@ impl Benchmark {
             of.map(|work| (work.begin.max(begin), work.end.min(end)))
         }));
         let fences = union(parts.iter().filter_map(|(part, from, to)| {
-            (*part == Part::Fence).then_some(((*from).max(begin), (*to).min(end)))
+            (*part == ConsistencyOperation::Fence).then_some(((*from).max(begin), (*to).min(end)))
         }));
         let each = |time: Time| time.as_ns() / self.transactions as f64;
         Ok(Performed {

@@ -27,9 +27,9 @@ pub struct Bench {
     /// The host.
     pub shared: Shared,
     /// The engine of the first device.
-    pub engine: Arc<pm::Engine>,
+    pub engine: Arc<pm::EngineHandle>,
     /// Those of all devices.
-    pub engines: Vec<Arc<pm::Engine>>,
+    pub engines: Vec<Arc<pm::EngineHandle>>,
     /// Bytes of each device's media that are the host's.
     pub bytes: u64,
 }
@@ -100,7 +100,7 @@ impl<'a> Platform<'a> {
                 delay.set(&mut host, registers)?;
             }
         }
-        let engine = |device| pm::Engine::with_registers(device, self.page, self.registers);
+        let engine = |device| pm::EngineHandle::with_registers(device, self.page, self.registers);
         let engines: Vec<_> = (0..devices).map(engine).map(Arc::new).collect();
         let first = engines.first().cloned();
         Ok(Bench {
@@ -122,7 +122,7 @@ impl Bench {
     }
 
     /// The engines that a mechanism is left to: those of all devices, or none.
-    pub(crate) fn engines(&self, offloaded: bool) -> &[Arc<pm::Engine>] {
+    pub(crate) fn engines(&self, offloaded: bool) -> &[Arc<pm::EngineHandle>] {
         match offloaded {
             true => &self.engines,
             false => &[],

@@ -1,7 +1,7 @@
 //! What CPU, units and devices do during transactions, and who waits for whom: as the paper's figures 5 and 6.
 
 use host::Fence;
-use pm::{Layout, Mechanism, Options, Part, Pool, Synchronise};
+use pm::{ConsistencyOperation, Layout, Mechanism, Options, Pool, Synchronisation};
 use serde::Serialize;
 use sim::{Time, TraceEvent};
 use spec::nearpm::Operation;
@@ -33,7 +33,7 @@ pub struct Timeline {
     /// Devices that the pool is spread over: 1, 2 or 4.
     pub devices: usize,
     /// Who synchronises engines of several devices.
-    pub synchronise: Synchronise,
+    pub synchronise: Synchronisation,
     /// Objects that each changes, 1 to 8.
     pub objects: u64,
     /// Bytes of each object, a multiple of 8 up to 16 KiB.
@@ -105,10 +105,10 @@ impl Timeline {
         let options = Options {
             fence: Fence::ReadBack,
             synchronise: self.synchronise,
-            watch: Some(watched.watch()),
-            ..Options::several(bench.engines(self.offloaded))
+            listener: Some(watched.watch()),
+            ..Options::with_engines(bench.engines(self.offloaded))
         };
-        let layout = Layout::new("timeline").with(self.mechanism);
+        let layout = Layout::new("timeline").with_mechanism(self.mechanism);
         // All that a transaction changes, in whole pages, with a page for the records' headers and one for the pool's own of each object.
         let room = self.objects * (self.bytes.next_multiple_of(PAGE) + 2 * PAGE);
         let layout = Layout {
@@ -159,7 +159,7 @@ impl Timeline {
             took_ns: (end - begin).as_ns(),
             fences_ns: parts
                 .iter()
-                .filter(|part| part.0 == Part::Fence)
+                .filter(|part| part.0 == ConsistencyOperation::Fence)
                 .map(|part| (part.2 - part.1).as_ns())
                 .sum(),
             spans: of_cpu(&parts, begin, end),
@@ -203,10 +203,10 @@ fn of_cpu(parts: &[Did], begin: Time, end: Time) -> Vec<Span> {
     for (part, from, to) in parts {
         add("program", at, *from);
         let what = match part {
-            Part::Fence => "fence",
-            Part::Copy => "copy",
-            Part::Flush => "flush",
-            Part::Command => "command",
+            ConsistencyOperation::Fence => "fence",
+            ConsistencyOperation::Copy => "copy",
+            ConsistencyOperation::Flush => "flush",
+            ConsistencyOperation::Command => "command",
         };
         add(what, *from, *to);
         at = *to;

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use host::{Cpu, Fence, Program};
 use pm::btree::Tree;
-use pm::{Layout, Mechanism, Options, Pool, Synchronise};
+use pm::{Layout, Mechanism, Options, Pool, Synchronisation};
 use serde::Serialize;
 use sim::{Random, Time};
 
@@ -42,7 +42,7 @@ pub struct Transactions {
     /// Devices that each pool is over: 1, 2 or 4.
     pub devices: usize,
     /// Who synchronises engines of several devices.
-    pub synchronise: Synchronise,
+    pub synchronise: Synchronisation,
     /// Of the keys.
     pub seed: u64,
 }
@@ -124,7 +124,7 @@ impl Transactions {
             work_ns: 0.0,
             threads: 1,
             devices: 1,
-            synchronise: Synchronise::default(),
+            synchronise: Synchronisation::default(),
             seed: 1,
         })
     }
@@ -198,10 +198,10 @@ impl Transactions {
             per_us: (self.threads * self.inserts) as f64 / us,
             ns: each_ns(|c| c.time.0),
             consistency_ns: each_ns(|c| c.consistency.0),
-            fences_ns: each_ns(|c| c.spent.fences.0),
-            copies_ns: each_ns(|c| c.spent.copies.0),
-            flushes_ns: each_ns(|c| c.spent.flushes.0),
-            commands_ns: each_ns(|c| c.spent.commands.0),
+            fences_ns: each_ns(|c| c.by_operation.fences.0),
+            copies_ns: each_ns(|c| c.by_operation.copies.0),
+            flushes_ns: each_ns(|c| c.by_operation.flushes.0),
+            commands_ns: each_ns(|c| c.by_operation.commands.0),
             fences: each(|c| c.fences),
             lines: each(|c| c.lines),
             commands: each(|c| c.commands),
@@ -238,9 +238,9 @@ impl Transactions {
             ordered: self.ordered,
             pool: number as u8,
             synchronise: self.synchronise,
-            ..Options::several(&engines)
+            ..Options::with_engines(&engines)
         };
-        let layout = Layout::new("inserts").with(self.mechanism);
+        let layout = Layout::new("inserts").with_mechanism(self.mechanism);
         // As much of each device as there would be of one.
         let all = bytes * self.devices as u64;
         let pool = Pool::create(cpu, devices, number * bytes, all, &layout, &options)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm::{Mechanism, Synchronise};
+use pm::{Mechanism, Synchronisation};
 use pm_bench::{Platform, Timeline};
 
 #[test]
@@ -24,7 +24,7 @@ fn the_largest_transactions_have_room_in_their_logs() {
                     mechanism,
                     offloaded,
                     devices,
-                    synchronise: Synchronise::Devices,
+                    synchronise: Synchronisation::Devices,
                     objects: 8,
                     bytes,
                     transactions: 8,

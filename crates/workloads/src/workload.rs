@@ -132,7 +132,7 @@ impl Workload {
             threads: 2,
             log_bytes: (pages * 4096 + 4096) * 5 / 4 / 4096 * 4096,
             spare_pages: pages,
-            ..Layout::new(self.name).with(mechanism)
+            ..Layout::new(self.name).with_mechanism(mechanism)
         }
     }
 

@@ -13,7 +13,7 @@ use spec::nearpm::LINE;
 use super::{whole_lines, Mechanism, Pages};
 use crate::header::PAGE;
 use crate::log::Log;
-use crate::memory::{lines, Memory, Part};
+use crate::memory::{lines, ConsistencyOperation, Memory};
 use crate::ranges::Ranges;
 use crate::{Error, Result};
 
@@ -124,7 +124,9 @@ impl Shadow {
         for (page, to) in &self.copies {
             let mut bytes = vec![0; PAGE as usize];
             let first = self.pages.first(*page);
-            m.timed(Part::Copy, |m| self.pages.read(m, first, &mut bytes))?;
+            m.timed(ConsistencyOperation::Copy, |m| {
+                self.pages.read(m, first, &mut bytes)
+            })?;
             for (line, data) in self.news.range(first..first + PAGE) {
                 let from = (line - first) as usize;
                 bytes[from..from + data.len()].copy_from_slice(data);

@@ -11,7 +11,7 @@ use device::Model;
 use device::{Factory, RtlOptions};
 use double::{Double, Image, Journal};
 use host::{Machine, Shared};
-use pm::{Engine, Options};
+use pm::{EngineHandle, Options};
 use sim::{Bar, HostConfig, LinkConfig, System, Time};
 
 /// Bytes of the double's window.
@@ -24,9 +24,9 @@ pub struct Bench {
     /// What the double holds.
     pub image: Image,
     pub journal: Journal,
-    pub engine: Arc<Engine>,
+    pub engine: Arc<EngineHandle>,
     /// Those of all devices, `engine` included.
-    pub engines: Vec<Arc<Engine>>,
+    pub engines: Vec<Arc<EngineHandle>>,
 }
 
 impl Bench {
@@ -42,7 +42,7 @@ impl Bench {
         system
             .add_device(Box::new(device), &link, &windows)
             .unwrap();
-        let engine = Arc::new(Engine::new(0, PAGE));
+        let engine = Arc::new(EngineHandle::new(0, PAGE));
         Bench {
             shared: Shared::new(Machine::new(system, &profile)),
             image,
@@ -101,7 +101,7 @@ impl Bench {
             Some(engine) => (engine.page.unwrap_or(PAGE), engine.offset),
             None => (PAGE, 0),
         };
-        let engine = |device| Arc::new(Engine::with_registers(device, page, registers));
+        let engine = |device| Arc::new(EngineHandle::with_registers(device, page, registers));
         let engines: Vec<_> = (0..devices).map(engine).collect();
         Bench {
             shared: Shared::new(Machine::new(system, &profile)),
@@ -114,7 +114,7 @@ impl Bench {
 
     pub fn options(&self, offloaded: bool) -> Options {
         match offloaded {
-            true => Options::several(&self.engines),
+            true => Options::with_engines(&self.engines),
             false => Options::default(),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use host::Cpu;
-use pm::{Counts, Error, Mechanism, Options, Pool, Synchronise, Thread, Watch};
+use pm::{Counts, Error, Listener, Mechanism, Options, Pool, Synchronisation, Thread};
 use sim::Time;
 
 use super::common::Bench;
@@ -36,7 +36,7 @@ fn so_do_those_of_devices_that_the_host_synchronises() {
     let kinds = [Mechanism::Undo, Mechanism::Checkpoint];
     let cases = over(2, 6).filter(|c| c.offloaded && kinds.contains(&c.mechanism));
     for case in cases {
-        let synchronise = Synchronise::Host;
+        let synchronise = Synchronisation::Host;
         any_time(
             Case {
                 synchronise,
@@ -80,9 +80,9 @@ impl Two {
         let cpu = bench.shared.cpu(0);
         let ends = Arc::<Mutex<Vec<Time>>>::default();
         let heard = ends.clone();
-        let watch: Watch = Arc::new(move |_, _, end| heard.lock().unwrap().push(end));
+        let listener: Listener = Arc::new(move |_, _, end| heard.lock().unwrap().push(end));
         let options = Options {
-            watch: Some(watch),
+            listener: Some(listener),
             ..bench.options(true)
         };
         let layout = layout(mechanism);

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pm::{Part, Watch};
+use pm::{ConsistencyOperation, Listener};
 use sim::{Time, TraceEvent, TraceSink, Tracer};
 
 use crate::Bench;
 
 /// Something that the library does for crash consistency, and when.
-pub(crate) type Did = (Part, Time, Time);
+pub(crate) type Did = (ConsistencyOperation, Time, Time);
 
 /// Hears of what is done.
 pub(crate) struct Watched {
@@ -58,7 +58,7 @@ impl Watched {
     }
 
     /// For the options of a pool.
-    pub fn watch(&self) -> Watch {
+    pub fn watch(&self) -> Listener {
         let parts = self.parts.clone();
         Arc::new(move |part, begin, end| locked(&parts).push((part, begin, end)))
     }
