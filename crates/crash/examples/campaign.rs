@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let arg = |n: usize| args.get(n).map(String::as_str).unwrap_or_default();
     let by = arg(2).parse()?;
-    let name = if by == crash::By::Cpu {
+    let name = if by == crash::Executor::Cpu {
         "default"
     } else {
         "nearpm"

@@ -11,10 +11,10 @@ use sim::fork::Fork;
 use sim::{Random, Time};
 use workloads::{Contents, Scale, Workload};
 
-use crate::copies::ends;
-use crate::cut::{Cut, Cuts, Later, Pick};
+use crate::copies::run_copies;
+use crate::cut::{Cut, CutPlan, HoldUp, LineSelection};
 use crate::report::{Report, Violation};
-use crate::stage::{By, Stage, Without};
+use crate::stage::{Executor, Stage, InjectedFault};
 
 /// What is tried.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub struct Campaign {
     /// What makes its transactions whole.
     pub mechanism: Mechanism,
     /// Who does that.
-    pub by: By,
+    pub by: Executor,
     /// Devices that the pool is over: 1, 2 or 4.
     pub devices: usize,
     /// With several devices: who synchronises them.
@@ -34,27 +34,27 @@ pub struct Campaign {
     /// Of all that is drawn.
     pub seed: u64,
     /// When the power fails.
-    pub cuts: Cuts,
+    pub cuts: CutPlan,
     /// What is left out, as a control.
-    pub without: Option<Without>,
+    pub without: Option<InjectedFault>,
     /// Copies at a time.
     pub jobs: usize,
 }
 
 /// Most transactions of a run, of one that is cut everywhere, and of one that is cut behind commands.
-const MOST: u64 = 100_000;
-const MOST_FOR_ALL: u64 = 16;
-const MOST_FOR_COMMANDS: u64 = 1000;
+const MAX_TRANSACTIONS: u64 = 100_000;
+const MAX_TRANSACTIONS_EVERYWHERE: u64 = 16;
+const MAX_TRANSACTIONS_AT_COMMANDS: u64 = 1000;
 /// Most copies at a time.
-const MOST_JOBS: usize = 256;
+const MAX_JOBS: usize = 256;
 
 impl Campaign {
     /// What can't be; the text names it.
     pub fn validate(&self) -> Result<(), String> {
         let most = match self.cuts {
-            Cuts::All => MOST_FOR_ALL,
-            Cuts::Commands => MOST_FOR_COMMANDS,
-            Cuts::Sampled(_) | Cuts::At(_) => MOST,
+            CutPlan::All => MAX_TRANSACTIONS_EVERYWHERE,
+            CutPlan::Commands => MAX_TRANSACTIONS_AT_COMMANDS,
+            CutPlan::Sampled(_) | CutPlan::At(_) => MAX_TRANSACTIONS,
         };
         if !(1..=most).contains(&self.transactions) {
             return Err(format!(
@@ -68,24 +68,24 @@ impl Campaign {
                 self.devices
             ));
         }
-        if self.cuts == Cuts::Commands && self.by != By::Device {
+        if self.cuts == CutPlan::Commands && self.by != Executor::Device {
             let text = "cuts = commands are behind commands to the device's engine: by = \"device\" has them";
             return Err(text.into());
         }
-        match (1..=MOST_JOBS).contains(&self.jobs) {
+        match (1..=MAX_JOBS).contains(&self.jobs) {
             true => Ok(()),
             false => Err(format!(
-                "jobs = {}: allowed are 1 to {MOST_JOBS}",
+                "jobs = {}: allowed are 1 to {MAX_JOBS}",
                 self.jobs
             )),
         }
     }
 }
 
-/// Dirty lines of which [`Cuts::All`] tries all sets.
-const MOST_LINES: usize = 6;
+/// Dirty lines of which [`CutPlan::All`] tries all sets.
+const MAX_DIRTY_LINES: usize = 6;
 /// How often the first violation is tried to be made simpler.
-const SIMPLER: usize = 8;
+const SIMPLIFICATION_ROUNDS: usize = 8;
 
 /// How far a run is.
 #[derive(Clone, Default)]
@@ -151,7 +151,7 @@ pub(crate) fn forward(
         let mut next = lock(progress).contents.clone();
         let committed = stage.workload.apply(&mut next, campaign.seed, number)?;
         // Without snapshots nothing can be aborted.
-        if committed || campaign.without != Some(Without::Snapshots) {
+        if committed || campaign.without != Some(InjectedFault::Snapshots) {
             stage.workload.perform(&mut thread, campaign.seed, number)?;
         }
         {
@@ -161,7 +161,7 @@ pub(crate) fn forward(
             progress.before = std::mem::replace(&mut progress.contents, next);
             progress.done = number + 1;
         }
-        stage.returned();
+        stage.transaction_returned();
         if !told() {
             break;
         }
@@ -170,7 +170,7 @@ pub(crate) fn forward(
 }
 
 /// When a run begins and ends, when something happens in it, and when a transaction returns.
-struct Measured {
+struct RunMeasurement {
     begin: Time,
     end: Time,
     times: Vec<Time>,
@@ -180,10 +180,10 @@ struct Measured {
     commands: Vec<Time>,
 }
 
-impl Measured {
+impl RunMeasurement {
     /// A moment: any, one at which something has just happened, or one within a link's latency of a transaction's end; with several
     /// devices also one while commits are on their way to them.
-    fn draw(&self, random: &mut Random, devices: usize) -> Time {
+    fn generate_time(&self, random: &mut Random, devices: usize) -> Time {
         let span = self.end.0.saturating_sub(self.begin.0);
         let any = self.begin.0 + 1 + random.below(span);
         let one = |times: &[Time], random: &mut Random| {
@@ -203,48 +203,48 @@ impl Measured {
     }
 }
 
-fn longs(bytes: &[u8]) -> Vec<u64> {
+fn to_words(bytes: &[u8]) -> Vec<u64> {
     let words = bytes.chunks_exact(8).map(|w| w.try_into());
     words.map(|w| w.map_or(0, u64::from_le_bytes)).collect()
 }
 
-fn bytes(longs: impl IntoIterator<Item = u64>) -> Vec<u8> {
-    longs.into_iter().flat_map(u64::to_le_bytes).collect()
+fn to_bytes(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
 /// How often somebody is asked whether to go on, while nothing else happens.
-pub(crate) const LOOK: Duration = Duration::from_millis(5);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A run of which nothing is left but what it has returned.
-fn aside(
+fn run_in_fork(
     stage: &Stage,
     told: &mut dyn FnMut() -> bool,
     work: impl FnOnce() -> Result<Vec<u64>, Error>,
 ) -> Result<Vec<u64>, String> {
     let fork = Fork::start(|| {
         let mut out = Vec::new();
-        let ran = stage.beside_another(|| {
+        let ran = stage.with_concurrent_transaction(|| {
             out = work()?;
             Ok(())
         });
         match ran {
-            Ok(()) => bytes([0].into_iter().chain(out)),
+            Ok(()) => to_bytes([0].into_iter().chain(out)),
             Err(error) => {
-                let led = stage.broken().map(|b| format!("; before that: {}", b.text));
+                let led = stage.invariant_violation().map(|b| format!("; before that: {}", b.text));
                 let text = format!("{error}{}", led.unwrap_or_default());
-                bytes([1]).into_iter().chain(text.into_bytes()).collect()
+                to_bytes([1]).into_iter().chain(text.into_bytes()).collect()
             }
         }
     });
     let fork = fork.map_err(|e| e.to_string())?;
-    while !fork.is_ready(LOOK) {
+    while !fork.is_ready(POLL_INTERVAL) {
         if !told() {
             return Err("interrupted".into());
         }
     }
     let answer = fork.answer().map_err(|e| e.to_string())?;
-    match longs(answer.get(..8).unwrap_or(&[])).first() {
-        Some(0) => Ok(longs(&answer[8..])),
+    match to_words(answer.get(..8).unwrap_or(&[])).first() {
+        Some(0) => Ok(to_words(&answer[8..])),
         _ => {
             let text = String::from_utf8_lossy(answer.get(8..).unwrap_or(&[]));
             Err(format!("the run fails even without a cut: {text}"))
@@ -257,10 +257,10 @@ fn measure(
     campaign: &Campaign,
     first: &Progress,
     told: &mut dyn FnMut() -> bool,
-) -> Result<Measured, String> {
-    let times = aside(stage, told, || {
+) -> Result<RunMeasurement, String> {
+    let times = run_in_fork(stage, told, || {
         let begin = stage.cpu.now();
-        stage.journal.watch_times();
+        stage.journal.record_times();
         lock(&stage.commands).clear();
         let progress = Arc::new(Mutex::new(first.clone()));
         let mut returns = Vec::new();
@@ -268,7 +268,7 @@ fn measure(
             returns.push(stage.cpu.now());
             true
         })?;
-        let times = stage.journal.times();
+        let times = stage.journal.take_times();
         returns.insert(0, begin);
         let commands = std::mem::take(&mut *lock(&stage.commands));
         let counts = [spanning, commands.len() as u64];
@@ -287,7 +287,7 @@ fn measure(
     times.sort_unstable();
     times.dedup();
     times.retain(|at| *at > begin && *at <= end);
-    Ok(Measured {
+    Ok(RunMeasurement {
         begin,
         end,
         times,
@@ -298,14 +298,14 @@ fn measure(
 }
 
 /// How many lines of the cache are dirty at each of these times.
-fn dirty(
+fn count_dirty_lines(
     stage: &Stage,
     campaign: &Campaign,
     first: &Progress,
     times: &[Time],
     told: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<u64>, String> {
-    aside(stage, told, || {
+    run_in_fork(stage, told, || {
         let found = Arc::new(Mutex::new((0, Vec::new())));
         let (own, all) = (found.clone(), times.to_vec());
         let probe: Probe = Box::new(move |machine| {
@@ -326,22 +326,22 @@ fn dirty(
 }
 
 /// Devices fail with the host: before they have taken what was sent, and after.
-fn together() -> Vec<Vec<Later>> {
-    vec![vec![Later::By(Time::ZERO)], vec![Later::All]]
+fn with_host() -> Vec<Vec<HoldUp>> {
+    vec![vec![HoldUp::For(Time::ZERO)], vec![HoldUp::UntilDrained]]
 }
 
 /// Each of several devices fails alone.
-fn alone(devices: usize) -> Vec<Vec<Later>> {
+fn one_device_each(devices: usize) -> Vec<Vec<HoldUp>> {
     let without = |lost: usize| {
-        let mut later = vec![Later::Keeps; devices];
-        later[lost] = Later::By(Time::ZERO);
+        let mut later = vec![HoldUp::Indefinite; devices];
+        later[lost] = HoldUp::For(Time::ZERO);
         later
     };
     (0..devices).map(without).collect()
 }
 
 /// A cut with each of these.
-fn each(at: Time, laters: &[Vec<Later>]) -> impl Iterator<Item = Cut> + '_ {
+fn cuts_at(at: Time, laters: &[Vec<HoldUp>]) -> impl Iterator<Item = Cut> + '_ {
     laters.iter().map(move |later| Cut {
         later: later.clone(),
         ..Cut::at(at)
@@ -353,62 +353,62 @@ fn plan(
     stage: &Stage,
     campaign: &Campaign,
     first: &Progress,
-    measured: &Measured,
+    measured: &RunMeasurement,
     period: Time,
     told: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<Cut>, String> {
-    let Measured {
+    let RunMeasurement {
         begin, end, times, ..
     } = measured;
-    let offloaded = campaign.by == By::Device;
+    let offloaded = campaign.by == Executor::Device;
     let mut cuts = match &campaign.cuts {
-        Cuts::At(cuts) => cuts.clone(),
-        Cuts::Sampled(count) => {
+        CutPlan::At(cuts) => cuts.clone(),
+        CutPlan::Sampled(count) => {
             let mut random = Random::new(campaign.seed);
-            let mut draw = |_| {
-                let at = measured.draw(&mut random, campaign.devices);
-                let mut cut = Cut::draw(at, &mut random, offloaded, campaign.devices);
+            let mut generate = |_| {
+                let at = measured.generate_time(&mut random, campaign.devices);
+                let mut cut = Cut::generate(at, &mut random, offloaded, campaign.devices);
                 // Copies have to be made while it runs.
-                if cut.first() < *begin {
+                if cut.start() < *begin {
                     cut.early = None;
                 }
                 cut
             };
-            (0..*count).map(&mut draw).collect()
+            (0..*count).map(&mut generate).collect()
         }
-        Cuts::All => {
+        CutPlan::All => {
             let edges = (begin.0 / period.0 + 1..=end.0 / period.0).map(|n| Time(n * period.0));
             // All of them, before and after they have taken what was sent; and each of several ones alone.
-            let mut laters = together();
+            let mut laters = with_host();
             if campaign.devices > 1 {
-                laters.extend(alone(campaign.devices));
+                laters.extend(one_device_each(campaign.devices));
             }
-            let mut cuts: Vec<Cut> = edges.flat_map(|at| each(at, &laters)).collect();
-            let counts = dirty(stage, campaign, first, times, told)?;
+            let mut cuts: Vec<Cut> = edges.flat_map(|at| cuts_at(at, &laters)).collect();
+            let counts = count_dirty_lines(stage, campaign, first, times, told)?;
             for (at, lines) in times.iter().zip(counts) {
-                let lines = (lines as usize).min(MOST_LINES);
+                let lines = (lines as usize).min(MAX_DIRTY_LINES);
                 cuts.extend((1..1u64 << lines).map(|mask| Cut {
-                    evict: Some(Pick::Mask(mask)),
-                    later: vec![Later::All],
+                    evict: Some(LineSelection::Mask(mask)),
+                    later: vec![HoldUp::UntilDrained],
                     ..Cut::at(*at)
                 }));
             }
             cuts
         }
-        Cuts::Commands => {
+        CutPlan::Commands => {
             let laters = match campaign.devices {
-                1 => together(),
-                devices => alone(devices),
+                1 => with_host(),
+                devices => one_device_each(devices),
             };
             let behind = |at: &Time| Time((at.0 + 1).min(end.0));
             let moments = measured.commands.iter().map(behind);
-            moments.flat_map(|at| each(at, &laters)).collect()
+            moments.flat_map(|at| cuts_at(at, &laters)).collect()
         }
     };
     // Who is told that nothing was found takes it that something was tried.
     if cuts.is_empty() {
         let what = match campaign.cuts {
-            Cuts::Commands => "gives no command to an engine",
+            CutPlan::Commands => "gives no command to an engine",
             _ => "ends before the first of these cuts",
         };
         return Err(format!(
@@ -417,14 +417,14 @@ fn plan(
     }
     if let Some(cut) = cuts
         .iter()
-        .find(|cut| cut.first() < *begin || cut.at > *end)
+        .find(|cut| cut.start() < *begin || cut.at > *end)
     {
         return Err(format!(
             "a cut {cut}: this run has its transactions from {} to {} ps",
             begin.0, end.0
         ));
     }
-    cuts.sort_by_key(Cut::first);
+    cuts.sort_by_key(Cut::start);
     Ok(cuts)
 }
 
@@ -448,7 +448,7 @@ pub fn run(
     let own = stage()?;
     let contents = own
         .workload
-        .first(campaign.seed)
+        .initial_contents(campaign.seed)
         .map_err(|e| e.to_string())?;
     let first = Progress {
         seed: campaign.seed,
@@ -480,8 +480,8 @@ pub fn run(
         return Err("interrupted".into());
     }
     let before = own.events();
-    let mut ended = ends(&own, campaign, &first, cuts, &mut |done| told(done, all))?;
-    let broken = own.broken().filter(|_| !own.is_control);
+    let mut ended = run_copies(&own, campaign, &first, cuts, &mut |done| told(done, all))?;
+    let broken = own.invariant_violation().filter(|_| !own.is_negative_control);
     let events = own.events() - before;
     drop(own);
     ended.sort_by_key(|(cut, _)| cut.at);
@@ -516,10 +516,10 @@ pub fn run(
         return Err(format!("the run itself: {}\n{timeline}", broken.text));
     }
     if let Some(mut violation) = report.violation.take() {
-        for _ in 0..SIMPLER {
-            let mut cuts = violation.cut.simpler();
-            cuts.sort_by_key(Cut::first);
-            let found = ends(&stage()?, campaign, &first, cuts, &mut |_| told(all, all))?;
+        for _ in 0..SIMPLIFICATION_ROUNDS {
+            let mut cuts = violation.cut.simplifications();
+            cuts.sort_by_key(Cut::start);
+            let found = run_copies(&stage()?, campaign, &first, cuts, &mut |_| told(all, all))?;
             let simpler = found
                 .into_iter()
                 .find_map(|(cut, outcome)| Some((cut, outcome.violation?, outcome.timeline)));

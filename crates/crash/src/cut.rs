@@ -8,32 +8,32 @@ use sim::{Random, Time};
 
 /// Some of the dirty lines of the cache, by their places in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Pick {
+pub enum LineSelection {
     /// Line n if bit n is set.
     Mask(u64),
     /// Every other one, as drawn.
     Seed(u64),
 }
 
-impl Pick {
+impl LineSelection {
     /// Whether a line is among them.
-    pub fn has(self, line: usize) -> bool {
+    pub fn contains(self, line: usize) -> bool {
         match self {
-            Pick::Mask(mask) => line < 64 && mask >> line & 1 == 1,
-            Pick::Seed(seed) => Random::new(seed ^ (line as u64) << 32).next() & 1 == 1,
+            LineSelection::Mask(mask) => line < 64 && mask >> line & 1 == 1,
+            LineSelection::Seed(seed) => Random::new(seed ^ (line as u64) << 32).next() & 1 == 1,
         }
     }
 }
 
 /// How much longer devices have power than the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Later {
+pub enum HoldUp {
     /// So much.
-    By(Time),
+    For(Time),
     /// Until they have taken all that was sent.
-    All,
+    UntilDrained,
     /// For ever: they keep it.
-    Keeps,
+    Indefinite,
 }
 
 /// See the module.
@@ -42,11 +42,11 @@ pub struct Cut {
     /// When the host's power fails.
     pub at: Time,
     /// So long before these lines leave the cache, and the program goes on without knowing it.
-    pub early: Option<(Time, Pick)>,
+    pub early: Option<(Time, LineSelection)>,
     /// These lines leave the cache at the end.
-    pub evict: Option<Pick>,
+    pub evict: Option<LineSelection>,
     /// When each device's power fails; that of those behind the last as the last one's.
-    pub later: Vec<Later>,
+    pub later: Vec<HoldUp>,
     /// Of each line the last of the stores that no load was behind are lost, as many as drawn. For who does not rely on the order of posted writes.
     pub lost: Option<u64>,
     /// The power fails again so long after each recovery has begun.
@@ -56,7 +56,7 @@ pub struct Cut {
 }
 
 /// Most time between a line that leaves the cache and the cut, and between the ends of host and devices.
-const NEAR: Time = Time::us(3);
+const MAX_OFFSET: Time = Time::us(3);
 
 impl Cut {
     /// All power fails at once.
@@ -65,7 +65,7 @@ impl Cut {
             at,
             early: None,
             evict: None,
-            later: vec![Later::By(Time::ZERO)],
+            later: vec![HoldUp::For(Time::ZERO)],
             lost: None,
             again: Vec::new(),
             engine: false,
@@ -73,32 +73,32 @@ impl Cut {
     }
 
     /// When a device's power fails.
-    pub fn later(&self, device: usize) -> Later {
+    pub fn later(&self, device: usize) -> HoldUp {
         let own = self.later.get(device).or(self.later.last());
-        own.copied().unwrap_or(Later::By(Time::ZERO))
+        own.copied().unwrap_or(HoldUp::For(Time::ZERO))
     }
 
     /// One that is drawn, at a time, of so many devices. Of an `offloaded` mechanism, stores are persistent in their order.
-    pub fn draw(at: Time, random: &mut Random, offloaded: bool, devices: usize) -> Cut {
+    pub fn generate(at: Time, random: &mut Random, offloaded: bool, devices: usize) -> Cut {
         let some = |random: &mut Random, of: u64| random.below(of) == 0;
-        let pick = |random: &mut Random| Pick::Seed(random.next());
+        let pick = |random: &mut Random| LineSelection::Seed(random.next());
         let early = some(random, 4).then(|| {
-            let before = Time(1 + random.below(NEAR.0.min(at.0.saturating_sub(1)).max(1)));
+            let before = Time(1 + random.below(MAX_OFFSET.0.min(at.0.saturating_sub(1)).max(1)));
             (before, pick(random))
         });
         let evict = some(random, 3).then(|| pick(random));
         let mut later = vec![match random.below(3) {
-            0 => Later::By(Time::ZERO),
-            1 => Later::All,
-            _ => Later::By(Time(random.below(NEAR.0))),
+            0 => HoldUp::For(Time::ZERO),
+            1 => HoldUp::UntilDrained,
+            _ => HoldUp::For(Time(random.below(MAX_OFFSET.0))),
         }];
         // Of several each has a supply of its own; one of four keeps its power.
         let own = |random: &mut Random| match random.below(4) {
-            0 => Later::By(Time::ZERO),
-            1 => Later::Keeps,
+            0 => HoldUp::For(Time::ZERO),
+            1 => HoldUp::Indefinite,
             // Most of what a link has on its way, and messages between devices.
-            2 => Later::By(Time(random.below(NEAR.0 / 6))),
-            _ => Later::By(Time(random.below(NEAR.0))),
+            2 => HoldUp::For(Time(random.below(MAX_OFFSET.0 / 6))),
+            _ => HoldUp::For(Time(random.below(MAX_OFFSET.0))),
         };
         if devices > 1 {
             later = (0..devices).map(|_| own(random)).collect();
@@ -122,13 +122,13 @@ impl Cut {
     }
 
     /// When the run is looked at first.
-    pub fn first(&self) -> Time {
+    pub fn start(&self) -> Time {
         let before = self.early.map_or(Time::ZERO, |early| early.0);
         self.at.saturating_sub(before)
     }
 
     /// The same, each time without one thing that it has.
-    pub fn simpler(&self) -> Vec<Cut> {
+    pub fn simplifications(&self) -> Vec<Cut> {
         let own = || self.clone();
         let mut out = vec![
             Cut {
@@ -152,7 +152,7 @@ impl Cut {
                 ..own()
             },
             Cut {
-                later: vec![Later::By(Time::ZERO)],
+                later: vec![HoldUp::For(Time::ZERO)],
                 ..own()
             },
         ];
@@ -166,11 +166,11 @@ impl Cut {
     }
 }
 
-impl fmt::Display for Pick {
+impl fmt::Display for LineSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Pick::Mask(mask) => write!(f, "m{mask}"),
-            Pick::Seed(seed) => write!(f, "s{seed}"),
+            LineSelection::Mask(mask) => write!(f, "m{mask}"),
+            LineSelection::Seed(seed) => write!(f, "s{seed}"),
         }
     }
 }
@@ -184,13 +184,13 @@ impl fmt::Display for Cut {
         if let Some(pick) = self.evict {
             write!(f, ":evict={pick}")?;
         }
-        if self.later != [Later::By(Time::ZERO)] {
+        if self.later != [HoldUp::For(Time::ZERO)] {
             for (n, later) in self.later.iter().enumerate() {
                 f.write_str(if n == 0 { ":later=" } else { "/" })?;
                 match later {
-                    Later::By(time) => write!(f, "{}", time.0)?,
-                    Later::All => f.write_str("all")?,
-                    Later::Keeps => f.write_str("keeps")?,
+                    HoldUp::For(time) => write!(f, "{}", time.0)?,
+                    HoldUp::UntilDrained => f.write_str("all")?,
+                    HoldUp::Indefinite => f.write_str("keeps")?,
                 }
             }
         }
@@ -208,16 +208,16 @@ impl fmt::Display for Cut {
 }
 
 /// The most that times are: so that sums of them are no wrong ones.
-const MOST: u64 = u64::MAX / 8;
+const MAX_TIME: u64 = u64::MAX / 8;
 
 fn time(text: &str) -> Option<Time> {
-    text.parse().ok().filter(|ps| *ps < MOST).map(Time)
+    text.parse().ok().filter(|ps| *ps < MAX_TIME).map(Time)
 }
 
-fn pick(text: &str) -> Option<Pick> {
+fn pick(text: &str) -> Option<LineSelection> {
     match text.split_at_checked(1)? {
-        ("m", mask) => mask.parse().ok().map(Pick::Mask),
-        ("s", seed) => seed.parse().ok().map(Pick::Seed),
+        ("m", mask) => mask.parse().ok().map(LineSelection::Mask),
+        ("s", seed) => seed.parse().ok().map(LineSelection::Seed),
         _ => None,
     }
 }
@@ -248,11 +248,11 @@ impl FromStr for Cut {
                 }
                 "later" => {
                     let later = value.split('/').map(|text| match text {
-                        "all" => Some(Later::All),
-                        "keeps" => Some(Later::Keeps),
-                        _ => time(text).map(Later::By),
+                        "all" => Some(HoldUp::UntilDrained),
+                        "keeps" => Some(HoldUp::Indefinite),
+                        _ => time(text).map(HoldUp::For),
                     });
-                    let later: Option<Vec<Later>> = later.collect();
+                    let later: Option<Vec<HoldUp>> = later.collect();
                     cut.later = later.ok_or_else(wrong)?;
                     true
                 }
@@ -281,7 +281,7 @@ impl FromStr for Cut {
 
 /// At which moments the power is to fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cuts {
+pub enum CutPlan {
     /// So many, drawn.
     Sampled(u64),
     /// At each edge of the devices' clock; and between all that the CPUs do, with all sets of dirty lines that may have left the cache.
@@ -293,28 +293,28 @@ pub enum Cuts {
 }
 
 /// Most cuts of a campaign.
-const MOST_CUTS: u64 = 1_000_000;
+const MAX_CUTS: u64 = 1_000_000;
 
-impl FromStr for Cuts {
+impl FromStr for CutPlan {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Cuts, String> {
+    fn from_str(text: &str) -> Result<CutPlan, String> {
         let wrong = || {
             format!(
-                "cuts = {text:?}: allowed are all, commands, sampled:N with N from 1 to {MOST_CUTS}, at:CUT,CUT..."
+                "cuts = {text:?}: allowed are all, commands, sampled:N with N from 1 to {MAX_CUTS}, at:CUT,CUT..."
             )
         };
         match text.split_once(':') {
-            None if text == "all" => Ok(Cuts::All),
-            None if text == "commands" => Ok(Cuts::Commands),
+            None if text == "all" => Ok(CutPlan::All),
+            None if text == "commands" => Ok(CutPlan::Commands),
             Some(("sampled", count)) => {
                 let count = count.parse().ok();
-                let count = count.filter(|count| (1..=MOST_CUTS).contains(count));
-                count.map(Cuts::Sampled).ok_or_else(wrong)
+                let count = count.filter(|count| (1..=MAX_CUTS).contains(count));
+                count.map(CutPlan::Sampled).ok_or_else(wrong)
             }
             Some(("at", cuts)) => {
                 let cuts: Result<Vec<Cut>, String> = cuts.split(',').map(str::parse).collect();
-                cuts.map(Cuts::At)
+                cuts.map(CutPlan::At)
             }
             _ => Err(wrong()),
         }
@@ -330,9 +330,9 @@ mod tests {
         let mut random = Random::new(1);
         for n in 0..500 {
             let at = Time(1 + random.below(1 << 40));
-            let cut = Cut::draw(at, &mut random, n % 2 == 0, 1 + n % 3);
+            let cut = Cut::generate(at, &mut random, n % 2 == 0, 1 + n % 3);
             assert_eq!(cut.to_string().parse(), Ok(cut.clone()), "{cut}");
-            assert!(cut.first() <= cut.at && cut.simpler().iter().all(|other| *other != cut));
+            assert!(cut.start() <= cut.at && cut.simplifications().iter().all(|other| *other != cut));
         }
         for text in [
             "",
@@ -353,10 +353,10 @@ mod tests {
 
     #[test]
     fn cuts_are_read() {
-        assert_eq!("all".parse(), Ok(Cuts::All));
-        assert_eq!("commands".parse(), Ok(Cuts::Commands));
-        assert_eq!("sampled:7".parse(), Ok(Cuts::Sampled(7)));
-        let two = Cuts::At(vec![Cut::at(Time(5)), Cut::at(Time(6))]);
+        assert_eq!("all".parse(), Ok(CutPlan::All));
+        assert_eq!("commands".parse(), Ok(CutPlan::Commands));
+        assert_eq!("sampled:7".parse(), Ok(CutPlan::Sampled(7)));
+        let two = CutPlan::At(vec![Cut::at(Time(5)), Cut::at(Time(6))]);
         assert_eq!("at:5,6".parse(), Ok(two));
         for text in [
             "",
@@ -368,7 +368,7 @@ mod tests {
             "all:1",
             "commands:",
         ] {
-            assert!(text.parse::<Cuts>().is_err(), "{text}");
+            assert!(text.parse::<CutPlan>().is_err(), "{text}");
         }
     }
 }

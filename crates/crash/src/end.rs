@@ -7,36 +7,36 @@ use sim::Time;
 use workloads::Contents;
 
 use crate::campaign::Progress;
-use crate::cut::{Cut, Later};
-use crate::report::Broken;
+use crate::cut::{Cut, HoldUp};
+use crate::report::InvariantViolation;
 use crate::stage::Stage;
 use crate::timeline::Timeline;
 
 /// What a copy answers.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct CutOutcome {
     pub violation: Option<String>,
     pub timeline: Vec<String>,
     pub more: bool,
     pub recoveries_cut: u64,
     pub evicted: u64,
     /// The invariant that the log breaks.
-    pub broken: Option<Broken>,
+    pub broken: Option<InvariantViolation>,
 }
 
-impl Outcome {
+impl CutOutcome {
     pub fn to_bytes(&self) -> Vec<u8> {
         let value = json!({
             "violation": self.violation, "timeline": self.timeline, "more": self.more,
             "recoveries_cut": self.recoveries_cut, "evicted": self.evicted,
-            "broken": self.broken.as_ref().map(Broken::json),
+            "broken": self.broken.as_ref().map(InvariantViolation::json),
         });
         value.to_string().into_bytes()
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Option<Outcome> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<CutOutcome> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
-        Some(Outcome {
+        Some(CutOutcome {
             violation: value["violation"].as_str().map(str::to_string),
             timeline: strings(&value["timeline"])?,
             more: value["more"].as_bool()?,
@@ -44,7 +44,7 @@ impl Outcome {
             evicted: value["evicted"].as_u64()?,
             broken: match &value["broken"] {
                 Value::Null => None,
-                broken => Some(Broken {
+                broken => Some(InvariantViolation {
                     text: broken["what"].as_str()?.to_string(),
                     timeline: strings(&broken["timeline"])?,
                 }),
@@ -59,13 +59,13 @@ fn strings(value: &Value) -> Option<Vec<String>> {
 }
 
 /// A device whose recovery has failed opens within this time, unless it never does.
-const OPENS: Time = Time::us(100);
+const OPEN_TIMEOUT: Time = Time::us(100);
 
 /// Ends a copy whose program has come to the cut.
-pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -> Outcome {
-    let mut outcome = Outcome {
+pub(crate) fn finish_copy(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -> CutOutcome {
+    let mut outcome = CutOutcome {
         evicted,
-        ..Outcome::default()
+        ..CutOutcome::default()
     };
     let mut timeline = Timeline::default();
     if let Err(text) = check(stage, cut, progress, &mut outcome, &mut timeline) {
@@ -75,11 +75,11 @@ pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -
         // A device that has lost something is not opened by the library, but opens: the log is to have that.
         let _ = stage
             .shared
-            .with(|machine| machine.system_mut().advance_by(OPENS));
+            .with(|machine| machine.system_mut().advance_by(OPEN_TIMEOUT));
     }
-    outcome.broken = stage.broken();
+    outcome.broken = stage.invariant_violation();
     // A control has to be found by what it leaves behind, too.
-    let counts = !stage.is_control && outcome.violation.is_none();
+    let counts = !stage.is_negative_control && outcome.violation.is_none();
     if let (Some(broken), true) = (&outcome.broken, counts) {
         outcome.violation = Some(broken.text.clone());
         outcome.timeline = broken.timeline.clone();
@@ -87,7 +87,7 @@ pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -
     outcome
 }
 
-fn text(error: impl std::fmt::Display) -> String {
+fn to_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
@@ -95,24 +95,24 @@ fn check(
     stage: &Stage,
     cut: &Cut,
     progress: &Progress,
-    outcome: &mut Outcome,
+    outcome: &mut CutOutcome,
     timeline: &mut Timeline,
 ) -> Result<(), String> {
     let crash = stage.shared.with(|machine| {
         if let Some(pick) = cut.evict {
-            outcome.evicted += evict(machine, |n| pick.has(n));
+            outcome.evicted += evict(machine, |n| pick.contains(n));
         }
-        crash_of(machine, cut).map(|crash| {
+        crash_machine(machine, cut).map(|crash| {
             let from = progress.begin();
-            let events = stage.journal.since(from);
+            let events = stage.journal.events_since(from);
             let end = stage.other_place;
             *timeline = Timeline::new(events, from, machine.system(), &crash, cut, end);
         })
     });
-    crash.map_err(text)?;
+    crash.map_err(to_text)?;
     stage.restart();
     if let Some(seed) = cut.lost {
-        for (device, lines) in stage.journal.lose(seed) {
+        for (device, lines) in stage.journal.draw_lost_stores(seed) {
             // Uncached, and proven.
             let map = Mapping::pm(device, Kind::Uncached);
             timeline.add(format!(
@@ -120,9 +120,9 @@ fn check(
                 lines.len()
             ));
             for (at, line) in lines {
-                stage.cpu.store(&map, at, &line).map_err(text)?;
+                stage.cpu.store(&map, at, &line).map_err(to_text)?;
             }
-            stage.cpu.load(&map, 0, &mut [0; 4]).map_err(text)?;
+            stage.cpu.load(&map, 0, &mut [0; 4]).map_err(to_text)?;
         }
     }
     for (n, time) in cut.again.iter().enumerate() {
@@ -142,10 +142,10 @@ fn check(
         drop(opened);
         let crash = |machine: &mut host::Machine| match stage.is_over_several() {
             // The same devices lose theirs.
-            true => crash_of(machine, cut),
+            true => crash_machine(machine, cut),
             false => machine.crash(HostCut::All),
         };
-        stage.shared.with(crash).map_err(text)?;
+        stage.shared.with(crash).map_err(to_text)?;
         stage.restart();
         let how = if whole { "after" } else { "during" };
         timeline.add(format!(
@@ -155,15 +155,15 @@ fn check(
     let pool = stage
         .open(cut.engine)
         .map_err(|e| format!("recovery failed: {e}"))?;
-    let mut thread = pool.thread(&stage.cpu).map_err(text)?;
-    let found = stage.workload.look(&mut thread).map_err(text)?;
+    let mut thread = pool.thread(&stage.cpu).map_err(to_text)?;
+    let found = stage.workload.inspect(&mut thread).map_err(to_text)?;
     let (done, candidates) = progress.candidates(stage, cut.at)?;
     let fits = candidates.iter().position(|c| *c == found.contents);
     let Some(more) = fits else {
         return Err(difference(done, &candidates, &found.contents));
     };
     outcome.more = more > 0;
-    let objects = pool.check(&stage.cpu).map_err(text)?.objects;
+    let objects = pool.check(&stage.cpu).map_err(to_text)?.objects;
     let objects: Vec<u64> = objects.into_iter().map(|object| object.0).collect();
     if objects != found.objects {
         let lost = objects
@@ -182,24 +182,24 @@ fn check(
     // And on it goes.
     let mut contents = candidates[more].clone();
     let next = progress.next() + 1;
-    stage.go_on(&mut thread, &mut contents, next)?;
+    stage.perform_one_more(&mut thread, &mut contents, next)?;
     drop(thread);
     stage.check_other()
 }
 
 /// How long one of several devices has power for all that was sent to it.
-const ALL: Time = Time::us(10);
+const DRAIN_TIME: Time = Time::us(10);
 
 /// The power fails as a cut says.
-fn crash_of(machine: &mut host::Machine, cut: &Cut) -> host::Result<Crash> {
+fn crash_machine(machine: &mut host::Machine, cut: &Cut) -> host::Result<Crash> {
     let devices = machine.system().devices();
-    if devices == 1 && cut.later(0) == Later::All {
+    if devices == 1 && cut.later(0) == HoldUp::UntilDrained {
         return machine.crash(HostCut::Host);
     }
     let later = (0..devices).map(|device| match cut.later(device) {
-        Later::By(time) => time,
-        Later::All => ALL,
-        Later::Keeps => Time::MAX,
+        HoldUp::For(time) => time,
+        HoldUp::UntilDrained => DRAIN_TIME,
+        HoldUp::Indefinite => Time::MAX,
     });
     machine.crash_apart(&later.collect::<Vec<Time>>())
 }
@@ -243,17 +243,17 @@ pub(crate) fn evict(machine: &mut host::Machine, chosen: impl Fn(usize) -> bool)
 
 impl Stage {
     /// A transaction more, whose number is so far from what was there that nobody has drawn it.
-    fn go_on(
+    fn perform_one_more(
         &self,
         thread: &mut pm::Thread,
         contents: &mut Contents,
         number: u64,
     ) -> Result<(), String> {
         let seed = !self.seed;
-        let wanted = self.workload.apply(contents, seed, number).map_err(text)?;
+        let wanted = self.workload.apply(contents, seed, number).map_err(to_text)?;
         let done = self.workload.perform(thread, seed, number);
         let done = done.map_err(|e| format!("the next transaction failed: {e}"))?;
-        let found = self.workload.look(thread).map_err(text)?.contents;
+        let found = self.workload.inspect(thread).map_err(to_text)?.contents;
         match done == wanted && found == *contents {
             true => Ok(()),
             false => Err("the next transaction did not do what it should".into()),

@@ -13,6 +13,6 @@ mod stage;
 mod timeline;
 
 pub use campaign::{run, Campaign};
-pub use cut::{Cut, Cuts, Later, Pick};
-pub use report::{Broken, Report, Violation};
-pub use stage::{By, Without};
+pub use cut::{Cut, CutPlan, HoldUp, LineSelection};
+pub use report::{InvariantViolation, Report, Violation};
+pub use stage::{Executor, InjectedFault};

@@ -17,14 +17,14 @@ pub struct Violation {
 
 /// An invariant that the log of a run breaks: see [`crate::invariants`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
+pub struct InvariantViolation {
     /// Which, and the two events, in one line.
     pub text: String,
     /// What CPUs and devices did until then.
     pub timeline: Vec<String>,
 }
 
-impl Broken {
+impl InvariantViolation {
     pub(crate) fn json(&self) -> Value {
         json!({"what": self.text, "timeline": self.timeline})
     }
@@ -57,14 +57,14 @@ pub struct Report {
     /// among the violations.
     pub broken: u64,
     /// See [`Report::broken`].
-    pub invariant: Option<Broken>,
+    pub invariant: Option<InvariantViolation>,
     /// The first violation, as simple as it could be made.
     pub violation: Option<Violation>,
 }
 
 impl Report {
     /// Whether anything was found that should not be.
-    pub fn is_wrong(&self) -> bool {
+    pub fn has_violation(&self) -> bool {
         self.violated > 0 || self.stopped.is_some()
     }
 
@@ -77,7 +77,7 @@ impl Report {
         json!({
             "cuts": self.cuts, "violated": self.violated, "transactions": self.transactions, "spanning": self.spanning,
             "more": self.more, "recoveries_cut": self.recoveries_cut, "evicted": self.evicted, "simulated_ns": self.simulated_ns, "stopped": self.stopped,
-            "events": self.events, "broken": self.broken, "invariant": self.invariant.as_ref().map(Broken::json),
+            "events": self.events, "broken": self.broken, "invariant": self.invariant.as_ref().map(InvariantViolation::json),
             "violation": violation,
         })
     }

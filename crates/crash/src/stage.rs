@@ -15,14 +15,14 @@ use sim::{Bar, System, Time};
 use workloads::Workload;
 
 use crate::campaign::Campaign;
-use crate::invariants::Log;
+use crate::invariants::OrderLog;
 use crate::journal::Journal;
-use crate::report::Broken;
+use crate::report::InvariantViolation;
 use crate::timeline::Timeline;
 
 /// Who does what makes transactions whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum By {
+pub enum Executor {
     /// The CPU.
     Cpu,
     /// The device's crash-consistency engine.
@@ -31,34 +31,34 @@ pub enum By {
 
 /// What is left out on purpose, so that the test has to find violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Without {
+pub enum InjectedFault {
     /// Nothing is kept before it is changed.
     Snapshots,
     /// No fence waits for the device.
     Fences,
     /// The device's access hook lets stores and loads pass whatever commands they overlap.
-    Hook,
+    ConflictFilter,
     /// The device's commands do not wait for older ones.
-    Commands,
+    CommandOrder,
     /// The device saves nothing when its power fails.
-    Domain,
+    PersistenceDomain,
     /// Each of several devices deletes its log without waiting for the others.
     Peers,
 }
 
-impl Without {
+impl InjectedFault {
     /// What the device leaves out then.
-    fn omission(self) -> Option<Omission> {
+    fn device_omission(self) -> Option<Omission> {
         match self {
-            Without::Snapshots | Without::Fences | Without::Peers => None,
-            Without::Hook => Some(Omission::Hook),
-            Without::Commands => Some(Omission::Commands),
-            Without::Domain => Some(Omission::Domain),
+            InjectedFault::Snapshots | InjectedFault::Fences | InjectedFault::Peers => None,
+            InjectedFault::ConflictFilter => Some(Omission::Hook),
+            InjectedFault::CommandOrder => Some(Omission::Commands),
+            InjectedFault::PersistenceDomain => Some(Omission::Domain),
         }
     }
 }
 
-macro_rules! named {
+macro_rules! named_variants {
     ($type:ident, $what:literal, $($name:literal $value:ident),*) => {
         impl $type {
             /// All of them.
@@ -92,15 +92,15 @@ macro_rules! named {
     };
 }
 
-named!(By, "by", "cpu" Cpu, "device" Device);
-named!(
-    Without,
+named_variants!(Executor, "by", "cpu" Cpu, "device" Device);
+named_variants!(
+    InjectedFault,
     "without",
     "snapshots" Snapshots,
     "fences" Fences,
-    "hook" Hook,
-    "commands" Commands,
-    "domain" Domain,
+    "hook" ConflictFilter,
+    "commands" CommandOrder,
+    "domain" PersistenceDomain,
     "peers" Peers
 );
 
@@ -121,9 +121,9 @@ pub(crate) struct Stage {
     pub cpu: Cpu,
     pub journal: Journal,
     /// What CPUs and devices do, held against the invariants, if the devices tell.
-    pub log: Option<Log>,
+    pub log: Option<OrderLog>,
     /// Something is left out on purpose.
-    pub is_control: bool,
+    pub is_negative_control: bool,
     pub workload: Workload,
     pub pool: Pool,
     pub seed: u64,
@@ -152,11 +152,11 @@ impl Stage {
             synchronise,
             ..
         } = *campaign;
-        let omits = without.and_then(Without::omission);
-        if omits.is_some() && by == By::Cpu {
+        let omission = without.and_then(InjectedFault::device_omission);
+        if omission.is_some() && by == Executor::Cpu {
             return Err("this control is of the device's engine: by = \"device\" has it".into());
         }
-        if without == Some(Without::Peers) && (by == By::Cpu || campaign.devices == 1) {
+        if without == Some(InjectedFault::Peers) && (by == Executor::Cpu || campaign.devices == 1) {
             return Err("without = \"peers\" is for engines of several devices: by = \"device\" and devices = 2 or 4 have it".into());
         }
         let devices: Vec<usize> = (0..campaign.devices).collect();
@@ -171,7 +171,7 @@ impl Stage {
         ];
         for _ in &devices {
             let media = factory.media().map_err(|e| text(&e))?;
-            let device = factory.omitting(media, omits).map_err(|e| text(&e))?;
+            let device = factory.omitting(media, omission).map_err(|e| text(&e))?;
             let added = system.add_device(device, &link, &windows);
             added.map_err(|e| text(&e))?;
         }
@@ -182,19 +182,19 @@ impl Stage {
         let own = own.iter().find(|e| e.manifest.name == "nearpm");
         let own = own.and_then(|engine| Some((engine.page?, engine.offset)));
         // The CPU alone synchronises with nobody.
-        let page = own.filter(|_| by == By::Device).map(|own| own.0);
-        let log = page.and_then(|page| Log::of(&mut machine, page));
+        let page = own.filter(|_| by == Executor::Device).map(|own| own.0);
+        let log = page.and_then(|page| OrderLog::of(&mut machine, page));
         let journal = Journal::of(&mut machine, log.clone());
         let shared = Shared::new(machine);
         let cpu = shared.cpu(0);
         let engines = match (by, own) {
-            (By::Cpu, _) => Vec::new(),
-            (By::Device, Some((page, registers))) => {
+            (Executor::Cpu, _) => Vec::new(),
+            (Executor::Device, Some((page, registers))) => {
                 let each = devices.iter();
                 each.map(|n| Arc::new(EngineHandle::with_registers(*n, page, registers)))
                     .collect()
             }
-            (By::Device, None) => {
+            (Executor::Device, None) => {
                 let name = &design.name;
                 return Err(format!(
                     "design {name:?} has no crash-consistency engine: by = \"device\" needs one, as that of the design \"nearpm\""
@@ -243,7 +243,7 @@ impl Stage {
             cpu,
             journal,
             log,
-            is_control: without.is_some(),
+            is_negative_control: without.is_some(),
             workload,
             pool,
             seed,
@@ -258,7 +258,7 @@ impl Stage {
     }
 
     /// Runs something while the other program has a transaction under way.
-    pub fn beside_another(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    pub fn with_concurrent_transaction(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         let mut thread = self.other.thread(&self.cpu)?;
         let mut outcome = Ok(());
         let aborted = thread.run(|tx| {
@@ -274,7 +274,7 @@ impl Stage {
     }
 
     /// A transaction has returned.
-    pub fn returned(&self) {
+    pub fn transaction_returned(&self) {
         if let Some(log) = &self.log {
             log.returned(self.cpu.now());
         }
@@ -282,15 +282,15 @@ impl Stage {
 
     /// Entries of the log so far.
     pub fn events(&self) -> u64 {
-        self.log.as_ref().map_or(0, Log::entries)
+        self.log.as_ref().map_or(0, OrderLog::entries)
     }
 
     /// The invariant that the log breaks first, and what led to it.
-    pub fn broken(&self) -> Option<Broken> {
+    pub fn invariant_violation(&self) -> Option<InvariantViolation> {
         let (violation, recent) = self.log.as_ref()?.violation()?;
-        let events = self.journal.since(Time::ZERO);
-        let timeline = Timeline::until(events, &recent, &violation);
-        Some(Broken {
+        let events = self.journal.events_since(Time::ZERO);
+        let timeline = Timeline::until_violation(events, &recent, &violation);
+        Some(InvariantViolation {
             text: violation.to_string(),
             timeline: timeline.text(),
         })
@@ -343,16 +343,16 @@ impl Stage {
 fn options(
     engines: &[Arc<EngineHandle>],
     synchronise: Synchronisation,
-    without: Option<Without>,
+    without: Option<InjectedFault>,
 ) -> Options {
     Options {
-        snapshots: without != Some(Without::Snapshots),
+        snapshots: without != Some(InjectedFault::Snapshots),
         fence: match without {
-            Some(Without::Fences) => Fence::Posted,
+            Some(InjectedFault::Fences) => Fence::Posted,
             _ => Fence::ReadBack,
         },
         synchronise: match without {
-            Some(Without::Peers) => Synchronisation::Disabled,
+            Some(InjectedFault::Peers) => Synchronisation::Disabled,
             _ => synchronise,
         },
         ..Options::with_engines(engines)
@@ -363,9 +363,9 @@ fn options(
 fn other_options(
     engines: &[Arc<EngineHandle>],
     synchronise: Synchronisation,
-    without: Option<Without>,
+    without: Option<InjectedFault>,
 ) -> Options {
-    let without = without.filter(|without| *without == Without::Peers);
+    let without = without.filter(|without| *without == InjectedFault::Peers);
     Options {
         pool: OTHER_POOL,
         process: OTHER_PROCESS,

@@ -4,13 +4,13 @@ use host::{Crash, Event, Fence, Lost, LINE};
 use sim::{Bar, Mmio, System, Time};
 use spec::nearpm::Command;
 
-use crate::cut::{Cut, Later};
-use crate::invariants::{of_order, Told, Violation};
+use crate::cut::{Cut, HoldUp};
+use crate::invariants::{order_event_text, DeviceEvent, Violation};
 
 /// Most lines before the cut: the last ones.
-const MOST: usize = 48;
+const MAX_LINES: usize = 48;
 /// Most lines of the cache that are named among the lost.
-const MOST_LOST: usize = 8;
+const MAX_LOST: usize = 8;
 /// Bit of a process's addresses that says that it is one of the PM window.
 const WINDOW: u64 = 1 << 44;
 
@@ -31,10 +31,10 @@ impl Timeline {
         cut: &Cut,
         end: u64,
     ) -> Timeline {
-        let keeps = |device: usize| cut.later(device) == Later::Keeps;
+        let keeps = |device: usize| cut.later(device) == HoldUp::Indefinite;
         let mut lines: Vec<(Time, String)> = events
             .into_iter()
-            .filter_map(|(at, event)| Some((at, of_event(event)?)))
+            .filter_map(|(at, event)| Some((at, event_text(event)?)))
             .collect();
         // What comes after the cut finds nobody.
         lines.retain(|line| line.0 <= crash.at);
@@ -42,7 +42,7 @@ impl Timeline {
         let taken = (0..system.devices()).flat_map(|n| system.taken(n).map(move |t| (n, t)));
         for (device, (at, mmio)) in taken.filter(|(_, taken)| taken.0 >= from) {
             if let Mmio::Write { bar, offset, data } = mmio {
-                let what = of_write(*bar, *offset, data);
+                let what = write_text(*bar, *offset, data);
                 let text = match keeps(device) || *at <= crash.devices[device] {
                     true => format!("device {device}  takes {what}"),
                     false => format!("link      loses {what}, on its way to device {device}"),
@@ -58,23 +58,23 @@ impl Timeline {
             lines,
             lost: Vec::new(),
         };
-        timeline.lose(crash, end);
+        timeline.add_lost(crash, end);
         timeline
     }
 
     /// From the events of CPUs and those of devices, until the second event of a violation.
-    pub fn until(events: Vec<(Time, Event)>, devices: &[Told], violation: &Violation) -> Timeline {
+    pub fn until_violation(events: Vec<(Time, Event)>, devices: &[DeviceEvent], violation: &Violation) -> Timeline {
         let host = events
             .into_iter()
-            .filter_map(|(at, event)| Some((at, of_event(event)?)));
+            .filter_map(|(at, event)| Some((at, event_text(event)?)));
         let devices = devices.iter().filter_map(|(at, device, event)| {
-            Some((*at, format!("device {device}  {}", of_order(event)?)))
+            Some((*at, format!("device {device}  {}", order_event_text(event)?)))
         });
         let mut lines: Vec<(Time, String)> = host.chain(devices).collect();
         lines.retain(|line| line.0 <= violation.at);
         lines.sort_by_key(|line| line.0);
         let mut timeline = Timeline {
-            lines: lines.split_off(lines.len().saturating_sub(MOST)),
+            lines: lines.split_off(lines.len().saturating_sub(MAX_LINES)),
             lost: Vec::new(),
         };
         timeline.add(format!("found     {violation}"));
@@ -82,16 +82,16 @@ impl Timeline {
     }
 
     /// What a loss of power took from the host, of the window up to an end.
-    fn lose(&mut self, crash: &Crash, end: u64) {
+    fn add_lost(&mut self, crash: &Crash, end: u64) {
         let lines = |what: &str, lost: &[Lost]| {
             let own = lost
                 .iter()
                 .map(|lost| lost.line.offset)
                 .filter(|at| *at < end);
-            let mut text: Vec<String> = own.map(place).collect();
-            if text.len() > MOST_LOST {
-                let more = format!("{} more", text.len() - MOST_LOST);
-                text.truncate(MOST_LOST);
+            let mut text: Vec<String> = own.map(pm_address).collect();
+            if text.len() > MAX_LOST {
+                let more = format!("{} more", text.len() - MAX_LOST);
+                text.truncate(MAX_LOST);
                 text.push(more);
             }
             (!text.is_empty()).then(|| format!("host      loses {what} {}", text.join(", ")))
@@ -116,7 +116,7 @@ impl Timeline {
                 _ => joined.push((at, text, 1)),
             }
         }
-        let begin = joined.len().saturating_sub(MOST);
+        let begin = joined.len().saturating_sub(MAX_LINES);
         if begin > 0 {
             out.push(format!("({begin} events of the same transaction before)"));
         }
@@ -133,13 +133,13 @@ impl Timeline {
     }
 }
 
-fn of_event(event: Event) -> Option<String> {
+fn event_text(event: Event) -> Option<String> {
     Some(match event {
         Event::Stored { cpu, line, bytes } => {
-            let at = place(line.offset + bytes.0 as u64);
+            let at = pm_address(line.offset + bytes.0 as u64);
             format!("CPU {cpu}     stores {} bytes in the cache, {at}", bytes.1)
         }
-        Event::Flushed { cpu, line } => format!("CPU {cpu}     clwb {}", place(line.offset)),
+        Event::Flushed { cpu, line } => format!("CPU {cpu}     clwb {}", pm_address(line.offset)),
         Event::Fenced { cpu, what } => {
             let what = match what {
                 Fence::Posted => "sfence",
@@ -156,7 +156,7 @@ fn of_event(event: Event) -> Option<String> {
         } => {
             format!(
                 "host      sends device {device} {}",
-                of_write(bar, offset, &data)
+                write_text(bar, offset, &data)
             )
         }
         Event::Issued { .. } => return None,
@@ -166,11 +166,11 @@ fn of_event(event: Event) -> Option<String> {
     })
 }
 
-fn place(offset: u64) -> String {
+fn pm_address(offset: u64) -> String {
     format!("PM {offset:#x}")
 }
 
-fn of_write(bar: Bar, offset: u64, data: &[u8]) -> String {
+fn write_text(bar: Bar, offset: u64, data: &[u8]) -> String {
     let command = (bar == Bar::Control && data.len() == LINE).then(|| {
         let long = |n: usize| {
             let bytes = data[8 * n..8 * n + 8].try_into();
@@ -183,7 +183,7 @@ fn of_write(bar: Bar, offset: u64, data: &[u8]) -> String {
             let mut text = format!("{:?} of pool {} thread {}", c.operation, c.pool, c.thread);
             for (what, value) in [("from", c.address), ("to", c.target)] {
                 if value >= WINDOW {
-                    text += &format!(", {what} {}", place(value - WINDOW));
+                    text += &format!(", {what} {}", pm_address(value - WINDOW));
                 }
             }
             if c.bytes > 0 {
@@ -191,7 +191,7 @@ fn of_write(bar: Bar, offset: u64, data: &[u8]) -> String {
             }
             text
         }
-        (Bar::Pm, _) => format!("{} bytes, {}", data.len(), place(offset)),
+        (Bar::Pm, _) => format!("{} bytes, {}", data.len(), pm_address(offset)),
         _ => format!("{} bytes, {bar:?} {offset:#x}", data.len()),
     }
 }

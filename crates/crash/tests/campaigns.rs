@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use crash::{run, By, Campaign, Cuts, Report, Without};
+use crash::{run, Executor, Campaign, CutPlan, Report, InjectedFault};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronisation};
 
 /// A campaign on the B-tree.
-fn btree(mechanism: Mechanism, by: By, cuts: &str) -> Campaign {
+fn btree(mechanism: Mechanism, by: Executor, cuts: &str) -> Campaign {
     Campaign {
         workload: "btree".into(),
         mechanism,
@@ -26,11 +26,11 @@ fn btree(mechanism: Mechanism, by: By, cuts: &str) -> Campaign {
 
 struct Rig(Design, Factory);
 
-fn rig(by: By) -> Rig {
+fn rig(by: Executor) -> Rig {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let name = match by {
-        By::Cpu => "default",
-        By::Device => "nearpm",
+        Executor::Cpu => "default",
+        Executor::Device => "nearpm",
     };
     let design = Design::find(&root, name).unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
@@ -53,8 +53,8 @@ impl Rig {
     }
 }
 
-fn cases() -> impl Iterator<Item = (By, Mechanism)> {
-    let by = [By::Cpu, By::Device];
+fn cases() -> impl Iterator<Item = (Executor, Mechanism)> {
+    let by = [Executor::Cpu, Executor::Device];
     by.into_iter()
         .flat_map(|by| Mechanism::ALL.map(|m| (by, m)))
 }
@@ -63,7 +63,7 @@ fn cases() -> impl Iterator<Item = (By, Mechanism)> {
 #[test]
 #[ignore = "takes seconds"]
 fn drawn_cuts_leave_n_transactions_or_one_more() {
-    let rigs = [rig(By::Cpu), rig(By::Device)];
+    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     let mut all = Report::default();
     for (by, mechanism) in cases() {
         let report = rigs[by as usize].holds(&btree(mechanism, by, "sampled:40"));
@@ -82,11 +82,11 @@ fn drawn_cuts_leave_n_transactions_or_one_more() {
 #[test]
 #[ignore = "takes seconds"]
 fn controls_are_caught_and_violations_come_again() {
-    let rigs = [rig(By::Cpu), rig(By::Device)];
+    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     for (by, mechanism) in cases() {
         let rig = &rigs[by as usize];
         let control = Campaign {
-            without: Some(Without::Snapshots),
+            without: Some(InjectedFault::Snapshots),
             ..btree(mechanism, by, "sampled:60")
         };
         let report = rig.run(&control);
@@ -103,7 +103,7 @@ fn controls_are_caught_and_violations_come_again() {
             assert!(there, "{what}: {:?}", violation.timeline);
         }
         let replay = Campaign {
-            cuts: Cuts::At(vec![violation.cut.clone()]),
+            cuts: CutPlan::At(vec![violation.cut.clone()]),
             ..control
         };
         let again = rig.run(&replay);
@@ -124,20 +124,20 @@ fn what_a_mechanism_needs_is_missed() {
     if Model::named(Model::Fast) != Ok(Model::Fast) {
         return;
     }
-    let rigs = [rig(By::Cpu), rig(By::Device)];
+    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     let needs = [
-        (By::Cpu, Without::Fences, &Mechanism::ALL[..]),
+        (Executor::Cpu, InjectedFault::Fences, &Mechanism::ALL[..]),
         (
-            By::Device,
-            Without::Hook,
+            Executor::Device,
+            InjectedFault::ConflictFilter,
             &[Mechanism::Undo, Mechanism::Checkpoint, Mechanism::Shadow],
         ),
         (
-            By::Device,
-            Without::Commands,
+            Executor::Device,
+            InjectedFault::CommandOrder,
             &[Mechanism::Undo, Mechanism::Checkpoint],
         ),
-        (By::Device, Without::Domain, &[Mechanism::Checkpoint]),
+        (Executor::Device, InjectedFault::PersistenceDomain, &[Mechanism::Checkpoint]),
     ];
     for (by, without, mechanisms) in needs {
         for &mechanism in mechanisms {
@@ -147,13 +147,13 @@ fn what_a_mechanism_needs_is_missed() {
                 ..btree(mechanism, by, "sampled:60")
             };
             let report = rigs[by as usize].run(&control);
-            assert!(report.is_wrong(), "{control:?}: {report:?}");
+            assert!(report.has_violation(), "{control:?}: {report:?}");
         }
     }
 }
 
 /// A campaign over several devices, on a workload whose transactions change what all of them have.
-fn several(mechanism: Mechanism, by: By, devices: usize, cuts: &str) -> Campaign {
+fn several(mechanism: Mechanism, by: Executor, devices: usize, cuts: &str) -> Campaign {
     Campaign {
         workload: "tpcc".into(),
         devices,
@@ -167,16 +167,16 @@ fn several(mechanism: Mechanism, by: By, devices: usize, cuts: &str) -> Campaign
 #[test]
 #[ignore = "takes seconds"]
 fn devices_come_to_the_same_transaction() {
-    let rigs = [rig(By::Cpu), rig(By::Device)];
+    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     let mut more = 0;
     for (by, mechanism) in cases() {
         let rig = &rigs[by as usize];
         more += rig.holds(&several(mechanism, by, 2, "sampled:8")).more;
     }
-    rigs[1].holds(&several(Mechanism::Undo, By::Device, 4, "sampled:6"));
+    rigs[1].holds(&several(Mechanism::Undo, Executor::Device, 4, "sampled:6"));
     let host = Campaign {
         synchronise: Synchronisation::Host,
-        ..several(Mechanism::Undo, By::Device, 2, "sampled:8")
+        ..several(Mechanism::Undo, Executor::Device, 2, "sampled:8")
     };
     more += rigs[1].holds(&host).more;
     assert!(more > 10, "{more}");
@@ -186,10 +186,10 @@ fn devices_come_to_the_same_transaction() {
 #[test]
 #[ignore = "takes seconds"]
 fn logs_that_are_deleted_too_early_are_caught() {
-    let rig = rig(By::Device);
+    let rig = rig(Executor::Device);
     let control = Campaign {
-        without: Some(Without::Peers),
-        ..several(Mechanism::Checkpoint, By::Device, 2, "sampled:60")
+        without: Some(InjectedFault::Peers),
+        ..several(Mechanism::Checkpoint, Executor::Device, 2, "sampled:60")
     };
     let report = rig.run(&control);
     assert!(report.violated > 1, "{report:?}");
@@ -241,7 +241,7 @@ mod sampled {
     #[test]
     #[ignore = "takes seconds"]
     fn some_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
-        for by in [By::Cpu, By::Device] {
+        for by in [Executor::Cpu, Executor::Device] {
             let campaign = Campaign {
                 transactions: 3,
                 ..btree(Mechanism::Undo, by, "sampled:20")
@@ -249,7 +249,7 @@ mod sampled {
             let rig = rig(by);
             rig.holds(&campaign);
             let control = Campaign {
-                without: Some(Without::Snapshots),
+                without: Some(InjectedFault::Snapshots),
                 ..campaign
             };
             assert!(rig.run(&control).violated > 1);
@@ -269,14 +269,14 @@ mod sampled {
         let campaign = Campaign {
             workload: "btree".into(),
             transactions,
-            ..several(Mechanism::Undo, By::Device, 2, "commands")
+            ..several(Mechanism::Undo, Executor::Device, 2, "commands")
         };
-        let rig = rig(By::Device);
+        let rig = rig(Executor::Device);
         let report = rig.holds(&campaign);
         println!("{report:?}");
         assert_eq!(report.spanning, transactions, "{report:?}");
         let control = Campaign {
-            without: Some(Without::Peers),
+            without: Some(InjectedFault::Peers),
             transactions: 1,
             ..campaign
         };
@@ -289,10 +289,10 @@ mod sampled {
 /// A single transaction with thousands of cuts tells how far it is, and hears a stop.
 #[test]
 fn campaigns_stop_within_a_transaction() {
-    let Rig(design, factory) = rig(By::Device);
+    let Rig(design, factory) = rig(Executor::Device);
     let campaign = Campaign {
         transactions: 1,
-        ..btree(Mechanism::Undo, By::Device, "all")
+        ..btree(Mechanism::Undo, Executor::Device, "all")
     };
     let (mut last, mut total) = (0, 0);
     let mut told = |done, all| {
@@ -308,7 +308,7 @@ fn campaigns_stop_within_a_transaction() {
 
 #[test]
 fn what_can_not_be_is_told() {
-    let Rig(design, factory) = rig(By::Cpu);
+    let Rig(design, factory) = rig(Executor::Cpu);
     let wrong = |campaign: Campaign, what: &str| {
         let error = run(&design, &factory, &campaign, &mut |_, _| true).unwrap_err();
         assert!(
@@ -316,7 +316,7 @@ fn what_can_not_be_is_told() {
             "{error}"
         );
     };
-    let own = || btree(Mechanism::Undo, By::Cpu, "sampled:2");
+    let own = || btree(Mechanism::Undo, Executor::Cpu, "sampled:2");
     wrong(
         Campaign {
             transactions: 0,
@@ -327,7 +327,7 @@ fn what_can_not_be_is_told() {
     wrong(Campaign { jobs: 0, ..own() }, "jobs = 0: allowed are");
     wrong(
         Campaign {
-            by: By::Device,
+            by: Executor::Device,
             ..own()
         },
         "no crash-consistency engine",
@@ -348,25 +348,25 @@ fn what_can_not_be_is_told() {
     );
     wrong(
         Campaign {
-            without: Some(Without::Peers),
+            without: Some(InjectedFault::Peers),
             ..own()
         },
         "for engines of several devices",
     );
     wrong(
-        btree(Mechanism::Undo, By::Cpu, "at:5"),
+        btree(Mechanism::Undo, Executor::Cpu, "at:5"),
         "its transactions from",
     );
     wrong(
-        btree(Mechanism::Undo, By::Cpu, "commands"),
+        btree(Mechanism::Undo, Executor::Cpu, "commands"),
         "by = \"device\" has them",
     );
     // A transaction that only reads: who cuts nothing has found nothing.
-    let Rig(design, factory) = rig(By::Device);
+    let Rig(design, factory) = rig(Executor::Device);
     let reads = Campaign {
         workload: "tatp".into(),
         transactions: 1,
-        ..btree(Mechanism::Undo, By::Device, "commands")
+        ..btree(Mechanism::Undo, Executor::Device, "commands")
     };
     let error = run(&design, &factory, &reads, &mut |_, _| true).unwrap_err();
     assert!(error.contains("gives no command"), "{error}");

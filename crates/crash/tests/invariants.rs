@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crash::invariants::{check, Entry, Invariant, Violation};
-use crash::{run, By, Campaign, Report, Without};
+use crash::invariants::{check, LogEntry, Invariant, Violation};
+use crash::{run, Executor, Campaign, Report, InjectedFault};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use host::{Event, Fence};
@@ -158,10 +158,10 @@ impl Script {
     fn check(&self) -> Result<(), Violation> {
         let log = self.0.iter().zip(1..).map(|(said, n)| {
             let entry = match said {
-                Said::Host(event) => Entry::Host(event),
-                Said::Device(device, event) => Entry::Device(*device, *event),
-                Said::Returned => Entry::Returned,
-                Said::Restarted => Entry::Restarted,
+                Said::Host(event) => LogEntry::Host(event),
+                Said::Device(device, event) => LogEntry::Device(*device, *event),
+                Said::Returned => LogEntry::Returned,
+                Said::Restarted => LogEntry::Restarted,
             };
             (Time::ns(n), entry)
         });
@@ -553,12 +553,12 @@ fn rig() -> Rig {
 }
 
 impl Rig {
-    fn run(&self, mechanism: Mechanism, devices: usize, without: Option<Without>) -> Report {
+    fn run(&self, mechanism: Mechanism, devices: usize, without: Option<InjectedFault>) -> Report {
         let is_rtl = self.1.model() == Model::Rtl;
         let campaign = Campaign {
             workload: "btree".into(),
             mechanism,
-            by: By::Device,
+            by: Executor::Device,
             devices,
             synchronise: Synchronisation::Devices,
             transactions: if is_rtl { 3 } else { 24 },
@@ -583,7 +583,7 @@ impl Rig {
     }
 
     /// What is left out breaks the invariant that it stands for, in the log itself, whether or not a cut leaves a trace of it.
-    fn breaks(&self, without: Without, mechanism: Mechanism, devices: usize, invariant: u8) {
+    fn breaks(&self, without: InjectedFault, mechanism: Mechanism, devices: usize, invariant: u8) {
         let report = self.run(mechanism, devices, Some(without));
         let about = format!("{without}, {mechanism:?}: {report:?}");
         let wanted = format!("invariant {invariant}, device ");
@@ -612,7 +612,7 @@ impl Rig {
 impl Rig {
     /// A device that does not save says so itself, in every cut.
     fn loses(&self, mechanism: Mechanism) {
-        let report = self.run(mechanism, 1, Some(Without::Domain));
+        let report = self.run(mechanism, 1, Some(InjectedFault::PersistenceDomain));
         let about = format!("{mechanism:?}: {report:?}");
         assert_eq!(report.violated, report.cuts, "{about}");
         let text = &report.violation.as_ref().expect(&about).text;
@@ -636,10 +636,10 @@ fn campaigns_break_no_invariant() {
 fn controls_break_their_invariants() {
     let rig = rig();
     for (without, mechanism, devices, invariant) in [
-        (Without::Fences, Mechanism::Undo, 1, 3),
-        (Without::Fences, Mechanism::Checkpoint, 1, 3),
-        (Without::Peers, Mechanism::Undo, 2, 3),
-        (Without::Peers, Mechanism::Checkpoint, 2, 3),
+        (InjectedFault::Fences, Mechanism::Undo, 1, 3),
+        (InjectedFault::Fences, Mechanism::Checkpoint, 1, 3),
+        (InjectedFault::Peers, Mechanism::Undo, 2, 3),
+        (InjectedFault::Peers, Mechanism::Checkpoint, 2, 3),
     ] {
         rig.breaks(without, mechanism, devices, invariant);
     }
@@ -656,19 +656,19 @@ fn controls_of_a_device_break_their_invariants() {
         return;
     }
     for (without, mechanism, invariant) in [
-        (Without::Fences, Redo, 3),
-        (Without::Fences, Shadow, 3),
-        (Without::Hook, Undo, 1),
-        (Without::Hook, Checkpoint, 1),
-        (Without::Hook, Shadow, 1),
-        (Without::Commands, Undo, 3),
-        (Without::Commands, Redo, 3),
-        (Without::Commands, Checkpoint, 3),
-        (Without::Commands, Shadow, 1),
-        (Without::Domain, Undo, 4),
-        (Without::Domain, Redo, 4),
-        (Without::Domain, Checkpoint, 4),
-        (Without::Domain, Shadow, 4),
+        (InjectedFault::Fences, Redo, 3),
+        (InjectedFault::Fences, Shadow, 3),
+        (InjectedFault::ConflictFilter, Undo, 1),
+        (InjectedFault::ConflictFilter, Checkpoint, 1),
+        (InjectedFault::ConflictFilter, Shadow, 1),
+        (InjectedFault::CommandOrder, Undo, 3),
+        (InjectedFault::CommandOrder, Redo, 3),
+        (InjectedFault::CommandOrder, Checkpoint, 3),
+        (InjectedFault::CommandOrder, Shadow, 1),
+        (InjectedFault::PersistenceDomain, Undo, 4),
+        (InjectedFault::PersistenceDomain, Redo, 4),
+        (InjectedFault::PersistenceDomain, Checkpoint, 4),
+        (InjectedFault::PersistenceDomain, Shadow, 4),
     ] {
         rig.breaks(without, mechanism, 1, invariant);
     }
@@ -688,6 +688,6 @@ mod sampled {
         rig.keeps_them(Mechanism::Undo, 1);
         rig.keeps_them(Mechanism::Shadow, 1);
         rig.keeps_them(Mechanism::Checkpoint, 2);
-        rig.breaks(Without::Fences, Mechanism::Undo, 1, 3);
+        rig.breaks(InjectedFault::Fences, Mechanism::Undo, 1, 3);
     }
 }

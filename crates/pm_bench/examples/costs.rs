@@ -4,7 +4,7 @@ use std::path::Path;
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm_bench::{Copies, Platform, Transactions, Way};
+use pm_bench::{Copies, Platform, Transactions, CopyMethod};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -20,7 +20,7 @@ fn main() -> Result<(), Failure> {
     let platform = Platform::new(&design, factory, &root)?;
     for bytes in [64, 256, 1024, 4096, 16384] {
         let mut line = format!("copy {bytes}:");
-        for way in Way::ALL {
+        for way in CopyMethod::ALL {
             let count = 8;
             let took = Copies {
                 way,
@@ -45,7 +45,7 @@ fn main() -> Result<(), Failure> {
             if fence == "ordered" && design.channels > 1 {
                 continue;
             }
-            let mut run = Transactions::named(mechanism, offloaded, fence)?;
+            let mut run = Transactions::from_names(mechanism, offloaded, fence)?;
             run.inserts = inserts;
             let ran = run.measure(&platform, &mut |_, _| true)?;
             regions.push((ran.ns, ran.consistency_ns));

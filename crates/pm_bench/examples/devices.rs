@@ -35,7 +35,7 @@ fn main() -> Result<(), Failure> {
     for mechanism in Mechanism::ALL {
         let mut by_cpu = Vec::new();
         for (offloaded, devices, synchronise) in CONFIGURATIONS {
-            let named = Transactions::named(mechanism.name(), offloaded, "read_back")?;
+            let named = Transactions::from_names(mechanism.name(), offloaded, "read_back")?;
             let run = Transactions {
                 inserts,
                 work_ns,

@@ -8,16 +8,16 @@ use sim::{Time, TraceEvent, TraceSink, Tracer};
 use crate::Bench;
 
 /// Something that the library does for crash consistency, and when.
-pub(crate) type Did = (ConsistencyOperation, Time, Time);
+pub(crate) type TimedOperation = (ConsistencyOperation, Time, Time);
 
 /// Hears of what is done.
-pub(crate) struct Watched {
-    parts: Arc<Mutex<Vec<Did>>>,
-    devices: Vec<Arc<Mutex<Events>>>,
+pub(crate) struct ActivityRecorder {
+    parts: Arc<Mutex<Vec<TimedOperation>>>,
+    devices: Vec<Arc<Mutex<EngineEvents>>>,
 }
 
 /// A command in a unit.
-pub(crate) struct Work {
+pub(crate) struct UnitCommand {
     pub unit: u8,
     /// Number of the operation.
     pub operation: u8,
@@ -27,9 +27,9 @@ pub(crate) struct Work {
 
 /// Events of a device's engine.
 #[derive(Default)]
-struct Events(Vec<(Time, TraceEvent)>);
+struct EngineEvents(Vec<(Time, TraceEvent)>);
 
-impl TraceSink for Events {
+impl TraceSink for EngineEvents {
     fn event(&mut self, time: Time, event: &TraceEvent) {
         let wanted = matches!(
             event,
@@ -48,17 +48,17 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Watched {
+impl ActivityRecorder {
     /// Of so many devices.
-    pub fn new(devices: usize) -> Watched {
-        Watched {
+    pub fn new(devices: usize) -> ActivityRecorder {
+        ActivityRecorder {
             parts: Arc::default(),
             devices: (0..devices).map(|_| Arc::default()).collect(),
         }
     }
 
     /// For the options of a pool.
-    pub fn watch(&self) -> Listener {
+    pub fn listener(&self) -> Listener {
         let parts = self.parts.clone();
         Arc::new(move |part, begin, end| locked(&parts).push((part, begin, end)))
     }
@@ -75,7 +75,7 @@ impl Watched {
     }
 
     /// What the library has done.
-    pub fn parts(&self) -> Vec<Did> {
+    pub fn parts(&self) -> Vec<TimedOperation> {
         locked(&self.parts).clone()
     }
 
@@ -86,14 +86,14 @@ impl Watched {
 }
 
 /// The commands that have ended in the units of a device, in the order of their ends.
-pub(crate) fn works(events: &[(Time, TraceEvent)]) -> Vec<Work> {
-    let mut under_way: Vec<Work> = Vec::new();
+pub(crate) fn unit_commands(events: &[(Time, TraceEvent)]) -> Vec<UnitCommand> {
+    let mut under_way: Vec<UnitCommand> = Vec::new();
     let mut ended = Vec::new();
     for (time, event) in events {
         match event {
             TraceEvent::UnitBegins {
                 unit, operation, ..
-            } => under_way.push(Work {
+            } => under_way.push(UnitCommand {
                 unit: *unit,
                 operation: *operation,
                 begin: *time,
@@ -102,7 +102,7 @@ pub(crate) fn works(events: &[(Time, TraceEvent)]) -> Vec<Work> {
             TraceEvent::UnitEnds { unit } => {
                 if let Some(n) = under_way.iter().position(|one| one.unit == *unit) {
                     let work = under_way.swap_remove(n);
-                    ended.push(Work { end: *time, ..work });
+                    ended.push(UnitCommand { end: *time, ..work });
                 }
             }
             _ => {}

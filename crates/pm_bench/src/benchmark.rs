@@ -6,15 +6,15 @@ use serde::Serialize;
 use sim::Time;
 use workloads::{Scale, Workload};
 
-use crate::watched::{works, Watched};
-use crate::{tell, Bench, Error, Platform, Progress, Result};
+use crate::activity::{unit_commands, ActivityRecorder};
+use crate::{report_progress, Bench, Error, Platform, Progress, Result};
 
 /// Most transactions of a measurement: what they add fits in the pool.
-const MOST: u64 = 4_000;
+const MAX_TRANSACTIONS: u64 = 4_000;
 /// Longest work beside a transaction, ns.
-const MOST_WORK_NS: f64 = 1e6;
+const MAX_WORK_NS: f64 = 1e6;
 /// How long the devices are watched behind the last transaction.
-const AFTER: Time = Time::us(20);
+const DRAIN_TIME: Time = Time::us(20);
 
 /// A benchmark of [`workloads`], small, by one thread.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct Benchmark {
 
 /// What its transactions took, in the mean of one that was begun.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Performed {
+pub struct BenchmarkResult {
     /// All of it, with what the program computes beside, ns.
     pub ns: f64,
     /// The part of it in code that is there for crash consistency.
@@ -62,38 +62,38 @@ pub struct Performed {
 
 impl Benchmark {
     /// Refuses what can't be measured.
-    pub fn check(&self) -> Result<()> {
-        if !(1..=MOST).contains(&self.transactions) {
+    pub fn validate(&self) -> Result<()> {
+        if !(1..=MAX_TRANSACTIONS).contains(&self.transactions) {
             return Err(Error::refused(
                 "transactions",
                 self.transactions,
                 "1 to 4000",
             ));
         }
-        if !(0.0..=MOST_WORK_NS).contains(&self.work_ns) {
+        if !(0.0..=MAX_WORK_NS).contains(&self.work_ns) {
             return Err(Error::refused("work_ns", self.work_ns, "0 to 1000000"));
         }
-        Bench::check(self.devices)?;
-        self.named()?;
+        Bench::validate_devices(self.devices)?;
+        self.load_workload()?;
         Ok(())
     }
 
-    fn named(&self) -> Result<Workload> {
+    fn load_workload(&self) -> Result<Workload> {
         Ok(Workload::new(&self.workload, Scale::SMALL)?)
     }
 
     /// Runs it on a new device; what it leaves is compared with the same in the host's memory.
-    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Performed> {
-        self.check()?;
-        let workload = self.named()?;
-        platform.check_ordered(self.ordered, self.offloaded, self.devices)?;
+    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<BenchmarkResult> {
+        self.validate()?;
+        let workload = self.load_workload()?;
+        platform.validate_order(self.ordered, self.offloaded, self.devices)?;
         let bench = platform.bench_of(self.devices)?;
-        let watched = Watched::new(self.devices);
+        let recorder = ActivityRecorder::new(self.devices);
         let cpu = bench.shared.cpu(0);
         let options = Options {
             fence: self.fence,
             ordered: self.ordered,
-            listener: Some(watched.watch()),
+            listener: Some(recorder.listener()),
             synchronise: self.synchronise,
             ..Options::with_engines(bench.engines(self.offloaded))
         };
@@ -103,15 +103,15 @@ impl Benchmark {
         let pool = Pool::create(&cpu, bench.devices(), 0, all, &layout, &options)?;
         let mut thread = pool.thread(&cpu)?;
         workload.create(&mut thread, self.seed)?;
-        let mut contents = workload.first(self.seed)?;
+        let mut contents = workload.initial_contents(self.seed)?;
         let work = Time((self.work_ns * 1e3).round() as u64);
         let before = self.transactions / 10;
         let total = before + self.transactions;
         let (mut begin, mut counts, mut aborted) = (cpu.now(), thread.counts(), 0);
         for n in 0..total {
-            tell(progress, n, total)?;
+            report_progress(progress, n, total)?;
             if n == before {
-                watched.start(&bench);
+                recorder.start(&bench);
                 (begin, counts) = (cpu.now(), thread.counts());
             }
             cpu.compute(work)?;
@@ -121,29 +121,29 @@ impl Benchmark {
         }
         let (end, after) = (cpu.now(), thread.counts());
         // What the units have taken ends, so that the times of all commands are known.
-        cpu.compute(AFTER)?;
+        cpu.compute(DRAIN_TIME)?;
         cpu.fence(Fence::ReadBack)?;
-        let (parts, events) = (watched.parts(), watched.events());
-        if workload.look(&mut thread)?.contents != contents {
+        let (parts, events) = (recorder.parts(), recorder.events());
+        if workload.inspect(&mut thread)?.contents != contents {
             return Err(Error::new(format!(
                 "{}: {total} transactions have left what they should not have",
                 self.workload
             )));
         }
         let units = union(events.flat_map(|one| {
-            let of = works(&one).into_iter();
+            let of = unit_commands(&one).into_iter();
             of.map(|work| (work.begin.max(begin), work.end.min(end)))
         }));
         let fences = union(parts.iter().filter_map(|(part, from, to)| {
             (*part == ConsistencyOperation::Fence).then_some(((*from).max(begin), (*to).min(end)))
         }));
         let each = |time: Time| time.as_ns() / self.transactions as f64;
-        Ok(Performed {
+        Ok(BenchmarkResult {
             ns: each(end - begin),
             consistency_ns: each(after.consistency - counts.consistency),
             fences_ns: each(length(&fences)),
             units_ns: each(length(&units)),
-            both_ns: each(length(&units) - length(&common(&units, &fences))),
+            both_ns: each(length(&units) - length(&intersection(&units, &fences))),
             commands: (after.commands - counts.commands) as f64 / self.transactions as f64,
             aborted: aborted as f64 / self.transactions as f64,
         })
@@ -181,7 +181,7 @@ fn union(of: impl Iterator<Item = Interval>) -> Vec<Interval> {
 }
 
 /// What two unions have in common.
-fn common(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
+fn intersection(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     let (mut i, mut j) = (0, 0);
     while let (Some(one), Some(other)) = (a.get(i), b.get(j)) {
@@ -224,8 +224,8 @@ mod tests {
             ns(&[(0, 13), (20, 30), (40, 50)]),
             ns(&[(5, 22), (25, 26), (50, 60)]),
         );
-        assert_eq!(common(&a, &b), ns(&[(5, 13), (20, 22), (25, 26)]));
-        assert_eq!(common(&a, &b), common(&b, &a));
-        assert_eq!(common(&a, &[]), []);
+        assert_eq!(intersection(&a, &b), ns(&[(5, 13), (20, 22), (25, 26)]));
+        assert_eq!(intersection(&a, &b), intersection(&b, &a));
+        assert_eq!(intersection(&a, &[]), []);
     }
 }

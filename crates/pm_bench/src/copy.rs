@@ -8,24 +8,24 @@ use serde::Serialize;
 use sim::{Random, Time};
 use spec::nearpm::{Command, Operation, LINE, MAX_BYTES};
 
-use crate::{tell, Bench, Error, Platform, Progress, Result};
+use crate::{report_progress, Bench, Error, Platform, Progress, Result};
 
 /// Where sources and targets begin in the window, and how far apart those of two copies are.
 const SOURCE: u64 = 4 << 20;
 const TARGET: u64 = 12 << 20;
 const STEP: u64 = 64 << 10;
 /// Before each copy it is quiet for so long, and up to so much longer: as long as two refreshes of the memory are apart.
-const QUIET: Time = Time::us(20);
-const LONGER: Time = Time::ns(3900);
+const MIN_PAUSE: Time = Time::us(20);
+const MAX_EXTRA_PAUSE: Time = Time::ns(3900);
 /// Copies of a measurement at most, so that no place is used twice.
-const MOST: u64 = 64;
+const MAX_COPIES: u64 = 64;
 /// The pool that all of this is in.
 const BASE: u64 = 0x7000_0000_0000;
 const POOL: u64 = 32 << 20;
 
 /// How a copy is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum CopyMethod {
     /// By the CPU: loads, as many at a time as it has fill buffers, and non-temporal stores; a fence that reads back.
     Streamed,
     /// By the CPU: loads and stores through the cache, `clwb` of each line, a fence that reads back.
@@ -36,26 +36,26 @@ pub enum Way {
     Ended,
 }
 
-impl Way {
+impl CopyMethod {
     /// All of them.
-    pub const ALL: [Way; 4] = [Way::Streamed, Way::Cached, Way::Accepted, Way::Ended];
+    pub const ALL: [CopyMethod; 4] = [CopyMethod::Streamed, CopyMethod::Cached, CopyMethod::Accepted, CopyMethod::Ended];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Streamed => "streamed",
-            Way::Cached => "cached",
-            Way::Accepted => "accepted",
-            Way::Ended => "ended",
+            CopyMethod::Streamed => "streamed",
+            CopyMethod::Cached => "cached",
+            CopyMethod::Accepted => "accepted",
+            CopyMethod::Ended => "ended",
         }
     }
 }
 
-impl FromStr for Way {
+impl FromStr for CopyMethod {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Way> {
-        let named = Way::ALL.into_iter().find(|way| way.name() == text);
+    fn from_str(text: &str) -> Result<CopyMethod> {
+        let named = CopyMethod::ALL.into_iter().find(|way| way.name() == text);
         named.ok_or_else(|| {
             Error::refused(
                 "way",
@@ -70,7 +70,7 @@ impl FromStr for Way {
 #[derive(Clone, Copy, Debug)]
 pub struct Copies {
     /// How they are made.
-    pub way: Way,
+    pub way: CopyMethod,
     /// Bytes of each, 1 to 65,536.
     pub bytes: u64,
     /// How many, 1 to 64.
@@ -81,7 +81,7 @@ pub struct Copies {
 
 /// What copies took.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Copied {
+pub struct CopyResult {
     /// Mean of all, ns.
     pub mean_ns: f64,
     /// The shortest, ns.
@@ -92,29 +92,29 @@ pub struct Copied {
 
 impl Copies {
     /// Refuses what can't be measured.
-    pub fn check(&self) -> Result<()> {
+    pub fn validate(&self) -> Result<()> {
         let Copies { bytes, count, .. } = *self;
         if !(1..=MAX_BYTES).contains(&bytes) {
             return Err(Error::refused("bytes", bytes, "1 to 65536"));
         }
-        if !(1..=MOST).contains(&count) {
+        if !(1..=MAX_COPIES).contains(&count) {
             return Err(Error::refused("count", count, "1 to 64"));
         }
         Ok(())
     }
 
     /// Makes them on a new device.
-    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Copied> {
-        self.check()?;
+    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<CopyResult> {
+        self.validate()?;
         let Copies { bytes, count, .. } = *self;
         let bench = platform.bench()?;
         let cpu = bench.shared.cpu(0);
-        map(&bench, &cpu)?;
+        map_pool(&bench, &cpu)?;
         let pm = Mapping::pm(0, Kind::WriteBack);
         let mut random = Random::new(self.seed);
         let mut took = Vec::new();
         for n in 0..count {
-            tell(progress, n, count)?;
+            report_progress(progress, n, count)?;
             let data: Vec<u8> = (0..bytes).map(|at| (at * 7 + n + 1) as u8).collect();
             let (source, target) = (SOURCE + n * STEP, TARGET + n * STEP);
             // The source is in the device's memory and nowhere else; all is quiet.
@@ -122,9 +122,9 @@ impl Copies {
                 cpu.ntstore(&pm, source + at as u64 * LINE, line)?;
             }
             cpu.fence(Fence::ReadBack)?;
-            cpu.compute(QUIET + Time(random.below(LONGER.0)))?;
+            cpu.compute(MIN_PAUSE + Time(random.below(MAX_EXTRA_PAUSE.0)))?;
             let begin = cpu.now();
-            self.one(&bench, &cpu, source, target)?;
+            self.copy_once(&bench, &cpu, source, target)?;
             took.push((cpu.now() - begin).as_ns());
             let mut found = vec![0; bytes as usize];
             cpu.read(&Mapping::pm(0, Kind::Uncached), target, &mut found)?;
@@ -135,25 +135,25 @@ impl Copies {
                 )));
             }
         }
-        Ok(Copied {
+        Ok(CopyResult {
             mean_ns: took.iter().sum::<f64>() / took.len() as f64,
             least_ns: took.iter().copied().fold(f64::INFINITY, f64::min),
             most_ns: took.iter().copied().fold(0.0, f64::max),
         })
     }
 
-    fn one(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
+    fn copy_once(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
         let pm = Mapping::pm(0, Kind::WriteBack);
         match self.way {
-            Way::Streamed | Way::Cached => self.by_the_cpu(cpu, &pm, source, target),
-            Way::Accepted => {
-                self.command(bench, cpu, source, target)?;
+            CopyMethod::Streamed | CopyMethod::Cached => self.copy_by_cpu(cpu, &pm, source, target),
+            CopyMethod::Accepted => {
+                self.submit_copy(bench, cpu, source, target)?;
                 // Read back is something that does not wait for the copy.
                 cpu.note_store(&pm, 0)?;
                 Ok(cpu.fence(Fence::ReadBack)?)
             }
-            Way::Ended => {
-                self.command(bench, cpu, source, target)?;
+            CopyMethod::Ended => {
+                self.submit_copy(bench, cpu, source, target)?;
                 let last = target + self.bytes - 1;
                 Ok(cpu.load(&Mapping::pm(0, Kind::Uncached), last, &mut [0])?)
             }
@@ -161,7 +161,7 @@ impl Copies {
     }
 
     /// Stores follow the loads as these bring their lines.
-    fn by_the_cpu(&self, cpu: &Cpu, pm: &Mapping, source: u64, target: u64) -> Result<()> {
+    fn copy_by_cpu(&self, cpu: &Cpu, pm: &Mapping, source: u64, target: u64) -> Result<()> {
         let ahead = cpu.shared().with(|m| m.profile().core.fill_buffers.value) as usize;
         let lines = self.bytes.div_ceil(LINE);
         let len = |line: u64| LINE.min(self.bytes - line * LINE) as usize;
@@ -176,7 +176,7 @@ impl Copies {
                 break;
             };
             let (data, at) = (cpu.finish(pending)?, target + done * LINE);
-            if self.way == Way::Cached {
+            if self.way == CopyMethod::Cached {
                 cpu.store(pm, at, &data)?;
                 cpu.clwb(pm, at)?;
             } else {
@@ -187,7 +187,7 @@ impl Copies {
         Ok(cpu.fence(Fence::ReadBack)?)
     }
 
-    fn command(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
+    fn submit_copy(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
         let command = Command {
             address: BASE + source,
             bytes: self.bytes,
@@ -200,7 +200,7 @@ impl Copies {
 }
 
 /// Maps the pool.
-fn map(bench: &Bench, cpu: &Cpu) -> Result<()> {
+fn map_pool(bench: &Bench, cpu: &Cpu) -> Result<()> {
     let command = Command {
         address: BASE,
         bytes: POOL,

@@ -8,19 +8,19 @@ mod error;
 mod platform;
 mod timeline;
 mod transactions;
-mod watched;
+mod activity;
 
-pub use benchmark::{Benchmark, Performed};
-pub use copy::{Copied, Copies, Way};
+pub use benchmark::{Benchmark, BenchmarkResult};
+pub use copy::{CopyResult, Copies, CopyMethod};
 pub use error::{Error, Result};
 pub use platform::{Bench, Platform};
-pub use timeline::{Drawn, Mark, Span, Timeline};
-pub use transactions::{fence, waits, Ran, Transactions};
+pub use timeline::{TimelineResult, Mark, Span, Timeline};
+pub use transactions::{parse_fence, parse_fence_and_order, TransactionsResult, Transactions};
 
 /// Hears how much has been done of how much, and stops it by answering false.
 pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) -> bool + Send);
 
-fn tell(progress: &mut (dyn FnMut(u64, u64) -> bool + Send), done: u64, total: u64) -> Result<()> {
+fn report_progress(progress: &mut (dyn FnMut(u64, u64) -> bool + Send), done: u64, total: u64) -> Result<()> {
     match progress(done, total) {
         true => Ok(()),
         false => Err(Error::new("interrupted")),

@@ -56,7 +56,7 @@ impl<'a> Platform<'a> {
     }
 
     /// Refuses to count on an order of posted stores where nobody keeps it: engines, several channels, several devices.
-    pub(crate) fn check_ordered(
+    pub(crate) fn validate_order(
         &self,
         ordered: bool,
         offloaded: bool,
@@ -114,7 +114,7 @@ impl<'a> Platform<'a> {
 
 impl Bench {
     /// Refuses numbers of devices that no pool is over.
-    pub(crate) fn check(devices: usize) -> Result<()> {
+    pub(crate) fn validate_devices(devices: usize) -> Result<()> {
         match devices {
             1 | 2 | 4 => Ok(()),
             _ => Err(Error::refused("devices", devices, "1, 2 and 4")),

@@ -6,22 +6,22 @@ use serde::Serialize;
 use sim::{Time, TraceEvent};
 use spec::nearpm::Operation;
 
-use crate::watched::{works, Did, Watched};
+use crate::activity::{unit_commands, TimedOperation, ActivityRecorder};
 use crate::{Bench, Error, Platform, Result};
 
 /// Bytes of the pool.
 const POOL: u64 = 32 << 20;
 const PAGE: u64 = 4096;
 /// Transactions before those that are drawn, so that caches and pages are as they are in the middle of a program.
-const BEFORE: u64 = 4;
+const WARMUP_TRANSACTIONS: u64 = 4;
 /// What the program computes before each of its stores.
 const WORK: Time = Time::ns(150);
 /// How long the devices are watched behind the last transaction.
-const AFTER: Time = Time::us(4);
+const DRAIN_TIME: Time = Time::us(4);
 /// Limits of what is drawn.
-const MOST_OBJECTS: u64 = 8;
-const MOST_BYTES: u64 = 16 << 10;
-const MOST_TRANSACTIONS: u64 = 8;
+const MAX_OBJECTS: u64 = 8;
+const MAX_BYTES: u64 = 16 << 10;
+const MAX_TRANSACTIONS: u64 = 8;
 
 /// Transactions that change some objects each.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub struct Mark {
 
 /// What was done, in the order of its begin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Drawn {
+pub struct TimelineResult {
     /// From the begin of the first transaction to the end of the last one, ns.
     pub took_ns: f64,
     /// The part of it in fences, ns.
@@ -81,31 +81,31 @@ pub struct Drawn {
 
 impl Timeline {
     /// Refuses what can't be drawn.
-    pub fn check(&self) -> Result<()> {
-        if !(1..=MOST_OBJECTS).contains(&self.objects) {
+    pub fn validate(&self) -> Result<()> {
+        if !(1..=MAX_OBJECTS).contains(&self.objects) {
             return Err(Error::refused("objects", self.objects, "1 to 8"));
         }
-        if self.bytes == 0 || self.bytes > MOST_BYTES || self.bytes % 8 != 0 {
+        if self.bytes == 0 || self.bytes > MAX_BYTES || self.bytes % 8 != 0 {
             let allowed = "multiples of 8 up to 16384";
             return Err(Error::refused("bytes", self.bytes, allowed));
         }
-        Bench::check(self.devices)?;
-        if !(1..=MOST_TRANSACTIONS).contains(&self.transactions) {
+        Bench::validate_devices(self.devices)?;
+        if !(1..=MAX_TRANSACTIONS).contains(&self.transactions) {
             return Err(Error::refused("transactions", self.transactions, "1 to 8"));
         }
         Ok(())
     }
 
     /// Runs them on new devices.
-    pub fn measure(&self, platform: &Platform<'_>) -> Result<Drawn> {
-        self.check()?;
+    pub fn measure(&self, platform: &Platform<'_>) -> Result<TimelineResult> {
+        self.validate()?;
         let bench = platform.bench_of(self.devices)?;
         let cpu = bench.shared.cpu(0);
-        let watched = Watched::new(self.devices);
+        let recorder = ActivityRecorder::new(self.devices);
         let options = Options {
             fence: Fence::ReadBack,
             synchronise: self.synchronise,
-            listener: Some(watched.watch()),
+            listener: Some(recorder.listener()),
             ..Options::with_engines(bench.engines(self.offloaded))
         };
         let layout = Layout::new("timeline").with_mechanism(self.mechanism);
@@ -136,58 +136,58 @@ impl Timeline {
                 Ok::<_, pm::Error>(())
             })
         };
-        for n in 0..BEFORE {
+        for n in 0..WARMUP_TRANSACTIONS {
             transaction(n)?;
         }
         cpu.compute(Time::us(20))?;
         cpu.fence(Fence::ReadBack)?;
-        watched.start(&bench);
+        recorder.start(&bench);
         let begin = cpu.now();
         let mut marks = Vec::new();
         for n in 0..self.transactions {
             marks.push(("begin", cpu.now()));
-            transaction(BEFORE + n)?;
+            transaction(WARMUP_TRANSACTIONS + n)?;
             marks.push(("end", cpu.now()));
         }
         let end = cpu.now();
-        cpu.compute(AFTER)?;
+        cpu.compute(DRAIN_TIME)?;
         cpu.fence(Fence::ReadBack)?;
         drop(thread);
-        let parts = watched.parts().into_iter();
-        let parts: Vec<Did> = parts.filter(|part| part.2 <= end).collect();
-        let mut drawn = Drawn {
+        let parts = recorder.parts().into_iter();
+        let parts: Vec<TimedOperation> = parts.filter(|part| part.2 <= end).collect();
+        let mut drawn = TimelineResult {
             took_ns: (end - begin).as_ns(),
             fences_ns: parts
                 .iter()
                 .filter(|part| part.0 == ConsistencyOperation::Fence)
                 .map(|part| (part.2 - part.1).as_ns())
                 .sum(),
-            spans: of_cpu(&parts, begin, end),
+            spans: cpu_spans(&parts, begin, end),
             marks: marks
                 .into_iter()
                 .map(|(what, at)| Mark {
                     who: "CPU".into(),
                     what: what.into(),
-                    at_ns: since(at, begin),
+                    at_ns: ns_since(at, begin),
                 })
                 .collect(),
         };
-        for (device, events) in watched.events().enumerate() {
+        for (device, events) in recorder.events().enumerate() {
             add_device(&mut drawn, device, &events, begin);
         }
         Ok(drawn)
     }
 }
 
-fn since(at: Time, begin: Time) -> f64 {
+fn ns_since(at: Time, begin: Time) -> f64 {
     at.as_ns() - begin.as_ns()
 }
 
 /// What the CPU does: what is neither of the parts is the program, and the library's own code.
-fn of_cpu(parts: &[Did], begin: Time, end: Time) -> Vec<Span> {
+fn cpu_spans(parts: &[TimedOperation], begin: Time, end: Time) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut add = |what: &str, from: Time, to: Time| {
-        let (begin_ns, end_ns) = (since(from, begin), since(to, begin));
+        let (begin_ns, end_ns) = (ns_since(from, begin), ns_since(to, begin));
         match spans.last_mut() {
             _ if from >= to => {}
             Some(last) if last.what == what && last.end_ns == begin_ns => last.end_ns = end_ns,
@@ -216,14 +216,14 @@ fn of_cpu(parts: &[Did], begin: Time, end: Time) -> Vec<Span> {
 }
 
 /// What a device has told of.
-fn add_device(drawn: &mut Drawn, device: usize, events: &[(Time, TraceEvent)], begin: Time) {
-    drawn.spans.extend(works(events).into_iter().map(|work| {
+fn add_device(drawn: &mut TimelineResult, device: usize, events: &[(Time, TraceEvent)], begin: Time) {
+    drawn.spans.extend(unit_commands(events).into_iter().map(|work| {
         let operation = Operation::from_number(work.operation);
         Span {
             who: format!("device {device}, unit {}", work.unit),
             what: operation.map_or_else(String::new, |one| format!("{one:?}").to_lowercase()),
-            begin_ns: since(work.begin, begin),
-            end_ns: since(work.end, begin),
+            begin_ns: ns_since(work.begin, begin),
+            end_ns: ns_since(work.end, begin),
         }
     }));
     for (time, event) in events {
@@ -235,7 +235,7 @@ fn add_device(drawn: &mut Drawn, device: usize, events: &[(Time, TraceEvent)], b
         drawn.marks.push(Mark {
             who: format!("device {device}"),
             what: what.into(),
-            at_ns: since(*time, begin),
+            at_ns: ns_since(*time, begin),
         });
     }
 }

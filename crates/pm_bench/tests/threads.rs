@@ -30,7 +30,7 @@ fn run(mechanism: &str, inserts: u64, devices: usize, seed: u64) {
         threads: 16,
         devices,
         seed,
-        ..Transactions::named(mechanism, true, "read_back").unwrap()
+        ..Transactions::from_names(mechanism, true, "read_back").unwrap()
     };
     let ran = transactions.measure(&platform, &mut |_, _| true);
     let ran = ran.unwrap_or_else(|e| panic!("{mechanism}, seed {seed}: {e}"));
@@ -60,7 +60,7 @@ fn any_seed_will_do() {
         inserts: 2,
         threads: 2,
         seed: u64::MAX,
-        ..Transactions::named("undo", true, "read_back").unwrap()
+        ..Transactions::from_names("undo", true, "read_back").unwrap()
     };
     let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
     assert!(ran.unwrap().per_us > 0.0);
@@ -74,7 +74,7 @@ fn an_order_that_nobody_keeps_is_refused() {
         let transactions = Transactions {
             inserts: 2,
             devices,
-            ..Transactions::named("undo", offloaded, "ordered").unwrap()
+            ..Transactions::from_names("undo", offloaded, "ordered").unwrap()
         };
         let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
         ran.map_err(|error| error.to_string())

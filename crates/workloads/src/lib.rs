@@ -10,4 +10,4 @@ mod store;
 mod workload;
 
 pub use store::{Contents, Store};
-pub use workload::{Found, Scale, Workload, NAMES};
+pub use workload::{Inspection, Scale, Workload, NAMES};

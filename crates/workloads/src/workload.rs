@@ -52,7 +52,7 @@ pub struct Workload {
 
 /// What a look at a pool has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct Inspection {
     /// All rows.
     pub contents: Contents,
     /// Offsets of all objects that belong to it, in order.
@@ -60,11 +60,11 @@ pub struct Found {
 }
 
 /// What the pool's root points to: the roots of the tables.
-type Roots = [u64; MOST_TABLES];
-const MOST_TABLES: usize = 9;
+type Roots = [u64; MAX_TABLES];
+const MAX_TABLES: usize = 9;
 
 /// The seed of a number among others.
-fn mixed(seed: u64, number: u64) -> u64 {
+fn derive_seed(seed: u64, number: u64) -> u64 {
     Random::new(seed ^ number.wrapping_mul(0xD6E8_FEB8_6659_FD93)).next()
 }
 
@@ -98,10 +98,10 @@ impl Workload {
                 (Box::new(logic), Box::new(BTree))
             }
             "redis" | "memcached" => {
-                let most_bytes = if name == "redis" { 512 } else { 1024 };
+                let max_bytes = if name == "redis" { 512 } else { 1024 };
                 let logic = Cache {
                     keys: records,
-                    most_bytes,
+                    max_bytes,
                 };
                 (Box::new(logic), hashed(records))
             }
@@ -152,7 +152,7 @@ impl Workload {
     /// Makes its tables with their first contents.
     pub fn create(&self, thread: &mut Thread, seed: u64) -> Result<()> {
         let roots = thread.run(|tx| {
-            let mut roots: Roots = [0; MOST_TABLES];
+            let mut roots: Roots = [0; MAX_TABLES];
             for root in &mut roots[..self.logic.tables()] {
                 *root = self.map.create(tx)?;
             }
@@ -160,28 +160,28 @@ impl Workload {
             tx.set_root(at)?;
             Ok::<_, Error>(roots)
         })?;
-        (0..self.logic.parts()).try_for_each(|part| {
-            let mut random = Random::new(mixed(!seed, part));
+        (0..self.logic.population_steps()).try_for_each(|step| {
+            let mut random = Random::new(derive_seed(!seed, step));
             thread.run(|tx| {
                 let mut store = self.tables(tx, &roots);
-                self.logic.populate(part, &mut random, &mut store)
+                self.logic.populate(step, &mut random, &mut store)
             })
         })
     }
 
     /// What [`Workload::create`] has brought.
-    pub fn first(&self, seed: u64) -> Result<Contents> {
+    pub fn initial_contents(&self, seed: u64) -> Result<Contents> {
         let mut contents = Contents::new();
-        for part in 0..self.logic.parts() {
-            let mut random = Random::new(mixed(!seed, part));
-            self.logic.populate(part, &mut random, &mut contents)?;
+        for step in 0..self.logic.population_steps() {
+            let mut random = Random::new(derive_seed(!seed, step));
+            self.logic.populate(step, &mut random, &mut contents)?;
         }
         Ok(contents)
     }
 
     /// Transaction `number`, from 0 on. False: it was aborted.
     pub fn perform(&self, thread: &mut Thread, seed: u64, number: u64) -> Result<bool> {
-        let mut random = Random::new(mixed(seed, number));
+        let mut random = Random::new(derive_seed(seed, number));
         let done = thread.run(|tx| {
             let at: Ptr<Roots> = tx.root()?;
             let roots = tx.get(at)?;
@@ -200,7 +200,7 @@ impl Workload {
 
     /// What the transaction makes of contents. False: they stay.
     pub fn apply(&self, contents: &mut Contents, seed: u64, number: u64) -> Result<bool> {
-        let mut random = Random::new(mixed(seed, number));
+        let mut random = Random::new(derive_seed(seed, number));
         let mut next = contents.clone();
         let committed = self.logic.transaction(&mut random, &mut next)?;
         if committed {
@@ -210,11 +210,11 @@ impl Workload {
     }
 
     /// Looks at all of it, and checks its structures; the error says what is wrong.
-    pub fn look(&self, thread: &mut Thread) -> Result<Found> {
+    pub fn inspect(&self, thread: &mut Thread) -> Result<Inspection> {
         thread.run(|tx| {
             let at: Ptr<Roots> = tx.root()?;
             let roots = tx.get(at)?;
-            let mut found = Found::default();
+            let mut found = Inspection::default();
             found.objects.push(at.offset());
             for (table, root) in roots[..self.logic.tables()].iter().enumerate() {
                 found.objects.extend(self.map.check(tx, *root)?);

@@ -34,11 +34,11 @@ fn run(name: &str, scale: Scale, mechanism: Mechanism, transactions: u64, every:
     let pool = Pool::create(&cpu, 0, 0, bytes, &layout, &Options::default()).unwrap();
     let mut thread = pool.thread(&cpu).unwrap();
     workload.create(&mut thread, 7).unwrap();
-    let mut contents = workload.first(7).unwrap();
+    let mut contents = workload.initial_contents(7).unwrap();
     let mut aborted = 0;
     for n in 0..=transactions {
         if n % every == 0 {
-            let found = workload.look(&mut thread).unwrap();
+            let found = workload.inspect(&mut thread).unwrap();
             assert!(found.contents == contents, "{name}, {n} transactions");
             let objects = pool.check(&cpu).unwrap().objects;
             let objects: Vec<u64> = objects.into_iter().map(|o| o.0).collect();

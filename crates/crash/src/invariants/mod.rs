@@ -18,9 +18,9 @@
 //! compared by.
 
 mod device;
-mod parts;
-mod text;
-mod watch;
+mod transactions;
+mod event_text;
+mod order_log;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,19 +31,19 @@ use spec::bar4;
 use spec::nearpm::{Command, Operation};
 
 use self::device::Device;
-use self::parts::Parts;
-pub(crate) use self::text::of_order;
-pub(crate) use self::watch::Log;
+use self::transactions::DistributedTransactions;
+pub(crate) use self::event_text::order_event_text;
+pub(crate) use self::order_log::OrderLog;
 
 /// Events of devices that are kept for whoever wants to see what led to a violation.
 const RECENT: usize = 1024;
 
 /// What a device has done: when, which one, and what.
-pub type Told = (Time, usize, OrderEvent);
+pub type DeviceEvent = (Time, usize, OrderEvent);
 
 /// What the log says at a moment.
 #[derive(Clone, Copy, Debug)]
-pub enum Entry<'a> {
+pub enum LogEntry<'a> {
     /// A CPU does something, or something leaves the host or comes back.
     Host(&'a Event),
     /// A device does something; its number.
@@ -106,11 +106,11 @@ impl fmt::Display for Violation {
 }
 
 /// What a check of one entry says: that it is fine, or the violation without its place and time.
-type Checked = Result<(), Broken>;
+type CheckResult = Result<(), Breach>;
 
 /// See [`Violation`].
 #[derive(Debug)]
-struct Broken {
+struct Breach {
     invariant: Invariant,
     event: String,
     before: (String, Time),
@@ -122,8 +122,8 @@ pub struct Checker {
     /// Offset of the engine's command page in BAR4, the same on all devices.
     page: u64,
     devices: Vec<Device>,
-    parts: Parts,
-    recent: VecDeque<Told>,
+    transactions: DistributedTransactions,
+    recent: VecDeque<DeviceEvent>,
     violation: Option<Violation>,
     entries: u64,
 }
@@ -150,43 +150,43 @@ impl Checker {
     }
 
     /// What devices did last, the oldest first; what followed a violation is not among it.
-    pub fn recent(&self) -> impl Iterator<Item = &Told> {
+    pub fn recent(&self) -> impl Iterator<Item = &DeviceEvent> {
         self.recent.iter()
     }
 
     /// Looks at the next entry. Behind a violation none is looked at.
-    pub fn take(&mut self, at: Time, entry: Entry) {
+    pub fn check_entry(&mut self, at: Time, entry: LogEntry) {
         if self.violation.is_some() {
             return;
         }
         self.entries += 1;
         let (device, checked) = match entry {
-            Entry::Host(event) => self.host(at, event),
-            Entry::Device(number, event) => {
+            LogEntry::Host(event) => self.check_host_event(at, event),
+            LogEntry::Device(number, event) => {
                 if self.recent.len() == RECENT {
                     self.recent.pop_front();
                 }
                 self.recent.push_back((at, number, event));
-                (number, self.of_device(at, number, event))
+                (number, self.check_device_event(at, number, event))
             }
-            Entry::Returned => self.returned(),
-            Entry::Restarted => {
+            LogEntry::Returned => self.check_return(),
+            LogEntry::Restarted => {
                 self.devices.iter_mut().for_each(Device::restarted);
                 (0, Ok(()))
             }
         };
-        if let Err(broken) = checked {
+        if let Err(breach) = checked {
             self.violation = Some(Violation {
-                invariant: broken.invariant,
+                invariant: breach.invariant,
                 device,
                 at,
-                event: broken.event,
-                before: broken.before,
+                event: breach.event,
+                before: breach.before,
             });
         }
     }
 
-    fn host(&mut self, at: Time, event: &Event) -> (usize, Checked) {
+    fn check_host_event(&mut self, at: Time, event: &Event) -> (usize, CheckResult) {
         match event {
             Event::Posted {
                 device,
@@ -205,22 +205,22 @@ impl Checker {
                 data,
             } if self.is_command(*offset, data) => {
                 let line = (offset - self.page) / LINE as u64;
-                let command = command_of(data);
+                let command = decode_command(data);
                 if let Some(to) = self.devices.get_mut(*device) {
                     to.send_command(at, line as u8, command);
                     if let Some(command) = command {
-                        self.parts.sent(*device, &command, at);
+                        self.transactions.sent(*device, &command, at);
                     }
                 }
             }
             Event::Issued { device, tag } => {
                 if let Some(to) = self.devices.get_mut(*device) {
-                    to.issued(*tag);
+                    to.load_issued(*tag);
                 }
             }
             Event::Answered { tag } => {
                 for (number, device) in self.devices.iter_mut().enumerate() {
-                    let checked = device.answered(*tag);
+                    let checked = device.load_answered(*tag);
                     if checked.is_err() {
                         return (number, checked);
                     }
@@ -236,35 +236,35 @@ impl Checker {
         data.len() == LINE && own.contains(&offset) && offset % LINE as u64 == 0
     }
 
-    fn of_device(&mut self, at: Time, number: usize, event: OrderEvent) -> Checked {
+    fn check_device_event(&mut self, at: Time, number: usize, event: OrderEvent) -> CheckResult {
         let Some(device) = self.devices.get_mut(number) else {
             return Ok(());
         };
         let ended = match event {
-            OrderEvent::Ends { number, fine: true } => device.command(number),
+            OrderEvent::Ends { number, fine: true } => device.accepted_command(number),
             _ => None,
         };
-        let taken = device.take(at, event)?;
+        let taken = device.check_event(at, event)?;
         if let Some(command) = taken {
-            self.parts.taken(number, &command)?;
+            self.transactions.taken(number, &command)?;
         }
         match (event, ended) {
             (_, Some(command)) if command.operation == Operation::Commit as u8 => {
                 let (log, transaction) = (command.log, command.transaction);
-                self.parts.completed(number, log, transaction);
+                self.transactions.completed(number, log, transaction);
                 match command.participants {
-                    0 => self.parts.void(number, log, transaction),
+                    0 => self.transactions.void(number, log, transaction),
                     _ => Ok(()),
                 }
             }
-            (OrderEvent::Void { log, transaction }, _) => self.parts.void(number, log, transaction),
+            (OrderEvent::Void { log, transaction }, _) => self.transactions.void(number, log, transaction),
             _ => Ok(()),
         }
     }
 
-    fn returned(&self) -> (usize, Checked) {
+    fn check_return(&self) -> (usize, CheckResult) {
         for (number, device) in self.devices.iter().enumerate() {
-            let checked = device.returned();
+            let checked = device.transaction_returned();
             if checked.is_err() {
                 return (number, checked);
             }
@@ -274,7 +274,7 @@ impl Checker {
 }
 
 /// The command that 64 bytes of a page are.
-fn command_of(data: &[u8]) -> Option<Command> {
+fn decode_command(data: &[u8]) -> Option<Command> {
     let long = |n: usize| {
         let bytes = data[8 * n..8 * n + 8].try_into();
         bytes.map_or(0, u64::from_le_bytes)
@@ -286,11 +286,11 @@ fn command_of(data: &[u8]) -> Option<Command> {
 pub fn check<'a>(
     devices: usize,
     page: u64,
-    log: impl IntoIterator<Item = (Time, Entry<'a>)>,
+    log: impl IntoIterator<Item = (Time, LogEntry<'a>)>,
 ) -> Result<(), Violation> {
     let mut checker = Checker::new(devices, page);
     for (at, entry) in log {
-        checker.take(at, entry);
+        checker.check_entry(at, entry);
     }
     checker.violation.map_or(Ok(()), Err)
 }

@@ -22,23 +22,23 @@ pub trait Logic: Send + Sync {
     fn tables(&self) -> usize;
 
     /// How many parts its first contents come in, a transaction each.
-    fn parts(&self) -> u64;
+    fn population_steps(&self) -> u64;
 
     /// Brings a part of its first contents.
-    fn populate(&self, part: u64, random: &mut Random, store: &mut dyn Store) -> Result<()>;
+    fn populate(&self, step: u64, random: &mut Random, store: &mut dyn Store) -> Result<()>;
 
     /// A transaction. False: it is to be aborted.
     fn transaction(&self, random: &mut Random, store: &mut dyn Store) -> Result<bool>;
 }
 
 /// Bytes that are drawn.
-fn bytes(random: &mut Random, len: usize) -> Vec<u8> {
+fn random_bytes(random: &mut Random, len: usize) -> Vec<u8> {
     let words = (0..len.div_ceil(8)).flat_map(|_| random.next().to_le_bytes());
     words.take(len).collect()
 }
 
 /// A number of 8 bytes of a row.
-fn number(row: &[u8], at: usize) -> u64 {
+fn read_number(row: &[u8], at: usize) -> u64 {
     let bytes = row.get(at..at + 8).and_then(|b| b.try_into().ok());
     bytes.map_or(0, u64::from_le_bytes)
 }

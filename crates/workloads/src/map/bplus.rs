@@ -3,7 +3,7 @@
 
 use pm::{Ptr, Result, Transaction};
 
-use super::{wrong, Map};
+use super::{damaged, Map};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl Node {
     }
 
     /// Which child has a key.
-    fn way(&self, key: u64) -> usize {
+    fn child_index(&self, key: u64) -> usize {
         self.keys[..self.len()].partition_point(|first| *first <= key)
     }
 
@@ -65,11 +65,11 @@ fn at(root: u64) -> Ptr<Root> {
 }
 
 /// The leaf that a key belongs to.
-fn leaf(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<(Ptr<Node>, Node)> {
+fn find_leaf(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<(Ptr<Node>, Node)> {
     let mut here = tx.get(Root::top(at(root)))?;
     let mut node = tx.get(here)?;
     while node.level > 0 {
-        here = Ptr::at(node.refs[node.way(key)]);
+        here = Ptr::at(node.refs[node.child_index(key)]);
         node = tx.get(here)?;
     }
     Ok((here, node))
@@ -115,7 +115,7 @@ impl Map for BPlus {
     }
 
     fn get(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>> {
-        let (_, node) = leaf(tx, root, key)?;
+        let (_, node) = find_leaf(tx, root, key)?;
         Ok(node.slot(key).map(|n| node.refs[n]))
     }
 
@@ -128,7 +128,7 @@ impl Map for BPlus {
     ) -> Result<Option<u64>> {
         let mut here = tx.get(Root::top(at(root)))?;
         let mut node = tx.get(here)?;
-        let (there, own) = leaf(tx, root, key)?;
+        let (there, own) = find_leaf(tx, root, key)?;
         if let Some(n) = own.slot(key) {
             tx.set(Node::refs(there).element(n), &value)?;
             return Ok(Some(own.refs[n]));
@@ -144,8 +144,8 @@ impl Map for BPlus {
         }
         // Whatever is full is split on the way down, so that there is room above.
         while node.level > 0 {
-            let way = node.way(key);
-            let below: Ptr<Node> = Ptr::at(node.refs[way]);
+            let child_index = node.child_index(key);
+            let below: Ptr<Node> = Ptr::at(node.refs[child_index]);
             let child = tx.get(below)?;
             if !child.is_full() {
                 (here, node) = (below, child);
@@ -153,9 +153,9 @@ impl Map for BPlus {
             }
             let (first, new) = split(tx, below, &child)?;
             let len = node.len();
-            node.keys.copy_within(way..len, way + 1);
-            node.refs.copy_within(way + 1..=len, way + 2);
-            (node.keys[way], node.refs[way + 1]) = (first, new.offset());
+            node.keys.copy_within(child_index..len, child_index + 1);
+            node.refs.copy_within(child_index + 1..=len, child_index + 2);
+            (node.keys[child_index], node.refs[child_index + 1]) = (first, new.offset());
             node.count += 1;
             tx.set(here, &node)?;
         }
@@ -169,7 +169,7 @@ impl Map for BPlus {
     }
 
     fn remove(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>> {
-        let (here, node) = leaf(tx, root, key)?;
+        let (here, node) = find_leaf(tx, root, key)?;
         let Some(n) = node.slot(key) else {
             return Ok(None);
         };
@@ -184,14 +184,14 @@ impl Map for BPlus {
     }
 
     fn items(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<(u64, u64)>> {
-        let (mut here, mut node) = leaf(tx, root, 0)?;
+        let (mut here, mut node) = find_leaf(tx, root, 0)?;
         let mut out = Vec::new();
         loop {
             out.extend((0..node.len()).map(|n| (node.keys[n], node.refs[n])));
             here = match node.refs[KEYS] {
                 0 => return Ok(out),
                 next if next == here.offset() => {
-                    return Err(wrong("B+ tree", next, "a chain without an end"))
+                    return Err(damaged("B+ tree", next, "a chain without an end"))
                 }
                 next => Ptr::at(next),
             };
@@ -208,7 +208,7 @@ impl Map for BPlus {
         for (n, (here, next)) in leaves.iter().enumerate() {
             let wanted = leaves.get(n + 1).map_or(0, |next| next.0);
             if *next != wanted {
-                return Err(wrong("B+ tree", *here, "another leaf is next in the chain"));
+                return Err(damaged("B+ tree", *here, "another leaf is next in the chain"));
             }
         }
         Ok(seen)
@@ -223,7 +223,7 @@ fn check(
     seen: &mut Vec<u64>,
     leaves: &mut Vec<(u64, u64)>,
 ) -> Result<()> {
-    let bad = |text: &str| Err(wrong("B+ tree", here.offset(), text));
+    let bad = |text: &str| Err(damaged("B+ tree", here.offset(), text));
     let node = tx.get(here)?;
     if level.is_some_and(|level| node.level != level) || node.level > 20 {
         return bad(&format!("a node of level {}", node.level));

@@ -42,7 +42,7 @@ pub use rbtree::RbTree;
 pub use skiplist::SkipList;
 
 /// What a check says of damage.
-fn wrong(what: &str, at: u64, text: &str) -> Error {
+fn damaged(what: &str, at: u64, text: &str) -> Error {
     Error::Corrupt(format!("the {what} is damaged at {at:#x}: {text}"))
 }
 

@@ -2,7 +2,7 @@
 
 use pm::{Ptr, Result, Transaction};
 
-use super::{hash, wrong, Map};
+use super::{hash, damaged, Map};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +30,9 @@ fn at(root: u64) -> Ptr<Node> {
 }
 
 /// What points to the first node of each level whose key is not less, and that node of the lowest.
-type Path = ([Ptr<Ptr<Node>>; LEVELS], Option<(Ptr<Node>, Node)>);
+type SearchPath = ([Ptr<Ptr<Node>>; LEVELS], Option<(Ptr<Node>, Node)>);
 
-fn find(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Path> {
+fn find(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<SearchPath> {
     let mut links = [Ptr::NULL; LEVELS];
     let (mut here, mut node) = (at(root), tx.get(at(root))?);
     let mut found = None;
@@ -116,7 +116,7 @@ impl Map for SkipList {
     }
 
     fn check(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<u64>> {
-        let bad = |at: u64, text: &str| Err(wrong("skip list", at, text));
+        let bad = |at: u64, text: &str| Err(damaged("skip list", at, text));
         let mut seen = vec![root];
         let mut wanted = [const { Vec::new() }; LEVELS];
         for level in 0..LEVELS {

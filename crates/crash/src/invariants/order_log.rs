@@ -5,30 +5,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use host::{Event, Machine};
 use sim::{OrderEvent, OrderSink, OrderWatch, Time};
 
-use super::{Checker, Entry, Told, Violation};
+use super::{Checker, LogEntry, DeviceEvent, Violation};
 
 /// What the machine's CPUs and devices do goes through a [`Checker`].
 #[derive(Clone)]
-pub(crate) struct Log(Arc<Mutex<Checker>>);
+pub(crate) struct OrderLog(Arc<Mutex<Checker>>);
 
 /// Hears of a device's events.
-struct Ear(Log, usize);
+struct DeviceListener(OrderLog, usize);
 
-impl OrderSink for Ear {
+impl OrderSink for DeviceListener {
     fn event(&mut self, time: Time, event: OrderEvent) {
-        self.0.take(time, Entry::Device(self.1, event));
+        self.0.check_entry(time, LogEntry::Device(self.1, event));
     }
 }
 
-impl Log {
+impl OrderLog {
     /// Of the devices of a machine, whose engines have their command pages at this offset of BAR4; who hears of what the CPUs do tells them by
-    /// [`Log::host`]. `None` if the devices do not tell of their order.
-    pub fn of(machine: &mut Machine, page: u64) -> Option<Log> {
+    /// [`OrderLog::host`]. `None` if the devices do not tell of their order.
+    pub fn of(machine: &mut Machine, page: u64) -> Option<OrderLog> {
         let system = machine.system_mut();
         let devices = system.devices();
-        let log = Log(Arc::new(Mutex::new(Checker::new(devices, page))));
+        let log = OrderLog(Arc::new(Mutex::new(Checker::new(devices, page))));
         for device in 0..devices {
-            let watch = OrderWatch::new(Ear(log.clone(), device));
+            let watch = OrderWatch::new(DeviceListener(log.clone(), device));
             if !system.watch_order(device, Some(watch)) {
                 return None;
             }
@@ -40,8 +40,8 @@ impl Log {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, at: Time, entry: Entry) {
-        self.lock().take(at, entry);
+    fn check_entry(&self, at: Time, entry: LogEntry) {
+        self.lock().check_entry(at, entry);
     }
 
     /// A CPU does something.
@@ -51,18 +51,18 @@ impl Log {
             event,
             Event::Stored { .. } | Event::Flushed { .. } | Event::Fenced { .. }
         ) {
-            self.take(at, Entry::Host(event));
+            self.check_entry(at, LogEntry::Host(event));
         }
     }
 
     /// A transaction has returned to its program.
     pub fn returned(&self, at: Time) {
-        self.take(at, Entry::Returned);
+        self.check_entry(at, LogEntry::Returned);
     }
 
     /// The host has its power back.
     pub fn restarted(&self, at: Time) {
-        self.take(at, Entry::Restarted);
+        self.check_entry(at, LogEntry::Restarted);
     }
 
     /// Entries that were held against the invariants.
@@ -71,7 +71,7 @@ impl Log {
     }
 
     /// The first violation, and what devices did until then.
-    pub fn violation(&self) -> Option<(Violation, Vec<Told>)> {
+    pub fn violation(&self) -> Option<(Violation, Vec<DeviceEvent>)> {
         let checker = self.lock();
         let violation = checker.violation()?.clone();
         Some((violation, checker.recent().copied().collect()))

@@ -4,18 +4,18 @@ use sim::{Lines, OrderEvent, OrderedCommand};
 use spec::nearpm::Operation;
 
 /// What a device does, for a timeline; what only names something again is left out.
-pub(crate) fn of_order(event: &OrderEvent) -> Option<String> {
+pub(crate) fn order_event_text(event: &OrderEvent) -> Option<String> {
     use OrderEvent::*;
     Some(match event {
-        Store { lines, .. } => format!("has a store, {}", place(lines)),
+        Store { lines, .. } => format!("has a store, {}", lines_text(lines)),
         Goes { queued: true, .. } => "keeps a store in its queue".into(),
         Reaches { .. } => "brings a store to the memory".into(),
         Kept { .. } => "answers a store".into(),
         Leaves { channel } => format!("brings a line of queue {channel} to the memory"),
-        Load { lines, .. } => format!("has a load, {}", place(lines)),
+        Load { lines, .. } => format!("has a load, {}", lines_text(lines)),
         Reads { .. } => "reads for a load".into(),
         Served { .. } => "answers a load".into(),
-        Command(command) => format!("takes {}", name(command)),
+        Command(command) => format!("takes {}", command_text(command)),
         Over { number } => format!("has nothing to do for command {number}"),
         Begins { number } => format!("begins command {number}"),
         Ends { number, fine } => {
@@ -29,14 +29,14 @@ pub(crate) fn of_order(event: &OrderEvent) -> Option<String> {
             log & 15
         ),
         Fails => "has no power any more".into(),
-        Restored(command) => format!("has {} back", name(command)),
+        Restored(command) => format!("has {} back", command_text(command)),
         RestoredLine { line, .. } => format!("has a store back, PM {:#x}", line * 64),
         Opens => "has ended all that came back".into(),
         Goes { queued: false, .. } | Written { .. } => return None,
     })
 }
 
-pub(super) fn place(lines: &Lines) -> String {
+pub(super) fn lines_text(lines: &Lines) -> String {
     match lines.last - lines.first {
         0 => format!("PM {:#x}", lines.first * 64),
         more => format!("PM {:#x}, {} lines", lines.first * 64, more + 1),
@@ -44,7 +44,7 @@ pub(super) fn place(lines: &Lines) -> String {
 }
 
 /// A command, by its line, its operation, and whose it is.
-pub(super) fn name(command: &OrderedCommand) -> String {
+pub(super) fn command_text(command: &OrderedCommand) -> String {
     let operation = Operation::from_number(command.operation);
     let operation = operation.map_or("an operation".into(), |o| format!("{o:?}"));
     format!(
