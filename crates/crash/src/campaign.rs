@@ -14,7 +14,7 @@ use workloads::{Contents, Scale, Workload};
 use crate::copies::run_copies;
 use crate::cut::{Cut, CutPlan, HoldUp, LineSelection};
 use crate::report::{Report, Violation};
-use crate::stage::{Executor, Stage, InjectedFault};
+use crate::stage::{Executor, InjectedFault, Stage};
 
 /// What is tried.
 #[derive(Clone, Debug)]
@@ -74,10 +74,7 @@ impl Campaign {
         }
         match (1..=MAX_JOBS).contains(&self.jobs) {
             true => Ok(()),
-            false => Err(format!(
-                "jobs = {}: allowed are 1 to {MAX_JOBS}",
-                self.jobs
-            )),
+            false => Err(format!("jobs = {}: allowed are 1 to {MAX_JOBS}", self.jobs)),
         }
     }
 }
@@ -230,7 +227,9 @@ fn run_in_fork(
         match ran {
             Ok(()) => to_bytes([0].into_iter().chain(out)),
             Err(error) => {
-                let led = stage.invariant_violation().map(|b| format!("; before that: {}", b.text));
+                let led = stage
+                    .invariant_violation()
+                    .map(|b| format!("; before that: {}", b.text));
                 let text = format!("{error}{}", led.unwrap_or_default());
                 to_bytes([1]).into_iter().chain(text.into_bytes()).collect()
             }
@@ -481,7 +480,9 @@ pub fn run(
     }
     let before = own.events();
     let mut ended = run_copies(&own, campaign, &first, cuts, &mut |done| told(done, all))?;
-    let broken = own.invariant_violation().filter(|_| !own.is_negative_control);
+    let broken = own
+        .invariant_violation()
+        .filter(|_| !own.is_negative_control);
     let events = own.events() - before;
     drop(own);
     ended.sort_by_key(|(cut, _)| cut.at);

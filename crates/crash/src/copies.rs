@@ -12,7 +12,7 @@ use sim::Time;
 
 use crate::campaign::{forward, lock, Campaign, Progress, POLL_INTERVAL};
 use crate::cut::Cut;
-use crate::end::{finish_copy, evict, CutOutcome};
+use crate::end::{evict, finish_copy, CutOutcome};
 use crate::stage::Stage;
 
 /// What the thread that makes copies tells the one that has asked for them, and hears of it.
@@ -51,7 +51,9 @@ impl CopyRun {
             }
         }
         let outcome = match fork.answer() {
-            Ok(bytes) => CutOutcome::from_bytes(&bytes).ok_or("a copy answers nonsense".to_string()),
+            Ok(bytes) => {
+                CutOutcome::from_bytes(&bytes).ok_or("a copy answers nonsense".to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         let outcome = outcome.unwrap_or_else(|text| CutOutcome {

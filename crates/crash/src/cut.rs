@@ -332,7 +332,9 @@ mod tests {
             let at = Time(1 + random.below(1 << 40));
             let cut = Cut::generate(at, &mut random, n % 2 == 0, 1 + n % 3);
             assert_eq!(cut.to_string().parse(), Ok(cut.clone()), "{cut}");
-            assert!(cut.start() <= cut.at && cut.simplifications().iter().all(|other| *other != cut));
+            assert!(
+                cut.start() <= cut.at && cut.simplifications().iter().all(|other| *other != cut)
+            );
         }
         for text in [
             "",

@@ -62,7 +62,12 @@ fn strings(value: &Value) -> Option<Vec<String>> {
 const OPEN_TIMEOUT: Time = Time::us(100);
 
 /// Ends a copy whose program has come to the cut.
-pub(crate) fn finish_copy(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -> CutOutcome {
+pub(crate) fn finish_copy(
+    stage: &Stage,
+    cut: &Cut,
+    progress: &Progress,
+    evicted: u64,
+) -> CutOutcome {
     let mut outcome = CutOutcome {
         evicted,
         ..CutOutcome::default()
@@ -250,7 +255,10 @@ impl Stage {
         number: u64,
     ) -> Result<(), String> {
         let seed = !self.seed;
-        let wanted = self.workload.apply(contents, seed, number).map_err(to_text)?;
+        let wanted = self
+            .workload
+            .apply(contents, seed, number)
+            .map_err(to_text)?;
         let done = self.workload.perform(thread, seed, number);
         let done = done.map_err(|e| format!("the next transaction failed: {e}"))?;
         let found = self.workload.inspect(thread).map_err(to_text)?.contents;

@@ -158,7 +158,10 @@ impl JournalState {
                 let link = self.links.entry(*device).or_default();
                 link.loads.push((*tag, link.sent));
             }
-            Event::Answered { tag } => self.links.values_mut().for_each(|link| link.mark_proven(*tag)),
+            Event::Answered { tag } => self
+                .links
+                .values_mut()
+                .for_each(|link| link.mark_proven(*tag)),
             _ => {}
         }
         if let Some(times) = &mut self.times {

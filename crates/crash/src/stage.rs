@@ -258,7 +258,10 @@ impl Stage {
     }
 
     /// Runs something while the other program has a transaction under way.
-    pub fn with_concurrent_transaction(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    pub fn with_concurrent_transaction(
+        &self,
+        work: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut thread = self.other.thread(&self.cpu)?;
         let mut outcome = Ok(());
         let aborted = thread.run(|tx| {

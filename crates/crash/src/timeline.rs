@@ -63,12 +63,19 @@ impl Timeline {
     }
 
     /// From the events of CPUs and those of devices, until the second event of a violation.
-    pub fn until_violation(events: Vec<(Time, Event)>, devices: &[DeviceEvent], violation: &Violation) -> Timeline {
+    pub fn until_violation(
+        events: Vec<(Time, Event)>,
+        devices: &[DeviceEvent],
+        violation: &Violation,
+    ) -> Timeline {
         let host = events
             .into_iter()
             .filter_map(|(at, event)| Some((at, event_text(event)?)));
         let devices = devices.iter().filter_map(|(at, device, event)| {
-            Some((*at, format!("device {device}  {}", order_event_text(event)?)))
+            Some((
+                *at,
+                format!("device {device}  {}", order_event_text(event)?),
+            ))
         });
         let mut lines: Vec<(Time, String)> = host.chain(devices).collect();
         lines.retain(|line| line.0 <= violation.at);

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crash::{run, Executor, Campaign, CutPlan, Report, InjectedFault};
+use crash::{run, Campaign, CutPlan, Executor, InjectedFault, Report};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronisation};
@@ -137,7 +137,11 @@ fn what_a_mechanism_needs_is_missed() {
             InjectedFault::CommandOrder,
             &[Mechanism::Undo, Mechanism::Checkpoint],
         ),
-        (Executor::Device, InjectedFault::PersistenceDomain, &[Mechanism::Checkpoint]),
+        (
+            Executor::Device,
+            InjectedFault::PersistenceDomain,
+            &[Mechanism::Checkpoint],
+        ),
     ];
     for (by, without, mechanisms) in needs {
         for &mechanism in mechanisms {

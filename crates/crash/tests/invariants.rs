@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crash::invariants::{check, LogEntry, Invariant, Violation};
-use crash::{run, Executor, Campaign, Report, InjectedFault};
+use crash::invariants::{check, Invariant, LogEntry, Violation};
+use crash::{run, Campaign, Executor, InjectedFault, Report};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use host::{Event, Fence};

@@ -7,26 +7,26 @@ use crate::Protocol;
 
 /// Where clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Endpoint {
     /// An address of this machine, and a port; 0 is any.
-    Port(IpAddr, u16),
+    Tcp(IpAddr, u16),
     /// A Unix socket.
-    Socket(PathBuf),
+    Unix(PathBuf),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Port(host, port) => write!(f, "{}", std::net::SocketAddr::new(*host, *port)),
-            Place::Socket(path) => write!(f, "{}", path.display()),
+            Endpoint::Tcp(host, port) => write!(f, "{}", std::net::SocketAddr::new(*host, *port)),
+            Endpoint::Unix(path) => write!(f, "{}", path.display()),
         }
     }
 }
 
-impl Place {
+impl Endpoint {
     /// A port of the loopback interface.
-    pub fn loopback(port: u16) -> Place {
-        Place::Port(Ipv4Addr::LOCALHOST.into(), port)
+    pub fn loopback(port: u16) -> Endpoint {
+        Endpoint::Tcp(Ipv4Addr::LOCALHOST.into(), port)
     }
 }
 
@@ -34,7 +34,7 @@ impl Place {
 #[derive(Clone, Debug)]
 pub struct Access {
     /// Where they connect.
-    pub place: Place,
+    pub endpoint: Endpoint,
     /// What a client has to say first (Redis: `AUTH`).
     pub password: Option<String>,
     /// Without a password other machines can't reach the store.
@@ -45,14 +45,14 @@ impl Access {
     /// A port of the loopback interface, for everybody on this machine.
     pub fn loopback(port: u16) -> Access {
         Access {
-            place: Place::loopback(port),
+            endpoint: Endpoint::loopback(port),
             password: None,
             protected: true,
         }
     }
 
     /// Refuses what would let others in unasked, or what the protocol can't do.
-    pub fn check(&self, protocol: Protocol) -> Result<(), String> {
+    pub fn validate(&self, protocol: Protocol) -> Result<(), String> {
         match &self.password {
             Some(_) if protocol == Protocol::Memcached => {
                 return Err(
@@ -62,7 +62,7 @@ impl Access {
             Some(text) if text.is_empty() => return Err("the password is empty".into()),
             _ => {}
         }
-        let Place::Port(host, _) = &self.place else {
+        let Endpoint::Tcp(host, _) = &self.endpoint else {
             return Ok(());
         };
         if self.protected && self.password.is_none() && !host.to_canonical().is_loopback() {
@@ -100,14 +100,14 @@ mod tests {
             ("0.0.0.0", None, false, true, true),
         ] {
             let access = Access {
-                place: Place::Port(host.parse().unwrap(), 0),
+                endpoint: Endpoint::Tcp(host.parse().unwrap(), 0),
                 password: password.map(str::to_owned),
                 protected,
             };
             let case = format!("{access:?}");
-            assert_eq!(access.check(Protocol::Redis).is_ok(), redis, "{case}");
+            assert_eq!(access.validate(Protocol::Redis).is_ok(), redis, "{case}");
             assert_eq!(
-                access.check(Protocol::Memcached).is_ok(),
+                access.validate(Protocol::Memcached).is_ok(),
                 memcached,
                 "{case}"
             );

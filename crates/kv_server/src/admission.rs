@@ -26,7 +26,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            clients: crate::MOST_CLIENTS,
+            clients: crate::MAX_CLIENTS,
             request: Duration::from_secs(60),
             stalled: Duration::from_secs(1),
             idle: Duration::from_secs(60),
@@ -59,7 +59,7 @@ pub(crate) struct Activity {
     /// When the phase began; a request's next bytes don't begin it anew.
     pub since: Instant,
     /// When bytes last went either way.
-    pub moved: Instant,
+    pub last_transfer: Instant,
 }
 
 impl Activity {
@@ -69,8 +69,8 @@ impl Activity {
     }
 
     /// How readily its place is given to another client; `None`: not at all.
-    fn rank(&self, limits: &Limits, now: Instant) -> Option<u8> {
-        let still = now.saturating_duration_since(self.moved);
+    fn eviction_rank(&self, limits: &Limits, now: Instant) -> Option<u8> {
+        let still = now.saturating_duration_since(self.last_transfer);
         match self.phase {
             Phase::Ending => Some(0),
             Phase::Idle if !self.served => Some(0),
@@ -82,9 +82,10 @@ impl Activity {
 }
 
 /// Which of the clients gives its place to a newcomer.
-pub(crate) fn gives_way(clients: &[Activity], limits: &Limits, now: Instant) -> Option<usize> {
+pub(crate) fn choose_evicted(clients: &[Activity], limits: &Limits, now: Instant) -> Option<usize> {
     let ranked = clients.iter().enumerate();
-    let ranked = ranked.filter_map(|(n, c)| Some((c.rank(limits, now)?, c.moved, n)));
+    let ranked =
+        ranked.filter_map(|(n, c)| Some((c.eviction_rank(limits, now)?, c.last_transfer, n)));
     ranked.min().map(|(_, _, n)| n)
 }
 
@@ -101,7 +102,7 @@ mod tests {
             phase,
             served,
             since: start,
-            moved: now - Duration::from_millis(still_ms),
+            last_transfer: now - Duration::from_millis(still_ms),
         };
         let busy = [
             client(Phase::Working, true, 900_000),
@@ -110,7 +111,7 @@ mod tests {
             client(Phase::Idle, true, 59_000),
             client(Phase::Sending, true, 59_000),
         ];
-        assert_eq!(gives_way(&busy, &limits, now), None);
+        assert_eq!(choose_evicted(&busy, &limits, now), None);
         for (added, wins) in [
             (client(Phase::Idle, false, 0), true),
             (client(Phase::Ending, true, 0), true),
@@ -121,7 +122,7 @@ mod tests {
         ] {
             let all = [&busy[..], &[added]].concat();
             let chosen = wins.then_some(busy.len());
-            assert_eq!(gives_way(&all, &limits, now), chosen, "{added:?}");
+            assert_eq!(choose_evicted(&all, &limits, now), chosen, "{added:?}");
         }
         // First those that have never said anything, the longest silent one of them before all.
         let order = [
@@ -130,10 +131,10 @@ mod tests {
             client(Phase::Idle, false, 10),
             client(Phase::Idle, false, 20),
         ];
-        assert_eq!(gives_way(&order, &limits, now), Some(3));
-        assert_eq!(gives_way(&order[..3], &limits, now), Some(2));
-        assert_eq!(gives_way(&order[..2], &limits, now), Some(1));
-        assert_eq!(gives_way(&order[..1], &limits, now), Some(0));
+        assert_eq!(choose_evicted(&order, &limits, now), Some(3));
+        assert_eq!(choose_evicted(&order[..3], &limits, now), Some(2));
+        assert_eq!(choose_evicted(&order[..2], &limits, now), Some(1));
+        assert_eq!(choose_evicted(&order[..1], &limits, now), Some(0));
     }
 
     #[test]
@@ -141,15 +142,18 @@ mod tests {
         let (limits, start) = (Limits::default(), Instant::now());
         let now = start + Duration::from_secs(61);
         for phase in [Phase::Idle, Phase::Working, Phase::Sending, Phase::Reading] {
-            let client = |moved| Activity {
+            let client = |last_transfer| Activity {
                 phase,
                 served: true,
                 since: start,
-                moved,
+                last_transfer,
             };
             // A byte now and then doesn't help.
-            for moved in [start, now] {
-                assert_eq!(client(moved).is_late(&limits, now), phase == Phase::Reading);
+            for last_transfer in [start, now] {
+                assert_eq!(
+                    client(last_transfer).is_late(&limits, now),
+                    phase == Phase::Reading
+                );
             }
             let before = start + Duration::from_secs(59);
             assert!(!client(start).is_late(&limits, before));

@@ -8,7 +8,7 @@ use sim::Random;
 
 use crate::memcached::Memcached;
 use crate::resp::Resp;
-use crate::{lock, Config, Dialect, Protocol, Step, Store, MOST_VALUE};
+use crate::{lock, Config, Protocol, ProtocolHandler, Step, Store, MAX_VALUE};
 
 fn store() -> Mutex<Store> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -28,7 +28,7 @@ fn store() -> Mutex<Store> {
 fn session(protocol: Protocol, store: &Mutex<Store>, pieces: &[&[u8]]) -> (Vec<u8>, bool, u64) {
     let flushed = lock(store).flush();
     assert!(flushed.is_ok());
-    let mut dialect: Box<dyn Dialect> = match protocol {
+    let mut handler: Box<dyn ProtocolHandler> = match protocol {
         Protocol::Redis => Box::new(Resp::new(1, None)),
         Protocol::Memcached => Box::<Memcached>::default(),
     };
@@ -38,21 +38,21 @@ fn session(protocol: Protocol, store: &Mutex<Store>, pieces: &[&[u8]]) -> (Vec<u
         let mut at = 0;
         loop {
             let left = input.len() - at;
-            match dialect.step(&input[at..], store, &mut out) {
-                Step::Done(used) => {
+            match handler.step(&input[at..], store, &mut out) {
+                Step::Complete(used) => {
                     assert!(used <= left, "{used} of {left} bytes");
                     at += used;
                 }
-                Step::Part(used) => {
+                Step::Partial(used) => {
                     assert!((1..=left).contains(&used), "{used} of {left} bytes");
-                    assert!(dialect.in_request());
+                    assert!(handler.in_request());
                     at += used;
                 }
-                Step::More => {
-                    assert!(left <= MOST_VALUE + (64 << 10) + 2, "{left} bytes are kept");
+                Step::NeedMore => {
+                    assert!(left <= MAX_VALUE + (64 << 10) + 2, "{left} bytes are kept");
                     break;
                 }
-                Step::Close | Step::HangUp(_) => {
+                Step::Close | Step::Reject(_) => {
                     ended = true;
                     break 'pieces;
                 }
@@ -60,7 +60,7 @@ fn session(protocol: Protocol, store: &Mutex<Store>, pieces: &[&[u8]]) -> (Vec<u
         }
         input.drain(..at);
     }
-    let entries = lock(store).run(crate::store::Kind::Read, |table| Ok(table.len()));
+    let entries = lock(store).run(crate::store::AccessMode::Read, |table| Ok(table.len()));
     (out, ended, entries.ok().unwrap())
 }
 

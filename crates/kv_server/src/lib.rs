@@ -9,15 +9,15 @@
 mod access;
 mod admission;
 mod connection;
-mod memcached;
 #[cfg(test)]
-mod pieces;
+mod fragmentation;
+mod memcached;
 mod resp;
 mod server;
 mod store;
 mod table;
 
-pub use access::{Access, Place};
+pub use access::{Access, Endpoint};
 pub use admission::Limits;
 pub use server::Server;
 pub use store::{Config, Store};
@@ -44,36 +44,36 @@ impl std::str::FromStr for Protocol {
 }
 
 /// Most bytes of a value: a transaction's log has room for it.
-pub const MOST_VALUE: usize = 256 << 10;
+pub const MAX_VALUE: usize = 256 << 10;
 /// Most bytes of a request, and of what a Redis transaction queues.
-pub const MOST_REQUEST: usize = 1 << 20;
+pub const MAX_REQUEST: usize = 1 << 20;
 /// Most bytes of a reply: a short request may name a large value often.
-pub const MOST_REPLY: usize = 4 << 20;
+pub const MAX_REPLY: usize = 4 << 20;
 /// Most words of a request.
-pub const MOST_WORDS: usize = 1024;
+pub const MAX_WORDS: usize = 1024;
 /// Clients at a time.
-pub const MOST_CLIENTS: usize = 64;
+pub const MAX_CLIENTS: usize = 64;
 
 /// What a connection does next.
 enum Step {
     /// A request that ends after so many bytes has been answered.
-    Done(usize),
+    Complete(usize),
     /// So many bytes, at least one, are taken; their request goes on.
-    Part(usize),
+    Partial(usize),
     /// More bytes are needed.
-    More,
+    NeedMore,
     /// The connection ends after what was written.
     Close,
     /// This is no client of the protocol: the connection ends, and nothing more is answered.
-    HangUp(Foreign),
+    Reject(ForeignProtocol),
 }
 
 /// A connection's side of a protocol.
-trait Dialect: Send {
+trait ProtocolHandler: Send {
     /// Takes what the input begins with: a request, or a part of one.
     fn step(&mut self, input: &[u8], store: &std::sync::Mutex<Store>, out: &mut Vec<u8>) -> Step;
 
-    /// Bytes that [`Step::Part`] has taken are of a request that has not ended.
+    /// Bytes that [`Step::Partial`] has taken are of a request that has not ended.
     fn in_request(&self) -> bool;
 }
 
@@ -87,24 +87,24 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
 
 /// A request of either protocol begins with text. Anything else is another protocol: TLS begins
 /// with 16h, memcached's binary one with 80h.
-fn begins_text(byte: u8) -> bool {
+fn is_text_start(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\r' | b'\n' | b'\t')
 }
 
 /// What a client speaks that is none of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Foreign {
+enum ForeignProtocol {
     /// HTTP: a web page may make any browser on this machine send it.
     Http,
     /// Something whose requests begin with a byte that is none of text.
     NotText,
 }
 
-impl Foreign {
+impl ForeignProtocol {
     fn text(self) -> &'static str {
         match self {
-            Foreign::Http => "it speaks HTTP: perhaps a web page tries to reach the store through a browser",
-            Foreign::NotText => {
+            ForeignProtocol::Http => "it speaks HTTP: perhaps a web page tries to reach the store through a browser",
+            ForeignProtocol::NotText => {
                 "its request begins with a byte that no request of the protocol does (TLS? memcached's binary protocol?)"
             }
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 use common::*;
-use kv_server::{Access, Limits, Place, Protocol, Server};
+use kv_server::{Access, Endpoint, Limits, Protocol, Server};
 use pm::Mechanism;
 use sim::Random;
 
@@ -27,7 +27,7 @@ fn a_server_removes_its_own_socket_and_no_other() {
     let _ = std::fs::remove_file(&path);
     let start = || {
         let access = Access {
-            place: Place::Socket(path.clone()),
+            endpoint: Endpoint::Unix(path.clone()),
             ..Access::loopback(0)
         };
         let store = store(Mechanism::Undo, true, None);

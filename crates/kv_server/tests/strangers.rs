@@ -8,7 +8,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use common::*;
-use kv_server::{Access, Limits, Place, Protocol};
+use kv_server::{Access, Endpoint, Limits, Protocol};
 use pm::Mechanism;
 
 /// What empties the store of each protocol, in the body of another one's request.
@@ -121,7 +121,7 @@ fn binary_requests_of_memcached_are_hung_up_on_at_once() {
 #[test]
 fn others_reach_a_store_with_a_password_or_where_that_is_asked_for() {
     let open = |protected, password: Option<&str>| Access {
-        place: Place::Port("0.0.0.0".parse().unwrap(), 0),
+        endpoint: Endpoint::Tcp("0.0.0.0".parse().unwrap(), 0),
         password: password.map(str::to_owned),
         protected,
     };

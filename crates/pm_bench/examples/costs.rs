@@ -4,7 +4,7 @@ use std::path::Path;
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm_bench::{Copies, Platform, Transactions, CopyMethod};
+use pm_bench::{Copies, CopyMethod, Platform, Transactions};
 
 type Failure = Box<dyn std::error::Error>;
 

@@ -83,7 +83,11 @@ impl Benchmark {
     }
 
     /// Runs it on a new device; what it leaves is compared with the same in the host's memory.
-    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<BenchmarkResult> {
+    pub fn measure(
+        &self,
+        platform: &Platform<'_>,
+        progress: Progress<'_>,
+    ) -> Result<BenchmarkResult> {
         self.validate()?;
         let workload = self.load_workload()?;
         platform.validate_order(self.ordered, self.offloaded, self.devices)?;

@@ -38,7 +38,12 @@ pub enum CopyMethod {
 
 impl CopyMethod {
     /// All of them.
-    pub const ALL: [CopyMethod; 4] = [CopyMethod::Streamed, CopyMethod::Cached, CopyMethod::Accepted, CopyMethod::Ended];
+    pub const ALL: [CopyMethod; 4] = [
+        CopyMethod::Streamed,
+        CopyMethod::Cached,
+        CopyMethod::Accepted,
+        CopyMethod::Ended,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use sim::{Time, TraceEvent};
 use spec::nearpm::Operation;
 
-use crate::activity::{unit_commands, TimedOperation, ActivityRecorder};
+use crate::activity::{unit_commands, ActivityRecorder, TimedOperation};
 use crate::{Bench, Error, Platform, Result};
 
 /// Bytes of the pool.
@@ -216,16 +216,23 @@ fn cpu_spans(parts: &[TimedOperation], begin: Time, end: Time) -> Vec<Span> {
 }
 
 /// What a device has told of.
-fn add_device(drawn: &mut TimelineResult, device: usize, events: &[(Time, TraceEvent)], begin: Time) {
-    drawn.spans.extend(unit_commands(events).into_iter().map(|work| {
-        let operation = Operation::from_number(work.operation);
-        Span {
-            who: format!("device {device}, unit {}", work.unit),
-            what: operation.map_or_else(String::new, |one| format!("{one:?}").to_lowercase()),
-            begin_ns: ns_since(work.begin, begin),
-            end_ns: ns_since(work.end, begin),
-        }
-    }));
+fn add_device(
+    drawn: &mut TimelineResult,
+    device: usize,
+    events: &[(Time, TraceEvent)],
+    begin: Time,
+) {
+    drawn
+        .spans
+        .extend(unit_commands(events).into_iter().map(|work| {
+            let operation = Operation::from_number(work.operation);
+            Span {
+                who: format!("device {device}, unit {}", work.unit),
+                what: operation.map_or_else(String::new, |one| format!("{one:?}").to_lowercase()),
+                begin_ns: ns_since(work.begin, begin),
+                end_ns: ns_since(work.end, begin),
+            }
+        }));
     for (time, event) in events {
         let what = match event {
             TraceEvent::PeerTold { .. } => "told",

@@ -113,7 +113,11 @@ pub fn parse_fence(name: &str) -> Result<Fence> {
 
 impl Transactions {
     /// With names for the mechanism and what fences wait for.
-    pub fn from_names(mechanism_name: &str, offloaded: bool, fence_name: &str) -> Result<Transactions> {
+    pub fn from_names(
+        mechanism_name: &str,
+        offloaded: bool,
+        fence_name: &str,
+    ) -> Result<Transactions> {
         let (fence, ordered) = parse_fence_and_order(fence_name)?;
         Ok(Transactions {
             mechanism: parse_mechanism(mechanism_name)?,
@@ -149,7 +153,11 @@ impl Transactions {
     }
 
     /// Runs them on a new device.
-    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<TransactionsResult> {
+    pub fn measure(
+        &self,
+        platform: &Platform<'_>,
+        progress: Progress<'_>,
+    ) -> Result<TransactionsResult> {
         self.validate()?;
         platform.validate_order(self.ordered, self.offloaded, self.devices)?;
         let bench = platform.bench_of(self.devices)?;
@@ -161,7 +169,9 @@ impl Transactions {
         let total = self.threads * (self.inserts + self.warmup_inserts());
         let shared_progress = Mutex::new((progress, 0));
         let tell = || {
-            let (progress, done) = &mut *shared_progress.lock().unwrap_or_else(PoisonError::into_inner);
+            let (progress, done) = &mut *shared_progress
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             *done += 1;
             report_progress(*progress, *done, total)
         };
@@ -257,7 +267,11 @@ impl Transactions {
     }
 
     /// What is measured of it.
-    fn perform(&self, ready: &mut PreparedThread, tell: &(dyn Fn() -> Result<()> + Sync)) -> Result<CountsRange> {
+    fn perform(
+        &self,
+        ready: &mut PreparedThread,
+        tell: &(dyn Fn() -> Result<()> + Sync),
+    ) -> Result<CountsRange> {
         let before = ready.thread.counts();
         self.insert(ready, self.inserts, tell)?;
         Ok(CountsRange {

@@ -1,6 +1,6 @@
 //! Crash campaigns, on a design's device.
 
-use ::crash::{Executor, Campaign, InjectedFault};
+use ::crash::{Campaign, Executor, InjectedFault};
 use device::RtlOptions;
 use pm::Mechanism;
 use pyo3::prelude::*;

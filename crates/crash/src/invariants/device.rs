@@ -154,7 +154,10 @@ impl Device {
         };
         let (_, before) = self.marks.swap_remove(found);
         if let Some(sent) = self.sent.front().filter(|sent| sent.number <= before) {
-            let before = format!("{} has not taken what the host sent before it", describe_access(sent));
+            let before = format!(
+                "{} has not taken what the host sent before it",
+                describe_access(sent)
+            );
             return Err(load_return_breach(before, sent.at));
         }
         let late = self.stores.iter().find(|store| {
@@ -164,7 +167,10 @@ impl Device {
         match late {
             None => Ok(()),
             Some(store) => {
-                let before = format!("the store before it, {}, is not kept", lines_text(&store.lines));
+                let before = format!(
+                    "the store before it, {}, is not kept",
+                    lines_text(&store.lines)
+                );
                 Err(load_return_breach(before, store.at))
             }
         }
@@ -224,7 +230,9 @@ impl Device {
                 number,
                 queued,
             } => self.store_departs(channel, number, queued),
-            OrderEvent::Reaches { channel, number } => self.store_reaches_memory(channel, number)?,
+            OrderEvent::Reaches { channel, number } => {
+                self.store_reaches_memory(channel, number)?
+            }
             OrderEvent::Kept { channel, number } => {
                 if let Some(store) = self.find_store(channel, number) {
                     store.kept = true;
@@ -298,7 +306,10 @@ impl Device {
     fn unfinished(&self) -> Option<(String, Time)> {
         let mut commands = self.commands.iter().filter(|taken| taken.restored);
         if let Some(taken) = commands.next() {
-            let what = format!("{} has come back and not ended", command_text(&taken.command));
+            let what = format!(
+                "{} has come back and not ended",
+                command_text(&taken.command)
+            );
             return Some((what, taken.at));
         }
         let mut lines = self.queues.iter().flatten().filter(|line| line.restored);
@@ -368,7 +379,8 @@ impl Device {
     }
 
     fn accept_sent(&mut self, number: u8) -> Result<Option<Command>, Breach> {
-        let own = |sent: &SentAccess| matches!(sent.kind, AccessKind::Command(line, _) if line == number);
+        let own =
+            |sent: &SentAccess| matches!(sent.kind, AccessKind::Command(line, _) if line == number);
         let Some(found) = self.sent.iter().position(own) else {
             return Ok(None);
         };
@@ -417,7 +429,10 @@ impl Device {
         if let Some(taken) = older.next() {
             return Some((
                 Invariant::Order,
-                format!("{} is older and has not ended", command_text(&taken.command)),
+                format!(
+                    "{} is older and has not ended",
+                    command_text(&taken.command)
+                ),
                 taken.at,
             ));
         }
@@ -573,9 +588,13 @@ impl Device {
             return Err(breach(Invariant::Persistence, event(), before, store.at));
         }
         let reading = self.loads.iter().filter(|load| load.order < order);
-        let overwrites = |load: &&OutstandingLoad| command.writes.is_some_and(|own| own.overlaps(&load.lines));
+        let overwrites =
+            |load: &&OutstandingLoad| command.writes.is_some_and(|own| own.overlaps(&load.lines));
         if let Some(load) = reading.into_iter().find(overwrites) {
-            let before = format!("an older load, {}, is not answered", lines_text(&load.lines));
+            let before = format!(
+                "an older load, {}, is not answered",
+                lines_text(&load.lines)
+            );
             return Err(breach(Invariant::Order, event(), before, load.at));
         }
         Ok(())
@@ -671,7 +690,9 @@ fn load_return_breach(before: String, since: Time) -> Breach {
 fn describe_access(sent: &SentAccess) -> String {
     match &sent.kind {
         AccessKind::Store(lines) => format!("a store, {},", lines_text(lines)),
-        AccessKind::Command(line, Some(command)) => format!("command {line}, {:?},", command.operation),
+        AccessKind::Command(line, Some(command)) => {
+            format!("command {line}, {:?},", command.operation)
+        }
         AccessKind::Command(line, None) => format!("command {line}"),
     }
 }

@@ -18,9 +18,9 @@
 //! compared by.
 
 mod device;
-mod transactions;
 mod event_text;
 mod order_log;
+mod transactions;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,9 +31,9 @@ use spec::bar4;
 use spec::nearpm::{Command, Operation};
 
 use self::device::Device;
-use self::transactions::DistributedTransactions;
 pub(crate) use self::event_text::order_event_text;
 pub(crate) use self::order_log::OrderLog;
+use self::transactions::DistributedTransactions;
 
 /// Events of devices that are kept for whoever wants to see what led to a violation.
 const RECENT: usize = 1024;
@@ -257,7 +257,9 @@ impl Checker {
                     _ => Ok(()),
                 }
             }
-            (OrderEvent::Void { log, transaction }, _) => self.transactions.void(number, log, transaction),
+            (OrderEvent::Void { log, transaction }, _) => {
+                self.transactions.void(number, log, transaction)
+            }
             _ => Ok(()),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use host::{Event, Machine};
 use sim::{OrderEvent, OrderSink, OrderWatch, Time};
 
-use super::{Checker, LogEntry, DeviceEvent, Violation};
+use super::{Checker, DeviceEvent, LogEntry, Violation};
 
 /// What the machine's CPUs and devices do goes through a [`Checker`].
 #[derive(Clone)]

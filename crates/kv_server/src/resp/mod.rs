@@ -10,15 +10,15 @@ use std::sync::{Arc, Mutex};
 
 use sim::Time;
 
-use self::commands::{apply, check, wrong_number};
+use self::commands::{apply, check, wrong_arity};
 use self::reply::Reply;
 use self::request::{Reader, Request, Words};
 use self::session::{Session, VERSION};
-use crate::store::{Failure, Kind, Store};
-use crate::{lock, number, Dialect, Foreign, Step, MOST_REQUEST};
+use crate::store::{AccessMode, RequestError, Store};
+use crate::{lock, number, ForeignProtocol, ProtocolHandler, Step, MAX_REQUEST};
 
 /// Commands of a transaction.
-const MOST_QUEUED: usize = 1024;
+const MAX_QUEUED: usize = 1024;
 
 /// A client's side of the protocol.
 pub struct Resp {
@@ -42,18 +42,18 @@ fn is_http(words: &[Vec<u8>], line: bool) -> bool {
 }
 
 /// Writes what came of a request; false: the power has failed.
-fn answer(result: Result<Reply, Failure>, out: &mut Reply) -> bool {
+fn write_result(result: Result<Reply, RequestError>, out: &mut Reply) -> bool {
     match result {
         Ok(reply) => out.bytes.extend(reply.bytes),
-        Err(Failure::Refused(text)) => out.error(&text),
-        Err(Failure::Power) => return false,
+        Err(RequestError::Refused(text)) => out.error(&text),
+        Err(RequestError::Power) => return false,
     }
     true
 }
 
 /// The reply of a command that is done.
-fn done(session: &Session) -> Reply {
-    let mut reply = Reply::new(session.three);
+fn ok_reply(session: &Session) -> Reply {
+    let mut reply = Reply::new(session.resp3);
     reply.ok();
     reply
 }
@@ -74,7 +74,7 @@ impl Resp {
         let name = words[0].to_ascii_uppercase();
         let only = words.len() == 1;
         match &name[..] {
-            _ if !self.session.may(&name) => {
+            _ if !self.session.is_allowed(&name) => {
                 out.error_of("NOAUTH", "Authentication required.");
                 self.fail();
             }
@@ -83,7 +83,7 @@ impl Resp {
                 return false;
             }
             b"MULTI" | b"EXEC" | b"DISCARD" | b"RESET" if !only => {
-                out.error(&wrong_number(&name.to_ascii_lowercase()));
+                out.error(&wrong_arity(&name.to_ascii_lowercase()));
                 self.fail();
             }
             b"RESET" => {
@@ -112,7 +112,7 @@ impl Resp {
             b"INFO" => out.text(&info(&lock(store))),
             b"FLUSHALL" | b"FLUSHDB" if check(&words).is_ok() => {
                 let flushed = lock(store).flush();
-                return answer(flushed.map(|()| done(&self.session)), out);
+                return write_result(flushed.map(|()| ok_reply(&self.session)), out);
             }
             // Ours: the power fails now, or so many simulated ns later.
             b"DEBUG"
@@ -126,7 +126,7 @@ impl Resp {
                     return true;
                 };
                 let ordered = lock(store).cut(Time::ns(u64::from(later)));
-                return answer(ordered.map(|()| done(&self.session)), out);
+                return write_result(ordered.map(|()| ok_reply(&self.session)), out);
             }
             _ => return self.run(&[words], false, store, out),
         }
@@ -139,12 +139,12 @@ impl Resp {
         let size = |words: &Words| words.iter().map(|w| w.len() + 32).sum::<usize>();
         let bytes: usize = queue.iter().map(size).sum::<usize>() + size(&words);
         match checked {
-            Ok(_) if queue.len() < MOST_QUEUED && bytes <= MOST_REQUEST => {
+            Ok(_) if queue.len() < MAX_QUEUED && bytes <= MAX_REQUEST => {
                 queue.push(words);
                 return out.simple("QUEUED");
             }
             Ok(_) => out.error(&format!(
-                "a transaction has at most {MOST_QUEUED} commands of {MOST_REQUEST} bytes"
+                "a transaction has at most {MAX_QUEUED} commands of {MAX_REQUEST} bytes"
             )),
             Err(text) => out.error(&text),
         }
@@ -161,11 +161,11 @@ impl Resp {
 
     /// Runs commands as one transaction. False: the power has failed.
     fn run(&mut self, queue: &[Words], array: bool, store: &Mutex<Store>, out: &mut Reply) -> bool {
-        let mut kind = Kind::Read;
+        let mut kind = AccessMode::Read;
         for words in queue {
             match check(words) {
-                Ok(Kind::Write) => kind = Kind::Write,
-                Ok(Kind::Read) => {}
+                Ok(AccessMode::Write) => kind = AccessMode::Write,
+                Ok(AccessMode::Read) => {}
                 Err(text) => {
                     out.error(&text);
                     return true;
@@ -177,7 +177,7 @@ impl Resp {
         let mut store = lock(store);
         let info = info(&store);
         let result = store.run(kind, |table| {
-            let mut reply = Reply::new(session.three);
+            let mut reply = Reply::new(session.resp3);
             if array {
                 reply.array(queue.len());
             }
@@ -189,7 +189,7 @@ impl Resp {
         if result.is_ok() {
             self.session = session;
         }
-        answer(result, out)
+        write_result(result, out)
     }
 }
 
@@ -200,28 +200,28 @@ fn info(store: &Store) -> String {
     )
 }
 
-impl Dialect for Resp {
+impl ProtocolHandler for Resp {
     fn step(&mut self, input: &[u8], store: &Mutex<Store>, out: &mut Vec<u8>) -> Step {
         let mut reply = Reply {
             bytes: std::mem::take(out),
-            three: self.session.three,
+            resp3: self.session.resp3,
         };
-        let step = match self.reader.take(input, self.session.known) {
-            Ok((0, Request::Unfinished)) => Step::More,
-            Ok((used, Request::Unfinished)) => Step::Part(used),
-            Ok((_, Request::NotText)) => Step::HangUp(Foreign::NotText),
+        let step = match self.reader.read(input, self.session.authenticated) {
+            Ok((0, Request::Unfinished)) => Step::NeedMore,
+            Ok((used, Request::Unfinished)) => Step::Partial(used),
+            Ok((_, Request::NotText)) => Step::Reject(ForeignProtocol::NotText),
             Ok((used, Request::TooLarge(text))) => {
                 reply.error(&text);
                 self.fail();
-                Step::Done(used)
+                Step::Complete(used)
             }
-            Ok((used, Request::Words { words, .. })) if words.is_empty() => Step::Done(used),
+            Ok((used, Request::Words { words, .. })) if words.is_empty() => Step::Complete(used),
             Ok((_, Request::Words { words, line })) if is_http(&words, line) => {
-                Step::HangUp(Foreign::Http)
+                Step::Reject(ForeignProtocol::Http)
             }
             Ok((used, Request::Words { words, .. })) => {
                 match self.execute(words, store, &mut reply) {
-                    true => Step::Done(used),
+                    true => Step::Complete(used),
                     false => Step::Close,
                 }
             }

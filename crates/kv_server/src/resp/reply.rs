@@ -2,21 +2,21 @@
 
 use pm::{Error, Result};
 
-use crate::MOST_REPLY;
+use crate::MAX_REPLY;
 
 /// Replies, one after the other.
 #[derive(Default)]
 pub struct Reply {
     pub bytes: Vec<u8>,
     /// The version of the protocol is 3, else 2.
-    pub three: bool,
+    pub resp3: bool,
 }
 
 impl Reply {
-    pub fn new(three: bool) -> Reply {
+    pub fn new(resp3: bool) -> Reply {
         Reply {
             bytes: Vec::new(),
-            three,
+            resp3,
         }
     }
 
@@ -54,7 +54,7 @@ impl Reply {
     }
 
     /// A bulk string, or that there is none.
-    pub fn maybe(&mut self, value: Option<&[u8]>) {
+    pub fn bulk_or_null(&mut self, value: Option<&[u8]>) {
         match value {
             Some(value) => self.bulk(value),
             None => self.null(),
@@ -62,7 +62,7 @@ impl Reply {
     }
 
     pub fn null(&mut self) {
-        self.bytes.extend(match self.three {
+        self.bytes.extend(match self.resp3 {
             true => &b"_\r\n"[..],
             false => b"$-1\r\n",
         });
@@ -75,12 +75,12 @@ impl Reply {
 
     /// The next so many replies are a set's.
     pub fn set(&mut self, len: usize) {
-        self.line(if self.three { '~' } else { '*' }, &len.to_string());
+        self.line(if self.resp3 { '~' } else { '*' }, &len.to_string());
     }
 
     /// The next so many pairs of replies are a map's.
     pub fn map(&mut self, len: usize) {
-        match self.three {
+        match self.resp3 {
             true => self.line('%', &len.to_string()),
             false => self.array(2 * len),
         }
@@ -88,7 +88,7 @@ impl Reply {
 
     /// Text that is shown as it is.
     pub fn text(&mut self, text: &str) {
-        match self.three {
+        match self.resp3 {
             true => self.line('=', &format!("{}\r\ntxt:{text}", text.len() + 4)),
             false => self.bulk(text.as_bytes()),
         }
@@ -96,10 +96,10 @@ impl Reply {
 
     /// Fails when it has grown too long.
     pub fn check(&self) -> Result<()> {
-        match self.bytes.len() <= MOST_REPLY {
+        match self.bytes.len() <= MAX_REPLY {
             true => Ok(()),
             false => Err(Error::Full(format!(
-                "the reply has more than {MOST_REPLY} bytes"
+                "the reply has more than {MAX_REPLY} bytes"
             ))),
         }
     }
@@ -111,13 +111,13 @@ mod tests {
 
     #[test]
     fn each_type_is_written_as_the_version_has_it() {
-        let written = |three| {
-            let mut r = Reply::new(three);
+        let written = |resp3| {
+            let mut r = Reply::new(resp3);
             r.ok();
             r.error_of("NOPROTO", "a\r\nb");
             r.integer(-3);
-            r.maybe(Some(b"a\r\nb"));
-            r.maybe(None);
+            r.bulk_or_null(Some(b"a\r\nb"));
+            r.bulk_or_null(None);
             r.array(0);
             r.set(1);
             r.map(2);
@@ -126,8 +126,8 @@ mod tests {
         };
         let same = "+OK\r\n-NOPROTO a  b\r\n:-3\r\n$4\r\na\r\nb\r\n";
         let two = "$-1\r\n*0\r\n*1\r\n*4\r\n$4\r\na\r\nb\r\n";
-        let three = "_\r\n*0\r\n~1\r\n%2\r\n=8\r\ntxt:a\r\nb\r\n";
+        let resp3 = "_\r\n*0\r\n~1\r\n%2\r\n=8\r\ntxt:a\r\nb\r\n";
         assert_eq!(written(false), [same, two].concat());
-        assert_eq!(written(true), [same, three].concat());
+        assert_eq!(written(true), [same, resp3].concat());
     }
 }

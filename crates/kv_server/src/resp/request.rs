@@ -1,18 +1,18 @@
 //! Requests out of bytes, as they come: arrays of bulk strings, and lines.
 
-use crate::{begins_text, MOST_REQUEST, MOST_VALUE, MOST_WORDS};
+use crate::{is_text_start, MAX_REQUEST, MAX_VALUE, MAX_WORDS};
 
 pub type Words = Vec<Vec<u8>>;
 
 /// Most bytes of a line.
-const MOST_LINE: usize = 64 << 10;
+const MAX_LINE: usize = 64 << 10;
 /// Most words of an array, and most bytes of a bulk string, that are read to their end although
 /// they are refused: Redis's own limits.
-const MOST_SKIPPED_WORDS: i64 = i32::MAX as i64;
-const MOST_SKIPPED_BYTES: i64 = 512 << 20;
+const MAX_SKIPPED_WORDS: i64 = i32::MAX as i64;
+const MAX_SKIPPED_BYTES: i64 = 512 << 20;
 /// The same of a client that has not given the password, who gets an error instead.
-const UNKNOWN_WORDS: i64 = 10;
-const UNKNOWN_BYTES: i64 = 16 << 10;
+const UNAUTHENTICATED_WORDS: i64 = 10;
+const UNAUTHENTICATED_BYTES: i64 = 16 << 10;
 
 /// What the bytes hold.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Request {
 }
 
 /// A number as Redis writes it: no other way to write it, as 007 or -0, is one.
-pub fn whole(text: &[u8]) -> Option<i64> {
+pub fn parse_integer(text: &[u8]) -> Option<i64> {
     crate::number(text).filter(|n: &i64| n.to_string().as_bytes() == text)
 }
 
@@ -47,13 +47,13 @@ pub struct Reader {
 
 /// The line that bytes begin with, and the bytes up to its end.
 fn line<'a>(input: &'a [u8], what: &str) -> Result<Option<(&'a [u8], usize)>, String> {
-    let end = input.iter().take(MOST_LINE).position(|b| *b == b'\n');
+    let end = input.iter().take(MAX_LINE).position(|b| *b == b'\n');
     match end {
         Some(end) => {
             let text = &input[..end];
             Ok(Some((text.strip_suffix(b"\r").unwrap_or(text), end + 1)))
         }
-        None if input.len() >= MOST_LINE => Err(format!("too big {what}")),
+        None if input.len() >= MAX_LINE => Err(format!("too big {what}")),
         None => Ok(None),
     }
 }
@@ -64,13 +64,13 @@ impl Reader {
         self.left > 0
     }
 
-    /// Takes bytes, at most to the end of a request: how many, and what they end. `known`: the
+    /// Takes bytes, at most to the end of a request: how many, and what they end. `authenticated`: the
     /// client has said the password, if there is one. An error ends the connection.
-    pub fn take(&mut self, input: &[u8], known: bool) -> Result<(usize, Request), String> {
+    pub fn read(&mut self, input: &[u8], authenticated: bool) -> Result<(usize, Request), String> {
         let mut at = 0;
         if self.left == 0 {
             match input.first() {
-                Some(byte) if !begins_text(*byte) => return Ok((0, Request::NotText)),
+                Some(byte) if !is_text_start(*byte) => return Ok((0, Request::NotText)),
                 _ => {}
             }
             let what = match input.first() {
@@ -82,18 +82,18 @@ impl Reader {
             };
             let Some(count) = first.strip_prefix(b"*") else {
                 let words = split(first)?;
-                let request = match words.len() <= MOST_WORDS {
+                let request = match words.len() <= MAX_WORDS {
                     true => Request::Words { words, line: true },
                     false => Request::TooLarge(too_many_words()),
                 };
                 return Ok((used, request));
             };
             at = used;
-            self.begin(whole(count), known)?;
+            self.begin(parse_integer(count), authenticated)?;
         }
         while self.left > 0 {
             let used = match self.body {
-                None => self.header(&input[at..], known)?,
+                None => self.header(&input[at..], authenticated)?,
                 Some(bytes) => self.body(&input[at..], bytes)?,
             };
             match used {
@@ -110,13 +110,13 @@ impl Reader {
         Ok((at, request))
     }
 
-    fn begin(&mut self, count: Option<i64>, known: bool) -> Result<(), String> {
-        let count = count.filter(|n| *n <= MOST_SKIPPED_WORDS);
+    fn begin(&mut self, count: Option<i64>, authenticated: bool) -> Result<(), String> {
+        let count = count.filter(|n| *n <= MAX_SKIPPED_WORDS);
         let count = count.ok_or("invalid multibulk length")?;
-        if count > UNKNOWN_WORDS && !known {
+        if count > UNAUTHENTICATED_WORDS && !authenticated {
             return Err("unauthenticated multibulk length".into());
         }
-        if count > MOST_WORDS as i64 {
+        if count > MAX_WORDS as i64 {
             self.refuse(too_many_words());
         }
         self.left = count.max(0);
@@ -130,24 +130,24 @@ impl Reader {
     }
 
     /// The header of a bulk string: its bytes, 0 where it has not come.
-    fn header(&mut self, input: &[u8], known: bool) -> Result<usize, String> {
+    fn header(&mut self, input: &[u8], authenticated: bool) -> Result<usize, String> {
         if let Some(byte) = input.first().filter(|b| **b != b'$') {
             return Err(format!("expected '$', got '{}'", byte.escape_ascii()));
         }
         let Some((head, used)) = line(input, "bulk count string")? else {
             return Ok(0);
         };
-        let bytes = whole(&head[1..]).filter(|n| (0..=MOST_SKIPPED_BYTES).contains(n));
+        let bytes = parse_integer(&head[1..]).filter(|n| (0..=MAX_SKIPPED_BYTES).contains(n));
         let bytes = bytes.ok_or("invalid bulk length")?;
-        if bytes > UNKNOWN_BYTES && !known {
+        if bytes > UNAUTHENTICATED_BYTES && !authenticated {
             return Err("unauthenticated bulk length".into());
         }
         let bytes = bytes as usize;
         self.bytes = self.bytes.saturating_add(bytes);
-        if bytes > MOST_VALUE {
-            self.refuse(format!("a value or word has at most {MOST_VALUE} bytes"));
-        } else if self.bytes > MOST_REQUEST {
-            self.refuse(format!("a request has at most {MOST_REQUEST} bytes"));
+        if bytes > MAX_VALUE {
+            self.refuse(format!("a value or word has at most {MAX_VALUE} bytes"));
+        } else if self.bytes > MAX_REQUEST {
+            self.refuse(format!("a request has at most {MAX_REQUEST} bytes"));
         }
         self.body = Some(bytes + 2);
         Ok(used)
@@ -175,7 +175,7 @@ impl Reader {
 }
 
 fn too_many_words() -> String {
-    format!("a request has at most {MOST_WORDS} words")
+    format!("a request has at most {MAX_WORDS} words")
 }
 
 /// What `isspace` of C has, in its default locale.
@@ -305,7 +305,7 @@ mod tests {
         for bytes in input.chunks(piece) {
             buffer.extend(bytes);
             loop {
-                match reader.take(&buffer, true) {
+                match reader.read(&buffer, true) {
                     Ok((used, Request::Unfinished)) => {
                         buffer.drain(..used);
                         break;
@@ -390,7 +390,7 @@ mod tests {
                 bytes.escape_ascii()
             );
         }
-        let long = vec![b'a'; MOST_LINE];
+        let long = vec![b'a'; MAX_LINE];
         assert_eq!(
             all(&long, 4096).1.as_deref(),
             Some("too big inline request")
@@ -399,7 +399,7 @@ mod tests {
             assert_eq!(all(&[first, b'\n'], 1).0, [Request::NotText]);
         }
         let mut reader = Reader::default();
-        assert!(reader.take(b"*11\r\n", false).is_err());
-        assert!(Reader::default().take(b"*1\r\n$16385\r\n", false).is_err());
+        assert!(reader.read(b"*11\r\n", false).is_err());
+        assert!(Reader::default().read(b"*1\r\n$16385\r\n", false).is_err());
     }
 }

@@ -154,7 +154,8 @@ impl Map for BPlus {
             let (first, new) = split(tx, below, &child)?;
             let len = node.len();
             node.keys.copy_within(child_index..len, child_index + 1);
-            node.refs.copy_within(child_index + 1..=len, child_index + 2);
+            node.refs
+                .copy_within(child_index + 1..=len, child_index + 2);
             (node.keys[child_index], node.refs[child_index + 1]) = (first, new.offset());
             node.count += 1;
             tx.set(here, &node)?;
@@ -208,7 +209,11 @@ impl Map for BPlus {
         for (n, (here, next)) in leaves.iter().enumerate() {
             let wanted = leaves.get(n + 1).map_or(0, |next| next.0);
             if *next != wanted {
-                return Err(damaged("B+ tree", *here, "another leaf is next in the chain"));
+                return Err(damaged(
+                    "B+ tree",
+                    *here,
+                    "another leaf is next in the chain",
+                ));
             }
         }
         Ok(seen)

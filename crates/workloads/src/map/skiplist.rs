@@ -2,7 +2,7 @@
 
 use pm::{Ptr, Result, Transaction};
 
-use super::{hash, damaged, Map};
+use super::{damaged, hash, Map};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
