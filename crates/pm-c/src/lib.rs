@@ -230,7 +230,7 @@ pub unsafe extern "C" fn nspm_load(
 ) -> c_int {
     call(|state| {
         let session = &state.system(system.id)?.session;
-        session.range(offset, len as u64)?;
+        session.check_access(offset, len as u64)?;
         // SAFETY: the caller's.
         Ok(session.load(offset, unsafe { bytes_mut(out, len, "out") }?)?)
     })
@@ -245,7 +245,7 @@ pub unsafe extern "C" fn nspm_store(
 ) -> c_int {
     call(|state| {
         let session = &state.system(system.id)?.session;
-        session.range(offset, len as u64)?;
+        session.check_access(offset, len as u64)?;
         // SAFETY: the caller's.
         Ok(session.store(offset, unsafe { bytes(data, len, "data") }?)?)
     })
@@ -396,7 +396,7 @@ pub unsafe extern "C" fn nspm_write(
 ) -> c_int {
     call(|state| {
         let thread = state.thread(thread.id)?;
-        thread.within(offset, len)?;
+        thread.check_range(offset, len)?;
         // SAFETY: the caller's.
         Ok(thread.write(offset, unsafe { bytes(data, len, "data") }?)?)
     })
@@ -411,7 +411,7 @@ pub unsafe extern "C" fn nspm_read(
 ) -> c_int {
     call(|state| {
         let thread = state.thread(thread.id)?;
-        thread.within(offset, len)?;
+        thread.check_range(offset, len)?;
         // SAFETY: the caller's.
         Ok(thread.read(offset, unsafe { bytes_mut(out, len, "out") }?)?)
     })

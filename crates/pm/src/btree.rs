@@ -193,7 +193,7 @@ impl Tree {
             };
             if node.is_leaf() {
                 node.insert(place, item, Ptr::NULL);
-                change(tx, at, &node)?;
+                store_node(tx, at, &node)?;
                 tx.set(Root::count(self.0), &(root.count + 1))?;
                 return Ok(None);
             }
@@ -202,7 +202,7 @@ impl Tree {
             if child.is_full() {
                 let (middle, right) = split(tx, below, &mut child)?;
                 node.insert(place, middle, right);
-                change(tx, at, &node)?;
+                store_node(tx, at, &node)?;
                 // The middle one may be the key.
                 continue;
             }
@@ -242,7 +242,7 @@ impl Tree {
     pub fn iter<R: Reader>(self, from: &mut R) -> Result<Iter> {
         let mut iter = Iter(Vec::new());
         let top = from.value(Root::top(self.0))?;
-        iter.down(from, top)?;
+        iter.descend(from, top)?;
         Ok(iter)
     }
 
@@ -264,7 +264,7 @@ impl Tree {
         }
         match count == root.count {
             true => Ok(seen),
-            false => Err(wrong(
+            false => Err(damaged(
                 self.0.offset(),
                 &format!("it has {count} items, and says {}", root.count),
             )),
@@ -272,7 +272,7 @@ impl Tree {
     }
 }
 
-fn wrong(at: u64, what: &str) -> Error {
+fn damaged(at: u64, what: &str) -> Error {
     Error::Corrupt(format!("the B-tree is damaged at {at:#x}: {what}"))
 }
 
@@ -288,7 +288,7 @@ fn check<R: Reader>(
     count: &mut u64,
 ) -> Result<()> {
     let node = from.value(at)?;
-    let bad = |what: &str| Err(wrong(at.offset(), what));
+    let bad = |what: &str| Err(damaged(at.offset(), what));
     let fewest = if depth == 0 { 1 } else { DEGREE as u64 - 1 };
     if !(fewest..=ITEMS as u64).contains(&node.count) {
         return bad(&format!("{} items", node.count));
@@ -329,7 +329,7 @@ fn check<R: Reader>(
 }
 
 /// Stores a node that has changed.
-fn change(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &Node) -> Result<()> {
+fn store_node(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &Node) -> Result<()> {
     tx.set(at, node)
 }
 
@@ -343,7 +343,7 @@ fn split(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node) -> Result<(It
     node.count = DEGREE as u64 - 1;
     node.items[DEGREE - 1..].fill(Item::default());
     node.children[DEGREE..].fill(Ptr::NULL);
-    change(tx, at, node)?;
+    store_node(tx, at, node)?;
     Ok((middle, tx.create(&right)?))
 }
 
@@ -355,7 +355,7 @@ fn remove_below(tx: &mut Transaction<'_>, at: Ptr<Node>, key: u64) -> Result<u64
         match node.find(key) {
             Ok(n) if node.is_leaf() => {
                 let value = node.remove(n).value;
-                change(tx, at, &node)?;
+                store_node(tx, at, &node)?;
                 return Ok(value);
             }
             Ok(n) => {
@@ -363,13 +363,13 @@ fn remove_below(tx: &mut Transaction<'_>, at: Ptr<Node>, key: u64) -> Result<u64
                 let (left, right) = (node.children[n], node.children[n + 1]);
                 if tx.get(left)?.len() >= DEGREE {
                     // The one before takes its place.
-                    let item = edge(tx, left, true)?;
+                    let item = outermost_item(tx, left, true)?;
                     tx.set(Node::items(at).element(n), &item)?;
                     remove_below(tx, left, item.key)?;
                     return Ok(value);
                 }
                 if tx.get(right)?.len() >= DEGREE {
-                    let item = edge(tx, right, false)?;
+                    let item = outermost_item(tx, right, false)?;
                     tx.set(Node::items(at).element(n), &item)?;
                     remove_below(tx, right, item.key)?;
                     return Ok(value);
@@ -378,15 +378,15 @@ fn remove_below(tx: &mut Transaction<'_>, at: Ptr<Node>, key: u64) -> Result<u64
                 at = left;
             }
             Err(_) if node.is_leaf() => {
-                return Err(wrong(at.offset(), "a key is not where it was"));
+                return Err(damaged(at.offset(), "a key is not where it was"));
             }
-            Err(n) => at = fill(tx, at, &mut node, n)?,
+            Err(n) => at = ensure_spare_item(tx, at, &mut node, n)?,
         }
     }
 }
 
 /// The last or the first item below a node.
-fn edge(tx: &mut Transaction<'_>, at: Ptr<Node>, last: bool) -> Result<Item> {
+fn outermost_item(tx: &mut Transaction<'_>, at: Ptr<Node>, last: bool) -> Result<Item> {
     let mut node = tx.get(at)?;
     while !node.is_leaf() {
         let n = if last { node.len() } else { 0 };
@@ -404,13 +404,18 @@ fn merge(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> 
     left.items[count + 1..][..right.len()].copy_from_slice(&right.items[..right.len()]);
     left.children[count + 1..][..=right.len()].copy_from_slice(&right.children[..=right.len()]);
     left.count += right.count + 1;
-    change(tx, left_at, &left)?;
-    change(tx, at, node)?;
+    store_node(tx, left_at, &left)?;
+    store_node(tx, at, node)?;
     tx.free(right_at)
 }
 
 /// Sees to it that child `n` has more items than it needs; returns where its items are then.
-fn fill(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> Result<Ptr<Node>> {
+fn ensure_spare_item(
+    tx: &mut Transaction<'_>,
+    at: Ptr<Node>,
+    node: &mut Node,
+    n: usize,
+) -> Result<Ptr<Node>> {
     let below = node.children[n];
     let mut child = tx.get(below)?;
     if child.len() >= DEGREE {
@@ -427,9 +432,9 @@ fn fill(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> R
             child.insert(0, node.items[n - 1], first);
             child.children[0] = moved;
             node.items[n - 1] = item;
-            change(tx, left_at, &left)?;
-            change(tx, below, &child)?;
-            change(tx, at, node)?;
+            store_node(tx, left_at, &left)?;
+            store_node(tx, below, &child)?;
+            store_node(tx, at, node)?;
             return Ok(below);
         }
     }
@@ -444,9 +449,9 @@ fn fill(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> R
             let count = child.len();
             child.insert(count, node.items[n], moved);
             node.items[n] = item;
-            change(tx, right_at, &right)?;
-            change(tx, below, &child)?;
-            change(tx, at, node)?;
+            store_node(tx, right_at, &right)?;
+            store_node(tx, below, &child)?;
+            store_node(tx, at, node)?;
             return Ok(below);
         }
         merge(tx, at, node, n)?;
@@ -462,7 +467,7 @@ pub struct Iter(Vec<(Node, usize)>);
 
 impl Iter {
     /// Goes down to the first item.
-    fn down<R: Reader>(&mut self, from: &mut R, mut at: Ptr<Node>) -> Result<()> {
+    fn descend<R: Reader>(&mut self, from: &mut R, mut at: Ptr<Node>) -> Result<()> {
         while !at.is_null() {
             let node = from.value(at)?;
             at = node.children[0];
@@ -480,7 +485,7 @@ impl Iter {
             }
             let (item, behind) = (node.items[*n], node.children[*n + 1]);
             *n += 1;
-            self.down(from, behind)?;
+            self.descend(from, behind)?;
             return Ok(Some(item));
         }
         Ok(None)

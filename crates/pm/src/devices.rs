@@ -36,7 +36,7 @@ impl From<Vec<usize>> for Devices {
 
 /// A part of an access that is on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct StripeSegment {
     /// Which of the pool's devices.
     pub index: usize,
     /// Offset in what that device has of the pool.
@@ -75,7 +75,7 @@ impl Devices {
     }
 
     /// Where a byte of the pool is: which of the devices, and the offset there.
-    pub(crate) fn place(&self, offset: u64) -> (usize, u64) {
+    pub(crate) fn locate(&self, offset: u64) -> (usize, u64) {
         match self.count() as u64 {
             1 => (0, offset),
             count => {
@@ -87,28 +87,32 @@ impl Devices {
     }
 
     /// How many of the pool's bytes below an offset one of the devices has: where what it has from there on begins.
-    fn below(&self, index: usize, offset: u64) -> u64 {
+    fn bytes_below(&self, index: usize, offset: u64) -> u64 {
         let row = self.count() as u64 * STRIPE;
         let own = (offset % row).saturating_sub(index as u64 * STRIPE);
         offset / row * STRIPE + own.min(STRIPE)
     }
 
     /// What one of the devices has of a range.
-    pub(crate) fn part(&self, index: usize, range: &Range<u64>) -> Range<u64> {
+    pub(crate) fn local_range(&self, index: usize, range: &Range<u64>) -> Range<u64> {
         match self.count() {
             1 => range.clone(),
-            _ => self.below(index, range.start)..self.below(index, range.end),
+            _ => self.bytes_below(index, range.start)..self.bytes_below(index, range.end),
         }
     }
 
     /// A bit for each device that has something of a range.
-    pub(crate) fn touched(&self, range: &Range<u64>) -> u64 {
-        let has = |index: &usize| !self.part(*index, range).is_empty();
+    pub(crate) fn touched_by(&self, range: &Range<u64>) -> u64 {
+        let has = |index: &usize| !self.local_range(*index, range).is_empty();
         (0..self.count()).filter(has).map(|index| 1 << index).sum()
     }
 
     /// The pieces of an access, in its order.
-    pub(crate) fn pieces(&self, offset: u64, len: usize) -> impl Iterator<Item = Piece> + '_ {
+    pub(crate) fn segments(
+        &self,
+        offset: u64,
+        len: usize,
+    ) -> impl Iterator<Item = StripeSegment> + '_ {
         let mut from = 0;
         std::iter::from_fn(move || {
             let at = offset + from as u64;
@@ -119,8 +123,8 @@ impl Devices {
             };
             let part = from..from + here;
             from = part.end;
-            let (index, offset) = self.place(at);
-            (here > 0).then_some(Piece {
+            let (index, offset) = self.locate(at);
+            (here > 0).then_some(StripeSegment {
                 index,
                 offset,
                 part,
@@ -148,16 +152,19 @@ mod tests {
                 let start = random.below(10 * STRIPE);
                 let end = start + random.below(10 * STRIPE);
                 let mut parts: Vec<_> = (0..devices.count())
-                    .map(|index| devices.part(index, &(start..end)))
+                    .map(|index| devices.local_range(index, &(start..end)))
                     .collect();
                 let touched: Vec<_> = (0..parts.len()).filter(|n| !parts[*n].is_empty()).collect();
-                assert!(bits(devices.touched(&(start..end))).eq(touched));
-                for piece in devices.pieces(start, (end - start) as usize) {
+                assert!(bits(devices.touched_by(&(start..end))).eq(touched));
+                for piece in devices.segments(start, (end - start) as usize) {
                     let at = start + piece.part.start as u64;
-                    assert_eq!(devices.place(at), (piece.index, piece.offset));
+                    assert_eq!(devices.locate(at), (piece.index, piece.offset));
                     let last = start + piece.part.end as u64 - 1;
                     let bytes = piece.part.len() as u64;
-                    assert_eq!(devices.place(last), (piece.index, piece.offset + bytes - 1));
+                    assert_eq!(
+                        devices.locate(last),
+                        (piece.index, piece.offset + bytes - 1)
+                    );
                     // They follow each other on their device.
                     assert_eq!(parts[piece.index].start, piece.offset);
                     parts[piece.index].start += bytes;

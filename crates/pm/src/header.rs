@@ -2,7 +2,7 @@
 
 use spec::nearpm::{ALIGN, DEVICES, THREADS};
 
-use crate::switches::Switches;
+use crate::switch_lists::SwitchLists;
 use crate::{Error, Layout, Mechanism, Result};
 
 /// Bytes before the logs.
@@ -13,14 +13,14 @@ pub(crate) const PAGE: u64 = 4096;
 const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"NPMPOOL\0";
 /// Where the CRC of a line stands, over all before it.
-const CRC: usize = 60;
+const CRC_OFFSET: usize = 60;
 /// What the first line of a part on another device begins with.
-const PART: [u8; 8] = *b"NPMPART\0";
+const PART_MAGIC: [u8; 8] = *b"NPMPART\0";
 /// Logs that a thread has on each of several devices, which its transactions take in turns: while one waits until all devices are
 /// complete the next transaction has the other.
 pub(crate) const TURNS: u8 = 2;
 /// Most bytes of a layout's name.
-const NAME: usize = 47;
+const MAX_NAME_BYTES: usize = 47;
 
 /// Where everything in a pool is. The first line has it but the name, so growth is one store; the second has the name.
 ///
@@ -51,9 +51,9 @@ impl Header {
     pub fn new(layout: &Layout, bytes: u64, devices: u8) -> Result<Header> {
         let invalid = |text: String| Err(Error::Invalid(text));
         let name = layout.name.as_bytes();
-        if name.is_empty() || name.len() > NAME || name.contains(&0) {
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || name.contains(&0) {
             return invalid(format!(
-                "a layout's name of {} bytes: allowed are 1 to {NAME}, none of them 0",
+                "a layout's name of {} bytes: allowed are 1 to {MAX_NAME_BYTES}, none of them 0",
                 name.len()
             ));
         }
@@ -91,7 +91,7 @@ impl Header {
             bytes,
             generation: 1,
         };
-        let least = header.data() + header.spare() * PAGE + crate::heap::LEAST_BYTES;
+        let least = header.data() + header.spare() * PAGE + crate::heap::MIN_BYTES;
         if bytes < least {
             return invalid(format!(
                 "a pool of {bytes} bytes: with these logs and pages it has at least {least}"
@@ -110,8 +110,8 @@ impl Header {
             return Err(Error::NoPool(text.into()));
         }
         for (n, line) in [first, second].into_iter().enumerate() {
-            let crc = crc32c::crc32c(&line[..CRC]).to_le_bytes();
-            if line[CRC..] != crc {
+            let crc = crc32c::crc32c(&line[..CRC_OFFSET]).to_le_bytes();
+            if line[CRC_OFFSET..] != crc {
                 return Err(corrupt(["CRC of the first line", "CRC of the name"][n]));
             }
         }
@@ -120,7 +120,7 @@ impl Header {
             return Err(Error::NoPool(text));
         }
         let mechanism = Mechanism::ALL.get(usize::from(first[12]));
-        let name = second[..NAME].split(|byte| *byte == 0).next();
+        let name = second[..MAX_NAME_BYTES].split(|byte| *byte == 0).next();
         let name = name.and_then(|name| std::str::from_utf8(name).ok());
         let layout = Layout {
             name: name.ok_or_else(|| corrupt("the name"))?.into(),
@@ -168,8 +168,8 @@ impl Header {
         first[56..60].copy_from_slice(&self.generation.to_le_bytes());
         second[..layout.name.len()].copy_from_slice(layout.name.as_bytes());
         for line in [&mut first, &mut second] {
-            let crc = crc32c::crc32c(&line[..CRC]);
-            line[CRC..].copy_from_slice(&crc.to_le_bytes());
+            let crc = crc32c::crc32c(&line[..CRC_OFFSET]);
+            line[CRC_OFFSET..].copy_from_slice(&crc.to_le_bytes());
         }
         [first, second]
     }
@@ -178,11 +178,11 @@ impl Header {
     /// name's line, CRC of the line.
     pub fn part_line(&self, index: usize) -> [u8; 64] {
         let mut line = [0; 64];
-        line[..8].copy_from_slice(&PART);
+        line[..8].copy_from_slice(&PART_MAGIC);
         (line[8], line[9]) = (index as u8, self.devices);
-        line[12..16].copy_from_slice(&self.to_lines()[1][CRC..]);
-        let crc = crc32c::crc32c(&line[..CRC]);
-        line[CRC..].copy_from_slice(&crc.to_le_bytes());
+        line[12..16].copy_from_slice(&self.to_lines()[1][CRC_OFFSET..]);
+        let crc = crc32c::crc32c(&line[..CRC_OFFSET]);
+        line[CRC_OFFSET..].copy_from_slice(&crc.to_le_bytes());
         line
     }
 
@@ -256,7 +256,7 @@ impl Header {
     /// Offset of what programs use: with shadow paging of the first page, else of the heap.
     pub fn data(&self) -> u64 {
         let pages = match self.layout.mechanism {
-            Mechanism::Shadow => self.table_bytes() + Switches::bytes(self.spare()),
+            Mechanism::Shadow => self.table_bytes() + SwitchLists::bytes(self.spare()),
             _ => 0,
         };
         self.table() + pages
@@ -268,8 +268,8 @@ impl Header {
     }
 
     /// Where lists of pages that change places are, with shadow paging.
-    pub fn switches(&self) -> Switches {
-        Switches::new(self.table() + self.table_bytes(), self.spare())
+    pub fn switches(&self) -> SwitchLists {
+        SwitchLists::new(self.table() + self.table_bytes(), self.spare())
     }
 
     /// Bytes of the heap: without spare pages.

@@ -19,10 +19,10 @@ const CHUNK: u64 = 64 << 10;
 const ZONE_CHUNKS: usize = 64;
 const ZONE: u64 = CHUNK * ZONE_CHUNKS as u64;
 const STATES: u64 = 512;
-const MOST_SLOTS: u64 = 1024;
-const ROOT: u64 = STATES + MOST_SLOTS * (ZONE_CHUNKS as u64 - 1);
+const MAX_SLOTS: u64 = 1024;
+const ROOT: u64 = STATES + MAX_SLOTS * (ZONE_CHUNKS as u64 - 1);
 /// Least bytes of a heap.
-pub(crate) const LEAST_BYTES: u64 = 2 * CHUNK;
+pub(crate) const MIN_BYTES: u64 = 2 * CHUNK;
 /// Most bytes of an object.
 pub const MAX_OBJECT_BYTES: u64 = CHUNK * (ZONE_CHUNKS as u64 - 1);
 /// Sizes of small objects: multiples of a line. As many of the largest as there are fill a chunk.
@@ -36,21 +36,21 @@ const LARGE: u64 = 2;
 
 /// What becomes of a place for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slot {
+enum SlotState {
     Free,
     /// Taken by a transaction under way.
-    Coming,
+    Allocating,
     Used,
     /// Given back by a transaction under way.
-    Leaving,
+    Freeing,
 }
 
 #[derive(Clone, Debug)]
-struct Small {
+struct SmallChunk {
     class: usize,
     /// The thread whose transaction has made it and is under way: nobody else uses it.
     owner: Option<u8>,
-    slots: Vec<Slot>,
+    slots: Vec<SlotState>,
     /// Free ones; the last is taken first.
     free: Vec<u16>,
 }
@@ -60,28 +60,28 @@ enum Chunk {
     /// Says what the zone's others are.
     Meta,
     Free,
-    Small(Small),
+    Small(SmallChunk),
     Large {
         chunks: usize,
-        slot: Slot,
+        slot: SlotState,
     },
     /// Part of the large object in front of it.
     Tail,
 }
 
 /// Bytes that a transaction has to store when it commits.
-pub(crate) type Change = (u64, Vec<u8>);
+pub(crate) type MetadataStore = (u64, Vec<u8>);
 
 /// An object that a transaction takes or gives back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Grant {
+pub(crate) struct HeapChange {
     pub offset: u64,
     /// Bytes that are set aside for it.
     pub bytes: u64,
     /// Says that it is taken, or not any more.
-    pub own: Change,
+    pub state: MetadataStore,
     /// Makes a chunk one of small objects, when this is its first.
-    pub chunk: Option<Change>,
+    pub chunk: Option<MetadataStore>,
 }
 
 /// See the module.
@@ -109,7 +109,7 @@ pub(crate) fn metadata(from: u64, to: u64) -> Vec<std::ops::Range<u64>> {
 }
 
 /// The parts of its last zone's metadata that speak of chunks which a heap of so many bytes has not: words, then bytes of objects.
-pub(crate) fn metadata_behind(bytes: u64) -> Vec<std::ops::Range<u64>> {
+pub(crate) fn metadata_beyond(bytes: u64) -> Vec<std::ops::Range<u64>> {
     let chunks = bytes / CHUNK;
     let (zone, first) = (
         chunks - chunks % ZONE_CHUNKS as u64,
@@ -118,7 +118,7 @@ pub(crate) fn metadata_behind(bytes: u64) -> Vec<std::ops::Range<u64>> {
     if first == 0 {
         return Vec::new();
     }
-    let (zone, states) = (zone * CHUNK, STATES + MOST_SLOTS * (first - 1));
+    let (zone, states) = (zone * CHUNK, STATES + MAX_SLOTS * (first - 1));
     vec![zone + 8 * first..zone + STATES, zone + states..zone + ROOT]
 }
 
@@ -163,7 +163,7 @@ impl Heap {
         for first in (0..count).step_by(ZONE_CHUNKS) {
             // All words, and the bytes of the chunks that there are: growth lets those of others be 0.
             let own = (count - first).min(ZONE_CHUNKS) as u64 - 1;
-            let mut zone = vec![0; (STATES + MOST_SLOTS * own) as usize];
+            let mut zone = vec![0; (STATES + MAX_SLOTS * own) as usize];
             read(base + first as u64 * CHUNK, &mut zone)?;
             zones.push(zone);
         }
@@ -174,14 +174,14 @@ impl Heap {
         };
         let heap = Heap::load(base, bytes, &mut known)?;
         for n in (0..zones.len() * ZONE_CHUNKS).filter(|n| n % ZONE_CHUNKS > 0) {
-            heap.nothing_else(n, &mut known)?;
+            heap.check_unused_metadata(n, &mut known)?;
         }
         Ok(heap)
     }
 
     /// An error if there is a word of a chunk behind the end, or a byte of an object that a chunk has no place for: with the chunk's next use
     /// it would come to be one.
-    fn nothing_else(
+    fn check_unused_metadata(
         &self,
         chunk: usize,
         read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
@@ -191,15 +191,15 @@ impl Heap {
             Some(_) => 0,
             None => {
                 let mut word = [0; 8];
-                read(self.word(chunk), &mut word)?;
+                read(self.word_offset(chunk), &mut word)?;
                 return match u64::from_le_bytes(word) {
                     0 => Ok(()),
                     word => Err(self.corrupt(chunk, word)),
                 };
             }
         };
-        let mut states = vec![0; MOST_SLOTS as usize];
-        read(self.state(chunk, 0), &mut states)?;
+        let mut states = vec![0; MAX_SLOTS as usize];
+        read(self.state_offset(chunk, 0), &mut states)?;
         match (slots..states.len()).find(|n| states[*n] != 0) {
             None => Ok(()),
             Some(n) => Err(Error::Corrupt(format!(
@@ -246,7 +246,7 @@ impl Heap {
                 continue;
             }
             let mut word = [0; 8];
-            read(self.word(n), &mut word)?;
+            read(self.word_offset(n), &mut word)?;
             let word = u64::from_le_bytes(word);
             let what = word >> 8;
             let chunk = match word & 0xFF {
@@ -254,8 +254,8 @@ impl Heap {
                 SMALL if what < CLASSES.len() as u64 => {
                     let class = what as usize;
                     let mut states = vec![0; (CHUNK / CLASSES[class]) as usize];
-                    read(self.state(n, 0), &mut states)?;
-                    self.small(n, class, &states)?
+                    read(self.state_offset(n, 0), &mut states)?;
+                    self.load_small(n, class, &states)?
                 }
                 LARGE if what > 0 && n % ZONE_CHUNKS + what as usize <= ZONE_CHUNKS => {
                     large = what as usize - 1;
@@ -264,7 +264,7 @@ impl Heap {
                     }
                     Chunk::Large {
                         chunks: what as usize,
-                        slot: Slot::Used,
+                        slot: SlotState::Used,
                     }
                 }
                 _ => return Err(self.corrupt(n, word)),
@@ -280,10 +280,10 @@ impl Heap {
         ))
     }
 
-    fn small(&mut self, chunk: usize, class: usize, states: &[u8]) -> Result<Chunk> {
+    fn load_small(&mut self, chunk: usize, class: usize, states: &[u8]) -> Result<Chunk> {
         let slots = states.iter().enumerate().map(|(n, state)| match state {
-            0 => Ok(Slot::Free),
-            1 => Ok(Slot::Used),
+            0 => Ok(SlotState::Free),
+            1 => Ok(SlotState::Used),
             _ => Err(Error::Corrupt(format!(
                 "the heap is damaged: object {n} of chunk {chunk} is neither free nor taken, but {state:#x}"
             ))),
@@ -291,12 +291,12 @@ impl Heap {
         let slots = slots.collect::<Result<Vec<_>>>()?;
         let free: Vec<u16> = (0..slots.len() as u16)
             .rev()
-            .filter(|n| slots[usize::from(*n)] == Slot::Free)
+            .filter(|n| slots[usize::from(*n)] == SlotState::Free)
             .collect();
         if !free.is_empty() {
             self.open[class].push(chunk);
         }
-        Ok(Chunk::Small(Small {
+        Ok(Chunk::Small(SmallChunk {
             class,
             owner: None,
             slots,
@@ -305,42 +305,45 @@ impl Heap {
     }
 
     /// Offset in the pool of a chunk.
-    fn at(&self, chunk: usize) -> u64 {
+    fn chunk_offset(&self, chunk: usize) -> u64 {
         self.base + chunk as u64 * CHUNK
     }
 
-    fn zone(&self, chunk: usize) -> u64 {
-        self.at(chunk - chunk % ZONE_CHUNKS)
+    fn zone_offset(&self, chunk: usize) -> u64 {
+        self.chunk_offset(chunk - chunk % ZONE_CHUNKS)
     }
 
     /// Offset in the pool of a chunk's word.
-    fn word(&self, chunk: usize) -> u64 {
-        self.zone(chunk) + 8 * (chunk % ZONE_CHUNKS) as u64
+    fn word_offset(&self, chunk: usize) -> u64 {
+        self.zone_offset(chunk) + 8 * (chunk % ZONE_CHUNKS) as u64
     }
 
     /// Offset in the pool of the byte of an object.
-    fn state(&self, chunk: usize, slot: usize) -> u64 {
-        self.zone(chunk) + STATES + MOST_SLOTS * (chunk % ZONE_CHUNKS - 1) as u64 + slot as u64
+    fn state_offset(&self, chunk: usize, slot: usize) -> u64 {
+        self.zone_offset(chunk)
+            + STATES
+            + MAX_SLOTS * (chunk % ZONE_CHUNKS - 1) as u64
+            + slot as u64
     }
 
     /// Room for an object, for the transaction of a thread.
-    pub fn take(&mut self, bytes: u64, thread: u8) -> Result<Grant> {
+    pub fn allocate(&mut self, bytes: u64, thread: u8) -> Result<HeapChange> {
         if bytes == 0 || bytes > MAX_OBJECT_BYTES {
             return Err(Error::Invalid(format!(
                 "an object of {bytes} bytes: allowed are 1 to {MAX_OBJECT_BYTES}"
             )));
         }
         match class_of(bytes) {
-            Some(class) => self.take_small(class, thread),
-            None => self.take_large(bytes.div_ceil(CHUNK) as usize),
+            Some(class) => self.allocate_small(class, thread),
+            None => self.allocate_large(bytes.div_ceil(CHUNK) as usize),
         }
     }
 
-    fn full(&self, bytes: u64) -> Error {
+    fn full_error(&self, bytes: u64) -> Error {
         Error::Full(format!("the pool has no room for {bytes} bytes"))
     }
 
-    fn take_small(&mut self, class: usize, thread: u8) -> Result<Grant> {
+    fn allocate_small(&mut self, class: usize, thread: u8) -> Result<HeapChange> {
         let mut made = None;
         let own = |chunk: &Chunk| match chunk {
             Chunk::Small(small) => small.owner.is_none_or(|owner| owner == thread),
@@ -353,60 +356,60 @@ impl Heap {
             None => {
                 let free = (0..self.chunks.len()).find(|n| matches!(self.chunks[*n], Chunk::Free));
                 let free = free.or_else(|| (0..self.chunks.len()).find(|n| self.is_unused(*n)));
-                let chunk = free.ok_or_else(|| self.full(CLASSES[class]))?;
-                self.close(chunk);
+                let chunk = free.ok_or_else(|| self.full_error(CLASSES[class]))?;
+                self.remove_from_open(chunk);
                 let count = (CHUNK / CLASSES[class]) as u16;
-                self.chunks[chunk] = Chunk::Small(Small {
+                self.chunks[chunk] = Chunk::Small(SmallChunk {
                     class,
                     owner: Some(thread),
-                    slots: vec![Slot::Free; usize::from(count)],
+                    slots: vec![SlotState::Free; usize::from(count)],
                     free: (0..count).rev().collect(),
                 });
                 self.open[class].push(chunk);
                 let word = (class as u64) << 8 | SMALL;
-                made = Some((self.word(chunk), word.to_le_bytes().to_vec()));
+                made = Some((self.word_offset(chunk), word.to_le_bytes().to_vec()));
                 chunk
             }
         };
         let Chunk::Small(small) = &mut self.chunks[chunk] else {
-            return Err(self.full(CLASSES[class]));
+            return Err(self.full_error(CLASSES[class]));
         };
         let Some(slot) = small.free.pop() else {
-            return Err(self.full(CLASSES[class]));
+            return Err(self.full_error(CLASSES[class]));
         };
-        small.slots[usize::from(slot)] = Slot::Coming;
+        small.slots[usize::from(slot)] = SlotState::Allocating;
         if small.free.is_empty() {
-            self.close(chunk);
+            self.remove_from_open(chunk);
         }
-        Ok(Grant {
-            offset: self.at(chunk) + u64::from(slot) * CLASSES[class],
+        Ok(HeapChange {
+            offset: self.chunk_offset(chunk) + u64::from(slot) * CLASSES[class],
             bytes: CLASSES[class],
-            own: (self.state(chunk, slot.into()), vec![1]),
+            state: (self.state_offset(chunk, slot.into()), vec![1]),
             chunk: made,
         })
     }
 
-    fn take_large(&mut self, count: usize) -> Result<Grant> {
+    fn allocate_large(&mut self, count: usize) -> Result<HeapChange> {
         let free = |n: &usize| matches!(self.chunks[*n], Chunk::Free) || self.is_unused(*n);
         let starts = 0..(self.chunks.len() + 1).saturating_sub(count);
         // A zone's first chunk is never free, so none is crossed.
         let found = starts
             .into_iter()
             .find(|start| (*start..start + count).all(|n| free(&n)));
-        let first = found.ok_or_else(|| self.full(count as u64 * CHUNK))?;
+        let first = found.ok_or_else(|| self.full_error(count as u64 * CHUNK))?;
         for n in first..first + count {
-            self.close(n);
+            self.remove_from_open(n);
             self.chunks[n] = Chunk::Tail;
         }
         self.chunks[first] = Chunk::Large {
             chunks: count,
-            slot: Slot::Coming,
+            slot: SlotState::Allocating,
         };
         let word = (count as u64) << 8 | LARGE;
-        Ok(Grant {
-            offset: self.at(first),
+        Ok(HeapChange {
+            offset: self.chunk_offset(first),
             bytes: count as u64 * CHUNK,
-            own: (self.word(first), word.to_le_bytes().to_vec()),
+            state: (self.word_offset(first), word.to_le_bytes().to_vec()),
             chunk: None,
         })
     }
@@ -420,14 +423,14 @@ impl Heap {
     }
 
     /// Nothing is taken from a chunk any more.
-    fn close(&mut self, chunk: usize) {
+    fn remove_from_open(&mut self, chunk: usize) {
         if let Chunk::Small(small) = &self.chunks[chunk] {
             self.open[small.class].retain(|n| *n != chunk);
         }
     }
 
     /// Where the object at an offset is: its chunk, and its number among the small ones.
-    fn find(&self, offset: u64) -> Option<(usize, usize)> {
+    fn find_object(&self, offset: u64) -> Option<(usize, usize)> {
         let chunk = (offset.checked_sub(self.base)? / CHUNK) as usize;
         let within = (offset - self.base) % CHUNK;
         match self.chunks.get(chunk)? {
@@ -442,33 +445,39 @@ impl Heap {
     }
 
     /// Gives an object back, for the transaction of a thread: one that is taken by no transaction under way.
-    pub fn give(&mut self, offset: u64) -> Result<Grant> {
+    pub fn free(&mut self, offset: u64) -> Result<HeapChange> {
         let none = || {
             Err(Error::Invalid(format!(
                 "there is no object at {offset:#x} to be freed"
             )))
         };
-        let Some((chunk, slot)) = self.find(offset) else {
+        let Some((chunk, slot)) = self.find_object(offset) else {
             return none();
         };
         let (bytes, change) = match &self.chunks[chunk] {
-            Chunk::Small(small) => (CLASSES[small.class], (self.state(chunk, slot), vec![0])),
-            Chunk::Large { chunks, .. } => (*chunks as u64 * CHUNK, (self.word(chunk), vec![0; 8])),
+            Chunk::Small(small) => (
+                CLASSES[small.class],
+                (self.state_offset(chunk, slot), vec![0]),
+            ),
+            Chunk::Large { chunks, .. } => (
+                *chunks as u64 * CHUNK,
+                (self.word_offset(chunk), vec![0; 8]),
+            ),
             _ => return none(),
         };
         match self.slot(chunk, slot) {
-            Some(state) if *state == Slot::Used => *state = Slot::Leaving,
+            Some(state) if *state == SlotState::Used => *state = SlotState::Freeing,
             _ => return none(),
         }
-        Ok(Grant {
+        Ok(HeapChange {
             offset,
             bytes,
-            own: change,
+            state: change,
             chunk: None,
         })
     }
 
-    fn slot(&mut self, chunk: usize, slot: usize) -> Option<&mut Slot> {
+    fn slot(&mut self, chunk: usize, slot: usize) -> Option<&mut SlotState> {
         match &mut self.chunks[chunk] {
             Chunk::Small(small) => small.slots.get_mut(slot),
             Chunk::Large { slot, .. } => Some(slot),
@@ -477,22 +486,22 @@ impl Heap {
     }
 
     /// An object is there, or is there again.
-    pub fn keep(&mut self, offset: u64) {
-        if let Some((chunk, slot)) = self.find(offset) {
+    pub fn mark_used(&mut self, offset: u64) {
+        if let Some((chunk, slot)) = self.find_object(offset) {
             if let Some(slot) = self.slot(chunk, slot) {
-                *slot = Slot::Used;
+                *slot = SlotState::Used;
             }
         }
     }
 
     /// An object is not there any more, or has not come to be.
-    pub fn release(&mut self, offset: u64) {
-        let Some((chunk, slot)) = self.find(offset) else {
+    pub fn mark_free(&mut self, offset: u64) {
+        let Some((chunk, slot)) = self.find_object(offset) else {
             return;
         };
         match &mut self.chunks[chunk] {
             Chunk::Small(small) => {
-                small.slots[slot] = Slot::Free;
+                small.slots[slot] = SlotState::Free;
                 small.free.push(slot as u16);
                 let class = small.class;
                 if !self.open[class].contains(&chunk) {
@@ -508,7 +517,7 @@ impl Heap {
     }
 
     /// The transaction of a thread has ended: chunks that it has made are everybody's, or free again.
-    pub fn end(&mut self, thread: u8, committed: bool) {
+    pub fn end_transaction(&mut self, thread: u8, committed: bool) {
         for n in 0..self.chunks.len() {
             let Chunk::Small(small) = &mut self.chunks[n] else {
                 continue;
@@ -519,7 +528,7 @@ impl Heap {
             if committed {
                 small.owner = None;
             } else {
-                self.close(n);
+                self.remove_from_open(n);
                 self.chunks[n] = Chunk::Free;
             }
         }
@@ -533,14 +542,17 @@ impl Heap {
                 Chunk::Small(small) => {
                     let size = CLASSES[small.class];
                     let used = small.slots.iter().enumerate();
-                    let used = used.filter(|(_, s)| matches!(s, Slot::Used | Slot::Leaving));
-                    out.extend(used.map(|(slot, _)| (self.at(n) + slot as u64 * size, size)));
+                    let used =
+                        used.filter(|(_, s)| matches!(s, SlotState::Used | SlotState::Freeing));
+                    out.extend(
+                        used.map(|(slot, _)| (self.chunk_offset(n) + slot as u64 * size, size)),
+                    );
                 }
                 Chunk::Large {
                     chunks,
-                    slot: Slot::Used | Slot::Leaving,
+                    slot: SlotState::Used | SlotState::Freeing,
                 } => {
-                    out.push((self.at(n), *chunks as u64 * CHUNK));
+                    out.push((self.chunk_offset(n), *chunks as u64 * CHUNK));
                 }
                 _ => {}
             }
@@ -576,8 +588,8 @@ mod tests {
         let mut all: BTreeMap<u64, u64> = BTreeMap::new();
         let mut full = 0;
         for round in 0..2000 {
-            let mut taken: [Vec<Grant>; 2] = Default::default();
-            let mut given: [Vec<Grant>; 2] = Default::default();
+            let mut taken: [Vec<HeapChange>; 2] = Default::default();
+            let mut given: [Vec<HeapChange>; 2] = Default::default();
             for _ in 0..random.below(12) {
                 let thread = random.below(2) as usize;
                 let leaving = |o: &u64| given.iter().flatten().any(|g| g.offset == *o);
@@ -585,15 +597,15 @@ mod tests {
                     let nth = random.below(all.len() as u64) as usize;
                     let offset = *all.keys().nth(nth).unwrap();
                     if leaving(&offset) {
-                        assert!(heap.give(offset).is_err());
+                        assert!(heap.free(offset).is_err());
                         continue;
                     }
-                    assert!(heap.give(offset + 8).is_err());
-                    given[thread].push(heap.give(offset).unwrap());
+                    assert!(heap.free(offset + 8).is_err());
+                    given[thread].push(heap.free(offset).unwrap());
                 } else {
                     let most = [64, 500, 5000, 40_000, 400_000][random.below(5) as usize];
-                    match heap.take(1 + random.below(most), thread as u8) {
-                        Ok(grant) => taken[thread].push(grant),
+                    match heap.allocate(1 + random.below(most), thread as u8) {
+                        Ok(change) => taken[thread].push(change),
                         Err(Error::Full(_)) => full += 1,
                         Err(error) => panic!("{error}"),
                     }
@@ -608,22 +620,22 @@ mod tests {
             }
             for thread in 0..2 {
                 let commit = random.below(3) > 0;
-                for grant in &taken[thread] {
+                for change in &taken[thread] {
                     match commit {
-                        true => heap.keep(grant.offset),
-                        false => heap.release(grant.offset),
+                        true => heap.mark_used(change.offset),
+                        false => heap.mark_free(change.offset),
                     }
                 }
-                for grant in &given[thread] {
+                for change in &given[thread] {
                     match commit {
-                        true => heap.release(grant.offset),
-                        false => heap.keep(grant.offset),
+                        true => heap.mark_free(change.offset),
+                        false => heap.mark_used(change.offset),
                     }
                 }
-                heap.end(thread as u8, commit);
+                heap.end_transaction(thread as u8, commit);
                 if commit {
-                    for grant in taken[thread].iter().chain(&given[thread]) {
-                        for (at, data) in grant.chunk.iter().chain([&grant.own]) {
+                    for change in taken[thread].iter().chain(&given[thread]) {
+                        for (at, data) in change.chunk.iter().chain([&change.state]) {
                             let at = *at as usize - 4096;
                             image[at..at + data.len()].copy_from_slice(data);
                         }

@@ -9,7 +9,7 @@ use sim::Time;
 use crate::Result;
 
 /// How long a CPU pauses between two looks at a lock.
-pub(crate) const PAUSE: Time = Time::ns(50);
+pub(crate) const SPIN_INTERVAL: Time = Time::ns(50);
 
 /// A lock that a program spins on, in simulated time. It is volatile: a loss of power gives it back.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ impl Lock {
         // All others that are behind act before.
         cpu.sleep_until(cpu.now())?;
         while self.0.swap(true, Ordering::AcqRel) {
-            let until = cpu.now() + PAUSE;
+            let until = cpu.now() + SPIN_INTERVAL;
             cpu.sleep_until(until)?;
         }
         Ok(LockGuard(self.0.clone()))

@@ -11,17 +11,17 @@ use spec::nearpm::{
 };
 
 use crate::devices::{bits, Devices};
-use crate::edges;
 use crate::memory::{self, Memory};
+use crate::partial_lines;
 use crate::ranges::Ranges;
-use crate::recovery::{is_pending, until_empty, PATIENCE};
+use crate::recovery::{is_pending, wait_until_empty, PEER_TIMEOUT};
 use crate::{EngineHandle, Error, Result, SubmittedCommand, Synchronisation};
 
 /// Where a process has the start of the PM window.
 const WINDOW: u64 = 0x1000_0000_0000;
 
 /// Most bytes of a redo record that the CPU applies where the engine could: about what two commands take, in lines.
-const SMALL: u64 = 256;
+const CPU_APPLY_BYTES: u64 = 256;
 
 /// The virtual address of a place in the window.
 pub(crate) fn address(place: u64) -> u64 {
@@ -52,7 +52,7 @@ impl Offload {
     }
 
     /// Numbers of the pool's devices.
-    pub fn each(&self) -> std::ops::Range<usize> {
+    pub fn indices(&self) -> std::ops::Range<usize> {
         0..self.engines.len()
     }
 
@@ -64,13 +64,13 @@ impl Offload {
     }
 
     /// Tells some of the pool's devices that all of them have completed a transaction of a log.
-    pub fn tell(&self, cpu: &Cpu, devices: u64, thread: u8, sequence: u64) -> Result<()> {
+    pub fn notify_peers(&self, cpu: &Cpu, devices: u64, thread: u8, sequence: u64) -> Result<()> {
         let log = self.pool << 4 | thread;
         let word = Completion { log, sequence }.to_word().to_le_bytes();
         for device in bits(devices) {
             for peer in bits(devices).filter(|peer| *peer != device) {
                 let register = register::DONE + 8 * self.devices.number(peer) as u64;
-                self.engines[device].set(cpu, register, &word)?;
+                self.engines[device].write_register(cpu, register, &word)?;
             }
         }
         Ok(())
@@ -79,7 +79,7 @@ impl Offload {
 
 /// A record that this transaction has made.
 #[derive(Clone, Copy, Debug)]
-struct Made {
+struct RecordPlacement {
     /// Offset in the log.
     at: u64,
     /// Offset in the pool of what it is of; of the engines' records that in what their device has of the pool.
@@ -90,38 +90,38 @@ struct Made {
 }
 
 /// A log as far as a thread has to know it.
-struct Part {
+struct LogState {
     generation: u64,
-    made: Vec<Made>,
+    made: Vec<RecordPlacement>,
     next: u64,
     /// Its device waits for others before it empties it, as far as is known.
     pending: bool,
     /// A look at its descriptor that is under way.
-    asked: Option<Pending>,
+    descriptor_load: Option<Pending>,
 }
 
-impl Part {
-    fn new(generation: u64) -> Part {
-        Part {
+impl LogState {
+    fn new(generation: u64) -> LogState {
+        LogState {
             generation,
             made: Vec::new(),
             next: FIRST_RECORD,
             pending: false,
-            asked: None,
+            descriptor_load: None,
         }
     }
 
     /// It is empty, of the next generation; at once, or when other devices are complete, too.
     fn empty(&mut self, pending: bool) {
-        *self = Part {
+        *self = LogState {
             pending,
-            ..Part::new(self.generation + 1)
+            ..LogState::new(self.generation + 1)
         };
     }
 }
 
 /// Where the logs of a pool are.
-pub(crate) struct Places {
+pub(crate) struct LogPlacement {
     /// Offset of the thread's first log: in the pool that of the CPU's, on each device that of the engine's.
     pub log: u64,
     pub bytes: u64,
@@ -131,15 +131,15 @@ pub(crate) struct Places {
 
 /// A thread's log. Each of several devices has two of them, whose transactions take turns.
 pub(crate) struct Log {
-    places: Places,
+    placement: LogPlacement,
     /// Number of the first log.
     number: u8,
     /// The logs of each turn: the CPU's, or that of each device.
-    parts: Vec<Vec<Part>>,
+    states: Vec<Vec<LogState>>,
     turn: usize,
     transaction: u64,
     /// Records were written that may not be persistent yet.
-    unsettled: bool,
+    unpersisted: bool,
     offload: Option<Arc<Offload>>,
     snapshots: bool,
 }
@@ -147,26 +147,26 @@ pub(crate) struct Log {
 impl Log {
     /// The log of a thread, which is empty. `generations` are those of each device's logs, turn by turn.
     pub fn new(
-        places: Places,
+        placement: LogPlacement,
         thread: u8,
         generations: &[Vec<u64>],
         offload: Option<Arc<Offload>>,
     ) -> Log {
-        let parts = |turn: &Vec<u64>| turn.iter().map(|n| Part::new(*n)).collect();
+        let parts = |turn: &Vec<u64>| turn.iter().map(|n| LogState::new(*n)).collect();
         Log {
-            places,
+            placement,
             number: thread * generations.len() as u8,
-            parts: generations.iter().map(parts).collect(),
+            states: generations.iter().map(parts).collect(),
             turn: 0,
             transaction: 0,
-            unsettled: false,
+            unpersisted: false,
             offload,
             snapshots: true,
         }
     }
 
     /// Makes no records from now on: see [`crate::Options::snapshots`].
-    pub fn leave_out(&mut self) {
+    pub fn disable_snapshots(&mut self) {
         self.snapshots = false;
     }
 
@@ -176,12 +176,12 @@ impl Log {
         let Some(offload) = self.offload.clone() else {
             return Ok(());
         };
-        for turn in 0..self.parts.len() {
+        for turn in 0..self.states.len() {
             for engine in &offload.engines {
-                engine.refused(offload.pool, self.thread(turn))?;
+                engine.check_refusals(offload.pool, self.thread(turn))?;
             }
         }
-        self.until_empty(m, self.turn)
+        self.wait_until_empty(m, self.turn)
     }
 
     pub fn is_offloaded(&self) -> bool {
@@ -195,27 +195,27 @@ impl Log {
 
     /// Where the log of a turn is.
     fn place(&self, turn: usize) -> u64 {
-        self.places.log + turn as u64 * self.places.bytes
+        self.placement.log + turn as u64 * self.placement.bytes
     }
 
-    fn part(&mut self, index: usize) -> &mut Part {
-        &mut self.parts[self.turn][index]
+    fn state(&mut self, index: usize) -> &mut LogState {
+        &mut self.states[self.turn][index]
     }
 
     /// A bit for each device on which this transaction has records.
-    fn kept(&self) -> u64 {
-        let parts = self.parts[self.turn].iter().enumerate();
+    fn devices_with_records(&self) -> u64 {
+        let parts = self.states[self.turn].iter().enumerate();
         let kept = parts.filter(|(_, part)| !part.made.is_empty());
         kept.map(|(index, _)| 1 << index).sum()
     }
 
     /// Starts looking whether the logs that wait for other devices are empty by now.
-    fn look_ahead(&mut self, m: &mut Memory) -> Result<()> {
-        for turn in (0..self.parts.len()).filter(|turn| *turn != self.turn) {
+    fn prefetch_descriptors(&mut self, m: &mut Memory) -> Result<()> {
+        for turn in (0..self.states.len()).filter(|turn| *turn != self.turn) {
             let place = self.place(turn);
-            for (index, part) in self.parts[turn].iter_mut().enumerate() {
-                if part.pending && part.asked.is_none() {
-                    part.asked = Some(m.on(index, |m| m.ask(place, LINE))?);
+            for (index, part) in self.states[turn].iter_mut().enumerate() {
+                if part.pending && part.descriptor_load.is_none() {
+                    part.descriptor_load = Some(m.on_device(index, |m| m.issue_load(place, LINE))?);
                 }
             }
         }
@@ -223,13 +223,13 @@ impl Log {
     }
 
     /// Waits until no log of a turn waits for other devices.
-    fn until_empty(&mut self, m: &mut Memory, turn: usize) -> Result<()> {
+    fn wait_until_empty(&mut self, m: &mut Memory, turn: usize) -> Result<()> {
         let (place, thread) = (self.place(turn), self.thread(turn));
-        for (index, part) in self.parts[turn].iter_mut().enumerate() {
+        for (index, part) in self.states[turn].iter_mut().enumerate() {
             if !std::mem::take(&mut part.pending) {
                 continue;
             }
-            let looked = match part.asked.take() {
+            let is_empty = match part.descriptor_load.take() {
                 Some(load) => {
                     let mut line = [0; LINE as usize];
                     line.copy_from_slice(&m.cpu.finish(load)?);
@@ -237,8 +237,8 @@ impl Log {
                 }
                 None => false,
             };
-            if !looked {
-                m.on(index, |m| until_empty(m, place, thread))?;
+            if !is_empty {
+                m.on_device(index, |m| wait_until_empty(m, place, thread))?;
             }
         }
         Ok(())
@@ -246,8 +246,8 @@ impl Log {
 
     /// Room for a record.
     fn reserve(&mut self, index: usize, kind: Kind, object: u64, bytes: u64) -> Result<u64> {
-        let most = self.places.bytes;
-        let part = self.part(index);
+        let most = self.placement.bytes;
+        let part = self.state(index);
         let next = next_record(part.next, bytes);
         if next > most {
             return Err(Error::Full(format!(
@@ -256,7 +256,7 @@ impl Log {
         }
         let at = std::mem::replace(&mut part.next, next);
         let old = kind != Kind::Redo;
-        part.made.push(Made {
+        part.made.push(RecordPlacement {
             at,
             object,
             bytes,
@@ -266,15 +266,15 @@ impl Log {
     }
 
     /// Keeps the old bytes of a range.
-    pub fn keep(&mut self, m: &mut Memory, kind: Kind, range: Range<u64>) -> Result<()> {
+    pub fn snapshot(&mut self, m: &mut Memory, kind: Kind, range: Range<u64>) -> Result<()> {
         if !self.snapshots {
             return Ok(());
         }
         let Some(offload) = self.offload.clone() else {
-            for (start, bytes) in pieces(range) {
+            for (start, bytes) in record_ranges(range) {
                 let mut old = vec![0; bytes as usize];
                 m.read_old(start, &mut old)?;
-                self.append(m, kind, start, &old)?;
+                self.append_record(m, kind, start, &old)?;
             }
             return Ok(());
         };
@@ -282,8 +282,8 @@ impl Log {
             Kind::Checkpoint => Operation::Checkpoint,
             _ => Operation::Undo,
         };
-        for index in offload.each() {
-            for (start, bytes) in pieces(offload.devices.part(index, &range)) {
+        for index in offload.indices() {
+            for (start, bytes) in record_ranges(offload.devices.local_range(index, &range)) {
                 self.reserve(index, kind, start, bytes)?;
                 m.counts.records += 1;
                 m.counts.payload += bytes;
@@ -297,13 +297,19 @@ impl Log {
     }
 
     /// The CPU writes a record: persistent after [`Log::settle`].
-    fn append(&mut self, m: &mut Memory, kind: Kind, object: u64, payload: &[u8]) -> Result<()> {
-        let part = self.part(0);
+    fn append_record(
+        &mut self,
+        m: &mut Memory,
+        kind: Kind,
+        object: u64,
+        payload: &[u8],
+    ) -> Result<()> {
+        let part = self.state(0);
         let number = part.made.len() as u32;
         let previous = part.made.last().map_or(0, |made| made.at);
         let generation = part.generation;
         let at = self.reserve(0, kind, object, payload.len() as u64)?;
-        let maker = match self.unsettled {
+        let maker = match self.unpersisted {
             true => Maker::Cpu,
             false => Maker::CpuBehind,
         };
@@ -326,16 +332,16 @@ impl Log {
         let costs = m.options.costs;
         m.spend(costs.record)?;
         m.spend(sim::Time(costs.crc_line.0 * (record.len() as u64 / LINE)))?;
-        m.stream(self.places.log + at, &record)?;
+        m.stream(self.placement.log + at, &record)?;
         m.counts.records += 1;
         m.counts.payload += payload.len() as u64;
-        self.unsettled = true;
+        self.unpersisted = true;
         Ok(())
     }
 
     /// What was kept may be changed: the CPU's records are persistent; the engine's are made before it takes what is stored from now on.
-    pub fn settle(&mut self, m: &mut Memory) -> Result<()> {
-        if std::mem::take(&mut self.unsettled) {
+    pub fn persist_records(&mut self, m: &mut Memory) -> Result<()> {
+        if std::mem::take(&mut self.unpersisted) {
             m.fence_between()?;
         }
         Ok(())
@@ -356,18 +362,18 @@ impl Log {
         command.transaction = self.transaction;
         fill(offload, &mut command);
         m.counts.commands += 1;
-        let give = |m: &mut Memory| {
+        let submit = |m: &mut Memory| {
             m.spend(m.options.costs.record)?;
             offload.engines[index].submit(&m.cpu, &command).map(Some)
         };
-        m.timed(memory::ConsistencyOperation::Command, give)
+        m.timed(memory::ConsistencyOperation::Command, submit)
     }
 
     /// The CPU writes the descriptor.
-    fn describe(&mut self, m: &mut Memory, state: State, generation: u64) -> Result<()> {
+    fn write_descriptor(&mut self, m: &mut Memory, state: State, generation: u64) -> Result<()> {
         let records = match state {
             State::Open => 0,
-            State::Committed | State::Pending(_) => self.part(0).made.len() as u32,
+            State::Committed | State::Pending(_) => self.state(0).made.len() as u32,
         };
         let descriptor = Descriptor {
             generation,
@@ -375,16 +381,16 @@ impl Log {
             records,
             transaction: self.transaction,
         };
-        m.put_line(self.places.log, &descriptor.to_line())
+        m.write_line(self.placement.log, &descriptor.to_line())
     }
 
     /// The CPU's log is empty.
-    fn describe_empty(&mut self, m: &mut Memory) -> Result<()> {
-        let generation = self.part(0).generation + 1;
-        self.describe(m, State::Open, generation)?;
+    fn write_empty_descriptor(&mut self, m: &mut Memory) -> Result<()> {
+        let generation = self.state(0).generation + 1;
+        self.write_descriptor(m, State::Open, generation)?;
         m.fence()?;
-        self.part(0).empty(false);
-        self.unsettled = false;
+        self.state(0).empty(false);
+        self.unpersisted = false;
         Ok(())
     }
 
@@ -395,16 +401,16 @@ impl Log {
             m.flush(range)?;
             any = true;
         }
-        if self.kept() == 0 {
+        if self.devices_with_records() == 0 {
             return if any { m.fence() } else { Ok(()) };
         }
         let Some(offload) = self.offload.clone() else {
             m.fence_between()?;
-            return self.describe_empty(m);
+            return self.write_empty_descriptor(m);
         };
-        m.order()?;
+        m.fence_posted()?;
         // A device that has only been stored to takes part, too: when it has completed its part, its stores are persistent.
-        let devices = self.kept() | touched(&offload, dirty);
+        let devices = self.devices_with_records() | touched(&offload, dirty);
         m.counts.spanning += u64::from(devices.count_ones() > 1);
         let alone = devices.count_ones() == 1 || offload.synchronise == Synchronisation::Disabled;
         let mut commits = Vec::new();
@@ -416,29 +422,30 @@ impl Log {
             })?;
             commits.extend(commit.map(|commit| (&offload.engines[index], commit)));
         }
-        self.look_ahead(m)?;
+        self.prefetch_descriptors(m)?;
         if !alone && offload.synchronise == Synchronisation::Host {
             m.counts.fences += 1;
-            let wait = |m: &mut Memory| until_ended(m, &commits);
+            let wait = |m: &mut Memory| wait_until_ended(m, &commits);
             m.timed(memory::ConsistencyOperation::Fence, wait)?;
             let (thread, transaction) = (self.thread(self.turn), self.transaction);
-            let tell = |m: &mut Memory| offload.tell(&m.cpu, devices, thread, transaction);
-            m.timed(memory::ConsistencyOperation::Command, tell)?;
+            let notify =
+                |m: &mut Memory| offload.notify_peers(&m.cpu, devices, thread, transaction);
+            m.timed(memory::ConsistencyOperation::Command, notify)?;
         } else {
             m.fence_commands(devices)?;
         }
         for index in bits(devices) {
-            self.part(index).empty(!alone);
+            self.state(index).empty(!alone);
         }
         if !alone {
-            self.turn = (self.turn + 1) % self.parts.len();
+            self.turn = (self.turn + 1) % self.states.len();
         }
         Ok(())
     }
 
     /// What was stored in `dirty` is undone by what was kept.
     pub fn abort(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
-        let kept = self.kept();
+        let kept = self.devices_with_records();
         if kept == 0 {
             return Ok(());
         }
@@ -446,15 +453,15 @@ impl Log {
             return self.abort_offloaded(m, &offload, kept, dirty);
         }
         // Redo records hold what has not come to be.
-        let made = self.part(0).made.clone();
+        let made = self.state(0).made.clone();
         for made in made.iter().rev().filter(|made| made.old) {
             let mut old = vec![0; made.bytes as usize];
-            m.read(self.places.log + made.at + LINE, &mut old)?;
+            m.read(self.placement.log + made.at + LINE, &mut old)?;
             m.write(made.object, &old)?;
             m.flush(made.object..made.object + made.bytes)?;
         }
         m.fence_between()?;
-        self.describe_empty(m)
+        self.write_empty_descriptor(m)
     }
 
     /// The engine writes old bytes back, behind the cache. Lines that a record has a part of only may be in use by other threads: the CPU
@@ -469,19 +476,19 @@ impl Log {
     ) -> Result<()> {
         let mut shared = BTreeSet::new();
         for index in bits(kept) {
-            shared.extend(self.write_edges_back(m, index)?);
+            shared.extend(self.write_partial_lines_back(m, index)?);
         }
         let whole: Vec<u64> = dirty
             .iter()
             .flat_map(memory::lines)
-            .filter(|line| !shared.contains(&offload.devices.place(*line)))
+            .filter(|line| !shared.contains(&offload.devices.locate(*line)))
             .collect();
         let drop_whole = |m: &mut Memory| {
             let mut lines = whole.iter();
             lines.try_for_each(|line| m.drop_lines(*line..*line + LINE))
         };
         drop_whole(m)?;
-        m.order()?;
+        m.fence_posted()?;
         for index in bits(kept) {
             self.command(m, index, Operation::Abort, |_, command| {
                 if offload.engines.len() > 1 {
@@ -489,53 +496,64 @@ impl Log {
                     command.transaction = 0;
                 }
             })?;
-            self.part(index).empty(false);
+            self.state(index).empty(false);
         }
-        m.order()?;
+        m.fence_posted()?;
         drop_whole(m)
     }
 
     /// Writes back what a device's records have of lines that they don't have whole. Returns where these lines are.
-    fn write_edges_back(&mut self, m: &mut Memory, index: usize) -> Result<Vec<(usize, u64)>> {
+    fn write_partial_lines_back(
+        &mut self,
+        m: &mut Memory,
+        index: usize,
+    ) -> Result<Vec<(usize, u64)>> {
         let place = self.place(self.turn);
-        let part = self.part(index);
+        let part = self.state(index);
         let generation = part.generation;
         let old = part.made.iter().rev().filter(|made| made.old);
         let records: Vec<_> = old
             .map(|made| (place + made.at, made.object..made.object + made.bytes))
             .collect();
-        let lines = m.on(index, |m| edges::write_back(m, generation, &records))?;
+        let lines = m.on_device(index, |m| {
+            partial_lines::write_back(m, generation, &records)
+        })?;
         Ok(lines.into_iter().map(|line| (index, line)).collect())
     }
 
     /// The new bytes get to their places, all or none of them, together with what was stored in `dirty`.
-    pub fn redo(&mut self, m: &mut Memory, dirty: &Ranges, news: &[(u64, Vec<u8>)]) -> Result<()> {
+    pub fn redo(
+        &mut self,
+        m: &mut Memory,
+        dirty: &Ranges,
+        new_data: &[(u64, Vec<u8>)],
+    ) -> Result<()> {
         let parts = || {
-            news.iter().flat_map(|(at, data)| {
+            new_data.iter().flat_map(|(at, data)| {
                 let chunks = data.chunks(MAX_BYTES as usize).enumerate();
                 chunks.map(move |(n, part)| (at + n as u64 * MAX_BYTES, part))
             })
         };
         let flush = |m: &mut Memory| dirty.iter().try_for_each(|range| m.flush(range));
-        if news.is_empty() || !self.snapshots {
-            for (at, data) in news {
+        if new_data.is_empty() || !self.snapshots {
+            for (at, data) in new_data {
                 m.write(*at, data)?;
                 m.flush(*at..at + data.len() as u64)?;
             }
             flush(m)?;
-            let any = dirty.iter().next().is_some() || !news.is_empty();
+            let any = dirty.iter().next().is_some() || !new_data.is_empty();
             return if any { m.fence() } else { Ok(()) };
         }
         if let Some(offload) = self.offload.clone() {
             return self.redo_offloaded(m, &offload, dirty, parts());
         }
         for (at, part) in parts() {
-            self.append(m, Kind::Redo, at, part)?;
+            self.append_record(m, Kind::Redo, at, part)?;
         }
         flush(m)?;
         m.fence_between()?;
-        let generation = self.part(0).generation;
-        self.describe(m, State::Committed, generation)?;
+        let generation = self.state(0).generation;
+        self.write_descriptor(m, State::Committed, generation)?;
         m.fence_between()?;
         for (at, part) in parts() {
             m.write(at, part)?;
@@ -543,7 +561,7 @@ impl Log {
         }
         m.fence_between()?;
         // Before anything is written into the log again.
-        self.describe_empty(m)
+        self.write_empty_descriptor(m)
     }
 
     fn redo_offloaded<'a>(
@@ -553,27 +571,27 @@ impl Log {
         dirty: &Ranges,
         parts: impl Iterator<Item = (u64, &'a [u8])>,
     ) -> Result<()> {
-        let mut news = Vec::new();
+        let mut new_data = Vec::new();
         for (at, data) in parts {
             // No command is written unless all have room.
-            for piece in offload.devices.pieces(at, data.len()) {
+            for piece in offload.devices.segments(at, data.len()) {
                 let (at, data) = (at + piece.part.start as u64, &data[piece.part]);
                 let bytes = data.len() as u64;
                 self.reserve(piece.index, Kind::Redo, piece.offset, bytes)?;
-                let made = self.part(piece.index).made.last().copied();
-                news.extend(made.map(|made| (piece.index, made, at, data)));
+                let made = self.state(piece.index).made.last().copied();
+                new_data.extend(made.map(|made| (piece.index, made, at, data)));
             }
         }
         // New bytes stand in the staging area where their records stand in the log.
-        let staging = self.places.staging;
-        for (index, made, _, data) in &news {
+        let staging = self.placement.staging;
+        for (index, made, _, data) in &new_data {
             let mut lines = data.to_vec();
             lines.resize(padded(made.bytes) as usize, 0);
-            m.on(*index, |m| m.stream(staging + made.at, &lines))?;
+            m.on_device(*index, |m| m.stream(staging + made.at, &lines))?;
         }
         dirty.iter().try_for_each(|range| m.flush(range))?;
-        m.order()?;
-        for (index, made, ..) in &news {
+        m.fence_posted()?;
+        for (index, made, ..) in &new_data {
             m.counts.records += 1;
             m.counts.payload += made.bytes;
             self.command(m, *index, Operation::Redo, |offload, command| {
@@ -582,7 +600,7 @@ impl Log {
                 command.target = offload.address(made.object);
             })?;
         }
-        let kept = self.kept();
+        let kept = self.devices_with_records();
         let all = kept | touched(offload, dirty);
         if all.count_ones() > 1 {
             m.counts.spanning += 1;
@@ -594,8 +612,9 @@ impl Log {
         }
         // A small record is applied by the CPU, in order behind the commit, which leaves the lines in the cache; a large one by the engine,
         // but for the lines that it has a part of: other threads may be using these.
-        let (small, large): (Vec<_>, Vec<_>) =
-            news.iter().partition(|(_, made, ..)| made.bytes <= SMALL);
+        let (small, large): (Vec<_>, Vec<_>) = new_data
+            .iter()
+            .partition(|(_, made, ..)| made.bytes <= CPU_APPLY_BYTES);
         for (_, made, at, data) in &small {
             m.write(*at, data)?;
             m.flush(*at..at + made.bytes)?;
@@ -603,12 +622,12 @@ impl Log {
         let mut whole = Vec::new();
         for (_, _, at, data) in &large {
             let range = *at..at + data.len() as u64;
-            for edge in edges::of(&range) {
+            for edge in partial_lines::partial_ranges(&range) {
                 let part = (edge.start - at) as usize..(edge.end - at) as usize;
                 m.write(edge.start, &data[part])?;
                 m.flush(edge)?;
             }
-            whole.push(edges::whole(&range));
+            whole.push(partial_lines::whole_lines(&range));
         }
         let drop_whole = |m: &mut Memory| {
             whole
@@ -616,7 +635,7 @@ impl Log {
                 .try_for_each(|range| m.drop_lines(range.clone()))
         };
         drop_whole(m)?;
-        m.order()?;
+        m.fence_posted()?;
         for (index, made, ..) in &large {
             self.command(m, *index, Operation::Apply, |offload, command| {
                 command.value = made.at;
@@ -630,16 +649,16 @@ impl Log {
         m.fence_commands(kept)?;
         // Others may have fetched them before the engine had the commands.
         drop_whole(m)?;
-        bits(kept).for_each(|index| self.part(index).empty(false));
+        bits(kept).for_each(|index| self.state(index).empty(false));
         Ok(())
     }
 
     /// A shadow copy by the engine of the device that has both.
-    pub fn copy(&mut self, m: &mut Memory, from: u64, to: u64, bytes: u64) -> Result<()> {
+    pub fn shadow_copy(&mut self, m: &mut Memory, from: u64, to: u64, bytes: u64) -> Result<()> {
         let Some(offload) = self.offload.clone() else {
             return Ok(());
         };
-        let ((index, from), (_, to)) = (offload.devices.place(from), offload.devices.place(to));
+        let ((index, from), (_, to)) = (offload.devices.locate(from), offload.devices.locate(to));
         let copied = self.command(m, index, Operation::Copy, |offload, command| {
             command.address = offload.address(from);
             command.bytes = bytes;
@@ -649,7 +668,7 @@ impl Log {
     }
 
     /// 8 bytes are stored by the engine, behind all that stands in `before`, and behind the commands that make it. A bit for its device.
-    pub fn switch(
+    pub fn commit_switch(
         &mut self,
         m: &mut Memory,
         target: u64,
@@ -659,10 +678,10 @@ impl Log {
         let Some(offload) = self.offload.clone() else {
             return Ok(0);
         };
-        let (index, target) = offload.devices.place(target);
+        let (index, target) = offload.devices.locate(target);
         let devices = touched(&offload, before);
         match devices & !(1 << index) {
-            0 => m.order()?,
+            0 => m.fence_posted()?,
             // The one that switches can't know what others have.
             _ => {
                 m.counts.spanning += 1;
@@ -681,12 +700,12 @@ impl Log {
         let Some(offload) = self.offload.clone() else {
             return Ok(());
         };
-        for turn in 0..self.parts.len() {
+        for turn in 0..self.states.len() {
             for engine in &offload.engines {
                 let command = offload.command(Operation::Sync, self.thread(turn));
-                engine.settle(&m.cpu, &command)?;
+                engine.sync(&m.cpu, &command)?;
             }
-            self.until_empty(m, turn)?;
+            self.wait_until_empty(m, turn)?;
         }
         Ok(())
     }
@@ -694,35 +713,37 @@ impl Log {
 
 /// A bit for each device that has something of these ranges.
 fn touched(offload: &Offload, ranges: &Ranges) -> u64 {
-    let each = ranges.iter().map(|range| offload.devices.touched(&range));
+    let each = ranges
+        .iter()
+        .map(|range| offload.devices.touched_by(&range));
     each.fold(0, |all, one| all | one)
 }
 
 /// A range in pieces of as many bytes as a record has at most.
-fn pieces(range: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+fn record_ranges(range: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
     let end = range.end;
     let starts = range.step_by(MAX_BYTES as usize);
     starts.map(move |start| (start, (end - start).min(MAX_BYTES)))
 }
 
 /// Waits until commands of several engines have ended.
-fn until_ended(m: &Memory, commands: &[(&Arc<EngineHandle>, SubmittedCommand)]) -> Result<()> {
-    let limit = m.cpu.now() + PATIENCE;
+fn wait_until_ended(m: &Memory, commands: &[(&Arc<EngineHandle>, SubmittedCommand)]) -> Result<()> {
+    let limit = m.cpu.now() + PEER_TIMEOUT;
     let mut left = commands.to_vec();
     while !left.is_empty() {
-        let mut looks = Vec::new();
+        let mut loads = Vec::new();
         for (engine, submitted) in &left {
-            looks.push(engine.look_at(&m.cpu, *submitted)?);
+            loads.push(engine.issue_line_load(&m.cpu, *submitted)?);
         }
         let mut still = Vec::new();
-        for ((engine, submitted), look) in left.into_iter().zip(looks) {
-            if !engine.ended(&m.cpu, submitted, look)? {
+        for ((engine, submitted), load) in left.into_iter().zip(loads) {
+            if !engine.has_ended(&m.cpu, submitted, load)? {
                 still.push((engine, submitted));
             }
         }
         left = still;
         if m.cpu.now() > limit {
-            let text = format!("a commit has not ended within {PATIENCE}");
+            let text = format!("a commit has not ended within {PEER_TIMEOUT}");
             return Err(Error::Invalid(text));
         }
     }

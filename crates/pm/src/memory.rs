@@ -7,8 +7,8 @@ use host::{Cpu, Fence, Kind, Mapping, Pending};
 use sim::Time;
 use spec::nearpm::LINE;
 
-use crate::devices::{bits, Devices, Piece};
-use crate::lock::PAUSE;
+use crate::devices::{bits, Devices, StripeSegment};
+use crate::lock::SPIN_INTERVAL;
 use crate::{EngineHandle, Error, Options, Result};
 
 /// Simulated time of what is there for crash consistency.
@@ -123,7 +123,7 @@ impl Memory {
     }
 
     /// Does something with what one of the devices has of the pool: offsets are those there.
-    pub fn on<R>(
+    pub fn on_device<R>(
         &mut self,
         index: usize,
         what: impl FnOnce(&mut Memory) -> Result<R>,
@@ -148,15 +148,15 @@ impl Memory {
     }
 
     /// The window, and the offset in it, of bytes of the pool that one device has.
-    fn at(&self, offset: u64, len: usize, kind: Kind) -> Result<(Mapping, u64)> {
+    fn mapping_at(&self, offset: u64, len: usize, kind: Kind) -> Result<(Mapping, u64)> {
         self.check(offset, len)?;
-        let (index, local) = self.devices.place(offset);
+        let (index, local) = self.devices.locate(offset);
         let mapping = Mapping::pm(self.devices.number(index), kind);
         Ok((mapping, self.place + local))
     }
 
     /// Does something with each piece of an access: its window, and the offset in it.
-    fn pieces(
+    fn for_each_segment(
         &self,
         offset: u64,
         len: usize,
@@ -164,9 +164,9 @@ impl Memory {
         mut each: impl FnMut(&Mapping, u64, Range<usize>) -> Result<()>,
     ) -> Result<()> {
         self.check(offset, len)?;
-        let mut pieces = self.devices.pieces(offset, len);
-        pieces.try_for_each(
-            |Piece {
+        let mut segments = self.devices.segments(offset, len);
+        segments.try_for_each(
+            |StripeSegment {
                  index,
                  offset,
                  part,
@@ -178,7 +178,7 @@ impl Memory {
     }
 
     fn read_as(&self, offset: u64, out: &mut [u8], kind: Kind) -> Result<()> {
-        self.pieces(offset, out.len(), kind, |map, at, part| {
+        self.for_each_segment(offset, out.len(), kind, |map, at, part| {
             Ok(self.cpu.read(map, at, &mut out[part])?)
         })
     }
@@ -190,7 +190,7 @@ impl Memory {
 
     /// Has a line brought to the cache.
     pub fn prefetch(&self, offset: u64) -> Result<()> {
-        let (map, at) = self.at(offset, 1, Kind::WriteBack)?;
+        let (map, at) = self.mapping_at(offset, 1, Kind::WriteBack)?;
         Ok(self.cpu.prefetch(&map, at)?)
     }
 
@@ -205,21 +205,21 @@ impl Memory {
     }
 
     /// A line of what the device has.
-    pub fn line_direct(&self, offset: u64) -> Result<[u8; LINE as usize]> {
+    pub fn read_line_direct(&self, offset: u64) -> Result<[u8; LINE as usize]> {
         let mut line = [0; LINE as usize];
         self.read_direct(offset, &mut line)?;
         Ok(line)
     }
 
     /// Starts a load of what one device has without waiting for it.
-    pub fn ask(&self, offset: u64, bytes: u64) -> Result<Pending> {
-        let (map, at) = self.at(offset, bytes as usize, Kind::WriteCombining)?;
+    pub fn issue_load(&self, offset: u64, bytes: u64) -> Result<Pending> {
+        let (map, at) = self.mapping_at(offset, bytes as usize, Kind::WriteCombining)?;
         Ok(self.cpu.issue(&map, at, bytes as usize)?)
     }
 
     /// Stores through the cache.
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.pieces(offset, data.len(), Kind::WriteBack, |map, at, part| {
+        self.for_each_segment(offset, data.len(), Kind::WriteBack, |map, at, part| {
             Ok(self.cpu.write(map, at, &data[part])?)
         })
     }
@@ -252,7 +252,7 @@ impl Memory {
         let lines = |m: &mut Memory| {
             for (n, part) in data.chunks(LINE as usize).enumerate() {
                 let line = offset + n as u64 * LINE;
-                let (map, at) = m.at(line, part.len(), Kind::WriteBack)?;
+                let (map, at) = m.mapping_at(line, part.len(), Kind::WriteBack)?;
                 m.cpu.ntstore(&map, at, part)?;
             }
             Ok(())
@@ -264,7 +264,7 @@ impl Memory {
     pub fn flush(&mut self, range: Range<u64>) -> Result<()> {
         let all = |m: &mut Memory| {
             for line in lines(range) {
-                let (map, at) = m.at(line, 1, Kind::WriteBack)?;
+                let (map, at) = m.mapping_at(line, 1, Kind::WriteBack)?;
                 m.cpu.clwb(&map, at)?;
                 m.counts.lines += 1;
             }
@@ -277,7 +277,7 @@ impl Memory {
     pub fn drop_lines(&mut self, range: Range<u64>) -> Result<()> {
         let all = |m: &mut Memory| {
             for line in lines(range) {
-                let (map, at) = m.at(line, 1, Kind::WriteBack)?;
+                let (map, at) = m.mapping_at(line, 1, Kind::WriteBack)?;
                 m.cpu.clflushopt(&map, at)?;
             }
             Ok(())
@@ -287,31 +287,31 @@ impl Memory {
 
     /// Lets others go on for a moment.
     pub fn pause(&self) -> Result<()> {
-        Ok(self.cpu.sleep_until(self.cpu.now() + PAUSE)?)
+        Ok(self.cpu.sleep_until(self.cpu.now() + SPIN_INTERVAL)?)
     }
 
     /// Waits until all that was flushed or streamed is persistent.
     pub fn fence(&mut self) -> Result<()> {
         self.counts.fences += 1;
         let what = self.options.fence;
-        self.wait(what)
+        self.wait_fence(what)
     }
 
     /// What is stored from now on does not become persistent before all that was flushed or streamed.
     pub fn fence_between(&mut self) -> Result<()> {
         match self.options.ordered && self.options.engine.is_none() {
-            true => self.order(),
+            true => self.fence_posted(),
             false => self.fence(),
         }
     }
 
     /// Waits until all that was flushed or streamed is on its way in front of a command.
-    pub fn order(&mut self) -> Result<()> {
+    pub fn fence_posted(&mut self) -> Result<()> {
         self.counts.orders += 1;
-        self.wait(Fence::Posted)
+        self.wait_fence(Fence::Posted)
     }
 
-    fn wait(&mut self, what: Fence) -> Result<()> {
+    fn wait_fence(&mut self, what: Fence) -> Result<()> {
         self.timed(ConsistencyOperation::Fence, |m| Ok(m.cpu.fence(what)?))
     }
 
@@ -323,16 +323,16 @@ impl Memory {
         }
         self.fence()?;
         let engines: Vec<_> = self.options.engines().cloned().collect();
-        let looked = |engine: &Arc<EngineHandle>, m: &Memory| engine.look_ahead(&m.cpu);
-        let look = |m: &mut Memory| {
+        let prefetch = |engine: &Arc<EngineHandle>, m: &Memory| engine.prefetch_status(&m.cpu);
+        let prefetch_all = |m: &mut Memory| {
             let own = bits(devices).filter_map(|index| engines.get(index));
-            own.into_iter().try_for_each(|engine| looked(engine, m))
+            own.into_iter().try_for_each(|engine| prefetch(engine, m))
         };
-        self.timed(ConsistencyOperation::Command, look)
+        self.timed(ConsistencyOperation::Command, prefetch_all)
     }
 
     /// Stores a line such that a crash leaves it old or new, and flushes it.
-    pub fn put_line(&mut self, offset: u64, line: &[u8; LINE as usize]) -> Result<()> {
+    pub fn write_line(&mut self, offset: u64, line: &[u8; LINE as usize]) -> Result<()> {
         self.write(offset, line)?;
         self.flush(offset..offset + LINE)
     }

@@ -9,7 +9,7 @@ use host::{Cpu, Cut, Fence, Kind, Machine, Mapping, Shared};
 use sim::{Bar, System, Time};
 use spec::nearpm::{Command, Operation, Refusal, Results, POOLS};
 
-use crate::thread::Work;
+use crate::thread::ActiveTransaction;
 use crate::{
     CheckReport, Counts, Devices, EngineHandle, Error, Layout, Options, Pool, Ptr, Result,
     Synchronisation, Thread, Transaction,
@@ -20,7 +20,7 @@ pub const MAX_CPUS: usize = 64;
 /// What is loaded and stored at a time outside of pools.
 const MAX_ACCESS_BYTES: usize = 64 << 20;
 
-struct Power {
+struct PowerState {
     on: bool,
     /// When it has failed last.
     failed: Time,
@@ -31,7 +31,7 @@ struct Power {
 }
 
 /// A pool that is in use: nobody opens what overlaps it, or gives its number to another one.
-struct InUse {
+struct OpenPool {
     life: u64,
     number: Option<u8>,
     place: u64,
@@ -50,10 +50,10 @@ pub struct Session {
     window: u64,
     /// Bytes that it has reserved.
     reserved: u64,
-    power: Mutex<Power>,
-    pools: Mutex<Vec<InUse>>,
+    power: Mutex<PowerState>,
+    pools: Mutex<Vec<OpenPool>>,
     /// Numbers of pools that a program has mapped by commands of its own since power came.
-    by_hand: Mutex<Vec<u8>>,
+    mapped_by_program: Mutex<Vec<u8>>,
 }
 
 /// How a pool is used, without what the session knows.
@@ -149,14 +149,14 @@ impl Session {
                 bytes => design.media.bytes.0.saturating_sub(bytes),
             },
             reserved,
-            power: Mutex::new(Power {
+            power: Mutex::new(PowerState {
                 on: true,
                 failed: Time::ZERO,
                 ordered: None,
                 life: 0,
             }),
             pools: Mutex::new(Vec::new()),
-            by_hand: Mutex::new(Vec::new()),
+            mapped_by_program: Mutex::new(Vec::new()),
         })
     }
 
@@ -186,7 +186,7 @@ impl Session {
     }
 
     /// How far the host and its devices have been simulated: the power has failed at what lies before.
-    fn reached(&self) -> Time {
+    fn simulated_until(&self) -> Time {
         self.shared.with(|machine| machine.system().now())
     }
 
@@ -202,14 +202,14 @@ impl Session {
     }
 
     /// The loss of power that was ordered has come. What a CPU has found in its cache since nobody else has heard of.
-    fn has_failed(&self, power: &Power) -> bool {
+    fn has_failed(&self, power: &PowerState) -> bool {
         power
             .ordered
-            .is_some_and(|at| at <= self.now().max(self.reached()))
+            .is_some_and(|at| at <= self.now().max(self.simulated_until()))
     }
 
     /// An error without power.
-    fn powered(&self) -> Result<()> {
+    fn check_power(&self) -> Result<()> {
         let power = lock(&self.power);
         let failed = match power.on {
             true => power.ordered.filter(|_| self.has_failed(&power)),
@@ -260,7 +260,7 @@ impl Session {
         }
         self.shared.with(|machine| machine.restart());
         self.engines.iter().for_each(|engine| engine.restart());
-        lock(&self.by_hand).clear();
+        lock(&self.mapped_by_program).clear();
         power.on = true;
         power.life += 1;
         Ok(())
@@ -286,7 +286,7 @@ impl Session {
     }
 
     /// An error for a range that can't be loaded or stored at a time.
-    pub fn range(&self, offset: u64, bytes: u64) -> Result<()> {
+    pub fn check_access(&self, offset: u64, bytes: u64) -> Result<()> {
         let end = offset.checked_add(bytes);
         match end.is_some_and(|end| end <= self.window) && bytes <= MAX_ACCESS_BYTES as u64 {
             true => Ok(()),
@@ -299,16 +299,16 @@ impl Session {
 
     /// Loads bytes of the first device's window, past the CPU's cache.
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.range(offset, out.len() as u64)?;
-        self.powered()?;
+        self.check_access(offset, out.len() as u64)?;
+        self.check_power()?;
         let map = Mapping::pm(0, Kind::Uncached);
         Ok(self.shared.cpu(0).read(&map, offset, out)?)
     }
 
     /// Stores bytes of the first device's window, and waits until they are persistent.
     pub fn store(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.range(offset, data.len() as u64)?;
-        self.powered()?;
+        self.check_access(offset, data.len() as u64)?;
+        self.check_power()?;
         let (cpu, map) = (self.shared.cpu(0), Mapping::pm(0, Kind::Uncached));
         cpu.write(&map, offset, data)?;
         Ok(cpu.fence(Fence::ReadBack)?)
@@ -316,11 +316,11 @@ impl Session {
 
     /// Gives the first device's engine a command, and waits for its end; returns the value that it tells.
     pub fn command(&self, command: &Command) -> Result<u64> {
-        self.powered()?;
+        self.check_power()?;
         let (results, value): (Results, u64) =
             self.engine()?.launch(&self.shared.cpu(0), command)?;
         if results.is_ok() && command.operation == Operation::PoolMap {
-            lock(&self.by_hand).push(command.pool);
+            lock(&self.mapped_by_program).push(command.pool);
         }
         match results.is_ok() {
             true => Ok(value),
@@ -337,7 +337,7 @@ impl Session {
         layout: &Layout,
         usage: PoolUse,
     ) -> Result<SessionPool> {
-        self.enter(place, usage, |cpu, options, allowed| {
+        self.admit_pool(place, usage, |cpu, options, allowed| {
             allowed(bytes)?;
             let devices = self.devices.clone();
             Pool::create(cpu, devices, place, bytes, layout, options)
@@ -351,17 +351,18 @@ impl Session {
         name: &str,
         usage: PoolUse,
     ) -> Result<SessionPool> {
-        self.enter(place, usage, |cpu, options, allowed| {
+        self.admit_pool(place, usage, |cpu, options, allowed| {
             allowed(1)?;
             let devices = self.devices.clone();
-            Pool::open_if(cpu, devices, place, name, options, allowed)
+            Pool::open_if_allowed(cpu, devices, place, name, options, allowed)
         })
     }
 
     /// Engines keep pools that nobody has opened again since the power failed: nobody uses these.
-    fn unmap_strays(&self, open: &[InUse], options: &Options) -> Result<()> {
-        let by_hand = lock(&self.by_hand).clone();
-        let used = |n: &u8| by_hand.contains(n) || open.iter().any(|p| p.number == Some(*n));
+    fn unmap_stale_pools(&self, open: &[OpenPool], options: &Options) -> Result<()> {
+        let mapped_by_program = lock(&self.mapped_by_program).clone();
+        let used =
+            |n: &u8| mapped_by_program.contains(n) || open.iter().any(|p| p.number == Some(*n));
         let numbers = (0..POOLS).filter(|n| !used(n));
         for number in numbers {
             let unmap = Command::new(Operation::PoolUnmap, options.process, number, 0);
@@ -373,13 +374,13 @@ impl Session {
     }
 
     /// Where what each device has of a pool ends in its window.
-    fn end(&self, place: u64, bytes: u64) -> u64 {
+    fn end_in_window(&self, place: u64, bytes: u64) -> u64 {
         place.saturating_add(bytes.div_ceil(self.devices.count() as u64))
     }
 
     /// An error for a pool that would reach beyond what is the host's.
-    fn fits(&self, place: u64, bytes: u64) -> Result<()> {
-        if self.end(place, bytes) <= self.window {
+    fn check_fits(&self, place: u64, bytes: u64) -> Result<()> {
+        if self.end_in_window(place, bytes) <= self.window {
             return Ok(());
         }
         let rest = match self.reserved {
@@ -392,7 +393,7 @@ impl Session {
         )))
     }
 
-    fn enter(
+    fn admit_pool(
         self: &Arc<Session>,
         place: u64,
         usage: PoolUse,
@@ -415,15 +416,16 @@ impl Session {
             engine_recovers: usage.engine_recovers,
             ..Options::with_engines(engines)
         };
-        self.powered()?;
+        self.check_power()?;
         let number = usage.offload.then_some(usage.number);
         let life = self.life();
         let mut pools = lock(&self.pools);
         pools.retain(|pool| pool.life == life && pool.by.strong_count() > 0);
         let allowed = |bytes: u64| {
-            self.fits(place, bytes)?;
-            let end = self.end(place, bytes);
-            let overlaps = |p: &&InUse| place < self.end(p.place, p.bytes) && p.place < end;
+            self.check_fits(place, bytes)?;
+            let end = self.end_in_window(place, bytes);
+            let overlaps =
+                |p: &&OpenPool| place < self.end_in_window(p.place, p.bytes) && p.place < end;
             match pools.iter().find(overlaps) {
                 Some(other) => Err(Error::Invalid(format!(
                     "a pool at {place:#x}: the one at {:#x} is open, of {} bytes; close it first",
@@ -440,14 +442,14 @@ impl Session {
         }
         let act = || act(&self.shared.cpu(0), &options, &allowed);
         let pool = match act() {
-            Err(error) if is_in_the_way(&error) => {
-                self.unmap_strays(&pools, &options)?;
+            Err(error) if is_map_refused_as_busy(&error) => {
+                self.unmap_stale_pools(&pools, &options)?;
                 act()?
             }
             other => other?,
         };
         let mark = Arc::new(());
-        pools.push(InUse {
+        pools.push(OpenPool {
             life,
             number,
             place,
@@ -464,7 +466,7 @@ impl Session {
 }
 
 /// The engine has another pool there.
-fn is_in_the_way(error: &Error) -> bool {
+fn is_map_refused_as_busy(error: &Error) -> bool {
     match error {
         Error::Refused(Operation::PoolMap, results) => results.has(Refusal::Busy),
         _ => false,
@@ -489,13 +491,13 @@ impl SessionPool {
 
     /// False if the power has failed since it was opened: then there is nothing to close.
     pub fn is_alive(&self) -> bool {
-        self.alive().is_ok()
+        self.check_alive().is_ok()
     }
 
     /// An error if the power has failed since it was opened.
-    fn alive(&self) -> Result<()> {
+    fn check_alive(&self) -> Result<()> {
         match self.session.life() == self.life {
-            true => self.session.powered(),
+            true => self.session.check_power(),
             false => Err(Error::Power(
                 "the power has failed since the pool was opened: open it again".into(),
             )),
@@ -514,20 +516,20 @@ impl SessionPool {
 
     /// Compares its metadata with each other and with what is known. No transaction may be under way.
     pub fn check(&self) -> Result<CheckReport> {
-        self.alive()?;
+        self.check_alive()?;
         self.pool.check(&self.session.shared.cpu(0))
     }
 
     /// Lets it grow to so many bytes. No thread may have it.
     pub fn resize(&self, bytes: u64) -> Result<()> {
-        self.alive()?;
+        self.check_alive()?;
         let mut pools = lock(&self.session.pools);
-        let mine = |p: &InUse| p.by.as_ptr() == Arc::as_ptr(&self.mark);
+        let mine = |p: &OpenPool| p.by.as_ptr() == Arc::as_ptr(&self.mark);
         let place = pools.iter().find(|p| mine(p)).map(|p| p.place);
         let place = place.ok_or_else(|| invalid("the pool is not in use any more"))?;
-        self.session.fits(place, bytes)?;
-        let end = self.session.end(place, bytes);
-        let open = |p: &&InUse| {
+        self.session.check_fits(place, bytes)?;
+        let end = self.session.end_in_window(place, bytes);
+        let open = |p: &&OpenPool| {
             p.life == self.life && p.by.strong_count() > 0 && place < p.place && p.place < end
         };
         if let Some(other) = pools.iter().find(open) {
@@ -538,8 +540,9 @@ impl SessionPool {
         }
         let cpu = self.session.shared.cpu(0);
         match self.pool.resize(&cpu, bytes) {
-            Err(error) if is_in_the_way(&error) => {
-                self.session.unmap_strays(&pools, self.pool.options())?;
+            Err(error) if is_map_refused_as_busy(&error) => {
+                self.session
+                    .unmap_stale_pools(&pools, self.pool.options())?;
                 self.pool.resize(&cpu, bytes)?;
             }
             other => other?,
@@ -553,7 +556,7 @@ impl SessionPool {
 
     /// A thread that works on it, on a CPU.
     pub fn thread(&self, cpu: usize) -> Result<SessionThread> {
-        self.alive()?;
+        self.check_alive()?;
         let cpu = self.session.cpu(cpu)?;
         Ok(SessionThread {
             thread: self.pool.thread(&cpu)?,
@@ -578,7 +581,7 @@ pub struct SessionThread {
     thread: Thread,
     pool: SessionPool,
     /// Of the transaction that is under way.
-    work: Option<Work>,
+    work: Option<ActiveTransaction>,
 }
 
 impl Drop for SessionThread {
@@ -607,49 +610,49 @@ impl SessionThread {
     }
 
     /// An error for a range that programs have no business with.
-    pub fn within(&self, offset: u64, bytes: usize) -> Result<()> {
-        self.thread.within(offset, bytes)
+    pub fn check_range(&self, offset: u64, bytes: usize) -> Result<()> {
+        self.thread.check_range(offset, bytes)
     }
 
     /// Runs a transaction as a closure, as [`Thread::run`] does.
     pub fn run<R>(&mut self, body: impl FnOnce(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         match self.work {
-            Some(_) => Err(under_way()),
+            Some(_) => Err(transaction_under_way()),
             None => self.thread.run(body),
         }
     }
 
     /// Begins a transaction.
     pub fn begin(&mut self) -> Result<()> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         if self.work.is_some() {
-            return Err(under_way());
+            return Err(transaction_under_way());
         }
         self.work = Some(self.thread.begin(false)?);
         Ok(())
     }
 
     fn transaction(&mut self) -> Result<Transaction<'_>> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         match &mut self.work {
             Some(work) => Ok(self.thread.transaction(work)),
-            None => Err(none()),
+            None => Err(no_transaction()),
         }
     }
 
     /// All of the transaction stays. An error that is not a loss of power has aborted it.
     pub fn commit(&mut self) -> Result<()> {
-        self.pool.alive()?;
-        let work = self.work.take().ok_or_else(none)?;
+        self.pool.check_alive()?;
+        let work = self.work.take().ok_or_else(no_transaction)?;
         self.thread.end(work, Ok(()))
     }
 
     /// Nothing of the transaction stays.
     pub fn abort(&mut self) -> Result<()> {
         let work = self.work.take();
-        self.pool.alive()?;
-        let work = work.ok_or_else(none)?;
+        self.pool.check_alive()?;
+        let work = work.ok_or_else(no_transaction)?;
         match self.thread.end(work, Err::<(), _>(Error::Aborted)) {
             Err(Error::Aborted) => Ok(()),
             other => other,
@@ -658,8 +661,8 @@ impl SessionThread {
 
     /// The transaction can't be committed any more: something that was nested in it has failed.
     pub fn fail(&mut self) -> Result<()> {
-        self.pool.alive()?;
-        self.work.as_mut().ok_or_else(none)?.fail();
+        self.pool.check_alive()?;
+        self.work.as_mut().ok_or_else(no_transaction)?.fail();
         Ok(())
     }
 
@@ -675,7 +678,7 @@ impl SessionThread {
 
     /// Reads bytes, as the transaction has stored them if one is under way.
     pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         match &mut self.work {
             Some(work) => self.thread.transaction(work).read(offset, out),
             None => self.thread.read(offset, out),
@@ -694,7 +697,7 @@ impl SessionThread {
 
     /// What the pool's root points to: 0 is nothing.
     pub fn root(&mut self) -> Result<u64> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         let root: Ptr<u8> = match &mut self.work {
             Some(work) => self.thread.transaction(work).root()?,
             None => self.thread.root()?,
@@ -709,15 +712,15 @@ impl SessionThread {
 
     /// Waits until an engine has done all that was left to it; an error if it has refused any of it.
     pub fn finish(&mut self) -> Result<()> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         self.thread.finish()
     }
 }
 
-fn under_way() -> Error {
+fn transaction_under_way() -> Error {
     Error::Invalid("a transaction of this thread is under way: commit or abort it first".into())
 }
 
-fn none() -> Error {
+fn no_transaction() -> Error {
     Error::Invalid("no transaction of this thread is under way: begin one".into())
 }

@@ -59,7 +59,7 @@ type Log = ((u8, u8), u16);
 fn settle(bench: &Bench, cpu: &Cpu, logs: &[Log]) -> Result<()> {
     for ((pool, thread), process) in logs {
         let any = Command::new(Operation::Sync, *process, *pool, *thread);
-        bench.engine.settle(cpu, &any)?;
+        bench.engine.sync(cpu, &any)?;
     }
     Ok(())
 }

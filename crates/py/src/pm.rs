@@ -173,7 +173,7 @@ impl PmSystem {
         length: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.session
-            .with(py, |session| session.range(offset, length))?;
+            .with(py, |session| session.check_access(offset, length))?;
         let mut out = zeroed(length as usize)?;
         self.session
             .with(py, |session| session.load(offset, &mut out))?;
@@ -367,7 +367,7 @@ impl PmThread {
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.thread
-            .with(py, |thread| thread.within(offset, length))?;
+            .with(py, |thread| thread.check_range(offset, length))?;
         let mut out = zeroed(length)?;
         self.thread
             .with(py, |thread| thread.read(offset, &mut out))?;

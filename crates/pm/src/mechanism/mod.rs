@@ -24,7 +24,7 @@ pub(crate) trait Mechanism: Send {
     fn add(&mut self, m: &mut Memory, range: Range<u64>) -> Result<()>;
 
     /// A range that nobody has used before belongs to the transaction: what stands there is of no use.
-    fn fresh(&mut self, range: Range<u64>);
+    fn mark_fresh(&mut self, range: Range<u64>);
 
     /// Reads what the transaction has stored, or what was there before.
     fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()>;
@@ -43,14 +43,17 @@ pub(crate) trait Mechanism: Send {
 }
 
 /// The lines that a range is in.
-fn whole_lines(range: Range<u64>) -> Range<u64> {
+fn covering_lines(range: Range<u64>) -> Range<u64> {
     use spec::nearpm::LINE;
     range.start - range.start % LINE..range.end.next_multiple_of(LINE)
 }
 
 impl Memory {
     /// Does something that is there for crash consistency.
-    fn consistently<R>(&mut self, what: impl FnOnce(&mut Memory) -> Result<R>) -> Result<R> {
+    fn count_consistency_time<R>(
+        &mut self,
+        what: impl FnOnce(&mut Memory) -> Result<R>,
+    ) -> Result<R> {
         let begin = self.cpu.now();
         let result = what(self);
         self.counts.consistency += self.cpu.now().saturating_sub(begin);

@@ -12,11 +12,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sim::Time;
 use spec::nearpm::LINE;
 
-use super::whole_lines;
+use super::covering_lines;
 use crate::header::{Header, PAGE};
 use crate::memory::{lines, Memory};
 use crate::ranges::Ranges;
-use crate::switches::Switches;
+use crate::switch_lists::SwitchLists;
 use crate::{Error, Result};
 
 /// Which page of the pool is where: what the table in persistent memory says, in the host's memory.
@@ -25,14 +25,14 @@ pub(crate) struct Pages {
     table: u64,
     /// Offset in the pool of the first page.
     base: u64,
-    pub switches: Switches,
+    pub switches: SwitchLists,
     /// Devices that have the pages in turns: a power of 2.
     devices: u64,
-    state: Mutex<State>,
+    state: Mutex<PageMap>,
 }
 
 #[derive(Default)]
-struct State {
+struct PageMap {
     /// For each page that programs use the number of the one that has it.
     places: Vec<u64>,
     /// Pages that nobody uses, and which of their lines still have what the page that was there has: a bit for each.
@@ -50,16 +50,16 @@ struct State {
 }
 
 /// A page for a copy.
-enum Spare {
+enum SparePage {
     /// Where the page is, and where its copy is to be.
     Taken(u64, u64),
     /// There will be one as soon as others have read what is there.
-    Read,
+    BeingRead,
     None,
 }
 
 /// Lines of a page that are one behind the other in one place: that, where in it they are, and where in what is read.
-type Found = (u64, u64, Range<usize>);
+type LineRun = (u64, u64, Range<usize>);
 
 impl Pages {
     /// The table of a new pool.
@@ -115,17 +115,17 @@ impl Pages {
             base: header.data(),
             switches,
             devices: header.devices.into(),
-            state: Mutex::new(State {
+            state: Mutex::new(PageMap {
                 places,
                 spare: spare.iter().map(|place| (*place, 0)).collect(),
                 number,
-                ..State::default()
+                ..PageMap::default()
             }),
         };
-        let behind = m.options.engine.is_some();
+        let offloaded = m.options.engine.is_some();
         spare
             .iter()
-            .try_for_each(|to| loaded.clear(m, *to, behind))?;
+            .try_for_each(|to| loaded.drop_cached(m, *to, offloaded))?;
         Ok(loaded)
     }
 
@@ -134,7 +134,7 @@ impl Pages {
     pub fn check(&self, m: &mut Memory, header: &Header) -> Result<Pages> {
         // What the next transaction would do first.
         let last = self.state().last.clone();
-        self.put(m, &last)?;
+        self.write_table(m, &last)?;
         let read = Pages::load(m, header)?;
         let (own, found) = (self.state().places.clone(), read.state().places.clone());
         let corrupt =
@@ -164,14 +164,14 @@ impl Pages {
 
     /// Reads what the device has of committed pages, whatever the cache has.
     pub fn read_again(&self, m: &Memory, offset: u64, out: &mut [u8]) -> Result<()> {
-        for (page, within, part) in self.parts(offset, out.len())? {
+        for (page, within, part) in self.split_by_page(offset, out.len())? {
             let place = self.state().places[page as usize];
-            m.read_media(self.at(place) + within, &mut out[part])?;
+            m.read_media(self.place_offset(place) + within, &mut out[part])?;
         }
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PageMap> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -183,17 +183,17 @@ impl Pages {
     }
 
     /// The first byte of a page, as an offset that programs use.
-    pub fn first(&self, page: u64) -> u64 {
+    pub fn page_offset(&self, page: u64) -> u64 {
         self.base + page * PAGE
     }
 
     /// Offset in the pool of a page's place.
-    pub fn at(&self, place: u64) -> u64 {
+    pub fn place_offset(&self, place: u64) -> u64 {
         self.base + place * PAGE
     }
 
     /// The parts of a range by page: the page, where the part begins in it, and where in the range.
-    pub fn parts(&self, offset: u64, len: usize) -> Result<Vec<(u64, u64, Range<usize>)>> {
+    pub fn split_by_page(&self, offset: u64, len: usize) -> Result<Vec<(u64, u64, Range<usize>)>> {
         let mut out = Vec::new();
         let mut from = 0;
         while from < len {
@@ -206,58 +206,63 @@ impl Pages {
     }
 
     /// Where a part of a page is changed.
-    pub fn current(&self, page: u64, within: u64, len: usize) -> u64 {
+    pub fn change_in_place(&self, page: u64, within: u64, len: usize) -> u64 {
         let state = &mut *self.state();
-        let changed = bits(within..within + len as u64);
-        state.change(page, changed);
+        let changed = line_bits(within..within + len as u64);
+        state.invalidate_former(page, changed);
         let place = state.places[page as usize];
-        state.note(place, changed);
-        self.at(place) + within
+        state.note_cached(place, changed);
+        self.place_offset(place) + within
     }
 
     /// Finds out where a range is: a look at each of its pages, and another one at those with lines elsewhere.
-    pub fn look_up(&self, m: &Memory, offset: u64, len: usize) -> Result<()> {
+    pub fn spend_lookup(&self, m: &Memory, offset: u64, len: usize) -> Result<()> {
         let mut looks = 0;
-        for (page, within, part) in self.parts(offset, len)? {
-            let lines = bits(within..within + part.len() as u64);
-            looks += 1 + u64::from(self.state().elsewhere(page) & lines != 0);
+        for (page, within, part) in self.split_by_page(offset, len)? {
+            let lines = line_bits(within..within + part.len() as u64);
+            looks += 1 + u64::from(self.state().lines_elsewhere(page) & lines != 0);
         }
         m.spend(Time(m.options.costs.page.0 * looks))
     }
 
     /// Reads what was committed. Others may put the page elsewhere meanwhile: the places stay as they are until this has ended.
     pub fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
-        for (page, within, part) in self.parts(offset, out.len())? {
-            let found = self.state().enter(page, within, part);
+        for (page, within, part) in self.split_by_page(offset, out.len())? {
+            let found = self.state().begin_read(page, within, part);
             let read = found.iter().try_for_each(|(place, within, part)| {
-                m.read(self.at(*place) + within, &mut out[part.clone()])
+                m.read(self.place_offset(*place) + within, &mut out[part.clone()])
             });
-            self.state().leave(&found);
+            self.state().end_read(&found);
             read?;
         }
         Ok(())
     }
 
     /// Takes a page for the copy of one: returns where that is, and where the copy is to be, or nothing when there is none. Where an engine is
-    /// going to change it `behind` the cache, its lines leave that.
-    pub fn take(&self, m: &mut Memory, page: u64, behind: bool) -> Result<Option<(u64, u64)>> {
+    /// going to change it `offloaded` the cache, its lines leave that.
+    pub fn take_spare(
+        &self,
+        m: &mut Memory,
+        page: u64,
+        offloaded: bool,
+    ) -> Result<Option<(u64, u64)>> {
         loop {
-            let spare = self.state().spare(page, self.devices);
+            let spare = self.state().choose_spare(page, self.devices);
             match spare {
-                Spare::Taken(from, to) => {
-                    self.clear(m, to, behind)?;
+                SparePage::Taken(from, to) => {
+                    self.drop_cached(m, to, offloaded)?;
                     return Ok(Some((from, to)));
                 }
-                Spare::Read => m.pause()?,
-                Spare::None => return Ok(None),
+                SparePage::BeingRead => m.pause()?,
+                SparePage::None => return Ok(None),
             }
         }
     }
 
-    fn clear(&self, m: &mut Memory, place: u64, behind: bool) -> Result<()> {
+    fn drop_cached(&self, m: &mut Memory, place: u64, offloaded: bool) -> Result<()> {
         let cached = {
             let known = &mut self.state().cached;
-            match behind {
+            match offloaded {
                 true => known.insert(place, 0).unwrap_or(u64::MAX),
                 false => {
                     known.remove(&place);
@@ -266,27 +271,27 @@ impl Pages {
             }
         };
         for line in (0..PAGE / LINE).filter(|line| cached >> line & 1 != 0) {
-            let at = self.at(place) + line * LINE;
+            let at = self.place_offset(place) + line * LINE;
             m.drop_lines(at..at + LINE)?;
         }
         Ok(())
     }
 
     /// Pages that were taken are not needed.
-    pub fn give_back(&self, places: impl IntoIterator<Item = u64>) {
+    pub fn return_spares(&self, places: impl IntoIterator<Item = u64>) {
         let none = places.into_iter().map(|place| (place, 0));
         self.state().spare.extend(none);
     }
 
     /// A page has changed places; of its lines these are others now. What has not changed is read where the cache has it, if the copy was made
-    /// `behind` it.
-    pub fn moved(&self, page: u64, to: u64, changed: u64, behind: bool) {
+    /// `offloaded` it.
+    pub fn record_move(&self, page: u64, to: u64, changed: u64, offloaded: bool) {
         let state = &mut *self.state();
-        state.change(page, changed);
-        let elsewhere = state.elsewhere(page);
+        state.invalidate_former(page, changed);
+        let elsewhere = state.lines_elsewhere(page);
         let from = std::mem::replace(&mut state.places[page as usize], to);
         let cached = state.cached.get(&from).copied().unwrap_or(u64::MAX);
-        let lines = match behind {
+        let lines = match offloaded {
             true => cached & !changed & !elsewhere,
             false => 0,
         };
@@ -297,50 +302,51 @@ impl Pages {
     }
 
     /// Has a line of a page brought to the cache.
-    pub fn fetch(&self, m: &Memory, place: u64, within: u64) -> Result<()> {
-        self.state().note(place, bits(within..within + 1));
-        m.prefetch(self.at(place) + within)
+    pub fn prefetch_line(&self, m: &Memory, place: u64, within: u64) -> Result<()> {
+        self.state()
+            .note_cached(place, line_bits(within..within + 1));
+        m.prefetch(self.place_offset(place) + within)
     }
 
     /// The table follows the last list of switches: it has to before that list's room is used again. Returns the number of the next one.
-    pub fn next(&self, m: &mut Memory) -> Result<u64> {
+    pub fn begin_list(&self, m: &mut Memory) -> Result<u64> {
         let (number, last) = {
             let state = &mut *self.state();
             (state.number + 1, std::mem::take(&mut state.last))
         };
-        let changed = self.put(m, &last)?;
+        let changed = self.write_table(m, &last)?;
         changed.iter().try_for_each(|lines| m.flush(lines))?;
         Ok(number)
     }
 
     /// Stores where pages are in the table; returns the lines.
-    fn put(&self, m: &Memory, list: &[(u64, u64)]) -> Result<Ranges> {
+    fn write_table(&self, m: &Memory, list: &[(u64, u64)]) -> Result<Ranges> {
         let mut changed = Ranges::default();
         for (page, place) in list {
             let at = self.table + page * 8;
             m.write(at, &place.to_le_bytes())?;
-            changed.add(whole_lines(at..at + 8));
+            changed.add(covering_lines(at..at + 8));
         }
         Ok(changed)
     }
 
     /// A list was committed.
-    pub fn follow(&self, list: Vec<(u64, u64)>, number: u64) {
+    pub fn record_list(&self, list: Vec<(u64, u64)>, number: u64) {
         let state = &mut *self.state();
         (state.number, state.last) = (number, list);
     }
 
     /// Others have read pages that are in use through the cache.
-    pub fn forget(&self) {
+    pub fn forget_cached(&self) {
         let state = &mut *self.state();
         let spare = &state.spare;
         state.cached.retain(|place, _| spare.contains_key(place));
     }
 }
 
-impl State {
+impl PageMap {
     /// Where a line of a page is read.
-    fn place(&self, page: u64, line: u64) -> u64 {
+    fn line_place(&self, page: u64, line: u64) -> u64 {
         let has = |place: &&u64| {
             self.spare
                 .get(place)
@@ -354,21 +360,21 @@ impl State {
     }
 
     /// Lines of a page that are read where it was before.
-    fn elsewhere(&self, page: u64) -> u64 {
+    fn lines_elsewhere(&self, page: u64) -> u64 {
         let former = self.former.get(&page).into_iter().flatten();
         let lines = former.filter_map(|place| self.spare.get(place));
         lines.fold(0, |all, lines| all | lines)
     }
 
     /// Lines come to the cache.
-    fn note(&mut self, place: u64, lines: u64) {
+    fn note_cached(&mut self, place: u64, lines: u64) {
         if let Some(cached) = self.cached.get_mut(&place) {
             *cached |= lines;
         }
     }
 
     /// Lines of a page are not what they were: they are where the page is.
-    fn change(&mut self, page: u64, changed: u64) {
+    fn invalidate_former(&mut self, page: u64, changed: u64) {
         let Some(places) = self.former.get_mut(&page) else {
             return;
         };
@@ -383,7 +389,7 @@ impl State {
     }
 
     /// Takes a page for the copy of one, on the same device, as an engine copies within its own: of those the one with the fewest lines of use.
-    fn spare(&mut self, page: u64, devices: u64) -> Spare {
+    fn choose_spare(&mut self, page: u64, devices: u64) -> SparePage {
         let from = self.places[page as usize];
         let near = |to: &u64| (to ^ from) % devices == 0;
         let all = || self.spare.iter().filter(|(to, _)| near(to));
@@ -393,22 +399,22 @@ impl State {
         let best = unread.min_by_key(|(to, lines)| (lines.count_ones(), cached(to)));
         let Some(to) = best.map(|(to, _)| *to) else {
             let Some(to) = all().next().map(|(to, _)| *to) else {
-                return Spare::None;
+                return SparePage::None;
             };
             // Whoever reads from now on does so where the page is: else there might always be somebody who reads here.
             if let Some(lines) = self.spare.insert(to, 0) {
-                self.forsake(to, lines);
+                self.drop_former(to, lines);
             }
-            return Spare::Read;
+            return SparePage::BeingRead;
         };
         if let Some(lines) = self.spare.remove(&to) {
-            self.forsake(to, lines);
+            self.drop_former(to, lines);
         }
-        Spare::Taken(from, to)
+        SparePage::Taken(from, to)
     }
 
     /// What a spare page has of another one is not read there any more.
-    fn forsake(&mut self, place: u64, lines: u64) {
+    fn drop_former(&mut self, place: u64, lines: u64) {
         if lines != 0 {
             self.former.retain(|_, places| {
                 places.retain(|former| *former != place);
@@ -418,14 +424,14 @@ impl State {
     }
 
     /// A reader of a part of a page begins.
-    fn enter(&mut self, page: u64, within: u64, part: Range<usize>) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
+    fn begin_read(&mut self, page: u64, within: u64, part: Range<usize>) -> Vec<LineRun> {
+        let mut found: Vec<LineRun> = Vec::new();
         let end = within + part.len() as u64;
         for line in lines(within..end) {
             let (from, to) = (line.max(within), (line + LINE).min(end));
             let of = |at: u64| part.start + (at - within) as usize;
-            let place = self.place(page, line / LINE);
-            self.note(place, bits(line..line + 1));
+            let place = self.line_place(page, line / LINE);
+            self.note_cached(place, line_bits(line..line + 1));
             match found.last_mut() {
                 Some((last, _, part)) if *last == place => part.end = of(to),
                 _ => found.push((place, from, of(from)..of(to))),
@@ -438,7 +444,7 @@ impl State {
     }
 
     /// It has ended.
-    fn leave(&mut self, found: &[Found]) {
+    fn end_read(&mut self, found: &[LineRun]) {
         for (place, ..) in found {
             if let Entry::Occupied(mut readers) = self.readers.entry(*place) {
                 *readers.get_mut() -= 1;
@@ -451,6 +457,6 @@ impl State {
 }
 
 /// A bit for each line of a range of a page.
-fn bits(range: Range<u64>) -> u64 {
-    lines(range).fold(0, |bits, line| bits | 1 << (line / LINE))
+fn line_bits(range: Range<u64>) -> u64 {
+    lines(range).fold(0, |line_bits, line| line_bits | 1 << (line / LINE))
 }

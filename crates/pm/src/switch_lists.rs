@@ -23,62 +23,62 @@ use crate::header::PAGE;
 use crate::memory::Memory;
 use crate::{Error, Result};
 
-const HEAD: usize = 32;
-const ENTRY: usize = 16;
+const LIST_HEADER_BYTES: usize = 32;
+const ENTRY_BYTES: usize = 16;
 
 /// Where the lists of a pool are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Switches {
+pub(crate) struct SwitchLists {
     /// Offset in the pool.
     place: u64,
     /// Bytes of the room of a list.
     room: u64,
 }
 
-fn long(bytes: &[u8], at: usize) -> u64 {
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|n| bytes[at + n]))
 }
 
 fn crc(list: &[u8]) -> u32 {
-    crc32c::crc32c_append(crc32c::crc32c(&list[..16]), &list[HEAD..])
+    crc32c::crc32c_append(crc32c::crc32c(&list[..16]), &list[LIST_HEADER_BYTES..])
 }
 
-impl Switches {
+impl SwitchLists {
     /// Bytes for lists of so many entries at most.
     pub fn bytes(most: u64) -> u64 {
-        PAGE + 2 * Switches::room(most)
+        PAGE + 2 * SwitchLists::list_bytes(most)
     }
 
-    fn room(most: u64) -> u64 {
-        (HEAD as u64 + most * ENTRY as u64).next_multiple_of(PAGE)
+    fn list_bytes(most: u64) -> u64 {
+        (LIST_HEADER_BYTES as u64 + most * ENTRY_BYTES as u64).next_multiple_of(PAGE)
     }
 
     /// At an offset in the pool.
-    pub fn new(place: u64, most: u64) -> Switches {
-        Switches {
+    pub fn new(place: u64, most: u64) -> SwitchLists {
+        SwitchLists {
             place,
-            room: Switches::room(most),
+            room: SwitchLists::list_bytes(most),
         }
     }
 
     /// Offset in the pool of the number that commits a list.
-    pub fn word(&self) -> u64 {
+    pub fn number_offset(&self) -> u64 {
         self.place
     }
 
-    fn list(&self, number: u64) -> u64 {
+    fn list_offset(&self, number: u64) -> u64 {
         self.place + PAGE + number % 2 * self.room
     }
 
     /// Where a list of so many entries stands.
     pub fn range(&self, number: u64, entries: usize) -> Range<u64> {
-        let place = self.list(number);
-        place..place + (HEAD + entries * ENTRY) as u64
+        let place = self.list_offset(number);
+        place..place + (LIST_HEADER_BYTES + entries * ENTRY_BYTES) as u64
     }
 
     /// Writes a list down: it can be committed when this is persistent.
     pub fn write(&self, m: &mut Memory, number: u64, entries: &[(u64, u64)]) -> Result<()> {
-        let mut list = vec![0; HEAD];
+        let mut list = vec![0; LIST_HEADER_BYTES];
         list[..8].copy_from_slice(&number.to_le_bytes());
         list[8..16].copy_from_slice(&(entries.len() as u64).to_le_bytes());
         for (page, place) in entries {
@@ -90,32 +90,37 @@ impl Switches {
         list.resize(list.len().next_multiple_of(LINE as usize), 0);
         let lines = list.len() as u64 / LINE;
         m.spend(sim::Time(m.options.costs.crc_line.0 * lines))?;
-        m.stream(self.list(number), &list)
+        m.stream(self.list_offset(number), &list)
     }
 
     /// The last list that was committed: its number, and pages with their new places.
     #[allow(clippy::type_complexity)]
     pub fn load(&self, m: &Memory) -> Result<Option<(u64, Vec<(u64, u64)>)>> {
         let mut word = [0; 8];
-        m.read_direct(self.word(), &mut word)?;
+        m.read_direct(self.number_offset(), &mut word)?;
         let number = u64::from_le_bytes(word);
         if number == 0 {
             return Ok(None);
         }
         let damaged = || Error::Corrupt(format!("list {number} of switches is damaged"));
-        let mut list = vec![0; HEAD];
-        m.read_direct(self.list(number), &mut list)?;
-        let entries = long(&list, 8);
-        if long(&list, 0) != number || entries > (self.room - HEAD as u64) / ENTRY as u64 {
+        let mut list = vec![0; LIST_HEADER_BYTES];
+        m.read_direct(self.list_offset(number), &mut list)?;
+        let entries = read_u64(&list, 8);
+        if read_u64(&list, 0) != number
+            || entries > (self.room - LIST_HEADER_BYTES as u64) / ENTRY_BYTES as u64
+        {
             return Err(damaged());
         }
-        list.resize(HEAD + entries as usize * ENTRY, 0);
-        m.read_direct(self.list(number) + HEAD as u64, &mut list[HEAD..])?;
+        list.resize(LIST_HEADER_BYTES + entries as usize * ENTRY_BYTES, 0);
+        m.read_direct(
+            self.list_offset(number) + LIST_HEADER_BYTES as u64,
+            &mut list[LIST_HEADER_BYTES..],
+        )?;
         if list[16..20] != crc(&list).to_le_bytes() {
             return Err(damaged());
         }
-        let entries = list[HEAD..].chunks_exact(ENTRY);
-        let entries = entries.map(|entry| (long(entry, 0), long(entry, 8)));
+        let entries = list[LIST_HEADER_BYTES..].chunks_exact(ENTRY_BYTES);
+        let entries = entries.map(|entry| (read_u64(entry, 0), read_u64(entry, 8)));
         Ok(Some((number, entries.collect())))
     }
 }

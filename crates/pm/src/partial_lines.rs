@@ -9,14 +9,14 @@ use crate::memory::Memory;
 use crate::{Error, Result};
 
 /// The lines of a range that it has whole.
-pub(crate) fn whole(range: &Range<u64>) -> Range<u64> {
+pub(crate) fn whole_lines(range: &Range<u64>) -> Range<u64> {
     let start = range.start.next_multiple_of(LINE).min(range.end);
     start..(range.end - range.end % LINE).max(start)
 }
 
 /// The parts of a range in the other lines.
-pub(crate) fn of(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let whole = whole(range);
+pub(crate) fn partial_ranges(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let whole = whole_lines(range);
     [range.start..whole.start, whole.end..range.end]
         .into_iter()
         .filter(|edge| !edge.is_empty())
@@ -33,12 +33,12 @@ pub(crate) fn write_back(
     let mut asked = Vec::new();
     for (record, range) in records {
         let mut olds = Vec::new();
-        for edge in of(range) {
+        for edge in partial_ranges(range) {
             let from = record + LINE + (edge.start - range.start);
-            olds.push((m.ask(from, edge.end - edge.start)?, edge));
+            olds.push((m.issue_load(from, edge.end - edge.start)?, edge));
         }
         if !olds.is_empty() {
-            asked.push((range, m.ask(*record, LINE)?, olds));
+            asked.push((range, m.issue_load(*record, LINE)?, olds));
         }
     }
     let mut lines = Vec::new();
@@ -83,9 +83,9 @@ mod tests {
             (0, 0),
         ] {
             let range = start..end;
-            let inner = whole(&range);
+            let inner = whole_lines(&range);
             assert!(inner.start % LINE == 0 && inner.end % LINE == 0 || inner.is_empty());
-            let edges: Vec<_> = of(&range).collect();
+            let edges: Vec<_> = partial_ranges(&range).collect();
             assert!(edges.iter().all(|edge| edge.end - edge.start < LINE));
             let all = |byte: &u64| inner.contains(byte) || edges.iter().any(|e| e.contains(byte));
             let bytes: u64 = edges.iter().chain([&inner]).map(|r| r.end - r.start).sum();
