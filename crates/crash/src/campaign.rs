@@ -1,170 +1,26 @@
 //! A campaign: one run, and copies of it that end.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use design::Design;
 use device::Factory;
 use host::Probe;
-use pm::{Error, Mechanism, Synchronisation};
+use pm::Error;
 use sim::fork::Fork;
 use sim::{Random, Time};
-use workloads::{Contents, Scale, Workload};
+use workloads::{Scale, Workload};
 
 use crate::copies::run_copies;
 use crate::cut::{Cut, CutPlan, HoldUp, LineSelection};
+use crate::options::{Campaign, Executor};
+use crate::progress::{forward, lock, Progress, POLL_INTERVAL};
 use crate::report::{Report, Violation};
-use crate::stage::{Executor, InjectedFault, Stage};
-
-/// What is tried.
-#[derive(Clone, Debug)]
-pub struct Campaign {
-    /// The workload: one of [`workloads::NAMES`].
-    pub workload: String,
-    /// What makes its transactions whole.
-    pub mechanism: Mechanism,
-    /// Who does that.
-    pub by: Executor,
-    /// Devices that the pool is over: 1, 2 or 4.
-    pub devices: usize,
-    /// With several devices: who synchronises them.
-    pub synchronise: Synchronisation,
-    /// How many there are.
-    pub transactions: u64,
-    /// Of all that is drawn.
-    pub seed: u64,
-    /// When the power fails.
-    pub cuts: CutPlan,
-    /// What is left out, as a control.
-    pub without: Option<InjectedFault>,
-    /// Copies at a time.
-    pub jobs: usize,
-}
-
-/// Most transactions of a run, of one that is cut everywhere, and of one that is cut behind commands.
-const MAX_TRANSACTIONS: u64 = 100_000;
-const MAX_TRANSACTIONS_EVERYWHERE: u64 = 16;
-const MAX_TRANSACTIONS_AT_COMMANDS: u64 = 1000;
-/// Most copies at a time.
-const MAX_JOBS: usize = 256;
-
-impl Campaign {
-    /// What can't be; the text names it.
-    pub fn validate(&self) -> Result<(), String> {
-        let most = match self.cuts {
-            CutPlan::All => MAX_TRANSACTIONS_EVERYWHERE,
-            CutPlan::Commands => MAX_TRANSACTIONS_AT_COMMANDS,
-            CutPlan::Sampled(_) | CutPlan::At(_) => MAX_TRANSACTIONS,
-        };
-        if !(1..=most).contains(&self.transactions) {
-            return Err(format!(
-                "transactions = {}: allowed are 1 to {most} with these cuts",
-                self.transactions
-            ));
-        }
-        if !matches!(self.devices, 1 | 2 | 4) {
-            return Err(format!(
-                "devices = {}: allowed are 1, 2 and 4",
-                self.devices
-            ));
-        }
-        if self.cuts == CutPlan::Commands && self.by != Executor::Device {
-            let text = "cuts = commands are behind commands to the device's engine: by = \"device\" has them";
-            return Err(text.into());
-        }
-        match (1..=MAX_JOBS).contains(&self.jobs) {
-            true => Ok(()),
-            false => Err(format!("jobs = {}: allowed are 1 to {MAX_JOBS}", self.jobs)),
-        }
-    }
-}
+use crate::stage::Stage;
 
 /// Dirty lines of which [`CutPlan::All`] tries all sets.
 const MAX_DIRTY_LINES: usize = 6;
 /// How often the first violation is tried to be made simpler.
 const SIMPLIFICATION_ROUNDS: usize = 8;
-
-/// How far a run is.
-#[derive(Clone, Default)]
-pub(crate) struct Progress {
-    seed: u64,
-    /// Transactions that have returned, and what they have left.
-    done: u64,
-    contents: Contents,
-    /// What the last of them found, and when it returned.
-    before: Contents,
-    ended: Time,
-    /// When the one before that returned.
-    earlier: Time,
-}
-
-impl Progress {
-    /// Where what led to the present began.
-    pub fn begin(&self) -> Time {
-        self.earlier
-    }
-
-    /// The number of the transaction that comes next.
-    pub fn next(&self) -> u64 {
-        self.done
-    }
-
-    /// What may be there after a cut, and how many transactions had returned before it.
-    pub fn candidates(&self, stage: &Stage, at: Time) -> Result<(u64, Vec<Contents>), String> {
-        let (done, now, next) = match self.ended <= at {
-            true => {
-                let mut next = self.contents.clone();
-                let applied = stage.workload.apply(&mut next, self.seed, self.done);
-                applied.map_err(|e| e.to_string())?;
-                (self.done, self.contents.clone(), next)
-            }
-            // It has returned to a program that was without power by then.
-            false => (self.done - 1, self.before.clone(), self.contents.clone()),
-        };
-        Ok((done, vec![now, next]))
-    }
-}
-
-type Shared<T> = Arc<Mutex<T>>;
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The transactions of a run; how many of them several devices had a part in. `told` hears of each end, and stops it by answering false.
-pub(crate) fn forward(
-    stage: &Stage,
-    campaign: &Campaign,
-    progress: &Shared<Progress>,
-    told: &mut dyn FnMut() -> bool,
-) -> Result<u64, Error> {
-    let mut thread = stage.pool.thread(&stage.cpu)?;
-    {
-        let mut progress = lock(progress);
-        progress.ended = stage.cpu.now();
-        progress.earlier = progress.ended;
-    }
-    for number in 0..campaign.transactions {
-        let mut next = lock(progress).contents.clone();
-        let committed = stage.workload.apply(&mut next, campaign.seed, number)?;
-        // Without snapshots nothing can be aborted.
-        if committed || campaign.without != Some(InjectedFault::Snapshots) {
-            stage.workload.perform(&mut thread, campaign.seed, number)?;
-        }
-        {
-            let mut progress = lock(progress);
-            progress.earlier = progress.ended;
-            progress.ended = stage.cpu.now();
-            progress.before = std::mem::replace(&mut progress.contents, next);
-            progress.done = number + 1;
-        }
-        stage.transaction_returned();
-        if !told() {
-            break;
-        }
-    }
-    Ok(thread.counts().spanning)
-}
 
 /// When a run begins and ends, when something happens in it, and when a transaction returns.
 struct RunMeasurement {
@@ -208,9 +64,6 @@ fn to_words(bytes: &[u8]) -> Vec<u64> {
 fn to_bytes(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
     words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
-
-/// How often somebody is asked whether to go on, while nothing else happens.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A run of which nothing is left but what it has returned.
 fn run_in_fork(
@@ -449,11 +302,7 @@ pub fn run(
         .workload
         .initial_contents(campaign.seed)
         .map_err(|e| e.to_string())?;
-    let first = Progress {
-        seed: campaign.seed,
-        contents,
-        ..Progress::default()
-    };
+    let first = Progress::new(campaign.seed, contents);
     let period = Time(1_000_000 / u64::from(design.clock_mhz.max(1)));
     let mut interrupted = false;
     let measured = measure(&own, campaign, &first, &mut || {

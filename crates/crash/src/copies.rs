@@ -10,9 +10,10 @@ use pm::Error;
 use sim::fork::{Fork, Reply, Side};
 use sim::Time;
 
-use crate::campaign::{forward, lock, Campaign, Progress, POLL_INTERVAL};
 use crate::cut::Cut;
-use crate::end::{evict, finish_copy, CutOutcome};
+use crate::options::Campaign;
+use crate::progress::{forward, lock, Progress, POLL_INTERVAL};
+use crate::recovery_check::{evict, finish_copy, CutOutcome};
 use crate::stage::Stage;
 
 /// What the thread that makes copies tells the one that has asked for them, and hears of it.

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_is_read_as_written() {
+    fn cut_text_round_trips() {
         let mut random = Random::new(1);
         for n in 0..500 {
             let at = Time(1 + random.below(1 << 40));
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_are_read() {
+    fn cut_plan_is_parsed() {
         assert_eq!("all".parse(), Ok(CutPlan::All));
         assert_eq!("commands".parse(), Ok(CutPlan::Commands));
         assert_eq!("sampled:7".parse(), Ok(CutPlan::Sampled(7)));

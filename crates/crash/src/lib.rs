@@ -5,14 +5,16 @@
 mod campaign;
 mod copies;
 mod cut;
-mod end;
 pub mod invariants;
 mod journal;
+mod options;
+mod progress;
+mod recovery_check;
 mod report;
 mod stage;
 mod timeline;
 
-pub use campaign::{run, Campaign};
+pub use campaign::run;
 pub use cut::{Cut, CutPlan, HoldUp, LineSelection};
+pub use options::{Campaign, Executor, InjectedFault};
 pub use report::{InvariantViolation, Report, Violation};
-pub use stage::{Executor, InjectedFault};

@@ -1,11 +1,10 @@
 //! A host with devices, a pool with a workload's tables on it, and another program's pool beside.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use design::Design;
-use device::{Factory, Omission};
+use device::Factory;
 use host::{Cpu, Fence, Machine, Shared};
 use pm::{
     ConsistencyOperation, EngineHandle, Error, Layout, Listener, Options, Pool, Ptr,
@@ -14,95 +13,11 @@ use pm::{
 use sim::{Bar, System, Time};
 use workloads::Workload;
 
-use crate::campaign::Campaign;
 use crate::invariants::OrderLog;
 use crate::journal::Journal;
+use crate::options::{Campaign, Executor, InjectedFault};
 use crate::report::InvariantViolation;
 use crate::timeline::Timeline;
-
-/// Who does what makes transactions whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Executor {
-    /// The CPU.
-    Cpu,
-    /// The device's crash-consistency engine.
-    Device,
-}
-
-/// What is left out on purpose, so that the test has to find violations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum InjectedFault {
-    /// Nothing is kept before it is changed.
-    Snapshots,
-    /// No fence waits for the device.
-    Fences,
-    /// The device's access hook lets stores and loads pass whatever commands they overlap.
-    ConflictFilter,
-    /// The device's commands do not wait for older ones.
-    CommandOrder,
-    /// The device saves nothing when its power fails.
-    PersistenceDomain,
-    /// Each of several devices deletes its log without waiting for the others.
-    Peers,
-}
-
-impl InjectedFault {
-    /// What the device leaves out then.
-    fn device_omission(self) -> Option<Omission> {
-        match self {
-            InjectedFault::Snapshots | InjectedFault::Fences | InjectedFault::Peers => None,
-            InjectedFault::ConflictFilter => Some(Omission::Hook),
-            InjectedFault::CommandOrder => Some(Omission::Commands),
-            InjectedFault::PersistenceDomain => Some(Omission::Domain),
-        }
-    }
-}
-
-macro_rules! named_variants {
-    ($type:ident, $what:literal, $($name:literal $value:ident),*) => {
-        impl $type {
-            /// All of them.
-            pub const ALL: &[$type] = &[$($type::$value),*];
-
-            /// Its name.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $($type::$value => $name,)*
-                }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<$type, String> {
-                let found = $type::ALL.iter().find(|one| one.name() == text);
-                found.copied().ok_or_else(|| {
-                    let names: Vec<_> = $type::ALL.iter().map(|one| one.name()).collect();
-                    format!("{} = {text:?}: allowed are {}", $what, names.join(", "))
-                })
-            }
-        }
-    };
-}
-
-named_variants!(Executor, "by", "cpu" Cpu, "device" Device);
-named_variants!(
-    InjectedFault,
-    "without",
-    "snapshots" Snapshots,
-    "fences" Fences,
-    "hook" ConflictFilter,
-    "commands" CommandOrder,
-    "domain" PersistenceDomain,
-    "peers" Peers
-);
 
 /// Places in the window, in pools of that many bytes.
 pub(crate) const PLACE: u64 = 4096;

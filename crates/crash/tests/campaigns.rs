@@ -62,7 +62,7 @@ fn cases() -> impl Iterator<Item = (Executor, Mechanism)> {
 /// All that a cut may be is drawn, and nothing is found.
 #[test]
 #[ignore = "takes seconds"]
-fn drawn_cuts_leave_n_transactions_or_one_more() {
+fn sampled_cuts_leave_n_transactions_or_one_more() {
     let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     let mut all = Report::default();
     for (by, mechanism) in cases() {
@@ -81,7 +81,7 @@ fn drawn_cuts_leave_n_transactions_or_one_more() {
 /// What is left out is missed, the first violation is told as simply as can be, and comes again when it is asked for.
 #[test]
 #[ignore = "takes seconds"]
-fn controls_are_caught_and_violations_come_again() {
+fn negative_controls_find_reproducible_violations() {
     let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     for (by, mechanism) in cases() {
         let rig = &rigs[by as usize];
@@ -120,7 +120,7 @@ fn controls_are_caught_and_violations_come_again() {
 /// What the device leaves out is missed by the mechanisms that need it; README.md has all of them.
 #[test]
 #[ignore = "takes seconds"]
-fn what_a_mechanism_needs_is_missed() {
+fn mechanisms_need_their_fences_and_snapshots() {
     if Model::named(Model::Fast) != Ok(Model::Fast) {
         return;
     }
@@ -170,7 +170,7 @@ fn several(mechanism: Mechanism, by: Executor, devices: usize, cuts: &str) -> Ca
 /// Each of several devices loses its power when it will, or keeps it.
 #[test]
 #[ignore = "takes seconds"]
-fn devices_come_to_the_same_transaction() {
+fn several_devices_recover_the_same_transaction() {
     let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     let mut more = 0;
     for (by, mechanism) in cases() {
@@ -189,7 +189,7 @@ fn devices_come_to_the_same_transaction() {
 /// A device that deletes its log before the others are complete can't write back what they do not have.
 #[test]
 #[ignore = "takes seconds"]
-fn logs_that_are_deleted_too_early_are_caught() {
+fn early_log_deletion_is_detected() {
     let rig = rig(Executor::Device);
     let control = Campaign {
         without: Some(InjectedFault::Peers),
@@ -210,7 +210,7 @@ mod long {
     /// Several devices, many cuts.
     #[test]
     #[ignore = "thousands of cuts"]
-    fn no_drawn_cut_of_several_devices_breaks_them() {
+    fn sampled_cuts_of_several_devices_find_no_violation() {
         for (by, mechanism) in cases() {
             for devices in [2, 4] {
                 let campaign = Campaign {
@@ -225,7 +225,7 @@ mod long {
     /// Each clock edge of a run, and each set of lines that may have left the cache.
     #[test]
     #[ignore = "thousands of cuts"]
-    fn no_cut_of_a_short_run_breaks_it() {
+    fn all_cuts_of_a_short_run_find_no_violation() {
         for (by, mechanism) in cases() {
             let campaign = Campaign {
                 transactions: 2,
@@ -244,7 +244,7 @@ mod sampled {
     /// A sample of these, for both models.
     #[test]
     #[ignore = "takes seconds"]
-    fn some_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
+    fn selected_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
         for by in [Executor::Cpu, Executor::Device] {
             let campaign = Campaign {
                 transactions: 3,
@@ -264,7 +264,7 @@ mod sampled {
     /// not wait for the other one breaks is found there, whatever the times are.
     #[test]
     #[ignore = "takes seconds"]
-    fn cuts_behind_commands_to_two_devices_leave_n_transactions_or_one_more() {
+    fn cuts_after_commands_to_two_devices_leave_n_transactions_or_one_more() {
         // A cut takes seconds on the RTL.
         let transactions = match Model::named(Model::Fast).unwrap() {
             Model::Fast => 2,
@@ -292,7 +292,7 @@ mod sampled {
 
 /// A single transaction with thousands of cuts tells how far it is, and hears a stop.
 #[test]
-fn campaigns_stop_within_a_transaction() {
+fn campaign_stops_within_a_transaction() {
     let Rig(design, factory) = rig(Executor::Device);
     let campaign = Campaign {
         transactions: 1,
@@ -311,7 +311,7 @@ fn campaigns_stop_within_a_transaction() {
 }
 
 #[test]
-fn what_can_not_be_is_told() {
+fn campaign_out_of_range_is_refused() {
     let Rig(design, factory) = rig(Executor::Cpu);
     let wrong = |campaign: Campaign, what: &str| {
         let error = run(&design, &factory, &campaign, &mut |_, _| true).unwrap_err();

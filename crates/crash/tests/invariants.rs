@@ -236,7 +236,7 @@ fn transaction() -> Script {
 }
 
 #[test]
-fn an_order_that_is_kept_breaks_nothing() {
+fn invariants_accept_a_kept_order() {
     transaction().holds();
     // Cut off, all that was kept comes back and ends before anybody gets in.
     let mut cut = transaction();
@@ -269,7 +269,7 @@ fn an_order_that_is_kept_breaks_nothing() {
 /// Of two stores to one line the younger one has not been kept: what comes back, twice, is the older one, which a command between them does not
 /// hold up.
 #[test]
-fn a_line_that_comes_back_twice_is_the_older_one() {
+fn restored_lines_come_back_oldest_first() {
     let second = ordered(1, Undo, 1, 10);
     let back = |script: Script| {
         script
@@ -298,7 +298,7 @@ fn a_line_that_comes_back_twice_is_the_older_one() {
 }
 
 #[test]
-fn accesses_to_shared_addresses_follow_program_order() {
+fn invariant_1_accesses_to_shared_addresses_follow_program_order() {
     let wrong = |script: Script, what| script.breaks(Invariant::Order, what);
     let under_way = || script().takes(0, ordered(0, Copy, 1, 2));
     wrong(
@@ -371,7 +371,7 @@ fn accesses_to_shared_addresses_follow_program_order() {
 }
 
 #[test]
-fn shared_writes_persist_in_program_order() {
+fn invariant_2_shared_writes_persist_in_program_order() {
     let wrong = |script: Script, what| script.breaks(Invariant::Persistence, what);
     let stored = || script().post_store(0, 30).store(0, 30, false).reaches(0);
     wrong(
@@ -408,7 +408,7 @@ fn shared_writes_persist_in_program_order() {
 }
 
 #[test]
-fn everything_before_a_synchronisation_persists_before_it() {
+fn invariant_3_everything_before_a_synchronisation_persists_before_it() {
     let wrong = |script: Script, what| script.breaks(Invariant::Synchronisation, what);
     wrong(
         script().takes(0, undo(0)).takes(0, commit(1)).begins(0, 1),
@@ -481,7 +481,7 @@ fn everything_before_a_synchronisation_persists_before_it() {
 }
 
 #[test]
-fn after_a_failure_recovery_reads_only_what_had_persisted() {
+fn invariant_4_recovery_reads_only_what_had_persisted() {
     let wrong = |script: Script, what| script.breaks(Invariant::Recovery, what);
     let back = |script: Script| script.told(0, OrderEvent::Fails).restarted();
     let opens = |script: Script| script.told(0, OrderEvent::Opens);
@@ -622,7 +622,7 @@ impl Rig {
 
 #[test]
 #[ignore = "takes seconds"]
-fn campaigns_break_no_invariant() {
+fn campaigns_keep_the_invariants() {
     let rig = rig();
     for mechanism in Mechanism::ALL {
         for devices in [1, 2] {
@@ -633,7 +633,7 @@ fn campaigns_break_no_invariant() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn controls_break_their_invariants() {
+fn negative_controls_break_their_invariants() {
     let rig = rig();
     for (without, mechanism, devices, invariant) in [
         (InjectedFault::Fences, Mechanism::Undo, 1, 3),
@@ -649,7 +649,7 @@ fn controls_break_their_invariants() {
 /// transactions that the RTL has here.
 #[test]
 #[ignore = "takes seconds"]
-fn controls_of_a_device_break_their_invariants() {
+fn device_faults_break_their_invariants() {
     use Mechanism::{Checkpoint, Redo, Shadow, Undo};
     let rig = rig();
     if rig.1.model() == Model::Rtl {
@@ -683,7 +683,7 @@ mod sampled {
     /// A sample of these, for both models.
     #[test]
     #[ignore = "takes seconds"]
-    fn campaigns_break_no_invariant_and_controls_do() {
+    fn campaigns_keep_the_invariants_and_negative_controls_break_them() {
         let rig = rig();
         rig.keeps_them(Mechanism::Undo, 1);
         rig.keeps_them(Mechanism::Shadow, 1);

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_reaches_a_store_without_a_password() {
+    fn access_without_a_password_is_local_only() {
         for (host, password, protected, redis, memcached) in [
             ("127.0.0.1", None, true, true, true),
             ("127.9.9.9", None, true, true, true),

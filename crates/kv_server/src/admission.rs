@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silent_and_stalled_clients_give_way_and_busy_ones_do_not() {
+    fn eviction_chooses_silent_and_stalled_clients_only() {
         let limits = Limits::default();
         let start = Instant::now();
         let now = start + Duration::from_secs(1000);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_request_that_has_begun_is_late() {
+    fn deadline_applies_to_begun_requests_only() {
         let (limits, start) = (Limits::default(), Instant::now());
         let now = start + Duration::from_secs(61);
         for phase in [Phase::Idle, Phase::Working, Phase::Sending, Phase::Reading] {

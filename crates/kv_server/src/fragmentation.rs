@@ -64,7 +64,7 @@ fn session(protocol: Protocol, store: &Mutex<Store>, pieces: &[&[u8]]) -> (Vec<u
     (out, ended, entries.ok().unwrap())
 }
 
-fn cut_everywhere(protocol: Protocol, input: &[u8]) {
+fn split_at_every_byte(protocol: Protocol, input: &[u8]) {
     let store = store();
     let whole = session(protocol, &store, &[input]);
     for at in 1..input.len() {
@@ -86,13 +86,13 @@ fn cut_everywhere(protocol: Protocol, input: &[u8]) {
 }
 
 #[test]
-fn pipelines_are_the_same_cut_at_each_byte() {
-    cut_everywhere(
+fn fragmentation_at_each_byte_changes_no_reply() {
+    split_at_every_byte(
         Protocol::Redis,
         b"HELLO 3\r\n*3\r\n$3\r\nSET\r\n$3\r\na\r\n\r\n$2\r\n*1\r\nSET \"b c\" 'd\\'e'\nMULTI\r\nINCR n\r\nGET no\r\nEXEC\r\n\
           *2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\n\r\n*0\r\nDBSIZE\r\nNO\r\nPOST / HTTP/1.1\r\n\r\nFLUSHALL\r\n",
     );
-    cut_everywhere(
+    split_at_every_byte(
         Protocol::Memcached,
         b"set k 7 0 2\r\n\r\n\r\nget k\r\nset big 0 9 9\r\nflush_all\r\nms m 4 F3\r\nmn\r\n\r\nmg m v f k\r\nappend k 0 0 2 noreply\r\n99\r\n\
           ms x 5 I\r\nmn\r\nX\r\nincr k 1\r\nset l 0 0 300000 noreply\r\nab",
@@ -145,7 +145,7 @@ fn drawn(protocol: Protocol, random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn any_bytes_are_answered_alike_however_they_are_cut() {
+fn fragmentation_of_random_bytes_changes_no_reply() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let store = store();
         let mut random = Random::new(11);

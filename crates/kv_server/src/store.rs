@@ -337,7 +337,7 @@ mod tests {
 
     /// Each option has its loss of power, whichever comes first; one that a client orders does not take their place.
     #[test]
-    fn all_losses_that_were_ordered_come() {
+    fn scheduled_power_cuts_all_take_place() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let design = Design::find(&root, "nearpm").unwrap();
         for (after, at, client) in [(2, 300, 0), (60, 1, 0), (2, 300, 200)] {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_is_gone() {
+    fn refusal_reports_removed_entries() {
         let text = |gone| match RequestError::Refused("full".into()).after_removals(gone, 40) {
             RequestError::Refused(text) => text,
             RequestError::Power => String::new(),

@@ -22,7 +22,7 @@ fn server(
 }
 
 #[test]
-fn a_server_removes_its_own_socket_and_no_other() {
+fn server_removes_only_the_socket_it_created() {
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("front.sock");
     let _ = std::fs::remove_file(&path);
     let start = || {
@@ -44,7 +44,7 @@ fn a_server_removes_its_own_socket_and_no_other() {
 }
 
 #[test]
-fn redis_transactions_are_answered_in_pieces_and_in_pipelines() {
+fn redis_transactions_work_fragmented_and_pipelined() {
     let server = server(Protocol::Redis, Mechanism::Undo, true, None);
     let mut one = connect(&server);
     let request =
@@ -74,7 +74,7 @@ fn redis_transactions_are_answered_in_pieces_and_in_pipelines() {
 
 /// As Redis does: what is written in another way is no number, and nothing of it is changed.
 #[test]
-fn redis_counts_with_whole_numbers_only() {
+fn redis_counters_accept_integers_only() {
     let server = server(Protocol::Redis, Mechanism::Undo, true, None);
     let mut one = connect(&server);
     let wrong = "-ERR value is not an integer or out of range\r\n";
@@ -128,7 +128,7 @@ fn memcached_requests_are_answered() {
 }
 
 #[test]
-fn redis_queues_all_behind_multi() {
+fn redis_multi_queues_all_commands() {
     let server = server(Protocol::Redis, Mechanism::Undo, true, None);
     let mut one = connect(&server);
     says(
@@ -164,7 +164,7 @@ fn redis_queues_all_behind_multi() {
 }
 
 #[test]
-fn memcached_is_silent_where_no_reply_is_wanted() {
+fn memcached_noreply_gets_no_reply() {
     let server = server(Protocol::Memcached, Mechanism::Undo, true, None);
     let mut one = connect(&server);
     let mut large = b"set big 0 0 300000 noreply\r\n".to_vec();
@@ -198,7 +198,7 @@ fn memcached_is_silent_where_no_reply_is_wanted() {
 }
 
 #[test]
-fn hostile_clients_get_an_error_and_block_nobody() {
+fn hostile_clients_get_an_error_and_block_no_other() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let server = server(protocol, Mechanism::Undo, false, None);
         // Half a request, and nothing more.
@@ -246,7 +246,7 @@ fn hostile_clients_get_an_error_and_block_nobody() {
 }
 
 #[test]
-fn acknowledged_writes_are_there_behind_a_loss_of_power() {
+fn power_loss_keeps_acknowledged_writes() {
     for mechanism in Mechanism::ALL {
         for offload in [false, true] {
             let server = server(Protocol::Redis, mechanism, offload, Some(40));

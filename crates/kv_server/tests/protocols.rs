@@ -27,7 +27,7 @@ const HELLO_END: &str =
     "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0";
 
 #[test]
-fn hello_chooses_the_version_and_each_reply_has_its_type() {
+fn redis_hello_selects_the_version_of_replies() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     let hello = |kind: &str, version: u8| {
@@ -89,7 +89,7 @@ fn hello_chooses_the_version_and_each_reply_has_its_type() {
 }
 
 #[test]
-fn what_hello_client_and_config_can_not_do_is_said_and_changes_nothing() {
+fn redis_hello_client_and_config_refuse_unsupported_options() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     for (request, reply) in [
@@ -175,7 +175,7 @@ fn what_hello_client_and_config_can_not_do_is_said_and_changes_nothing() {
 }
 
 #[test]
-fn a_client_that_has_not_said_the_password_does_nothing() {
+fn redis_auth_is_required_before_any_command() {
     let access = Access {
         password: Some("a b".into()),
         ..Access::loopback(0)
@@ -219,7 +219,7 @@ fn a_client_that_has_not_said_the_password_does_nothing() {
 }
 
 #[test]
-fn redis_lines_with_quotes_are_split_as_redis_does() {
+fn redis_quoted_inline_requests_are_split_as_by_redis() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     talk(
@@ -246,7 +246,7 @@ fn redis_lines_with_quotes_are_split_as_redis_does() {
 }
 
 #[test]
-fn redis_requests_that_are_too_large_get_the_reason_and_the_next_ones_their_replies() {
+fn redis_oversized_requests_are_refused_and_the_next_ones_served() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     let set = |bytes: usize| {
@@ -308,7 +308,7 @@ fn redis_requests_that_are_too_large_get_the_reason_and_the_next_ones_their_repl
 }
 
 #[test]
-fn memcached_meta_commands_do_what_they_say() {
+fn memcached_meta_commands() {
     let server = simple(Protocol::Memcached);
     let mut one = connect(&server);
     talk(
@@ -365,7 +365,7 @@ fn memcached_meta_commands_do_what_they_say() {
 }
 
 #[test]
-fn no_byte_of_a_data_block_is_a_command_whatever_is_wrong_with_its_line() {
+fn memcached_data_blocks_are_never_commands() {
     let server = simple(Protocol::Memcached);
     says(
         &mut connect(&server),

@@ -37,7 +37,7 @@ fn there(protocol: Protocol, server: &kv_server::Server) {
 }
 
 #[test]
-fn no_other_protocol_reaches_a_command() {
+fn foreign_protocols_reach_no_command() {
     let heads = [
         "POST / HTTP/1.1\r\nHost: 127.0.0.1:6380\r\nContent-Length: 60\r\n\r\n",
         "post / HTTP/1.0\r\n\r\n",
@@ -78,7 +78,7 @@ fn no_other_protocol_reaches_a_command() {
 }
 
 #[test]
-fn redis_hangs_up_on_http_wherever_it_begins() {
+fn foreign_http_is_rejected_by_redis_anywhere() {
     let (server, _) = limited(Protocol::Redis, Limits::default());
     put(Protocol::Redis, &server);
     for (before, replies) in [
@@ -105,7 +105,7 @@ fn redis_hangs_up_on_http_wherever_it_begins() {
 }
 
 #[test]
-fn binary_requests_of_memcached_are_hung_up_on_at_once() {
+fn foreign_memcached_binary_requests_are_rejected_at_once() {
     let (server, log) = limited(Protocol::Memcached, Limits::default());
     let mut version = [0; 24];
     (version[0], version[1]) = (0x80, 0x0B);
@@ -119,7 +119,7 @@ fn binary_requests_of_memcached_are_hung_up_on_at_once() {
 }
 
 #[test]
-fn others_reach_a_store_with_a_password_or_where_that_is_asked_for() {
+fn access_from_other_machines_needs_a_password_or_no_protection() {
     let open = |protected, password: Option<&str>| Access {
         endpoint: Endpoint::Tcp("0.0.0.0".parse().unwrap(), 0),
         password: password.map(str::to_owned),
@@ -164,7 +164,7 @@ fn short() -> Limits {
 }
 
 #[test]
-fn a_client_that_is_silent_between_requests_stays() {
+fn admission_keeps_clients_silent_between_requests() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let (server, _) = limited(protocol, short());
         let (request, reply): (&[u8], &[u8]) = match protocol {
@@ -180,7 +180,7 @@ fn a_client_that_is_silent_between_requests_stays() {
 }
 
 #[test]
-fn a_request_that_does_not_come_to_its_end_is_not_waited_for() {
+fn deadline_ends_unfinished_requests() {
     let halves: [(Protocol, &[&[u8]]); 2] = [
         (
             Protocol::Redis,
@@ -235,7 +235,7 @@ fn a_request_that_does_not_come_to_its_end_is_not_waited_for() {
 }
 
 #[test]
-fn silent_clients_give_their_places_to_newcomers() {
+fn eviction_of_silent_clients_admits_new_ones() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let limits = Limits {
             stalled: Duration::ZERO,
@@ -275,7 +275,7 @@ fn silent_clients_give_their_places_to_newcomers() {
 }
 
 #[test]
-fn a_newcomer_is_told_when_all_places_are_in_use() {
+fn rejection_is_reported_when_all_clients_are_busy() {
     for (protocol, text) in [
         (Protocol::Redis, "-ERR max number of clients reached\r\n"),
         (Protocol::Memcached, "SERVER_ERROR too many clients\r\n"),
@@ -308,7 +308,7 @@ fn a_newcomer_is_told_when_all_places_are_in_use() {
 }
 
 #[test]
-fn a_client_that_takes_no_replies_keeps_nobody_from_the_store() {
+fn client_reading_no_replies_blocks_no_other() {
     let (server, _) = limited(Protocol::Redis, Limits::default());
     let mut one = connect(&server);
     let mut set = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$262144\r\n".to_vec();

@@ -57,7 +57,7 @@ fn run_source(source: &Path, name: &str, arguments: &[&str]) -> String {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_c_program_loses_power_and_has_what_it_committed() {
+fn c_program_keeps_committed_data_after_power_loss() {
     // Devices that take part in a transaction at least; where the host synchronises them it waits longer.
     let cases = [
         (&[][..], 0),
@@ -94,7 +94,7 @@ fn a_c_program_loses_power_and_has_what_it_committed() {
 
 /// What the guide shows is what the program says, in C and in Rust; tests/test_pm.py runs that in Python.
 #[test]
-fn the_program_of_the_guide_says_what_the_guide_shows() {
+fn guide_program_prints_what_the_guide_shows() {
     let root = folder().join("../..");
     let guide = std::fs::read_to_string(root.join("docs/crash-consistency.md")).unwrap();
     let rust = library().parent().unwrap().join("examples/transfer");
@@ -107,14 +107,14 @@ fn the_program_of_the_guide_says_what_the_guide_shows() {
 }
 
 #[test]
-fn the_papers_names_give_the_engine_its_commands() {
+fn nearpm_names_issue_their_commands() {
     let text = run("engine", &[]);
     assert_eq!(text.matches(": yes").count(), 8, "{text}");
 }
 
 /// Each function of the header is one of the library, and the other way round.
 #[test]
-fn the_header_declares_what_the_library_has() {
+fn header_declares_all_exported_functions() {
     let header = std::fs::read_to_string(folder().join("include/nearside_pm.h")).unwrap();
     let mut sources = String::new();
     for file in ["lib.rs", "nearpm.rs"] {

@@ -51,7 +51,7 @@ fn layout() -> NspmLayout {
 }
 
 #[test]
-fn whatever_is_passed_is_answered() {
+fn hostile_arguments_return_an_error() {
     // SAFETY: pointers are NULL, or to what is as large as is said.
     unsafe {
         let mut system = NspmSystem { id: 0 };
@@ -299,7 +299,7 @@ unsafe fn needing_power(
 
 /// Of a loss at once, of one that comes while a program finds all it wants in the cache, and of one of the life before.
 #[test]
-fn after_a_loss_of_power_every_call_says_so() {
+fn power_loss_is_reported_by_every_call() {
     const POWER: c_int = 7;
     // SAFETY: pointers are NULL, or to what is as large as is said.
     unsafe {
@@ -360,7 +360,7 @@ fn after_a_loss_of_power_every_call_says_so() {
 
 /// A system that is closed while its pools are open loses its power at worst: what was committed is in its media file.
 #[test]
-fn what_was_committed_outlives_a_system_that_is_closed() {
+fn committed_data_outlives_a_closed_system() {
     let file = std::env::temp_dir().join(format!("nearside-pm-c-{}", std::process::id()));
     let values = format!(
         "media.file = \"{}\"\nmedia.bytes = \"32 MiB\"\nnvme.namespaces = [\"4 MiB\"]\0",

@@ -6,10 +6,7 @@ use host::Cpu;
 use spec::nearpm::LINE;
 
 use crate::header::Header;
-use crate::heap::Heap;
-use crate::mechanism::Pages;
-use crate::memory::Memory;
-use crate::pool::missing_part;
+use crate::pool::{missing_part, reload_heap};
 use crate::{multi_device, recovery, Error, Pool, Result};
 
 /// What a check of a pool has found.
@@ -67,14 +64,4 @@ impl Pool {
             generation: header.generation,
         })
     }
-}
-
-/// Reads what is taken again, as persistent memory has it.
-pub(crate) fn reload_heap(m: &mut Memory, header: &Header, known: Option<&Pages>) -> Result<Heap> {
-    let pages = known.map(|pages| pages.check(m, header)).transpose()?;
-    let mut read = |at: u64, out: &mut [u8]| match &pages {
-        Some(pages) => pages.read_again(m, at, out),
-        None => m.read_media(at, out),
-    };
-    Heap::load_whole(header.data(), header.heap_bytes(), &mut read)
 }

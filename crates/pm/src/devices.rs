@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::header::PAGE;
+use crate::units::PAGE;
 use crate::{Error, Result};
 
 /// Bytes of a stripe: those of a page, so that a page is on one device.
@@ -144,7 +144,7 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn each_byte_of_a_range_is_in_the_part_of_its_device_and_no_other_is() {
+    fn stripes_put_each_byte_on_exactly_one_device() {
         let mut random = Random::new(1);
         for devices in [vec![3], vec![0, 1], vec![2, 0, 1, 3]] {
             let devices = Devices::from(devices);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_can_not_be_are_told() {
+    fn devices_with_a_wrong_count_are_refused() {
         for wrong in [vec![], vec![0, 0], vec![0, 1, 2], vec![0, 1, 2, 3, 4]] {
             let error = Devices::from(wrong).validate().unwrap_err().to_string();
             assert!(error.contains("allowed are 1, 2 or 4"), "{error}");

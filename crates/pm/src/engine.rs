@@ -511,7 +511,7 @@ mod tests {
 
     /// A look tells of commands that were sent before it, and takes no line from who waits for its command's end.
     #[test]
-    fn a_look_leaves_alone_what_it_can_not_tell() {
+    fn status_load_skips_later_and_awaited_commands() {
         let engine = EngineHandle::new(0, 0);
         let written = |number: u64, sent: Time, awaited: bool| {
             LineState::Busy(IssuedCommand {
@@ -546,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_writes_are_told_once() {
+    fn dropped_writes_are_reported_once() {
         let engine = EngineHandle::new(0, 0);
         assert!(engine.check_dropped_writes(5).is_ok(), "from before");
         let error = engine.check_dropped_writes(7).unwrap_err().to_string();

@@ -3,12 +3,11 @@
 use spec::nearpm::{ALIGN, DEVICES, THREADS};
 
 use crate::switch_lists::SwitchLists;
+use crate::units::PAGE;
 use crate::{Error, Layout, Mechanism, Result};
 
 /// Bytes before the logs.
 pub(crate) const HEADER_BYTES: u64 = ALIGN;
-/// Bytes of a page of the paged mechanisms.
-pub(crate) const PAGE: u64 = 4096;
 /// Version of what stands in a pool.
 const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"NPMPOOL\0";
@@ -283,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_read_as_written_and_no_other_way() {
+    fn header_with_any_bit_flipped_is_refused() {
         let cases = [1, 2, 4].map(|devices| Mechanism::ALL.map(|m| (m, devices)));
         for (mechanism, devices) in cases.into_iter().flatten() {
             let layout = Layout::new("a name").with_mechanism(mechanism);
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_that_can_not_be_is_told() {
+    fn layout_out_of_range_is_refused() {
         let wrong = |layout: Layout, bytes: u64, what: &str| {
             let error = Header::new(&layout, bytes, 1).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");

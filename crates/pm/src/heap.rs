@@ -581,7 +581,7 @@ mod tests {
 
     /// Transactions of two threads in step, some aborted: what is taken never overlaps, and after each the bytes say what a map says.
     #[test]
-    fn what_is_taken_is_what_a_map_says() {
+    fn heap_agrees_with_a_map_of_objects() {
         let mut random = Random::new(7);
         let mut image = vec![0; BYTES as usize];
         let mut heap = load(&image, BYTES);
@@ -660,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_damaged_is_told() {
+    fn heap_reports_damaged_metadata() {
         let mut image = vec![0; (4 * CHUNK) as usize];
         let told = |image: &[u8]| {
             let mut read = |at: u64, out: &mut [u8]| {

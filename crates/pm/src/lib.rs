@@ -24,6 +24,7 @@ mod recovery;
 pub mod session;
 mod switch_lists;
 mod thread;
+mod units;
 mod value;
 
 pub use check::CheckReport;

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_whole_lines_and_what_is_around_them() {
+    fn partial_lines_and_whole_lines_make_up_a_range() {
         for (start, end) in [
             (64, 192),
             (60, 200),

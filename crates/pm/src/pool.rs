@@ -9,15 +9,15 @@ use spec::nearpm::{
     Command, Descriptor, Kind, Operation, Refusal, State, ALIGN, LINE, POOLS, RESERVED_BYTES,
 };
 
-use crate::check::reload_heap;
 use crate::devices::Devices;
-use crate::header::{Header, HEADER_BYTES, PAGE};
+use crate::header::{Header, HEADER_BYTES};
 use crate::heap::{self, Heap};
 use crate::log::{Log, LogPlacement, Offload};
 use crate::mechanism::{self, InPlace, Pages, Redo, Shadow};
 use crate::memory::Memory;
 use crate::multi_device::{self, LogRecovery};
 use crate::recovery::{self, PendingAction};
+use crate::units::PAGE;
 use crate::{Error, Layout, Lock, Mechanism, Options, Result, Thread};
 
 type MechanismSlot = Option<Box<dyn mechanism::Mechanism>>;
@@ -514,6 +514,16 @@ fn load_heap(m: &mut Memory, header: &Header, pages: Option<&Pages>) -> Result<H
         None => m.read(at, out),
     };
     Heap::load(header.data(), header.heap_bytes(), &mut read)
+}
+
+/// Reads what is taken again, as persistent memory has it.
+pub(crate) fn reload_heap(m: &mut Memory, header: &Header, known: Option<&Pages>) -> Result<Heap> {
+    let pages = known.map(|pages| pages.check(m, header)).transpose()?;
+    let mut read = |at: u64, out: &mut [u8]| match &pages {
+        Some(pages) => pages.read_again(m, at, out),
+        None => m.read_media(at, out),
+    };
+    Heap::load_whole(header.data(), header.heap_bytes(), &mut read)
 }
 
 fn new_log(

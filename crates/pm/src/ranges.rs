@@ -62,7 +62,7 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn a_set_is_what_a_map_of_bytes_says() {
+    fn ranges_agree_with_a_map_of_bytes() {
         let mut random = Random::new(1);
         for _ in 0..200 {
             let (mut set, mut bytes) = (Ranges::default(), [false; 100]);

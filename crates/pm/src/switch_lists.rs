@@ -19,8 +19,8 @@ use std::ops::Range;
 
 use spec::nearpm::LINE;
 
-use crate::header::PAGE;
 use crate::memory::Memory;
+use crate::units::PAGE;
 use crate::{Error, Result};
 
 const LIST_HEADER_BYTES: usize = 32;

@@ -75,7 +75,7 @@ fn told(session: &Session, pool: &SessionPool, changes: &[(u64, &[u8])]) -> Stri
 
 /// The table is a valid one, and says something else than the transactions have.
 #[test]
-fn two_pages_that_have_changed_places_are_seen() {
+fn check_detects_two_exchanged_pages() {
     for offload in [false, true] {
         let session = session();
         let layout = layout(Mechanism::Shadow);
@@ -110,7 +110,7 @@ fn two_pages_that_have_changed_places_are_seen() {
 
 /// Without the line that says which part of a pool a device has nobody opens it.
 #[test]
-fn a_part_that_is_another_one_is_seen() {
+fn check_detects_a_foreign_part() {
     let bench = Bench::near(2);
     let cpu = bench.shared.cpu(0);
     let options = bench.options(true);
@@ -132,7 +132,7 @@ fn a_part_that_is_another_one_is_seen() {
 
 /// What says something of chunks and objects that are not there comes to be true when they are.
 #[test]
-fn what_a_heap_has_not_is_seen() {
+fn check_detects_objects_beyond_the_heap() {
     let session = session();
     let layout = layout(Mechanism::Undo);
     let pool = session.create(PLACE, 1 << 20, &layout, usage(false));
@@ -171,7 +171,7 @@ fn content(pool: &SessionPool) -> [u8; 8] {
 
 /// What stands behind a pool's end is nobody's; what is damaged before it is not lost by growth.
 #[test]
-fn a_pool_is_not_lost_by_growth() {
+fn growth_refuses_damaged_metadata() {
     for offload in [false, true] {
         let session = session();
         let layout = layout(Mechanism::Undo);
@@ -200,7 +200,7 @@ fn a_pool_is_not_lost_by_growth() {
 
 /// A loss of power while a pool grows leaves the old one or the new one, whole.
 #[test]
-fn power_fails_while_a_pool_grows() {
+fn growth_survives_power_loss() {
     for offload in [false, true] {
         let grow = |part: Option<u64>| {
             let session = session();
@@ -241,7 +241,7 @@ fn power_fails_while_a_pool_grows() {
 
 /// The engine has the end of the media for itself.
 #[test]
-fn a_pool_in_the_reserved_range_is_refused() {
+fn pool_in_the_reserved_range_is_refused() {
     let session = session();
     let window = session.window_bytes();
     for (mechanism, offload) in Mechanism::ALL.into_iter().zip([false, true, false, true]) {

@@ -369,7 +369,7 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
 /// The engine's commands are whole in this double, which does each at once; within them it is up to the engine's own tests.
 #[test]
 #[ignore = "takes seconds"]
-fn a_crash_at_every_persist_point_leaves_n_or_one_more() {
+fn crash_at_every_persist_point_leaves_n_or_one_more() {
     for case in cases(1, 12) {
         let mut count = 0;
         every_point(
@@ -391,7 +391,7 @@ fn a_crash_at_every_persist_point_leaves_n_or_one_more() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn without_snapshots_crashes_break_it() {
+fn crash_without_snapshots_finds_violations() {
     for case in cases(1, 12) {
         let case = Case {
             snapshots: false,
@@ -462,12 +462,12 @@ fn any_time(case: Case, cuts: usize) {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_crash_at_any_time_and_one_of_its_recovery_leave_n_or_one_more() {
+fn crash_at_any_time_and_during_recovery_leaves_n_or_one_more() {
     cases(2, 10).for_each(|case| any_time(case, 24));
 }
 
 #[test]
-fn so_do_crashes_of_the_fast_engine() {
+fn crash_of_the_fast_model_leaves_n_or_one_more() {
     for case in cases(4, 8).filter(|case| !case.offloaded) {
         any_time(
             Case {
@@ -494,21 +494,21 @@ fn engine(cuts: usize) {
 
 mod sampled {
     #[test]
-    fn so_do_crashes_of_a_device_with_the_engine() {
+    fn crash_of_a_device_with_the_engine_leaves_n_or_one_more() {
         super::engine(4);
     }
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn so_do_many_crashes_of_a_device_with_the_engine() {
+fn crash_of_a_device_with_the_engine_many_times() {
     engine(40);
 }
 
 /// Two threads on trees of their own, and a crash: each of them is at n or one more.
 #[test]
 #[ignore = "takes seconds"]
-fn threads_are_recovered_each_to_its_own_last_transaction() {
+fn recovery_brings_each_thread_to_its_last_transaction() {
     for case in cases(3, 8) {
         let mut random = Random::new(9);
         let mut whole: Option<(Time, BTreeMap<usize, Oracle>)> = None;
@@ -583,7 +583,7 @@ fn threads_are_recovered_each_to_its_own_last_transaction() {
 
 /// A pool that grows has its old size or its new one, and what it had.
 #[test]
-fn a_crash_while_a_pool_is_made_or_grows_leaves_all_or_nothing_of_that() {
+fn crash_during_creation_or_growth_leaves_all_or_nothing() {
     let bench = Bench::sized(8 << 20);
     let cpu = bench.shared.cpu(0);
     let record = || {

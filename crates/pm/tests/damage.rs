@@ -68,7 +68,7 @@ fn uses() -> impl Iterator<Item = PoolUse> {
 }
 
 #[test]
-fn a_log_that_is_not_whole_is_not_taken_for_a_shorter_one() {
+fn recovery_refuses_incomplete_logs() {
     for usage in uses() {
         let session = session();
         let at = cut_off(&session, usage);
@@ -125,7 +125,7 @@ fn a_log_that_is_not_whole_is_not_taken_for_a_shorter_one() {
 
 /// Of the records that a CPU has written before one fence any may be missing: nothing of them was changed yet.
 #[test]
-fn records_before_one_fence_may_be_missing() {
+fn recovery_accepts_missing_records_before_one_fence() {
     let usage = PoolUse::default();
     let session = session();
     let at = cut_off(&session, usage);
@@ -147,7 +147,7 @@ fn records_before_one_fence_may_be_missing() {
 
 /// A device that has lost what it had taken, or can't bring it back, says so until somebody has heard of it.
 #[test]
-fn a_device_that_has_lost_something_is_not_taken_for_one_that_has_not() {
+fn recovery_refuses_a_device_that_lost_state() {
     const MEDIA: u64 = 64 << 20;
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pm-lost");
     let values = format!(

@@ -101,7 +101,7 @@ fn create(session: &Arc<Session>, mechanism: Mechanism, usage: PoolUse) -> Sessi
 
 /// The program that ends; not a test by itself.
 #[test]
-fn a_program_with_a_pool_that_ends() {
+fn program_that_ends_with_an_open_pool() {
     let (Ok(file), Ok(how)) = (std::env::var(FILE), std::env::var(HOW)) else {
         return;
     };
@@ -133,7 +133,7 @@ fn a_program_with_a_pool_that_ends() {
 
 fn child(file: &Path, how: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_program_with_a_pool_that_ends", "--nocapture"])
+        .args(["--exact", "program_that_ends_with_an_open_pool", "--nocapture"])
         .env(FILE, file)
         .env(HOW, how)
         .stdout(Stdio::piped())

@@ -80,7 +80,7 @@ fn lose_power(session: &Session, devices_too: bool) {
 /// The engine still knows of the logs what it did with them before the CPU had the pool. What stands there counts.
 #[test]
 #[ignore = "takes seconds"]
-fn the_engine_recovers_what_the_cpu_has_left() {
+fn recovery_by_the_engine_of_logs_of_the_cpu() {
     for mechanism in Mechanism::ALL {
         for cut in 0..40 {
             let session = session(1);
@@ -108,7 +108,7 @@ fn the_engine_recovers_what_the_cpu_has_left() {
 
 /// A pool is made where one was interrupted, of the same shape.
 #[test]
-fn a_pool_is_made_anew_where_one_was_interrupted() {
+fn creation_replaces_an_interrupted_one() {
     for (devices, usage) in [
         (1, BY_ENGINE),
         (1, OFFLOADED),
@@ -136,7 +136,7 @@ fn a_pool_is_made_anew_where_one_was_interrupted() {
 
 /// What is refused has changed nothing.
 #[test]
-fn a_pool_that_can_not_be_made_leaves_what_stands_there() {
+fn creation_refused_changes_nothing() {
     let session = session(1);
     let layout = layout("precious", Mechanism::Undo);
     filled(&session, 0, &layout, OFFLOADED, 7);
@@ -164,7 +164,7 @@ fn a_pool_that_can_not_be_made_leaves_what_stands_there() {
 
 /// Engines keep pools that nobody has opened since the power failed; they are in nobody's way.
 #[test]
-fn a_pool_of_an_earlier_life_is_in_nobodys_way() {
+fn stale_pool_on_the_engine_blocks_no_other() {
     for devices in [1, 2] {
         let session = session(devices);
         let usage = PoolUse {
@@ -189,7 +189,7 @@ fn a_pool_of_an_earlier_life_is_in_nobodys_way() {
 
 /// A pool that can't grow stays as it was, and its transactions have logs.
 #[test]
-fn a_pool_that_can_not_grow_goes_on() {
+fn growth_refused_leaves_the_pool_usable() {
     for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint] {
         let session = session(1);
         filled(&session, 0, &layout("a", mechanism), OFFLOADED, 1);
@@ -228,7 +228,7 @@ fn a_pool_that_can_not_grow_goes_on() {
 
 /// Numbers that no pool comes to are damage, and not counted on from.
 #[test]
-fn numbers_at_their_end_are_told() {
+fn generation_limits_are_reported() {
     let top = u64::MAX;
     let cases = [
         (1, BY_CPU, top, 5),
@@ -266,7 +266,7 @@ fn numbers_at_their_end_are_told() {
 
 /// What can't be told within a transaction is refused there.
 #[test]
-fn a_pool_is_checked_between_transactions() {
+fn check_needs_no_transaction_under_way() {
     for mechanism in Mechanism::ALL {
         let session = session(1);
         filled(&session, 0, &layout("n", mechanism), BY_CPU, 1);
@@ -282,7 +282,7 @@ fn a_pool_is_checked_between_transactions() {
 
 /// A loss of power that has come is not put off.
 #[test]
-fn power_that_has_failed_stays_off() {
+fn power_stays_off_after_a_loss() {
     let session = session(1);
     filled(&session, 0, &layout("n", Mechanism::Undo), BY_CPU, 1);
     let pool = session.open(0, "n", BY_CPU).unwrap();

@@ -37,7 +37,7 @@ fn each(work: impl Fn(&Bench, &Cpu, &Pool, Mechanism, bool)) {
 }
 
 #[test]
-fn a_pool_is_opened_as_what_it_is_and_nothing_else() {
+fn open_refuses_other_names_and_damage() {
     let bench = Bench::empty();
     let cpu = bench.shared.cpu(0);
     let options = Options::default();
@@ -71,7 +71,7 @@ fn a_pool_is_opened_as_what_it_is_and_nothing_else() {
 }
 
 #[test]
-fn what_is_committed_is_there_and_what_is_aborted_is_not() {
+fn transaction_commits_all_or_aborts_all() {
     each(|bench, cpu, pool, mechanism, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
         let at = thread
@@ -119,7 +119,7 @@ fn what_is_committed_is_there_and_what_is_aborted_is_not() {
 
 /// A transaction that stores 8 bytes, and one that also allocates an object: fences, `sfence`s before commands, lines, records, commands.
 #[test]
-fn a_transaction_costs_no_more_than_it_has_to() {
+fn transaction_counts_stay_within_bounds() {
     each(|_, cpu, pool, mechanism, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
         let at = thread.run(|tx| tx.create(&[0u64; 8])).unwrap();
@@ -164,7 +164,7 @@ fn a_transaction_costs_no_more_than_it_has_to() {
 }
 
 #[test]
-fn what_programs_have_no_business_with_is_refused() {
+fn access_outside_objects_is_refused() {
     each(|_, cpu, pool, _, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let null = thread.run(|tx| tx.get(Ptr::<u64>::NULL)).unwrap_err();
@@ -208,7 +208,7 @@ fn what_programs_have_no_business_with_is_refused() {
 }
 
 #[test]
-fn what_has_no_room_is_told_and_undone() {
+fn allocation_without_room_is_reported_and_undone() {
     each(|_, cpu, pool, mechanism, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let big = thread.run(|tx| tx.alloc_bytes(1 << 20)).unwrap();
@@ -241,7 +241,7 @@ fn what_has_no_room_is_told_and_undone() {
 }
 
 #[test]
-fn a_transaction_whose_nested_one_fails_is_aborted() {
+fn nested_failure_aborts_the_transaction() {
     each(|_, cpu, pool, _, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let at = thread.run(|tx| tx.create(&1u64)).unwrap();
@@ -266,7 +266,7 @@ fn a_transaction_whose_nested_one_fails_is_aborted() {
 }
 
 #[test]
-fn a_pool_whose_transaction_panicked_has_to_be_opened_again() {
+fn panic_in_a_transaction_makes_the_pool_unusable() {
     each(|bench, cpu, pool, _, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
         let mut other = pool.thread(cpu).unwrap();
@@ -297,7 +297,7 @@ fn a_pool_whose_transaction_panicked_has_to_be_opened_again() {
 }
 
 #[test]
-fn a_pool_that_is_closed_is_closed_for_its_copies() {
+fn close_applies_to_all_copies_of_a_pool() {
     each(|bench, cpu, pool, _, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
         let at = thread.run(|tx| tx.create(&1u64)).unwrap();
@@ -313,7 +313,7 @@ fn a_pool_that_is_closed_is_closed_for_its_copies() {
 }
 
 #[test]
-fn a_store_over_an_old_and_a_new_object_is_a_store_to_both() {
+fn store_across_an_old_and_a_new_object() {
     each(|_, cpu, pool, _, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let old = thread.run(|tx| tx.alloc_bytes(64)).unwrap().offset();
@@ -335,7 +335,7 @@ fn a_store_over_an_old_and_a_new_object_is_a_store_to_both() {
 }
 
 #[test]
-fn a_pool_grows_and_keeps_what_it_has() {
+fn growth_keeps_the_contents() {
     each(|bench, cpu, pool, mechanism, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
         let at = thread.run(|tx| tx.create(&77u64)).unwrap();
@@ -434,7 +434,7 @@ fn compare(pool: &Pool, thread: &mut Thread, tree: Tree, model: &BTreeMap<u64, u
 }
 
 #[test]
-fn a_tree_is_what_a_map_says() {
+fn btree_agrees_with_a_map() {
     each(|_, cpu, pool, mechanism, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let tree = thread.run(Tree::create).unwrap();
@@ -466,7 +466,7 @@ fn a_tree_is_what_a_map_says() {
 }
 
 #[test]
-fn threads_work_on_trees_of_their_own_and_on_one_that_they_share() {
+fn threads_use_separate_trees_and_a_shared_one() {
     each(|bench, cpu, pool, mechanism, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let trees: Vec<Tree> = (0..4).map(|_| thread.run(Tree::create).unwrap()).collect();
@@ -524,7 +524,7 @@ fn threads_work_on_trees_of_their_own_and_on_one_that_they_share() {
 }
 
 #[test]
-fn what_a_transaction_has_given_back_is_nobody_elses_before_it_ends() {
+fn freed_objects_are_reused_only_after_the_commit() {
     for mechanism in [Mechanism::Undo, Mechanism::Redo] {
         for offloaded in SIDES {
             let bench = Bench::empty();
@@ -564,7 +564,7 @@ fn what_a_transaction_has_given_back_is_nobody_elses_before_it_ends() {
 }
 
 #[test]
-fn there_are_as_many_threads_as_the_layout_says() {
+fn threads_are_limited_by_the_layout() {
     let bench = Bench::empty();
     let cpu = bench.shared.cpu(0);
     let pool = create(&bench, &cpu, Mechanism::Undo, false);
@@ -579,7 +579,7 @@ fn there_are_as_many_threads_as_the_layout_says() {
 }
 
 #[test]
-fn two_processes_have_pools_of_one_engine() {
+fn engine_serves_pools_of_two_processes() {
     let bench = Bench::empty();
     let cpu = bench.shared.cpu(0);
     let options = |pool, process| Options {
@@ -615,7 +615,7 @@ fn two_processes_have_pools_of_one_engine() {
 
 /// A pool over two devices is opened as that, grows, and has what it had.
 #[test]
-fn a_pool_over_two_devices_is_opened_on_both_and_grows() {
+fn pool_over_two_devices_opens_and_grows() {
     for offloaded in SIDES {
         let bench = Bench::near(2);
         let cpu = bench.shared.cpu(0);

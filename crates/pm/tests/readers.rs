@@ -79,7 +79,7 @@ fn run(bench: &Bench, mechanism: Mechanism, offloaded: bool, spare_pages: u64) {
 }
 
 #[test]
-fn what_nobody_changes_is_read_as_it_is() {
+fn readers_see_unchanged_objects() {
     for bench in [Bench::empty, || Bench::near(1)] {
         for mechanism in Mechanism::ALL {
             for offloaded in [false, true] {
@@ -93,7 +93,7 @@ fn what_nobody_changes_is_read_as_it_is() {
 
 /// A transaction whose spare pages are being read waits for them.
 #[test]
-fn few_spare_pages_are_enough() {
+fn readers_need_few_spare_pages() {
     for offloaded in [false, true] {
         run(&Bench::near(1), Mechanism::Shadow, offloaded, 4);
     }

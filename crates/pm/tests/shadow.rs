@@ -22,7 +22,7 @@ fn create(cpu: &Cpu, devices: usize, options: &Options, spare_pages: u64) -> Poo
 
 /// An engine has copied the page of an object, of which one line has changed: none has to be loaded from where the page is now.
 #[test]
-fn lines_of_a_copied_page_stay_in_the_cache() {
+fn shadow_keeps_lines_of_a_copied_page_cached() {
     let bench = Bench::near(1);
     let cpu = bench.shared.cpu(0);
     let pool = create(&cpu, 1, &bench.options(true), 64);
@@ -51,7 +51,7 @@ fn lines_of_a_copied_page_stay_in_the_cache() {
 
 /// What was stored in a transaction is not loaded from the device, nor is what stood in an object that nobody has used before.
 #[test]
-fn new_lines_are_not_loaded() {
+fn shadow_does_not_load_new_lines() {
     for offloaded in [false, true] {
         let bench = Bench::near(1);
         let cpu = bench.shared.cpu(0);
@@ -170,7 +170,7 @@ fn random(devices: usize, offloaded: bool, spare_pages: u64, seed: u64) {
 }
 
 #[test]
-fn what_was_stored_last_is_read() {
+fn shadow_reads_what_was_stored_last() {
     for (devices, offloaded) in [(1, false), (1, true), (2, true)] {
         for spare_pages in [6, 9, 64] {
             random(devices, offloaded, spare_pages, 7 + spare_pages);
@@ -180,7 +180,7 @@ fn what_was_stored_last_is_read() {
 
 /// A program that reads all the time, of a page whose former place is the only spare one, does not keep transactions waiting.
 #[test]
-fn readers_leave_a_place_that_is_needed() {
+fn shadow_readers_leave_a_needed_place() {
     const ROUNDS: usize = 20;
     for offloaded in [false, true] {
         let bench = Bench::near(1);
@@ -217,7 +217,7 @@ fn readers_leave_a_place_that_is_needed() {
 
 /// A commit that has failed may be one all the same: the pool is not used on as if it were none.
 #[test]
-fn what_may_be_committed_is_not_taken_for_aborted() {
+fn shadow_commit_with_an_error_is_not_treated_as_aborted() {
     for offloaded in [false, true] {
         let mut committed = 0;
         for step in 0..60 {
@@ -254,7 +254,7 @@ fn what_may_be_committed_is_not_taken_for_aborted() {
 
 /// A pool that is used on behind a loss of power has what was committed before it.
 #[test]
-fn pages_stay_where_they_are_behind_a_loss_of_power() {
+fn shadow_pages_keep_their_places_after_power_loss() {
     for offloaded in [false, true] {
         let bench = Bench::near(1);
         let cpu = bench.shared.cpu(0);

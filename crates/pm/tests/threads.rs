@@ -138,7 +138,7 @@ fn fill(thread: &mut Thread, at: u64, bytes: u64, value: u8, fails: bool) -> Res
 
 #[test]
 #[ignore = "takes seconds"]
-fn threads_have_parts_of_one_object() {
+fn threads_write_parts_of_one_object() {
     for (own, seed) in [(8, 0), (8, 1), (16, 2), (40, 0), (300, 1), (1000, 2)] {
         Case::all(
             |case| {
@@ -180,7 +180,7 @@ fn threads_have_parts_of_one_object() {
 /// A large allocation changes many bytes of the heap's table at once, which the engine applies; the bytes around them are another thread's.
 #[test]
 #[ignore = "takes seconds"]
-fn what_threads_have_allocated_is_theirs() {
+fn threads_own_what_they_allocated() {
     for seed in [0, 6, 8, 13] {
         Case::all(
             |case| {
@@ -238,7 +238,7 @@ fn what_threads_have_allocated_is_theirs() {
 /// Whoever reads beside a writer has lines in the cache that the engine changes.
 #[test]
 #[ignore = "takes seconds"]
-fn a_reader_changes_nothing() {
+fn reader_changes_nothing() {
     Case::all(
         |case| {
             const BYTES: u64 = 1024;
@@ -288,7 +288,7 @@ struct Progress {
 
 #[test]
 #[ignore = "takes seconds"]
-fn power_fails_while_threads_have_parts_of_one_object() {
+fn threads_writing_parts_of_one_object_survive_power_loss() {
     for own in [8, 300] {
         Case::all(
             |case| {

@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn time_that_several_take_counts_once() {
+    fn union_counts_overlapping_time_once() {
         let units = union(ns(&[(20, 30), (0, 10), (5, 12), (12, 13), (7, 7)]).into_iter());
         assert_eq!(units, ns(&[(0, 13), (20, 30)]));
         assert_eq!(length(&units), Time::ns(23));
     }
 
     #[test]
-    fn what_two_have_in_common() {
+    fn intersection_of_two_unions() {
         let (a, b) = (
             ns(&[(0, 13), (20, 30), (40, 50)]),
             ns(&[(5, 22), (25, 26), (50, 60)]),

@@ -50,7 +50,7 @@ fn as_the_paper_states(model: Model) {
 }
 
 #[test]
-fn a_dependent_load_takes_what_the_paper_states() {
+fn dependent_load_takes_the_published_time() {
     as_the_paper_states(Model::Fast);
 }
 
@@ -59,7 +59,7 @@ mod long {
 
     #[test]
     #[ignore = "compiles a device of its own"]
-    fn a_dependent_load_takes_what_the_paper_states_on_the_rtl() {
+    fn dependent_load_takes_the_published_time_on_the_rtl() {
         as_the_paper_states(Model::Rtl);
     }
 }

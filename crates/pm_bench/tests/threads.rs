@@ -43,7 +43,7 @@ fn run(mechanism: &str, inserts: u64, devices: usize, seed: u64) {
 /// A line that is taken for free too early drops a command, which the library tells.
 #[test]
 #[ignore = "takes seconds"]
-fn sixteen_threads_lose_no_command() {
+fn commands_of_sixteen_threads_are_all_counted() {
     for mechanism in ["undo", "redo", "checkpoint", "shadow"] {
         for (devices, seed) in [(1, 1), (2, 3)] {
             let few = matches!(mechanism, "checkpoint" | "shadow");
@@ -54,7 +54,7 @@ fn sixteen_threads_lose_no_command() {
 
 /// Threads draw from seeds that follow each other, whichever one is the first.
 #[test]
-fn any_seed_will_do() {
+fn threads_accept_any_seed() {
     let (design, root) = small("nearpm");
     let transactions = Transactions {
         inserts: 2,
@@ -68,7 +68,7 @@ fn any_seed_will_do() {
 
 /// Posted stores have an order on one channel of one device, and engines keep that of their commands.
 #[test]
-fn an_order_that_nobody_keeps_is_refused() {
+fn ordered_fence_is_refused_where_no_order_is_kept() {
     let order = |design: &str, offloaded: bool, devices: usize| {
         let (design, root) = small(design);
         let transactions = Transactions {
@@ -96,7 +96,7 @@ fn an_order_that_nobody_keeps_is_refused() {
 /// One thread waits for the ends of its commands, and others write as many as there are lines. What the former reads is its own command's end,
 /// whoever has seen that first.
 #[test]
-fn each_reads_the_end_of_its_own_command() {
+fn command_end_is_read_by_its_own_thread() {
     let (design, root) = small("nearpm");
     let platform = platform(&design, &root);
     let bench = platform.bench().unwrap();

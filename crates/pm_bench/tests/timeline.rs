@@ -9,7 +9,7 @@ use pm_bench::{Platform, Timeline};
 
 #[test]
 #[ignore = "takes seconds"]
-fn the_largest_transactions_have_room_in_their_logs() {
+fn timeline_logs_hold_the_largest_transactions() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
     let design = Design::find(&root, "nearpm-paper").unwrap();

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_all_kinds() {
+    fn trace_with_events_of_all_kinds_is_parsed() {
         let mut command = Command::new(Operation::Undo, 0, 3, 2);
         (command.address, command.bytes) = (0x7000, 40);
         let arguments = command.arguments();

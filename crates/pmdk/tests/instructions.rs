@@ -33,7 +33,7 @@ fn counts(found: &Found) -> [usize; 5] {
 }
 
 #[test]
-fn instructions_of_all_forms_are_found() {
+fn instructions_in_all_forms_are_found() {
     let body = "
         clwb (%rax); clwb 8(%r13); clwb 0x1000(%rsp,%r12,8); clwb x(%rip); clwb (%edi); clwb %fs:16(%rbx)
         clflushopt (%r8); .byte 0x66; clflush (%rax); .byte 0x66; xsaveopt (%rcx)
@@ -53,7 +53,7 @@ fn instructions_of_all_forms_are_found() {
 }
 
 #[test]
-fn other_instructions_are_none() {
+fn instructions_without_an_effect_are_ignored() {
     let body = "
         lfence; prefetchw (%rax); movntdqa (%rdi), %xmm0; xchg %rax, %rbx; nop; fxsave (%rax); ldmxcsr (%rax)
         prefetchnta (%rax); mov $0xf8ae0f, %eax; movabs $0x38ae0f6638ae0f66, %rax; xsave (%rax); addl $1, (%rdi)";
@@ -62,7 +62,7 @@ fn other_instructions_are_none() {
 }
 
 #[test]
-fn locked_instructions_count_where_something_is_asked_for() {
+fn locked_instructions_are_found_near_flushes() {
     let locked = function("locked", "lock addl $1, (%rdi); sfence");
     assert_eq!(
         counts(&find(&assembled("locked", &locked)).unwrap()),
@@ -77,7 +77,7 @@ fn locked_instructions_count_where_something_is_asked_for() {
 
 /// What may be data, or another instruction, stays as it is.
 #[test]
-fn what_may_be_no_code_is_left_alone() {
+fn ambiguous_code_is_left_alone() {
     // No unwind information and no size: nobody says that it is code.
     let bare = "bare:\nclwb (%rax)\nclflush (%rax)\nret\n".to_string();
     let found = find(&assembled(
@@ -111,7 +111,7 @@ fn what_may_be_no_code_is_left_alone() {
 
 /// Data between functions, which compilers have none of, and much of it: neither found nor slow.
 #[test]
-fn data_in_the_text_is_no_code() {
+fn data_in_the_text_section_is_no_code() {
     let table = format!(
         "table:\n{}",
         ".byte 0x0f, 0x0b, 0x06, 0xff, 0x66\n".repeat(200_000)
@@ -122,7 +122,7 @@ fn data_in_the_text_is_no_code() {
 }
 
 #[test]
-fn other_files_have_none() {
+fn files_without_code_have_no_instructions() {
     for data in [&b""[..], b"#!/bin/sh\n", b"\x7fELF\x01\x01", &[0x7F; 4096]] {
         assert_eq!(find(data).unwrap(), Found::default());
     }
@@ -130,7 +130,7 @@ fn other_files_have_none() {
 
 /// Whatever a file has, there is an answer, or an error that says so.
 #[test]
-fn broken_files_are_told() {
+fn broken_files_are_reported() {
     let whole = assembled("broken", &function("broken", "clwb (%rax)"));
     assert!(find(&whole[..200])
         .unwrap_err()

@@ -57,7 +57,7 @@ fn run(name: &str, scale: Scale, mechanism: Mechanism, transactions: u64, every:
 
 #[test]
 #[ignore = "takes seconds"]
-fn all_mechanisms_leave_what_the_oracle_says() {
+fn workloads_agree_with_the_oracle_under_all_mechanisms() {
     for name in NAMES {
         for mechanism in Mechanism::ALL {
             run(name, Scale::SMALL, mechanism, 60, 30);
@@ -67,7 +67,7 @@ fn all_mechanisms_leave_what_the_oracle_says() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn structures_hold_through_many_insertions_and_removals() {
+fn maps_hold_through_many_insertions_and_removals() {
     for name in ["rbtree", "skiplist", "hashmap", "pmemkv"] {
         let scale = Scale {
             records: 400,
@@ -78,7 +78,7 @@ fn structures_hold_through_many_insertions_and_removals() {
 }
 
 #[test]
-fn an_unknown_name_is_told() {
+fn workload_with_an_unknown_name_is_refused() {
     let error = Workload::new("nothing", Scale::SMALL).err().unwrap();
     let text = error.to_string();
     assert!(

@@ -386,7 +386,7 @@ mod tests {
     use super::from_base64;
 
     #[test]
-    fn keys_come_out_of_base64_in_one_way_only() {
+    fn base64_keys_have_one_encoding_only() {
         for (text, key) in [
             ("Zg==", Some(&b"f"[..])),
             ("Zm8=", Some(b"fo")),

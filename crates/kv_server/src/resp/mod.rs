@@ -1,6 +1,7 @@
 //! Redis's protocol, RESP2 and RESP3. Its commands as far as the store does them: what it can't
 //! keep, as times to live, is refused and not ignored.
 
+mod command_table;
 mod commands;
 mod reply;
 mod request;
@@ -10,7 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use sim::Time;
 
-use self::commands::{apply, check, wrong_arity};
+use self::command_table::{check, wrong_arity};
+use self::commands::apply;
 use self::reply::Reply;
 use self::request::{Reader, Request, Words};
 use self::session::{Session, VERSION};

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_type_is_written_as_the_version_has_it() {
+    fn reply_types_follow_the_protocol_version() {
         let written = |resp3| {
             let mut r = Reply::new(resp3);
             r.ok();

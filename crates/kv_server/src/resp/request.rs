@@ -259,7 +259,7 @@ mod tests {
 
     /// As `sdssplitargs` of Redis 7 does.
     #[test]
-    fn lines_are_split_as_redis_splits_them() {
+    fn inline_requests_are_split_as_by_redis() {
         let good: &[(&str, &[&str])] = &[
             ("", &[]),
             ("  \t ", &[]),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_the_same_however_their_bytes_are_cut() {
+    fn requests_do_not_depend_on_fragmentation() {
         let mut input =
             b"PING \"a b\"\r\n\r\n*0\r\n*-1\r\n*2\r\n$3\r\nGET\r\n$5\r\na\r\nb\0\r\n".to_vec();
         input.extend(b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$300000\r\n");
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_ends_the_connection() {
+    fn requests_with_invalid_syntax_end_the_connection() {
         for (bytes, text) in [
             (
                 &b"*99999999999999999999\r\n"[..],

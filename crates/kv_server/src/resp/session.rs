@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::commands::{find, truncated_word, wrong_arity, Command, COMMANDS};
+use super::command_table::{find, truncated_word, wrong_arity, Command, COMMANDS};
 use super::reply::Reply;
 use super::request::parse_integer;
 use crate::store::AccessMode;
@@ -370,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_fit_as_those_of_redis() {
+    fn patterns_match_as_in_redis() {
         for (pattern, text, fit) in [
             ("*", "save", true),
             ("sa*", "save", true),

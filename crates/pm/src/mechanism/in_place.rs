@@ -5,10 +5,10 @@ use std::ops::Range;
 use spec::nearpm::Kind;
 
 use super::{covering_lines, Mechanism};
-use crate::header::PAGE;
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::ranges::Ranges;
+use crate::units::PAGE;
 use crate::Result;
 
 pub(crate) struct InPlace {

@@ -13,10 +13,11 @@ use sim::Time;
 use spec::nearpm::LINE;
 
 use super::covering_lines;
-use crate::header::{Header, PAGE};
+use crate::header::Header;
 use crate::memory::{lines, Memory};
 use crate::ranges::Ranges;
 use crate::switch_lists::SwitchLists;
+use crate::units::PAGE;
 use crate::{Error, Result};
 
 /// Which page of the pool is where: what the table in persistent memory says, in the host's memory.

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use spec::nearpm::LINE;
 
 use super::{covering_lines, Mechanism, Pages};
-use crate::header::PAGE;
 use crate::log::Log;
 use crate::memory::{lines, ConsistencyOperation, Memory};
 use crate::ranges::Ranges;
+use crate::units::PAGE;
 use crate::{Error, Result};
 
 /// Lines that are fetched after a commit: as many as a CPU has fill buffers, or fewer.

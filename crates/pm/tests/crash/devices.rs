@@ -26,13 +26,13 @@ fn some(devices: usize, cuts: usize) {
 /// Those of `crates/crash` have many more.
 #[test]
 #[ignore = "takes seconds"]
-fn crashes_of_two_and_four_devices_leave_n_or_one_more() {
+fn crash_of_two_and_four_devices_leaves_n_or_one_more() {
     some(2, 6);
     some(4, 2);
 }
 
 #[test]
-fn so_do_those_of_devices_that_the_host_synchronises() {
+fn crash_of_host_synchronised_devices_leaves_n_or_one_more() {
     let kinds = [Mechanism::Undo, Mechanism::Checkpoint];
     let cases = over(2, 6).filter(|c| c.offloaded && kinds.contains(&c.mechanism));
     for case in cases {
@@ -206,7 +206,7 @@ fn fresh(mechanism: Mechanism, costs: impl Fn(&Counts) -> u64) -> [u64; 2] {
 /// One device's commit of redo records commits those of all, so it is sent when all have theirs, and what was stored in place.
 #[test]
 #[ignore = "takes seconds"]
-fn redo_waits_for_all_devices_before_one_commits() {
+fn redo_commit_waits_for_the_records_of_all_devices() {
     for change in [Change::Both, Change::Fresh(0), Change::Fresh(1)] {
         one_is_lost(Mechanism::Redo, change);
     }
@@ -219,7 +219,7 @@ fn redo_waits_for_all_devices_before_one_commits() {
 /// Its stores are part of the transaction as records are.
 #[test]
 #[ignore = "takes seconds"]
-fn a_device_that_has_only_been_stored_to_takes_part_in_the_commit() {
+fn commit_includes_devices_that_were_only_stored_to() {
     for change in [Change::Fresh(0), Change::Fresh(1)] {
         one_is_lost(Mechanism::Undo, change);
     }
@@ -230,7 +230,7 @@ fn a_device_that_has_only_been_stored_to_takes_part_in_the_commit() {
 /// The device that switches pages can't know whether copies on another one are there, so the host does.
 #[test]
 #[ignore = "takes seconds"]
-fn shadow_waits_for_all_devices_before_one_switches() {
+fn shadow_switch_waits_for_the_copies_of_all_devices() {
     for change in [Change::One, Change::Both] {
         one_is_lost(Mechanism::Shadow, change);
     }

@@ -6,8 +6,8 @@ use serde_json::{json, Value};
 use sim::Time;
 use workloads::Contents;
 
-use crate::campaign::Progress;
 use crate::cut::{Cut, HoldUp};
+use crate::progress::Progress;
 use crate::report::InvariantViolation;
 use crate::stage::Stage;
 use crate::timeline::Timeline;

@@ -1,0 +1,156 @@
+//! What a campaign is asked for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use device::Omission;
+use pm::{Mechanism, Synchronisation};
+
+use crate::cut::CutPlan;
+
+/// What is tried.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The workload: one of [`workloads::NAMES`].
+    pub workload: String,
+    /// What makes its transactions whole.
+    pub mechanism: Mechanism,
+    /// Who does that.
+    pub by: Executor,
+    /// Devices that the pool is over: 1, 2 or 4.
+    pub devices: usize,
+    /// With several devices: who synchronises them.
+    pub synchronise: Synchronisation,
+    /// How many there are.
+    pub transactions: u64,
+    /// Of all that is drawn.
+    pub seed: u64,
+    /// When the power fails.
+    pub cuts: CutPlan,
+    /// What is left out, as a control.
+    pub without: Option<InjectedFault>,
+    /// Copies at a time.
+    pub jobs: usize,
+}
+
+/// Most transactions of a run, of one that is cut everywhere, and of one that is cut behind commands.
+const MAX_TRANSACTIONS: u64 = 100_000;
+const MAX_TRANSACTIONS_EVERYWHERE: u64 = 16;
+const MAX_TRANSACTIONS_AT_COMMANDS: u64 = 1000;
+/// Most copies at a time.
+const MAX_JOBS: usize = 256;
+
+impl Campaign {
+    /// What can't be; the text names it.
+    pub fn validate(&self) -> Result<(), String> {
+        let most = match self.cuts {
+            CutPlan::All => MAX_TRANSACTIONS_EVERYWHERE,
+            CutPlan::Commands => MAX_TRANSACTIONS_AT_COMMANDS,
+            CutPlan::Sampled(_) | CutPlan::At(_) => MAX_TRANSACTIONS,
+        };
+        if !(1..=most).contains(&self.transactions) {
+            return Err(format!(
+                "transactions = {}: allowed are 1 to {most} with these cuts",
+                self.transactions
+            ));
+        }
+        if !matches!(self.devices, 1 | 2 | 4) {
+            return Err(format!(
+                "devices = {}: allowed are 1, 2 and 4",
+                self.devices
+            ));
+        }
+        if self.cuts == CutPlan::Commands && self.by != Executor::Device {
+            let text = "cuts = commands are behind commands to the device's engine: by = \"device\" has them";
+            return Err(text.into());
+        }
+        match (1..=MAX_JOBS).contains(&self.jobs) {
+            true => Ok(()),
+            false => Err(format!("jobs = {}: allowed are 1 to {MAX_JOBS}", self.jobs)),
+        }
+    }
+}
+
+/// Who does what makes transactions whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Executor {
+    /// The CPU.
+    Cpu,
+    /// The device's crash-consistency engine.
+    Device,
+}
+
+/// What is left out on purpose, so that the test has to find violations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InjectedFault {
+    /// Nothing is kept before it is changed.
+    Snapshots,
+    /// No fence waits for the device.
+    Fences,
+    /// The device's access hook lets stores and loads pass whatever commands they overlap.
+    ConflictFilter,
+    /// The device's commands do not wait for older ones.
+    CommandOrder,
+    /// The device saves nothing when its power fails.
+    PersistenceDomain,
+    /// Each of several devices deletes its log without waiting for the others.
+    Peers,
+}
+
+impl InjectedFault {
+    /// What the device leaves out then.
+    pub(crate) fn device_omission(self) -> Option<Omission> {
+        match self {
+            InjectedFault::Snapshots | InjectedFault::Fences | InjectedFault::Peers => None,
+            InjectedFault::ConflictFilter => Some(Omission::Hook),
+            InjectedFault::CommandOrder => Some(Omission::Commands),
+            InjectedFault::PersistenceDomain => Some(Omission::Domain),
+        }
+    }
+}
+
+macro_rules! named_variants {
+    ($type:ident, $what:literal, $($name:literal $value:ident),*) => {
+        impl $type {
+            /// All of them.
+            pub const ALL: &[$type] = &[$($type::$value),*];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$value => $name,)*
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<$type, String> {
+                let found = $type::ALL.iter().find(|one| one.name() == text);
+                found.copied().ok_or_else(|| {
+                    let names: Vec<_> = $type::ALL.iter().map(|one| one.name()).collect();
+                    format!("{} = {text:?}: allowed are {}", $what, names.join(", "))
+                })
+            }
+        }
+    };
+}
+
+named_variants!(Executor, "by", "cpu" Cpu, "device" Device);
+named_variants!(
+    InjectedFault,
+    "without",
+    "snapshots" Snapshots,
+    "fences" Fences,
+    "hook" ConflictFilter,
+    "commands" CommandOrder,
+    "domain" PersistenceDomain,
+    "peers" Peers
+);
