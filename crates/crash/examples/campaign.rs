@@ -11,8 +11,8 @@ use pm::{Mechanism, Synchronisation};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let arg = |n: usize| args.get(n).map(String::as_str).unwrap_or_default();
-    let by = arg(2).parse()?;
-    let name = if by == crash::Executor::Cpu {
+    let executor = arg(2).parse()?;
+    let name = if executor == crash::Executor::Cpu {
         "default"
     } else {
         "nearpm"
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let campaign = Campaign {
         workload: arg(0).into(),
         mechanism: mechanism.ok_or("no such mechanism")?,
-        by,
+        executor,
         cuts: arg(4).parse()?,
         transactions: arg(5).parse()?,
         seed: arg(6).parse()?,
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "" => Synchronisation::default(),
             name => name.parse()?,
         },
-        without: Some(arg(7))
+        fault: Some(arg(7))
             .filter(|t| !matches!(*t, "" | "-"))
             .map(str::parse)
             .transpose()?,

@@ -68,7 +68,7 @@ fn to_bytes(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
 /// A run of which nothing is left but what it has returned.
 fn run_in_fork(
     stage: &Stage,
-    told: &mut dyn FnMut() -> bool,
+    on_progress: &mut dyn FnMut() -> bool,
     work: impl FnOnce() -> Result<Vec<u64>, Error>,
 ) -> Result<Vec<u64>, String> {
     let fork = Fork::start(|| {
@@ -90,7 +90,7 @@ fn run_in_fork(
     });
     let fork = fork.map_err(|e| e.to_string())?;
     while !fork.is_ready(POLL_INTERVAL) {
-        if !told() {
+        if !on_progress() {
             return Err("interrupted".into());
         }
     }
@@ -108,9 +108,9 @@ fn measure(
     stage: &Stage,
     campaign: &Campaign,
     first: &Progress,
-    told: &mut dyn FnMut() -> bool,
+    on_progress: &mut dyn FnMut() -> bool,
 ) -> Result<RunMeasurement, String> {
-    let times = run_in_fork(stage, told, || {
+    let times = run_in_fork(stage, on_progress, || {
         let begin = stage.cpu.now();
         stage.journal.record_times();
         lock(&stage.commands).clear();
@@ -155,9 +155,9 @@ fn count_dirty_lines(
     campaign: &Campaign,
     first: &Progress,
     times: &[Time],
-    told: &mut dyn FnMut() -> bool,
+    on_progress: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<u64>, String> {
-    run_in_fork(stage, told, || {
+    run_in_fork(stage, on_progress, || {
         let found = Arc::new(Mutex::new((0, Vec::new())));
         let (own, all) = (found.clone(), times.to_vec());
         let probe: Probe = Box::new(move |machine| {
@@ -184,12 +184,12 @@ fn with_host() -> Vec<Vec<HoldUp>> {
 
 /// Each of several devices fails alone.
 fn one_device_each(devices: usize) -> Vec<Vec<HoldUp>> {
-    let without = |lost: usize| {
+    let one_lost = |lost: usize| {
         let mut later = vec![HoldUp::Indefinite; devices];
         later[lost] = HoldUp::For(Time::ZERO);
         later
     };
-    (0..devices).map(without).collect()
+    (0..devices).map(one_lost).collect()
 }
 
 /// A cut with each of these.
@@ -207,12 +207,12 @@ fn plan(
     first: &Progress,
     measured: &RunMeasurement,
     period: Time,
-    told: &mut dyn FnMut() -> bool,
+    on_progress: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<Cut>, String> {
     let RunMeasurement {
         begin, end, times, ..
     } = measured;
-    let offloaded = campaign.by == Executor::Device;
+    let offloaded = campaign.executor == Executor::Device;
     let mut cuts = match &campaign.cuts {
         CutPlan::At(cuts) => cuts.clone(),
         CutPlan::Sampled(count) => {
@@ -236,7 +236,7 @@ fn plan(
                 laters.extend(one_device_each(campaign.devices));
             }
             let mut cuts: Vec<Cut> = edges.flat_map(|at| cuts_at(at, &laters)).collect();
-            let counts = count_dirty_lines(stage, campaign, first, times, told)?;
+            let counts = count_dirty_lines(stage, campaign, first, times, on_progress)?;
             for (at, lines) in times.iter().zip(counts) {
                 let lines = (lines as usize).min(MAX_DIRTY_LINES);
                 cuts.extend((1..1u64 << lines).map(|mask| Cut {
@@ -280,12 +280,12 @@ fn plan(
     Ok(cuts)
 }
 
-/// Runs a campaign on a design's device. `told` hears how many of how many cuts are done, and stops it by answering false.
+/// Runs a campaign on a design's device. `on_progress` hears how many of how many cuts are done, and stops it by answering false.
 pub fn run(
     design: &Design,
     factory: &Factory,
     campaign: &Campaign,
-    told: &mut dyn FnMut(u64, u64) -> bool,
+    on_progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Report, String> {
     campaign.validate()?;
     let stage = || {
@@ -306,12 +306,12 @@ pub fn run(
     let period = Time(1_000_000 / u64::from(design.clock_mhz.max(1)));
     let mut interrupted = false;
     let measured = measure(&own, campaign, &first, &mut || {
-        interrupted |= !told(0, 1);
+        interrupted |= !on_progress(0, 1);
         !interrupted
     });
     let measured = match measured {
         // A control that is caught before any cut.
-        Err(text) if campaign.without.is_some() && !interrupted => {
+        Err(text) if campaign.fault.is_some() && !interrupted => {
             return Ok(Report {
                 transactions: campaign.transactions,
                 stopped: Some(text),
@@ -321,14 +321,16 @@ pub fn run(
         measured => measured?,
     };
     let cuts = plan(&own, campaign, &first, &measured, period, &mut || {
-        told(0, 1)
+        on_progress(0, 1)
     })?;
     let all = cuts.len() as u64;
-    if !told(0, all) {
+    if !on_progress(0, all) {
         return Err("interrupted".into());
     }
     let before = own.events();
-    let mut ended = run_copies(&own, campaign, &first, cuts, &mut |done| told(done, all))?;
+    let mut ended = run_copies(&own, campaign, &first, cuts, &mut |done| {
+        on_progress(done, all)
+    })?;
     let broken = own
         .invariant_violation()
         .filter(|_| !own.is_negative_control);
@@ -369,7 +371,9 @@ pub fn run(
         for _ in 0..SIMPLIFICATION_ROUNDS {
             let mut cuts = violation.cut.simplifications();
             cuts.sort_by_key(Cut::start);
-            let found = run_copies(&stage()?, campaign, &first, cuts, &mut |_| told(all, all))?;
+            let found = run_copies(&stage()?, campaign, &first, cuts, &mut |_| {
+                on_progress(all, all)
+            })?;
             let simpler = found
                 .into_iter()
                 .find_map(|(cut, outcome)| Some((cut, outcome.violation?, outcome.timeline)));

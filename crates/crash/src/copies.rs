@@ -112,7 +112,7 @@ impl CopyRun {
     }
 }
 
-/// Runs forward once, and has a copy end at each cut. `told` hears every few milliseconds how many have, and stops it by answering false.
+/// Runs forward once, and has a copy end at each cut. `on_progress` hears every few milliseconds how many have, and stops it by answering false.
 ///
 /// The run has a thread of its own, as a single transaction may have thousands of cuts. Copies are copies of that thread alone.
 pub(crate) fn run_copies(

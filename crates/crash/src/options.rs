@@ -16,7 +16,7 @@ pub struct Campaign {
     /// What makes its transactions whole.
     pub mechanism: Mechanism,
     /// Who does that.
-    pub by: Executor,
+    pub executor: Executor,
     /// Devices that the pool is over: 1, 2 or 4.
     pub devices: usize,
     /// With several devices: who synchronises them.
@@ -28,7 +28,7 @@ pub struct Campaign {
     /// When the power fails.
     pub cuts: CutPlan,
     /// What is left out, as a control.
-    pub without: Option<InjectedFault>,
+    pub fault: Option<InjectedFault>,
     /// Copies at a time.
     pub jobs: usize,
 }
@@ -60,7 +60,7 @@ impl Campaign {
                 self.devices
             ));
         }
-        if self.cuts == CutPlan::Commands && self.by != Executor::Device {
+        if self.cuts == CutPlan::Commands && self.executor != Executor::Device {
             let text = "cuts = commands are behind commands to the device's engine: by = \"device\" has them";
             return Err(text.into());
         }

@@ -69,12 +69,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The transactions of a run; how many of them several devices had a part in. `told` hears of each end, and stops it by answering false.
+/// The transactions of a run; how many of them several devices had a part in. `on_progress` hears of each end, and stops it by answering false.
 pub(crate) fn forward(
     stage: &Stage,
     campaign: &Campaign,
     progress: &Shared<Progress>,
-    told: &mut dyn FnMut() -> bool,
+    on_progress: &mut dyn FnMut() -> bool,
 ) -> Result<u64, Error> {
     let mut thread = stage.pool.thread(&stage.cpu)?;
     {
@@ -86,7 +86,7 @@ pub(crate) fn forward(
         let mut next = lock(progress).contents.clone();
         let committed = stage.workload.apply(&mut next, campaign.seed, number)?;
         // Without snapshots nothing can be aborted.
-        if committed || campaign.without != Some(InjectedFault::Snapshots) {
+        if committed || campaign.fault != Some(InjectedFault::Snapshots) {
             stage.workload.perform(&mut thread, campaign.seed, number)?;
         }
         {
@@ -97,7 +97,7 @@ pub(crate) fn forward(
             progress.done = number + 1;
         }
         stage.transaction_returned();
-        if !told() {
+        if !on_progress() {
             break;
         }
     }

@@ -61,17 +61,19 @@ impl Stage {
     ) -> Result<Stage, String> {
         let Campaign {
             mechanism,
-            by,
-            without,
+            executor,
+            fault,
             seed,
             synchronise,
             ..
         } = *campaign;
-        let omission = without.and_then(InjectedFault::device_omission);
-        if omission.is_some() && by == Executor::Cpu {
+        let omission = fault.and_then(InjectedFault::device_omission);
+        if omission.is_some() && executor == Executor::Cpu {
             return Err("this control is of the device's engine: by = \"device\" has it".into());
         }
-        if without == Some(InjectedFault::Peers) && (by == Executor::Cpu || campaign.devices == 1) {
+        if fault == Some(InjectedFault::Peers)
+            && (executor == Executor::Cpu || campaign.devices == 1)
+        {
             return Err("without = \"peers\" is for engines of several devices: by = \"device\" and devices = 2 or 4 have it".into());
         }
         let devices: Vec<usize> = (0..campaign.devices).collect();
@@ -97,12 +99,14 @@ impl Stage {
         let own = own.iter().find(|e| e.manifest.name == "nearpm");
         let own = own.and_then(|engine| Some((engine.page?, engine.offset)));
         // The CPU alone synchronises with nobody.
-        let page = own.filter(|_| by == Executor::Device).map(|own| own.0);
+        let page = own
+            .filter(|_| executor == Executor::Device)
+            .map(|own| own.0);
         let log = page.and_then(|page| OrderLog::of(&mut machine, page));
         let journal = Journal::of(&mut machine, log.clone());
         let shared = Shared::new(machine);
         let cpu = shared.cpu(0);
-        let engines = match (by, own) {
+        let engines = match (executor, own) {
             (Executor::Cpu, _) => Vec::new(),
             (Executor::Device, Some((page, registers))) => {
                 let each = devices.iter();
@@ -126,7 +130,7 @@ impl Stage {
         });
         let own = Options {
             listener: Some(listener),
-            ..options(&engines, synchronise, without)
+            ..options(&engines, synchronise, fault)
         };
         let layout = workload.layout(mechanism);
         let made = || -> Result<_, Error> {
@@ -143,7 +147,7 @@ impl Stage {
                 log_bytes: 16 << 10,
                 ..Layout::new(OTHER_NAME)
             };
-            let options = other_options(&engines, synchronise, without);
+            let options = other_options(&engines, synchronise, fault);
             let other_bytes = OTHER_BYTES * count;
             let on = devices.clone();
             let other = Pool::create(&cpu, on, other_place, other_bytes, &layout, &options)?;
@@ -158,7 +162,7 @@ impl Stage {
             cpu,
             journal,
             log,
-            is_negative_control: without.is_some(),
+            is_negative_control: fault.is_some(),
             workload,
             pool,
             seed,
@@ -261,15 +265,15 @@ impl Stage {
 fn options(
     engines: &[Arc<EngineHandle>],
     synchronise: Synchronisation,
-    without: Option<InjectedFault>,
+    fault: Option<InjectedFault>,
 ) -> Options {
     Options {
-        snapshots: without != Some(InjectedFault::Snapshots),
-        fence: match without {
+        snapshots: fault != Some(InjectedFault::Snapshots),
+        fence: match fault {
             Some(InjectedFault::Fences) => Fence::Posted,
             _ => Fence::ReadBack,
         },
-        synchronise: match without {
+        synchronise: match fault {
             Some(InjectedFault::Peers) => Synchronisation::Disabled,
             _ => synchronise,
         },
@@ -281,12 +285,12 @@ fn options(
 fn other_options(
     engines: &[Arc<EngineHandle>],
     synchronise: Synchronisation,
-    without: Option<InjectedFault>,
+    fault: Option<InjectedFault>,
 ) -> Options {
-    let without = without.filter(|without| *without == InjectedFault::Peers);
+    let fault = fault.filter(|fault| *fault == InjectedFault::Peers);
     Options {
         pool: OTHER_POOL,
         process: OTHER_PROCESS,
-        ..options(engines, synchronise, without)
+        ..options(engines, synchronise, fault)
     }
 }

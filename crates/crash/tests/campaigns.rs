@@ -9,26 +9,26 @@ use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronisation};
 
 /// A campaign on the B-tree.
-fn btree(mechanism: Mechanism, by: Executor, cuts: &str) -> Campaign {
+fn btree(mechanism: Mechanism, executor: Executor, cuts: &str) -> Campaign {
     Campaign {
         workload: "btree".into(),
         mechanism,
-        by,
+        executor,
         devices: 1,
         synchronise: Synchronisation::Devices,
         transactions: 12,
         seed: 1,
         cuts: cuts.parse().unwrap(),
-        without: None,
+        fault: None,
         jobs: 2,
     }
 }
 
 struct Rig(Design, Factory);
 
-fn rig(by: Executor) -> Rig {
+fn rig(executor: Executor) -> Rig {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let name = match by {
+    let name = match executor {
         Executor::Cpu => "default",
         Executor::Device => "nearpm",
     };
@@ -54,9 +54,10 @@ impl Rig {
 }
 
 fn cases() -> impl Iterator<Item = (Executor, Mechanism)> {
-    let by = [Executor::Cpu, Executor::Device];
-    by.into_iter()
-        .flat_map(|by| Mechanism::ALL.map(|m| (by, m)))
+    let executor = [Executor::Cpu, Executor::Device];
+    executor
+        .into_iter()
+        .flat_map(|executor| Mechanism::ALL.map(|m| (executor, m)))
 }
 
 /// All that a cut may be is drawn, and nothing is found.
@@ -65,8 +66,8 @@ fn cases() -> impl Iterator<Item = (Executor, Mechanism)> {
 fn sampled_cuts_leave_n_transactions_or_one_more() {
     let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     let mut all = Report::default();
-    for (by, mechanism) in cases() {
-        let report = rigs[by as usize].holds(&btree(mechanism, by, "sampled:40"));
+    for (executor, mechanism) in cases() {
+        let report = rigs[executor as usize].holds(&btree(mechanism, executor, "sampled:40"));
         assert_eq!(report.cuts, 40);
         all.more += report.more;
         all.recoveries_cut += report.recoveries_cut;
@@ -83,11 +84,11 @@ fn sampled_cuts_leave_n_transactions_or_one_more() {
 #[ignore = "takes seconds"]
 fn negative_controls_find_reproducible_violations() {
     let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
-    for (by, mechanism) in cases() {
-        let rig = &rigs[by as usize];
+    for (executor, mechanism) in cases() {
+        let rig = &rigs[executor as usize];
         let control = Campaign {
-            without: Some(InjectedFault::Snapshots),
-            ..btree(mechanism, by, "sampled:60")
+            fault: Some(InjectedFault::Snapshots),
+            ..btree(mechanism, executor, "sampled:60")
         };
         let report = rig.run(&control);
         assert!(report.violated > 3, "{control:?}: {report:?}");
@@ -111,8 +112,8 @@ fn negative_controls_find_reproducible_violations() {
         assert_eq!(again.violation.unwrap(), violation);
         // With them, nothing is wrong there.
         rig.holds(&Campaign {
-            without: None,
-            ..btree(mechanism, by, "sampled:5")
+            fault: None,
+            ..btree(mechanism, executor, "sampled:5")
         });
     }
 }
@@ -143,27 +144,27 @@ fn mechanisms_need_their_fences_and_snapshots() {
             &[Mechanism::Checkpoint],
         ),
     ];
-    for (by, without, mechanisms) in needs {
+    for (executor, fault, mechanisms) in needs {
         for &mechanism in mechanisms {
             let control = Campaign {
                 transactions: 24,
-                without: Some(without),
-                ..btree(mechanism, by, "sampled:60")
+                fault: Some(fault),
+                ..btree(mechanism, executor, "sampled:60")
             };
-            let report = rigs[by as usize].run(&control);
+            let report = rigs[executor as usize].run(&control);
             assert!(report.has_violation(), "{control:?}: {report:?}");
         }
     }
 }
 
 /// A campaign over several devices, on a workload whose transactions change what all of them have.
-fn several(mechanism: Mechanism, by: Executor, devices: usize, cuts: &str) -> Campaign {
+fn several(mechanism: Mechanism, executor: Executor, devices: usize, cuts: &str) -> Campaign {
     Campaign {
         workload: "tpcc".into(),
         devices,
         transactions: 6,
         seed: 2,
-        ..btree(mechanism, by, cuts)
+        ..btree(mechanism, executor, cuts)
     }
 }
 
@@ -173,9 +174,11 @@ fn several(mechanism: Mechanism, by: Executor, devices: usize, cuts: &str) -> Ca
 fn several_devices_recover_the_same_transaction() {
     let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     let mut more = 0;
-    for (by, mechanism) in cases() {
-        let rig = &rigs[by as usize];
-        more += rig.holds(&several(mechanism, by, 2, "sampled:8")).more;
+    for (executor, mechanism) in cases() {
+        let rig = &rigs[executor as usize];
+        more += rig
+            .holds(&several(mechanism, executor, 2, "sampled:8"))
+            .more;
     }
     rigs[1].holds(&several(Mechanism::Undo, Executor::Device, 4, "sampled:6"));
     let host = Campaign {
@@ -192,14 +195,14 @@ fn several_devices_recover_the_same_transaction() {
 fn early_log_deletion_is_detected() {
     let rig = rig(Executor::Device);
     let control = Campaign {
-        without: Some(InjectedFault::Peers),
+        fault: Some(InjectedFault::Peers),
         ..several(Mechanism::Checkpoint, Executor::Device, 2, "sampled:60")
     };
     let report = rig.run(&control);
     assert!(report.violated > 1, "{report:?}");
     // With their messages nothing is wrong.
     rig.holds(&Campaign {
-        without: None,
+        fault: None,
         ..control
     });
 }
@@ -211,13 +214,13 @@ mod long {
     #[test]
     #[ignore = "thousands of cuts"]
     fn sampled_cuts_of_several_devices_find_no_violation() {
-        for (by, mechanism) in cases() {
+        for (executor, mechanism) in cases() {
             for devices in [2, 4] {
                 let campaign = Campaign {
                     transactions: 24,
-                    ..several(mechanism, by, devices, "sampled:1000")
+                    ..several(mechanism, executor, devices, "sampled:1000")
                 };
-                rig(by).holds(&campaign);
+                rig(executor).holds(&campaign);
             }
         }
     }
@@ -226,13 +229,13 @@ mod long {
     #[test]
     #[ignore = "thousands of cuts"]
     fn all_cuts_of_a_short_run_find_no_violation() {
-        for (by, mechanism) in cases() {
+        for (executor, mechanism) in cases() {
             let campaign = Campaign {
                 transactions: 2,
-                ..btree(mechanism, by, "all")
+                ..btree(mechanism, executor, "all")
             };
-            let report = rig(by).holds(&campaign);
-            println!("{by} {}: {} cuts", mechanism.name(), report.cuts);
+            let report = rig(executor).holds(&campaign);
+            println!("{executor} {}: {} cuts", mechanism.name(), report.cuts);
             assert!(report.cuts > 300 && report.evicted > 20, "{report:?}");
         }
     }
@@ -245,15 +248,15 @@ mod sampled {
     #[test]
     #[ignore = "takes seconds"]
     fn selected_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
-        for by in [Executor::Cpu, Executor::Device] {
+        for executor in [Executor::Cpu, Executor::Device] {
             let campaign = Campaign {
                 transactions: 3,
-                ..btree(Mechanism::Undo, by, "sampled:20")
+                ..btree(Mechanism::Undo, executor, "sampled:20")
             };
-            let rig = rig(by);
+            let rig = rig(executor);
             rig.holds(&campaign);
             let control = Campaign {
-                without: Some(InjectedFault::Snapshots),
+                fault: Some(InjectedFault::Snapshots),
                 ..campaign
             };
             assert!(rig.run(&control).violated > 1);
@@ -280,7 +283,7 @@ mod sampled {
         println!("{report:?}");
         assert_eq!(report.spanning, transactions, "{report:?}");
         let control = Campaign {
-            without: Some(InjectedFault::Peers),
+            fault: Some(InjectedFault::Peers),
             transactions: 1,
             ..campaign
         };
@@ -299,12 +302,12 @@ fn campaign_stops_within_a_transaction() {
         ..btree(Mechanism::Undo, Executor::Device, "all")
     };
     let (mut last, mut total) = (0, 0);
-    let mut told = |done, all| {
+    let mut on_progress = |done, all| {
         assert!(done >= last, "{last} cuts were done, now {done}");
         (last, total) = (done, all);
         done == 0
     };
-    let error = run(&design, &factory, &campaign, &mut told).unwrap_err();
+    let error = run(&design, &factory, &campaign, &mut on_progress).unwrap_err();
     assert_eq!(error, "interrupted");
     assert!(total > 1000, "{total} cuts");
     assert!((1..total / 2).contains(&last), "{last} of {total} cuts");
@@ -331,7 +334,7 @@ fn campaign_out_of_range_is_refused() {
     wrong(Campaign { jobs: 0, ..own() }, "jobs = 0: allowed are");
     wrong(
         Campaign {
-            by: Executor::Device,
+            executor: Executor::Device,
             ..own()
         },
         "no crash-consistency engine",
@@ -352,7 +355,7 @@ fn campaign_out_of_range_is_refused() {
     );
     wrong(
         Campaign {
-            without: Some(InjectedFault::Peers),
+            fault: Some(InjectedFault::Peers),
             ..own()
         },
         "for engines of several devices",

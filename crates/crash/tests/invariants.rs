@@ -51,7 +51,7 @@ impl Script {
         self
     }
 
-    fn told(mut self, device: usize, event: OrderEvent) -> Script {
+    fn device_event(mut self, device: usize, event: OrderEvent) -> Script {
         self.0.push(Said::Device(device, event));
         self
     }
@@ -91,14 +91,14 @@ impl Script {
     /// A store comes, and goes on.
     fn store(self, number: u32, at: u64, queued: bool) -> Script {
         let channel = 0;
-        self.told(
+        self.device_event(
             0,
             OrderEvent::Store {
                 channel,
                 lines: line(at),
             },
         )
-        .told(
+        .device_event(
             0,
             OrderEvent::Goes {
                 channel,
@@ -109,23 +109,23 @@ impl Script {
     }
 
     fn reaches(self, number: u32) -> Script {
-        self.told(0, OrderEvent::Reaches { channel: 0, number })
+        self.device_event(0, OrderEvent::Reaches { channel: 0, number })
     }
 
     fn kept(self, number: u32) -> Script {
-        self.told(0, OrderEvent::Kept { channel: 0, number })
+        self.device_event(0, OrderEvent::Kept { channel: 0, number })
     }
 
     fn leaves(self) -> Script {
-        self.told(0, OrderEvent::Leaves { channel: 0 })
+        self.device_event(0, OrderEvent::Leaves { channel: 0 })
     }
 
     fn written(self) -> Script {
-        self.told(0, OrderEvent::Written { channel: 0 })
+        self.device_event(0, OrderEvent::Written { channel: 0 })
     }
 
     fn load(self, id: u32, at: u64) -> Script {
-        self.told(
+        self.device_event(
             0,
             OrderEvent::Load {
                 channel: 0,
@@ -136,23 +136,23 @@ impl Script {
     }
 
     fn reads(self, id: u32) -> Script {
-        self.told(0, OrderEvent::Reads { channel: 0, id })
+        self.device_event(0, OrderEvent::Reads { channel: 0, id })
     }
 
     fn served(self, id: u32) -> Script {
-        self.told(0, OrderEvent::Served { channel: 0, id })
+        self.device_event(0, OrderEvent::Served { channel: 0, id })
     }
 
     fn takes(self, device: usize, command: OrderedCommand) -> Script {
-        self.told(device, OrderEvent::Command(command))
+        self.device_event(device, OrderEvent::Command(command))
     }
 
     fn begins(self, device: usize, number: u8) -> Script {
-        self.told(device, OrderEvent::Begins { number })
+        self.device_event(device, OrderEvent::Begins { number })
     }
 
     fn ends(self, device: usize, number: u8) -> Script {
-        self.told(device, OrderEvent::Ends { number, fine: true })
+        self.device_event(device, OrderEvent::Ends { number, fine: true })
     }
 
     fn check(&self) -> Result<(), Violation> {
@@ -242,11 +242,11 @@ fn invariants_accept_a_kept_order() {
     let mut cut = transaction();
     cut.0.truncate(16);
     let back = cut
-        .told(0, OrderEvent::Fails)
+        .device_event(0, OrderEvent::Fails)
         .restarted()
-        .told(0, OrderEvent::Restored(undo(0)))
-        .told(0, OrderEvent::Restored(commit(1)))
-        .told(
+        .device_event(0, OrderEvent::Restored(undo(0)))
+        .device_event(0, OrderEvent::Restored(commit(1)))
+        .device_event(
             0,
             OrderEvent::RestoredLine {
                 channel: 0,
@@ -259,7 +259,7 @@ fn invariants_accept_a_kept_order() {
         .ends(0, 1)
         .leaves()
         .written()
-        .told(0, OrderEvent::Opens)
+        .device_event(0, OrderEvent::Opens)
         .load(1, 1)
         .reads(1)
         .served(1);
@@ -273,11 +273,11 @@ fn restored_lines_come_back_oldest_first() {
     let second = ordered(1, Undo, 1, 10);
     let back = |script: Script| {
         script
-            .told(0, OrderEvent::Fails)
+            .device_event(0, OrderEvent::Fails)
             .restarted()
-            .told(0, OrderEvent::Restored(undo(0)))
-            .told(0, OrderEvent::Restored(second))
-            .told(
+            .device_event(0, OrderEvent::Restored(undo(0)))
+            .device_event(0, OrderEvent::Restored(second))
+            .device_event(
                 0,
                 OrderEvent::RestoredLine {
                     channel: 0,
@@ -359,7 +359,7 @@ fn invariant_1_accesses_to_shared_addresses_follow_program_order() {
     );
     let sent = script().post(0, 0, Undo).post_store(0, 1);
     wrong(
-        sent.told(
+        sent.device_event(
             0,
             OrderEvent::Store {
                 channel: 0,
@@ -446,7 +446,7 @@ fn invariant_3_everything_before_a_synchronisation_persists_before_it() {
         ..commit(1)
     };
     let void = |script: Script| {
-        script.told(
+        script.device_event(
             0,
             OrderEvent::Void {
                 log: 0,
@@ -483,9 +483,9 @@ fn invariant_3_everything_before_a_synchronisation_persists_before_it() {
 #[test]
 fn invariant_4_recovery_reads_only_what_had_persisted() {
     let wrong = |script: Script, what| script.breaks(Invariant::Recovery, what);
-    let back = |script: Script| script.told(0, OrderEvent::Fails).restarted();
-    let opens = |script: Script| script.told(0, OrderEvent::Opens);
-    let restored = |script: Script, command| script.told(0, OrderEvent::Restored(command));
+    let back = |script: Script| script.device_event(0, OrderEvent::Fails).restarted();
+    let opens = |script: Script| script.device_event(0, OrderEvent::Opens);
+    let restored = |script: Script, command| script.device_event(0, OrderEvent::Restored(command));
     let taken = || script().takes(0, undo(0)).store(0, 1, true).kept(0);
     wrong(
         opens(back(taken())),
@@ -496,7 +496,7 @@ fn invariant_4_recovery_reads_only_what_had_persisted() {
         opens(command.clone().ends(0, 0)),
         "a store, PM 0x40, was persistent and has not come back",
     );
-    let both = command.told(
+    let both = command.device_event(
         0,
         OrderEvent::RestoredLine {
             channel: 0,
@@ -514,7 +514,7 @@ fn invariant_4_recovery_reads_only_what_had_persisted() {
         "was not among what had been taken",
     );
     wrong(
-        back(taken()).told(
+        back(taken()).device_event(
             0,
             OrderEvent::RestoredLine {
                 channel: 0,
@@ -553,12 +553,12 @@ fn rig() -> Rig {
 }
 
 impl Rig {
-    fn run(&self, mechanism: Mechanism, devices: usize, without: Option<InjectedFault>) -> Report {
+    fn run(&self, mechanism: Mechanism, devices: usize, fault: Option<InjectedFault>) -> Report {
         let is_rtl = self.1.model() == Model::Rtl;
         let campaign = Campaign {
             workload: "btree".into(),
             mechanism,
-            by: Executor::Device,
+            executor: Executor::Device,
             devices,
             synchronise: Synchronisation::Devices,
             transactions: if is_rtl { 3 } else { 24 },
@@ -566,7 +566,7 @@ impl Rig {
             cuts: if is_rtl { "sampled:4" } else { "sampled:20" }
                 .parse()
                 .unwrap(),
-            without,
+            fault,
             jobs: 2,
         };
         run(&self.0, &self.1, &campaign, &mut |_, _| true).unwrap()
@@ -583,14 +583,14 @@ impl Rig {
     }
 
     /// What is left out breaks the invariant that it stands for, in the log itself, whether or not a cut leaves a trace of it.
-    fn breaks(&self, without: InjectedFault, mechanism: Mechanism, devices: usize, invariant: u8) {
-        let report = self.run(mechanism, devices, Some(without));
-        let about = format!("{without}, {mechanism:?}: {report:?}");
+    fn breaks(&self, fault: InjectedFault, mechanism: Mechanism, devices: usize, invariant: u8) {
+        let report = self.run(mechanism, devices, Some(fault));
+        let about = format!("{fault}, {mechanism:?}: {report:?}");
         let wanted = format!("invariant {invariant}, device ");
         match (&report.invariant, &report.stopped) {
             (Some(broken), _) => {
                 let counts = format!("{} of {} cuts", report.broken, report.cuts);
-                println!("{without}, {mechanism:?}: {counts}: {}", broken.text);
+                println!("{fault}, {mechanism:?}: {counts}: {}", broken.text);
                 assert!(broken.text.starts_with(&wanted), "{about}");
                 let last = broken.timeline.last().map(String::as_str).unwrap_or("");
                 assert!(
@@ -601,7 +601,7 @@ impl Rig {
             }
             // The run did not come to its end.
             (None, Some(text)) => {
-                println!("{without}, {mechanism:?}: {text}");
+                println!("{fault}, {mechanism:?}: {text}");
                 assert!(text.contains(&format!("before that: {wanted}")), "{about}");
             }
             (None, None) => panic!("{about}"),
@@ -635,13 +635,13 @@ fn campaigns_keep_the_invariants() {
 #[ignore = "takes seconds"]
 fn negative_controls_break_their_invariants() {
     let rig = rig();
-    for (without, mechanism, devices, invariant) in [
+    for (fault, mechanism, devices, invariant) in [
         (InjectedFault::Fences, Mechanism::Undo, 1, 3),
         (InjectedFault::Fences, Mechanism::Checkpoint, 1, 3),
         (InjectedFault::Peers, Mechanism::Undo, 2, 3),
         (InjectedFault::Peers, Mechanism::Checkpoint, 2, 3),
     ] {
-        rig.breaks(without, mechanism, devices, invariant);
+        rig.breaks(fault, mechanism, devices, invariant);
     }
 }
 
@@ -655,7 +655,7 @@ fn device_faults_break_their_invariants() {
     if rig.1.model() == Model::Rtl {
         return;
     }
-    for (without, mechanism, invariant) in [
+    for (fault, mechanism, invariant) in [
         (InjectedFault::Fences, Redo, 3),
         (InjectedFault::Fences, Shadow, 3),
         (InjectedFault::ConflictFilter, Undo, 1),
@@ -670,7 +670,7 @@ fn device_faults_break_their_invariants() {
         (InjectedFault::PersistenceDomain, Checkpoint, 4),
         (InjectedFault::PersistenceDomain, Shadow, 4),
     ] {
-        rig.breaks(without, mechanism, 1, invariant);
+        rig.breaks(fault, mechanism, 1, invariant);
     }
     for mechanism in [Undo, Redo, Checkpoint, Shadow] {
         rig.loses(mechanism);

@@ -133,7 +133,11 @@ fn program_that_ends_with_an_open_pool() {
 
 fn child(file: &Path, how: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "program_that_ends_with_an_open_pool", "--nocapture"])
+        .args([
+            "--exact",
+            "program_that_ends_with_an_open_pool",
+            "--nocapture",
+        ])
         .env(FILE, file)
         .env(HOW, how)
         .stdout(Stdio::piped())

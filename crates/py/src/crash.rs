@@ -35,13 +35,13 @@ pub fn crash_test(
     let campaign = Campaign {
         workload: workload.to_string(),
         mechanism: mechanism.parse::<Mechanism>().map_err(raise)?,
-        by: by.parse::<Executor>().map_err(raise)?,
+        executor: by.parse::<Executor>().map_err(raise)?,
         devices,
         synchronise: synchronise.parse().map_err(raise)?,
         transactions,
         seed,
         cuts: cuts.parse().map_err(raise)?,
-        without: without.map_err(raise)?,
+        fault: without.map_err(raise)?,
         jobs,
     };
     campaign.validate().map_err(raise)?;
