@@ -1,4 +1,4 @@
-//! Checks of pools that are open.
+//! Consistency checks of open pools.
 
 use std::sync::atomic::Ordering;
 
@@ -9,10 +9,10 @@ use crate::header::Header;
 use crate::pool::{missing_part, reload_heap};
 use crate::{multi_device, recovery, Error, Pool, Result};
 
-/// What a check of a pool has found.
+/// The result of a check of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Objects that are taken: offsets, and the bytes that are set aside for each.
+    /// Allocated objects: the offset of each, and the bytes that are set aside for it.
     pub objects: Vec<(u64, u64)>,
     /// Bytes of the pool.
     pub bytes: u64,
@@ -21,7 +21,8 @@ pub struct CheckReport {
 }
 
 impl Pool {
-    /// Reads the pool's metadata again, and compares them with each other and with what is known. No transaction may be under way.
+    /// Reads the pool's metadata again. Compares them with each other and with the state of the
+    /// open pool. No transaction may be under way.
     pub fn check(&self, cpu: &Cpu) -> Result<CheckReport> {
         self.0.check_usable()?;
         if self.0.under_way.load(Ordering::Relaxed) > 0 {

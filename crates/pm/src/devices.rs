@@ -1,7 +1,8 @@
-//! Which of a pool's devices has which of its bytes.
+//! The distribution of a pool's bytes over its devices.
 //!
-//! Stripes of 4 KiB are on the devices in turns, as interleaved memory modules have them, so that what a device has of any range of the pool
-//! stands in one piece there. With one device an offset in the pool is one on the device.
+//! Stripes of 4 KiB rotate over the devices, as with interleaved memory modules. So a device's
+//! share of any range of the pool is contiguous on that device. With one device an offset in the
+//! pool is an offset on the device.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,19 +35,19 @@ impl From<Vec<usize>> for Devices {
     }
 }
 
-/// A part of an access that is on one device.
+/// The part of an access that is on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StripeSegment {
-    /// Which of the pool's devices.
+    /// Index of the device among those of the pool.
     pub index: usize,
-    /// Offset in what that device has of the pool.
+    /// Offset in the device's share of the pool.
     pub offset: u64,
-    /// Where in the access.
+    /// Position in the access.
     pub part: Range<usize>,
 }
 
 impl Devices {
-    /// What can't be; the text names it.
+    /// Refuses a set of devices that no pool can have; the message names it.
     pub(crate) fn validate(&self) -> Result<()> {
         let twice = |n: usize| self.0[..n].contains(&self.0[n]);
         let most = spec::nearpm::DEVICES;
@@ -59,22 +60,22 @@ impl Devices {
         }
     }
 
-    /// How many there are.
+    /// Number of devices.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The number in the system of one of them.
+    /// The number in the system of the device at an index.
     pub fn number(&self, index: usize) -> usize {
         self.0[index]
     }
 
-    /// Their numbers in the system.
+    /// The numbers in the system.
     pub fn numbers(&self) -> &[usize] {
         &self.0
     }
 
-    /// Where a byte of the pool is: which of the devices, and the offset there.
+    /// The device of a byte of the pool, and the offset in its share.
     pub(crate) fn locate(&self, offset: u64) -> (usize, u64) {
         match self.count() as u64 {
             1 => (0, offset),
@@ -86,14 +87,14 @@ impl Devices {
         }
     }
 
-    /// How many of the pool's bytes below an offset one of the devices has: where what it has from there on begins.
+    /// How many of the pool's bytes below an offset a device has.
     fn bytes_below(&self, index: usize, offset: u64) -> u64 {
         let row = self.count() as u64 * STRIPE;
         let own = (offset % row).saturating_sub(index as u64 * STRIPE);
         offset / row * STRIPE + own.min(STRIPE)
     }
 
-    /// What one of the devices has of a range.
+    /// A device's share of a range.
     pub(crate) fn local_range(&self, index: usize, range: &Range<u64>) -> Range<u64> {
         match self.count() {
             1 => range.clone(),
@@ -101,13 +102,13 @@ impl Devices {
         }
     }
 
-    /// A bit for each device that has something of a range.
+    /// A bit for each device that has a part of a range.
     pub(crate) fn touched_by(&self, range: &Range<u64>) -> u64 {
         let has = |index: &usize| !self.local_range(*index, range).is_empty();
         (0..self.count()).filter(has).map(|index| 1 << index).sum()
     }
 
-    /// The pieces of an access, in its order.
+    /// The segments of an access, in its order.
     pub(crate) fn segments(
         &self,
         offset: u64,
@@ -165,7 +166,7 @@ mod tests {
                         devices.locate(last),
                         (piece.index, piece.offset + bytes - 1)
                     );
-                    // They follow each other on their device.
+                    // Segments are contiguous on their device.
                     assert_eq!(parts[piece.index].start, piece.offset);
                     parts[piece.index].start += bytes;
                 }

@@ -1,4 +1,4 @@
-//! The crash-consistency engine of a device, as all threads of a host use it.
+//! The handle of a device's crash-consistency engine, shared by all threads of a host.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,31 +12,31 @@ use spec::regs::Field;
 
 use crate::{Error, Result};
 
-/// How long it takes until the answer to a look ahead is surely there.
+/// After this time the answer to a status load has arrived.
 const STATUS_LATENCY: Time = Time::us(1);
-/// With fewer free lines than this, it is waited for.
+/// With fewer free lines than this, the CPU waits for the status load.
 const LOW_FREE_LINES: usize = 16;
-/// How long a CPU pauses between two looks at a command.
+/// Pause of a CPU between two polls of a command.
 const POLL_INTERVAL: Time = Time::ns(500);
-/// The longest that is waited for a command.
+/// The longest time that a command may take.
 const COMMAND_TIMEOUT: Time = Time::ms(100);
 
-/// A command that was submitted.
+/// A submitted command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubmittedCommand {
     line: usize,
     number: u64,
 }
 
-/// A line of the page, as far as is known.
+/// What is known of a line of the page.
 #[derive(Clone, Copy, Debug)]
 enum LineState {
-    /// Nothing is: the engine may still have a command there, from before a loss of power.
+    /// Unknown: after a power loss the engine may still have a command there.
     Unknown,
     Free,
-    /// A command will be written there.
+    /// Reserved for a command that is not written yet.
     Reserved,
-    /// A command is there that may not have ended.
+    /// Holds a command that may not have ended.
     Busy(IssuedCommand),
 }
 
@@ -47,7 +47,7 @@ struct IssuedCommand {
     command: Command,
     /// When its store had left its CPU.
     sent: Time,
-    /// Who has written it waits for its end, and reads it in this line: nobody else gives the line to another command.
+    /// Its submitter waits for its end and reads it in this line: the line is not freed by others.
     awaited: bool,
 }
 
@@ -55,28 +55,30 @@ struct IssuedCommand {
 struct PageState {
     lines: [LineState; COMMANDS],
     count: u64,
-    /// Commands that were refused, and nobody has been told.
+    /// Refused commands that no thread has been notified of.
     refused: Vec<(Command, Results)>,
-    /// A look ahead, and since when.
+    /// A status load that is under way.
     status_load: Option<StatusLoad>,
     status_load_sent: Time,
-    /// Writes that the page had dropped when it was first looked at.
+    /// The page's count of dropped writes at the first status load.
     dropped: Option<u32>,
 }
 
-/// A load of a line, which tells of all lines, on its way; and the commands that were on the page before it.
+/// A load of a line, which reports the status of all lines, and the commands on the page at its
+/// issue.
 #[derive(Debug)]
 struct StatusLoad {
     commands: Vec<SubmittedCommand>,
     load: Pending,
 }
 
-/// An engine's command page in BAR4, of which this is the only user. Programs of several CPUs share it.
+/// The command page of an engine in BAR4. The handle is the only user of the page; programs of
+/// several CPUs share the handle.
 #[derive(Debug)]
 pub struct EngineHandle {
     device: usize,
     page: u64,
-    /// Where its registers are in BAR4: for pools over several devices.
+    /// Offset of the engine's registers in BAR4: required by pools over several devices.
     registers: Option<u64>,
     state: Mutex<PageState>,
 }
@@ -99,7 +101,7 @@ impl EngineHandle {
         }
     }
 
-    /// The same, whose registers are at `registers` of BAR4: what pools over several devices need, too.
+    /// The same, with registers at `registers` of BAR4: pools over several devices need these, too.
     pub fn with_registers(device: usize, page: u64, registers: u64) -> EngineHandle {
         EngineHandle {
             registers: Some(registers),
@@ -112,7 +114,7 @@ impl EngineHandle {
         self.device
     }
 
-    /// Where its registers are.
+    /// Offset of the registers.
     fn registers(&self) -> Result<u64> {
         self.registers.ok_or_else(|| {
             Error::Invalid(format!(
@@ -122,7 +124,7 @@ impl EngineHandle {
         })
     }
 
-    /// Where its registers are on the bus.
+    /// Address of the registers on the bus.
     pub(crate) fn address(&self, cpu: &Cpu) -> Result<u64> {
         let device = self.device;
         let window = |machine: &mut host::Machine| machine.system().window(device, Bar::Control);
@@ -146,7 +148,8 @@ impl EngineHandle {
         Ok(u64::from_le_bytes(value))
     }
 
-    /// Bits of what its registers say about what it keeps; nothing if nobody knows where they are.
+    /// The register that reports the state of the persistence domain; nothing if the registers are
+    /// not known.
     fn read_domain(&self, cpu: &Cpu) -> Result<Option<u32>> {
         let Some(registers) = self.registers else {
             return Ok(None);
@@ -160,7 +163,8 @@ impl EngineHandle {
         Ok(Some(u32::from_le_bytes(value)))
     }
 
-    /// An error if something is lost that it had taken, as far as is known where its registers are.
+    /// An error if the engine has lost accepted stores or commands. Without registers nothing is
+    /// checked.
     pub(crate) fn check_nothing_lost(&self, cpu: &Cpu) -> Result<()> {
         let Some(domain) = self.read_domain(cpu)? else {
             return Ok(());
@@ -177,7 +181,8 @@ impl EngineHandle {
         )))
     }
 
-    /// Waits until what it takes is known to survive; an error if it is not, because it can't write its own range.
+    /// Waits until the engine can save what it accepts. An error if it can't write its reserved
+    /// range.
     pub(crate) fn wait_until_persistent(&self, cpu: &Cpu) -> Result<()> {
         let limit = cpu.now() + COMMAND_TIMEOUT;
         while let Some(domain) = self.read_domain(cpu)? {
@@ -195,15 +200,15 @@ impl EngineHandle {
         Ok(())
     }
 
-    /// What it has lost is forgotten; what it could not bring back is not there for the next reset. It has to be one made with
+    /// Acknowledges a loss: the engine forgets what it has lost or could not restore. Needs
     /// [`EngineHandle::with_registers`].
     pub fn forget(&self, cpu: &Cpu) -> Result<()> {
         self.write_register(cpu, FORGET, &1u32.to_le_bytes())?;
-        // The write is there when a read behind it is answered.
+        // A read after the write makes sure that the write has arrived.
         self.read_domain(cpu).map(drop)
     }
 
-    // Never held while a CPU acts: another program may have the next turn.
+    // Not held while a CPU acts: the scheduler may switch to another program.
     fn state(&self) -> MutexGuard<'_, PageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -220,7 +225,7 @@ impl EngineHandle {
         self.page + LINE_STRIDE * line as u64
     }
 
-    /// What was known of the page is so no longer: after a loss of power, or a reset of the function.
+    /// Discards the state of the page: after a power loss, or a reset of the function.
     pub fn restart(&self) {
         let mut state = self.state();
         state.lines.fill(LineState::Unknown);
@@ -229,7 +234,7 @@ impl EngineHandle {
         state.dropped = None;
     }
 
-    /// A free line, and the number of its command.
+    /// Reserves a free line, and numbers its command.
     fn reserve(&self) -> Option<SubmittedCommand> {
         let mut state = self.state();
         let free = |line: &LineState| matches!(line, LineState::Free);
@@ -240,7 +245,7 @@ impl EngineHandle {
         Some(SubmittedCommand { line, number })
     }
 
-    /// Writes a command: one store of 64 bytes. Waits while all lines are busy.
+    /// Submits a command by one store of 64 bytes. Waits while all lines are busy.
     pub fn submit(&self, cpu: &Cpu, command: &Command) -> Result<SubmittedCommand> {
         self.issue(cpu, command, false)
     }
@@ -273,8 +278,9 @@ impl EngineHandle {
         Ok(submitted)
     }
 
-    /// The commands that were sent before a time and may not have ended, and lines of which nothing is known. Another CPU's store may leave
-    /// later than a load of this one: its line tells of the command before it then.
+    /// The commands that were sent before a time and may not have ended, and lines in an unknown
+    /// state. Another CPU's store may leave later than a load of this one; its line then still
+    /// reports the command before it.
     fn pending_commands(&self, before: Time) -> Vec<SubmittedCommand> {
         let state = self.state();
         let lines = state.lines.iter().enumerate();
@@ -291,7 +297,7 @@ impl EngineHandle {
         open.collect()
     }
 
-    /// Starts looking at all of these.
+    /// Starts a status load of all of these.
     fn issue_status_load(&self, cpu: &Cpu) -> Result<StatusLoad> {
         let commands = self.pending_commands(cpu.now());
         let map = self.mapping(Kind::WriteCombining);
@@ -299,7 +305,8 @@ impl EngineHandle {
         Ok(StatusLoad { commands, load })
     }
 
-    /// Starts looking without waiting for it, so that lines are known to be free when they are needed.
+    /// Starts a status load without waiting for it, so that free lines are known by the time they
+    /// are needed.
     pub(crate) fn prefetch_status(&self, cpu: &Cpu) -> Result<()> {
         let (pending, status_load_sent, free) = {
             let state = self.state();
@@ -323,13 +330,13 @@ impl EngineHandle {
         Ok(())
     }
 
-    /// Takes in what was looked at ahead; returns how many commands have ended.
+    /// Finishes a status load that is under way; returns how many commands have ended.
     fn finish_prefetch(&self, cpu: &Cpu) -> Result<usize> {
         let status_load = self.state().status_load.take();
         status_load.map_or(Ok(0), |status| self.process_status(cpu, status))
     }
 
-    /// Looks which commands have ended; returns how many have.
+    /// Loads the status and waits for it; returns how many commands have ended.
     fn poll_status(&self, cpu: &Cpu) -> Result<usize> {
         let status = self.issue_status_load(cpu)?;
         self.process_status(cpu, status)
@@ -342,23 +349,23 @@ impl EngineHandle {
         let mut ended = 0;
         for submitted in status.commands {
             let is = |lines: u64| lines >> submitted.line & 1 != 0;
-            // A line of which nothing was known is free then; who wrote its command is gone.
+            // A line in an unknown state is free now; the program of its command is gone.
             let known = is(succeeded) || submitted.number == 0;
             ended += usize::from(match (is(busy), known) {
                 (true, _) => false,
                 (false, true) => self.record_end(submitted, Results(0)),
-                // Its own line tells how.
+                // The line has the results.
                 (false, false) => self.read_line(cpu, submitted)?.is_some(),
             });
         }
         Ok(ended)
     }
 
-    /// A command that was written to a busy line is lost.
+    /// An error if the page has dropped a write to a busy line: a command is lost.
     fn check_dropped_writes(&self, dropped: u32) -> Result<()> {
         let mut state = self.state();
         let before = state.dropped.replace(dropped).unwrap_or(dropped);
-        // Fewer than before: the function was reset.
+        // A lower count: the function was reset.
         match dropped > before {
             false => Ok(()),
             true => Err(Error::Invalid(format!(
@@ -369,7 +376,7 @@ impl EngineHandle {
         }
     }
 
-    /// How a command has ended, by its own line; nothing while it is busy.
+    /// The results of a command, from its line; nothing while it is busy.
     fn read_line(&self, cpu: &Cpu, submitted: SubmittedCommand) -> Result<Option<(Results, u64)>> {
         let mut bytes = [0; LINE as usize];
         let at = self.line_offset(submitted.line);
@@ -387,7 +394,7 @@ impl EngineHandle {
             return Ok(None);
         }
         let ended = match submitted.number {
-            // From before a loss of power: whoever gave it is gone.
+            // A command from before a power loss: its program is gone.
             0 => None,
             _ => page::ended(bytes).map_err(invalid)?,
         };
@@ -396,7 +403,7 @@ impl EngineHandle {
         Ok(Some((results, value)))
     }
 
-    /// A command has ended; false if that was known.
+    /// Records the end of a command; false if it was known.
     fn record_end(&self, submitted: SubmittedCommand, results: Results) -> bool {
         let mut state = self.state();
         match state.lines[submitted.line] {
@@ -406,15 +413,15 @@ impl EngineHandle {
                     state.refused.push((written.command, results));
                 }
             }
-            // Somebody else has seen it.
+            // Another thread has recorded it.
             _ => return false,
         }
         state.lines[submitted.line] = LineState::Free;
         true
     }
 
-    /// Writes a command, waits for its end, and returns its results and value. Whoever gives commands to a log that a [`crate::Thread`] has
-    /// spoils that thread's transactions.
+    /// Submits a command, waits for its end, and returns its results and value. A command for the
+    /// log of a [`crate::Thread`] breaks the transactions of that thread.
     pub fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(Results, u64)> {
         let submitted = self.issue(cpu, command, true)?;
         let limit = cpu.now() + COMMAND_TIMEOUT;
@@ -434,7 +441,7 @@ impl EngineHandle {
         }
     }
 
-    /// Starts looking at a command that was submitted; see [`EngineHandle::ended`].
+    /// Starts a load of a command's line; see [`EngineHandle::has_ended`].
     pub(crate) fn issue_line_load(
         &self,
         cpu: &Cpu,
@@ -444,7 +451,7 @@ impl EngineHandle {
         Ok(cpu.issue(&map, self.line_offset(submitted.line), LINE as usize)?)
     }
 
-    /// What that look has found: true if the command has ended.
+    /// Evaluates that load: true if the command has ended.
     pub(crate) fn has_ended(
         &self,
         cpu: &Cpu,
@@ -454,14 +461,14 @@ impl EngineHandle {
         let bytes = to_line(&cpu.finish(load)?);
         let holds =
             |line: &LineState| matches!(line, LineState::Busy(w) if w.number == submitted.number);
-        // Somebody else has seen its end, and the line may hold another command by now.
+        // Another thread has recorded the end, and the line may hold another command.
         if !holds(&self.state().lines[submitted.line]) {
             return Ok(true);
         }
         Ok(self.process_line(submitted, &bytes)?.is_some())
     }
 
-    /// An error if a command of a thread was refused, as far as is known.
+    /// An error if a command of a thread is known to be refused.
     pub(crate) fn check_refusals(&self, pool: u8, thread: u8) -> Result<()> {
         let mut state = self.state();
         let own = |c: &(Command, Results)| c.0.pool == pool && c.0.thread == thread;
@@ -474,7 +481,8 @@ impl EngineHandle {
         }
     }
 
-    /// Waits until the commands of a thread have ended, that of the pool and thread of `command`; an error if one was refused.
+    /// Waits until the commands of a pool's thread have ended, as `command` names them. An error if
+    /// one was refused.
     pub fn sync(&self, cpu: &Cpu, command: &Command) -> Result<()> {
         let sync = Command {
             operation: Operation::Sync,
@@ -509,7 +517,8 @@ fn invalid(error: driver::Error) -> Error {
 mod tests {
     use super::*;
 
-    /// A look tells of commands that were sent before it, and takes no line from who waits for its command's end.
+    /// A status load covers commands that were sent before it, and frees no line whose submitter
+    /// waits.
     #[test]
     fn status_load_skips_later_and_awaited_commands() {
         let engine = EngineHandle::new(0, 0);
@@ -536,7 +545,7 @@ mod tests {
             .map(|s| s.line)
             .collect();
         assert_eq!(found, [1, 5]);
-        // Another command has the line by now.
+        // The line holds another command.
         let old = SubmittedCommand { line: 1, number: 9 };
         assert!(!engine.record_end(old, Results(0)));
         assert!(matches!(engine.state().lines[1], LineState::Busy(_)));

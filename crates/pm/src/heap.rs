@@ -1,8 +1,9 @@
-//! Objects of a pool: which bytes are taken.
+//! The allocator: which bytes of a pool are allocated.
 //!
-//! The heap is zones of 64 chunks of 64 KiB. The first chunk of a zone says what the others are: a word for each, and a byte for
-//! each object that a chunk of small ones may have. So whatever a transaction changes is its own: nobody else changes the same bytes,
-//! and what its mechanism does to them touches no other transaction.
+//! The heap consists of zones of 64 chunks of 64 KiB. The first chunk of a zone describes the
+//! others: a word for each, and a byte for each object of a chunk of small ones. So a transaction
+//! changes only bytes of its objects, which no other transaction changes. What its mechanism does
+//! to these bytes touches no other transaction.
 //!
 //! | bytes of a zone's first chunk | what |
 //! |---|---|
@@ -10,8 +11,9 @@
 //! | 512 + 1024 (k - 1) + n | 1: object n of chunk k is taken; else 0 |
 //! | 65,024, of the first zone | what the pool's root points to |
 //!
-//! What this module has in the host's memory is read from there when the pool is opened, and says besides what transactions under way
-//! have taken and given back. The bytes change when these commit, through their mechanism.
+//! The copy in host memory is read from there when the pool is opened. It also records what
+//! transactions under way have allocated and freed. The bytes change when these commit, through
+//! their mechanism.
 
 use crate::{Error, Result};
 
@@ -21,11 +23,11 @@ const ZONE: u64 = CHUNK * ZONE_CHUNKS as u64;
 const STATES: u64 = 512;
 const MAX_SLOTS: u64 = 1024;
 const ROOT: u64 = STATES + MAX_SLOTS * (ZONE_CHUNKS as u64 - 1);
-/// Least bytes of a heap.
+/// Fewest bytes of a heap.
 pub(crate) const MIN_BYTES: u64 = 2 * CHUNK;
 /// Most bytes of an object.
 pub const MAX_OBJECT_BYTES: u64 = CHUNK * (ZONE_CHUNKS as u64 - 1);
-/// Sizes of small objects: multiples of a line. As many of the largest as there are fill a chunk.
+/// Sizes of small objects: multiples of a line. The largest are as long as a fraction of a chunk.
 const CLASSES: [u64; 27] = [
     64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024, 1280, 1536, 1792, 2048, 2560, 3072,
     4096, 5120, 6144, 8192, 10880, 13056, 16384, 21824, 32768,
@@ -34,30 +36,31 @@ const FREE: u64 = 0;
 const SMALL: u64 = 1;
 const LARGE: u64 = 2;
 
-/// What becomes of a place for an object.
+/// The state of a place for an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SlotState {
     Free,
-    /// Taken by a transaction under way.
+    /// Allocated by a transaction under way.
     Allocating,
     Used,
-    /// Given back by a transaction under way.
+    /// Freed by a transaction under way.
     Freeing,
 }
 
 #[derive(Clone, Debug)]
 struct SmallChunk {
     class: usize,
-    /// The thread whose transaction has made it and is under way: nobody else uses it.
+    /// The thread whose transaction has created the chunk and is under way: no other thread uses
+    /// it.
     owner: Option<u8>,
     slots: Vec<SlotState>,
-    /// Free ones; the last is taken first.
+    /// Free slots; the last one is used first.
     free: Vec<u16>,
 }
 
 #[derive(Clone, Debug)]
 enum Chunk {
-    /// Says what the zone's others are.
+    /// Describes the other chunks of the zone.
     Meta,
     Free,
     Small(SmallChunk),
@@ -65,42 +68,42 @@ enum Chunk {
         chunks: usize,
         slot: SlotState,
     },
-    /// Part of the large object in front of it.
+    /// A further chunk of a large object.
     Tail,
 }
 
-/// Bytes that a transaction has to store when it commits.
+/// Bytes that a transaction has to store at its commit, and their offset.
 pub(crate) type MetadataStore = (u64, Vec<u8>);
 
-/// An object that a transaction takes or gives back.
+/// An object that a transaction allocates or frees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HeapChange {
     pub offset: u64,
     /// Bytes that are set aside for it.
     pub bytes: u64,
-    /// Says that it is taken, or not any more.
+    /// Marks it as allocated, or as free.
     pub state: MetadataStore,
-    /// Makes a chunk one of small objects, when this is its first.
+    /// Makes the chunk one of small objects, with its first object.
     pub chunk: Option<MetadataStore>,
 }
 
-/// See the module.
+/// The heap of a pool, in host memory.
 pub(crate) struct Heap {
     /// Offset of the heap in the pool.
     base: u64,
     chunks: Vec<Chunk>,
-    /// For each class the chunks that have a free place, and maybe others; the last is looked at first.
+    /// For each class the chunks with a free slot, and maybe others; the last one is tried first.
     open: Vec<Vec<usize>>,
 }
 
-/// Offset in the pool of the pool's root.
+/// Offset in the pool of the root pointer.
 pub(crate) fn root(base: u64) -> u64 {
     base + ROOT
 }
 
-/// The parts of a heap that have to be 0 when it begins or grows: offsets from its start.
+/// The parts of a heap that have to be 0 at its creation or growth: offsets from its start.
 pub(crate) fn metadata(from: u64, to: u64) -> Vec<std::ops::Range<u64>> {
-    // Of a chunk that was not whole nothing was used.
+    // A partial chunk held no objects.
     let first = (from - from % CHUNK).next_multiple_of(ZONE);
     (first..to)
         .step_by(ZONE as usize)
@@ -108,7 +111,8 @@ pub(crate) fn metadata(from: u64, to: u64) -> Vec<std::ops::Range<u64>> {
         .collect()
 }
 
-/// The parts of its last zone's metadata that speak of chunks which a heap of so many bytes has not: words, then bytes of objects.
+/// The parts of the last zone's metadata that describe chunks past the end of the heap: words, then
+/// bytes of objects.
 pub(crate) fn metadata_beyond(bytes: u64) -> Vec<std::ops::Range<u64>> {
     let chunks = bytes / CHUNK;
     let (zone, first) = (
@@ -122,7 +126,7 @@ pub(crate) fn metadata_beyond(bytes: u64) -> Vec<std::ops::Range<u64>> {
     vec![zone + 8 * first..zone + STATES, zone + states..zone + ROOT]
 }
 
-/// True when a range of the pool lies where programs may write: in chunks, or in the root.
+/// True for a range that programs may write: within chunks, or the root pointer.
 pub(crate) fn is_for_programs(base: u64, range: &std::ops::Range<u64>) -> bool {
     let Some(start) = range.start.checked_sub(base) else {
         return false;
@@ -137,7 +141,7 @@ fn class_of(bytes: u64) -> Option<usize> {
 }
 
 impl Heap {
-    /// Reads what is taken of a heap of so many bytes at an offset of the pool.
+    /// Loads the metadata of a heap at an offset of the pool.
     pub fn load(
         base: u64,
         bytes: u64,
@@ -152,7 +156,7 @@ impl Heap {
         Ok(heap)
     }
 
-    /// The same, and an error for what stands there of chunks and objects that the heap has not.
+    /// The same, and an error for metadata of chunks and objects that the heap does not have.
     pub fn load_whole(
         base: u64,
         bytes: u64,
@@ -161,7 +165,7 @@ impl Heap {
         let mut zones = Vec::new();
         let count = (bytes / CHUNK) as usize;
         for first in (0..count).step_by(ZONE_CHUNKS) {
-            // All words, and the bytes of the chunks that there are: growth lets those of others be 0.
+            // All words, and the bytes of existing chunks: growth clears those of others.
             let own = (count - first).min(ZONE_CHUNKS) as u64 - 1;
             let mut zone = vec![0; (STATES + MAX_SLOTS * own) as usize];
             read(base + first as u64 * CHUNK, &mut zone)?;
@@ -179,8 +183,8 @@ impl Heap {
         Ok(heap)
     }
 
-    /// An error if there is a word of a chunk behind the end, or a byte of an object that a chunk has no place for: with the chunk's next use
-    /// it would come to be one.
+    /// An error for a word of a chunk past the end, or a byte of an object that its chunk has no
+    /// slot for. With the chunk's next use it would become an object.
     fn check_unused_metadata(
         &self,
         chunk: usize,
@@ -209,7 +213,7 @@ impl Heap {
         }
     }
 
-    /// Whether another one, which was read while no transaction was under way, says the same.
+    /// Compares this heap with one that was read while no transaction was under way.
     pub fn agrees(&self, read: &Heap) -> bool {
         let same = |(own, read): (&Chunk, &Chunk)| match (own, read) {
             (Chunk::Meta, Chunk::Meta)
@@ -218,7 +222,8 @@ impl Heap {
             (Chunk::Small(own), Chunk::Small(read)) => {
                 own.class == read.class && own.slots == read.slots
             }
-            // It was one of small objects before the last large one, or a transaction was aborted that was to make it another one.
+            // The chunk had small objects before a large one was freed, or the transaction that
+            // would have changed it was aborted.
             (Chunk::Free, Chunk::Small(read)) => read.free.len() == read.slots.len(),
             (Chunk::Large { chunks: own, .. }, Chunk::Large { chunks: read, .. }) => own == read,
             _ => false,
@@ -226,7 +231,7 @@ impl Heap {
         self.chunks.len() == read.chunks.len() && self.chunks.iter().zip(&read.chunks).all(same)
     }
 
-    /// Reads what has been added, so that it has so many bytes.
+    /// Loads the metadata of added chunks, up to a new size.
     pub fn grow(
         &mut self,
         bytes: u64,
@@ -318,7 +323,7 @@ impl Heap {
         self.zone_offset(chunk) + 8 * (chunk % ZONE_CHUNKS) as u64
     }
 
-    /// Offset in the pool of the byte of an object.
+    /// Offset in the pool of an object's byte.
     fn state_offset(&self, chunk: usize, slot: usize) -> u64 {
         self.zone_offset(chunk)
             + STATES
@@ -326,7 +331,7 @@ impl Heap {
             + slot as u64
     }
 
-    /// Room for an object, for the transaction of a thread.
+    /// Allocates an object, for the transaction of a thread.
     pub fn allocate(&mut self, bytes: u64, thread: u8) -> Result<HeapChange> {
         if bytes == 0 || bytes > MAX_OBJECT_BYTES {
             return Err(Error::Invalid(format!(
@@ -392,7 +397,7 @@ impl Heap {
     fn allocate_large(&mut self, count: usize) -> Result<HeapChange> {
         let free = |n: &usize| matches!(self.chunks[*n], Chunk::Free) || self.is_unused(*n);
         let starts = 0..(self.chunks.len() + 1).saturating_sub(count);
-        // A zone's first chunk is never free, so none is crossed.
+        // A zone's first chunk is never free, so no object crosses it.
         let found = starts
             .into_iter()
             .find(|start| (*start..start + count).all(|n| free(&n)));
@@ -414,7 +419,7 @@ impl Heap {
         })
     }
 
-    /// True for a chunk of small objects that has none, and is nobody's.
+    /// True for a chunk of small objects that has none and no owner.
     fn is_unused(&self, chunk: usize) -> bool {
         match &self.chunks[chunk] {
             Chunk::Small(small) => small.owner.is_none() && small.free.len() == small.slots.len(),
@@ -422,14 +427,14 @@ impl Heap {
         }
     }
 
-    /// Nothing is taken from a chunk any more.
+    /// Nothing more is allocated from a chunk.
     fn remove_from_open(&mut self, chunk: usize) {
         if let Chunk::Small(small) = &self.chunks[chunk] {
             self.open[small.class].retain(|n| *n != chunk);
         }
     }
 
-    /// Where the object at an offset is: its chunk, and its number among the small ones.
+    /// Finds the object at an offset: its chunk, and its slot among small ones.
     fn find_object(&self, offset: u64) -> Option<(usize, usize)> {
         let chunk = (offset.checked_sub(self.base)? / CHUNK) as usize;
         let within = (offset - self.base) % CHUNK;
@@ -444,7 +449,7 @@ impl Heap {
         }
     }
 
-    /// Gives an object back, for the transaction of a thread: one that is taken by no transaction under way.
+    /// Frees an object that no transaction under way has allocated or freed.
     pub fn free(&mut self, offset: u64) -> Result<HeapChange> {
         let none = || {
             Err(Error::Invalid(format!(
@@ -485,7 +490,7 @@ impl Heap {
         }
     }
 
-    /// An object is there, or is there again.
+    /// The object exists: a commit has allocated it, or an abort has kept it.
     pub fn mark_used(&mut self, offset: u64) {
         if let Some((chunk, slot)) = self.find_object(offset) {
             if let Some(slot) = self.slot(chunk, slot) {
@@ -494,7 +499,7 @@ impl Heap {
         }
     }
 
-    /// An object is not there any more, or has not come to be.
+    /// The object does not exist: a commit has freed it, or an abort has discarded it.
     pub fn mark_free(&mut self, offset: u64) {
         let Some((chunk, slot)) = self.find_object(offset) else {
             return;
@@ -516,7 +521,7 @@ impl Heap {
         }
     }
 
-    /// The transaction of a thread has ended: chunks that it has made are everybody's, or free again.
+    /// The transaction of a thread has ended: chunks that it has created are shared, or free again.
     pub fn end_transaction(&mut self, thread: u8, committed: bool) {
         for n in 0..self.chunks.len() {
             let Chunk::Small(small) = &mut self.chunks[n] else {
@@ -534,7 +539,7 @@ impl Heap {
         }
     }
 
-    /// All objects: offsets, and bytes that are set aside.
+    /// All objects: their offsets, and the bytes set aside for them.
     pub fn objects(&self) -> Vec<(u64, u64)> {
         let mut out = Vec::new();
         for (n, chunk) in self.chunks.iter().enumerate() {
@@ -579,7 +584,8 @@ mod tests {
         Heap::load_whole(4096, bytes, &mut read).unwrap()
     }
 
-    /// Transactions of two threads in step, some aborted: what is taken never overlaps, and after each the bytes say what a map says.
+    /// Interleaved transactions of two threads, some aborted: objects never overlap, and after each
+    /// transaction the bytes agree with a map.
     #[test]
     fn heap_agrees_with_a_map_of_objects() {
         let mut random = Random::new(7);
@@ -651,7 +657,7 @@ mod tests {
             let read = load(&image, BYTES);
             assert_eq!(read.objects(), want, "round {round}");
             assert!(heap.agrees(&read), "round {round}");
-            // A new life now and then.
+            // The heap is loaded again now and then.
             if random.below(50) == 0 {
                 heap = read;
             }
@@ -676,7 +682,7 @@ mod tests {
         }
         image[8..16].copy_from_slice(&SMALL.to_le_bytes());
         assert_eq!(told(&image), None);
-        // What is no object's, nor of a chunk: behind the end is number 4.
+        // Bytes of no object and of no chunk: number 4 is past the end.
         for at in [512, 512 + 1023, 512 + 1024 * 3 - 1, 8 * 4] {
             image[at] = 2;
             assert!(matches!(told(&image), Some(Error::Corrupt(_))), "{at}");

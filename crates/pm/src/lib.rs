@@ -1,7 +1,7 @@
 //! Persistent memory on a simulated host: pools, an allocator, transactions, and a B-tree on top.
 //!
-//! What makes a transaction whole is one of four mechanisms, each done by the CPU or by the device's crash-consistency engine. See the
-//! crate's README.
+//! What makes a transaction whole is one of four mechanisms, each done by the CPU or by the
+//! device's crash-consistency engine. See the crate's README.
 #![warn(missing_docs)]
 
 pub mod btree;

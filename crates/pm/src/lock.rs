@@ -8,33 +8,33 @@ use sim::Time;
 
 use crate::Result;
 
-/// How long a CPU pauses between two looks at a lock.
+/// Pause of a CPU between two attempts to acquire a lock.
 pub(crate) const SPIN_INTERVAL: Time = Time::ns(50);
 
-/// A lock that a program spins on, in simulated time. It is volatile: a loss of power gives it back.
+/// A spinlock in simulated time. It is volatile: a power loss releases it.
 #[derive(Clone, Debug, Default)]
 pub struct Lock(Arc<AtomicBool>);
 
-/// The right that a [`Lock`] gives, until this is dropped.
+/// A held [`Lock`], released on drop.
 #[derive(Debug)]
 pub struct LockGuard(Arc<AtomicBool>);
 
 impl Lock {
-    /// A lock that nobody has.
+    /// A lock that is not held.
     pub fn new() -> Lock {
         Lock::default()
     }
 
-    /// True while somebody has it.
+    /// True while it is held.
     pub fn is_held(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Takes it, as soon as nobody else has it.
+    /// Acquires it, as soon as it is free.
     pub fn acquire(&self, cpu: &Cpu) -> Result<LockGuard> {
-        // A look costs what a hit of the cache does.
+        // An attempt costs a cache hit.
         cpu.compute(Time::ns(2))?;
-        // All others that are behind act before.
+        // CPUs with an earlier time act first.
         cpu.sleep_until(cpu.now())?;
         while self.0.swap(true, Ordering::AcqRel) {
             let until = cpu.now() + SPIN_INTERVAL;

@@ -1,4 +1,5 @@
-//! A thread's log: written by the CPU or by the engine, in the same format, so that either is recovered by the same code.
+//! The log of a thread, written by the CPU or by the engine. The format is the same, so one code
+//! recovers both.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,18 +18,19 @@ use crate::ranges::Ranges;
 use crate::recovery::{is_pending, wait_until_empty, PEER_TIMEOUT};
 use crate::{EngineHandle, Error, Result, SubmittedCommand, Synchronisation};
 
-/// Where a process has the start of the PM window.
+/// Virtual address of the PM window in a process.
 const WINDOW: u64 = 0x1000_0000_0000;
 
-/// Most bytes of a redo record that the CPU applies where the engine could: about what two commands take, in lines.
+/// Most bytes of a redo record that the CPU applies instead of the engine: about as many as two
+/// commands take.
 const CPU_APPLY_BYTES: u64 = 256;
 
-/// The virtual address of a place in the window.
+/// The virtual address of an offset in the window.
 pub(crate) fn address(place: u64) -> u64 {
     WINDOW + place
 }
 
-/// What logs need to know of the engines of a pool.
+/// The engines of a pool, as its logs use them.
 pub(crate) struct Offload {
     /// One for each device of the pool.
     pub engines: Vec<Arc<EngineHandle>>,
@@ -41,29 +43,29 @@ pub(crate) struct Offload {
 }
 
 impl Offload {
-    /// A command of a thread.
+    /// A command for the log of a thread.
     pub fn command(&self, operation: Operation, thread: u8) -> Command {
         Command::new(operation, self.process, self.pool, thread)
     }
 
-    /// The virtual address of an offset in what a device has of the pool.
+    /// The virtual address of an offset in a device's share of the pool.
     pub fn address(&self, offset: u64) -> u64 {
         address(self.place + offset)
     }
 
-    /// Numbers of the pool's devices.
+    /// Indices of the pool's devices.
     pub fn indices(&self) -> std::ops::Range<usize> {
         0..self.engines.len()
     }
 
-    /// Some of the pool's devices as their engines name them.
+    /// A set of the pool's devices, as the engines number them.
     pub fn participants(&self, devices: u64) -> u64 {
         bits(devices)
             .map(|index| 1 << self.devices.number(index))
             .sum()
     }
 
-    /// Tells some of the pool's devices that all of them have completed a transaction of a log.
+    /// Notifies devices of the pool that all of them have completed a transaction of a log.
     pub fn notify_peers(&self, cpu: &Cpu, devices: u64, thread: u8, sequence: u64) -> Result<()> {
         let log = self.pool << 4 | thread;
         let word = Completion { log, sequence }.to_word().to_le_bytes();
@@ -77,26 +79,26 @@ impl Offload {
     }
 }
 
-/// A record that this transaction has made.
+/// The place of a record of this transaction.
 #[derive(Clone, Copy, Debug)]
 struct RecordPlacement {
     /// Offset in the log.
     at: u64,
-    /// Offset in the pool of what it is of; of the engines' records that in what their device has of the pool.
+    /// Offset of the logged bytes in the pool; for an engine's record in its device's share.
     object: u64,
     bytes: u64,
-    /// It holds what was there before.
+    /// It holds old bytes.
     old: bool,
 }
 
-/// A log as far as a thread has to know it.
+/// The state of a log, as far as its thread needs it.
 struct LogState {
     generation: u64,
     made: Vec<RecordPlacement>,
     next: u64,
-    /// Its device waits for others before it empties it, as far as is known.
+    /// Its device may still wait for others before it empties it.
     pending: bool,
-    /// A look at its descriptor that is under way.
+    /// A load of its descriptor that is under way.
     descriptor_load: Option<Pending>,
 }
 
@@ -111,7 +113,7 @@ impl LogState {
         }
     }
 
-    /// It is empty, of the next generation; at once, or when other devices are complete, too.
+    /// The log is empty, of the next generation: at once, or when other devices are complete, too.
     fn empty(&mut self, pending: bool) {
         *self = LogState {
             pending,
@@ -120,16 +122,18 @@ impl LogState {
     }
 }
 
-/// Where the logs of a pool are.
+/// The places of a thread's logs.
 pub(crate) struct LogPlacement {
-    /// Offset of the thread's first log: in the pool that of the CPU's, on each device that of the engine's.
+    /// Offset of the thread's first log: the CPU's log in the pool, the engine's log on each
+    /// device.
     pub log: u64,
     pub bytes: u64,
-    /// Where on each device new bytes stand before the engine makes redo records of them: as many as the log has.
+    /// Staging area on each device: new bytes before the engine makes redo records of them. It is
+    /// as long as a log.
     pub staging: u64,
 }
 
-/// A thread's log. Each of several devices has two of them, whose transactions take turns.
+/// The log of a thread. With several devices it is two logs, which transactions use in turns.
 pub(crate) struct Log {
     placement: LogPlacement,
     /// Number of the first log.
@@ -145,7 +149,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// The log of a thread, which is empty. `generations` are those of each device's logs, turn by turn.
+    /// The empty log of a thread. `generations` are those of each device's logs, turn by turn.
     pub fn new(
         placement: LogPlacement,
         thread: u8,
@@ -165,12 +169,12 @@ impl Log {
         }
     }
 
-    /// Makes no records from now on: see [`crate::Options::snapshots`].
+    /// Makes no more records: see [`crate::Options::snapshots`].
     pub fn disable_snapshots(&mut self) {
         self.snapshots = false;
     }
 
-    /// A transaction begins.
+    /// Begins a transaction.
     pub fn begin(&mut self, m: &mut Memory, transaction: u64) -> Result<()> {
         self.transaction = transaction;
         let Some(offload) = self.offload.clone() else {
@@ -188,12 +192,12 @@ impl Log {
         self.offload.is_some()
     }
 
-    /// The engine's number for the log of a turn.
+    /// The engine's number of a turn's log.
     fn thread(&self, turn: usize) -> u8 {
         self.number + turn as u8
     }
 
-    /// Where the log of a turn is.
+    /// Offset of a turn's log.
     fn place(&self, turn: usize) -> u64 {
         self.placement.log + turn as u64 * self.placement.bytes
     }
@@ -209,7 +213,7 @@ impl Log {
         kept.map(|(index, _)| 1 << index).sum()
     }
 
-    /// Starts looking whether the logs that wait for other devices are empty by now.
+    /// Starts loads of the descriptors of logs that wait for other devices.
     fn prefetch_descriptors(&mut self, m: &mut Memory) -> Result<()> {
         for turn in (0..self.states.len()).filter(|turn| *turn != self.turn) {
             let place = self.place(turn);
@@ -244,7 +248,7 @@ impl Log {
         Ok(())
     }
 
-    /// Room for a record.
+    /// Reserves room for a record.
     fn reserve(&mut self, index: usize, kind: Kind, object: u64, bytes: u64) -> Result<u64> {
         let most = self.placement.bytes;
         let part = self.state(index);
@@ -265,7 +269,7 @@ impl Log {
         Ok(at)
     }
 
-    /// Keeps the old bytes of a range.
+    /// Logs the old bytes of a range.
     pub fn snapshot(&mut self, m: &mut Memory, kind: Kind, range: Range<u64>) -> Result<()> {
         if !self.snapshots {
             return Ok(());
@@ -296,7 +300,7 @@ impl Log {
         Ok(())
     }
 
-    /// The CPU writes a record: persistent after [`Log::settle`].
+    /// Writes a record by the CPU. It is persistent after [`Log::persist_records`].
     fn append_record(
         &mut self,
         m: &mut Memory,
@@ -339,7 +343,8 @@ impl Log {
         Ok(())
     }
 
-    /// What was kept may be changed: the CPU's records are persistent; the engine's are made before it takes what is stored from now on.
+    /// After this the logged ranges may be changed. The CPU's records are persistent; the engine
+    /// makes its records before it accepts later stores.
     pub fn persist_records(&mut self, m: &mut Memory) -> Result<()> {
         if std::mem::take(&mut self.unpersisted) {
             m.fence_between()?;
@@ -347,7 +352,7 @@ impl Log {
         Ok(())
     }
 
-    /// Gives the engine of a device a command.
+    /// Submits a command to the engine of a device.
     fn command(
         &mut self,
         m: &mut Memory,
@@ -369,7 +374,7 @@ impl Log {
         m.timed(memory::ConsistencyOperation::Command, submit)
     }
 
-    /// The CPU writes the descriptor.
+    /// Writes the descriptor by the CPU.
     fn write_descriptor(&mut self, m: &mut Memory, state: State, generation: u64) -> Result<()> {
         let records = match state {
             State::Open => 0,
@@ -384,7 +389,7 @@ impl Log {
         m.write_line(self.placement.log, &descriptor.to_line())
     }
 
-    /// The CPU's log is empty.
+    /// Empties the CPU's log.
     fn write_empty_descriptor(&mut self, m: &mut Memory) -> Result<()> {
         let generation = self.state(0).generation + 1;
         self.write_descriptor(m, State::Open, generation)?;
@@ -394,7 +399,7 @@ impl Log {
         Ok(())
     }
 
-    /// What was stored in `dirty` stays, whatever happens: what was kept is void.
+    /// Commits: what was stored in `dirty` is persistent, and the records are void.
     pub fn commit(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
         let mut any = false;
         for range in dirty.iter() {
@@ -409,7 +414,8 @@ impl Log {
             return self.write_empty_descriptor(m);
         };
         m.fence_posted()?;
-        // A device that has only been stored to takes part, too: when it has completed its part, its stores are persistent.
+        // A device with stores but no records takes part, too: when it has completed its part, its
+        // stores are persistent.
         let devices = self.devices_with_records() | touched(&offload, dirty);
         m.counts.spanning += u64::from(devices.count_ones() > 1);
         let alone = devices.count_ones() == 1 || offload.synchronise == Synchronisation::Disabled;
@@ -443,7 +449,7 @@ impl Log {
         Ok(())
     }
 
-    /// What was stored in `dirty` is undone by what was kept.
+    /// Aborts: what was stored in `dirty` is undone from the records.
     pub fn abort(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
         let kept = self.devices_with_records();
         if kept == 0 {
@@ -452,7 +458,7 @@ impl Log {
         if let Some(offload) = self.offload.clone() {
             return self.abort_offloaded(m, &offload, kept, dirty);
         }
-        // Redo records hold what has not come to be.
+        // Redo records hold bytes that were not applied.
         let made = self.state(0).made.clone();
         for made in made.iter().rev().filter(|made| made.old) {
             let mut old = vec![0; made.bytes as usize];
@@ -464,9 +470,10 @@ impl Log {
         self.write_empty_descriptor(m)
     }
 
-    /// The engine writes old bytes back, behind the cache. Lines that a record has a part of only may be in use by other threads: the CPU
-    /// writes these first, so that the cache has what the engine writes. The others must leave the cache, and once more behind the command,
-    /// as others may fetch them before the engine has it.
+    /// The engine writes old bytes back, past the cache. Other threads may use the rest of a line
+    /// that a record covers in part. So the CPU writes these lines first, and the cache has what
+    /// the engine writes. The other lines leave the cache before the command, and once more after
+    /// it, since threads may fetch them before the engine has it.
     fn abort_offloaded(
         &mut self,
         m: &mut Memory,
@@ -492,7 +499,7 @@ impl Log {
         for index in bits(kept) {
             self.command(m, index, Operation::Abort, |_, command| {
                 if offload.engines.len() > 1 {
-                    // A descriptor of several devices names what was committed.
+                    // A descriptor of several devices names the last committed transaction.
                     command.transaction = 0;
                 }
             })?;
@@ -502,7 +509,7 @@ impl Log {
         drop_whole(m)
     }
 
-    /// Writes back what a device's records have of lines that they don't have whole. Returns where these lines are.
+    /// Writes back the partial lines of a device's records; returns the places of these lines.
     fn write_partial_lines_back(
         &mut self,
         m: &mut Memory,
@@ -521,7 +528,8 @@ impl Log {
         Ok(lines.into_iter().map(|line| (index, line)).collect())
     }
 
-    /// The new bytes get to their places, all or none of them, together with what was stored in `dirty`.
+    /// Commits new bytes: they are applied completely or not at all, together with the stores in
+    /// `dirty`.
     pub fn redo(
         &mut self,
         m: &mut Memory,
@@ -560,7 +568,7 @@ impl Log {
             m.flush(at..at + part.len() as u64)?;
         }
         m.fence_between()?;
-        // Before anything is written into the log again.
+        // Persistent before the log is written again.
         self.write_empty_descriptor(m)
     }
 
@@ -573,7 +581,7 @@ impl Log {
     ) -> Result<()> {
         let mut new_data = Vec::new();
         for (at, data) in parts {
-            // No command is written unless all have room.
+            // No command is written unless all records have room.
             for piece in offload.devices.segments(at, data.len()) {
                 let (at, data) = (at + piece.part.start as u64, &data[piece.part]);
                 let bytes = data.len() as u64;
@@ -582,7 +590,7 @@ impl Log {
                 new_data.extend(made.map(|made| (piece.index, made, at, data)));
             }
         }
-        // New bytes stand in the staging area where their records stand in the log.
+        // A record's new bytes have the same offset in the staging area as the record in the log.
         let staging = self.placement.staging;
         for (index, made, _, data) in &new_data {
             let mut lines = data.to_vec();
@@ -604,14 +612,16 @@ impl Log {
         let all = kept | touched(offload, dirty);
         if all.count_ones() > 1 {
             m.counts.spanning += 1;
-            // One device that has taken the commit commits all: so all must have what is to be applied, and what was stored in place.
+            // One device that accepts the commit commits all. So all devices must have their
+            // records and in-place stores before.
             m.fence_commands(all)?;
         }
         for index in bits(kept) {
             self.command(m, index, Operation::CommitRedo, |_, _| ())?;
         }
-        // A small record is applied by the CPU, in order behind the commit, which leaves the lines in the cache; a large one by the engine,
-        // but for the lines that it has a part of: other threads may be using these.
+        // The CPU applies a small record, in order after the commit, which leaves the lines in the
+        // cache. The engine applies a large one, except for its partial lines: other threads may
+        // use these.
         let (small, large): (Vec<_>, Vec<_>) = new_data
             .iter()
             .partition(|(_, made, ..)| made.bytes <= CPU_APPLY_BYTES);
@@ -647,13 +657,13 @@ impl Log {
             self.command(m, index, Operation::Delete, |_, _| ())?;
         }
         m.fence_commands(kept)?;
-        // Others may have fetched them before the engine had the commands.
+        // Other threads may have fetched them before the engine had the commands.
         drop_whole(m)?;
         bits(kept).for_each(|index| self.state(index).empty(false));
         Ok(())
     }
 
-    /// A shadow copy by the engine of the device that has both.
+    /// Copies a page by the engine of the device that has both places.
     pub fn shadow_copy(&mut self, m: &mut Memory, from: u64, to: u64, bytes: u64) -> Result<()> {
         let Some(offload) = self.offload.clone() else {
             return Ok(());
@@ -667,7 +677,8 @@ impl Log {
         copied.map(drop)
     }
 
-    /// 8 bytes are stored by the engine, behind all that stands in `before`, and behind the commands that make it. A bit for its device.
+    /// Has the engine store 8 bytes after all data in `before`, and after the commands that produce
+    /// them. Returns a bit for its device.
     pub fn commit_switch(
         &mut self,
         m: &mut Memory,
@@ -682,7 +693,7 @@ impl Log {
         let devices = touched(&offload, before);
         match devices & !(1 << index) {
             0 => m.fence_posted()?,
-            // The one that switches can't know what others have.
+            // The device that switches does not know the state of the others.
             _ => {
                 m.counts.spanning += 1;
                 m.fence_commands(devices)?;
@@ -695,7 +706,8 @@ impl Log {
         Ok(1 << index)
     }
 
-    /// Commands of this log have ended, and none of them was refused; no device waits for another one.
+    /// Waits until all commands of this log have ended and no device waits for another one. An
+    /// error if a command was refused.
     pub fn finish(&mut self, m: &mut Memory) -> Result<()> {
         let Some(offload) = self.offload.clone() else {
             return Ok(());
@@ -711,7 +723,7 @@ impl Log {
     }
 }
 
-/// A bit for each device that has something of these ranges.
+/// A bit for each device that has a part of these ranges.
 fn touched(offload: &Offload, ranges: &Ranges) -> u64 {
     let each = ranges
         .iter()
@@ -719,7 +731,7 @@ fn touched(offload: &Offload, ranges: &Ranges) -> u64 {
     each.fold(0, |all, one| all | one)
 }
 
-/// A range in pieces of as many bytes as a record has at most.
+/// Splits a range into parts of at most a record's bytes.
 fn record_ranges(range: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
     let end = range.end;
     let starts = range.step_by(MAX_BYTES as usize);

@@ -1,6 +1,7 @@
-//! A pool over several devices: they know each other, and come to the same transaction after a loss of power of any of them.
+//! Pools over several devices: registration of peers, and recovery to the same transaction after a
+//! power loss of any device.
 //!
-//! The rule is that of `hw/engine/nearpm/README.md`, "Several devices".
+//! The rule is that of the `nearpm` engine, chapter "Several devices".
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::memory::Memory;
 use crate::recovery::{self, PendingAction};
 use crate::{EngineHandle, Error, Mechanism, Result, Synchronisation};
 
-/// A log as a recovery has found it.
+/// The state of a log at recovery.
 struct FoundLog {
     index: usize,
     /// Its number on that device.
@@ -39,7 +40,7 @@ impl FoundLog {
     }
 }
 
-/// What recovers the logs of a pool.
+/// Recovers the logs of a pool.
 pub(crate) struct LogRecovery<'a> {
     pub header: &'a Header,
     pub offload: &'a Offload,
@@ -65,7 +66,7 @@ impl LogRecovery<'_> {
         self.offload.command(operation, number)
     }
 
-    /// The command that maps the pool: with several devices what one of them has of it.
+    /// The command that maps a device's share of the pool.
     pub fn map_command(&self) -> Command {
         let header = self.header;
         Command {
@@ -79,7 +80,7 @@ impl LogRecovery<'_> {
         }
     }
 
-    /// A log of a device and its bytes.
+    /// The place of a device's log, and its bytes.
     fn log(&self, number: u8) -> (u64, u64) {
         (self.header.log(number), self.header.layout.log_bytes)
     }
@@ -90,7 +91,8 @@ impl LogRecovery<'_> {
         devices.flat_map(move |index| logs.clone().map(move |number| (index, number)))
     }
 
-    /// Each device has its number, and the pool; it has all back that it kept when it answers.
+    /// Assigns each device its number, and maps the pool. A device answers after it has restored
+    /// its state.
     fn assign_numbers(&self, m: &Memory) -> Result<()> {
         for index in self.offload.indices() {
             let number = register::DEVICE_IS_SET | self.offload.devices.number(index) as u32;
@@ -100,7 +102,7 @@ impl LogRecovery<'_> {
         self.map_pool(m)
     }
 
-    /// No engine has a pool of this number any more, and none has anything to do for it.
+    /// Unmaps the pool's number on all engines, after all its commands have ended.
     pub fn unmap_pool(&self, m: &Memory) -> Result<()> {
         for index in self.offload.indices() {
             let results = self.launch(m, index, &self.command(Operation::PoolUnmap, 0))?;
@@ -111,7 +113,8 @@ impl LogRecovery<'_> {
         Ok(())
     }
 
-    /// Each device has the pool, as the header says; an error where another pool of its engine has some of these bytes.
+    /// Maps the pool on each device, as the header says; an error where it overlaps another pool of
+    /// the engine.
     pub fn map_pool(&self, m: &Memory) -> Result<()> {
         for index in self.offload.indices() {
             let map = self.map_command();
@@ -127,7 +130,8 @@ impl LogRecovery<'_> {
         Ok(())
     }
 
-    /// The devices know each other, or forget each other where the host synchronises them.
+    /// Registers the devices as peers of each other, or removes the peers where the host
+    /// synchronises.
     fn register_peers(&self, m: &Memory) -> Result<()> {
         for index in self.offload.indices() {
             for peer in self.offload.indices().filter(|peer| *peer != index) {
@@ -143,7 +147,7 @@ impl LogRecovery<'_> {
         Ok(())
     }
 
-    /// What the logs hold, when all has ended that the devices had been sent.
+    /// Reads the state of the logs, after all commands sent to the devices have ended.
     fn inspect_logs(&self, m: &mut Memory) -> Result<Vec<FoundLog>> {
         let mut all = Vec::new();
         for (index, number) in self.each_log() {
@@ -169,7 +173,7 @@ impl LogRecovery<'_> {
         Ok(all)
     }
 
-    /// Whether all participants have completed a transaction.
+    /// True if all participants have completed a transaction.
     fn is_complete(
         &self,
         m: &Memory,
@@ -199,7 +203,7 @@ impl LogRecovery<'_> {
         Ok(complete)
     }
 
-    /// Redo records of logs that have no commit, of a transaction that another device has: it is committed.
+    /// Commits redo logs without a commit whose transaction another device has committed.
     fn commit_redo(&self, m: &mut Memory, all: &mut [FoundLog]) -> Result<()> {
         if self.header.layout.mechanism != Mechanism::Redo {
             return Ok(());
@@ -241,13 +245,13 @@ impl LogRecovery<'_> {
         Ok(())
     }
 
-    /// What one device has of all that a log may have records of.
+    /// The device's share of all bytes that a record may cover.
     fn objects(&self) -> std::ops::Range<u64> {
         let count = u64::from(self.header.devices);
         self.header.table() / count..self.header.bytes / count
     }
 
-    /// The engine brings a log to the end of its transaction, or to its start.
+    /// Completes or undoes a log's transaction by the engine.
     fn recover_by_engine(&self, m: &mut Memory, found: &FoundLog) -> Result<()> {
         let (number, index) = (found.number, found.index);
         let (place, _) = self.log(number);
@@ -264,15 +268,15 @@ impl LogRecovery<'_> {
             return m.on_device(index, |m| recovery::wait_until_empty(m, place, number));
         }
         let recover = Command {
-            // It stays known which transaction was the last one.
+            // Keeps the number of the last transaction.
             transaction: found.descriptor.transaction,
             ..self.command(Operation::Recover, number)
         };
         self.launch_checked(m, index, &recover)
     }
 
-    /// Recovers all logs, and opens them: their generations, device by device for each turn of each thread; and the highest number that a
-    /// transaction has had.
+    /// Recovers all logs and opens them. Returns their generations, device by device for each turn
+    /// of each thread, and the highest transaction number.
     pub fn recover_all(&self, m: &mut Memory) -> Result<(Vec<Vec<Vec<u64>>>, u64)> {
         self.assign_numbers(m)?;
         let mut all = self.inspect_logs(m)?;
@@ -282,17 +286,17 @@ impl LogRecovery<'_> {
         let mut dropped = false;
         let mut drop_all_lines = |m: &mut Memory| {
             if !std::mem::replace(&mut dropped, true) {
-                // The cache must have none of what the engines change.
+                // No line that the engines change may stay in the cache.
                 m.drop_lines(self.header.table()..self.header.bytes)?;
                 m.fence_posted()?;
             }
             Ok::<_, Error>(())
         };
-        // The newest of a thread first: that which no device has completed.
+        // The newest transaction of a thread first: the one that no device has completed.
         all.sort_by_key(|found| std::cmp::Reverse(found.pending().unwrap_or(u64::MAX)));
         let by_engine = m.options.engine_recovers;
         if !by_engine {
-            // The end of this command is behind that of all others of the pool, and no device empties a log any more.
+            // This command ends after all others of the pool, and stops the emptying of logs.
             for index in self.offload.indices() {
                 self.launch_checked(m, index, &self.command(Operation::PoolUnmap, 0))?;
             }
@@ -342,11 +346,11 @@ impl LogRecovery<'_> {
                 ..self.command(Operation::LogOpen, number)
             };
             if matches!(descriptor.state, State::Pending(_)) {
-                // It was closed while it waited, and all are complete: what is in it is void.
+                // It was closed while it waited, and all devices are complete: its content is void.
                 open.value += 1;
             }
             let results = self.launch(m, index, &open)?;
-            // One that the engine had has stayed open.
+            // A log that the engine had open stays open.
             if !results.is_ok() && !results.has(Refusal::Busy) {
                 return Err(Error::Refused(Operation::LogOpen, results));
             }
@@ -372,7 +376,7 @@ impl LogRecovery<'_> {
     }
 }
 
-/// Without engines nothing can be done about transactions that their logs hold.
+/// Without engines, transactions in their logs can't be recovered.
 pub(crate) fn refuse_unless_empty(m: &mut Memory, header: &Header) -> Result<()> {
     for index in 0..usize::from(header.devices) {
         for number in 0..header.log_count() {

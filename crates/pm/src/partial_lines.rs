@@ -1,5 +1,5 @@
-//! Lines of which a record has a part only: other threads may be using the rest of them, so what the engine writes there goes through the
-//! cache, too.
+//! Lines that a log record covers only in part. Other threads may use the rest of such a line, so
+//! what the engine writes there has to go through the cache as well.
 
 use std::ops::Range;
 
@@ -8,13 +8,13 @@ use spec::nearpm::{Header, LINE};
 use crate::memory::Memory;
 use crate::{Error, Result};
 
-/// The lines of a range that it has whole.
+/// The lines that a range covers completely.
 pub(crate) fn whole_lines(range: &Range<u64>) -> Range<u64> {
     let start = range.start.next_multiple_of(LINE).min(range.end);
     start..(range.end - range.end % LINE).max(start)
 }
 
-/// The parts of a range in the other lines.
+/// The parts of a range outside of its whole lines.
 pub(crate) fn partial_ranges(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let whole = whole_lines(range);
     [range.start..whole.start, whole.end..range.end]
@@ -22,14 +22,15 @@ pub(crate) fn partial_ranges(range: &Range<u64>) -> impl Iterator<Item = Range<u
         .filter(|edge| !edge.is_empty())
 }
 
-/// Writes back what records of the engine have of lines that they don't have whole: `records` are the place of each and the range that it is
-/// of, the newest first. Returns the lines.
+/// Writes back the partial lines of the engine's records. `records` has the place and the range of
+/// each, the newest first. Returns the lines.
 pub(crate) fn write_back(
     m: &mut Memory,
     generation: u64,
     records: &[(u64, Range<u64>)],
 ) -> Result<Vec<u64>> {
-    // All loads are under way at once; those of records that are being made wait for these.
+    // All loads are issued at once. A load of a record that the engine still makes waits for the
+    // record.
     let mut asked = Vec::new();
     for (record, range) in records {
         let mut olds = Vec::new();

@@ -1,4 +1,4 @@
-//! Pools: create, open, resize.
+//! Pools: creation, opening, growth, closing.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,18 +30,18 @@ pub(crate) struct PoolInner {
     header: Mutex<Header>,
     heap: Mutex<Heap>,
     pub pages: Option<Arc<Pages>>,
-    /// What makes each thread's transactions whole, while no [`Thread`] has it.
+    /// The mechanism of each thread, while no [`Thread`] uses it.
     slots: Mutex<Vec<MechanismSlot>>,
     transactions: AtomicU64,
-    /// Taken by transactions that change pages.
+    /// Held by transactions that change pages.
     pub exclusive: Lock,
     /// Transactions under way.
     pub under_way: AtomicUsize,
-    /// Why it can't be used any more.
+    /// Why the pool can't be used any more.
     unusable: Mutex<Option<&'static str>>,
 }
 
-/// A pool of persistent memory. Copies are the same pool.
+/// A pool of persistent memory. Clones are the same pool.
 #[derive(Clone)]
 pub struct Pool(pub(crate) Arc<PoolInner>);
 
@@ -50,7 +50,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl PoolInner {
-    // None of these locks is held while a CPU acts: another program may have the next turn.
+    // None of these locks is held while a CPU acts: the scheduler may switch to another program.
     pub fn header(&self) -> MutexGuard<'_, Header> {
         lock(&self.header)
     }
@@ -75,7 +75,7 @@ impl PoolInner {
         lock(&self.unusable).get_or_insert(why);
     }
 
-    /// Reads what programs use, outside of transactions.
+    /// Reads the program's data, outside of transactions.
     pub fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
         match &self.pages {
             Some(pages) => {
@@ -86,7 +86,7 @@ impl PoolInner {
         }
     }
 
-    /// A thread has ended.
+    /// Takes the mechanism of a thread that has ended.
     pub fn return_mechanism(&self, thread: u8, mechanism: Box<dyn mechanism::Mechanism>) {
         lock(&self.slots)[usize::from(thread)] = Some(mechanism);
     }
@@ -102,7 +102,7 @@ impl PoolInner {
     }
 }
 
-/// Bytes that are written with 0 at a time.
+/// Bytes that are cleared at a time.
 const ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
 
 fn write_zeros(m: &mut Memory, range: std::ops::Range<u64>) -> Result<()> {
@@ -114,7 +114,8 @@ fn write_zeros(m: &mut Memory, range: std::ops::Range<u64>) -> Result<()> {
 }
 
 impl Pool {
-    /// Makes a pool of so many bytes at `place` of the PM window of a device, or of several ones, and opens it. What stood there is lost.
+    /// Creates a pool of `bytes` bytes at `place` of the PM window of one or several devices, and
+    /// opens it. The former content is lost.
     pub fn create(
         cpu: &Cpu,
         devices: impl Into<Devices>,
@@ -130,7 +131,7 @@ impl Pool {
         let header = Header::new(layout, bytes, count as u8)?;
         check_within_windows(cpu, &devices, place, bytes, options)?;
         let mut m = Memory::new(cpu, &devices, place, bytes, options);
-        // What stands there is not touched before it is known that the engines take the new one.
+        // The former content stays until the engines have accepted the new pool.
         if let Some(offload) = new_offload(&devices, place, options)? {
             let recovery = LogRecovery {
                 header: &header,
@@ -182,8 +183,9 @@ impl Pool {
         Pool::open(cpu, devices, place, &layout.name, options)
     }
 
-    /// Opens the pool at `place` of the PM window of a device, or of several ones in the order in which it was made, whose layout has this
-    /// name. Transactions that were under way when it was last used are brought to their end or to their start.
+    /// Opens the pool with this layout name at `place` of the PM window of one device, or of
+    /// several in the order of its creation. Transactions that were under way at its last use are
+    /// completed or undone.
     pub fn open(
         cpu: &Cpu,
         devices: impl Into<Devices>,
@@ -194,7 +196,7 @@ impl Pool {
         Pool::open_if_allowed(cpu, devices, place, name, options, |_| Ok(()))
     }
 
-    /// The same, if a pool of so many bytes is allowed there.
+    /// The same, if `allowed` accepts the pool's size.
     pub(crate) fn open_if_allowed(
         cpu: &Cpu,
         devices: impl Into<Devices>,
@@ -268,7 +270,7 @@ impl Pool {
         })))
     }
 
-    /// A thread that works on the pool, on a CPU. There may be as many at a time as the layout says.
+    /// A thread that works on the pool, on a CPU. The layout limits their number.
     pub fn thread(&self, cpu: &Cpu) -> Result<Thread> {
         self.0.check_usable()?;
         let mut slots = lock(&self.0.slots);
@@ -286,7 +288,7 @@ impl Pool {
         self.0.header().bytes
     }
 
-    /// What it is made of.
+    /// The layout of the pool.
     pub fn layout(&self) -> Layout {
         self.0.header().layout.clone()
     }
@@ -295,7 +297,7 @@ impl Pool {
         &self.0.options
     }
 
-    /// Lets the pool grow to so many bytes. No [`Thread`] may have it.
+    /// Grows the pool to `bytes` bytes. No [`Thread`] may use it.
     pub fn resize(&self, cpu: &Cpu, bytes: u64) -> Result<()> {
         self.0.check_usable()?;
         let old = self.0.header().clone();
@@ -336,16 +338,17 @@ impl Pool {
             *self.0.heap() = heap;
             self.remap(m, &new)
         };
-        // It is not known then how far it has come.
+        // How far the growth has come is not known.
         grown(&mut m).inspect_err(|_| self.0.mark_unusable())
     }
 
-    /// All that has to be there before the header says that the pool has grown, and the heap that it will have. Until then nobody reads what is
-    /// changed here, so a loss of power leaves the old pool.
+    /// Prepares all that has to exist before the header says that the pool has grown; returns the
+    /// new heap. The old pool does not read these bytes, so a power loss leaves the old pool.
     fn prepare_growth(&self, m: &mut Memory, old: &Header, new: &Header) -> Result<Heap> {
-        // The engines give up the pool to take a larger one. What has been committed on one device only by then would never be whole.
+        // The engines unmap the pool to map a larger one. A transaction that was committed on only
+        // one device by then would never be completed.
         self.wait_for_peers(m)?;
-        // What stands there is not touched before it is known that it is nobody else's on the engines.
+        // The former content stays until the engines have accepted the range.
         self.map_on_engines(m, new)?;
         let added = heap::metadata(old.heap_bytes(), new.heap_bytes());
         for range in heap::metadata_beyond(old.heap_bytes())
@@ -355,11 +358,11 @@ impl Pool {
             write_zeros(m, new.data() + range.start..new.data() + range.end)?;
         }
         m.fence()?;
-        // A heap that can't be read would be lost with the new header.
+        // An unreadable heap would be lost with the new header.
         reload_heap(m, new, None)
     }
 
-    /// The engines take the pool as a header says.
+    /// Has the engines map the pool as a header says.
     fn map_on_engines(&self, m: &Memory, header: &Header) -> Result<()> {
         let offload = new_offload(&self.0.devices, self.0.place, &self.0.options)?;
         let recovery = offload
@@ -368,7 +371,7 @@ impl Pool {
         recovery.map_or(Ok(()), |recovery| recovery.map_pool(m))
     }
 
-    /// No log waits for other devices any more.
+    /// Waits until no log waits for other devices.
     pub(crate) fn wait_for_peers(&self, m: &mut Memory) -> Result<()> {
         let inner = &*self.0;
         let header = inner.header().clone();
@@ -382,7 +385,7 @@ impl Pool {
         }
     }
 
-    /// The engines map the pool anew.
+    /// Maps the pool on the engines again.
     fn remap(&self, m: &mut Memory, header: &Header) -> Result<()> {
         let options = &self.0.options;
         let Some(offload) = new_offload(&self.0.devices, self.0.place, options)? else {
@@ -398,7 +401,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Ends the use of the pool: an engine has it no longer, and no copy of it can be used. No [`Thread`] may have it.
+    /// Ends the use of the pool: the engines unmap it, and its clones are unusable. No [`Thread`]
+    /// may use it.
     pub fn close(self, cpu: &Cpu) -> Result<()> {
         if lock(&self.0.slots).iter().any(Option::is_none) {
             let text = "the pool can't be closed while threads use it";
@@ -418,7 +422,7 @@ impl Pool {
     }
 }
 
-/// An error for a number that no engine has.
+/// An error for a pool number that engines do not have.
 fn check_pool_number(options: &Options) -> Result<()> {
     match options.pool < POOLS {
         true => Ok(()),
@@ -430,7 +434,7 @@ fn check_pool_number(options: &Options) -> Result<()> {
     }
 }
 
-/// What the logs have to know of the engines that the options name, if there are any.
+/// The engines that the options name, for the logs; nothing without engines.
 fn new_offload(devices: &Devices, place: u64, options: &Options) -> Result<Option<Arc<Offload>>> {
     let engines: Vec<_> = options.engines().cloned().collect();
     if engines.is_empty() {
@@ -460,7 +464,8 @@ fn new_offload(devices: &Devices, place: u64, options: &Options) -> Result<Optio
     })))
 }
 
-/// A pool has to lie within the windows, and in front of what engines keep for themselves at the end of their media.
+/// An error for a pool outside of the windows, or in the range that engines reserve at the end of
+/// their media.
 fn check_within_windows(
     cpu: &Cpu,
     devices: &Devices,
@@ -498,7 +503,7 @@ fn check_within_windows(
     Ok(())
 }
 
-/// Which of the pool's other devices does not have the part that the header says.
+/// The first of the pool's other devices that does not have its part.
 pub(crate) fn missing_part(m: &mut Memory, header: &Header) -> Result<Option<usize>> {
     for index in 1..usize::from(header.devices) {
         if m.on_device(index, |m| m.read_line_direct(0))? != header.part_line(index) {
@@ -516,7 +521,7 @@ fn load_heap(m: &mut Memory, header: &Header, pages: Option<&Pages>) -> Result<H
     Heap::load(header.data(), header.heap_bytes(), &mut read)
 }
 
-/// Reads what is taken again, as persistent memory has it.
+/// Reads the allocator's metadata again, from the device.
 pub(crate) fn reload_heap(m: &mut Memory, header: &Header, known: Option<&Pages>) -> Result<Heap> {
     let pages = known.map(|pages| pages.check(m, header)).transpose()?;
     let mut read = |at: u64, out: &mut [u8]| match &pages {
@@ -565,7 +570,7 @@ fn new_mechanism(
 /// The generations of each thread's logs: device by device for each turn.
 type Generations = Vec<Vec<Vec<u64>>>;
 
-/// Recovers all logs, and makes them ready for use; returns their generations, and the highest number that a transaction has had.
+/// Recovers all logs and opens them; returns their generations, and the highest transaction number.
 fn recover_logs(
     m: &mut Memory,
     header: &Header,
@@ -629,8 +634,8 @@ fn recover_one_device(
         value: generation,
         ..offload.command(Operation::LogOpen, thread)
     };
-    // The end of this command is behind that of all others of the pool. Its logs are closed then: what stands in them counts, and not what the
-    // engine knows of them, as the CPU may have had the pool since.
+    // This command ends after all others of the pool. It closes the logs, so that their content
+    // counts and not the engine's state of them: the CPU may have used the pool since.
     recovery.unmap_pool(m)?;
     if m.options.engine_recovers {
         launch_checked(m, &map)?;
@@ -639,7 +644,7 @@ fn recover_one_device(
         for thread in threads {
             let (place, bytes) = (header.log(thread), header.layout.log_bytes);
             if !dropped && !recovery::is_empty(m, place, bytes, thread)? {
-                // The cache must have none of what the engine changes.
+                // No line that the engine changes may stay in the cache.
                 m.drop_lines(header.table()..header.bytes)?;
                 m.fence_posted()?;
                 dropped = true;
@@ -648,7 +653,7 @@ fn recover_one_device(
             let generation = if results.is_ok() {
                 recovery::read_descriptor(m, place, thread)?.generation
             } else if results.has(Refusal::Torn) {
-                // Payloads of the CPU's records may come behind their headers.
+                // Payloads of the CPU's records may become persistent after their headers.
                 by_cpu(m, thread)?
             } else {
                 return Err(Error::Refused(Operation::Recover, results));

@@ -1,4 +1,4 @@
-//! What stands in a thread's log on the media, and what becomes of it after a loss of power.
+//! The logs on the media, and their recovery after a power loss.
 
 use std::ops::Range;
 
@@ -11,23 +11,25 @@ use spec::nearpm::{
 use crate::memory::Memory;
 use crate::{Error, Result};
 
-/// Generations and transactions are below this, so that they can rise for as long as a pool is in use.
+/// Generations and transaction numbers are below this limit, so that they can rise throughout a
+/// pool's use.
 const GENERATION_LIMIT: u64 = 1 << 62;
-/// And transactions of several devices, which have fewer bits, below this one.
+/// The limit of transaction numbers of several devices, which have fewer bits.
 pub(crate) const SEQUENCE_LIMIT: u64 = 1 << (SEQUENCE_BITS - 1);
-/// The generation of a log that has never been opened: whoever opens it takes the next one, so no record has it.
+/// The generation of a log that was never opened. The first opening uses the next one, so no record
+/// has this one.
 pub(crate) const NEVER_OPENED: u64 = 1;
-/// How long a CPU pauses between two looks at a log that waits for other devices.
+/// Pause of a CPU between two polls of a log that waits for other devices.
 const POLL_INTERVAL: Time = Time::ns(100);
-/// And the longest that it waits for engines.
+/// The longest wait for engines.
 pub(crate) const PEER_TIMEOUT: Time = Time::ms(100);
 
-/// It waits for other devices.
+/// True if the log waits for other devices.
 pub(crate) fn is_pending(descriptor: &Option<Descriptor>) -> bool {
     descriptor.is_some_and(|descriptor| matches!(descriptor.state, State::Pending(_)))
 }
 
-/// Waits until a log does not wait for other devices.
+/// Waits until a log no longer waits for other devices.
 pub(crate) fn wait_until_empty(m: &mut Memory, place: u64, thread: u8) -> Result<()> {
     let limit = m.cpu.now() + PEER_TIMEOUT;
     while is_pending(&Some(read_descriptor(m, place, thread)?)) {
@@ -55,7 +57,7 @@ pub(crate) fn read_descriptor(m: &Memory, place: u64, thread: u8) -> Result<Desc
     }
 }
 
-/// A record that was found.
+/// A record of a log.
 struct FoundRecord {
     header: Header,
     payload: Vec<u8>,
@@ -65,8 +67,9 @@ fn corrupt(thread: u8, what: &str) -> Error {
     Error::Corrupt(format!("the log of thread {thread} is damaged: {what}"))
 }
 
-/// The record at an offset of a log, if it is the one that follows. One whose payload is not that of its header is none if a CPU has written
-/// it, since its lines may be persistent in any order; an engine's is damaged.
+/// Reads the record at an offset of a log, if it is the next one. A record of a CPU with a wrong
+/// payload is none, since its lines may become persistent in any order. Such a record of an engine
+/// is damage.
 fn read_record(
     m: &Memory,
     place: u64,
@@ -100,13 +103,13 @@ fn read_record(
     Ok(whole.then_some(FoundRecord { header, payload }))
 }
 
-/// Bytes in which further records can stand behind one that is not there: so many commands are under way at most.
+/// Bytes in which records can follow a missing one: those of all commands under way.
 const GAP_SEARCH_BYTES: u64 = 64 * MAX_BYTES;
-/// Bytes that are looked through at a time.
+/// Bytes that are searched at a time.
 const GAP_SEARCH_CHUNK: u64 = 4096;
 
-/// An error if there is a record behind an offset of a log before which that of this number was persistent: it is missing now, and what it
-/// was of may have been changed.
+/// An error if a later record exists that implies that the expected one was persistent. The
+/// expected record is missing then, and its bytes may have been changed.
 fn check_no_gap(m: &Memory, place: u64, bytes: u64, from: u64, expected: &Header) -> Result<()> {
     let end = bytes.min(from.saturating_add(GAP_SEARCH_BYTES));
     let mut at = from;
@@ -136,7 +139,7 @@ fn check_no_gap(m: &Memory, place: u64, bytes: u64, from: u64, expected: &Header
     Ok(())
 }
 
-/// Whether a log has anything to be recovered.
+/// True if a log needs no recovery.
 pub(crate) fn is_empty(m: &Memory, place: u64, bytes: u64, thread: u8) -> Result<bool> {
     let descriptor = read_descriptor(m, place, thread)?;
     Ok(descriptor.state == State::Open
@@ -144,7 +147,7 @@ pub(crate) fn is_empty(m: &Memory, place: u64, bytes: u64, thread: u8) -> Result
         && scan_records(m, place, bytes, thread, &descriptor, Some(1))?.is_empty())
 }
 
-/// The valid records of a log, from the oldest on: at most so many, or all, and none behind one that is missing.
+/// The valid records of a log, the oldest first: up to `most`, and none after a missing one.
 fn scan_records(
     m: &Memory,
     place: u64,
@@ -183,18 +186,19 @@ fn scan_records(
     Ok(all)
 }
 
-/// What is to become of a log's records.
+/// How recovery treats a log that waits for other devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PendingAction {
-    /// What its descriptor says.
+    /// As its descriptor says.
     FollowDescriptor,
-    /// Old bytes are written back though the log is pending: not all devices are complete.
+    /// Writes old bytes back: not all devices have completed the transaction.
     WriteBack,
-    /// Nothing, though it is pending: they are.
+    /// Discards the records: all devices have completed it.
     Discard,
 }
 
-/// Brings a log to the end of its transaction, or to its start; returns its generation from then on. Nothing else uses the pool.
+/// Completes or undoes a log's transaction; returns the log's new generation. Nothing else uses the
+/// pool.
 pub(crate) fn recover(
     m: &mut Memory,
     place: u64,
@@ -251,7 +255,7 @@ pub(crate) fn recover(
     Ok(next.generation)
 }
 
-/// Records of a log that no commit has reached: how many are whole, and their transaction.
+/// The records of a log without a commit: how many are valid, and their transaction.
 pub(crate) fn find_uncommitted(
     m: &Memory,
     place: u64,

@@ -1,5 +1,6 @@
-//! The library in plain calls, for languages that have neither its closures nor its lifetimes: a host with devices in this process, pools
-//! that know whether they are still there, transactions that begin and end by a call each.
+//! The library as plain calls, for languages without closures and lifetimes. A session has a host
+//! with devices in this process; its pools detect a power loss, and its transactions begin and end
+//! by a call each.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -15,22 +16,22 @@ use crate::{
     Synchronisation, Thread, Transaction,
 };
 
-/// The most CPUs of a session's host.
+/// Most CPUs of a session's host.
 pub const MAX_CPUS: usize = 64;
-/// What is loaded and stored at a time outside of pools.
+/// Most bytes of a load or store outside of pools.
 const MAX_ACCESS_BYTES: usize = 64 << 20;
 
 struct PowerState {
     on: bool,
-    /// When it has failed last.
+    /// The time of the last power loss.
     failed: Time,
-    /// A loss of power that was ordered.
+    /// The time of a scheduled power cut.
     ordered: Option<Time>,
-    /// How often power came.
+    /// How often power came on.
     life: u64,
 }
 
-/// A pool that is in use: nobody opens what overlaps it, or gives its number to another one.
+/// An open pool: no other pool may overlap it or have its number.
 struct OpenPool {
     life: u64,
     number: Option<u8>,
@@ -39,33 +40,34 @@ struct OpenPool {
     by: Weak<()>,
 }
 
-/// A host with a device, or with several ones that each of its pools is over. Times are simulated.
+/// A host with one device, or with several devices that each pool spans. Times are simulated.
 pub struct Session {
     shared: Shared,
     devices: Devices,
-    /// Those of all devices, if the design has them.
+    /// The engines of all devices, if the design has them.
     engines: Vec<Arc<EngineHandle>>,
     synchronise: Synchronisation,
-    /// Bytes of each device's window that are the host's: without those that an engine has reserved at the end of the media.
+    /// Bytes of each device's window for the host, without those that an engine reserves at the end
+    /// of the media.
     window: u64,
-    /// Bytes that it has reserved.
+    /// Bytes that the engine reserves.
     reserved: u64,
     power: Mutex<PowerState>,
     pools: Mutex<Vec<OpenPool>>,
-    /// Numbers of pools that a program has mapped by commands of its own since power came.
+    /// Numbers of pools that a program has mapped by explicit commands since power came on.
     mapped_by_program: Mutex<Vec<u8>>,
 }
 
-/// How a pool is used, without what the session knows.
+/// How a pool is used, without what the session determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolUse {
-    /// The devices' engines do the mechanism's work.
+    /// The engines are the executor; else the CPU.
     pub offload: bool,
     /// What a fence waits for.
     pub fence: Fence,
     /// Number of the pool on the engine, 0 to 15: the same one each time the pool is opened.
     pub number: u8,
-    /// The engine recovers its logs, where it has them; else the CPU does.
+    /// The engine recovers the logs that it has; else the CPU does.
     pub engine_recovers: bool,
 }
 
@@ -89,12 +91,14 @@ fn invalid(error: impl std::fmt::Display) -> Error {
 }
 
 impl Session {
-    /// Starts a host with a device of this design. A model that compiles does so first.
+    /// Starts a host with a device of this design. A model that has to be compiled is compiled
+    /// first.
     pub fn start(design: &Design, by: device::Model) -> Result<Session> {
         Session::start_with_devices(design, by, 1, Synchronisation::default())
     }
 
-    /// The same with 1, 2 or 4 devices that pools are over, and with who synchronises their engines: it is the same for all pools.
+    /// The same with 1, 2 or 4 devices that each pool spans. The synchronisation of their engines
+    /// is the same for all pools.
     pub fn start_with_devices(
         design: &Design,
         by: device::Model,
@@ -172,20 +176,22 @@ impl Session {
         })
     }
 
-    /// Bytes of each device's PM window where pools lie. What an engine has reserved behind them no host reaches.
+    /// Bytes of each device's PM window for pools. The host can't reach the bytes that an engine
+    /// reserves after them.
     pub fn window_bytes(&self) -> u64 {
         self.window
     }
 
-    /// The present time: that of the CPU which has been given the most to do. What hits its cache takes time, too, though nothing else
-    /// of the host hears of it.
+    /// The present time: that of the busiest CPU. Cache hits take time of a CPU, too, without any
+    /// event of the host.
     pub fn now(&self) -> Time {
         let cpus = 0..MAX_CPUS;
         let latest = |machine: &mut Machine| cpus.map(|cpu| machine.time(cpu)).max();
         self.shared.with(latest).unwrap_or_default()
     }
 
-    /// How far the host and its devices have been simulated: the power has failed at what lies before.
+    /// The time up to which the host and its devices are simulated: a power cut before it has taken
+    /// place.
     fn simulated_until(&self) -> Time {
         self.shared.with(|machine| machine.system().now())
     }
@@ -201,7 +207,8 @@ impl Session {
         }
     }
 
-    /// The loss of power that was ordered has come. What a CPU has found in its cache since nobody else has heard of.
+    /// True if the scheduled power cut has taken place. CPUs that hit their caches advance without
+    /// the host.
     fn has_failed(&self, power: &PowerState) -> bool {
         power
             .ordered
@@ -218,7 +225,8 @@ impl Session {
         failed.map_or(Ok(()), |at| Err(host::Error::PowerCut(at).into()))
     }
 
-    /// The power fails now, or has at the time that was ordered. Returns how many lines of stores the host has lost.
+    /// Cuts the power now, or reports the scheduled cut that has taken place. Returns how many
+    /// lines of stores the host has lost.
     pub fn cut_power(&self, cut: Cut) -> Result<usize> {
         let mut power = lock(&self.power);
         if !power.on {
@@ -236,7 +244,7 @@ impl Session {
         Ok(crash.dirty.len() + crash.gathered.len())
     }
 
-    /// Lets the power fail so much later, in the middle of whatever is under way then.
+    /// Schedules a power cut, during whatever is under way then.
     pub fn cut_power_after(&self, time: Time) -> Result<()> {
         let mut power = lock(&self.power);
         if !power.on || self.has_failed(&power) {
@@ -248,7 +256,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives power back. Pools have to be opened again.
+    /// Switches power on. Pools have to be opened again.
     pub fn power_on(&self) -> Result<()> {
         let failed = self.has_failed(&lock(&self.power));
         if failed {
@@ -266,8 +274,8 @@ impl Session {
         Ok(())
     }
 
-    /// What the devices' engines have lost may be forgotten: pools can be opened again, whatever is missing of them. What they could not bring back is
-    /// not there the next time that power is given back.
+    /// Acknowledges losses of the devices' engines: pools can be opened again, whatever they lack.
+    /// What the engines could not restore is dropped for good.
     pub fn forget(&self) -> Result<()> {
         let cpu = self.shared.cpu(0);
         self.engines
@@ -275,7 +283,7 @@ impl Session {
             .try_for_each(|engine| engine.forget(&cpu))
     }
 
-    /// False from a loss of power on, until power is given back.
+    /// True except between a power loss and the next power-on.
     pub fn has_power(&self) -> bool {
         let power = lock(&self.power);
         power.on && !self.has_failed(&power)
@@ -285,7 +293,7 @@ impl Session {
         lock(&self.power).life
     }
 
-    /// An error for a range that can't be loaded or stored at a time.
+    /// An error for a range outside of the window, or too large for one access.
     pub fn check_access(&self, offset: u64, bytes: u64) -> Result<()> {
         let end = offset.checked_add(bytes);
         match end.is_some_and(|end| end <= self.window) && bytes <= MAX_ACCESS_BYTES as u64 {
@@ -314,7 +322,7 @@ impl Session {
         Ok(cpu.fence(Fence::ReadBack)?)
     }
 
-    /// Gives the first device's engine a command, and waits for its end; returns the value that it tells.
+    /// Submits a command to the first device's engine and waits for its end; returns its value.
     pub fn command(&self, command: &Command) -> Result<u64> {
         self.check_power()?;
         let (results, value): (Results, u64) =
@@ -328,8 +336,8 @@ impl Session {
         }
     }
 
-    /// Makes a pool of so many bytes at a place of the window, and opens it. What stood there is lost. Each of several devices has an equal
-    /// part of it there.
+    /// Creates a pool of `bytes` bytes at a place of the window, and opens it. The former content
+    /// is lost. Each of several devices has an equal share there.
     pub fn create(
         self: &Arc<Session>,
         place: u64,
@@ -344,7 +352,8 @@ impl Session {
         })
     }
 
-    /// Opens the pool at a place of the window. What was under way when the power failed is brought to its end or its start.
+    /// Opens the pool at a place of the window. Transactions that were under way at a power loss
+    /// are completed or undone.
     pub fn open(
         self: &Arc<Session>,
         place: u64,
@@ -358,7 +367,7 @@ impl Session {
         })
     }
 
-    /// Engines keep pools that nobody has opened again since the power failed: nobody uses these.
+    /// Unmaps pools that the engines still have from before a power loss.
     fn unmap_stale_pools(&self, open: &[OpenPool], options: &Options) -> Result<()> {
         let mapped_by_program = lock(&self.mapped_by_program).clone();
         let used =
@@ -373,12 +382,12 @@ impl Session {
         Ok(())
     }
 
-    /// Where what each device has of a pool ends in its window.
+    /// The end in each window of a pool's shares.
     fn end_in_window(&self, place: u64, bytes: u64) -> u64 {
         place.saturating_add(bytes.div_ceil(self.devices.count() as u64))
     }
 
-    /// An error for a pool that would reach beyond what is the host's.
+    /// An error for a pool that reaches past the host's part of the window.
     fn check_fits(&self, place: u64, bytes: u64) -> Result<()> {
         if self.end_in_window(place, bytes) <= self.window {
             return Ok(());
@@ -465,7 +474,7 @@ impl Session {
     }
 }
 
-/// The engine has another pool there.
+/// True if the engine has another pool at this number or range.
 fn is_map_refused_as_busy(error: &Error) -> bool {
     match error {
         Error::Refused(Operation::PoolMap, results) => results.has(Refusal::Busy),
@@ -477,7 +486,7 @@ fn is_map_refused_as_busy(error: &Error) -> bool {
 #[derive(Clone)]
 pub struct SessionPool {
     session: Arc<Session>,
-    /// The life of the host in which it was opened.
+    /// The host's life in which it was opened.
     life: u64,
     pool: Pool,
     mark: Arc<()>,
@@ -509,18 +518,19 @@ impl SessionPool {
         self.pool.bytes()
     }
 
-    /// What it is made of.
+    /// The layout of the pool.
     pub fn layout(&self) -> Layout {
         self.pool.layout()
     }
 
-    /// Compares its metadata with each other and with what is known. No transaction may be under way.
+    /// Compares the metadata with each other and with the state of the pool. No transaction may be
+    /// under way.
     pub fn check(&self) -> Result<CheckReport> {
         self.check_alive()?;
         self.pool.check(&self.session.shared.cpu(0))
     }
 
-    /// Lets it grow to so many bytes. No thread may have it.
+    /// Grows it to `bytes` bytes. No thread may use it.
     pub fn resize(&self, bytes: u64) -> Result<()> {
         self.check_alive()?;
         let mut pools = lock(&self.session.pools);
@@ -565,7 +575,7 @@ impl SessionPool {
         })
     }
 
-    /// Ends its use. No thread may have it, unless the power has failed.
+    /// Ends its use. No thread may use it, unless the power has failed.
     pub fn close(self) -> Result<()> {
         if !self.is_alive() {
             return Ok(());
@@ -580,7 +590,7 @@ impl SessionPool {
 pub struct SessionThread {
     thread: Thread,
     pool: SessionPool,
-    /// Of the transaction that is under way.
+    /// The transaction under way.
     work: Option<ActiveTransaction>,
 }
 
@@ -604,12 +614,12 @@ impl SessionThread {
         self.work.is_some()
     }
 
-    /// What it has done since it began.
+    /// Its counters since it began.
     pub fn counts(&self) -> Counts {
         self.thread.counts()
     }
 
-    /// An error for a range that programs have no business with.
+    /// An error for a range that programs may not access.
     pub fn check_range(&self, offset: u64, bytes: usize) -> Result<()> {
         self.thread.check_range(offset, bytes)
     }
@@ -641,14 +651,14 @@ impl SessionThread {
         }
     }
 
-    /// All of the transaction stays. An error that is not a loss of power has aborted it.
+    /// Commits the transaction. An error other than a power loss has aborted it.
     pub fn commit(&mut self) -> Result<()> {
         self.pool.check_alive()?;
         let work = self.work.take().ok_or_else(no_transaction)?;
         self.thread.end(work, Ok(()))
     }
 
-    /// Nothing of the transaction stays.
+    /// Aborts the transaction.
     pub fn abort(&mut self) -> Result<()> {
         let work = self.work.take();
         self.pool.check_alive()?;
@@ -659,14 +669,14 @@ impl SessionThread {
         }
     }
 
-    /// The transaction can't be committed any more: something that was nested in it has failed.
+    /// Prevents the commit of the transaction: one nested in it has failed.
     pub fn fail(&mut self) -> Result<()> {
         self.pool.check_alive()?;
         self.work.as_mut().ok_or_else(no_transaction)?.fail();
         Ok(())
     }
 
-    /// Says that a range is going to be changed, so that it is kept as a whole.
+    /// Announces changes to a range, which is logged as a whole.
     pub fn add_range(&mut self, offset: u64, bytes: u64) -> Result<()> {
         self.transaction()?.add_range(offset, bytes)
     }
@@ -676,7 +686,7 @@ impl SessionThread {
         self.transaction()?.write(offset, data)
     }
 
-    /// Reads bytes, as the transaction has stored them if one is under way.
+    /// Reads bytes: the transaction's, if one is under way.
     pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.pool.check_alive()?;
         match &mut self.work {
@@ -685,17 +695,17 @@ impl SessionThread {
         }
     }
 
-    /// Room for an object; its offset.
+    /// Allocates an object; returns its offset.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64> {
         Ok(self.transaction()?.alloc_bytes(bytes)?.offset())
     }
 
-    /// Gives an object back when the transaction commits.
+    /// Frees an object when the transaction commits.
     pub fn free(&mut self, offset: u64) -> Result<()> {
         self.transaction()?.free(Ptr::<u8>::at(offset))
     }
 
-    /// What the pool's root points to: 0 is nothing.
+    /// The offset of the root object; 0 without one.
     pub fn root(&mut self) -> Result<u64> {
         self.pool.check_alive()?;
         let root: Ptr<u8> = match &mut self.work {
@@ -705,12 +715,13 @@ impl SessionThread {
         Ok(root.offset())
     }
 
-    /// Lets the pool's root point to something.
+    /// Sets the root object.
     pub fn set_root(&mut self, offset: u64) -> Result<()> {
         self.transaction()?.set_root(Ptr::<u8>::at(offset))
     }
 
-    /// Waits until an engine has done all that was left to it; an error if it has refused any of it.
+    /// Waits until an engine has done all work of this thread. An error if it has refused any of
+    /// it.
     pub fn finish(&mut self) -> Result<()> {
         self.pool.check_alive()?;
         self.thread.finish()

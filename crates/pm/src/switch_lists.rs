@@ -1,4 +1,5 @@
-//! Lists of pages that change places at once: written down, then committed by one store of 8 bytes.
+//! Lists of pages that change places atomically: a list is written, then committed by one store of
+//! 8 bytes.
 //!
 //! | offset | what |
 //! |---|---|
@@ -13,7 +14,8 @@
 //! | 20 to 31 | 0 |
 //! | from 32 on | entries of 16 bytes: page, new place |
 //!
-//! A list's room is used again two lists later. By then the table has what it says.
+//! A list's place is used again two lists later. By then the page table contains the list's
+//! changes.
 
 use std::ops::Range;
 
@@ -26,12 +28,12 @@ use crate::{Error, Result};
 const LIST_HEADER_BYTES: usize = 32;
 const ENTRY_BYTES: usize = 16;
 
-/// Where the lists of a pool are.
+/// The places of a pool's switch lists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SwitchLists {
     /// Offset in the pool.
     place: u64,
-    /// Bytes of the room of a list.
+    /// Bytes set aside for a list.
     room: u64,
 }
 
@@ -44,7 +46,7 @@ fn crc(list: &[u8]) -> u32 {
 }
 
 impl SwitchLists {
-    /// Bytes for lists of so many entries at most.
+    /// Bytes for lists of at most `most` entries.
     pub fn bytes(most: u64) -> u64 {
         PAGE + 2 * SwitchLists::list_bytes(most)
     }
@@ -53,7 +55,7 @@ impl SwitchLists {
         (LIST_HEADER_BYTES as u64 + most * ENTRY_BYTES as u64).next_multiple_of(PAGE)
     }
 
-    /// At an offset in the pool.
+    /// Switch lists at an offset in the pool.
     pub fn new(place: u64, most: u64) -> SwitchLists {
         SwitchLists {
             place,
@@ -70,13 +72,13 @@ impl SwitchLists {
         self.place + PAGE + number % 2 * self.room
     }
 
-    /// Where a list of so many entries stands.
+    /// The range of a list.
     pub fn range(&self, number: u64, entries: usize) -> Range<u64> {
         let place = self.list_offset(number);
         place..place + (LIST_HEADER_BYTES + entries * ENTRY_BYTES) as u64
     }
 
-    /// Writes a list down: it can be committed when this is persistent.
+    /// Writes a list. It can be committed when it is persistent.
     pub fn write(&self, m: &mut Memory, number: u64, entries: &[(u64, u64)]) -> Result<()> {
         let mut list = vec![0; LIST_HEADER_BYTES];
         list[..8].copy_from_slice(&number.to_le_bytes());
@@ -93,7 +95,7 @@ impl SwitchLists {
         m.stream(self.list_offset(number), &list)
     }
 
-    /// The last list that was committed: its number, and pages with their new places.
+    /// The last committed list: its number, and pages with their new places.
     #[allow(clippy::type_complexity)]
     pub fn load(&self, m: &Memory) -> Result<Option<(u64, Vec<(u64, u64)>)>> {
         let mut word = [0; 8];

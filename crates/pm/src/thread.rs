@@ -13,16 +13,16 @@ use crate::memory::Memory;
 use crate::pool::PoolInner;
 use crate::{Counts, Error, Lock, Ptr, Result, Value};
 
-/// A thread that works on a pool: it has a log of its own.
+/// A thread that works on a pool, with a private log.
 pub struct Thread {
     pool: Arc<PoolInner>,
     number: u8,
-    /// Always there, until this is dropped.
+    /// Present until this is dropped.
     mechanism: Option<Box<dyn Mechanism>>,
     memory: Memory,
     /// A transaction is under way.
     active: bool,
-    /// Where the heap is in the pool: first byte, and behind the last.
+    /// The heap in the pool: first byte, and end.
     heap: (u64, u64),
 }
 
@@ -35,27 +35,29 @@ impl Drop for Thread {
     }
 }
 
-/// What a transaction that is under way has come to. Where this is dropped before that has ended, by a panic, the pool has to be opened again.
+/// The state of a transaction under way. If it is dropped before the end, by a panic, the pool has
+/// to be opened again.
 #[derive(Default)]
 pub(crate) struct ActiveTransaction {
     pool: Option<Arc<PoolInner>>,
     ended: bool,
-    /// The pool's pages, if it protects these.
+    /// The pool's pages, if the mechanism protects these.
     held: Option<LockGuard>,
     began: Time,
     allocated: Vec<HeapChange>,
     freed: Vec<HeapChange>,
-    /// Taken and given back: nobody else gets them before it has ended, as what it has kept of them may still be written back.
+    /// Allocated and freed by this transaction. They stay set aside until it ends, since their
+    /// logged bytes may still be written back.
     discarded: Vec<HeapChange>,
-    /// What makes chunks those of small objects.
+    /// Make chunks those of small objects.
     chunks: Vec<heap::MetadataStore>,
-    /// It can't be committed: a nested one has failed.
+    /// The commit is not possible: a nested transaction has failed.
     failed: bool,
 }
 
 impl Drop for ActiveTransaction {
     fn drop(&mut self) {
-        // What it holds of the pool's pages is given back behind this.
+        // The lock on the pool's pages is released after this.
         if let Some(pool) = &self.pool {
             pool.under_way.fetch_sub(1, Ordering::Relaxed);
             if !self.ended {
@@ -66,7 +68,7 @@ impl Drop for ActiveTransaction {
 }
 
 impl ActiveTransaction {
-    /// It can't be committed any more.
+    /// Prevents the commit.
     pub fn fail(&mut self) {
         self.failed = true;
     }
@@ -104,7 +106,7 @@ impl Thread {
         &self.memory.cpu
     }
 
-    /// What it has done since it began.
+    /// Its counters since it began.
     pub fn counts(&self) -> Counts {
         self.memory.counts
     }
@@ -116,7 +118,8 @@ impl Thread {
         }
     }
 
-    /// Runs a transaction: all of what `body` stores, allocates and frees stays if it ends well, and nothing of it otherwise.
+    /// Runs a transaction. If `body` succeeds, all of its stores, allocations and frees are
+    /// committed, else none.
     pub fn run<R, E: From<Error>>(
         &mut self,
         body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
@@ -126,7 +129,7 @@ impl Thread {
         self.end(work, result)
     }
 
-    /// What a transaction that has begun is worked on through.
+    /// The interface of a transaction that has begun.
     pub(crate) fn transaction<'a>(
         &'a mut self,
         work: &'a mut ActiveTransaction,
@@ -134,7 +137,7 @@ impl Thread {
         Transaction { thread: self, work }
     }
 
-    /// Commits a transaction if all was well until now, else aborts it.
+    /// Commits a transaction if `result` is a success, else aborts it.
     pub(crate) fn end<R, E: From<Error>>(
         &mut self,
         mut work: ActiveTransaction,
@@ -149,7 +152,7 @@ impl Thread {
             if let Err(error) = ended {
                 let lost = matches!(error, Error::Host(host::Error::Lost { .. }));
                 if lost && transaction.thread.memory.options.engine.is_some() {
-                    // The device may have taken the commit, and lacks some of what that is of.
+                    // The device may have accepted the commit without the data before it.
                     transaction.thread.pool.mark_unusable();
                 }
                 result = Err(error.into());
@@ -157,7 +160,7 @@ impl Thread {
         }
         if result.is_err() {
             if let Err(error) = transaction.abort() {
-                // Worse than why it was to be aborted: the pool has to be opened again.
+                // The pool has to be opened again: that outweighs the reason for the abort.
                 self.pool.mark_unusable();
                 result = Err(error.into());
             }
@@ -170,7 +173,8 @@ impl Thread {
         result
     }
 
-    /// Begins a transaction. Where pages are protected, it waits for its turn, or is refused if others are under way.
+    /// Begins a transaction. With a paged mechanism it waits for its turn, or is refused if another
+    /// one is under way.
     pub(crate) fn begin(&mut self, waits: bool) -> Result<ActiveTransaction> {
         let began = self.memory.cpu.now();
         self.pool.check_usable()?;
@@ -213,19 +217,20 @@ impl Thread {
         Ok(T::decode(&bytes))
     }
 
-    /// What the pool's root points to.
+    /// The root pointer.
     pub fn root<T>(&mut self) -> Result<Ptr<T>> {
         let root = heap::root(self.heap.0);
         self.get(Ptr::at(root))
     }
 
-    /// Waits until an engine has done all that this thread has left to it; an error if it has refused any of it.
+    /// Waits until an engine has done all work of this thread. An error if it has refused any of
+    /// it.
     pub fn finish(&mut self) -> Result<()> {
         let (mechanism, memory) = self.mechanism_and_memory()?;
         mechanism.finish(memory)
     }
 
-    /// An error for a range that programs have no business with.
+    /// An error for a range that programs may not access.
     pub(crate) fn check_range(&self, offset: u64, len: usize) -> Result<()> {
         let (start, end) = self.heap;
         let last = offset.checked_add(len as u64);
@@ -246,7 +251,7 @@ impl Transaction<'_> {
         &self.thread.memory.cpu
     }
 
-    /// A transaction within this one. If it fails, so does this one, whatever its closure says.
+    /// Runs a nested transaction. If it fails, so does this one, whatever its closure returns.
     pub fn nested<R, E: From<Error>>(
         &mut self,
         body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
@@ -258,7 +263,8 @@ impl Transaction<'_> {
         result
     }
 
-    /// Says that a range is going to be changed, so that it is kept as a whole. What is stored without that is kept piece by piece.
+    /// Announces changes to a range, which is logged as a whole. Stores without it are logged store
+    /// by store.
     pub fn add_range(&mut self, offset: u64, bytes: u64) -> Result<()> {
         self.thread.check_range(offset, bytes as usize)?;
         if bytes == 0 {
@@ -268,12 +274,12 @@ impl Transaction<'_> {
         mechanism.add(memory, offset..offset + bytes)
     }
 
-    /// Says that a value is going to be changed.
+    /// Announces changes to a value.
     pub fn add<T: Value>(&mut self, at: Ptr<T>) -> Result<()> {
         self.add_range(at.offset(), T::BYTES as u64)
     }
 
-    /// Reads bytes, as this transaction has stored them.
+    /// Reads bytes, with the stores of this transaction.
     pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.thread.check_range(offset, out.len())?;
         let (mechanism, memory) = self.thread.mechanism_and_memory()?;
@@ -304,13 +310,13 @@ impl Transaction<'_> {
         self.write(at.offset(), &bytes)
     }
 
-    /// What the pool's root points to.
+    /// The root pointer.
     pub fn root<T>(&mut self) -> Result<Ptr<T>> {
         let root = heap::root(self.thread.heap.0);
         self.get(Ptr::at(root))
     }
 
-    /// Lets the pool's root point to a value.
+    /// Sets the root pointer.
     pub fn set_root<T>(&mut self, to: Ptr<T>) -> Result<()> {
         if !to.is_null() {
             self.thread.check_range(to.offset(), 0)?;
@@ -319,7 +325,7 @@ impl Transaction<'_> {
         self.set(Ptr::at(root), &to)
     }
 
-    /// Room for an object of so many bytes, in lines that no other object has. What stands there is left over from others.
+    /// Allocates an object, in lines that no other object has. Its content is undefined.
     pub fn alloc_bytes(&mut self, bytes: u64) -> Result<Ptr<u8>> {
         let thread = &mut *self.thread;
         thread.memory.spend(thread.memory.options.costs.alloc)?;
@@ -331,7 +337,8 @@ impl Transaction<'_> {
         self.work.allocated.push(change);
         let (mechanism, memory) = thread.mechanism_and_memory()?;
         mechanism.mark_fresh(object);
-        // What the commit will change is kept now, so that it shares a fence with what is kept next.
+        // Bytes that the commit will change are logged now, so that they share a fence with the
+        // next record.
         for (at, data) in changes.into_iter().flatten() {
             mechanism.add(memory, at..at + data.len() as u64)?;
         }
@@ -339,19 +346,19 @@ impl Transaction<'_> {
         Ok(Ptr::at(offset))
     }
 
-    /// Room for a value.
+    /// Allocates a value.
     pub fn alloc<T: Value>(&mut self) -> Result<Ptr<T>> {
         Ok(self.alloc_bytes(T::BYTES as u64)?.field(0))
     }
 
-    /// A new value.
+    /// Allocates and stores a value.
     pub fn create<T: Value>(&mut self, value: &T) -> Result<Ptr<T>> {
         let at = self.alloc()?;
         self.set(at, value)?;
         Ok(at)
     }
 
-    /// Gives an object back when the transaction commits.
+    /// Frees an object when the transaction commits.
     pub fn free<T>(&mut self, at: Ptr<T>) -> Result<()> {
         let thread = &mut *self.thread;
         thread.memory.spend(thread.memory.options.costs.alloc)?;
@@ -396,7 +403,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// What it has allocated and freed is so, or is not.
+    /// Makes the transaction's allocations and frees final, or reverts them.
     fn apply_heap_changes(&mut self, committed: bool) {
         let thread = &mut *self.thread;
         thread.active = false;

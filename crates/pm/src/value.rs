@@ -3,13 +3,14 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What can stand in persistent memory: so many bytes, whose meaning is the same in each life of a program.
+/// A type that can be stored in persistent memory: a fixed number of bytes with the same meaning in
+/// each run of a program.
 pub trait Value: Sized {
-    /// Bytes of it.
+    /// Its size in bytes.
     const BYTES: usize;
-    /// Writes it to `out`, of as many bytes.
+    /// Encodes it to `out`, which has that size.
     fn encode(&self, out: &mut [u8]);
-    /// Reads it from as many bytes; all of these are some value.
+    /// Decodes it; any bytes are a value.
     fn decode(bytes: &[u8]) -> Self;
 }
 
@@ -43,17 +44,18 @@ impl<T: Value, const N: usize> Value for [T; N] {
     }
 }
 
-/// A pointer to a value of a pool: its offset there, which is the same wherever the pool lies. 0 is none.
+/// A pointer to a value of a pool: its offset there, independent of where the pool is mapped. 0 is
+/// null.
 pub struct Ptr<T> {
     offset: u64,
     what: PhantomData<fn() -> T>,
 }
 
 impl<T> Ptr<T> {
-    /// No value.
+    /// Null.
     pub const NULL: Ptr<T> = Ptr::at(0);
 
-    /// What stands at an offset.
+    /// A pointer to an offset.
     pub const fn at(offset: u64) -> Ptr<T> {
         Ptr {
             offset,
@@ -71,14 +73,14 @@ impl<T> Ptr<T> {
         self.offset == 0
     }
 
-    /// A part of the value, so many bytes from its start.
+    /// A pointer to a field, `at` bytes from the start of the value.
     pub const fn field<U>(self, at: usize) -> Ptr<U> {
         Ptr::at(self.offset.wrapping_add(at as u64))
     }
 }
 
 impl<T: Value, const N: usize> Ptr<[T; N]> {
-    /// An element of an array.
+    /// A pointer to an element of an array.
     pub const fn element(self, n: usize) -> Ptr<T> {
         self.field(n * T::BYTES)
     }
@@ -116,7 +118,8 @@ impl<T> fmt::Debug for Ptr<T> {
     }
 }
 
-/// A structure of values, one behind the other; for each field a function that points from a structure to it.
+/// Declares a structure of values, stored without gaps. For each field it has a function from a
+/// pointer to the structure to a pointer to the field.
 ///
 /// ```
 /// pm::record! {

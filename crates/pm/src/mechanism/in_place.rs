@@ -14,9 +14,9 @@ use crate::Result;
 pub(crate) struct InPlace {
     kind: Kind,
     log: Log,
-    /// What needs not be kept any more.
+    /// Ranges that need no further record.
     logged: Ranges,
-    /// The part of it that nobody needs.
+    /// The part of it without useful old content.
     fresh: Ranges,
     /// Lines that were stored to.
     dirty: Ranges,
@@ -68,7 +68,7 @@ impl Mechanism for InPlace {
     }
 
     fn mark_fresh(&mut self, range: Range<u64>) {
-        // Pages are kept by who doesn't know of objects.
+        // Checkpoints log pages, without regard to objects.
         if self.kind != Kind::Checkpoint {
             self.logged.add(range.clone());
             self.fresh.add(range);
@@ -83,7 +83,7 @@ impl Mechanism for InPlace {
         let range = offset..offset + data.len() as u64;
         m.count_consistency_time(|m| {
             self.snapshot(m, range.clone())?;
-            // Records need not be persistent before that changes which nobody needs.
+            // Fresh bytes may change before the records are persistent.
             match self.fresh.missing(range.clone()).is_empty() {
                 true => Ok(()),
                 false => self.log.persist_records(m),

@@ -1,4 +1,5 @@
-//! Redo logs: new bytes stay in the host's memory until the transaction commits; then they go to the log, and from there to their place.
+//! Redo logs: new bytes stay in host memory until the commit. The commit writes them to the log,
+//! and from there to their place.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +12,7 @@ use crate::memory::{lines, Memory};
 use crate::ranges::Ranges;
 use crate::Result;
 
-/// New bytes of a line, and a bit for each that there is.
+/// New bytes of a line, and a bit for each valid one.
 #[derive(Clone)]
 struct NewLine {
     data: [u8; LINE as usize],
@@ -21,13 +22,13 @@ struct NewLine {
 pub(crate) struct Redo {
     log: Log,
     new_lines: BTreeMap<u64, NewLine>,
-    /// What belongs to the transaction, and may be changed in place.
+    /// Newly allocated ranges, which may be changed in place.
     fresh: Ranges,
     /// Lines that were stored to in place.
     dirty: Ranges,
 }
 
-/// The part of a range that is in a line: in the range, and in the line.
+/// The overlap of a range with a line: positions in the range, and in the line.
 fn line_overlap(line: u64, range: &Range<u64>) -> (Range<usize>, Range<usize>) {
     let (start, end) = (line.max(range.start), (line + LINE).min(range.end));
     let of = |base: u64| (start - base) as usize..(end - base) as usize;
@@ -59,7 +60,7 @@ impl Redo {
         out
     }
 
-    /// Stores what belongs to the transaction.
+    /// Stores to newly allocated ranges.
     fn store_in_place(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
         m.write(offset, data)?;
         self.dirty
@@ -67,7 +68,7 @@ impl Redo {
         Ok(())
     }
 
-    /// Keeps new bytes of what others have, too.
+    /// Buffers new bytes of existing objects.
     fn buffer_new(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
         let range = offset..offset + data.len() as u64;
         m.count_consistency_time(|m| Ok(m.cpu.copy(data.len() as u64)?))?;
@@ -150,7 +151,7 @@ impl Mechanism for Redo {
     }
 
     fn abort(&mut self, m: &mut Memory) -> Result<()> {
-        // Nothing has been changed; records that were written are of no transaction.
+        // Nothing has been changed; written records belong to no transaction.
         let none = Ranges::default();
         m.count_consistency_time(|m| self.log.abort(m, &none))?;
         self.clear();

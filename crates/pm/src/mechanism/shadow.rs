@@ -1,7 +1,9 @@
-//! Shadow paging: a page is copied before it is changed, and the copy takes its place when the transaction commits.
+//! Shadow paging: a page is copied before it is changed, and the copy takes its place at the
+//! commit.
 //!
-//! New bytes stay in the host's memory until then, and go to the copies with non-temporal stores. The pages that change places are written down as a
-//! list; one store of 8 bytes, the list's number, commits it. The page table follows with the next commit.
+//! New bytes stay in host memory until then, and go to the copies with non-temporal stores. The
+//! pages that change places are written as a list; one store of 8 bytes, the list's number, commits
+//! it. The page table follows with the next commit.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,7 +19,7 @@ use crate::ranges::Ranges;
 use crate::units::PAGE;
 use crate::{Error, Result};
 
-/// Lines that are fetched after a commit: as many as a CPU has fill buffers, or fewer.
+/// Lines that are prefetched after a commit: at most the number of fill buffers of a CPU.
 const PREFETCH_LINES: usize = 10;
 
 pub(crate) struct Shadow {
@@ -25,15 +27,15 @@ pub(crate) struct Shadow {
     pages: Arc<Pages>,
     /// The places of the copies of pages.
     copies: BTreeMap<u64, u64>,
-    /// Lines of these pages with new bytes, by the offset that programs have.
+    /// Lines of these pages with new bytes, by their offset for programs.
     new_lines: BTreeMap<u64, [u8; LINE as usize]>,
-    /// The first lines that the transaction has read, the same.
+    /// The first lines that the transaction has read, by the same offset.
     read: RefCell<Vec<u64>>,
-    /// Objects that nobody has used before.
+    /// Newly allocated ranges.
     fresh: Ranges,
     /// Lines that were stored to without a copy.
     dirty: Ranges,
-    /// Why it is not known whether the transaction was committed.
+    /// The error of a commit whose outcome is not known.
     commit_error: Option<Error>,
     snapshots: bool,
 }
@@ -53,7 +55,8 @@ impl Shadow {
         }
     }
 
-    /// Copies a page, unless that was done: the engine does, or the CPU when it knows all that is to stand there.
+    /// Copies a page, unless it has a copy. The engine copies at once; the CPU copies at the
+    /// commit, with all new bytes.
     fn copy_page(&mut self, m: &mut Memory, page: u64) -> Result<()> {
         m.spend(m.options.costs.range)?;
         if !self.snapshots || self.copies.contains_key(&page) {
@@ -71,25 +74,26 @@ impl Shadow {
             let (from, to) = (self.pages.place_offset(from), self.pages.place_offset(to));
             self.log.shadow_copy(m, from, to, PAGE)?;
         }
-        // A page without its copy is none: whether an engine still makes one nobody knows, so that place is not used again.
+        // A page without its copy gets none: an engine may still write the copy, so its place is
+        // not used again.
         self.copies.insert(page, to);
         Ok(())
     }
 
-    /// Reads what was committed before.
+    /// Reads committed bytes.
     fn read_committed(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
         m.count_consistency_time(|m| self.pages.spend_lookup(m, offset, out.len()))?;
         self.pages.read(m, offset, out)
     }
 
-    /// New bytes within a line.
+    /// Changes bytes within a line.
     fn change_line(&mut self, m: &mut Memory, range: Range<u64>, data: &[u8]) -> Result<()> {
         let line = range.start - range.start % LINE;
         if !self.new_lines.contains_key(&line) {
             let mut old = [0; LINE as usize];
             let fresh = self.fresh.missing(line..line + LINE).is_empty();
             if data.len() < old.len() && !fresh {
-                // Where the page is `copy_page` has looked up.
+                // `copy_page` has spent the time of the look-up.
                 self.pages.read(m, line, &mut old)?;
             }
             self.new_lines.insert(line, old);
@@ -101,7 +105,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// What has to be persistent before the pages change places: the copies, and the list of these.
+    /// The ranges that have to be persistent before the switch: the copies, and the list.
     fn ranges_before_switch(&self, list: &[(u64, u64)], number: u64) -> Ranges {
         let mut all = Ranges::default();
         for to in self.copies.values() {
@@ -111,7 +115,7 @@ impl Shadow {
         all
     }
 
-    /// What stands in the copies is on its way to persistence.
+    /// Writes the content of the copies.
     fn fill_copies(&mut self, m: &mut Memory) -> Result<()> {
         if self.log.is_offloaded() {
             for (line, data) in &self.new_lines {
@@ -163,11 +167,12 @@ impl Shadow {
         Ok(())
     }
 
-    /// What has changed comes to the cache again, what the transaction has read before all: most likely the next one wants it.
+    /// Prefetches changed lines, those first that the transaction has read: the next transaction
+    /// most likely needs them.
     fn prefetch_changed(&self, m: &mut Memory) -> Result<()> {
         let read = self.read.borrow();
         let offloaded = self.log.is_offloaded();
-        // Where an engine has copied the page, other lines are read where they were.
+        // Where an engine has copied the page, other lines are read at the former place.
         let first = read
             .iter()
             .filter(|line| !offloaded || self.new_lines.contains_key(line));
@@ -180,7 +185,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// The transaction reads lines.
+    /// Records lines as read.
     fn note_read(&self, range: Range<u64>) {
         let read = &mut *self.read.borrow_mut();
         for line in lines(range) {
@@ -190,7 +195,7 @@ impl Shadow {
         }
     }
 
-    /// The lines of a page that have changed: a bit for each.
+    /// A bit for each changed line of a page.
     fn changed_lines(&self, page: u64) -> u64 {
         let first = self.pages.page_offset(page);
         let new_lines = self.new_lines.range(first..first + PAGE);
@@ -285,7 +290,8 @@ impl Mechanism for Shadow {
     }
 
     fn abort(&mut self, _: &mut Memory) -> Result<()> {
-        // The list's number may be stored, or be on its way: places that it names are not spare, and the next list can't have its number.
+        // The list's number may be stored or on its way. So places that it names are not spare, and
+        // the next list can't have its number.
         if let Some(error) = self.commit_error.take() {
             return Err(error);
         }
