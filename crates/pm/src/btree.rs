@@ -295,7 +295,7 @@ fn check<R: Reader>(
         return bad(&format!("{} items", node.count));
     }
     if seen.contains(&at.offset()) || depth > 64 {
-        return bad("it is its own child, or that of two");
+        return bad("it is reached twice");
     }
     seen.push(at.offset());
     *count += node.count;
@@ -485,9 +485,9 @@ impl Iter {
                 self.0.pop();
                 continue;
             }
-            let (item, behind) = (node.items[*n], node.children[*n + 1]);
+            let (item, right) = (node.items[*n], node.children[*n + 1]);
             *n += 1;
-            self.descend(from, behind)?;
+            self.descend(from, right)?;
             return Ok(Some(item));
         }
         Ok(None)

@@ -33,7 +33,7 @@ impl Pool {
         let header = Header::from_lines(&m.read_line_direct(0)?, &m.read_line_direct(LINE)?)?;
         let corrupt = |what: &str| Err(Error::Corrupt(format!("the pool is damaged: {what}")));
         if header != *self.0.header() {
-            return corrupt("its header is another one than when it was opened");
+            return corrupt("its header has changed since it was opened");
         }
         if let Some(index) = missing_part(&mut m, &header)? {
             let device = self.0.devices.number(index);
@@ -57,7 +57,7 @@ impl Pool {
         self.0.pages.iter().for_each(|pages| pages.forget_cached());
         let loaded = loaded?;
         if !self.0.heap().agrees(&loaded) {
-            return corrupt("its objects are others than the transactions have left");
+            return corrupt("its objects differ from those of the transactions");
         }
         Ok(CheckReport {
             objects: loaded.objects(),

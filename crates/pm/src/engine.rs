@@ -118,7 +118,8 @@ impl EngineHandle {
     fn registers(&self) -> Result<u64> {
         self.registers.ok_or_else(|| {
             Error::Invalid(format!(
-                "the engine of device {}: a pool over several devices needs to know where its registers are, as Engine::with_registers says",
+                "the engine of device {}: a pool over several devices needs the registers, see \
+                 EngineHandle::with_registers",
                 self.device
             ))
         })
@@ -171,12 +172,19 @@ impl EngineHandle {
         };
         let is = |field: Field| domain & field.mask() as u32 != 0;
         let what = match (is(domain::UNREAD), is(domain::LOST)) {
-            (true, _) => "could not bring back what it had taken before its last reset; another reset tries again",
-            (_, true) => "had taken something when its power failed, and could not save it: stores and commands may be missing",
+            (true, _) => {
+                "could not restore what it had accepted before its last reset; another \
+                          reset tries again"
+            }
+            (_, true) => {
+                "could not save what it had accepted when its power failed: stores and \
+                          commands may be missing"
+            }
             _ => return Ok(()),
         };
         Err(Error::Corrupt(format!(
-            "the engine of device {} {what}; `forget`, or 1 in its register {FORGET:#x}, says that it may be forgotten",
+            "the engine of device {} {what}; `forget`, or 1 in its register {FORGET:#x}, \
+             acknowledges the loss",
             self.device
         )))
     }
@@ -191,7 +199,8 @@ impl EngineHandle {
             }
             if cpu.now() > limit {
                 return Err(Error::Invalid(format!(
-                    "the engine of device {} can't write the end of its media: what it takes would not survive a loss of power",
+                    "the engine of device {} can't write the end of its media: what it accepts \
+                     would not survive a power loss",
                     self.device
                 )));
             }
@@ -369,7 +378,7 @@ impl EngineHandle {
         match dropped > before {
             false => Ok(()),
             true => Err(Error::Invalid(format!(
-                "the command page of device {} has dropped {} writes: somebody else writes there",
+                "the command page of device {} has dropped {} writes: another program writes there",
                 self.device,
                 dropped - before
             ))),

@@ -7,9 +7,11 @@
 //!
 //! | bytes of a zone's first chunk | what |
 //! |---|---|
-//! | 8 k, k from 1 to 63 | word of chunk k: bits 7:0 are 0 free, 1 objects of a class, 2 the first chunk of an object; bits 63:8 the class, or the chunks of the object |
-//! | 512 + 1024 (k - 1) + n | 1: object n of chunk k is taken; else 0 |
-//! | 65,024, of the first zone | what the pool's root points to |
+//! | 8 k, k from 1 to 63 | word of chunk k: bits 7:0 kind, bits 63:8 class or number of chunks |
+//! | 512 + 1024 (k - 1) + n | 1: object n of chunk k is allocated; else 0 |
+//! | 65,024, of the first zone | the root pointer |
+//!
+//! Kinds are 0 free, 1 small objects of a class, 2 the first chunk of a large object.
 //!
 //! The copy in host memory is read from there when the pool is opened. It also records what
 //! transactions under way have allocated and freed. The bytes change when these commit, through
@@ -207,7 +209,8 @@ impl Heap {
         match (slots..states.len()).find(|n| states[*n] != 0) {
             None => Ok(()),
             Some(n) => Err(Error::Corrupt(format!(
-                "the heap is damaged: object {n} of chunk {chunk} is {:#x}, and the chunk has {slots} objects",
+                "the heap is damaged: object {n} of chunk {chunk} is {:#x}, and the chunk has \
+                 {slots} objects",
                 states[n]
             ))),
         }
@@ -290,7 +293,8 @@ impl Heap {
             0 => Ok(SlotState::Free),
             1 => Ok(SlotState::Used),
             _ => Err(Error::Corrupt(format!(
-                "the heap is damaged: object {n} of chunk {chunk} is neither free nor taken, but {state:#x}"
+                "the heap is damaged: object {n} of chunk {chunk} is neither free nor allocated, \
+                 but {state:#x}"
             ))),
         });
         let slots = slots.collect::<Result<Vec<_>>>()?;
@@ -668,7 +672,7 @@ mod tests {
     #[test]
     fn heap_reports_damaged_metadata() {
         let mut image = vec![0; (4 * CHUNK) as usize];
-        let told = |image: &[u8]| {
+        let load_error = |image: &[u8]| {
             let mut read = |at: u64, out: &mut [u8]| {
                 let at = at as usize - 4096;
                 out.copy_from_slice(&image[at..at + out.len()]);
@@ -678,16 +682,22 @@ mod tests {
         };
         for word in [3, SMALL | 27 << 8, LARGE, LARGE | 4 << 8, FREE | 1 << 8] {
             image[8..16].copy_from_slice(&word.to_le_bytes());
-            assert!(matches!(told(&image), Some(Error::Corrupt(_))), "{word:#x}");
+            assert!(
+                matches!(load_error(&image), Some(Error::Corrupt(_))),
+                "{word:#x}"
+            );
         }
         image[8..16].copy_from_slice(&SMALL.to_le_bytes());
-        assert_eq!(told(&image), None);
+        assert_eq!(load_error(&image), None);
         // Bytes of no object and of no chunk: number 4 is past the end.
         for at in [512, 512 + 1023, 512 + 1024 * 3 - 1, 8 * 4] {
             image[at] = 2;
-            assert!(matches!(told(&image), Some(Error::Corrupt(_))), "{at}");
+            assert!(
+                matches!(load_error(&image), Some(Error::Corrupt(_))),
+                "{at}"
+            );
             image[at] = 0;
         }
-        assert_eq!(told(&image), None);
+        assert_eq!(load_error(&image), None);
     }
 }

@@ -255,7 +255,8 @@ impl Log {
         let next = next_record(part.next, bytes);
         if next > most {
             return Err(Error::Full(format!(
-                "the transaction's log has no room for {bytes} bytes more: a log of this pool has {most} bytes"
+                "the transaction's log has no room for {bytes} bytes more: a log of this pool has \
+                 {most} bytes"
             )));
         }
         let at = std::mem::replace(&mut part.next, next);

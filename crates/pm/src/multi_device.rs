@@ -383,7 +383,8 @@ pub(crate) fn refuse_unless_empty(m: &mut Memory, header: &Header) -> Result<()>
             let (place, bytes) = (header.log(number), header.layout.log_bytes);
             if !m.on_device(index, |m| recovery::is_empty(m, place, bytes, number))? {
                 return Err(Error::Invalid(format!(
-                    "log {number} of the pool's device {index} holds a transaction of the engines: open the pool with them"
+                    "log {number} of the pool's device {index} holds a transaction of the \
+                     engines: open the pool with them"
                 )));
             }
         }

@@ -71,7 +71,8 @@ impl PoolInner {
     }
 
     pub fn mark_unusable(&self) {
-        let why = "a transaction of the pool has neither been committed nor aborted: the pool has to be opened again";
+        let why = "a transaction of the pool has neither been committed nor aborted: the pool has \
+                   to be opened again";
         lock(&self.unusable).get_or_insert(why);
     }
 
@@ -302,7 +303,8 @@ impl Pool {
         self.0.check_usable()?;
         let old = self.0.header().clone();
         if old.layout.mechanism == Mechanism::Shadow {
-            let text = "a pool with shadow paging keeps its size: its page table has no room for more pages";
+            let text = "a pool with shadow paging keeps its size: its page table has no room for \
+                        more pages";
             return Err(Error::Invalid(text.into()));
         }
         if lock(&self.0.slots).iter().any(Option::is_none) {
@@ -495,7 +497,8 @@ fn check_within_windows(
         if options.engine.is_some() {
             reaches(device, each.saturating_add(RESERVED_BYTES)).map_err(|_| {
                 refused(format!(
-                    "allowed are pools that leave the window's last {RESERVED_BYTES} bytes to the engine"
+                    "allowed are pools that leave the window's last {RESERVED_BYTES} bytes to the \
+                     engine"
                 ))
             })?;
         }

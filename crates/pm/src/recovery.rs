@@ -35,7 +35,8 @@ pub(crate) fn wait_until_empty(m: &mut Memory, place: u64, thread: u8) -> Result
     while is_pending(&Some(read_descriptor(m, place, thread)?)) {
         if m.cpu.now() > limit {
             let text = format!(
-                "log {thread}: other devices have not completed its transaction within {PEER_TIMEOUT}"
+                "log {thread}: other devices have not completed its transaction within \
+                 {PEER_TIMEOUT}"
             );
             return Err(Error::Invalid(text));
         }
@@ -52,7 +53,7 @@ pub(crate) fn read_descriptor(m: &Memory, place: u64, thread: u8) -> Result<Desc
         true => Ok(descriptor),
         false => Err(corrupt(
             thread,
-            "its generation or transaction is one that no pool comes to",
+            "its generation or transaction is out of range",
         )),
     }
 }
@@ -212,7 +213,7 @@ pub(crate) fn recover(
     let records = descriptor.records as usize;
     let most = match (descriptor.state, action) {
         (State::Open, _) if descriptor.records == NEVER => {
-            let what = "the device could not make a record, and what that was of may have changed";
+            let what = "the device could not make a record, and its bytes may have changed";
             return Err(corrupt(thread, what));
         }
         (State::Open, _) => Some(records).filter(|records| *records != 0),

@@ -112,7 +112,8 @@ impl Session {
         }
         if devices > 1 && design.media.file.is_some() {
             return Err(invalid(format!(
-                "devices = {devices}: the design's media have a file, which is for one device: allowed is 1"
+                "devices = {devices}: the design's media have a file, which is for one device: \
+                 allowed is 1"
             )));
         }
         let root = rtl::bitstream::repo_root().map_err(invalid)?;
@@ -299,7 +300,8 @@ impl Session {
         match end.is_some_and(|end| end <= self.window) && bytes <= MAX_ACCESS_BYTES as u64 {
             true => Ok(()),
             false => Err(Error::Invalid(format!(
-                "{bytes} bytes at {offset:#x}: allowed are {MAX_ACCESS_BYTES} at a time within the window of {} bytes",
+                "{bytes} bytes at {offset:#x}: allowed are {MAX_ACCESS_BYTES} at a time within \
+                 the window of {} bytes",
                 self.window
             ))),
         }
@@ -394,10 +396,11 @@ impl Session {
         }
         let rest = match self.reserved {
             0 => String::new(),
-            bytes => format!("; the engine has the {bytes} behind them"),
+            bytes => format!("; the engine reserves the {bytes} after them"),
         };
         Err(Error::Invalid(format!(
-            "a pool of {bytes} bytes at {place:#x}: allowed are pools that end within the window of {} bytes{rest}",
+            "a pool of {bytes} bytes at {place:#x}: allowed are pools that end within the window \
+             of {} bytes{rest}",
             self.window
         )))
     }
@@ -410,7 +413,8 @@ impl Session {
     ) -> Result<SessionPool> {
         if self.devices.count() > 1 && usage.fence != Fence::ReadBack {
             return Err(Error::Invalid(format!(
-                "a pool over {} devices: allowed are fences that read back, as others let them come to different transactions",
+                "a pool over {} devices: allowed are fences that read back, since others may \
+                 leave different transactions on them",
                 self.devices.count()
             )));
         }
@@ -445,7 +449,8 @@ impl Session {
         };
         if number.is_some() && pools.iter().any(|p| p.number == number) {
             return Err(Error::Invalid(format!(
-                "pool number {}: an open pool has it on the engine; allowed is any other of 0 to 15",
+                "pool number {}: an open pool has it on the engine; allowed is any other of 0 to \
+                 15",
                 usage.number
             )));
         }

@@ -104,7 +104,7 @@ impl SwitchLists {
         if number == 0 {
             return Ok(None);
         }
-        let damaged = || Error::Corrupt(format!("list {number} of switches is damaged"));
+        let damaged = || Error::Corrupt(format!("switch list {number} is damaged"));
         let mut list = vec![0; LIST_HEADER_BYTES];
         m.read_direct(self.list_offset(number), &mut list)?;
         let entries = read_u64(&list, 8);

@@ -182,13 +182,13 @@ impl Thread {
             true => Some(self.pool.exclusive.clone()),
             false => None,
         };
-        let take = |lock: Lock| {
-            match waits || !lock.is_held() {
+        let take = |lock: Lock| match waits || !lock.is_held() {
             true => lock.acquire(&self.memory.cpu),
             false => Err(Error::Invalid(
-                "another transaction of the pool is under way: where pages are protected they take turns".into(),
+                "another transaction of the pool is under way: where pages are protected they \
+                 take turns"
+                    .into(),
             )),
-        }
         };
         let held = held.map(take).transpose()?;
         self.memory.spend(self.memory.options.costs.transaction)?;

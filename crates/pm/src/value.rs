@@ -165,7 +165,10 @@ macro_rules! record {
         $crate::record!(@fields $name (0) $($(#[$fmeta])* $fvis $field: $type,)*);
     };
     (@fields $name:ident ($at:expr)) => {};
-    (@fields $name:ident ($at:expr) $(#[$fmeta:meta])* $fvis:vis $field:ident: $type:ty, $($rest:tt)*) => {
+    (
+        @fields $name:ident ($at:expr)
+        $(#[$fmeta:meta])* $fvis:vis $field:ident: $type:ty, $($rest:tt)*
+    ) => {
         #[allow(dead_code)]
         impl $name {
             $(#[$fmeta])*

@@ -145,9 +145,9 @@ fn check_detects_objects_beyond_the_heap() {
         (states(2) + 5, &[1], "the chunk has 0 objects"),
         (states(13) + 1023, &[1], "the chunk has 0 objects"),
         (states(1) + 16, &[1], "the chunk has 16 objects"),
-        (states(1) + 3, &[2], "neither free nor taken"),
-        (states(1) + 3, &[1], "others than the transactions"),
-        (word(1) + 1, &[17], "others than the transactions"),
+        (states(1) + 3, &[2], "neither free nor allocated"),
+        (states(1) + 3, &[1], "its objects differ from"),
+        (word(1) + 1, &[17], "its objects differ from"),
         (word(40), &[0xFF; 8], "the word of chunk 40"),
         (word(40), &[1], "the word of chunk 40"),
     ];

@@ -85,7 +85,7 @@ impl Pages {
         for (page, place) in entries {
             if page >= pages {
                 return Err(Error::Corrupt(format!(
-                    "the list of switches is damaged: page {page}, of {pages}"
+                    "the switch list is damaged: page {page}, of {pages}"
                 )));
             }
             let at = table + page * 8;
@@ -107,7 +107,8 @@ impl Pages {
             let place = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|n| entry[n]));
             if !spare.remove(&place) {
                 return Err(Error::Corrupt(format!(
-                    "the page table is damaged: page {} is at {place}, which is another's or nowhere",
+                    "the page table is damaged: page {} is at {place}, which is used twice or \
+                     does not exist",
                     places.len()
                 )));
             }
@@ -155,7 +156,7 @@ impl Pages {
         let (number, list) = last.unwrap_or_default();
         if number != own {
             return corrupt(format!(
-                "the last list of switches is number {number}, the transactions have come to {own}"
+                "the last switch list is number {number}, the transactions have reached {own}"
             ));
         }
         // Opening the pool applies the list.
@@ -163,7 +164,7 @@ impl Pages {
         match list.iter().find(|entry| !is_done(entry)) {
             None => Ok(read),
             Some((page, place)) => corrupt(format!(
-                "the last list of switches puts page {page} at {place}, where it is not"
+                "the last switch list puts page {page} at {place}, but it is elsewhere"
             )),
         }
     }
