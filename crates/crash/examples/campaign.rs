@@ -1,4 +1,5 @@
-//! A campaign by hand: WORKLOAD MECHANISM BY ENGINE CUTS TRANSACTIONS SEED [WITHOUT|- [DEVICES [devices|host]]].
+//! Runs a campaign. Arguments: WORKLOAD MECHANISM BY MODEL CUTS TRANSACTIONS SEED `[WITHOUT|-
+//! [DEVICES [devices|host]]]`.
 
 use std::path::Path;
 use std::time::Instant;

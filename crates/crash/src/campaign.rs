@@ -1,4 +1,4 @@
-//! A campaign: one run, and copies of it that end.
+//! Campaigns: one run, and copies of it that end in power cuts.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,25 +17,25 @@ use crate::progress::{forward, lock, Progress, POLL_INTERVAL};
 use crate::report::{Report, Violation};
 use crate::stage::Stage;
 
-/// Dirty lines of which [`CutPlan::All`] tries all sets.
+/// Most dirty lines of which [`CutPlan::All`] tries all subsets.
 const MAX_DIRTY_LINES: usize = 6;
-/// How often the first violation is tried to be made simpler.
+/// Rounds of simplification of the first violation.
 const SIMPLIFICATION_ROUNDS: usize = 8;
 
-/// When a run begins and ends, when something happens in it, and when a transaction returns.
+/// The times of a run: its begin and end, its events, and the returns of its transactions.
 struct RunMeasurement {
     begin: Time,
     end: Time,
     times: Vec<Time>,
     returns: Vec<Time>,
     spanning: u64,
-    /// When the CPU had given each command to an engine.
+    /// When the CPU had submitted each command to an engine.
     commands: Vec<Time>,
 }
 
 impl RunMeasurement {
-    /// A moment: any, one at which something has just happened, or one within a link's latency of a transaction's end; with several
-    /// devices also one while commits are on their way to them.
+    /// Generates a cut time: any, just after an event, or within a link's latency of a
+    /// transaction's return. With several devices also one while commits are on their way to them.
     fn generate_time(&self, random: &mut Random, devices: usize) -> Time {
         let span = self.end.0.saturating_sub(self.begin.0);
         let any = self.begin.0 + 1 + random.below(span);
@@ -65,7 +65,7 @@ fn to_bytes(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
     words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// A run of which nothing is left but what it has returned.
+/// Runs an action in a fork, and returns only its result.
 fn run_in_fork(
     stage: &Stage,
     on_progress: &mut dyn FnMut() -> bool,
@@ -135,7 +135,7 @@ fn measure(
     let mut times = returns.split_off((campaign.transactions as usize + 1).min(returns.len()));
     let begin = returns.remove(0);
     let end = returns.last().copied().unwrap_or(begin);
-    // The CPU is ahead of the host where it finds its lines.
+    // A CPU is ahead of the host where it hits its cache.
     times.sort_unstable();
     times.dedup();
     times.retain(|at| *at > begin && *at <= end);
@@ -149,7 +149,7 @@ fn measure(
     })
 }
 
-/// How many lines of the cache are dirty at each of these times.
+/// The number of dirty cache lines at each of these times.
 fn count_dirty_lines(
     stage: &Stage,
     campaign: &Campaign,
@@ -177,7 +177,7 @@ fn count_dirty_lines(
     })
 }
 
-/// Devices fail with the host: before they have taken what was sent, and after.
+/// The devices fail with the host: before and after they have accepted what was sent.
 fn with_host() -> Vec<Vec<HoldUp>> {
     vec![vec![HoldUp::For(Time::ZERO)], vec![HoldUp::UntilDrained]]
 }
@@ -192,7 +192,7 @@ fn one_device_each(devices: usize) -> Vec<Vec<HoldUp>> {
     (0..devices).map(one_lost).collect()
 }
 
-/// A cut with each of these.
+/// A cut at this time with each of the hold-up times.
 fn cuts_at(at: Time, laters: &[Vec<HoldUp>]) -> impl Iterator<Item = Cut> + '_ {
     laters.iter().map(move |later| Cut {
         later: later.clone(),
@@ -200,7 +200,7 @@ fn cuts_at(at: Time, laters: &[Vec<HoldUp>]) -> impl Iterator<Item = Cut> + '_ {
     })
 }
 
-/// Which cuts there are to be.
+/// Plans the cuts of a campaign.
 fn plan(
     stage: &Stage,
     campaign: &Campaign,
@@ -220,7 +220,7 @@ fn plan(
             let mut generate = |_| {
                 let at = measured.generate_time(&mut random, campaign.devices);
                 let mut cut = Cut::generate(at, &mut random, offloaded, campaign.devices);
-                // Copies have to be made while it runs.
+                // Lines can only leave the cache early while the run goes on.
                 if cut.start() < *begin {
                     cut.early = None;
                 }
@@ -230,7 +230,8 @@ fn plan(
         }
         CutPlan::All => {
             let edges = (begin.0 / period.0 + 1..=end.0 / period.0).map(|n| Time(n * period.0));
-            // All of them, before and after they have taken what was sent; and each of several ones alone.
+            // All devices, before and after they have accepted what was sent; and each of several
+            // alone.
             let mut laters = with_host();
             if campaign.devices > 1 {
                 laters.extend(one_device_each(campaign.devices));
@@ -257,7 +258,7 @@ fn plan(
             moments.flat_map(|at| cuts_at(at, &laters)).collect()
         }
     };
-    // Who is told that nothing was found takes it that something was tried.
+    // A report without violations has to mean that cuts were made.
     if cuts.is_empty() {
         let what = match campaign.cuts {
             CutPlan::Commands => "gives no command to an engine",
@@ -280,7 +281,8 @@ fn plan(
     Ok(cuts)
 }
 
-/// Runs a campaign on a design's device. `on_progress` hears how many of how many cuts are done, and stops it by answering false.
+/// Runs a campaign on a design's device. `on_progress` receives the number of finished cuts and of
+/// all cuts. It stops the campaign by returning false.
 pub fn run(
     design: &Design,
     factory: &Factory,
@@ -310,7 +312,7 @@ pub fn run(
         !interrupted
     });
     let measured = match measured {
-        // A control that is caught before any cut.
+        // A negative control that is found before any cut.
         Err(text) if campaign.fault.is_some() && !interrupted => {
             return Ok(Report {
                 transactions: campaign.transactions,
@@ -363,7 +365,7 @@ pub fn run(
         }
     }
     if let (Some(broken), 0) = (broken, report.violated) {
-        // Behind the last cut.
+        // The violation follows the last cut.
         let timeline = broken.timeline.join("\n");
         return Err(format!("the run itself: {}\n{timeline}", broken.text));
     }

@@ -16,7 +16,7 @@ use crate::progress::{forward, lock, Progress, POLL_INTERVAL};
 use crate::recovery_check::{evict, finish_copy, CutOutcome};
 use crate::stage::Stage;
 
-/// What the thread that makes copies tells the one that has asked for them, and hears of it.
+/// Shared by the thread that makes copies and the one that waits for them.
 #[derive(Clone, Copy, Default)]
 struct CopyStatus {
     /// Copies that have answered.
@@ -31,7 +31,7 @@ struct CopyRun {
     ended: Vec<(Cut, CutOutcome)>,
     jobs: usize,
     status: Arc<Mutex<CopyStatus>>,
-    /// This is a copy: what it owes, how it is to end, and lines that have left its cache.
+    /// In a copy: its reply, its cut, and the number of lines that have left its cache.
     copy: Option<(Reply, Cut, u64)>,
     failed: Option<String>,
 }
@@ -41,7 +41,7 @@ impl CopyRun {
         lock(&self.status).stopped
     }
 
-    /// Takes the answer of the oldest copy, if nobody stops that.
+    /// Collects the answer of the oldest copy, unless the campaign is stopped.
     fn collect_oldest(&mut self) {
         let Some((cut, fork)) = self.pending.pop_front() else {
             return;
@@ -65,7 +65,7 @@ impl CopyRun {
         lock(&self.status).ended += 1;
     }
 
-    /// When the next copies are to be made, after those that are made now.
+    /// Makes the copies that are due; returns when the next ones are due.
     fn next_cut(&mut self, machine: &mut host::Machine) -> Option<Time> {
         if self.copy.is_some() {
             return None;
@@ -81,7 +81,8 @@ impl CopyRun {
                 self.collect_oldest();
             }
             let split = {
-                // Whoever else holds a lock that a copy could want has this one, too.
+                // A copy could need a lock that another thread holds at the fork. Other threads
+                // hold this one then.
                 let status = self.status.clone();
                 let status = lock(&status);
                 if status.stopped {
@@ -97,7 +98,7 @@ impl CopyRun {
                         Some((_, pick)) => evict(machine, |n| pick.contains(n)),
                         None => 0,
                     };
-                    // Those of others are none of this one's business.
+                    // A copy does not own the other copies.
                     self.pending.drain(..).for_each(|(_, fork)| drop(fork));
                     self.copy = Some((reply, cut, evicted));
                     return later;
@@ -112,9 +113,11 @@ impl CopyRun {
     }
 }
 
-/// Runs forward once, and has a copy end at each cut. `on_progress` hears every few milliseconds how many have, and stops it by answering false.
+/// Runs forward once, and ends a copy at each cut. `on_progress` receives the number of finished
+/// copies every few milliseconds. It stops the run by returning false.
 ///
-/// The run has a thread of its own, as a single transaction may have thousands of cuts. Copies are copies of that thread alone.
+/// The run has a separate thread, since a single transaction may have thousands of cuts. A copy has
+/// only that thread.
 pub(crate) fn run_copies(
     stage: &Stage,
     campaign: &Campaign,
@@ -164,7 +167,7 @@ fn make_copies(
                 run.copy.is_some() || run.failed.is_none() && !run.is_stopped()
             };
             forward(stage, campaign, &progress, &mut || continues())?;
-            // Cuts behind the last transaction.
+            // Cuts after the last transaction.
             let rest = lock(&run).cuts.back().map(|cut| cut.at);
             match rest.filter(|_| continues()) {
                 Some(rest) => Ok(stage.cpu.sleep_until(rest)?),

@@ -1,22 +1,23 @@
-//! A way for the power to fail: when, what of the host's cache has left it before, how much longer the devices live, what is lost of what
-//! no load has proven, and when the power fails again while all that is recovered.
+//! The description of a power cut, with a textual form. It says when the power fails, which lines
+//! leave the cache before, how much longer the devices have power, and which unproven stores are
+//! lost. It also says when the power fails again during recovery.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sim::{Random, Time};
 
-/// Some of the dirty lines of the cache, by their places in it.
+/// A subset of the dirty cache lines, by their position in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LineSelection {
     /// Line n if bit n is set.
     Mask(u64),
-    /// Every other one, as drawn.
+    /// About half of the lines, generated from a seed.
     Seed(u64),
 }
 
 impl LineSelection {
-    /// Whether a line is among them.
+    /// True for a selected line.
     pub fn contains(self, line: usize) -> bool {
         match self {
             LineSelection::Mask(mask) => line < 64 && mask >> line & 1 == 1,
@@ -25,41 +26,42 @@ impl LineSelection {
     }
 }
 
-/// How much longer devices have power than the host.
+/// How much longer a device has power than the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HoldUp {
-    /// So much.
+    /// For this time.
     For(Time),
-    /// Until they have taken all that was sent.
+    /// Until it has accepted everything that was sent.
     UntilDrained,
-    /// For ever: they keep it.
+    /// For ever: it keeps its power.
     Indefinite,
 }
 
-/// See the module.
+/// A power cut. Its fields have the names of the textual form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cut {
     /// When the host's power fails.
     pub at: Time,
-    /// So long before these lines leave the cache, and the program goes on without knowing it.
+    /// This long before, these lines leave the cache, and the program goes on.
     pub early: Option<(Time, LineSelection)>,
-    /// These lines leave the cache at the end.
+    /// These lines leave the cache at the cut.
     pub evict: Option<LineSelection>,
-    /// When each device's power fails; that of those behind the last as the last one's.
+    /// When each device's power fails; the last entry applies to all further devices.
     pub later: Vec<HoldUp>,
-    /// Of each line the last of the stores that no load was behind are lost, as many as drawn. For who does not rely on the order of posted writes.
+    /// The last unproven stores of each line are lost, a generated number of them. For executors
+    /// that do not rely on the order of posted writes.
     pub lost: Option<u64>,
-    /// The power fails again so long after each recovery has begun.
+    /// The power fails again this long after the begin of each recovery.
     pub again: Vec<Time>,
-    /// The engine recovers its logs, and not the CPU.
+    /// The engine recovers its logs; else the CPU does.
     pub engine: bool,
 }
 
-/// Most time between a line that leaves the cache and the cut, and between the ends of host and devices.
+/// Longest time between an eviction and the cut, and between the ends of host and devices.
 const MAX_OFFSET: Time = Time::us(3);
 
 impl Cut {
-    /// All power fails at once.
+    /// A cut at which all power fails at once.
     pub fn at(at: Time) -> Cut {
         Cut {
             at,
@@ -72,13 +74,13 @@ impl Cut {
         }
     }
 
-    /// When a device's power fails.
+    /// The hold-up time of a device.
     pub fn later(&self, device: usize) -> HoldUp {
         let own = self.later.get(device).or(self.later.last());
         own.copied().unwrap_or(HoldUp::For(Time::ZERO))
     }
 
-    /// One that is drawn, at a time, of so many devices. Of an `offloaded` mechanism, stores are persistent in their order.
+    /// Generates a cut. The stores of an `offloaded` mechanism are persistent in their order.
     pub fn generate(at: Time, random: &mut Random, offloaded: bool, devices: usize) -> Cut {
         let some = |random: &mut Random, of: u64| random.below(of) == 0;
         let pick = |random: &mut Random| LineSelection::Seed(random.next());
@@ -92,11 +94,11 @@ impl Cut {
             1 => HoldUp::UntilDrained,
             _ => HoldUp::For(Time(random.below(MAX_OFFSET.0))),
         }];
-        // Of several each has a supply of its own; one of four keeps its power.
+        // Each of several devices has a separate power supply; one in four keeps its power.
         let own = |random: &mut Random| match random.below(4) {
             0 => HoldUp::For(Time::ZERO),
             1 => HoldUp::Indefinite,
-            // Most of what a link has on its way, and messages between devices.
+            // Covers most data on a link, and messages between devices.
             2 => HoldUp::For(Time(random.below(MAX_OFFSET.0 / 6))),
             _ => HoldUp::For(Time(random.below(MAX_OFFSET.0))),
         };
@@ -105,7 +107,7 @@ impl Cut {
         }
         let lost = (!offloaded && some(random, 2)).then(|| random.next());
         let again = 0..[0, 0, 1, 2][random.below(4) as usize];
-        // From 30 ns to 120 us, short times as often as long ones.
+        // From 30 ns to 120 us, with a logarithmic distribution.
         let again = again.map(|_| {
             let scale = 30_000 << random.below(12);
             Time(scale + random.below(scale))
@@ -121,13 +123,13 @@ impl Cut {
         }
     }
 
-    /// When the run is looked at first.
+    /// The first time at which the run is interrupted.
     pub fn start(&self) -> Time {
         let before = self.early.map_or(Time::ZERO, |early| early.0);
         self.at.saturating_sub(before)
     }
 
-    /// The same, each time without one thing that it has.
+    /// This cut without one of its parts, for each part.
     pub fn simplifications(&self) -> Vec<Cut> {
         let own = || self.clone();
         let mut out = vec![
@@ -207,7 +209,7 @@ impl fmt::Display for Cut {
     }
 }
 
-/// The most that times are: so that sums of them are no wrong ones.
+/// Longest time, so that sums do not overflow.
 const MAX_TIME: u64 = u64::MAX / 8;
 
 fn time(text: &str) -> Option<Time> {
@@ -279,16 +281,18 @@ impl FromStr for Cut {
     }
 }
 
-/// At which moments the power is to fail.
+/// The cuts of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CutPlan {
-    /// So many, drawn.
+    /// This number of generated cuts.
     Sampled(u64),
-    /// At each edge of the devices' clock; and between all that the CPUs do, with all sets of dirty lines that may have left the cache.
+    /// At each clock edge of the devices; and between all events of the CPUs, with all subsets of
+    /// dirty lines that may have left the cache.
     All,
-    /// Behind each command that was sent to an engine. Of several devices each fails alone, and the others take what was sent.
+    /// After each command to an engine. Of several devices each fails alone, and the others accept
+    /// what was sent.
     Commands,
-    /// These.
+    /// These cuts.
     At(Vec<Cut>),
 }
 
@@ -301,7 +305,8 @@ impl FromStr for CutPlan {
     fn from_str(text: &str) -> Result<CutPlan, String> {
         let wrong = || {
             format!(
-                "cuts = {text:?}: allowed are all, commands, sampled:N with N from 1 to {MAX_CUTS}, at:CUT,CUT..."
+                "cuts = {text:?}: allowed are all, commands, sampled:N with N from 1 to \
+                 {MAX_CUTS}, at:CUT,CUT..."
             )
         };
         match text.split_once(':') {

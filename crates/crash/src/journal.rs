@@ -1,4 +1,5 @@
-//! What has been sent to the devices: what a load has proven to be there, and what may still be lost.
+//! The writes sent to the devices: those that a load has proven to be persistent, and those that
+//! may still be lost.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,32 +20,32 @@ struct WindowWrite {
     data: Vec<u8>,
 }
 
-/// What has been sent to a device.
+/// The writes to one device.
 #[derive(Default)]
 struct DeviceLink {
-    /// Lines as they are certain to be; others were never written.
+    /// The proven content of lines; other lines were never written.
     proven: BTreeMap<u64, Bytes>,
     since: VecDeque<WindowWrite>,
     sent: u64,
-    /// Loads under way, and how many writes stand before each.
+    /// Loads under way, and the number of writes before each.
     loads: Vec<(u32, u64)>,
 }
 
 #[derive(Default)]
 struct JournalState {
-    /// One for each device that anything was sent to.
+    /// One for each device that was written to.
     links: BTreeMap<usize, DeviceLink>,
     recent: VecDeque<(Time, Event)>,
-    /// Different times of events, where somebody wants them.
+    /// The distinct times of events, if they are recorded.
     times: Option<Vec<Time>>,
 }
 
-/// Hears of all that a machine does, from its start.
+/// Records the events of a machine, from its start.
 #[derive(Clone, Default)]
 pub(crate) struct Journal(Arc<Mutex<JournalState>>);
 
 impl Journal {
-    /// A journal of a machine whose devices have nothing on their media; a log hears of the events, too.
+    /// A journal of a machine with devices whose media are empty; it passes the events on to a log.
     pub fn of(machine: &mut Machine, log: Option<OrderLog>) -> Journal {
         let journal = Journal::default();
         let own = journal.clone();
@@ -61,25 +62,25 @@ impl Journal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The events from a time on.
+    /// The events since a time.
     pub fn events_since(&self, from: Time) -> Vec<(Time, Event)> {
         let inner = self.lock();
         let recent = inner.recent.iter().filter(|event| event.0 >= from);
         recent.cloned().collect()
     }
 
-    /// From now on keeps the times of events.
+    /// Starts recording the times of events.
     pub fn record_times(&self) {
         self.lock().times = Some(Vec::new());
     }
 
-    /// What was kept.
+    /// The recorded times.
     pub fn take_times(&self) -> Vec<Time> {
         self.lock().times.take().unwrap_or_default()
     }
 
-    /// Of the writes of each line that no load was behind the last are lost, as many as drawn: the lines of each device that were written, as
-    /// they are then.
+    /// Drops a generated number of the last unproven writes of each line. Returns the content of
+    /// the written lines of each device after that.
     pub fn draw_lost_stores(&self, seed: u64) -> Vec<(usize, Vec<(u64, Bytes)>)> {
         let inner = self.lock();
         let mut random = Random::new(seed);
@@ -122,7 +123,7 @@ impl DeviceLink {
         lines.into_iter().collect()
     }
 
-    /// A load has come back, if it is one of these.
+    /// Handles the return of a load, if it is one of these.
     fn mark_proven(&mut self, tag: u32) {
         let Some(place) = self.loads.iter().position(|load| load.0 == tag) else {
             return;

@@ -1,5 +1,6 @@
-//! Crash campaigns: a program with transactions runs forward once, and copies of it end at many moments in a loss of power; each recovers, and is
-//! compared with what so many transactions, or one more, leave behind. See the crate's README.
+//! Crash campaigns: a program with transactions runs forward once, and copies of it end at many
+//! moments in a loss of power; each recovers, and is compared with what so many transactions, or
+//! one more, leave behind. See the crate's README.
 #![warn(missing_docs)]
 
 mod campaign;

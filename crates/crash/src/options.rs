@@ -1,4 +1,4 @@
-//! What a campaign is asked for.
+//! The parameters of a campaign.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,32 +8,32 @@ use pm::{Mechanism, Synchronisation};
 
 use crate::cut::CutPlan;
 
-/// What is tried.
+/// The parameters of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// The workload: one of [`workloads::NAMES`].
     pub workload: String,
-    /// What makes its transactions whole.
+    /// How its transactions are made atomic.
     pub mechanism: Mechanism,
-    /// Who does that.
+    /// Who runs the mechanism.
     pub executor: Executor,
-    /// Devices that the pool is over: 1, 2 or 4.
+    /// Devices that the pool spans: 1, 2 or 4.
     pub devices: usize,
-    /// With several devices: who synchronises them.
+    /// With several devices: how they are synchronised.
     pub synchronise: Synchronisation,
-    /// How many there are.
+    /// Number of transactions.
     pub transactions: u64,
-    /// Of all that is drawn.
+    /// Seed of everything that is generated.
     pub seed: u64,
     /// When the power fails.
     pub cuts: CutPlan,
-    /// What is left out, as a control.
+    /// A fault injection: the campaign is a negative control.
     pub fault: Option<InjectedFault>,
-    /// Copies at a time.
+    /// Copies that run at a time.
     pub jobs: usize,
 }
 
-/// Most transactions of a run, of one that is cut everywhere, and of one that is cut behind commands.
+/// Most transactions of a run: with generated cuts, with cuts everywhere, with cuts after commands.
 const MAX_TRANSACTIONS: u64 = 100_000;
 const MAX_TRANSACTIONS_EVERYWHERE: u64 = 16;
 const MAX_TRANSACTIONS_AT_COMMANDS: u64 = 1000;
@@ -41,7 +41,7 @@ const MAX_TRANSACTIONS_AT_COMMANDS: u64 = 1000;
 const MAX_JOBS: usize = 256;
 
 impl Campaign {
-    /// What can't be; the text names it.
+    /// Refuses invalid parameters; the message names the parameter.
     pub fn validate(&self) -> Result<(), String> {
         let most = match self.cuts {
             CutPlan::All => MAX_TRANSACTIONS_EVERYWHERE,
@@ -61,7 +61,8 @@ impl Campaign {
             ));
         }
         if self.cuts == CutPlan::Commands && self.executor != Executor::Device {
-            let text = "cuts = commands are behind commands to the device's engine: by = \"device\" has them";
+            let text = "cuts = commands are behind commands to the device's engine: by = \
+                        \"device\" has them";
             return Err(text.into());
         }
         match (1..=MAX_JOBS).contains(&self.jobs) {
@@ -71,7 +72,7 @@ impl Campaign {
     }
 }
 
-/// Who does what makes transactions whole.
+/// Who runs the mechanism of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Executor {
     /// The CPU.
@@ -80,14 +81,15 @@ pub enum Executor {
     Device,
 }
 
-/// What is left out on purpose, so that the test has to find violations.
+/// A step that is left out on purpose, so that the campaign has to find violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InjectedFault {
-    /// Nothing is kept before it is changed.
+    /// No old bytes are logged.
     Snapshots,
     /// No fence waits for the device.
     Fences,
-    /// The device's access hook lets stores and loads pass whatever commands they overlap.
+    /// The device's conflict filter lets stores and loads pass regardless of commands that they
+    /// overlap.
     ConflictFilter,
     /// The device's commands do not wait for older ones.
     CommandOrder,
@@ -98,7 +100,7 @@ pub enum InjectedFault {
 }
 
 impl InjectedFault {
-    /// What the device leaves out then.
+    /// The fault injection in the device.
     pub(crate) fn device_omission(self) -> Option<Omission> {
         match self {
             InjectedFault::Snapshots | InjectedFault::Fences | InjectedFault::Peers => None,
@@ -112,7 +114,7 @@ impl InjectedFault {
 macro_rules! named_variants {
     ($type:ident, $what:literal, $($name:literal $value:ident),*) => {
         impl $type {
-            /// All of them.
+            /// All values.
             pub const ALL: &[$type] = &[$($type::$value),*];
 
             /// Its name.

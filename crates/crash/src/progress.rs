@@ -1,4 +1,4 @@
-//! How far a run is: the transactions that have returned, and what they have left.
+//! The progress of a run: returned transactions and their contents.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,25 +10,25 @@ use workloads::Contents;
 use crate::options::{Campaign, InjectedFault};
 use crate::stage::Stage;
 
-/// How often somebody is asked whether to go on, while nothing else happens.
+/// Interval of calls of `on_progress` while nothing else happens.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Clone, Default)]
 pub(crate) struct Progress {
     seed: u64,
-    /// Transactions that have returned, and what they have left.
+    /// Returned transactions, and the contents after them.
     done: u64,
     contents: Contents,
-    /// What the last of them found, and when it returned.
+    /// The contents before the last transaction, and when that returned.
     before: Contents,
     ended: Time,
-    /// When the one before that returned.
+    /// When the transaction before that returned.
     earlier: Time,
 }
 
 impl Progress {
-    /// A run whose workload has its initial contents.
+    /// The begin of a run, with the initial contents of its workload.
     pub fn new(seed: u64, contents: Contents) -> Progress {
         Progress {
             seed,
@@ -37,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// Where what led to the present began.
+    /// The begin of the events that led to the present.
     pub fn begin(&self) -> Time {
         self.earlier
     }
@@ -47,7 +47,8 @@ impl Progress {
         self.done
     }
 
-    /// What may be there after a cut, and how many transactions had returned before it.
+    /// The number of transactions that had returned before a cut, and the contents that may be
+    /// found after it.
     pub fn candidates(&self, stage: &Stage, at: Time) -> Result<(u64, Vec<Contents>), String> {
         let (done, now, next) = match self.ended <= at {
             true => {
@@ -56,7 +57,7 @@ impl Progress {
                 applied.map_err(|e| e.to_string())?;
                 (self.done, self.contents.clone(), next)
             }
-            // It has returned to a program that was without power by then.
+            // The last transaction returned after the program had lost its power.
             false => (self.done - 1, self.before.clone(), self.contents.clone()),
         };
         Ok((done, vec![now, next]))
@@ -69,7 +70,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The transactions of a run; how many of them several devices had a part in. `on_progress` hears of each end, and stops it by answering false.
+/// Runs the transactions; returns the number of those that spanned several devices. `on_progress`
+/// is called after each, and stops the run by returning false.
 pub(crate) fn forward(
     stage: &Stage,
     campaign: &Campaign,
@@ -85,7 +87,7 @@ pub(crate) fn forward(
     for number in 0..campaign.transactions {
         let mut next = lock(progress).contents.clone();
         let committed = stage.workload.apply(&mut next, campaign.seed, number)?;
-        // Without snapshots nothing can be aborted.
+        // Without snapshots a transaction can't be aborted.
         if committed || campaign.fault != Some(InjectedFault::Snapshots) {
             stage.workload.perform(&mut thread, campaign.seed, number)?;
         }

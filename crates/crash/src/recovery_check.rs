@@ -1,4 +1,4 @@
-//! The end of a copy: the power fails, comes again, and what is left is looked at.
+//! The end of a copy: power cut, recovery, and the check of what is left.
 
 use host::{Crash, Cut as HostCut, Kind, Mapping};
 use pm::Error;
@@ -12,7 +12,7 @@ use crate::report::InvariantViolation;
 use crate::stage::Stage;
 use crate::timeline::Timeline;
 
-/// What a copy answers.
+/// The answer of a copy.
 #[derive(Debug, Default)]
 pub(crate) struct CutOutcome {
     pub violation: Option<String>,
@@ -20,7 +20,7 @@ pub(crate) struct CutOutcome {
     pub more: bool,
     pub recoveries_cut: u64,
     pub evicted: u64,
-    /// The invariant that the log breaks.
+    /// The first invariant that the log violates.
     pub broken: Option<InvariantViolation>,
 }
 
@@ -58,10 +58,10 @@ fn strings(value: &Value) -> Option<Vec<String>> {
     Some(lines.map(str::to_string).collect())
 }
 
-/// A device whose recovery has failed opens within this time, unless it never does.
+/// A device whose recovery has failed opens within this time, if ever.
 const OPEN_TIMEOUT: Time = Time::us(100);
 
-/// Ends a copy whose program has come to the cut.
+/// Ends a copy whose program has reached the cut.
 pub(crate) fn finish_copy(
     stage: &Stage,
     cut: &Cut,
@@ -77,13 +77,14 @@ pub(crate) fn finish_copy(
         timeline.add(format!("found     {text}"));
         outcome.timeline = timeline.text();
         outcome.violation = Some(text);
-        // A device that has lost something is not opened by the library, but opens: the log is to have that.
+        // The library does not open a device with losses, but the device itself opens: the log has
+        // to contain that.
         let _ = stage
             .shared
             .with(|machine| machine.system_mut().advance_by(OPEN_TIMEOUT));
     }
     outcome.broken = stage.invariant_violation();
-    // A control has to be found by what it leaves behind, too.
+    // A negative control has to be found by the state that it leaves as well.
     let counts = !stage.is_negative_control && outcome.violation.is_none();
     if let (Some(broken), true) = (&outcome.broken, counts) {
         outcome.violation = Some(broken.text.clone());
@@ -118,7 +119,7 @@ fn check(
     stage.restart();
     if let Some(seed) = cut.lost {
         for (device, lines) in stage.journal.draw_lost_stores(seed) {
-            // Uncached, and proven.
+            // Uncached, and proven by a load.
             let map = Mapping::pm(device, Kind::Uncached);
             timeline.add(format!(
                 "device {device}  has only some of the stores to {} lines that no load was behind",
@@ -136,7 +137,7 @@ fn check(
             machine.cut_at(Some(at));
             at
         });
-        // Each other time the other side recovers.
+        // Executors alternate in recovering.
         let opened = stage.open(cut.engine != (n % 2 == 0));
         let whole = match &opened {
             Ok(_) => true,
@@ -146,7 +147,7 @@ fn check(
         outcome.recoveries_cut += u64::from(!whole);
         drop(opened);
         let crash = |machine: &mut host::Machine| match stage.is_over_several() {
-            // The same devices lose theirs.
+            // The same devices fail again.
             true => crash_machine(machine, cut),
             false => machine.crash(HostCut::All),
         };
@@ -184,7 +185,7 @@ fn check(
             "{lost} objects are taken that nothing points to, {shared} are used that are not taken"
         ));
     }
-    // And on it goes.
+    // One transaction more.
     let mut contents = candidates[more].clone();
     let next = progress.next() + 1;
     stage.perform_one_more(&mut thread, &mut contents, next)?;
@@ -192,10 +193,10 @@ fn check(
     stage.check_other()
 }
 
-/// How long one of several devices has power for all that was sent to it.
+/// Time in which one of several devices accepts everything that was sent to it.
 const DRAIN_TIME: Time = Time::us(10);
 
-/// The power fails as a cut says.
+/// Cuts the power as described.
 fn crash_machine(machine: &mut host::Machine, cut: &Cut) -> host::Result<Crash> {
     let devices = machine.system().devices();
     if devices == 1 && cut.later(0) == HoldUp::UntilDrained {
@@ -209,7 +210,7 @@ fn crash_machine(machine: &mut host::Machine, cut: &Cut) -> host::Result<Crash> 
     machine.crash_apart(&later.collect::<Vec<Time>>())
 }
 
-/// Says how what was found differs from what is allowed.
+/// Describes how the found contents differ from the allowed ones.
 fn difference(done: u64, candidates: &[Contents], found: &Contents) -> String {
     let differing = |c: &Contents| {
         let keys = c.keys().chain(found.keys());
@@ -234,7 +235,7 @@ fn difference(done: u64, candidates: &[Contents], found: &Contents) -> String {
     }
 }
 
-/// Lines of the cache that are dirty leave it, if they are chosen by their numbers; how many have.
+/// Evicts dirty cache lines that are chosen by their numbers; returns how many.
 pub(crate) fn evict(machine: &mut host::Machine, chosen: impl Fn(usize) -> bool) -> u64 {
     let (mut number, mut count) = (0, 0);
     machine.evict(|_| {
@@ -247,7 +248,7 @@ pub(crate) fn evict(machine: &mut host::Machine, chosen: impl Fn(usize) -> bool)
 }
 
 impl Stage {
-    /// A transaction more, whose number is so far from what was there that nobody has drawn it.
+    /// Performs one transaction more, with a seed that no other transaction has.
     fn perform_one_more(
         &self,
         thread: &mut pm::Thread,

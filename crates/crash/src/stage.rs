@@ -1,4 +1,4 @@
-//! A host with devices, a pool with a workload's tables on it, and another program's pool beside.
+//! A host with devices, a pool with a workload's tables, and a second program's pool.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,25 +19,25 @@ use crate::options::{Campaign, Executor, InjectedFault};
 use crate::report::InvariantViolation;
 use crate::timeline::Timeline;
 
-/// Places in the window, in pools of that many bytes.
+/// Place of the workload's pool in the window, in multiples of 4096.
 pub(crate) const PLACE: u64 = 4096;
 const OTHER_BYTES: u64 = 1 << 20;
-/// What the other program's object holds, and what its transaction under way has stored there.
+/// Content of the second program's object, and the content that its open transaction has stored.
 const OTHER: ([u64; 512], [u64; 512]) =
     ([0x0707_0707_0707_0707; 512], [0x0808_0808_0808_0808; 512]);
-/// The other program on the engine.
+/// The second program's numbers on the engine.
 const OTHER_POOL: u8 = 1;
 const OTHER_PROCESS: u16 = 2;
 const OTHER_NAME: &str = "another program";
 
-/// See the module.
+/// The host, its devices and both pools.
 pub(crate) struct Stage {
     pub shared: Shared,
     pub cpu: Cpu,
     pub journal: Journal,
-    /// What CPUs and devices do, held against the invariants, if the devices tell.
+    /// The events of CPUs and devices, checked against the invariants, if the devices report them.
     pub log: Option<OrderLog>,
-    /// Something is left out on purpose.
+    /// A fault is injected.
     pub is_negative_control: bool,
     pub workload: Workload,
     pub pool: Pool,
@@ -45,7 +45,7 @@ pub(crate) struct Stage {
     devices: Vec<usize>,
     engines: Vec<Arc<EngineHandle>>,
     synchronise: Synchronisation,
-    /// When the CPU had given each command of the workload to an engine.
+    /// When the CPU had submitted each command of the workload to an engine.
     pub commands: Arc<Mutex<Vec<Time>>>,
     other: Pool,
     pub other_place: u64,
@@ -74,7 +74,11 @@ impl Stage {
         if fault == Some(InjectedFault::Peers)
             && (executor == Executor::Cpu || campaign.devices == 1)
         {
-            return Err("without = \"peers\" is for engines of several devices: by = \"device\" and devices = 2 or 4 have it".into());
+            return Err(
+                "without = \"peers\" is for engines of several devices: by = \"device\" \
+                        and devices = 2 or 4 have it"
+                    .into(),
+            );
         }
         let devices: Vec<usize> = (0..campaign.devices).collect();
         let text = |e: &dyn fmt::Display| e.to_string();
@@ -98,7 +102,7 @@ impl Stage {
         let own = design.engines(&root).map_err(|e| text(&e))?;
         let own = own.iter().find(|e| e.manifest.name == "nearpm");
         let own = own.and_then(|engine| Some((engine.page?, engine.offset)));
-        // The CPU alone synchronises with nobody.
+        // With the CPU as executor there are no synchronisations to check.
         let page = own
             .filter(|_| executor == Executor::Device)
             .map(|own| own.0);
@@ -116,7 +120,8 @@ impl Stage {
             (Executor::Device, None) => {
                 let name = &design.name;
                 return Err(format!(
-                    "design {name:?} has no crash-consistency engine: by = \"device\" needs one, as that of the design \"nearpm\""
+                    "design {name:?} has no crash-consistency engine: by = \"device\" needs one, \
+                     as that of the design \"nearpm\""
                 ));
             }
         };
@@ -134,14 +139,15 @@ impl Stage {
         };
         let layout = workload.layout(mechanism);
         let made = || -> Result<_, Error> {
-            // As much of each device as there would be of one: several have more logs.
+            // As many bytes on each device as with one device: several devices have more logs.
             let (bytes, count) = (workload.pool_bytes(), devices.len() as u64);
             let pool = Pool::create(&cpu, devices.clone(), PLACE, bytes * count, &layout, &own)?;
             let mut thread = pool.thread(&cpu)?;
             workload.create(&mut thread, seed)?;
             drop(thread);
             let other_place = PLACE + bytes;
-            // What is recovered after each cut is looked through behind its last record: no more than it needs.
+            // Recovery searches the log past its last record after each cut, so the log is no
+            // larger than needed.
             let layout = Layout {
                 threads: 1,
                 log_bytes: 16 << 10,
@@ -176,7 +182,7 @@ impl Stage {
         })
     }
 
-    /// Runs something while the other program has a transaction under way.
+    /// Runs an action while the second program has a transaction under way.
     pub fn with_concurrent_transaction(
         &self,
         work: impl FnOnce() -> Result<(), Error>,
@@ -190,24 +196,24 @@ impl Stage {
         });
         match aborted {
             Err(Error::Aborted) | Ok(()) => outcome,
-            // After a loss of power nothing can be aborted.
+            // After a power loss nothing can be aborted.
             Err(error) => outcome.and(Err(error)),
         }
     }
 
-    /// A transaction has returned.
+    /// Records the return of a transaction.
     pub fn transaction_returned(&self) {
         if let Some(log) = &self.log {
             log.returned(self.cpu.now());
         }
     }
 
-    /// Entries of the log so far.
+    /// Number of log entries so far.
     pub fn events(&self) -> u64 {
         self.log.as_ref().map_or(0, OrderLog::entries)
     }
 
-    /// The invariant that the log breaks first, and what led to it.
+    /// The first violation of an invariant, with the events before it.
     pub fn invariant_violation(&self) -> Option<InvariantViolation> {
         let (violation, recent) = self.log.as_ref()?.violation()?;
         let events = self.journal.events_since(Time::ZERO);
@@ -218,12 +224,12 @@ impl Stage {
         })
     }
 
-    /// The pools are over several devices.
+    /// True if the pools span several devices.
     pub fn is_over_several(&self) -> bool {
         self.devices.len() > 1
     }
 
-    /// The power is back.
+    /// Switches the power on again.
     pub fn restart(&self) {
         if let Some(log) = &self.log {
             log.restarted(self.shared.with(|machine| machine.system().now()));
@@ -232,7 +238,7 @@ impl Stage {
         self.engines.iter().for_each(|engine| engine.restart());
     }
 
-    /// Opens what a loss of power has left of the workload's pool.
+    /// Opens the workload's pool after a power loss.
     pub fn open(&self, engine_recovers: bool) -> Result<Pool, Error> {
         let options = Options {
             engine_recovers,
@@ -242,7 +248,7 @@ impl Stage {
         Pool::open(&self.cpu, devices, PLACE, self.workload.name(), &options)
     }
 
-    /// Looks whether the other program has what it had before its transaction.
+    /// Checks that the second program has the content from before its transaction.
     pub fn check_other(&self) -> Result<(), String> {
         let text = |error: Error| format!("the other program's pool: {error}");
         let options = other_options(&self.engines, self.synchronise, None);
@@ -254,7 +260,8 @@ impl Stage {
         if found != OTHER.0 {
             let other = found.iter().filter(|n| **n != OTHER.0[0]).count();
             return Err(format!(
-                "the other program's object has {other} of 512 words that it did not have before its transaction"
+                "the other program's object has {other} of 512 words that it did not have before \
+                 its transaction"
             ));
         }
         drop(thread);
@@ -281,7 +288,8 @@ fn options(
     }
 }
 
-/// Nothing is left out of the other program's pool; but who synchronises devices does so for all of their pools.
+/// Faults are not injected into the second program's pool. But the synchronisation of devices is
+/// the same for all of their pools.
 fn other_options(
     engines: &[Arc<EngineHandle>],
     synchronise: Synchronisation,

@@ -1,4 +1,4 @@
-//! What CPU and device did before a loss of power, as lines of text.
+//! The events of CPU and device before a power loss, as lines of text.
 
 use host::{Crash, Event, Fence, Lost, LINE};
 use sim::{Bar, Mmio, System, Time};
@@ -9,12 +9,12 @@ use crate::invariants::{order_event_text, DeviceEvent, Violation};
 
 /// Most lines before the cut: the last ones.
 const MAX_LINES: usize = 48;
-/// Most lines of the cache that are named among the lost.
+/// Most lost cache lines that are listed.
 const MAX_LOST: usize = 8;
-/// Bit of a process's addresses that says that it is one of the PM window.
+/// Bit of a process's addresses in the PM window.
 const WINDOW: u64 = 1 << 44;
 
-/// What happened until a cut, or until an invariant was broken.
+/// The events before a cut, or before a violation of an invariant.
 #[derive(Default)]
 pub(crate) struct Timeline {
     lines: Vec<(Time, String)>,
@@ -22,7 +22,8 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// From the events since a time, those of the device included, and of lost lines of the window those up to an end.
+    /// Events since a time, with those of the devices. Lost lines are listed up to an end of the
+    /// window.
     pub fn new(
         events: Vec<(Time, Event)>,
         from: Time,
@@ -36,7 +37,7 @@ impl Timeline {
             .into_iter()
             .filter_map(|(at, event)| Some((at, event_text(event)?)))
             .collect();
-        // What comes after the cut finds nobody.
+        // Events after the cut reach no device.
         lines.retain(|line| line.0 <= crash.at);
         lines.push((crash.at, "host      loses its power".into()));
         let taken = (0..system.devices()).flat_map(|n| system.taken(n).map(move |t| (n, t)));
@@ -62,7 +63,7 @@ impl Timeline {
         timeline
     }
 
-    /// From the events of CPUs and those of devices, until the second event of a violation.
+    /// The events of CPUs and devices, until the second event of a violation.
     pub fn until_violation(
         events: Vec<(Time, Event)>,
         devices: &[DeviceEvent],
@@ -88,7 +89,7 @@ impl Timeline {
         timeline
     }
 
-    /// What a loss of power took from the host, of the window up to an end.
+    /// Adds what the host has lost, up to an end of the window.
     fn add_lost(&mut self, crash: &Crash, end: u64) {
         let lines = |what: &str, lost: &[Lost]| {
             let own = lost
@@ -108,12 +109,12 @@ impl Timeline {
             .extend(lines("gathered stores to", &crash.gathered));
     }
 
-    /// Something that happens after the cut.
+    /// Adds an event after the cut.
     pub fn add(&mut self, text: String) {
         self.lost.push(text);
     }
 
-    /// All of it.
+    /// All lines of text.
     pub fn text(self) -> Vec<String> {
         let mut out = Vec::new();
         let mut joined: Vec<(Time, String, usize)> = Vec::new();

@@ -1,4 +1,4 @@
-//! Campaigns find nothing, and what is wrong on purpose. On the fast model, or on that which
+//! Campaigns find no violation, and negative controls do. On the fast model, or on the one that
 //! `NEARSIDE_MODEL` names.
 
 use std::path::Path;
@@ -44,7 +44,7 @@ impl Rig {
         run(&self.0, &self.1, campaign, &mut |_, _| true).unwrap()
     }
 
-    /// Nothing is wrong.
+    /// Asserts that a campaign finds no violation.
     fn holds(&self, campaign: &Campaign) -> Report {
         let report = self.run(campaign);
         assert_eq!(report.violation, None, "{campaign:?}");
@@ -60,7 +60,7 @@ fn cases() -> impl Iterator<Item = (Executor, Mechanism)> {
         .flat_map(|executor| Mechanism::ALL.map(|m| (executor, m)))
 }
 
-/// All that a cut may be is drawn, and nothing is found.
+/// Sampled cuts have all parts that a cut can have, and find nothing.
 #[test]
 #[ignore = "takes seconds"]
 fn sampled_cuts_leave_n_transactions_or_one_more() {
@@ -79,7 +79,7 @@ fn sampled_cuts_leave_n_transactions_or_one_more() {
     );
 }
 
-/// What is left out is missed, the first violation is told as simply as can be, and comes again when it is asked for.
+/// Negative controls find violations. The first one is simplified, and its cut reproduces it.
 #[test]
 #[ignore = "takes seconds"]
 fn negative_controls_find_reproducible_violations() {
@@ -110,7 +110,7 @@ fn negative_controls_find_reproducible_violations() {
         let again = rig.run(&replay);
         assert_eq!((again.cuts, again.violated), (1, 1));
         assert_eq!(again.violation.unwrap(), violation);
-        // With them, nothing is wrong there.
+        // Without the fault the same cuts find nothing.
         rig.holds(&Campaign {
             fault: None,
             ..btree(mechanism, executor, "sampled:5")
@@ -118,7 +118,8 @@ fn negative_controls_find_reproducible_violations() {
     }
 }
 
-/// What the device leaves out is missed by the mechanisms that need it; README.md has all of them.
+/// Mechanisms need the steps that device faults leave out; the crate documentation lists all
+/// results.
 #[test]
 #[ignore = "takes seconds"]
 fn mechanisms_need_their_fences_and_snapshots() {
@@ -157,7 +158,7 @@ fn mechanisms_need_their_fences_and_snapshots() {
     }
 }
 
-/// A campaign over several devices, on a workload whose transactions change what all of them have.
+/// A campaign over several devices, on a workload whose transactions change data on all of them.
 fn several(mechanism: Mechanism, executor: Executor, devices: usize, cuts: &str) -> Campaign {
     Campaign {
         workload: "tpcc".into(),
@@ -168,7 +169,7 @@ fn several(mechanism: Mechanism, executor: Executor, devices: usize, cuts: &str)
     }
 }
 
-/// Each of several devices loses its power when it will, or keeps it.
+/// Each of several devices fails at its time, or keeps its power.
 #[test]
 #[ignore = "takes seconds"]
 fn several_devices_recover_the_same_transaction() {
@@ -189,7 +190,7 @@ fn several_devices_recover_the_same_transaction() {
     assert!(more > 10, "{more}");
 }
 
-/// A device that deletes its log before the others are complete can't write back what they do not have.
+/// A device that deletes its log too early can't write back what the others have not completed.
 #[test]
 #[ignore = "takes seconds"]
 fn early_log_deletion_is_detected() {
@@ -200,7 +201,7 @@ fn early_log_deletion_is_detected() {
     };
     let report = rig.run(&control);
     assert!(report.violated > 1, "{report:?}");
-    // With their messages nothing is wrong.
+    // With the messages of peers no violation is found.
     rig.holds(&Campaign {
         fault: None,
         ..control
@@ -225,7 +226,7 @@ mod long {
         }
     }
 
-    /// Each clock edge of a run, and each set of lines that may have left the cache.
+    /// Each clock edge of a run, and each subset of lines that may have left the cache.
     #[test]
     #[ignore = "thousands of cuts"]
     fn all_cuts_of_a_short_run_find_no_violation() {
@@ -244,7 +245,7 @@ mod long {
 mod sampled {
     use super::*;
 
-    /// A sample of these, for both models.
+    /// A sample of these cuts, for both models.
     #[test]
     #[ignore = "takes seconds"]
     fn selected_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
@@ -263,12 +264,12 @@ mod sampled {
         }
     }
 
-    /// And of two devices, each of which fails alone behind each command: most commits have something to do for both. What a device that does
-    /// not wait for the other one breaks is found there, whatever the times are.
+    /// Two devices, each of which fails alone after each command: most commits involve both. A
+    /// device that does not wait for the other one is found there, independent of timing.
     #[test]
     #[ignore = "takes seconds"]
     fn cuts_after_commands_to_two_devices_leave_n_transactions_or_one_more() {
-        // A cut takes seconds on the RTL.
+        // A cut takes seconds on the RTL model.
         let transactions = match Model::named(Model::Fast).unwrap() {
             Model::Fast => 2,
             Model::Rtl => 1,
@@ -293,7 +294,7 @@ mod sampled {
     }
 }
 
-/// A single transaction with thousands of cuts tells how far it is, and hears a stop.
+/// A single transaction with thousands of cuts reports its progress, and can be stopped.
 #[test]
 fn campaign_stops_within_a_transaction() {
     let Rig(design, factory) = rig(Executor::Device);
@@ -368,7 +369,7 @@ fn campaign_out_of_range_is_refused() {
         btree(Mechanism::Undo, Executor::Cpu, "commands"),
         "by = \"device\" has them",
     );
-    // A transaction that only reads: who cuts nothing has found nothing.
+    // The transaction only reads, so there are no cuts: that is an error.
     let Rig(design, factory) = rig(Executor::Device);
     let reads = Campaign {
         workload: "tatp".into(),

@@ -1,4 +1,5 @@
-//! The invariants on logs that are written by hand, each rule broken once; and on those of campaigns, with and without controls.
+//! The invariants on hand-written logs, with each rule violated once; and on the logs of campaigns,
+//! with and without faults.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ enum Said {
     Restarted,
 }
 
-/// A log in which something happens every nanosecond. Addresses are numbers of lines.
+/// A log with an event every nanosecond. Addresses are line numbers.
 #[derive(Clone, Default)]
 struct Script(Vec<Said>);
 
@@ -32,7 +33,7 @@ fn line(line: u64) -> Lines {
     }
 }
 
-/// Of pool 0 thread 0, transaction 7; reads a line, writes another one.
+/// A command of pool 0 thread 0, transaction 7, that reads a line and writes another one.
 fn ordered(number: u8, operation: Operation, reads: u64, writes: u64) -> OrderedCommand {
     OrderedCommand {
         number,
@@ -88,7 +89,7 @@ impl Script {
         })
     }
 
-    /// A store comes, and goes on.
+    /// A store arrives, and departs.
     fn store(self, number: u32, at: u64, queued: bool) -> Script {
         let channel = 0;
         self.device_event(
@@ -172,7 +173,7 @@ impl Script {
         assert_eq!(self.check(), Ok(()));
     }
 
-    /// The last event breaks an invariant, and none before it.
+    /// Asserts that the last event violates an invariant, and none before it does.
     #[track_caller]
     fn breaks(&self, invariant: Invariant, what: &str) {
         let mut before = self.clone();
@@ -207,7 +208,7 @@ fn commit(number: u8) -> OrderedCommand {
     }
 }
 
-/// A record, a store that waits for it, the commit, and what proves it.
+/// A record, a store that waits for it, the commit, and the load that proves it.
 fn transaction() -> Script {
     script()
         .post(0, 0, Undo)
@@ -238,7 +239,7 @@ fn transaction() -> Script {
 #[test]
 fn invariants_accept_a_kept_order() {
     transaction().holds();
-    // Cut off, all that was kept comes back and ends before anybody gets in.
+    // After a power loss all persistent work is restored and ends before the device opens.
     let mut cut = transaction();
     cut.0.truncate(16);
     let back = cut
@@ -266,8 +267,8 @@ fn invariants_accept_a_kept_order() {
     back.holds();
 }
 
-/// Of two stores to one line the younger one has not been kept: what comes back, twice, is the older one, which a command between them does not
-/// hold up.
+/// The younger of two stores to a line was not persistent. The older one is restored, twice, and a
+/// command between them does not hold it up.
 #[test]
 fn restored_lines_come_back_oldest_first() {
     let second = ordered(1, Undo, 1, 10);
@@ -326,7 +327,7 @@ fn invariant_1_accesses_to_shared_addresses_follow_program_order() {
         queued.takes(0, ordered(1, Copy, 2, 5)).begins(0, 1),
         "is in the queue",
     );
-    // What it reads may be read, what it does not touch may be stored to.
+    // A command does not block reads of what it reads, nor stores elsewhere.
     under_way()
         .load(0, 1)
         .reads(0)
@@ -351,7 +352,7 @@ fn invariant_1_accesses_to_shared_addresses_follow_program_order() {
         reading.begins(0, 0),
         "an older load, PM 0x80, is not answered",
     );
-    // The device takes them in another order than they were sent in.
+    // The device accepts them in another order.
     let sent = script().post_store(0, 1).post(0, 0, Undo);
     wrong(
         sent.takes(0, undo(0)),
@@ -395,7 +396,7 @@ fn invariant_2_shared_writes_persist_in_program_order() {
         "command 0, Undo, has not taken",
     );
     answered(issued(stored().kept(0)).post_store(0, 4)).holds();
-    // Of one line, the older one is in the queue.
+    // The older one of a line is in the queue.
     let queued = script()
         .takes(0, undo(0))
         .store(0, 1, true)
@@ -461,7 +462,7 @@ fn invariant_3_everything_before_a_synchronisation_persists_before_it() {
         .ends(0, 1);
     wrong(void(first.clone()), "deletes its records of transaction 7");
     void(first.takes(1, with(3)).ends(1, 1)).holds();
-    // Redo records are committed when one device has taken their commit.
+    // One device that accepts the commit commits all redo records.
     let redo = |number| ordered(number, Redo, 20, 9);
     let sent = script()
         .post(0, 0, Redo)
@@ -527,12 +528,12 @@ fn invariant_4_recovery_reads_only_what_had_persisted() {
         back(script()).takes(0, ordered(0, Recover, 1, 1)),
         "the device has not opened",
     );
-    // What had not been answered may be lost, with what stood behind it.
+    // Unanswered stores may be lost, with all later accesses.
     opens(back(
         script().store(0, 30, false).reaches(0).takes(0, undo(0)),
     ))
     .holds();
-    // A second loss of power takes nothing of what had not come back.
+    // A second power loss loses nothing of what was not restored yet.
     wrong(
         opens(back(back(taken()))),
         "was persistent and has not come back",
@@ -574,7 +575,7 @@ impl Rig {
 }
 
 impl Rig {
-    /// Nothing in a run with cuts breaks them; and it is not that nothing was looked at.
+    /// A run with cuts violates no invariant, and events were checked.
     fn keeps_them(&self, mechanism: Mechanism, devices: usize) {
         let report = self.run(mechanism, devices, None);
         println!("{mechanism:?}, {devices} devices: {} events", report.events);
@@ -582,7 +583,7 @@ impl Rig {
         assert!(report.events > 60 * report.transactions, "{report:?}");
     }
 
-    /// What is left out breaks the invariant that it stands for, in the log itself, whether or not a cut leaves a trace of it.
+    /// A fault violates its invariant in the log itself, whether or not a cut reveals it.
     fn breaks(&self, fault: InjectedFault, mechanism: Mechanism, devices: usize, invariant: u8) {
         let report = self.run(mechanism, devices, Some(fault));
         let about = format!("{fault}, {mechanism:?}: {report:?}");
@@ -599,7 +600,7 @@ impl Rig {
                 );
                 assert!(broken.timeline.len() > 10, "{about}");
             }
-            // The run did not come to its end.
+            // The run failed.
             (None, Some(text)) => {
                 println!("{fault}, {mechanism:?}: {text}");
                 assert!(text.contains(&format!("before that: {wanted}")), "{about}");
@@ -610,7 +611,7 @@ impl Rig {
 }
 
 impl Rig {
-    /// A device that does not save says so itself, in every cut.
+    /// A device that saves nothing reports that itself, in every cut.
     fn loses(&self, mechanism: Mechanism) {
         let report = self.run(mechanism, 1, Some(InjectedFault::PersistenceDomain));
         let about = format!("{mechanism:?}: {report:?}");
@@ -645,8 +646,8 @@ fn negative_controls_break_their_invariants() {
     }
 }
 
-/// What is left out of a device, which only the fast model can; and what takes more than the few
-/// transactions that the RTL has here.
+/// Faults of a device, which only the fast model injects; and those that need more transactions
+/// than the RTL model runs here.
 #[test]
 #[ignore = "takes seconds"]
 fn device_faults_break_their_invariants() {
@@ -680,7 +681,7 @@ fn device_faults_break_their_invariants() {
 mod sampled {
     use super::*;
 
-    /// A sample of these, for both models.
+    /// A sample of these campaigns, for both models.
     #[test]
     #[ignore = "takes seconds"]
     fn campaigns_keep_the_invariants_and_negative_controls_break_them() {

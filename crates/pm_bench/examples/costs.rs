@@ -1,4 +1,5 @@
-//! What copies and transactions cost on a design, by the CPU and offloaded: `costs [DESIGN [fast|rtl [INSERTS [TOML]]]]`. All times are simulated.
+//! Measures the cost of copies and transactions on a design, by the CPU and offloaded: `costs
+//! [DESIGN [fast|rtl [INSERTS [TOML]]]]`. All times are simulated.
 
 use std::path::Path;
 
@@ -51,7 +52,8 @@ fn main() -> Result<(), Failure> {
             regions.push((ran.ns, ran.consistency_ns));
             println!(
                 "{mechanism:10} {} {fence:9}: {:.0} ns, consistency {:.0}: fences {:.0}, copies {:.0}, flushes {:.0}, commands {:.0}; \
-                 fences {:.2}, lines {:.2}, commands {:.2}, records {:.2} of {:.0} B, copied {:.0} B",
+                 fences {:.2}, lines {:.2}, commands {:.2}, records {:.2} of {:.0} B, copied \
+                 {:.0} B",
                 if offloaded { "engine" } else { "CPU   " },
                 ran.ns,
                 ran.consistency_ns,

@@ -1,4 +1,5 @@
-//! What transactions cost over 1, 2 and 4 devices: `devices [DESIGN [fast|rtl [INSERTS [WORK_NS [TOML]]]]]`. All times are simulated.
+//! Measures the cost of transactions over 1, 2 and 4 devices: `devices [DESIGN [fast|rtl [INSERTS
+//! [WORK_NS [TOML]]]]]`. All times are simulated.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use pm_bench::{Platform, Transactions};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// By the engine, over so many devices, which these synchronise.
+/// Offloaded or not, number of devices, and synchronisation.
 const CONFIGURATIONS: [(bool, usize, Synchronisation); 8] = [
     (false, 1, Synchronisation::Devices),
     (false, 2, Synchronisation::Devices),
@@ -44,7 +45,7 @@ fn main() -> Result<(), Failure> {
                 ..named
             };
             let ran = run.measure(&platform, &mut |_, _| true)?;
-            // The CPU's best: of pools on one device and on as many as the engines have.
+            // The CPU's best result: with pools on one device, and on as many as the engines have.
             if !offloaded {
                 by_cpu.push((devices, ran.ns, ran.consistency_ns));
             }
@@ -57,7 +58,8 @@ fn main() -> Result<(), Failure> {
                 (true, _) => format!("engines, by {}", synchronise.name()),
             };
             println!(
-                "{:10} {devices} {by:19}: {:.0} ns, {:.2} x; consistency {:.0} ns, {:.2} x: fences {:.0} ns, {:.2}, commands {:.2}, records {:.2}",
+                "{:10} {devices} {by:19}: {:.0} ns, {:.2} x; consistency {:.0} ns, {:.2} x: \
+                 fences {:.0} ns, {:.2}, commands {:.2}, records {:.2}",
                 mechanism.name(),
                 ran.ns,
                 ns / ran.ns,

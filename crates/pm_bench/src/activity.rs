@@ -1,4 +1,4 @@
-//! What CPU and devices are seen to do while transactions run.
+//! Records the activity of CPU and devices during transactions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,16 +7,16 @@ use sim::{Time, TraceEvent, TraceSink, Tracer};
 
 use crate::Bench;
 
-/// Something that the library does for crash consistency, and when.
+/// An operation for crash consistency, with its begin and end.
 pub(crate) type TimedOperation = (ConsistencyOperation, Time, Time);
 
-/// Hears of what is done.
+/// Records operations of the library, and events of the devices.
 pub(crate) struct ActivityRecorder {
     parts: Arc<Mutex<Vec<TimedOperation>>>,
     devices: Vec<Arc<Mutex<EngineEvents>>>,
 }
 
-/// A command in a unit.
+/// The execution of a command by a unit.
 pub(crate) struct UnitCommand {
     pub unit: u8,
     /// Number of the operation.
@@ -25,7 +25,7 @@ pub(crate) struct UnitCommand {
     pub end: Time,
 }
 
-/// Events of a device's engine.
+/// The events of a device's engine.
 #[derive(Default)]
 struct EngineEvents(Vec<(Time, TraceEvent)>);
 
@@ -49,7 +49,7 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl ActivityRecorder {
-    /// Of so many devices.
+    /// A recorder for a number of devices.
     pub fn new(devices: usize) -> ActivityRecorder {
         ActivityRecorder {
             parts: Arc::default(),
@@ -57,13 +57,13 @@ impl ActivityRecorder {
         }
     }
 
-    /// For the options of a pool.
+    /// The listener for the options of a pool.
     pub fn listener(&self) -> Listener {
         let parts = self.parts.clone();
         Arc::new(move |part, begin, end| locked(&parts).push((part, begin, end)))
     }
 
-    /// Forgets what has been, and hears of the devices from now on.
+    /// Discards all records, and starts recording the devices.
     pub fn start(&self, bench: &Bench) {
         for (device, events) in self.devices.iter().enumerate() {
             let tracer = Tracer::new(events.clone(), false);
@@ -74,12 +74,12 @@ impl ActivityRecorder {
         locked(&self.parts).clear();
     }
 
-    /// What the library has done.
+    /// The operations of the library.
     pub fn parts(&self) -> Vec<TimedOperation> {
         locked(&self.parts).clone()
     }
 
-    /// What each of the devices has told of, in the order of their times.
+    /// The events of each device, in the order of their times.
     pub fn events(&self) -> impl Iterator<Item = Vec<(Time, TraceEvent)>> + '_ {
         self.devices.iter().map(|events| locked(events).0.clone())
     }

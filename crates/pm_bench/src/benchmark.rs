@@ -1,4 +1,5 @@
-//! Transactions of a benchmark, and the time in which CPU and units work at once: as the paper's figure 18.
+//! Transactions of a workload, and the time in which CPU and units work in parallel, as in figure
+//! 18 of the paper.
 
 use host::Fence;
 use pm::{ConsistencyOperation, Mechanism, Options, Pool, Synchronisation};
@@ -9,59 +10,59 @@ use workloads::{Scale, Workload};
 use crate::activity::{unit_commands, ActivityRecorder};
 use crate::{report_progress, Bench, Error, Platform, Progress, Result};
 
-/// Most transactions of a measurement: what they add fits in the pool.
+/// Most transactions of a measurement: the pool has room for their rows.
 const MAX_TRANSACTIONS: u64 = 4_000;
-/// Longest work beside a transaction, ns.
+/// Longest computation per transaction, ns.
 const MAX_WORK_NS: f64 = 1e6;
-/// How long the devices are watched behind the last transaction.
+/// How long the devices are recorded after the last transaction.
 const DRAIN_TIME: Time = Time::us(20);
 
-/// A benchmark of [`workloads`], small, by one thread.
+/// A workload of [`workloads`] at small scale, in one thread.
 #[derive(Clone, Debug)]
 pub struct Benchmark {
     /// Its name.
     pub workload: String,
-    /// What makes a transaction whole.
+    /// How a transaction is made atomic.
     pub mechanism: Mechanism,
     /// By the engine; else by the CPU.
     pub offloaded: bool,
     /// What fences wait for.
     pub fence: Fence,
-    /// By the CPU: the device keeps posted stores in order ([`Options::ordered`]).
+    /// With the CPU: the device keeps posted stores in order ([`Options::ordered`]).
     pub ordered: bool,
-    /// Transactions that are measured, 1 to 4000, behind a tenth as many before.
+    /// Measured transactions, 1 to 4000, after a tenth as many for warm-up.
     pub transactions: u64,
-    /// What the program computes before each of them, ns.
+    /// Computation of the program before each of them, ns.
     pub work_ns: f64,
-    /// Of what they do.
+    /// Seed of the transactions.
     pub seed: u64,
-    /// Devices that the pool is over: 1, 2 or 4.
+    /// Devices that the pool spans: 1, 2 or 4.
     pub devices: usize,
-    /// Who synchronises engines of several devices.
+    /// How engines of several devices are synchronised.
     pub synchronise: Synchronisation,
 }
 
-/// What its transactions took, in the mean of one that was begun.
+/// Mean values per transaction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BenchmarkResult {
-    /// All of it, with what the program computes beside, ns.
+    /// Total time, with the program's computation, ns.
     pub ns: f64,
-    /// The part of it in code that is there for crash consistency.
+    /// The part in code for crash consistency.
     pub consistency_ns: f64,
-    /// The part in fences: the CPU waits.
+    /// The part in fences, in which the CPU waits.
     pub fences_ns: f64,
     /// The part in which at least one unit works.
     pub units_ns: f64,
-    /// The part of that in which the CPU is in no fence: both work.
+    /// The part of that outside of fences: CPU and units work in parallel.
     pub both_ns: f64,
     /// Commands.
     pub commands: f64,
-    /// The part of the transactions that were aborted.
+    /// The fraction of aborted transactions.
     pub aborted: f64,
 }
 
 impl Benchmark {
-    /// Refuses what can't be measured.
+    /// Refuses invalid parameters.
     pub fn validate(&self) -> Result<()> {
         if !(1..=MAX_TRANSACTIONS).contains(&self.transactions) {
             return Err(Error::refused(
@@ -82,7 +83,8 @@ impl Benchmark {
         Ok(Workload::new(&self.workload, Scale::SMALL)?)
     }
 
-    /// Runs it on a new device; what it leaves is compared with the same in the host's memory.
+    /// Runs it on a new device, and compares the final content with the same transactions in host
+    /// memory.
     pub fn measure(
         &self,
         platform: &Platform<'_>,
@@ -124,7 +126,7 @@ impl Benchmark {
             aborted += u64::from(!committed && n >= before);
         }
         let (end, after) = (cpu.now(), thread.counts());
-        // What the units have taken ends, so that the times of all commands are known.
+        // Accepted commands end, so that their times are known.
         cpu.compute(DRAIN_TIME)?;
         cpu.fence(Fence::ReadBack)?;
         let (parts, events) = (recorder.parts(), recorder.events());
@@ -153,7 +155,7 @@ impl Benchmark {
         })
     }
 
-    /// Each transaction may add rows, which stay.
+    /// Transactions may add rows, which stay.
     fn pool_bytes(&self, workload: &Workload, bench: &Bench) -> Result<u64> {
         let bytes = 4 * workload.pool_bytes();
         match 2 * bytes <= bench.bytes {
@@ -167,10 +169,10 @@ impl Benchmark {
     }
 }
 
-/// From when to when.
+/// Begin and end.
 type Interval = (Time, Time);
 
-/// Intervals that overlap become one; in order.
+/// Merges overlapping intervals, in order.
 fn union(of: impl Iterator<Item = Interval>) -> Vec<Interval> {
     let mut all: Vec<Interval> = of.filter(|(from, to)| from < to).collect();
     all.sort_unstable();
@@ -184,7 +186,7 @@ fn union(of: impl Iterator<Item = Interval>) -> Vec<Interval> {
     out
 }
 
-/// What two unions have in common.
+/// The intersection of two unions.
 fn intersection(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     let (mut i, mut j) = (0, 0);

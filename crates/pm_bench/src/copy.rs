@@ -1,4 +1,4 @@
-//! Copies of persistent data, one at a time: what a program waits for until the copy is persistent.
+//! Copies of persistent data, one at a time: the time until a copy is persistent.
 
 use std::collections::VecDeque;
 use std::str::FromStr;
@@ -10,34 +10,38 @@ use spec::nearpm::{Command, Operation, LINE, MAX_BYTES};
 
 use crate::{report_progress, Bench, Error, Platform, Progress, Result};
 
-/// Where sources and targets begin in the window, and how far apart those of two copies are.
+/// First source and target in the window, and the distance between those of two copies.
 const SOURCE: u64 = 4 << 20;
 const TARGET: u64 = 12 << 20;
 const STEP: u64 = 64 << 10;
-/// Before each copy it is quiet for so long, and up to so much longer: as long as two refreshes of the memory are apart.
+/// Pause before each copy, and the longest addition to it: as long as the interval of two memory
+/// refreshes.
 const MIN_PAUSE: Time = Time::us(20);
 const MAX_EXTRA_PAUSE: Time = Time::ns(3900);
-/// Copies of a measurement at most, so that no place is used twice.
+/// Most copies of a measurement, so that no place is used twice.
 const MAX_COPIES: u64 = 64;
-/// The pool that all of this is in.
+/// The pool of all sources and targets.
 const BASE: u64 = 0x7000_0000_0000;
 const POOL: u64 = 32 << 20;
 
 /// How a copy is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyMethod {
-    /// By the CPU: loads, as many at a time as it has fill buffers, and non-temporal stores; a fence that reads back.
+    /// By the CPU: loads, up to the number of fill buffers at a time, and non-temporal stores; a
+    /// fence that reads back.
     Streamed,
-    /// By the CPU: loads and stores through the cache, `clwb` of each line, a fence that reads back.
+    /// By the CPU: loads and stores through the cache, `clwb` of each line, a fence that reads
+    /// back.
     Cached,
-    /// A command, and a fence that reads back: the device has taken it, and a loss of power does not take it back.
+    /// A command, and a fence that reads back: the device has accepted it, and a power loss does
+    /// not undo that.
     Accepted,
-    /// A command, and a load of the last byte of the target: the copy is there.
+    /// A command, and a load of the last byte of the target: the copy has ended.
     Ended,
 }
 
 impl CopyMethod {
-    /// All of them.
+    /// All methods.
     pub const ALL: [CopyMethod; 4] = [
         CopyMethod::Streamed,
         CopyMethod::Cached,
@@ -71,20 +75,20 @@ impl FromStr for CopyMethod {
     }
 }
 
-/// Copies of one size, one after the other; no line of theirs is in the cache.
+/// Copies of one size, one after the other; none of their lines is in the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Copies {
-    /// How they are made.
+    /// The copy method.
     pub way: CopyMethod,
     /// Bytes of each, 1 to 65,536.
     pub bytes: u64,
-    /// How many, 1 to 64.
+    /// Their number, 1 to 64.
     pub count: u64,
-    /// Of the pauses between them.
+    /// Seed of the pauses between them.
     pub seed: u64,
 }
 
-/// What copies took.
+/// The times of copies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CopyResult {
     /// Mean of all, ns.
@@ -96,7 +100,7 @@ pub struct CopyResult {
 }
 
 impl Copies {
-    /// Refuses what can't be measured.
+    /// Refuses invalid parameters.
     pub fn validate(&self) -> Result<()> {
         let Copies { bytes, count, .. } = *self;
         if !(1..=MAX_BYTES).contains(&bytes) {
@@ -108,7 +112,7 @@ impl Copies {
         Ok(())
     }
 
-    /// Makes them on a new device.
+    /// Makes the copies on a new device.
     pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<CopyResult> {
         self.validate()?;
         let Copies { bytes, count, .. } = *self;
@@ -122,7 +126,7 @@ impl Copies {
             report_progress(progress, n, count)?;
             let data: Vec<u8> = (0..bytes).map(|at| (at * 7 + n + 1) as u8).collect();
             let (source, target) = (SOURCE + n * STEP, TARGET + n * STEP);
-            // The source is in the device's memory and nowhere else; all is quiet.
+            // The source is only in the device's memory, and nothing else is under way.
             for (at, line) in data.chunks(LINE as usize).enumerate() {
                 cpu.ntstore(&pm, source + at as u64 * LINE, line)?;
             }
@@ -153,7 +157,7 @@ impl Copies {
             CopyMethod::Streamed | CopyMethod::Cached => self.copy_by_cpu(cpu, &pm, source, target),
             CopyMethod::Accepted => {
                 self.submit_copy(bench, cpu, source, target)?;
-                // Read back is something that does not wait for the copy.
+                // The fence reads back a line that does not wait for the copy.
                 cpu.note_store(&pm, 0)?;
                 Ok(cpu.fence(Fence::ReadBack)?)
             }
@@ -165,7 +169,7 @@ impl Copies {
         }
     }
 
-    /// Stores follow the loads as these bring their lines.
+    /// Stores follow the loads as their lines arrive.
     fn copy_by_cpu(&self, cpu: &Cpu, pm: &Mapping, source: u64, target: u64) -> Result<()> {
         let ahead = cpu.shared().with(|m| m.profile().core.fill_buffers.value) as usize;
         let lines = self.bytes.div_ceil(LINE);

@@ -1,5 +1,5 @@
-//! What crash consistency costs a host, by the CPU and left to the device's engine: copies, transactions, and what goes on beside them.
-//! All times are simulated.
+//! What crash consistency costs a host, by the CPU and left to the device's engine: copies,
+//! transactions, and what goes on beside them. All times are simulated.
 #![warn(missing_docs)]
 
 mod activity;

@@ -12,37 +12,38 @@ use sim::{Bar, System};
 
 use crate::{Error, Result};
 
-/// A design whose devices have the crash-consistency engine, ready to make them.
+/// A design whose devices have the crash-consistency engine, ready to create devices.
 pub struct Platform<'a> {
     design: &'a Design,
     factory: Factory,
     media: design::Profile,
-    /// Its engine's command page, and its registers.
+    /// The engine's command page, and its registers.
     page: u64,
     registers: u64,
 }
 
-/// A host with devices, as after power-on.
+/// A host with devices, after power-on.
 pub struct Bench {
     /// The host.
     pub shared: Shared,
     /// The engine of the first device.
     pub engine: Arc<pm::EngineHandle>,
-    /// Those of all devices.
+    /// The engines of all devices.
     pub engines: Vec<Arc<pm::EngineHandle>>,
-    /// Bytes of each device's media that are the host's.
+    /// Bytes of each device's media that the host may use.
     pub bytes: u64,
 }
 
 impl<'a> Platform<'a> {
-    /// The platform of a design, whose hardware `factory` has; `root` is that of the repository.
+    /// The platform of a design, whose devices `factory` creates; `root` is that of the repository.
     pub fn new(design: &'a Design, factory: Factory, root: &Path) -> Result<Platform<'a>> {
         let engines = design.engines(root)?;
         let engine = engines.iter().find(|engine| engine.manifest.hook);
         let places = engine.and_then(|engine| Some((engine.page?, engine.offset)));
         let (page, registers) = places.ok_or_else(|| {
             Error::new(format!(
-                "the design {:?} has no crash-consistency engine: allowed are designs that have one, as \"nearpm\"",
+                "the design {:?} has no crash-consistency engine: allowed are designs that have \
+                 one, as \"nearpm\"",
                 design.name
             ))
         })?;
@@ -55,7 +56,8 @@ impl<'a> Platform<'a> {
         })
     }
 
-    /// Refuses to count on an order of posted stores where nobody keeps it: engines, several channels, several devices.
+    /// Refuses to rely on an order of posted stores that is not kept: with engines, several
+    /// channels, several devices.
     pub(crate) fn validate_order(
         &self,
         ordered: bool,
@@ -78,7 +80,7 @@ impl<'a> Platform<'a> {
         self.bench_of(1)
     }
 
-    /// A host with so many of them.
+    /// A host with a number of them.
     pub fn bench_of(&self, devices: usize) -> Result<Bench> {
         let (host, link) = self.design.attached()?;
         let mut system = System::new(&host)?;
@@ -113,7 +115,7 @@ impl<'a> Platform<'a> {
 }
 
 impl Bench {
-    /// Refuses numbers of devices that no pool is over.
+    /// Refuses numbers of devices that no pool spans.
     pub(crate) fn validate_devices(devices: usize) -> Result<()> {
         match devices {
             1 | 2 | 4 => Ok(()),
@@ -121,7 +123,7 @@ impl Bench {
         }
     }
 
-    /// The engines that a mechanism is left to: those of all devices, or none.
+    /// The engines of an offloaded mechanism: those of all devices, or none.
     pub(crate) fn engines(&self, offloaded: bool) -> &[Arc<pm::EngineHandle>] {
         match offloaded {
             true => &self.engines,
@@ -129,7 +131,7 @@ impl Bench {
         }
     }
 
-    /// The devices' numbers, for a pool over all of them.
+    /// The devices' numbers, for a pool that spans all of them.
     pub(crate) fn devices(&self) -> Vec<usize> {
         (0..self.engines.len()).collect()
     }

@@ -1,4 +1,4 @@
-//! What CPU, units and devices do during transactions, and who waits for whom: as the paper's figures 5 and 6.
+//! The activity of CPU, units and devices during transactions, as in figures 5 and 6 of the paper.
 
 use host::Fence;
 use pm::{ConsistencyOperation, Layout, Mechanism, Options, Pool, Synchronisation};
@@ -12,61 +12,62 @@ use crate::{Bench, Error, Platform, Result};
 /// Bytes of the pool.
 const POOL: u64 = 32 << 20;
 const PAGE: u64 = 4096;
-/// Transactions before those that are drawn, so that caches and pages are as they are in the middle of a program.
+/// Warm-up transactions, so that caches and pages are in a steady state.
 const WARMUP_TRANSACTIONS: u64 = 4;
-/// What the program computes before each of its stores.
+/// Computation of the program before each of its stores.
 const WORK: Time = Time::ns(150);
-/// How long the devices are watched behind the last transaction.
+/// How long the devices are recorded after the last transaction.
 const DRAIN_TIME: Time = Time::us(4);
-/// Limits of what is drawn.
+/// Limits of a timeline.
 const MAX_OBJECTS: u64 = 8;
 const MAX_BYTES: u64 = 16 << 10;
 const MAX_TRANSACTIONS: u64 = 8;
 
-/// Transactions that change some objects each.
+/// Transactions that change several objects each.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline {
-    /// What makes a transaction whole.
+    /// How a transaction is made atomic.
     pub mechanism: Mechanism,
     /// By the engines; else by the CPU.
     pub offloaded: bool,
-    /// Devices that the pool is spread over: 1, 2 or 4.
+    /// Devices that the pool spans: 1, 2 or 4.
     pub devices: usize,
-    /// Who synchronises engines of several devices.
+    /// How engines of several devices are synchronised.
     pub synchronise: Synchronisation,
-    /// Objects that each changes, 1 to 8.
+    /// Objects that each transaction changes, 1 to 8.
     pub objects: u64,
     /// Bytes of each object, a multiple of 8 up to 16 KiB.
     pub bytes: u64,
-    /// Transactions, 1 to 8.
+    /// Number of transactions, 1 to 8.
     pub transactions: u64,
 }
 
-/// Something that somebody does for a while.
+/// An activity with a duration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Span {
     /// "CPU", or "device 0, unit 1".
     pub who: String,
     /// Of the CPU "program", "copy", "flush", "command" or "fence"; of a unit the operation.
     pub what: String,
-    /// From the begin of the first transaction on, ns.
+    /// Since the begin of the first transaction, ns.
     pub begin_ns: f64,
     /// As `begin_ns`.
     pub end_ns: f64,
 }
 
-/// Something that happens at a time.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mark {
     /// "CPU", or "device 0".
     pub who: String,
-    /// "begin" or "end" of a transaction, "told" for a device that tells a peer, "deleted" for a log's records that are void.
+    /// Of the CPU "begin" or "end" of a transaction. Of a device its notification of a peer, or
+    /// "deleted" for a log whose records are void.
     pub what: String,
-    /// From the begin of the first transaction on, ns.
+    /// Since the begin of the first transaction, ns.
     pub at_ns: f64,
 }
 
-/// What was done, in the order of its begin.
+/// All activities and events, in the order of their begin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TimelineResult {
     /// From the begin of the first transaction to the end of the last one, ns.
@@ -80,7 +81,7 @@ pub struct TimelineResult {
 }
 
 impl Timeline {
-    /// Refuses what can't be drawn.
+    /// Refuses invalid parameters.
     pub fn validate(&self) -> Result<()> {
         if !(1..=MAX_OBJECTS).contains(&self.objects) {
             return Err(Error::refused("objects", self.objects, "1 to 8"));
@@ -96,7 +97,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Runs them on new devices.
+    /// Runs the transactions on new devices.
     pub fn measure(&self, platform: &Platform<'_>) -> Result<TimelineResult> {
         self.validate()?;
         let bench = platform.bench_of(self.devices)?;
@@ -109,7 +110,8 @@ impl Timeline {
             ..Options::with_engines(bench.engines(self.offloaded))
         };
         let layout = Layout::new("timeline").with_mechanism(self.mechanism);
-        // All that a transaction changes, in whole pages, with a page for the records' headers and one for the pool's own of each object.
+        // All bytes that a transaction changes, in whole pages. Each object has an additional page
+        // for record headers, and one for the pool's metadata.
         let room = self.objects * (self.bytes.next_multiple_of(PAGE) + 2 * PAGE);
         let layout = Layout {
             log_bytes: layout.log_bytes.max(room),
@@ -183,7 +185,8 @@ fn ns_since(at: Time, begin: Time) -> f64 {
     at.as_ns() - begin.as_ns()
 }
 
-/// What the CPU does: what is neither of the parts is the program, and the library's own code.
+/// The activities of the CPU: outside of the recorded operations it runs the program, and the
+/// library's other code.
 fn cpu_spans(parts: &[TimedOperation], begin: Time, end: Time) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut add = |what: &str, from: Time, to: Time| {
@@ -215,7 +218,7 @@ fn cpu_spans(parts: &[TimedOperation], begin: Time, end: Time) -> Vec<Span> {
     spans
 }
 
-/// What a device has told of.
+/// Adds the activities and events of a device.
 fn add_device(
     drawn: &mut TimelineResult,
     device: usize,

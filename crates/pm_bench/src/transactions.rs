@@ -10,67 +10,69 @@ use sim::{Random, Time};
 
 use crate::{report_progress, Bench, Error, Platform, Progress, Result};
 
-/// Bytes of a pool; each of several threads has one of its own.
+/// Bytes of a pool; each of several threads has a separate one.
 const POOL: u64 = 32 << 20;
 const SMALL_POOL: u64 = 8 << 20;
 /// Most threads: the engine has that many pools.
 const MAX_THREADS: u64 = 16;
 /// Most insertions of each of several threads.
 const MAX_INSERTS_PER_THREAD: u64 = 2_000;
-/// Most insertions of a measurement: what fits in the pool.
+/// Most insertions of a measurement: the pool has room for them.
 const MAX_INSERTS: u64 = 20_000;
-/// Longest work of an insertion, ns.
+/// Longest computation per insertion, ns.
 const MAX_WORK_NS: f64 = 1e6;
 
-/// Random keys with values of 64 bytes.
+/// Insertions of random keys with values of 64 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Transactions {
-    /// What makes a transaction whole.
+    /// How a transaction is made atomic.
     pub mechanism: Mechanism,
     /// By the engine; else by the CPU.
     pub offloaded: bool,
     /// What fences wait for.
     pub fence: Fence,
-    /// By the CPU: the device keeps posted stores in order, as one with a single channel does ([`Options::ordered`]).
+    /// With the CPU: the device keeps posted stores in order, as one with a single channel does
+    /// ([`Options::ordered`]).
     pub ordered: bool,
-    /// Insertions that are measured, behind a tenth as many before.
+    /// Measured insertions, after a tenth as many for warm-up.
     pub inserts: u64,
-    /// What the program computes for each beside, ns.
+    /// Computation of the program per insertion, ns.
     pub work_ns: f64,
-    /// Threads, each on a CPU and with a pool of its own: 1 to 16. Each makes so many insertions.
+    /// Threads, 1 to 16, each with a CPU and a pool. Each makes this number of insertions.
     pub threads: u64,
-    /// Devices that each pool is over: 1, 2 or 4.
+    /// Devices that each pool spans: 1, 2 or 4.
     pub devices: usize,
-    /// Who synchronises engines of several devices.
+    /// How engines of several devices are synchronised.
     pub synchronise: Synchronisation,
-    /// Of the keys.
+    /// Seed of the keys.
     pub seed: u64,
 }
 
-/// What they took, in the mean of a transaction.
+/// Mean values per transaction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TransactionsResult {
-    /// Transactions of all threads in a microsecond, from the common begin to the end of the last one.
+    /// Transactions of all threads per microsecond, from the common begin to the end of the last
+    /// one.
     pub per_us: f64,
-    /// All of it, ns.
+    /// Total time, ns.
     pub ns: f64,
-    /// The part of it in code that is there for crash consistency.
+    /// The part in code for crash consistency.
     pub consistency_ns: f64,
-    /// Of that, by what the code did.
+    /// Of that, the time of fences.
     pub fences_ns: f64,
-    /// Copies of old and new bytes: loads of what is kept, stores of records and pages.
+    /// The time of copies of old and new bytes: loads of logged bytes, stores of records and pages.
     pub copies_ns: f64,
-    /// Write-backs of lines.
+    /// The time of write-backs of lines.
     pub flushes_ns: f64,
-    /// Commands.
+    /// The time of commands.
     pub commands_ns: f64,
-    /// The same as numbers: fences.
+    /// Number of fences.
     pub fences: f64,
-    /// Write-backs.
+    /// Number of write-backs.
     pub lines: f64,
-    /// Commands.
+    /// Number of commands.
     pub commands: f64,
-    /// Log records.
+    /// Number of log records.
     pub records: f64,
     /// Their payload, bytes.
     pub payload: f64,
@@ -78,7 +80,7 @@ pub struct TransactionsResult {
     pub copied: f64,
 }
 
-/// The mechanism of a name.
+/// Parses the name of a mechanism.
 fn parse_mechanism(name: &str) -> Result<Mechanism> {
     let named = |m: &Mechanism| format!("{m:?}").eq_ignore_ascii_case(name);
     let allowed = "\"undo\", \"redo\", \"checkpoint\", \"shadow\"";
@@ -86,7 +88,8 @@ fn parse_mechanism(name: &str) -> Result<Mechanism> {
     found.ok_or_else(|| Error::refused("mechanism", name, allowed))
 }
 
-/// The fence of a name, and whether the device keeps stores in order: "ordered" is a read-back at the end of a transaction alone.
+/// Parses the name of a fence. "ordered" is a read-back only at the end of a transaction, on a
+/// device that keeps stores in order.
 pub fn parse_fence_and_order(name: &str) -> Result<(Fence, bool)> {
     match name {
         "ordered" => Ok((Fence::ReadBack, true)),
@@ -97,7 +100,7 @@ pub fn parse_fence_and_order(name: &str) -> Result<(Fence, bool)> {
     }
 }
 
-/// The fence of a name.
+/// Parses the name of a fence.
 pub fn parse_fence(name: &str) -> Result<Fence> {
     match name {
         "posted" => Ok(Fence::Posted),
@@ -112,7 +115,7 @@ pub fn parse_fence(name: &str) -> Result<Fence> {
 }
 
 impl Transactions {
-    /// With names for the mechanism and what fences wait for.
+    /// Default parameters with the mechanism and the fence of these names.
     pub fn from_names(
         mechanism_name: &str,
         offloaded: bool,
@@ -133,7 +136,7 @@ impl Transactions {
         })
     }
 
-    /// Refuses what can't be measured.
+    /// Refuses invalid parameters.
     pub fn validate(&self) -> Result<()> {
         if !(1..=MAX_INSERTS).contains(&self.inserts) {
             return Err(Error::refused("inserts", self.inserts, "1 to 20000"));
@@ -152,7 +155,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// Runs them on a new device.
+    /// Runs the insertions on a new device.
     pub fn measure(
         &self,
         platform: &Platform<'_>,
@@ -180,7 +183,7 @@ impl Transactions {
         let ready = run_concurrently(&bench, each.clone(), |n, cpu| {
             self.prepare(&bench, cpu, n as u64, bytes, tell)
         })?;
-        // All begin at the same time, and nothing else is done until the last one has ended.
+        // All threads begin at the same time, and nothing else runs until the last one has ended.
         let times = each.clone().map(|n| bench.shared.cpu(n).now());
         let begin = times.max().unwrap_or(Time::ZERO);
         let mut ready: Vec<_> = ready.into_iter().map(Mutex::new).collect();
@@ -221,12 +224,12 @@ impl Transactions {
         })
     }
 
-    /// Insertions that are not measured.
+    /// Insertions for warm-up.
     fn warmup_inserts(&self) -> u64 {
         self.inserts / 10
     }
 
-    /// What a thread has when it begins.
+    /// Creates the pool and the tree of a thread.
     fn prepare(
         &self,
         bench: &Bench,
@@ -235,7 +238,8 @@ impl Transactions {
         bytes: u64,
         tell: &(dyn Fn() -> Result<()> + Sync),
     ) -> Result<PreparedThread> {
-        // The first pages of a pool have most of the traffic: each pool begins on another device.
+        // The first pages of a pool have most of the traffic, so each pool begins on another
+        // device.
         let first = number as usize % self.devices;
         let mut devices = bench.devices();
         devices.rotate_left(first);
@@ -251,7 +255,7 @@ impl Transactions {
             ..Options::with_engines(&engines)
         };
         let layout = Layout::new("inserts").with_mechanism(self.mechanism);
-        // As much of each device as there would be of one.
+        // As many bytes on each device as with one device.
         let all = bytes * self.devices as u64;
         let pool = Pool::create(cpu, devices, number * bytes, all, &layout, &options)?;
         let mut thread = pool.thread(cpu)?;
@@ -266,7 +270,7 @@ impl Transactions {
         Ok(ready)
     }
 
-    /// What is measured of it.
+    /// Runs the measured insertions.
     fn perform(
         &self,
         ready: &mut PreparedThread,
@@ -303,7 +307,7 @@ impl Transactions {
     }
 }
 
-/// Runs something on each of some CPUs at the same time.
+/// Runs an action on each of several CPUs at the same time.
 fn run_concurrently<R: Send>(
     bench: &Bench,
     cpus: std::ops::Range<usize>,
@@ -323,18 +327,18 @@ struct PreparedThread {
     thread: pm::Thread,
     tree: Tree,
     random: Random,
-    /// How many insertions it has made.
+    /// Number of insertions so far.
     next: u64,
 }
 
 impl PreparedThread {
-    /// Nothing is wrong with what it has made.
+    /// Checks the tree.
     fn check(&mut self) -> Result<()> {
         Ok(self.tree.check(&mut self.thread).map(drop)?)
     }
 }
 
-/// What a thread had done before and after the part that is measured.
+/// The counters of a thread before and after the measured part.
 struct CountsRange {
     before: pm::Counts,
     after: pm::Counts,

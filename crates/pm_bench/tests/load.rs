@@ -1,4 +1,4 @@
-//! A load takes what NearPM's paper states.
+//! The latency of a load agrees with NearPM's paper.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use sim::Random;
 const PAPER_NS: f64 = 436.0;
 const LOADS: u64 = 400;
 
-/// Mean of loads whose addresses come from the data of the ones before, ns.
+/// Mean latency of dependent loads, ns.
 fn dependent_ns(model: Model) -> f64 {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm-paper").unwrap();

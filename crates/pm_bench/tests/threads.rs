@@ -1,4 +1,4 @@
-//! Many threads share an engine's command page: no command is lost, whatever they find there.
+//! Several threads share an engine's command page, and no command is lost.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,8 @@ use spec::nearpm::{Command, Operation};
 
 fn small(design: &str) -> (Design, PathBuf) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
+    let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 \
+                  MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
     let design = Design::find(&root, design).unwrap();
     (design.with_values(values).unwrap(), root)
 }
@@ -40,7 +41,7 @@ fn run(mechanism: &str, inserts: u64, devices: usize, seed: u64) {
     );
 }
 
-/// A line that is taken for free too early drops a command, which the library tells.
+/// A line that is reused too early drops a command, which the library reports.
 #[test]
 #[ignore = "takes seconds"]
 fn commands_of_sixteen_threads_are_all_counted() {
@@ -52,7 +53,7 @@ fn commands_of_sixteen_threads_are_all_counted() {
     }
 }
 
-/// Threads draw from seeds that follow each other, whichever one is the first.
+/// The seeds of threads are consecutive, from any first one.
 #[test]
 fn threads_accept_any_seed() {
     let (design, root) = small("nearpm");
@@ -66,7 +67,8 @@ fn threads_accept_any_seed() {
     assert!(ran.unwrap().per_us > 0.0);
 }
 
-/// Posted stores have an order on one channel of one device, and engines keep that of their commands.
+/// Posted stores have an order on one channel of one device, and engines keep that of their
+/// commands.
 #[test]
 fn ordered_fence_is_refused_where_no_order_is_kept() {
     let order = |design: &str, offloaded: bool, devices: usize| {
@@ -93,8 +95,8 @@ fn ordered_fence_is_refused_where_no_order_is_kept() {
     }
 }
 
-/// One thread waits for the ends of its commands, and others write as many as there are lines. What the former reads is its own command's end,
-/// whoever has seen that first.
+/// One thread waits for the ends of its commands, and others fill all lines. The first thread reads
+/// the end of its command, whichever thread has recorded it first.
 #[test]
 fn command_end_is_read_by_its_own_thread() {
     let (design, root) = small("nearpm");
@@ -140,7 +142,7 @@ fn command_end_is_read_by_its_own_thread() {
                 ..undo
             };
             if n == 0 {
-                // A header and a line each, behind the log's descriptor.
+                // A header and a line each, after the log's descriptor.
                 let wrong = (0..300).find_map(|turn| {
                     let ended = engine.launch(cpu, &own(Operation::Undo)).unwrap();
                     let wanted = 64 + 128 * turn;

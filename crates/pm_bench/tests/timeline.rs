@@ -1,4 +1,4 @@
-//! Whatever shape of transactions is allowed is drawn.
+//! Timelines of transactions at the limits of their parameters.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use pm_bench::{Platform, Timeline};
 #[ignore = "takes seconds"]
 fn timeline_logs_hold_the_largest_transactions() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
+    let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 \
+                  MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
     let design = Design::find(&root, "nearpm-paper").unwrap();
     let design = design.with_values(values).unwrap();
     let options = RtlOptions::default();

@@ -1,4 +1,4 @@
-//! Every workload leaves what its oracle says, on the fast model.
+//! Every workload leaves the contents of its oracle, on the fast model.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn cpu() -> Cpu {
     Shared::new(machine).cpu(0)
 }
 
-/// Runs so many transactions, and looks now and then.
+/// Runs a number of transactions, and compares the contents now and then.
 fn run(name: &str, scale: Scale, mechanism: Mechanism, transactions: u64, every: u64) {
     let cpu = cpu();
     let workload = Workload::new(name, scale).unwrap();

@@ -1,4 +1,4 @@
-//! One device: what it was sent, has taken and has not done yet.
+//! The state of one device: accesses sent to it, accepted by it, and not completed yet.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::{Breach, CheckResult, Invariant};
 #[derive(Clone, Debug)]
 struct SentAccess {
     at: Time,
-    /// Counted from the first one on.
+    /// Counts from the first one.
     number: u64,
     kind: AccessKind,
 }
@@ -20,14 +20,14 @@ struct SentAccess {
 #[derive(Clone, Debug)]
 enum AccessKind {
     Store(Lines),
-    /// Of a line of the page.
+    /// A command, with its line of the page.
     Command(u8, Option<Command>),
 }
 
-/// A store that the device has, and that is not yet kept and in the memory.
+/// A store that the device has accepted, and that is not yet persistent and in the memory.
 #[derive(Clone, Debug)]
 struct ArrivedStore {
-    /// Which of all accesses that the device has had.
+    /// Position among all accesses that the device has accepted.
     order: u64,
     /// As [`SentAccess::number`], if it is known.
     sent: Option<u64>,
@@ -35,7 +35,7 @@ struct ArrivedStore {
     channel: u8,
     lines: Lines,
     number: Option<u32>,
-    /// The memory has it, or its lines stand in the queue.
+    /// The memory has it, or its lines are in the queue.
     in_memory: bool,
     kept: bool,
 }
@@ -60,13 +60,13 @@ struct OutstandingLoad {
     reads: bool,
 }
 
-/// A command that has been taken and has not ended.
+/// An accepted command that has not ended.
 #[derive(Clone, Debug)]
 struct AcceptedCommand {
     order: u64,
     at: Time,
     command: OrderedCommand,
-    /// It was there before the power failed.
+    /// It was accepted before the last power loss.
     restored: bool,
 }
 
@@ -80,7 +80,7 @@ impl AcceptedCommand {
     }
 }
 
-/// What was there when the power failed: all of it may come back, and what was persistent has to.
+/// The state at a power loss: all of it may be restored, and persistent parts have to be.
 #[derive(Clone, Debug, Default)]
 struct PowerLossState {
     commands: Vec<(AcceptedCommand, bool)>,
@@ -91,7 +91,7 @@ struct PowerLossState {
 pub(super) struct Device {
     sent: VecDeque<SentAccess>,
     sends: u64,
-    /// Loads of the host, and how many accesses stand before each.
+    /// Loads of the host, and the number of accesses before each.
     marks: Vec<(u32, u64)>,
     accesses: u64,
     stores: VecDeque<ArrivedStore>,
@@ -110,14 +110,14 @@ fn breach(invariant: Invariant, event: String, before: String, since: Time) -> B
     }
 }
 
-/// Its end is one that others count on.
+/// True if others rely on its end.
 fn is_synchronising(operation: u8) -> bool {
     use Operation::*;
     let operation = Operation::from_number(operation);
     operation.is_some_and(|o| matches!(o, Commit | CommitRedo | Delete | Sync))
 }
 
-/// The host counts on it when a transaction has returned.
+/// True if the host relies on it when a transaction has returned.
 fn is_commit(operation: Operation) -> bool {
     use Operation::*;
     matches!(operation, Commit | CommitRedo | Switch)
@@ -147,7 +147,7 @@ impl Device {
         self.marks.push((tag, self.sends));
     }
 
-    /// A load has come back: what stood before it is persistent.
+    /// A load has returned: accesses before it are persistent.
     pub fn load_answered(&mut self, tag: u32) -> CheckResult {
         let Some(found) = self.marks.iter().position(|mark| mark.0 == tag) else {
             return Ok(());
@@ -215,13 +215,13 @@ impl Device {
 
     // ---------------------------------------------------------------- the device
 
-    /// A command that has been taken and has not ended.
+    /// An accepted command that has not ended.
     pub fn accepted_command(&self, number: u8) -> Option<OrderedCommand> {
         let found = self.commands.iter().find(|c| c.command.number == number);
         found.map(|taken| taken.command)
     }
 
-    /// The device does something. The command that it has taken, as it was sent.
+    /// Checks an event of the device. Returns the command that it has accepted, as it was sent.
     pub fn check_event(&mut self, at: Time, event: OrderEvent) -> Result<Option<Command>, Breach> {
         match event {
             OrderEvent::Store { channel, lines } => self.store_arrives(at, channel, lines)?,
@@ -297,12 +297,12 @@ impl Device {
     fn find_store(&mut self, channel: u8, number: u32) -> Option<&mut ArrivedStore> {
         let mut stores = self.stores.iter_mut();
         stores.find(|store| {
-            // A name is free again when a store is kept.
+            // A number is free again when its store is persistent.
             !store.kept && store.channel == channel && store.number == Some(number)
         })
     }
 
-    /// What has come back after a loss of power and is not done.
+    /// Anything restored after a power loss that has not ended.
     fn unfinished(&self) -> Option<(String, Time)> {
         let mut commands = self.commands.iter().filter(|taken| taken.restored);
         if let Some(taken) = commands.next() {
@@ -321,7 +321,7 @@ impl Device {
         Some((what, line.at))
     }
 
-    /// Nothing of the host comes before all that was restored has ended.
+    /// The device accepts nothing before all restored work has ended.
     fn check_open(&self, event: impl Fn() -> String) -> CheckResult {
         if !self.closed {
             return Ok(());
@@ -343,7 +343,7 @@ impl Device {
         let found = self.sent.iter().position(own);
         let mut number = None;
         if let Some(found) = found {
-            // Those of other lines may stand before it: their channel is another.
+            // Stores to other lines may precede it: they are for another channel.
             let command = self.sent.iter().take(found);
             if let Some(sent) = command
                 .into_iter()
@@ -414,7 +414,7 @@ impl Device {
         }
     }
 
-    /// Bytes of lines come to the memory, or are read there, by an access of that place: what is older than it and in the way.
+    /// The first older access that conflicts with a write, or a read, of these lines.
     fn older_conflict(
         &self,
         order: u64,
@@ -436,7 +436,8 @@ impl Device {
                 taken.at,
             ));
         }
-        // Stores of one line keep their order: invariant 2. A load that does not find an older one breaks the first.
+        // Stores to one line keep their order: invariant 2. A load that misses an older store
+        // violates invariant 1.
         let invariant = if write {
             Invariant::Persistence
         } else {
@@ -605,7 +606,7 @@ impl Device {
     fn power_fails(&mut self) {
         let unkept = self.stores.iter().find(|store| !store.kept);
         let kept_before = unkept.map_or(u64::MAX, |store| store.order);
-        // What had not come back when the power failed again still has to.
+        // What was not restored when the power failed again still has to be restored.
         let commands = self.commands.drain(..);
         self.left.commands.extend(commands.map(|taken| {
             let required = taken.order < kept_before;
@@ -617,12 +618,13 @@ impl Device {
                 (channel, line, required)
             }));
         }
-        // Of two to one line the older one comes back first; where the power fails again the younger one may be lost since the first time.
+        // Of two stores to a line the older one is restored first. After a second power loss the
+        // younger one may be lost since the first.
         self.left.commands.sort_by_key(|(taken, _)| taken.order);
         self.left.lines.sort_by_key(|(_, line, _)| line.order);
         self.stores.clear();
         self.loads.clear();
-        // No load proves anything any more.
+        // Loads before the power loss prove nothing.
         self.marks.clear();
         self.closed = true;
     }

@@ -3,7 +3,7 @@
 use sim::{Lines, OrderEvent, OrderedCommand};
 use spec::nearpm::Operation;
 
-/// What a device does, for a timeline; what only names something again is left out.
+/// The text of a device's event, for a timeline; nothing for an event that only assigns a number.
 pub(crate) fn order_event_text(event: &OrderEvent) -> Option<String> {
     use OrderEvent::*;
     Some(match event {
@@ -43,7 +43,7 @@ pub(super) fn lines_text(lines: &Lines) -> String {
     }
 }
 
-/// A command, by its line, its operation, and whose it is.
+/// The text of a command: its line, its operation, its pool and thread.
 pub(super) fn command_text(command: &OrderedCommand) -> String {
     let operation = Operation::from_number(command.operation);
     let operation = operation.map_or("an operation".into(), |o| format!("{o:?}"));

@@ -1,4 +1,5 @@
-//! The four invariants of Partitioned Persist Ordering (NearPM, EuroSys 2023, section 4), as assertions over one log of what CPUs and devices do.
+//! The four invariants of Partitioned Persist Ordering (NearPM, EuroSys 2023, section 4), as
+//! assertions over one log of the events of CPUs and devices.
 //!
 //! | | says | broken when |
 //! |---|---|---|
@@ -7,15 +8,17 @@
 //! | 3 | all before a synchronisation persists before it | a commit begins before the records of its log are made; redo records are committed before all devices have theirs; a log is void before all devices have completed its transaction; a transaction returns before its commits are persistent |
 //! | 4 | after a failure recovery reads only what had persisted | what was persistent when the power failed does not come back, or something else does; the host gets in before all of that has ended |
 //!
-//! A store is persistent when the device has answered it; a command when it has been taken and all stores before it are: from then on it is
-//! carried out whatever happens (docs/persistence.md). What commands alone touch, logs and copies, may be written late (invariant 2 does not
-//! speak of it), but not later than what is synchronised. Order is that of lines of 64 bytes, as at the access hook.
+//! A store is persistent when the device has answered it. A command is persistent when it has been
+//! accepted and all stores before it are persistent: from then on it is executed in any case
+//! (`docs/persistence.md`). Data that only commands access, logs and copies, may be written late,
+//! which invariant 2 does not cover. But they are written before the synchronisation. The
+//! granularity of the order is a line of 64 bytes, as in the conflict filter.
 //!
-//! The log needs no order by time between devices: what causes something is told before it, and no invariant is about things without a cause
-//! in common.
+//! The log needs no order by time between devices. An effect is logged after its cause, and no
+//! invariant relates events without a common cause.
 //!
-//! Not looked at: accesses of the NVMe controller, whose order is nobody's until a completion; the bytes themselves, which recovery is
-//! compared by.
+//! Not checked: accesses of the NVMe controller, which are unordered until a completion, and the
+//! bytes themselves, which the comparison after recovery covers.
 
 mod device;
 mod event_text;
@@ -35,26 +38,27 @@ pub(crate) use self::event_text::order_event_text;
 pub(crate) use self::order_log::OrderLog;
 use self::transactions::DistributedTransactions;
 
-/// Events of devices that are kept for whoever wants to see what led to a violation.
+/// Events of devices that are kept to explain a violation.
 const RECENT: usize = 1024;
 
-/// What a device has done: when, which one, and what.
+/// An event of a device: its time, the device, the event.
 pub type DeviceEvent = (Time, usize, OrderEvent);
 
-/// What the log says at a moment.
+/// An entry of the log.
 #[derive(Clone, Copy, Debug)]
 pub enum LogEntry<'a> {
-    /// A CPU does something, or something leaves the host or comes back.
+    /// An event of a CPU, or an access that leaves the host or returns to it.
     Host(&'a Event),
-    /// A device does something; its number.
+    /// An event of a device, with its number.
     Device(usize, OrderEvent),
-    /// A transaction has returned to a program, which counts on it from now on: a synchronisation that the host knows of.
+    /// A transaction has returned to a program, which relies on it: a synchronisation that the host
+    /// knows.
     Returned,
-    /// The host is there again after a loss of power: what it had sent and no device has taken is lost.
+    /// The host has its power back: accesses that it had sent and no device has accepted are lost.
     Restarted,
 }
 
-/// One of the four.
+/// One of the four invariants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
     /// Accesses to shared addresses follow program order.
@@ -74,18 +78,18 @@ impl Invariant {
     }
 }
 
-/// Two events that are not in the order in which they should be.
+/// Two events in the wrong order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What they break.
+    /// The violated invariant.
     pub invariant: Invariant,
-    /// The device on which that shows.
+    /// The device of the later event.
     pub device: usize,
-    /// When.
+    /// The time of the later event.
     pub at: Time,
-    /// What happens then.
+    /// The later event.
     pub event: String,
-    /// What should have happened before: text, and when it began.
+    /// The event that should have happened before: its text, and when it began.
     pub before: (String, Time),
 }
 
@@ -105,10 +109,10 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What a check of one entry says: that it is fine, or the violation without its place and time.
+/// The result of checking an entry: a violation has neither its device nor its time yet.
 type CheckResult = Result<(), Breach>;
 
-/// See [`Violation`].
+/// A [`Violation`] without its device and time.
 #[derive(Debug)]
 struct Breach {
     invariant: Invariant,
@@ -129,8 +133,8 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Of so many devices whose engines have their command pages at this offset of BAR4; nothing has been sent to them, or all of it has
-    /// been taken.
+    /// A checker of devices whose engines have their command pages at `page` of BAR4. Accesses sent
+    /// before have been accepted.
     pub fn new(devices: usize, page: u64) -> Checker {
         Checker {
             page,
@@ -144,17 +148,17 @@ impl Checker {
         self.violation.as_ref()
     }
 
-    /// Entries that were looked at.
+    /// Number of checked entries.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// What devices did last, the oldest first; what followed a violation is not among it.
+    /// The last events of devices, the oldest first; events after a violation are left out.
     pub fn recent(&self) -> impl Iterator<Item = &DeviceEvent> {
         self.recent.iter()
     }
 
-    /// Looks at the next entry. Behind a violation none is looked at.
+    /// Checks the next entry, unless a violation was found.
     pub fn check_entry(&mut self, at: Time, entry: LogEntry) {
         if self.violation.is_some() {
             return;
@@ -275,7 +279,7 @@ impl Checker {
     }
 }
 
-/// The command that 64 bytes of a page are.
+/// Decodes a command from 64 bytes of a page.
 fn decode_command(data: &[u8]) -> Option<Command> {
     let long = |n: usize| {
         let bytes = data[8 * n..8 * n + 8].try_into();
@@ -284,7 +288,7 @@ fn decode_command(data: &[u8]) -> Option<Command> {
     Command::from_arguments(&std::array::from_fn(|n| long(n + 1)))
 }
 
-/// A log as a whole: the first violation, if there is one. See [`Checker::new`].
+/// Checks a whole log; returns the first violation. See [`Checker::new`].
 pub fn check<'a>(
     devices: usize,
     page: u64,

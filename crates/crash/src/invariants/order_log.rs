@@ -1,4 +1,4 @@
-//! A log of a machine, from its events as they come.
+//! The log of a machine, checked as its events occur.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,11 +7,11 @@ use sim::{OrderEvent, OrderSink, OrderWatch, Time};
 
 use super::{Checker, DeviceEvent, LogEntry, Violation};
 
-/// What the machine's CPUs and devices do goes through a [`Checker`].
+/// Passes the events of a machine's CPUs and devices to a [`Checker`].
 #[derive(Clone)]
 pub(crate) struct OrderLog(Arc<Mutex<Checker>>);
 
-/// Hears of a device's events.
+/// Receives the events of a device.
 struct DeviceListener(OrderLog, usize);
 
 impl OrderSink for DeviceListener {
@@ -21,8 +21,9 @@ impl OrderSink for DeviceListener {
 }
 
 impl OrderLog {
-    /// Of the devices of a machine, whose engines have their command pages at this offset of BAR4; who hears of what the CPUs do tells them by
-    /// [`OrderLog::host`]. `None` if the devices do not tell of their order.
+    /// The log of a machine whose devices have the engines' command pages at `page` of BAR4. The
+    /// caller passes the events of CPUs to [`OrderLog::host`]. `None` if the devices do not report
+    /// their order.
     pub fn of(machine: &mut Machine, page: u64) -> Option<OrderLog> {
         let system = machine.system_mut();
         let devices = system.devices();
@@ -44,9 +45,9 @@ impl OrderLog {
         self.lock().check_entry(at, entry);
     }
 
-    /// A CPU does something.
+    /// Adds an event of a CPU.
     pub fn host(&self, at: Time, event: &Event) {
-        // What stays in a CPU is no access of a device.
+        // Events within a CPU are no accesses of a device.
         if !matches!(
             event,
             Event::Stored { .. } | Event::Flushed { .. } | Event::Fenced { .. }
@@ -65,12 +66,12 @@ impl OrderLog {
         self.check_entry(at, LogEntry::Restarted);
     }
 
-    /// Entries that were held against the invariants.
+    /// Number of checked entries.
     pub fn entries(&self) -> u64 {
         self.lock().entries()
     }
 
-    /// The first violation, and what devices did until then.
+    /// The first violation, and the events of devices before it.
     pub fn violation(&self) -> Option<(Violation, Vec<DeviceEvent>)> {
         let checker = self.lock();
         let violation = checker.violation()?.clone();

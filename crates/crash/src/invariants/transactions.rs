@@ -1,4 +1,5 @@
-//! Transactions whose records stand in logs of several devices: what each device was sent of them, and what it has completed.
+//! Transactions with records in the logs of several devices: commands sent to each device, and
+//! completed ones.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +8,14 @@ use spec::nearpm::{Command, Operation};
 
 use super::{Breach, CheckResult, Invariant};
 
-/// What a device has of a transaction.
+/// A device's part in a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Participation {
-    /// When it was sent something last.
+    /// When the last command was sent to it.
     at: Time,
-    /// It has been sent records, or a commit.
+    /// It was sent records, or a commit.
     takes_part: bool,
-    /// Records that it was sent and has not taken.
+    /// Records that it was sent and has not accepted.
     pending_records: u32,
     /// Its commit has ended.
     completed: bool,
@@ -37,7 +38,7 @@ impl DistributedTransactions {
         &mut parts[device]
     }
 
-    /// A device is sent a command.
+    /// Records a command sent to a device.
     pub fn sent(&mut self, device: usize, command: &Command, at: Time) {
         use Operation::*;
         let (log, transaction) = (log_of(command), command.transaction);
@@ -51,7 +52,7 @@ impl DistributedTransactions {
                 let part = self.participation(log, transaction, device);
                 (part.takes_part, part.at) = (true, at);
             }
-            // The device's records are void, or written back: nobody waits for it.
+            // The device's records are void, or written back: the other devices do not wait for it.
             Abort | Recover | LogOpen => self.forget(device, |key| key.0 == log),
             PoolUnmap => self.forget(device, |key| key.0 >> 4 == command.pool),
             _ => {}
@@ -69,7 +70,7 @@ impl DistributedTransactions {
         });
     }
 
-    /// A device has taken one that it was sent.
+    /// Records that a device has accepted a command.
     pub fn taken(&mut self, device: usize, command: &Command) -> CheckResult {
         use Operation::*;
         let key = (log_of(command), command.transaction);
@@ -83,7 +84,7 @@ impl DistributedTransactions {
                 }
             }
             CommitRedo => {
-                // From now on the transaction is committed, whatever becomes of the others.
+                // From here on the transaction is committed, whatever happens to the others.
                 let mut others = parts.iter().enumerate();
                 if let Some((other, part)) = others.find(|(_, part)| part.pending_records > 0) {
                     let what = format!("device {other} has not taken all of its records");
@@ -98,7 +99,7 @@ impl DistributedTransactions {
         Ok(())
     }
 
-    /// A device's part is complete.
+    /// Records that a device has completed its part.
     pub fn completed(&mut self, device: usize, log: u8, transaction: u64) {
         let key = (log, transaction);
         let part = self.0.get_mut(&key).and_then(|parts| parts.get_mut(device));
@@ -107,7 +108,7 @@ impl DistributedTransactions {
         }
     }
 
-    /// A device's records are void.
+    /// Records that a device's records are void.
     pub fn void(&mut self, device: usize, log: u8, transaction: u64) -> CheckResult {
         let key = (log, transaction);
         let Some(parts) = self.0.get(&key) else {
@@ -122,7 +123,7 @@ impl DistributedTransactions {
         Ok(())
     }
 
-    /// Nothing is left to wait for.
+    /// Removes a transaction without pending work.
     fn prune(&mut self, key: (u8, u64)) {
         let parts = self.0.get(&key).into_iter().flatten();
         if parts.clone().all(|part| part.completed || !part.takes_part) {

@@ -1,4 +1,5 @@
-//! A store of strings as Redis's and memcached's clients use it, without their protocols: half of all are reads, values differ in size, some are counters.
+//! A store of strings as clients of Redis and memcached use it, without their protocols. Half of
+//! the accesses are reads, values differ in size, and some are counters.
 
 use pm::Result;
 use sim::Random;
@@ -9,13 +10,13 @@ use crate::Store;
 /// GET 50 %, SET 35 %, INCR 10 %, DEL 5 %, of skewed keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Cache {
-    /// Keys are below this.
+    /// Limit of the keys.
     pub keys: u64,
-    /// Most bytes of a value; the least are 16.
+    /// Most bytes of a value; the fewest are 16.
     pub max_bytes: usize,
 }
 
-/// Keys that come in one transaction in the beginning.
+/// Keys per transaction of the initial population.
 const KEYS_PER_STEP: u64 = 8;
 
 impl Cache {

@@ -1,4 +1,4 @@
-//! Keys and values of one size: what a structure by itself is exercised with.
+//! Keys with values of one size, to exercise a structure.
 
 use pm::Result;
 use sim::Random;
@@ -6,16 +6,17 @@ use sim::Random;
 use super::{random_bytes, Logic};
 use crate::Store;
 
-/// One to three of: a key gets a new value, some bytes of one change in place, a key goes. One transaction of eight is aborted.
+/// One to three operations: store a value, change bytes of a value in place, remove a key. One
+/// transaction of eight is aborted.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyValue {
-    /// Keys are below this; half of them are there in the beginning.
+    /// Limit of the keys; half of them exist initially.
     pub keys: u64,
-    /// Of each value.
+    /// Bytes of each value.
     pub bytes: usize,
 }
 
-/// Keys that come in one transaction in the beginning.
+/// Keys per transaction of the initial population.
 const KEYS_PER_STEP: u64 = 8;
 
 impl Logic for KeyValue {

@@ -1,4 +1,5 @@
-//! The Telecom Application Transaction Processing benchmark, version 1.0: its four tables and its standard mix.
+//! The Telecom Application Transaction Processing benchmark, version 1.0: its four tables and its
+//! standard mix.
 
 use pm::Result;
 use sim::Random;
@@ -6,7 +7,7 @@ use sim::Random;
 use super::{random_bytes, skewed, Logic};
 use crate::Store;
 
-/// So many subscribers.
+/// The number of subscribers.
 #[derive(Clone, Copy, Debug)]
 pub struct Tatp {
     /// Rows of the table `subscriber`.
@@ -18,7 +19,8 @@ const ACCESS_INFO: usize = 1;
 const SPECIAL_FACILITY: usize = 2;
 const CALL_FORWARDING: usize = 3;
 
-/// A subscriber: sub_nbr in 16 bytes, bit_1 to bit_10, hex_1 to hex_10, byte2_1 to byte2_10, each in a byte, msc_location, vlr_location.
+/// A subscriber: sub_nbr in 16 bytes; bit_1 to bit_10, hex_1 to hex_10, byte2_1 to byte2_10, each
+/// in a byte; msc_location, vlr_location.
 const SUBSCRIBER_BYTES: usize = 56;
 const BIT_1: usize = 16;
 const VLR_LOCATION: usize = 52;
@@ -100,7 +102,7 @@ impl Logic for Tatp {
                 let bit = [random.below(2) as u8];
                 store.update(SUBSCRIBER, subscriber, BIT_1, &bit)?;
                 let data = [random.next() as u8];
-                // Without such a facility all of it has failed.
+                // Without such a facility the whole transaction fails.
                 return store.update(SPECIAL_FACILITY, facility, DATA_A, &data);
             }
             // UPDATE_LOCATION

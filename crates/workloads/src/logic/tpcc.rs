@@ -1,5 +1,5 @@
-//! TPC-C (revision 5.11): the transactions new-order and payment, over its nine tables with rows of the sizes that clause 4.2 states. Customers are
-//! chosen by their numbers alone.
+//! TPC-C (revision 5.11): the transactions new-order and payment, over its nine tables. Rows have
+//! the sizes that clause 4.2 states. Customers are chosen by number only.
 
 use pm::{Error, Result};
 use sim::Random;
@@ -10,9 +10,9 @@ use crate::Store;
 /// One warehouse with ten districts.
 #[derive(Clone, Copy, Debug)]
 pub struct Tpcc {
-    /// Of each district: 3000 in the benchmark.
+    /// Customers of each district: 3000 in the benchmark.
     pub customers: u64,
-    /// Of the warehouse: 100,000 in the benchmark.
+    /// Items of the warehouse: 100,000 in the benchmark.
     pub items: u64,
 }
 
@@ -30,23 +30,24 @@ const TABLES: usize = 9;
 /// Bytes of the rows.
 const BYTES: [usize; TABLES] = [89, 95, 655, 46, 8, 24, 54, 82, 306];
 const DISTRICTS: u64 = 10;
-/// In all rows that have such: sums of money in cents, counts, the next order's number, each in 8 bytes.
+/// Offsets of fields of 8 bytes, the same in all rows that have them: sums of money in cents,
+/// counts, the next order's number.
 const YTD: usize = 0;
 const NEXT_ORDER: usize = 8;
-/// Of a customer.
+/// Fields of a customer.
 const BALANCE: usize = 0;
 const YTD_PAYMENT: usize = 8;
 const PAYMENTS: usize = 16;
 const BAD_CREDIT: usize = 24;
 const DATA: usize = 155;
-/// Of an item.
+/// Fields of an item.
 const PRICE: usize = 0;
-/// Of stock.
+/// Fields of stock.
 const QUANTITY: usize = 0;
 const STOCK_YTD: usize = 8;
 const ORDERS: usize = 16;
 
-/// A row of a table: numbers, and whatever is drawn.
+/// A row of a table: numbers, then random bytes.
 fn row(table: usize, numbers: &[u64], random: &mut Random) -> Vec<u8> {
     let mut row: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
     row.truncate(BYTES[table]);
@@ -69,7 +70,8 @@ impl Tpcc {
         let number_of = skewed(random, 1023.min(self.customers / 2), self.customers);
         let customer = self.customer(district, number_of);
         let lines = 5 + random.below(11);
-        // Clause 2.4.1.4: one in a hundred names an item that there is not, and is rolled back at its end.
+        // Clause 2.4.1.4: one order in a hundred names an unknown item, and is rolled back at its
+        // end.
         let unknown = random.below(100) == 0;
         require_row(store.get(WAREHOUSE, 0)?, "warehouse")?;
         let own = require_row(store.get(DISTRICT, district)?, "district")?;
@@ -126,7 +128,7 @@ impl Tpcc {
         let sums: Vec<u8> = sums.into_iter().flat_map(u64::to_le_bytes).collect();
         store.update(CUSTOMER, customer, BALANCE, &sums)?;
         if own[BAD_CREDIT] == 1 {
-            // What is known of the payment goes in front of what was known before.
+            // The data of the payment are inserted in front of the older data.
             let mut data = Vec::new();
             for n in [customer, district, amount] {
                 data.extend(n.to_le_bytes());
@@ -172,7 +174,7 @@ impl Logic for Tpcc {
     }
 
     fn transaction(&self, random: &mut Random, store: &mut dyn Store) -> Result<bool> {
-        // Of the two 45 and 43 in a hundred.
+        // Weights of the two transactions: 45 and 43 percent.
         match random.below(88) {
             0..45 => self.new_order(random, store),
             _ => self.payment(random, store),

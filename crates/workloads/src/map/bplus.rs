@@ -1,5 +1,6 @@
-//! A B+ tree in the manner of pmemkv's `tree3`: leaves are unsorted, so that an insertion changes a slot and a count, and are never
-//! merged; they form a chain. Unlike there, inner nodes are in persistent memory, too.
+//! A B+ tree similar to pmemkv's `tree3`. Leaves are unsorted, so that an insertion changes a slot
+//! and a count; they form a chain and are never merged. Unlike in `tree3`, inner nodes are in
+//! persistent memory, too.
 
 use pm::{Ptr, Result, Transaction};
 
@@ -18,9 +19,9 @@ pm::record! {
         /// 0: a leaf.
         level: u64,
         count: u64,
-        /// Of an inner node in order: key n is the least that may be below child n + 1.
+        /// Of an inner node, in order: key n is the lower bound of child n + 1.
         keys: [u64; KEYS],
-        /// Children; or values, and at the end the next leaf.
+        /// Children; of a leaf the values, and the next leaf as the last one.
         refs: [u64; KEYS + 1],
     }
 }
@@ -50,7 +51,7 @@ impl Node {
         self.len() == KEYS
     }
 
-    /// Which child has a key.
+    /// The index of the child that may have a key.
     fn child_index(&self, key: u64) -> usize {
         self.keys[..self.len()].partition_point(|first| *first <= key)
     }
@@ -64,7 +65,7 @@ fn at(root: u64) -> Ptr<Root> {
     Ptr::at(root)
 }
 
-/// The leaf that a key belongs to.
+/// The leaf that may have a key.
 fn find_leaf(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<(Ptr<Node>, Node)> {
     let mut here = tx.get(Root::top(at(root)))?;
     let mut node = tx.get(here)?;
@@ -75,7 +76,7 @@ fn find_leaf(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<(Ptr<Node>
     Ok((here, node))
 }
 
-/// Splits a full node; the least key of the new one, and that.
+/// Splits a full node; returns the least key of the new node, and the new node.
 fn split(tx: &mut Transaction<'_>, here: Ptr<Node>, node: &Node) -> Result<(u64, Ptr<Node>)> {
     let half = KEYS / 2;
     let (mut left, mut right) = (Node::empty(node.level), Node::empty(node.level));
@@ -142,7 +143,7 @@ impl Map for BPlus {
             node = top;
             tx.set(Root::top(at(root)), &here)?;
         }
-        // Whatever is full is split on the way down, so that there is room above.
+        // Full nodes are split on the way down, so that a parent always has room.
         while node.level > 0 {
             let child_index = node.child_index(key);
             let below: Ptr<Node> = Ptr::at(node.refs[child_index]);
@@ -174,7 +175,7 @@ impl Map for BPlus {
         let Some(n) = node.slot(key) else {
             return Ok(None);
         };
-        // The last one takes its slot.
+        // The last key takes its slot.
         let last = node.len() - 1;
         if n != last {
             tx.set(Node::keys(here).element(n), &node.keys[last])?;

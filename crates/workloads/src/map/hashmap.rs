@@ -1,4 +1,4 @@
-//! A hash table with chains, as PMDK's example `hashmap_tx`; its buckets are as many as it began with.
+//! A hash table with chains, as PMDK's example `hashmap_tx`, with a fixed number of buckets.
 
 use pm::{Ptr, Result, Transaction};
 
@@ -30,9 +30,9 @@ pm::record! {
     }
 }
 
-/// Where a key is, or where it would be.
+/// The position of a key, or the one at which it would be inserted.
 struct ChainPosition {
-    /// What points to the entry.
+    /// The pointer to the entry.
     link: Ptr<Ptr<HashEntry>>,
     entry: Option<(Ptr<HashEntry>, HashEntry)>,
 }

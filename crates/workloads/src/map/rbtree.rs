@@ -1,4 +1,5 @@
-//! A red-black tree, as PMDK's example `rbtree_map`: with a sentinel for what is below the leaves and above the root.
+//! A red-black tree, as PMDK's example `rbtree_map`: with a sentinel below the leaves and above the
+//! root.
 
 use pm::{Ptr, Result, Transaction};
 
@@ -13,7 +14,7 @@ pm::record! {
     struct Node {
         key: u64,
         value: u64,
-        /// 1, or 0: it is black.
+        /// 1 for red, 0 for black.
         red: u64,
         parent: Ptr<Node>,
         child: [Ptr<Node>; 2],
@@ -76,12 +77,12 @@ impl<'a, 'b> Tree<'a, 'b> {
         }
     }
 
-    /// On which side of its parent a node is.
+    /// The side of its parent on which a node is.
     fn child_side(&mut self, node: NodePtr, parent: NodePtr) -> Result<usize> {
         Ok(usize::from(self.child(parent, 0)? != node))
     }
 
-    /// Another node, or none, takes the place of one below its parent.
+    /// Puts another node, or none, in the place of a node.
     fn replace(&mut self, old: NodePtr, new: NodePtr) -> Result<()> {
         let parent = self.parent(old)?;
         if parent == self.nil {
@@ -93,7 +94,7 @@ impl<'a, 'b> Tree<'a, 'b> {
         self.set_parent(new, parent)
     }
 
-    /// A node goes down on a side, and its child of the other side up.
+    /// Rotates a node down on a side, and its child of the other side up.
     fn rotate(&mut self, node: NodePtr, side: usize) -> Result<()> {
         let up = self.child(node, 1 - side)?;
         let inner = self.child(up, side)?;
@@ -190,7 +191,7 @@ impl<'a, 'b> Tree<'a, 'b> {
             low = node.child[0];
             self.replace(at, low)?;
         } else {
-            // The next one takes its place.
+            // The next node takes its place.
             let mut next = node.child[1];
             loop {
                 let left = self.child(next, 0)?;
@@ -220,7 +221,7 @@ impl<'a, 'b> Tree<'a, 'b> {
         Ok(Some(node.value))
     }
 
-    /// All ways through a node are a black one short.
+    /// All paths through a node lack a black node.
     fn blacken(&mut self, mut node: NodePtr) -> Result<()> {
         while node != self.top()? && !self.is_red(node)? {
             let parent = self.parent(node)?;
@@ -267,7 +268,7 @@ impl<'a, 'b> Tree<'a, 'b> {
         Ok(out)
     }
 
-    /// Checks what is below a node; its black nodes on each way down.
+    /// Checks the subtree of a node; returns the number of black nodes on each path down.
     fn check(
         &mut self,
         at: NodePtr,

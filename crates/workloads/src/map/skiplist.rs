@@ -20,7 +20,8 @@ pm::record! {
     }
 }
 
-/// On how many levels a key is: one more with a probability of one half. It is the key's, so that the same keys make the same list.
+/// The number of levels of a key: one more with a probability of one half. It depends on the key
+/// only, so that the same keys make the same list.
 fn levels(key: u64) -> usize {
     (1 + hash(key).trailing_ones() as usize).min(LEVELS)
 }
@@ -29,7 +30,8 @@ fn at(root: u64) -> Ptr<Node> {
     Ptr::at(root)
 }
 
-/// What points to the first node of each level whose key is not less, and that node of the lowest.
+/// For each level the pointer to the first node whose key is not less, and that node on the lowest
+/// level.
 type SearchPath = ([Ptr<Ptr<Node>>; LEVELS], Option<(Ptr<Node>, Node)>);
 
 fn find(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<SearchPath> {
