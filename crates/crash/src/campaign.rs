@@ -253,8 +253,8 @@ fn plan(
                 1 => with_host(),
                 devices => one_device_each(devices),
             };
-            let behind = |at: &Time| Time((at.0 + 1).min(end.0));
-            let moments = measured.commands.iter().map(behind);
+            let after = |at: &Time| Time((at.0 + 1).min(end.0));
+            let moments = measured.commands.iter().map(after);
             moments.flat_map(|at| cuts_at(at, &laters)).collect()
         }
     };

@@ -230,7 +230,8 @@ impl FromStr for Cut {
     fn from_str(text: &str) -> Result<Cut, String> {
         let wrong = || {
             format!(
-                "a cut {text:?}: allowed is PS[:early=PS/LINES][:evict=LINES][:later=PS|all|keeps/...][:lost=SEED][:again=PS/PS...][:engine], \
+                "a cut {text:?}: allowed is PS[:early=PS/LINES][:evict=LINES]\
+                 [:later=PS|all|keeps/...][:lost=SEED][:again=PS/PS...][:engine], \
                  times in ps, LINES m and a mask or s and a seed"
             )
         };

@@ -61,7 +61,7 @@ impl Campaign {
             ));
         }
         if self.cuts == CutPlan::Commands && self.executor != Executor::Device {
-            let text = "cuts = commands are behind commands to the device's engine: by = \
+            let text = "cuts = commands are after commands to the device's engine: by = \
                         \"device\" has them";
             return Err(text.into());
         }

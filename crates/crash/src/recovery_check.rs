@@ -122,7 +122,7 @@ fn check(
             // Uncached, and proven by a load.
             let map = Mapping::pm(device, Kind::Uncached);
             timeline.add(format!(
-                "device {device}  has only some of the stores to {} lines that no load was behind",
+                "device {device}  has only some of the stores to {} lines that no load has proven",
                 lines.len()
             ));
             for (at, line) in lines {

@@ -76,9 +76,18 @@ impl Report {
             .as_ref()
             .map(|v| json!({"cut": v.cut.to_string(), "what": v.text, "timeline": v.timeline}));
         json!({
-            "cuts": self.cuts, "violated": self.violated, "transactions": self.transactions, "spanning": self.spanning,
-            "more": self.more, "recoveries_cut": self.recoveries_cut, "evicted": self.evicted, "simulated_ns": self.simulated_ns, "stopped": self.stopped,
-            "events": self.events, "broken": self.broken, "invariant": self.invariant.as_ref().map(InvariantViolation::json),
+            "cuts": self.cuts,
+            "violated": self.violated,
+            "transactions": self.transactions,
+            "spanning": self.spanning,
+            "more": self.more,
+            "recoveries_cut": self.recoveries_cut,
+            "evicted": self.evicted,
+            "simulated_ns": self.simulated_ns,
+            "stopped": self.stopped,
+            "events": self.events,
+            "broken": self.broken,
+            "invariant": self.invariant.as_ref().map(InvariantViolation::json),
             "violation": violation,
         })
     }

@@ -15,7 +15,7 @@ use spec::nearpm::{Command, Operation};
 const PAGE: u64 = 0x4_0000;
 
 #[derive(Clone)]
-enum Said {
+enum ScriptEntry {
     Host(Event),
     Device(usize, OrderEvent),
     Returned,
@@ -24,7 +24,7 @@ enum Said {
 
 /// A log with an event every nanosecond. Addresses are line numbers.
 #[derive(Clone, Default)]
-struct Script(Vec<Said>);
+struct Script(Vec<ScriptEntry>);
 
 fn line(line: u64) -> Lines {
     Lines {
@@ -48,22 +48,22 @@ fn ordered(number: u8, operation: Operation, reads: u64, writes: u64) -> Ordered
 
 impl Script {
     fn host(mut self, event: Event) -> Script {
-        self.0.push(Said::Host(event));
+        self.0.push(ScriptEntry::Host(event));
         self
     }
 
     fn device_event(mut self, device: usize, event: OrderEvent) -> Script {
-        self.0.push(Said::Device(device, event));
+        self.0.push(ScriptEntry::Device(device, event));
         self
     }
 
     fn returned(mut self) -> Script {
-        self.0.push(Said::Returned);
+        self.0.push(ScriptEntry::Returned);
         self
     }
 
     fn restarted(mut self) -> Script {
-        self.0.push(Said::Restarted);
+        self.0.push(ScriptEntry::Restarted);
         self
     }
 
@@ -159,10 +159,10 @@ impl Script {
     fn check(&self) -> Result<(), Violation> {
         let log = self.0.iter().zip(1..).map(|(said, n)| {
             let entry = match said {
-                Said::Host(event) => LogEntry::Host(event),
-                Said::Device(device, event) => LogEntry::Device(*device, *event),
-                Said::Returned => LogEntry::Returned,
-                Said::Restarted => LogEntry::Restarted,
+                ScriptEntry::Host(event) => LogEntry::Host(event),
+                ScriptEntry::Device(device, event) => LogEntry::Device(*device, *event),
+                ScriptEntry::Returned => LogEntry::Returned,
+                ScriptEntry::Restarted => LogEntry::Restarted,
             };
             (Time::ns(n), entry)
         });
@@ -540,7 +540,7 @@ fn invariant_4_recovery_reads_only_what_had_persisted() {
     );
 }
 
-// ---------------------------------------------------------------- campaigns
+// ---- campaigns ----
 
 struct Rig(Design, Factory);
 

@@ -138,8 +138,8 @@ pub enum Synchronisation {
     /// By the host: it waits until each device has completed its part, then notifies all of them.
     /// For comparison.
     Host,
-    /// None: each device deletes its log after its part alone. A fault injection: crash tests have to
-    /// find violations.
+    /// None: each device deletes its log after its part alone. A fault injection: crash tests have
+    /// to find violations.
     Disabled,
 }
 

@@ -51,7 +51,9 @@ fn main() -> Result<(), Failure> {
             let ran = run.measure(&platform, &mut |_, _| true)?;
             regions.push((ran.ns, ran.consistency_ns));
             println!(
-                "{mechanism:10} {} {fence:9}: {:.0} ns, consistency {:.0}: fences {:.0}, copies {:.0}, flushes {:.0}, commands {:.0}; \
+                "{mechanism:10} {} {fence:9}: {:.0} ns, consistency {:.0}: fences {:.0}, \
+                 copies {:.0}, \
+                 flushes {:.0}, commands {:.0}; \
                  fences {:.2}, lines {:.2}, commands {:.2}, records {:.2} of {:.0} B, copied \
                  {:.0} B",
                 if offloaded { "engine" } else { "CPU   " },

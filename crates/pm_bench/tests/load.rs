@@ -58,7 +58,7 @@ mod long {
     use super::*;
 
     #[test]
-    #[ignore = "compiles a device of its own"]
+    #[ignore = "compiles a separate device"]
     fn dependent_load_takes_the_published_time_on_the_rtl() {
         as_the_paper_states(Model::Rtl);
     }

@@ -124,7 +124,7 @@ fn is_commit(operation: Operation) -> bool {
 }
 
 impl Device {
-    // ---------------------------------------------------------------- the host
+    // ---- the host ----
 
     fn send(&mut self, at: Time, kind: AccessKind) {
         self.sends += 1;
@@ -213,7 +213,7 @@ impl Device {
         self.marks.clear();
     }
 
-    // ---------------------------------------------------------------- the device
+    // ---- the device ----
 
     /// An accepted command that has not ended.
     pub fn accepted_command(&self, number: u8) -> Option<OrderedCommand> {
@@ -339,7 +339,10 @@ impl Device {
     fn store_arrives(&mut self, at: Time, channel: u8, lines: Lines) -> CheckResult {
         let event = || format!("a store, {}, comes", lines_text(&lines));
         self.check_open(event)?;
-        let own = |sent: &SentAccess| matches!(&sent.kind, AccessKind::Store(own) if (own.first..=own.last).contains(&lines.first));
+        let own = |sent: &SentAccess| match &sent.kind {
+            AccessKind::Store(own) => (own.first..=own.last).contains(&lines.first),
+            AccessKind::Command(..) => false,
+        };
         let found = self.sent.iter().position(own);
         let mut number = None;
         if let Some(found) = found {
@@ -601,7 +604,7 @@ impl Device {
         Ok(())
     }
 
-    // ---------------------------------------------------------------- losses of power
+    // ---- losses of power ----
 
     fn power_fails(&mut self) {
         let unkept = self.stores.iter().find(|store| !store.kept);

@@ -1,12 +1,19 @@
 //! The four invariants of Partitioned Persist Ordering (NearPM, EuroSys 2023, section 4), as
 //! assertions over one log of the events of CPUs and devices.
 //!
-//! | | says | broken when |
-//! |---|---|---|
-//! | 1 | accesses to what CPU and commands share follow program order | a store or load reaches the memory, or a command begins, before something older that it overlaps is done; a device takes accesses in another order than they were sent in |
-//! | 2 | shared writes persist in program order | a command begins, or a load is answered, before all older stores are in the persistence domain; a store overtakes an older one of its lines |
-//! | 3 | all before a synchronisation persists before it | a commit begins before the records of its log are made; redo records are committed before all devices have theirs; a log is void before all devices have completed its transaction; a transaction returns before its commits are persistent |
-//! | 4 | after a failure recovery reads only what had persisted | what was persistent when the power failed does not come back, or something else does; the host gets in before all of that has ended |
+//! 1. Accesses to addresses that CPU and commands share follow program order. Violated if a store
+//! or load reaches the memory, or a command begins, before an older overlapping access is done.
+//! Also if a device accepts accesses in another order than they were sent.
+//! 2. Shared writes persist in program order. Violated if a command begins, or a load is answered,
+//! before all older stores are in the persistence domain; or if a store overtakes an older one of
+//! its lines.
+//! 3. Everything before a synchronisation persists before it. Violated if a commit begins before
+//! the records of its log are made, or if redo records are committed before all devices have
+//! theirs. Also if a log is void before all devices have completed its transaction, or if a
+//! transaction returns before its commits are persistent.
+//! 4. After a failure recovery reads only what had persisted. Violated if anything persistent is
+//! not restored, if anything else is restored, or if the device opens before all restored work has
+//! ended.
 //!
 //! A store is persistent when the device has answered it. A command is persistent when it has been
 //! accepted and all stores before it are persistent: from then on it is executed in any case
