@@ -1,14 +1,14 @@
-//! Who may reach a store.
+//! The access of clients to a store.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use crate::Protocol;
 
-/// Where clients connect.
+/// The address at which clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// An address of this machine, and a port; 0 is any.
+    /// An address of this machine, and a port; 0 for any.
     Tcp(IpAddr, u16),
     /// A Unix socket.
     Unix(PathBuf),
@@ -30,19 +30,19 @@ impl Endpoint {
     }
 }
 
-/// Where clients connect, and which of them may use the store.
+/// The endpoint of a server, and its clients' permissions.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Where they connect.
+    /// Where clients connect.
     pub endpoint: Endpoint,
-    /// What a client has to say first (Redis: `AUTH`).
+    /// The password that a client has to send first (Redis: `AUTH`).
     pub password: Option<String>,
     /// Without a password other machines can't reach the store.
     pub protected: bool,
 }
 
 impl Access {
-    /// A port of the loopback interface, for everybody on this machine.
+    /// A port of the loopback interface, for everyone on this machine.
     pub fn loopback(port: u16) -> Access {
         Access {
             endpoint: Endpoint::loopback(port),
@@ -51,7 +51,8 @@ impl Access {
         }
     }
 
-    /// Refuses what would let others in unasked, or what the protocol can't do.
+    /// Refuses unprotected access from other machines, and options that the protocol does not
+    /// support.
     pub fn validate(&self, protocol: Protocol) -> Result<(), String> {
         match &self.password {
             Some(_) if protocol == Protocol::Memcached => {
@@ -71,7 +72,8 @@ impl Access {
                 Protocol::Memcached => "without protection",
             };
             return Err(format!(
-                "host = {host}: whoever reaches this address could use the store; allowed are addresses of the \
+                "host = {host}: whoever reaches this address could use the store; allowed are \
+                 addresses of the \
                  loopback interface (127.0.0.1, ::1), or any {with} (--no-protected)"
             ));
         }

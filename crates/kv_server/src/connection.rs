@@ -1,5 +1,5 @@
-//! One client: a thread, which holds the store for one request at a time and never while it waits
-//! for its client.
+//! The connection of one client: a thread, which holds the store for one request at a time and
+//! never while it waits for its client.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,7 +13,7 @@ use serde_json::{json, Value};
 use crate::admission::{Activity, Limits, Phase};
 use crate::{ForeignProtocol, Protocol, ProtocolHandler, Step, Store};
 
-/// Replies that are gathered before they are sent.
+/// Bytes of replies that are collected before they are sent.
 const SEND_THRESHOLD: usize = 64 << 10;
 
 /// A connection of either kind.
@@ -30,7 +30,8 @@ impl Socket {
         })
     }
 
-    /// Ends one direction, or both; whoever waits in it comes back. It may have ended before.
+    /// Closes one direction, or both, and wakes a thread that waits in it. It may be closed
+    /// already.
     fn shutdown(&self, how: Shutdown) {
         let _ = match self {
             Socket::Tcp(stream) => stream.shutdown(how),
@@ -59,9 +60,9 @@ impl Socket {
         }
     }
 
-    /// Says a last thing, and reads on until the client has gone, for a bounded time: to end a
-    /// connection with bytes unread is to reset it, and a reset takes back what the client has not
-    /// read yet.
+    /// Sends a last text, and reads until the client has closed the connection, for a bounded time.
+    /// Closing with unread bytes would reset the connection, and a reset discards text that the
+    /// client has not read yet.
     pub(crate) fn send_and_close(&mut self, text: &[u8], limit: Duration) -> io::Result<()> {
         let mut rest = text;
         while !rest.is_empty() {
@@ -91,18 +92,18 @@ impl Socket {
     }
 }
 
-/// How connections ended that their clients did not end.
+/// Counts of connections that the server ended, by reason.
 #[derive(Default)]
 pub(crate) struct ConnectionCounts {
-    /// They spoke HTTP.
+    /// The client spoke HTTP.
     pub http: AtomicU64,
-    /// They spoke another protocol.
+    /// The client spoke another protocol.
     pub not_text: AtomicU64,
-    /// A request was not whole in time.
+    /// A request was not complete in time.
     pub late: AtomicU64,
     /// Another client got the place.
     pub evicted: AtomicU64,
-    /// There was no place.
+    /// All places were taken.
     pub rejected: AtomicU64,
 }
 
@@ -118,22 +119,22 @@ impl ConnectionCounts {
     }
 }
 
-/// What all connections of a server use.
+/// The state that all connections of a server share.
 pub(crate) struct ServerState {
     pub store: Mutex<Store>,
-    /// How often its power has failed; the store's own.
+    /// Number of power losses, shared with the store.
     pub losses: Arc<AtomicU64>,
     pub ended: AtomicBool,
     pub limits: Limits,
     pub protocol: Protocol,
     pub counts: ConnectionCounts,
-    /// Takes a line for whoever runs the server.
+    /// Logs a line for the operator.
     pub log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
 impl ServerState {
-    /// Counts an end of a connection, and tells of the 1st, 2nd, 4th, 8th and so on: whoever comes
-    /// again and again doesn't fill the log.
+    /// Counts the end of a connection. Logs the 1st, 2nd, 4th, 8th and so on, so that repeated
+    /// connections do not fill the log.
     pub(crate) fn count_and_log(&self, of: &AtomicU64, what: &str) {
         let count = of.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_power_of_two() {
@@ -146,12 +147,12 @@ impl ServerState {
     }
 }
 
-/// A client, as the server sees it.
+/// A client, for the acceptor.
 pub(crate) struct Client {
     activity: Mutex<Activity>,
-    /// Ends the connection from outside of its thread.
+    /// Ends the connection from another thread.
     socket: Socket,
-    /// How often the power had failed when it came: a host that loses its power loses its
+    /// Number of power losses at the client's arrival: a power loss of the host ends its
     /// connections.
     power_epoch: u64,
     late: AtomicBool,
@@ -190,17 +191,17 @@ impl Client {
         self.lock_activity().last_transfer = Instant::now();
     }
 
-    /// Ends it.
+    /// Ends the connection.
     pub(crate) fn end(&self) {
         self.socket.shutdown(Shutdown::Both);
     }
 
-    /// Lets it read no more: what it has begun to answer is answered.
+    /// Stops reading; the current request is still answered.
     fn stop_reading(&self) {
         self.socket.shutdown(Shutdown::Read);
     }
 
-    /// Looks whether it has to end, now and then.
+    /// Ends the connection after a power loss, or past a deadline.
     pub(crate) fn supervise(&self, shared: &ServerState, now: Instant) {
         let lost = shared.losses.load(Ordering::Acquire) != self.power_epoch;
         let late = self.activity().is_late(&shared.limits, now);
@@ -246,7 +247,7 @@ impl Client {
         socket.send_and_close(text, shared.limits.linger)
     }
 
-    /// Serves it until one of the two ends the connection. An error is a client that has gone.
+    /// Serves the client until the connection ends. An error means that the client has gone.
     pub(crate) fn serve(
         &self,
         socket: &mut Socket,
@@ -255,7 +256,7 @@ impl Client {
     ) -> io::Result<()> {
         let (mut input, mut out) = (Vec::new(), Vec::new());
         let mut chunk = vec![0; 16 << 10];
-        // Since when a request is being read.
+        // When the current request began to arrive.
         let mut begun: Option<Instant> = None;
         loop {
             self.set_phase(Phase::Working, Instant::now());
@@ -274,7 +275,7 @@ impl Client {
                     Step::NeedMore => break,
                     Step::Close => return self.send_and_close(socket, &out, shared),
                     Step::Reject(why) => {
-                        let what = format!("hung up on a client: {}", why.text());
+                        let what = format!("rejected a client: {}", why.text());
                         let of = match why {
                             ForeignProtocol::Http => &shared.counts.http,
                             ForeignProtocol::NotText => &shared.counts.not_text,

@@ -1,4 +1,4 @@
-//! Requests are answered alike, and change the store alike, however their bytes are cut.
+//! Requests have the same replies and the same effect however their bytes are fragmented.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -23,8 +23,8 @@ fn store() -> Mutex<Store> {
     Mutex::new(Store::create(&design, device::Model::Fast, config).unwrap())
 }
 
-/// What became of a connection: its replies, whether it ended, and what is in the store. Bytes of a
-/// request are at most kept until the largest one is whole.
+/// The result of a connection: its replies, whether it ended, and the number of stored entries. At
+/// most the bytes of the largest request are kept.
 fn session(protocol: Protocol, store: &Mutex<Store>, pieces: &[&[u8]]) -> (Vec<u8>, bool, u64) {
     let flushed = lock(store).flush();
     assert!(flushed.is_ok());
@@ -89,17 +89,20 @@ fn split_at_every_byte(protocol: Protocol, input: &[u8]) {
 fn fragmentation_at_each_byte_changes_no_reply() {
     split_at_every_byte(
         Protocol::Redis,
-        b"HELLO 3\r\n*3\r\n$3\r\nSET\r\n$3\r\na\r\n\r\n$2\r\n*1\r\nSET \"b c\" 'd\\'e'\nMULTI\r\nINCR n\r\nGET no\r\nEXEC\r\n\
-          *2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\n\r\n*0\r\nDBSIZE\r\nNO\r\nPOST / HTTP/1.1\r\n\r\nFLUSHALL\r\n",
+        b"HELLO 3\r\n*3\r\n$3\r\nSET\r\n$3\r\na\r\n\r\n$2\r\n*1\r\nSET \"b c\" 'd\\'e'\nMULTI\r\n\
+          INCR n\r\nGET no\r\nEXEC\r\n\
+          *2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\n\r\n*0\r\nDBSIZE\r\nNO\r\nPOST / \
+          HTTP/1.1\r\n\r\nFLUSHALL\r\n",
     );
     split_at_every_byte(
         Protocol::Memcached,
-        b"set k 7 0 2\r\n\r\n\r\nget k\r\nset big 0 9 9\r\nflush_all\r\nms m 4 F3\r\nmn\r\n\r\nmg m v f k\r\nappend k 0 0 2 noreply\r\n99\r\n\
+        b"set k 7 0 2\r\n\r\n\r\nget k\r\nset big 0 9 9\r\nflush_all\r\nms m 4 F3\r\nmn\r\n\r\n\
+          mg m v f k\r\nappend k 0 0 2 noreply\r\n99\r\n\
           ms x 5 I\r\nmn\r\nX\r\nincr k 1\r\nset l 0 0 300000 noreply\r\nab",
     );
 }
 
-/// Requests of all kinds, good and bad, some of which end the connection.
+/// Requests of all kinds, valid and invalid ones, some of which end the connection.
 fn drawn(protocol: Protocol, random: &mut Random) -> Vec<u8> {
     let mut out = Vec::new();
     for _ in 0..1 + random.below(12) {

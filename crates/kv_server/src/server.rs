@@ -1,4 +1,4 @@
-//! The door: takes clients in, ends their connections where that has to be, and its own at the end.
+//! The server: accepts clients, supervises their connections, and shuts down.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -20,9 +20,9 @@ use crate::memcached::Memcached;
 use crate::resp::Resp;
 use crate::{lock, Access, Endpoint, Limits, Protocol, ProtocolHandler, Store};
 
-/// How often the door's thread looks at all clients.
+/// Interval at which the acceptor supervises all clients.
 const SUPERVISION_INTERVAL: Duration = Duration::from_millis(20);
-/// Clients that are turned away and may still read why; more are hung up on at once.
+/// Most rejected clients that get a message; further ones are disconnected at once.
 const MAX_REJECTED: usize = 64;
 
 enum Listener {
@@ -31,7 +31,7 @@ enum Listener {
 }
 
 impl Listener {
-    /// Waits for a client, for at most a tick.
+    /// Waits for a client, for at most a supervision interval.
     fn wait(&self) {
         let listener = match self {
             Listener::Tcp(listener) => listener.as_fd(),
@@ -41,7 +41,7 @@ impl Listener {
             tv_sec: 0,
             tv_nsec: SUPERVISION_INTERVAL.subsec_nanos().into(),
         };
-        // Without an answer there is no client, either.
+        // An error of the call means that there is no client.
         let _ = poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&limit));
     }
 
@@ -62,24 +62,23 @@ impl Listener {
     }
 }
 
-/// A store that is being served.
+/// A store that is being served. Dropping it shuts the server down.
 pub struct Server {
     shared: Arc<ServerState>,
     acceptor: Option<JoinHandle<()>>,
     address: Option<SocketAddr>,
-    /// Its file, and which one that is.
+    /// Path of the socket's file, and its identity.
     socket: Option<(PathBuf, Option<(u64, u64)>)>,
 }
 
-/// Which file a path names: device and inode.
+/// The identity of a file: device and inode.
 fn file_identity(path: &Path) -> Option<(u64, u64)> {
     let meta = std::fs::symlink_metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
 }
 
 impl Server {
-    /// Serves a store until this is dropped. Lines for whoever runs it go to `log`, from any
-    /// thread.
+    /// Serves a store until this is dropped. Lines for the operator go to `log`, from any thread.
     pub fn start(
         store: Store,
         protocol: Protocol,
@@ -131,12 +130,12 @@ impl Server {
         })
     }
 
-    /// The port that it has got.
+    /// The port in use; none with a Unix socket.
     pub fn port(&self) -> Option<u16> {
         self.address.map(|address| address.port())
     }
 
-    /// What the store has done until now, and how connections ended.
+    /// The counters of the store and of connections.
     pub fn report(&self) -> Value {
         let mut report = lock(&self.shared.store).report();
         report["connections"] = self.shared.counts.report();
@@ -148,11 +147,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
         if let Some(acceptor) = self.acceptor.take() {
-            // A thread that has panicked has told so.
+            // A panic of the thread has been reported.
             let _ = acceptor.join();
         }
         if let Some((path, file)) = &self.socket {
-            // Somebody else may have removed it, and put another one there.
+            // Another program may have replaced the file.
             if file.is_some() && file_identity(path) == *file {
                 let _ = std::fs::remove_file(path);
             }
@@ -160,15 +159,15 @@ impl Drop for Server {
     }
 }
 
-/// The thread that takes clients in and supervises them.
+/// The thread that accepts clients and supervises them.
 struct Acceptor {
     listener: Listener,
     shared: Arc<ServerState>,
     password: Option<Arc<str>>,
     clients: Vec<(Arc<Client>, JoinHandle<()>)>,
-    /// Threads of clients that have lost their places.
+    /// Threads of evicted clients.
     leaving: Vec<JoinHandle<()>>,
-    /// Threads that tell newcomers that there is no place.
+    /// Threads that send a message to rejected clients.
     rejected: Vec<JoinHandle<()>>,
     /// Number of the next client.
     next: u64,
@@ -182,7 +181,7 @@ impl Acceptor {
             match self.listener.accept() {
                 Ok(socket) => self.admit_client(socket),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Out of file descriptors, perhaps: not for ever.
+                // Probably out of file descriptors, for a while.
                 Err(_) => sleep(SUPERVISION_INTERVAL),
             }
             let now = Instant::now();
@@ -219,7 +218,8 @@ impl Acceptor {
             client.end();
             self.leaving.push(thread);
             let what = format!(
-                "all {} places for clients are taken: a silent one has lost its place to a newcomer",
+                "all {} places for clients are taken: a silent one has lost its place to a \
+                 newcomer",
                 limits.clients
             );
             self.shared
@@ -238,7 +238,7 @@ impl Acceptor {
         let client = Arc::new(client);
         let (mut socket, mine, shared) = (socket, client.clone(), self.shared.clone());
         let thread = spawn(move || {
-            // An error is a client that has gone.
+            // An error means that the client has gone.
             let _ = mine.serve(&mut socket, handler, &shared);
             mine.end();
         });
@@ -247,7 +247,7 @@ impl Acceptor {
 
     fn reject_client(&mut self, mut socket: Socket) {
         let what = format!(
-            "a client was turned away: {} others are busy",
+            "a client was rejected: {} others are busy",
             self.shared.limits.clients
         );
         self.shared
@@ -262,7 +262,7 @@ impl Acceptor {
         };
         let limit = self.shared.limits.linger;
         self.rejected.push(spawn(move || {
-            // Whoever doesn't take it sees the end.
+            // A client that does not read the message sees the end of the connection.
             let _ = socket.send_and_close(text, limit);
         }));
     }

@@ -1,4 +1,4 @@
-//! The store: a pool of a simulated device, losses of its power, and what requests took.
+//! The store: a pool of a simulated device, its power losses, and the times of requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -13,31 +13,32 @@ use sim::Time;
 use crate::table::Table;
 
 const POOL_NAME: &str = "front";
-/// In the last line of the header's page while the store is made: so one that was not finished is told from what is another's.
+/// Marks a store during its creation, in the last line of the header's page. It distinguishes an
+/// unfinished store from other content.
 const CREATION_MARK: &[u8; 64] =
     b"NSFRONT: this pool is being made; its bytes are nobody's as yet.";
 const CREATION_MARK_OFFSET: u64 = 4096 - 64;
 /// Pages of 4 KiB that a transaction may change.
 const MAX_PAGES_PER_TRANSACTION: u64 = 320;
-/// Keys that one transaction of a flush takes out.
+/// Keys that one transaction of a flush removes.
 const KEYS_PER_FLUSH: usize = 16;
 
-/// What a store is made of.
+/// The configuration of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// What makes transactions whole.
+    /// How transactions are made atomic.
     pub mechanism: Mechanism,
-    /// The device does its work, else the CPU.
+    /// The device is the executor; else the CPU.
     pub offload: bool,
     /// Bytes of the pool.
     pub bytes: u64,
-    /// The power fails 400 ns behind the end of so many writes: mostly in the next request.
+    /// The power fails 400 ns after this number of writes: mostly during the next request.
     pub cut_after: Option<u64>,
-    /// The power fails so much simulated time after the start.
+    /// The power fails this much simulated time after the start.
     pub cut_at: Option<Time>,
 }
 
-/// How long after a write the power fails, where a number of writes was asked for: in the middle of the next.
+/// Delay of the power cut after a number of writes: it falls into the next write.
 const CUT_DELAY: Time = Time::ns(400);
 
 #[derive(Default)]
@@ -64,16 +65,16 @@ impl RequestStats {
     }
 }
 
-/// Why a request has no answer.
+/// Why a request has no result.
 pub enum RequestError {
-    /// The power has failed: a write that was under way is there, or it is not.
+    /// The power has failed: a write under way was stored or not.
     Power,
-    /// Nothing of it was done, unless the text says what was.
+    /// The request had no effect, except as the text says.
     Refused(String),
 }
 
 impl RequestError {
-    /// The same, behind transactions of the request that have taken entries out.
+    /// The error of a request whose earlier transactions have removed entries.
     fn after_removals(self, gone: usize, of: usize) -> RequestError {
         match self {
             RequestError::Refused(text) if gone > 0 => RequestError::Refused(format!(
@@ -84,22 +85,22 @@ impl RequestError {
     }
 }
 
-/// A request reads, or it may write.
+/// Whether a request may write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AccessMode {
     Read,
     Write,
 }
 
-/// See the module.
+/// A pool with a table, its scheduled power cuts, and its counters.
 pub struct Store {
     session: Arc<Session>,
     config: Config,
-    /// None: it has to be opened.
+    /// None if the pool has to be opened.
     open: Option<(SessionThread, SessionPool)>,
-    /// When the power is to fail, the next time first.
+    /// Scheduled power cuts, the next one first.
     cuts: Vec<Time>,
-    /// How often the power has failed.
+    /// Number of power losses.
     pub(crate) losses: Arc<AtomicU64>,
     reads: RequestStats,
     writes: RequestStats,
@@ -114,8 +115,8 @@ fn pool_use(config: &Config) -> PoolUse {
 }
 
 impl Store {
-    /// Makes an empty one in a new device. If the device has a media file with one, goes on with that; what else stands where it is to be
-    /// is another's, and stays.
+    /// Creates an empty store on a new device. If the device's media file has a store with this
+    /// configuration, uses that one. Any other content is refused and stays.
     pub fn create(design: &Design, model: Model, config: Config) -> Result<Store> {
         let session = Arc::new(Session::start(design, model)?);
         let opened = match &design.media.file {
@@ -142,7 +143,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Lets the power fail so much later, beside what was ordered before.
+    /// Schedules a power cut, in addition to earlier ones.
     fn schedule_cut(&mut self, later: Time) -> Result<()> {
         let at = Time(self.session.now().0.saturating_add(later.0));
         self.cuts.push(at);
@@ -150,7 +151,7 @@ impl Store {
         self.arm_next_cut()
     }
 
-    /// The next loss of power that was ordered and has not come.
+    /// Arms the next scheduled power cut.
     fn arm_next_cut(&mut self) -> Result<()> {
         match self.cuts.first() {
             Some(at) => self
@@ -160,7 +161,7 @@ impl Store {
         }
     }
 
-    /// Runs a request as one transaction, which is persistent behind this.
+    /// Runs a request as one transaction, which is durable on return.
     pub fn run<R>(
         &mut self,
         kind: AccessMode,
@@ -198,7 +199,7 @@ impl Store {
         }
     }
 
-    /// Lets the power fail so much simulated time later: 0 is now.
+    /// Schedules a power cut after this simulated time: 0 is now.
     pub fn cut(&mut self, later: Time) -> std::result::Result<(), RequestError> {
         if later > Time::ZERO {
             return self.schedule_cut(later).map_err(to_refusal);
@@ -208,13 +209,13 @@ impl Store {
         Err(RequestError::Power)
     }
 
-    /// Brings power and pool back, once more when the power fails meanwhile.
+    /// Switches power on and opens the pool, again if the power fails meanwhile.
     fn recover(&mut self) -> std::result::Result<(), RequestError> {
         loop {
             self.losses.fetch_add(1, Ordering::Release);
             self.open = None;
             self.session.power_on().map_err(to_refusal)?;
-            // One that was to come meanwhile has found no power.
+            // A cut scheduled for the time without power has no effect.
             let now = self.session.now();
             self.cuts.retain(|at| *at > now);
             self.arm_next_cut().map_err(to_refusal)?;
@@ -243,7 +244,8 @@ impl Store {
         Ok(())
     }
 
-    /// Takes all entries out, some in a transaction: a loss of power leaves the rest, and so does a refusal, which says how many are gone.
+    /// Removes all entries, a few per transaction. A power loss or a refusal leaves the rest; the
+    /// refusal says how many were removed.
     pub fn flush(&mut self) -> std::result::Result<(), RequestError> {
         let keys = self.run(AccessMode::Read, |table| table.keys())?;
         for (n, some) in keys.chunks(KEYS_PER_FLUSH).enumerate() {
@@ -255,7 +257,7 @@ impl Store {
         Ok(())
     }
 
-    /// What it has done. Times are simulated.
+    /// The counters of the store. Times are simulated.
     pub fn report(&self) -> Value {
         json!({
             "mechanism": self.config.mechanism.name(),
@@ -269,7 +271,7 @@ impl Store {
     }
 }
 
-/// The store that stands in a media file; none if nothing does.
+/// Opens the store of a media file; none if the file is empty.
 fn open_existing(
     session: &Arc<Session>,
     config: &Config,
@@ -289,7 +291,8 @@ fn open_existing(
                 session.load(at, &mut bytes[..len])?;
                 if bytes[..len].iter().any(|byte| *byte != 0) {
                     return Err(Error::Invalid(format!(
-                        "media file {file}: {} bytes from its start on are wanted, and hold something that is no store ({why}): name another file",
+                        "media file {file}: {} bytes from its start on are wanted, and hold \
+                         something that is no store ({why}): name another file",
                         config.bytes
                     )));
                 }
@@ -301,7 +304,8 @@ fn open_existing(
     let (is, bytes) = (pool.layout().mechanism, pool.bytes());
     if (is, bytes) != (config.mechanism, config.bytes) {
         return Err(Error::Invalid(format!(
-            "media file {file}: its store has mechanism {} and {bytes} bytes, and {} and {} were asked for: allowed are its own, or another file",
+            "media file {file}: its store has mechanism {} and {bytes} bytes, and {} and {} were \
+             asked for: allowed are these values, or another file",
             is.name(),
             config.mechanism.name(),
             config.bytes
@@ -310,7 +314,7 @@ fn open_existing(
     Ok(Some((pool.thread(0)?, pool)))
 }
 
-/// A new one.
+/// Creates a new store.
 fn create_new(session: &Arc<Session>, config: &Config) -> Result<(SessionThread, SessionPool)> {
     let layout = Layout {
         threads: 1,
@@ -335,7 +339,8 @@ fn to_refusal(error: Error) -> RequestError {
 mod tests {
     use super::*;
 
-    /// Each option has its loss of power, whichever comes first; one that a client orders does not take their place.
+    /// Each option causes its power loss, whichever comes first. One that a client schedules does
+    /// not replace them.
     #[test]
     fn scheduled_power_cuts_all_take_place() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

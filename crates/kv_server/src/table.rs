@@ -1,5 +1,6 @@
-//! Values by keys of any bytes, in a transaction: the workloads' hash table by a hash of the key, whose values are rows of all entries with
-//! that hash. So keys that a hostile client has made alike are told apart.
+//! The table of entries, in a transaction. It is the workloads' hash table over a hash of the key.
+//! A row has all entries with the same hash, so keys that a hostile client has made collide stay
+//! distinct.
 
 use pm::{Error, Ptr, Result, Transaction};
 use workloads::map::{HashMap, Map};
@@ -8,19 +9,19 @@ use workloads::map::{HashMap, Map};
 const MAP: HashMap = HashMap { buckets: 1024 };
 /// Most bytes of the entries that share a hash.
 const MAX_ROW: usize = 3 << 20;
-/// Lengths of key and value, flags, nothing, number of the change.
+/// Lengths of key and value, flags, padding, number of the change.
 const ENTRY_HEADER_BYTES: usize = 24;
-/// What the pool's root points to: the map's root, how many entries there are, how many changes there were.
+/// The root object: the map's root, the number of entries, the number of changes.
 type Root = [u64; 3];
 
-/// What a key has.
+/// An entry of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableEntry {
     pub key: Vec<u8>,
     pub value: Vec<u8>,
-    /// A client's own, of memcached.
+    /// The client's flags, of memcached.
     pub flags: u32,
-    /// Of the change that made it: no two changes of a pool have the same one.
+    /// The number of the change that made it, unique in a pool.
     pub unique: u64,
 }
 
@@ -31,13 +32,13 @@ pub struct Table<'a, 'b> {
 }
 
 fn hash(key: &[u8]) -> u64 {
-    // FNV-1a; the map mixes it once more.
+    // FNV-1a; the map mixes the hash again.
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
     key.iter().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
 impl<'a, 'b> Table<'a, 'b> {
-    /// A new one, as the pool's root.
+    /// Creates an empty table as the pool's root.
     pub fn create(tx: &mut Transaction<'_>) -> Result<()> {
         let map = MAP.create(tx)?;
         let root = tx.create::<Root>(&[map, 0, 0])?;
@@ -87,7 +88,7 @@ impl<'a, 'b> Table<'a, 'b> {
         Ok(out)
     }
 
-    /// All entries that share a key's hash, and the row that they stand in.
+    /// All entries that share a key's hash, and their row.
     fn row(&mut self, key: &[u8]) -> Result<(Option<u64>, Vec<TableEntry>)> {
         let row = MAP.get(self.tx, self.root[0], hash(key))?;
         let entries = row.map(|row| self.read_entries(row)).transpose()?;
@@ -143,7 +144,7 @@ impl<'a, 'b> Table<'a, 'b> {
         self.replace_row(key, old, &entries)
     }
 
-    /// False: there was none.
+    /// Removes a key. False if there was none.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let (old, mut entries) = self.row(key)?;
         let before = entries.len();

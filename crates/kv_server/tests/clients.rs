@@ -1,5 +1,5 @@
-//! Raw bytes at both protocols: what they answer, hostile clients, losses of power.
-//! Real clients: `tests/test_kv_server.py`.
+//! Raw bytes to both protocols: replies, hostile clients, power losses. Real clients:
+//! `tests/test_kv_server.py`.
 
 mod common;
 
@@ -72,7 +72,7 @@ fn redis_transactions_work_fragmented_and_pipelined() {
     );
 }
 
-/// As Redis does: what is written in another way is no number, and nothing of it is changed.
+/// As Redis does: any other form is no number, and changes nothing.
 #[test]
 fn redis_counters_accept_integers_only() {
     let server = server(Protocol::Redis, Mechanism::Undo, true, None);
@@ -87,8 +87,10 @@ fn redis_counters_accept_integers_only() {
     }
     says(
         &mut one,
-        b"SET n -1\r\nDECRBY n -9223372036854775808\r\nINCRBY n -9223372036854775807\r\nDECR n\r\nSET n 0\r\nINCR n\r\n",
-        b"+OK\r\n-ERR decrement would overflow\r\n:-9223372036854775808\r\n-ERR increment or decrement would overflow\r\n+OK\r\n:1\r\n",
+        b"SET n -1\r\nDECRBY n -9223372036854775808\r\nINCRBY n -9223372036854775807\r\nDECR n\r\n\
+          SET n 0\r\nINCR n\r\n",
+        b"+OK\r\n-ERR decrement would overflow\r\n:-9223372036854775808\r\n\
+          -ERR increment or decrement would overflow\r\n+OK\r\n:1\r\n",
     );
 }
 
@@ -111,7 +113,7 @@ fn memcached_requests_are_answered() {
         b"cas k 0 0 1 999\r\n1\r\nset q 0 0 1 noreply\r\n1\r\nget q\r\n",
         b"EXISTS\r\nVALUE q 0 1\r\n1\r\nEND\r\n",
     );
-    // No byte of a value that is refused is a request.
+    // No byte of a refused value is a request.
     let mut large = b"set big 0 0 300000\r\n".to_vec();
     large.extend(b"flush_all\r\n".repeat(40000).into_iter().take(300_000));
     large.extend(b"\r\nget k\r\n");
@@ -133,11 +135,13 @@ fn redis_multi_queues_all_commands() {
     let mut one = connect(&server);
     says(
         &mut one,
-        b"MULTI\r\nPING\r\nPING a\r\nECHO b\r\nSELECT 0\r\nSELECT 1\r\nCLIENT SETNAME x\r\nCONFIG GET x\r\nSET k 1\r\nFLUSHALL\r\nDBSIZE\r\nFLUSHDB\r\nSET k 2\r\nEXEC\r\n",
+        b"MULTI\r\nPING\r\nPING a\r\nECHO b\r\nSELECT 0\r\nSELECT 1\r\nCLIENT SETNAME x\r\n\
+          CONFIG GET x\r\nSET k 1\r\nFLUSHALL\r\nDBSIZE\r\nFLUSHDB\r\nSET k 2\r\nEXEC\r\n",
         &[
             b"+OK\r\n",
             &b"+QUEUED\r\n".repeat(12)[..],
-            b"*12\r\n+PONG\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n-ERR DB index is out of range: allowed is 0\r\n",
+            b"*12\r\n+PONG\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n\
+              -ERR DB index is out of range: allowed is 0\r\n",
             b"+OK\r\n*0\r\n+OK\r\n+OK\r\n:0\r\n+OK\r\n+OK\r\n",
         ]
         .concat(),
@@ -145,10 +149,11 @@ fn redis_multi_queues_all_commands() {
     says(
         &mut one,
         b"GET k\r\nMULTI\r\nINFO\r\nFLUSHALL\r\nDISCARD\r\nGET k\r\nDISCARD\r\nEXEC\r\nPING\r\n",
-        b"$1\r\n2\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n$1\r\n2\r\n-ERR DISCARD without MULTI\r\n-ERR EXEC without MULTI\r\n+PONG\r\n",
+        b"$1\r\n2\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n$1\r\n2\r\n-ERR DISCARD without MULTI\r\n\
+          -ERR EXEC without MULTI\r\n+PONG\r\n",
     );
     let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
-    for (wrong, told) in [
+    for (wrong, error) in [
         ("ECHO", "wrong number of arguments for 'ECHO' command"),
         ("PING a b", "wrong number of arguments for 'PING' command"),
         ("EXEC a", "wrong number of arguments for 'exec' command"),
@@ -158,7 +163,7 @@ fn redis_multi_queues_all_commands() {
         says(
             &mut one,
             format!("MULTI\r\nSET k 3\r\n{wrong}\r\nEXEC\r\nGET k\r\n").as_bytes(),
-            format!("+OK\r\n+QUEUED\r\n-ERR {told}\r\n{aborted}$1\r\n2\r\n").as_bytes(),
+            format!("+OK\r\n+QUEUED\r\n-ERR {error}\r\n{aborted}$1\r\n2\r\n").as_bytes(),
         );
     }
 }
@@ -190,7 +195,8 @@ fn memcached_noreply_gets_no_reply() {
     // It is a key, too.
     says(
         &mut one,
-        b"get k\r\nset noreply 0 0 1\r\n1\r\ndelete noreply\r\ndelete noreply noreply\r\ndelete noreply\r\n",
+        b"get k\r\nset noreply 0 0 1\r\n1\r\ndelete noreply\r\ndelete noreply noreply\r\n\
+          delete noreply\r\n",
         b"VALUE k 0 1\r\na\r\nEND\r\nSTORED\r\nDELETED\r\nNOT_FOUND\r\n",
     );
     one.write_all(b"set k 0 0 1 noreply\r\nabc\r\n").unwrap();
@@ -201,7 +207,7 @@ fn memcached_noreply_gets_no_reply() {
 fn hostile_clients_get_an_error_and_block_no_other() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let server = server(protocol, Mechanism::Undo, false, None);
-        // Half a request, and nothing more.
+        // A half of a request, and nothing more.
         let mut half = connect(&server);
         half.write_all(b"*2\r\n$3\r\nGE").unwrap();
         let redis: [&[u8]; 5] = [
@@ -231,7 +237,7 @@ fn hostile_clients_get_an_error_and_block_no_other() {
         for _ in 0..20 {
             let mut one = connect(&server);
             let bytes: Vec<u8> = (0..4000).map(|_| random.below(256) as u8).collect();
-            // The server may have ended it by now.
+            // The server may have ended the connection by now.
             let _ = one.write_all(&bytes);
         }
         let mut one = connect(&server);
@@ -253,7 +259,7 @@ fn power_loss_keeps_acknowledged_writes() {
             let mut random = Random::new(7);
             let mut known: BTreeMap<u64, String> = BTreeMap::new();
             let mut one = connect(&server);
-            // The write that the loss strikes, which nobody has acknowledged.
+            // The write during the power loss, which was not acknowledged.
             let cut = loop {
                 let (key, value) = (random.below(12), random.next().to_string().repeat(9));
                 one.write_all(format!("SET k{key} {value}\r\n").as_bytes())

@@ -1,5 +1,4 @@
-//! Clients of other protocols, and such as say nothing: none of them does anything to the store, or
-//! keeps others from it.
+//! Clients of other protocols, and silent ones: none changes the store or blocks other clients.
 
 mod common;
 
@@ -11,7 +10,7 @@ use common::*;
 use kv_server::{Access, Endpoint, Limits, Protocol};
 use pm::Mechanism;
 
-/// What empties the store of each protocol, in the body of another one's request.
+/// A command of each protocol that empties the store, in the body of another protocol's request.
 const FLUSH: &str = "FLUSHALL\r\nflush_all\r\n*1\r\n$8\r\nFLUSHALL\r\n";
 
 fn put(protocol: Protocol, server: &kv_server::Server) {
@@ -62,7 +61,7 @@ fn foreign_protocols_reach_no_command() {
             for cut in [0, 1, head.len()] {
                 let request = format!("{head}{FLUSH}");
                 let mut one = connect(&server);
-                // It may be hung up on before all is sent.
+                // The server may reject the client before everything is sent.
                 let _ = one.write_all(&request.as_bytes()[..cut]);
                 let _ = one.write_all(&request.as_bytes()[cut..]);
                 let got = rest(one);
@@ -96,7 +95,7 @@ fn foreign_http_is_rejected_by_redis_anywhere() {
         }
     }
     there(Protocol::Redis, &server);
-    // What only looks like it is data.
+    // Similar bytes within data are data.
     says(
         &mut connect(&server),
         b"SET x HTTP/1.1\r\nGET x\r\nECHO POST\r\nECHO Host:\r\n",
@@ -110,12 +109,12 @@ fn foreign_memcached_binary_requests_are_rejected_at_once() {
     let mut version = [0; 24];
     (version[0], version[1]) = (0x80, 0x0B);
     assert_eq!(ended(&server, &version), "");
-    // Behind a request, and in the middle of the connection.
+    // After a request, and in the middle of the connection.
     assert_eq!(
         ended(&server, b"version\r\n\x80"),
         "VERSION 1.6.0-nearside\r\n"
     );
-    assert_eq!(log.times("hung up on a client"), 2);
+    assert_eq!(log.times("rejected a client"), 2);
 }
 
 #[test]
@@ -220,7 +219,7 @@ fn deadline_ends_unfinished_requests() {
                 "{got}"
             );
         }
-        // A byte now and then doesn't help.
+        // Single bytes do not extend the time.
         let mut one = connect(&server);
         let mut sent = 0;
         while one.write_all(b"a").is_ok() && sent < 10_000 {
@@ -242,7 +241,7 @@ fn eviction_of_silent_clients_admits_new_ones() {
             ..Limits::default()
         };
         let (server, log) = limited(protocol, limits);
-        // Those that have never said anything, and those that have stopped in a request.
+        // Clients that have never sent anything, and those that have stopped within a request.
         let half: &[u8] = b"set";
         let mut silent: Vec<TcpStream> = (0..64).map(|_| connect(&server)).collect();
         silent[5..10]
@@ -260,7 +259,7 @@ fn eviction_of_silent_clients_admits_new_ones() {
             })
             .collect();
         assert!(log.times("a silent one has lost its place") > 0);
-        // Whoever is served keeps his place.
+        // A client that is being served keeps its place.
         for mut one in busy {
             match protocol {
                 Protocol::Redis => says(&mut one, b"GET keep\r\n", b"$1\r\n1\r\n"),
@@ -294,7 +293,7 @@ fn rejection_is_reported_when_all_clients_are_busy() {
         says(&mut two, request, reply);
         assert_eq!(ended(&server, request), text);
         drop(one);
-        // The place of one that has gone is free, if not at once.
+        // The place of a client that has gone is free, after a while.
         loop {
             let mut next = connect(&server);
             let _ = next.write_all(request);
@@ -318,6 +317,6 @@ fn client_reading_no_replies_blocks_no_other() {
     for _ in 0..5 {
         says(&mut connect(&server), b"STRLEN b\r\n", b":262144\r\n");
     }
-    // The server ends although it waits for that client.
+    // The server shuts down although it waits for that client.
     drop(server);
 }

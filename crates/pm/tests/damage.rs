@@ -1,4 +1,5 @@
-//! Logs that are not whole when a pool is opened: what a transaction has changed is written back wholly, or the pool is not opened.
+//! Incomplete logs at the opening of a pool: either the transaction is undone completely, or the
+//! pool is refused.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -30,7 +31,8 @@ fn line(session: &Session, at: u64) -> [u8; 64] {
     line
 }
 
-/// A pool whose power has failed within a transaction that had changed three lines of an object. The object's place.
+/// A pool whose power has failed within a transaction that had changed three lines of an object;
+/// returns the object's place.
 fn cut_off(session: &Arc<Session>, usage: PoolUse) -> u64 {
     let layout = Layout {
         threads: 1,
@@ -48,7 +50,7 @@ fn cut_off(session: &Arc<Session>, usage: PoolUse) -> u64 {
     for n in 0..3 {
         thread.write(at + 1024 * n, &[b'B'; 64]).unwrap();
     }
-    // Behind all that was sent.
+    // After all stores.
     line(session, LOG);
     session.cut_power(Cut::All).unwrap();
     drop((thread, pool));
@@ -123,7 +125,8 @@ fn recovery_refuses_incomplete_logs() {
     }
 }
 
-/// Of the records that a CPU has written before one fence any may be missing: nothing of them was changed yet.
+/// Of the records that a CPU has written before one fence any may be missing: their bytes have not
+/// been changed yet.
 #[test]
 fn recovery_accepts_missing_records_before_one_fence() {
     let usage = PoolUse::default();
@@ -145,13 +148,14 @@ fn recovery_accepts_missing_records_before_one_fence() {
     assert_eq!(now, [b'A'; 64]);
 }
 
-/// A device that has lost what it had taken, or can't bring it back, says so until somebody has heard of it.
+/// A device that has lost state, or can't restore it, reports that until the loss is acknowledged.
 #[test]
 fn recovery_refuses_a_device_that_lost_state() {
     const MEDIA: u64 = 64 << 20;
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pm-lost");
     let values = format!(
-        "[media]\nbytes = \"64 MiB\"\nfile = {path:?}\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n"
+        "[media]\nbytes = \"64 MiB\"\nfile = {path:?}\n[nvme]\nnamespaces = [\"1 \
+         MiB\"]\n[cpu]\nprofile = \"nearpm\"\n"
     );
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm").unwrap();
@@ -169,7 +173,7 @@ fn recovery_refuses_a_device_that_lost_state() {
         let session = start();
         let at = cut_off(&session, usage);
         drop(session);
-        // The header that a life has, which was not saved; and one that is none.
+        // The header of a saved life that was not completed, and an invalid header.
         let mut line = [0; 64];
         line[..8].copy_from_slice(header);
         let file = std::fs::File::options().write(true).open(&path).unwrap();

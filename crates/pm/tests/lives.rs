@@ -1,4 +1,5 @@
-//! Pools through several lives of the host: used by the CPU and by the engine in turns, made and grown where others stood, and with numbers at their end.
+//! Pools through several lives of the host: with alternating executors, created and grown over
+//! former pools, and with numbers at their limits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ fn layout(name: &str, mechanism: Mechanism) -> Layout {
     Layout::new(name).with_mechanism(mechanism)
 }
 
-/// A pool with an object of all the same bytes, which is its root.
+/// A pool with an object filled with one byte, as the root.
 fn filled(session: &Arc<Session>, place: u64, layout: &Layout, usage: PoolUse, byte: u8) -> u64 {
     let pool = session.create(place, 4 * MIB, layout, usage).unwrap();
     let mut thread = pool.thread(0).unwrap();
@@ -62,7 +63,7 @@ fn change(pool: &pm::session::SessionPool, byte: u8) -> Result<(), Error> {
     thread.commit()
 }
 
-/// The byte that the object has all over.
+/// The byte that fills the object.
 fn content(pool: &pm::session::SessionPool) -> u8 {
     let mut thread = pool.thread(0).unwrap();
     let (at, mut bytes) = (thread.root().unwrap(), vec![0; BYTES]);
@@ -77,7 +78,8 @@ fn lose_power(session: &Session, devices_too: bool) {
     session.power_on().unwrap();
 }
 
-/// The engine still knows of the logs what it did with them before the CPU had the pool. What stands there counts.
+/// The engine still has the state of the logs from before the CPU used the pool. The content of the
+/// logs counts.
 #[test]
 #[ignore = "takes seconds"]
 fn recovery_by_the_engine_of_logs_of_the_cpu() {
@@ -92,7 +94,7 @@ fn recovery_by_the_engine_of_logs_of_the_cpu() {
             change(&pool, 3).unwrap();
             let span = session.now() - before;
             session.cut_power_after(Time(span.0 * cut / 40)).unwrap();
-            // It fails, unless the power does so behind its end.
+            // The growth fails, unless the power fails after it.
             let _ = change(&pool, 4);
             lose_power(&session, false);
             for usage in [BY_ENGINE, BY_CPU, BY_ENGINE] {
@@ -106,7 +108,7 @@ fn recovery_by_the_engine_of_logs_of_the_cpu() {
     }
 }
 
-/// A pool is made where one was interrupted, of the same shape.
+/// A pool is created over an interrupted creation of the same shape.
 #[test]
 fn creation_replaces_an_interrupted_one() {
     for (devices, usage) in [
@@ -134,7 +136,7 @@ fn creation_replaces_an_interrupted_one() {
     }
 }
 
-/// What is refused has changed nothing.
+/// A refused creation changes nothing.
 #[test]
 fn creation_refused_changes_nothing() {
     let session = session(1);
@@ -150,7 +152,7 @@ fn creation_refused_changes_nothing() {
         let pool = session.open(0, "precious", OFFLOADED).unwrap();
         assert_eq!(content(&pool), 7);
     }
-    // A pool of an engine alone, which is in the way of the next one.
+    // A pool that only the engine has, which overlaps the next one.
     let pool = session.open(0, "precious", OFFLOADED).unwrap();
     let engines = std::slice::from_ref(session.engine().unwrap());
     let options = pm::Options {
@@ -162,7 +164,7 @@ fn creation_refused_changes_nothing() {
     assert_eq!(content(&pool), 7);
 }
 
-/// Engines keep pools that nobody has opened since the power failed; they are in nobody's way.
+/// Engines keep pools from before a power loss; these block no other pool.
 #[test]
 fn stale_pool_on_the_engine_blocks_no_other() {
     for devices in [1, 2] {
@@ -187,13 +189,13 @@ fn stale_pool_on_the_engine_blocks_no_other() {
     }
 }
 
-/// A pool that can't grow stays as it was, and its transactions have logs.
+/// A pool whose growth is refused stays as it was, and its transactions have logs.
 #[test]
 fn growth_refused_leaves_the_pool_usable() {
     for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint] {
         let session = session(1);
         filled(&session, 0, &layout("a", mechanism), OFFLOADED, 1);
-        // A program that maps a pool by itself: it is no earlier life's.
+        // A pool that a program has mapped itself is not stale.
         let map = spec::nearpm::Command {
             address: 1 << 40,
             bytes: MIB,
@@ -226,7 +228,7 @@ fn growth_refused_leaves_the_pool_usable() {
     }
 }
 
-/// Numbers that no pool comes to are damage, and not counted on from.
+/// Numbers out of range are damage, and are not continued.
 #[test]
 fn generation_limits_are_reported() {
     let top = u64::MAX;
@@ -256,15 +258,15 @@ fn generation_limits_are_reported() {
         };
         session.store(4096, &descriptor.to_line()).unwrap();
         let opened = session.open(0, "n", usage);
-        let told = opened.err();
+        let refusal = opened.err();
         assert!(
-            matches!(told, Some(Error::Corrupt(_))),
-            "{devices}, {generation}, {transaction}: {told:?}"
+            matches!(refusal, Some(Error::Corrupt(_))),
+            "{devices}, {generation}, {transaction}: {refusal:?}"
         );
     }
 }
 
-/// What can't be told within a transaction is refused there.
+/// A check within a transaction is refused.
 #[test]
 fn check_needs_no_transaction_under_way() {
     for mechanism in Mechanism::ALL {
@@ -280,7 +282,7 @@ fn check_needs_no_transaction_under_way() {
     }
 }
 
-/// A loss of power that has come is not put off.
+/// A scheduled cut that has taken place is not postponed.
 #[test]
 fn power_stays_off_after_a_loss() {
     let session = session(1);

@@ -1,4 +1,5 @@
-//! Pools and transactions without losses of power: what is allowed, what is told, and random programs against a map.
+//! Pools and transactions without power losses: valid use, errors, and random programs against a
+//! map.
 
 mod common;
 
@@ -23,7 +24,7 @@ fn create(bench: &Bench, cpu: &Cpu, mechanism: Mechanism, offloaded: bool) -> Po
     Pool::create(cpu, 0, PLACE, BYTES, &layout(mechanism), &options).unwrap()
 }
 
-/// On each mechanism, by the CPU and by the engine.
+/// For each mechanism, by the CPU and by the engine.
 fn each(work: impl Fn(&Bench, &Cpu, &Pool, Mechanism, bool)) {
     for mechanism in Mechanism::ALL {
         for offloaded in SIDES {
@@ -56,7 +57,7 @@ fn open_refuses_other_names_and_damage() {
     assert!(matches!(open(WINDOW, "test"), Some(Error::Invalid(_))));
     let beyond = Pool::create(&cpu, 0, PLACE, WINDOW, &layout(Mechanism::Undo), &options);
     assert!(matches!(beyond.err(), Some(Error::Invalid(_))));
-    // Each damage of what stands at the start of the pool is told.
+    // Each damage at the start of the pool is reported.
     for at in [0u64, 8, 12, 16, 47, 60, 64, 100, 124, 4096, 4104, 4156] {
         bench.image.lock().unwrap()[(PLACE + at) as usize] ^= 4;
         let error = open(PLACE, "test").unwrap_or_else(|| panic!("byte {at}"));
@@ -117,7 +118,8 @@ fn transaction_commits_all_or_aborts_all() {
     });
 }
 
-/// A transaction that stores 8 bytes, and one that also allocates an object: fences, `sfence`s before commands, lines, records, commands.
+/// The counts of a transaction that stores 8 bytes, and of one that also allocates an object:
+/// fences, `sfence`s before commands, lines, records, commands.
 #[test]
 fn transaction_counts_stay_within_bounds() {
     each(|_, cpu, pool, mechanism, offloaded| {
@@ -151,7 +153,8 @@ fn transaction_counts_stay_within_bounds() {
             (Mechanism::Redo, true) => ((1, 2, 1, 1, 3), (1, 2, 3, 2, 4)),
             (Mechanism::Checkpoint, false) => ((3, 0, 2, 1, 0), (3, 0, 4, 2, 0)),
             (Mechanism::Checkpoint, true) => ((1, 1, 1, 1, 2), (1, 1, 3, 2, 3)),
-            // What the last list has changed of the table, first two lines, then one; copies and this list; its number.
+            // Lines of the table that the last list has changed, first two, then one; copies and
+            // this list; its number.
             (Mechanism::Shadow, false) => ((2, 0, 3, 0, 0), (2, 0, 2, 0, 0)),
             (Mechanism::Shadow, true) => ((1, 1, 2, 0, 2), (1, 1, 1, 0, 3)),
         };
@@ -375,7 +378,7 @@ fn growth_keeps_the_contents() {
     });
 }
 
-/// A random transaction on a tree and on a map; values are objects that say which key they belong to.
+/// A random transaction on a tree and on a map; values are objects that contain their key.
 fn random_transaction(
     thread: &mut Thread,
     tree: Tree,
@@ -415,7 +418,7 @@ fn random_transaction(
     }
 }
 
-/// The tree is the map, and nothing but the tree is there.
+/// The tree agrees with the map, and only the tree is allocated.
 fn compare(pool: &Pool, thread: &mut Thread, tree: Tree, model: &BTreeMap<u64, u64>) {
     let items = tree.items(thread).unwrap();
     let items: Vec<(u64, u64)> = items.iter().map(|item| (item.key, item.value)).collect();
@@ -440,7 +443,7 @@ fn btree_agrees_with_a_map() {
         let tree = thread.run(Tree::create).unwrap();
         let mut model = BTreeMap::new();
         let mut random = Random::new(3);
-        // Many keys, so that it grows; then few, so that it shrinks again.
+        // Insertions prevail, so that the tree grows; then removals, so that it shrinks again.
         let rounds = if mechanism.is_paged() { 60 } else { 150 };
         for (keys, rounds) in [(500, 2 * rounds), (12, rounds), (500, 10)] {
             for round in 0..rounds {
@@ -451,7 +454,7 @@ fn btree_agrees_with_a_map() {
                 }
             }
         }
-        // All of it away.
+        // All items are removed.
         for key in model.keys().copied().collect::<Vec<_>>() {
             let old = thread.run(|tx| {
                 let old = tree.remove(tx, key)?.unwrap_or(0);
@@ -594,7 +597,7 @@ fn engine_serves_pools_of_two_processes() {
         make(0, &options(0, 1)).unwrap(),
         make(1, &options(5, 2)).unwrap(),
     ];
-    // Pool 5 is the other's.
+    // Pool 5 belongs to the other process.
     let error = make(2, &options(5, 1)).err().unwrap();
     let text = "the device refused PoolUnmap: the pool belongs to another process";
     assert_eq!(error.to_string(), text);
@@ -613,7 +616,7 @@ fn engine_serves_pools_of_two_processes() {
     make(2, &options(5, 1)).unwrap();
 }
 
-/// A pool over two devices is opened as that, grows, and has what it had.
+/// A pool over two devices is opened on both, grows, and keeps its contents.
 #[test]
 fn pool_over_two_devices_opens_and_grows() {
     for offloaded in SIDES {

@@ -1,4 +1,4 @@
-//! Shadow paging: lines are read where the cache has them, and what is read is what was stored last.
+//! Shadow paging: lines are read where they are cached, and reads return the last stores.
 
 mod common;
 
@@ -20,7 +20,8 @@ fn create(cpu: &Cpu, devices: usize, options: &Options, spare_pages: u64) -> Poo
     Pool::create(cpu, devices, PLACE, 8 << 20, &layout, options).unwrap()
 }
 
-/// An engine has copied the page of an object, of which one line has changed: none has to be loaded from where the page is now.
+/// An engine has copied the page of an object with one changed line: no line is loaded from the new
+/// place.
 #[test]
 fn shadow_keeps_lines_of_a_copied_page_cached() {
     let bench = Bench::near(1);
@@ -49,7 +50,8 @@ fn shadow_keeps_lines_of_a_copied_page_cached() {
     }
 }
 
-/// What was stored in a transaction is not loaded from the device, nor is what stood in an object that nobody has used before.
+/// Bytes stored in a transaction are not loaded from the device, nor is the content of a new
+/// object.
 #[test]
 fn shadow_does_not_load_new_lines() {
     for offloaded in [false, true] {
@@ -69,7 +71,7 @@ fn shadow_does_not_load_new_lines() {
             Ok::<_, Error>((at, found, cpu.now().saturating_sub(begin)))
         });
         let (at, stored, took) = stored.unwrap();
-        // A page is taken, and an engine told: no load is waited for.
+        // A spare page is taken and a command submitted, without waiting for a load.
         assert!(took < Time::ns(430), "{took:?}, offloaded: {offloaded}");
         let mut found = [0; 512];
         thread.read(at, &mut found).unwrap();
@@ -80,7 +82,8 @@ fn shadow_does_not_load_new_lines() {
     }
 }
 
-/// Transactions store to any of these pages, some are aborted, and reads within and between them are compared with what has to be there.
+/// Transactions store to any of these pages, some are aborted. Reads within and between them are
+/// compared with the expected bytes.
 fn random(devices: usize, offloaded: bool, spare_pages: u64, seed: u64) {
     const PAGES: u64 = 12;
     const OBJECT: u64 = 2048;
@@ -99,7 +102,7 @@ fn random(devices: usize, offloaded: bool, spare_pages: u64, seed: u64) {
         });
         objects.push((made.unwrap(), vec![n as u8; OBJECT as usize]));
     }
-    // A part of an object: short, or of lines.
+    // A part of an object: short, or whole lines.
     let part = |random: &mut Random| {
         let object = random.below(2 * PAGES) as usize;
         let len = match random.below(3) {
@@ -178,7 +181,8 @@ fn shadow_reads_what_was_stored_last() {
     }
 }
 
-/// A program that reads all the time, of a page whose former place is the only spare one, does not keep transactions waiting.
+/// A program that reads all the time, from a page whose former place is the only spare one, does
+/// not block transactions.
 #[test]
 fn shadow_readers_leave_a_needed_place() {
     const ROUNDS: usize = 20;
@@ -215,7 +219,7 @@ fn shadow_readers_leave_a_needed_place() {
     }
 }
 
-/// A commit that has failed may be one all the same: the pool is not used on as if it were none.
+/// A commit with an error may have taken effect, so the pool is not used any further.
 #[test]
 fn shadow_commit_with_an_error_is_not_treated_as_aborted() {
     for offloaded in [false, true] {
@@ -252,7 +256,7 @@ fn shadow_commit_with_an_error_is_not_treated_as_aborted() {
     }
 }
 
-/// A pool that is used on behind a loss of power has what was committed before it.
+/// A pool that is used after a power loss has what was committed before.
 #[test]
 fn shadow_pages_keep_their_places_after_power_loss() {
     for offloaded in [false, true] {

@@ -1,5 +1,5 @@
-//! memcached's meta commands: `mg`, `ms`, `md`, `ma`, `mn`, `me`, without what the store does not
-//! keep (times to live, the last access).
+//! memcached's meta commands: `mg`, `ms`, `md`, `ma`, `mn`, `me`, without properties that the store
+//! does not keep (times to live, the last access).
 
 use std::sync::Mutex;
 
@@ -10,8 +10,7 @@ use crate::store::{AccessMode, RequestError, Store};
 use crate::table::{Table, TableEntry};
 use crate::{lock, number, Step, MAX_VALUE};
 
-/// What a command may have behind its key and length: a letter, with a token behind it where it
-/// takes one.
+/// The flags of a command, after its key and length: a letter each, with a token if it takes one.
 struct Flags<'a> {
     key: Vec<u8>,
     /// The key as it was sent.
@@ -20,8 +19,8 @@ struct Flags<'a> {
 }
 
 impl<'a> Flags<'a> {
-    /// The flags of a command, each of which is one of those that it knows; `words` begin behind
-    /// key and length.
+    /// Parses the flags of a command, and refuses those that are not in `known`; `words` begin
+    /// after key and length.
     fn new(
         sent: &'a [u8],
         words: &'a [&'a [u8]],
@@ -45,7 +44,7 @@ impl<'a> Flags<'a> {
             sent,
             words,
         };
-        // Only 0, for ever, is kept.
+        // Only 0, without a limit, is supported.
         if [b'T', b'N']
             .iter()
             .any(|ttl| flags.token(*ttl).is_some_and(|t| t != b"0"))
@@ -71,14 +70,14 @@ impl<'a> Flags<'a> {
         self.token(flag).is_some()
     }
 
-    /// The number that a flag brings.
+    /// The number in the token of a flag.
     fn number<T: std::str::FromStr>(&self, flag: u8) -> std::result::Result<Option<T>, String> {
         let token = self.token(flag);
         let value = token.map(|token| number(token).ok_or("bad token in command line format"));
         Ok(value.transpose()?)
     }
 
-    /// The line of a reply: its code, and what the flags ask for of an entry, in their order.
+    /// The line of a reply: its code, and the properties that the flags request, in their order.
     fn reply_line(&self, code: &str, entry: Option<&TableEntry>) -> Vec<u8> {
         let mut line = code.as_bytes().to_vec();
         for word in self.words {
@@ -101,7 +100,7 @@ impl<'a> Flags<'a> {
         line
     }
 
-    /// A reply that quiet clients (`q`) don't want to hear.
+    /// A reply that the flag `q` suppresses.
     fn unless_quiet(&self, line: Vec<u8>) -> Vec<u8> {
         match self.has(b'q') {
             true => Vec::new(),
@@ -109,7 +108,7 @@ impl<'a> Flags<'a> {
         }
     }
 
-    /// With the value if that is asked for (`v`).
+    /// The reply with the value, if the flag `v` requests it.
     fn reply_with_value(&self, entry: &TableEntry) -> Vec<u8> {
         if !self.has(b'v') {
             return self.reply_line("HD", Some(entry));
@@ -121,7 +120,7 @@ impl<'a> Flags<'a> {
     }
 }
 
-/// What stands behind base64 with its padding, and nothing else does.
+/// Decodes base64 with padding, in its only valid form.
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
@@ -147,7 +146,7 @@ fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
         bits <<= 6 * (4 - four.len());
         let bytes = &bits.to_be_bytes()[1..];
         let (now, spare) = bytes.split_at(four.len() * 6 / 8);
-        // Another way to write the same key.
+        // A nonzero rest would be a second encoding of the same key.
         if spare.iter().any(|b| *b != 0) {
             return None;
         }
@@ -161,12 +160,12 @@ fn client_error(text: &str, used: usize, out: &mut Vec<u8>) -> Step {
     Step::Complete(used)
 }
 
-/// Is a name of these commands.
+/// True for the name of a meta command.
 pub fn is_meta(name: &[u8]) -> bool {
     [&b"mg"[..], b"ms", b"md", b"ma", b"mn", b"me"].contains(&name)
 }
 
-/// Does one; `input` goes on behind its line at `used`.
+/// Runs a meta command; its data begin in `input` at `used`.
 pub fn run(
     me: &mut Memcached,
     words: &[&[u8]],
@@ -224,7 +223,7 @@ pub fn run(
     write_result(result, used, out)
 }
 
-/// A reply, or what is wrong with what is stored.
+/// A reply, or the error of a stored value.
 type MetaResult = std::result::Result<Vec<u8>, String>;
 
 fn write_result(
@@ -240,7 +239,7 @@ fn write_result(
     Step::Complete(used)
 }
 
-/// The entry's own number is another one than a command wants.
+/// True if the entry's number is not the one that the command requires.
 fn is_stale(old: &TableEntry, unique: Option<u64>) -> bool {
     unique.is_some_and(|unique| unique != old.unique)
 }
@@ -256,7 +255,7 @@ fn delete(table: &mut Table<'_, '_>, flags: &Flags<'_>, unique: Option<u64>) -> 
     })
 }
 
-/// What `ma` does.
+/// The parameters of `ma`.
 struct Arithmetic {
     down: bool,
     by: u64,
@@ -309,7 +308,7 @@ impl Arithmetic {
     }
 }
 
-/// `ms`: whatever is wrong with its line, no byte of its block is a command.
+/// `ms`: no byte of the block is a command, even if its line is invalid.
 fn set(
     me: &mut Memcached,
     words: &[&[u8]],
@@ -320,7 +319,7 @@ fn set(
 ) -> Step {
     let bytes = words.get(2).and_then(|w| super::block_bytes(w));
     let Some(bytes) = bytes else {
-        // Where the next request begins nobody knows.
+        // The begin of the next request is unknown.
         out.extend(b"CLIENT_ERROR bad data chunk\r\n");
         return Step::Close;
     };

@@ -1,4 +1,4 @@
-//! memcached's text protocol, without times to live: other than 0 are refused and not ignored.
+//! memcached's text protocol. Times to live other than 0 are refused, not ignored.
 
 mod meta;
 
@@ -20,8 +20,8 @@ const MAX_LINE: usize = 64 << 10;
 /// Most keys of a `get`.
 const MAX_KEYS: usize = 256;
 
-/// Commands of memcached's that are not done here, none of which has a data block. What follows one
-/// of any other name may be a block, and no byte of a block is a command.
+/// Commands of memcached that are not supported, and that have no data block. The data after an
+/// unknown name may be a block, and no byte of a block is a command.
 const WITHOUT_BLOCK: [&[u8]; 14] = [
     b"touch",
     b"gat",
@@ -38,12 +38,12 @@ const WITHOUT_BLOCK: [&[u8]; 14] = [
     b"refresh_certs",
     b"debugtime",
 ];
-/// Most bytes of a block that is read to its end although it is refused: memcached's own limit.
+/// Most bytes of a refused block that is read to its end: memcached's limit.
 const MAX_SKIPPED: usize = i32::MAX as usize - 2;
 
 #[derive(Default)]
 pub struct Memcached {
-    /// Bytes of a refused value and its end that are still to come.
+    /// Remaining bytes of a refused block and its end.
     skip: usize,
 }
 
@@ -51,18 +51,18 @@ fn is_valid_key(key: &[u8]) -> bool {
     (1..=MAX_KEY).contains(&key.len()) && !key.iter().any(u8::is_ascii_control)
 }
 
-/// How many bytes a data block has.
+/// The length of a data block.
 fn block_bytes(word: &[u8]) -> Option<usize> {
     number::<usize>(word).filter(|bytes| *bytes <= MAX_SKIPPED)
 }
 
-/// Of a refused block no byte is a request.
+/// Skips a refused block: none of its bytes is a request.
 fn refused_block(me: &mut Memcached, bytes: usize, used: usize) -> Step {
     me.skip = bytes + 2;
     Step::Complete(used)
 }
 
-/// On what storing depends, and what becomes of an old value.
+/// The condition of storing a value, and its combination with an old one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StoreMode {
     Set,
@@ -72,17 +72,17 @@ enum StoreMode {
     Prepend,
 }
 
-/// What came of storing.
+/// The result of storing.
 enum StoreOutcome {
     Stored,
     NotStored,
-    /// It has been changed since.
+    /// The entry has changed since.
     Exists,
     NotFound,
     TooLarge,
 }
 
-/// Stores a value; with `unique` only in the place of the one of that number.
+/// Stores a value; with `unique` only if the entry has that number.
 fn store_value(
     table: &mut Table<'_, '_>,
     key: &[u8],
@@ -176,7 +176,7 @@ fn get(words: &[&[u8]], store: &Mutex<Store>, used: usize, out: &mut Vec<u8>) ->
 }
 
 impl Memcached {
-    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`: the value is behind the line.
+    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`: the value follows the line.
     fn set(
         &mut self,
         words: &[&[u8]],
@@ -190,7 +190,7 @@ impl Memcached {
         let quiet = words.len() == fields + 1 && words[fields] == b"noreply";
         let bytes = words.get(4).and_then(|w| block_bytes(w));
         let Some(bytes) = bytes.filter(|_| words.len() == fields || quiet) else {
-            // Where the next request begins nobody knows.
+            // The begin of the next request is unknown.
             out.extend(b"CLIENT_ERROR bad command line format\r\n");
             return Step::Close;
         };
@@ -263,8 +263,8 @@ impl Memcached {
             out.extend(b"ERROR\r\n");
             return Step::Complete(used);
         };
-        // Behind these words `noreply` is none of them: a key may have that name. Whoever says it
-        // reads no answer, whatever it is.
+        // In the first words `noreply` may be a key. A client that sends it reads no reply, not
+        // even an error.
         let least = match name {
             b"delete" => 2,
             b"incr" | b"decr" | b"touch" => 3,
@@ -328,7 +328,7 @@ impl Memcached {
                     });
                 write_result(result, false, used, out)
             }
-            // Ours: the power fails now, or so many simulated ns later.
+            // An extension: the power fails now, or after a number of simulated ns.
             b"powercut" => {
                 let later = words.get(1).map_or(Some(0), |w| number::<u32>(w));
                 let Some(later) = later else {
@@ -343,14 +343,14 @@ impl Memcached {
                 client_error(out, "bad command line format", quiet, used)
             }
             _ if meta::is_meta(name) => meta::run(self, &words, input, used, store, out),
-            // It is not done here, and its client does not read that.
+            // It is not supported, and the client reads no reply.
             b"touch" if quiet => Step::Complete(used),
             _ if WITHOUT_BLOCK.contains(&name) => {
                 out.extend(b"ERROR\r\n");
                 Step::Complete(used)
             }
-            // As memcached itself does: a web page can make a browser on this machine send requests
-            // whose bodies are commands.
+            // As in memcached: a web page can make a browser on this machine send requests whose
+            // bodies are commands.
             _ if words.last().is_some_and(|word| word.starts_with(b"HTTP/")) => {
                 Step::Reject(ForeignProtocol::Http)
             }
@@ -376,8 +376,8 @@ impl ProtocolHandler for Memcached {
                     self.skip = 0;
                     Step::Complete(2)
                 }
-                // The block is longer than its line says, so where the next request begins nobody
-                // knows.
+                // The block is longer than its line says, so the begin of the next request is
+                // unknown.
                 Some(_) => Step::Close,
             };
         }

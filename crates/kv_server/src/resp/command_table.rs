@@ -5,15 +5,15 @@ use crate::store::AccessMode;
 /// Most bytes of a key.
 const MAX_KEY_BYTES: usize = 1024;
 
-/// A command. Arity and keys are told as Redis's `COMMAND` tells them.
+/// A command, with arity and keys as Redis's `COMMAND` reports them.
 pub struct Command {
     /// In capitals.
     pub name: &'static str,
-    /// Words with the name; so many at least where it is negative.
+    /// Number of words with the name; if negative, the least number.
     pub arity: i64,
     pub kind: AccessMode,
     /// Number of the first key, of the last one (negative: from the end), and the step between two;
-    /// zeros: it has no keys.
+    /// zeros without keys.
     pub keys: (i64, i64, i64),
 }
 
@@ -35,7 +35,7 @@ const NONE: (i64, i64, i64) = (0, 0, 0);
 const ONE: (i64, i64, i64) = (1, 1, 1);
 const ALL: (i64, i64, i64) = (1, -1, 1);
 
-/// All of Redis's that there are.
+/// The supported commands of Redis.
 pub const COMMANDS: &[Command] = &[
     command("APPEND", 3, AccessMode::Write, ONE),
     command("AUTH", -2, AccessMode::Read, NONE),
@@ -70,19 +70,19 @@ pub const COMMANDS: &[Command] = &[
     command("UNLINK", -2, AccessMode::Write, ALL),
 ];
 
-/// The command of a name.
+/// Finds a command by name.
 pub fn find(name: &[u8]) -> Option<&'static Command> {
     COMMANDS
         .iter()
         .find(|c| name.eq_ignore_ascii_case(c.name.as_bytes()))
 }
 
-/// A word, as an error shows it.
+/// A word for an error message.
 pub fn truncated_word(word: &[u8]) -> String {
     String::from_utf8_lossy(&word[..word.len().min(64)]).into_owned()
 }
 
-/// The error of a command that is used with too few words, or too many.
+/// The error of a command with too few or too many words.
 pub fn wrong_arity(name: &[u8]) -> String {
     format!(
         "wrong number of arguments for '{}' command",
@@ -90,7 +90,7 @@ pub fn wrong_arity(name: &[u8]) -> String {
     )
 }
 
-/// What is wrong with a command; how it uses the store if nothing is.
+/// Validates a command; returns how it accesses the store.
 pub fn check(words: &[Vec<u8>]) -> std::result::Result<AccessMode, String> {
     let Some(command) = find(&words[0]) else {
         return Err(format!("unknown command '{}'", truncated_word(&words[0])));

@@ -1,4 +1,4 @@
-//! The commands there are, and what those do that need data.
+//! The commands that need data.
 
 use pm::Result;
 
@@ -9,8 +9,8 @@ use super::session::Session;
 use crate::table::Table;
 use crate::MAX_VALUE;
 
-/// Does a command that was checked, in a transaction; `info` is what INFO tells. An error undoes
-/// the transaction.
+/// Runs a validated command in a transaction; `info` is the reply of INFO. An error aborts the
+/// transaction.
 pub fn apply(
     table: &mut Table<'_, '_>,
     words: &[Vec<u8>],
@@ -24,7 +24,7 @@ pub fn apply(
     let name = words[0].to_ascii_uppercase();
     match &name[..] {
         b"INFO" => out.text(info),
-        // All of it at once: what a transaction's log has no room for is refused.
+        // One transaction: refused if the log has no room for all keys.
         b"FLUSHALL" | b"FLUSHDB" => {
             for key in table.keys()? {
                 table.remove(&key)?;

@@ -1,5 +1,5 @@
-//! Redis's protocol, RESP2 and RESP3. Its commands as far as the store does them: what it can't
-//! keep, as times to live, is refused and not ignored.
+//! Redis's protocol, RESP2 and RESP3. What the store can't keep, such as times to live, is refused,
+//! not ignored.
 
 mod command_table;
 mod commands;
@@ -19,10 +19,10 @@ use self::session::{Session, VERSION};
 use crate::store::{AccessMode, RequestError, Store};
 use crate::{lock, number, ForeignProtocol, ProtocolHandler, Step, MAX_REQUEST};
 
-/// Commands of a transaction.
+/// Most commands of a transaction.
 const MAX_QUEUED: usize = 1024;
 
-/// A client's side of the protocol.
+/// The server's side of the protocol, for one client.
 pub struct Resp {
     reader: Reader,
     session: Session,
@@ -32,9 +32,9 @@ pub struct Resp {
     failed: bool,
 }
 
-/// What HTTP is told by. A web page can make a browser on this machine send requests whose lines
-/// are commands, bodies above all, so a client that sends a line of HTTP's head is none of Redis's.
-/// Redis itself looks for `POST` and `Host:`.
+/// Detects HTTP. A web page can make a browser on this machine send requests with commands in their
+/// lines and bodies. So a client that sends a line of an HTTP head is rejected. Redis itself looks
+/// for `POST` and `Host:`.
 fn is_http(words: &[Vec<u8>], line: bool) -> bool {
     let first = &words[0];
     let named = |name: &[u8]| first.eq_ignore_ascii_case(name);
@@ -43,7 +43,7 @@ fn is_http(words: &[Vec<u8>], line: bool) -> bool {
     named(b"POST") || named(b"Host:") || (line && (request() || header()))
 }
 
-/// Writes what came of a request; false: the power has failed.
+/// Writes the result of a request; false after a power loss.
 fn write_result(result: Result<Reply, RequestError>, out: &mut Reply) -> bool {
     match result {
         Ok(reply) => out.bytes.extend(reply.bytes),
@@ -53,7 +53,7 @@ fn write_result(result: Result<Reply, RequestError>, out: &mut Reply) -> bool {
     true
 }
 
-/// The reply of a command that is done.
+/// The reply `OK`.
 fn ok_reply(session: &Session) -> Reply {
     let mut reply = Reply::new(session.resp3);
     reply.ok();
@@ -61,7 +61,7 @@ fn ok_reply(session: &Session) -> Reply {
 }
 
 impl Resp {
-    /// The client of a number, who has to say a password if there is one.
+    /// A handler for the client with this number, who has to send the password if there is one.
     pub fn new(number: u64, password: Option<Arc<str>>) -> Resp {
         Resp {
             reader: Reader::default(),
@@ -71,7 +71,7 @@ impl Resp {
         }
     }
 
-    /// False: the connection ends.
+    /// Executes a command. False: the connection ends.
     fn execute(&mut self, words: Words, store: &Mutex<Store>, out: &mut Reply) -> bool {
         let name = words[0].to_ascii_uppercase();
         let only = words.len() == 1;
@@ -116,7 +116,7 @@ impl Resp {
                 let flushed = lock(store).flush();
                 return write_result(flushed.map(|()| ok_reply(&self.session)), out);
             }
-            // Ours: the power fails now, or so many simulated ns later.
+            // An extension: the power fails now, or after a number of simulated ns.
             b"DEBUG"
                 if words
                     .get(1)
@@ -153,7 +153,7 @@ impl Resp {
         self.fail();
     }
 
-    /// Nothing of a transaction will be done, so nothing of it is kept.
+    /// Drops the queue of a transaction that will be refused.
     fn fail(&mut self) {
         if let Some(queue) = &mut self.queue {
             queue.clear();
@@ -161,7 +161,7 @@ impl Resp {
         }
     }
 
-    /// Runs commands as one transaction. False: the power has failed.
+    /// Runs commands as one transaction. False after a power loss.
     fn run(&mut self, queue: &[Words], array: bool, store: &Mutex<Store>, out: &mut Reply) -> bool {
         let mut kind = AccessMode::Read;
         for words in queue {
@@ -174,7 +174,7 @@ impl Resp {
                 }
             }
         }
-        // What a transaction that is undone has said of its client is undone, too.
+        // An aborted transaction leaves the client's session unchanged.
         let mut session = self.session.clone();
         let mut store = lock(store);
         let info = info(&store);
@@ -197,7 +197,8 @@ impl Resp {
 
 fn info(store: &Store) -> String {
     format!(
-        "# Server\r\nredis_version:{VERSION}\r\nredis_mode:standalone\r\n# Nearside\r\nreport:{}\r\n",
+        "# Server\r\nredis_version:{VERSION}\r\nredis_mode:standalone\r\n# \
+         Nearside\r\nreport:{}\r\n",
         store.report()
     )
 }

@@ -1,14 +1,14 @@
-//! Replies: of RESP2, or of RESP3 where the client has asked for that.
+//! Encoding of replies: RESP2, or RESP3 if the client has selected it.
 
 use pm::{Error, Result};
 
 use crate::MAX_REPLY;
 
-/// Replies, one after the other.
+/// A sequence of replies.
 #[derive(Default)]
 pub struct Reply {
     pub bytes: Vec<u8>,
-    /// The version of the protocol is 3, else 2.
+    /// RESP3; else RESP2.
     pub resp3: bool,
 }
 
@@ -32,12 +32,12 @@ impl Reply {
         self.simple("OK");
     }
 
-    /// An error of the general kind.
+    /// An error of the generic kind.
     pub fn error(&mut self, text: &str) {
         self.error_of("ERR", text);
     }
 
-    /// An error of a kind that clients know, in capitals.
+    /// An error of a known kind, in capitals.
     pub fn error_of(&mut self, kind: &str, text: &str) {
         let text = text.replace(['\r', '\n'], " ");
         self.line('-', &format!("{kind} {text}"));
@@ -53,7 +53,7 @@ impl Reply {
         self.bytes.extend(b"\r\n");
     }
 
-    /// A bulk string, or that there is none.
+    /// A bulk string, or null.
     pub fn bulk_or_null(&mut self, value: Option<&[u8]>) {
         match value {
             Some(value) => self.bulk(value),
@@ -68,17 +68,17 @@ impl Reply {
         });
     }
 
-    /// The next so many replies are an array's.
+    /// Begins an array of `len` replies.
     pub fn array(&mut self, len: usize) {
         self.line('*', &len.to_string());
     }
 
-    /// The next so many replies are a set's.
+    /// Begins a set of `len` replies.
     pub fn set(&mut self, len: usize) {
         self.line(if self.resp3 { '~' } else { '*' }, &len.to_string());
     }
 
-    /// The next so many pairs of replies are a map's.
+    /// Begins a map of `len` pairs of replies.
     pub fn map(&mut self, len: usize) {
         match self.resp3 {
             true => self.line('%', &len.to_string()),
@@ -86,7 +86,7 @@ impl Reply {
         }
     }
 
-    /// Text that is shown as it is.
+    /// Verbatim text.
     pub fn text(&mut self, text: &str) {
         match self.resp3 {
             true => self.line('=', &format!("{}\r\ntxt:{text}", text.len() + 4)),
@@ -94,7 +94,7 @@ impl Reply {
         }
     }
 
-    /// Fails when it has grown too long.
+    /// An error if the reply is too long.
     pub fn check(&self) -> Result<()> {
         match self.bytes.len() <= MAX_REPLY {
             true => Ok(()),

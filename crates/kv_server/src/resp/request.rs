@@ -1,4 +1,4 @@
-//! Requests out of bytes, as they come: arrays of bulk strings, and lines.
+//! Parsing of requests from a stream of bytes: arrays of bulk strings, and inline requests.
 
 use crate::{is_text_start, MAX_REQUEST, MAX_VALUE, MAX_WORDS};
 
@@ -6,46 +6,46 @@ pub type Words = Vec<Vec<u8>>;
 
 /// Most bytes of a line.
 const MAX_LINE: usize = 64 << 10;
-/// Most words of an array, and most bytes of a bulk string, that are read to their end although
-/// they are refused: Redis's own limits.
+/// Most words of a refused array, and most bytes of a refused bulk string, that are read to their
+/// end: Redis's limits.
 const MAX_SKIPPED_WORDS: i64 = i32::MAX as i64;
 const MAX_SKIPPED_BYTES: i64 = 512 << 20;
-/// The same of a client that has not given the password, who gets an error instead.
+/// The same for a client that has not sent the password; it gets an error instead.
 const UNAUTHENTICATED_WORDS: i64 = 10;
 const UNAUTHENTICATED_BYTES: i64 = 16 << 10;
 
-/// What the bytes hold.
+/// The content of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// The rest of it has not come.
+    /// An incomplete request.
     Unfinished,
-    /// A request; of a line that is empty, one without words. `line`: it came as a line.
+    /// A request; without words for an empty line. `line`: an inline request.
     Words { words: Words, line: bool },
-    /// One that is too large, read to its end.
+    /// A request that is too large, read to its end.
     TooLarge(String),
-    /// One that begins as none does.
+    /// Input that begins as no request does.
     NotText,
 }
 
-/// A number as Redis writes it: no other way to write it, as 007 or -0, is one.
+/// Parses an integer in Redis's only form: 007 and -0 are refused.
 pub fn parse_integer(text: &[u8]) -> Option<i64> {
     crate::number(text).filter(|n: &i64| n.to_string().as_bytes() == text)
 }
 
-/// The array of bulk strings that is being read. Nothing is allocated before its bytes are there.
+/// Reads an array of bulk strings. Nothing is allocated before its bytes have arrived.
 #[derive(Default)]
 pub struct Reader {
-    /// Bulk strings that are still to come.
+    /// Remaining bulk strings.
     left: i64,
     words: Words,
     /// Bytes of the words.
     bytes: usize,
-    /// Bytes of the bulk string whose header has come, and that are still to come.
+    /// Remaining bytes of the current bulk string.
     body: Option<usize>,
     refused: Option<String>,
 }
 
-/// The line that bytes begin with, and the bytes up to its end.
+/// The first line of the input, and its length with the end.
 fn line<'a>(input: &'a [u8], what: &str) -> Result<Option<(&'a [u8], usize)>, String> {
     let end = input.iter().take(MAX_LINE).position(|b| *b == b'\n');
     match end {
@@ -59,13 +59,14 @@ fn line<'a>(input: &'a [u8], what: &str) -> Result<Option<(&'a [u8], usize)>, St
 }
 
 impl Reader {
-    /// An array has begun and not ended.
+    /// True within an array.
     pub fn in_request(&self) -> bool {
         self.left > 0
     }
 
-    /// Takes bytes, at most to the end of a request: how many, and what they end. `authenticated`: the
-    /// client has said the password, if there is one. An error ends the connection.
+    /// Consumes bytes, at most to the end of a request; returns their number, and the request.
+    /// `authenticated`: the client has sent the password, if there is one. An error ends the
+    /// connection.
     pub fn read(&mut self, input: &[u8], authenticated: bool) -> Result<(usize, Request), String> {
         let mut at = 0;
         if self.left == 0 {
@@ -123,13 +124,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Of what is refused nothing is kept; the first reason counts.
+    /// Refuses the request and drops its words; the first reason counts.
     fn refuse(&mut self, text: String) {
         self.words = Words::new();
         self.refused.get_or_insert(text);
     }
 
-    /// The header of a bulk string: its bytes, 0 where it has not come.
+    /// Reads the header of a bulk string; returns its length, 0 if it is incomplete.
     fn header(&mut self, input: &[u8], authenticated: bool) -> Result<usize, String> {
         if let Some(byte) = input.first().filter(|b| **b != b'$') {
             return Err(format!("expected '$', got '{}'", byte.escape_ascii()));
@@ -153,9 +154,9 @@ impl Reader {
         Ok(used)
     }
 
-    /// Bytes of a bulk string, of which so many are to come: how many were taken.
+    /// Reads bytes of a bulk string with `bytes` remaining ones; returns their number.
     fn body(&mut self, input: &[u8], bytes: usize) -> Result<usize, String> {
-        // Of one that is refused the data go, and its end is looked at.
+        // The data of a refused string are dropped, and its end is checked.
         if self.refused.is_some() && bytes > 2 && !input.is_empty() {
             let gone = (bytes - 2).min(input.len());
             self.body = Some(bytes - gone);
@@ -178,14 +179,14 @@ fn too_many_words() -> String {
     format!("a request has at most {MAX_WORDS} words")
 }
 
-/// What `isspace` of C has, in its default locale.
+/// `isspace` of C, in its default locale.
 fn space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0B
 }
 
-/// The words of a line, as Redis splits them: "..." with the escapes \n, \r, \t, \b, \a, \xHH and
-/// of any other character; '...' with \' alone. A quote begins anywhere in a word; after its end
-/// there is a space.
+/// Splits an inline request as Redis does: "..." with the escapes \n, \r, \t, \b, \a, \xHH and of
+/// any other character; '...' with \' only. A quote begins anywhere in a word, and a space follows
+/// its end.
 pub fn split(line: &[u8]) -> Result<Words, String> {
     if line.contains(&0) {
         return Err("a zero byte in an inline request".into());
@@ -299,7 +300,7 @@ mod tests {
         assert!(split(b"SET a b\0c").is_err());
     }
 
-    /// What all of the bytes hold, given in pieces.
+    /// The requests of all bytes, given in fragments.
     fn all(input: &[u8], piece: usize) -> (Vec<Request>, Option<String>) {
         let (mut reader, mut buffer, mut out) = (Reader::default(), Vec::new(), Vec::new());
         for bytes in input.chunks(piece) {

@@ -1,5 +1,5 @@
-//! What a client has said of itself, and the commands that need no data: HELLO, AUTH, CLIENT,
-//! CONFIG, COMMAND, PING and their like.
+//! The session of a client, and the commands that need no data: HELLO, AUTH, CLIENT, CONFIG,
+//! COMMAND, PING and others.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use super::request::parse_integer;
 use crate::store::AccessMode;
 use crate::{MAX_CLIENTS, MAX_VALUE};
 
-/// The version of Redis whose replies these are.
+/// The version of Redis whose replies are reproduced.
 pub const VERSION: &str = "7.0.0";
 
-/// See the module.
+/// The session of a client.
 #[derive(Clone)]
 pub struct Session {
     number: u64,
     password: Option<Arc<str>>,
-    /// It has said the password, or there is none.
+    /// The client has sent the password, or there is none.
     pub authenticated: bool,
-    /// It speaks RESP3, else RESP2.
+    /// The client has selected RESP3; else RESP2.
     pub resp3: bool,
     name: Vec<u8>,
     library: Vec<u8>,
     library_version: Vec<u8>,
 }
 
-/// What a setting of `CONFIG GET` is.
+/// The settings of `CONFIG GET`.
 fn settings() -> [(&'static str, String); 6] {
     [
         ("appendonly", "no".into()),
@@ -38,19 +38,19 @@ fn settings() -> [(&'static str, String); 6] {
     ]
 }
 
-/// The bytes are the same; it takes as long whichever differ.
+/// Compares bytes in constant time.
 fn equal_in_constant_time(one: &[u8], other: &[u8]) -> bool {
     let differ = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
     one.len() == other.len() && differ == 0
 }
 
-/// A pattern of Redis (`*`, `?`, `[a-c]`, `[^a]`, `\x`) fits a text. Both are short.
+/// Matches a pattern of Redis (`*`, `?`, `[a-c]`, `[^a]`, `\x`). Both texts are short.
 fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
     let Some((&first, rest)) = pattern.split_first() else {
         return text.is_empty();
     };
     if first == b'*' {
-        // Of several in a row one is enough.
+        // Several in a row match the same as one.
         let rest = &rest[rest.iter().take_while(|b| **b == b'*').count()..];
         return (0..=text.len()).any(|n| matches_pattern(rest, &text[n..]));
     }
@@ -95,17 +95,17 @@ impl Session {
         }
     }
 
-    /// As it was when the client came.
+    /// Resets the session to its initial state.
     pub fn reset(&mut self) {
         *self = Session::new(self.number, self.password.take());
     }
 
-    /// A command that may be done before the password has been said.
+    /// True if a command is allowed, given the state of authentication.
     pub fn is_allowed(&self, name: &[u8]) -> bool {
         self.authenticated || [&b"AUTH"[..], b"HELLO", b"QUIT", b"RESET"].contains(&name)
     }
 
-    /// Does a command that was checked and needs no data; false: it is another one.
+    /// Runs a validated command that needs no data; false for any other command.
     pub fn apply(&mut self, words: &[Vec<u8>], out: &mut Reply) -> bool {
         match (&words[0].to_ascii_uppercase()[..], words.get(1)) {
             (b"PING", None) => out.simple("PONG"),
@@ -130,10 +130,10 @@ impl Session {
         true
     }
 
-    /// A user of the only name there is, and the password.
+    /// Checks the only user name and the password.
     fn accepts(&self, user: &[u8], password: &[u8]) -> bool {
         let good = self.password.as_ref();
-        // Without a password Redis's default user takes any.
+        // Without a password Redis's default user accepts any.
         user == b"default"
             && good.is_none_or(|good| equal_in_constant_time(good.as_bytes(), password))
     }
@@ -185,8 +185,10 @@ impl Session {
         if !authenticated {
             return out.error_of(
                 "NOAUTH",
-                "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
-                 <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+                "HELLO must be called with the client already authenticated, otherwise the HELLO \
+                 <proto> AUTH <user> \
+                 <pass> option can be used to authenticate the client and select the RESP \
+                 protocol version at the same time",
             );
         }
         (self.authenticated, self.resp3, out.resp3) = (authenticated, resp3, resp3);
@@ -269,7 +271,7 @@ fn wrong_password_error(out: &mut Reply) {
     );
 }
 
-/// What a client or a library may be called.
+/// A valid name of a client or library.
 fn is_name(name: &[u8]) -> bool {
     name.iter().all(u8::is_ascii_graphic)
 }
@@ -282,7 +284,8 @@ fn unknown_subcommand(words: &[Vec<u8>], allowed: &str, out: &mut Reply) {
     let truncated_word = words[1..].iter().take(2).map(|w| truncated_word(w));
     let truncated_word = truncated_word.collect::<Vec<_>>().join(" ");
     out.error(&format!(
-        "unknown subcommand or wrong number of arguments for '{truncated_word}': allowed are {allowed}"
+        "unknown subcommand or wrong number of arguments for '{truncated_word}': allowed are \
+         {allowed}"
     ));
 }
 
@@ -291,7 +294,7 @@ fn config(sub: &[u8], words: &[Vec<u8>], out: &mut Reply) {
         return unknown_subcommand(words, "GET with patterns; nothing can be set", out);
     }
     let patterns: Vec<_> = words[2..].iter().map(|w| w.to_ascii_lowercase()).collect();
-    // A long one fits none of these names, and may take long to say so.
+    // Long patterns match none of these names, and may take long to compare.
     let fitting = |name: &str| {
         let short = patterns.iter().filter(|p| p.len() <= 64);
         short
@@ -309,7 +312,7 @@ fn config(sub: &[u8], words: &[Vec<u8>], out: &mut Reply) {
     }
 }
 
-/// `COMMAND`: what commands there are.
+/// `COMMAND`: the supported commands.
 fn describe(words: &[Vec<u8>], out: &mut Reply) {
     let sub = words.first().map(|w| w.to_ascii_uppercase());
     match (sub.as_deref(), words.len()) {
@@ -335,7 +338,7 @@ fn describe(words: &[Vec<u8>], out: &mut Reply) {
                 out.bulk(command.name.to_ascii_lowercase().as_bytes());
             }
         }
-        // No command has any here.
+        // No command has documentation here.
         (Some(b"DOCS"), _) => out.map(0),
         _ => {
             let words = [&[b"COMMAND".to_vec()], words].concat();
@@ -344,7 +347,7 @@ fn describe(words: &[Vec<u8>], out: &mut Reply) {
     }
 }
 
-/// What `COMMAND` tells of one.
+/// The description of a command by `COMMAND`.
 fn describe_command(command: &Command, out: &mut Reply) {
     out.array(10);
     out.bulk(command.name.to_ascii_lowercase().as_bytes());

@@ -1,7 +1,7 @@
 //! Hosts with devices for the tests.
 #![allow(dead_code)]
 
-pub mod double;
+pub mod fake;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,34 +9,34 @@ use std::sync::Arc;
 use design::{Design, HostProfile};
 use device::Model;
 use device::{Factory, RtlOptions};
-use double::{Double, Image, Journal};
+use fake::{FakeDevice, Image, Journal};
 use host::{Machine, Shared};
 use pm::{EngineHandle, Options};
 use sim::{Bar, HostConfig, LinkConfig, System, Time};
 
-/// Bytes of the double's window.
+/// Bytes of the fake's window.
 pub const WINDOW: u64 = 8 << 20;
-/// Where its command page is.
+/// Offset of the command page.
 pub const PAGE: u64 = 0x4_0000;
 
 pub struct Bench {
     pub shared: Shared,
-    /// What the double holds.
+    /// The content of the fake.
     pub image: Image,
     pub journal: Journal,
     pub engine: Arc<EngineHandle>,
-    /// Those of all devices, `engine` included.
+    /// The engines of all devices, `engine` included.
     pub engines: Vec<Arc<EngineHandle>>,
 }
 
 impl Bench {
-    /// A host whose device holds this.
+    /// A host whose fake device has this content.
     pub fn new(bytes: Vec<u8>) -> Bench {
         let profile = HostProfile::find("nearpm").unwrap();
         let (host, link) = profile.attached(&HostConfig::default(), &LinkConfig::default());
         let mut system = System::new(&host).unwrap();
         let window = bytes.len() as u64;
-        let device = Double::new(bytes, Time::ns(105));
+        let device = FakeDevice::new(bytes, Time::ns(105));
         let (image, journal) = (device.image.clone(), device.journal.clone());
         let windows = [(Bar::Pm, window), (Bar::Control, 1 << 20)];
         system
@@ -57,21 +57,21 @@ impl Bench {
     }
 
     pub fn sized(bytes: u64) -> Bench {
-        // Not zeros: nothing may depend on what stood there.
+        // Nonzero, so that no test depends on the former content.
         Bench::new(vec![0xA5; bytes as usize])
     }
 
-    /// The same host with the default device on the fast model, with media of so many bytes.
+    /// A host with the default device on the fast model, and media of `bytes` bytes.
     pub fn fast(bytes: u64) -> Bench {
         Bench::of("default", &format!("media.bytes = {bytes}"), Model::Fast, 1)
     }
 
-    /// The same with one channel, in which posted stores have only one way.
+    /// The same with one channel, which keeps posted stores in order.
     pub fn single() -> Bench {
         Bench::of("nearpm-paper", "", Model::Fast, 1)
     }
 
-    /// The same host with devices that have the crash-consistency engine, on the model that
+    /// A host with devices that have the crash-consistency engine, on the model that
     /// `NEARSIDE_MODEL` names, else the fast one.
     pub fn near(devices: usize) -> Bench {
         let model = Model::named(Model::Fast).unwrap();

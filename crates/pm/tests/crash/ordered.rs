@@ -1,4 +1,5 @@
-//! A CPU that counts on the order of posted stores waits for one read-back a transaction, and loses nothing by that.
+//! A CPU that relies on the order of posted stores waits for one read-back per transaction, and
+//! stays consistent.
 
 use super::{any_time, cases, every_point, prepare, run, Case, On};
 
@@ -12,7 +13,8 @@ fn ordered_stores_on_one_channel_survive_crashes() {
     by_the_cpu(On::Ordered, 4, 8).for_each(|case| any_time(case, 6));
 }
 
-/// Where stores are lost in any order, counting on one breaks transactions: the test above would see that.
+/// Where stores are lost in any order, relying on the order violates atomicity, which the test
+/// above detects.
 #[test]
 #[ignore = "takes seconds"]
 fn ordered_stores_on_two_channels_find_violations() {
@@ -27,7 +29,7 @@ fn ordered_stores_on_two_channels_find_violations() {
     }
 }
 
-/// It waits less, and what it does not wait for it still puts in order.
+/// It waits less, and still orders the other stores.
 #[test]
 fn ordered_fences_between_stores_are_posted() {
     for case in by_the_cpu(On::Ordered, 2, 6) {
