@@ -1,4 +1,5 @@
-//! Transfers between two accounts in persistent memory, while the power fails. `offload`: the device keeps the undo log.
+//! Transfers between two accounts in persistent memory, while the power fails. `offload`: the
+//! device keeps the undo log.
 
 use std::env;
 use std::error::Error as AnyError;

@@ -617,7 +617,7 @@ impl Rig {
         let about = format!("{mechanism:?}: {report:?}");
         assert_eq!(report.violated, report.cuts, "{about}");
         let text = &report.violation.as_ref().expect(&about).text;
-        assert!(text.contains("could not save it"), "{about}");
+        assert!(text.contains("could not save what"), "{about}");
     }
 }
 

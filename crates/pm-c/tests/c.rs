@@ -7,7 +7,7 @@ fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where Cargo has put the library, beside this test.
+/// The folder of the library that Cargo has built, beside this test.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().to_path_buf()
@@ -18,7 +18,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Builds an example and runs it; what it has said.
+/// Builds an example and runs it; returns its output.
 fn run(name: &str, arguments: &[&str]) -> String {
     run_source(
         &folder().join(format!("examples/{name}.c")),
@@ -58,7 +58,8 @@ fn run_source(source: &Path, name: &str, arguments: &[&str]) -> String {
 #[test]
 #[ignore = "takes seconds"]
 fn c_program_keeps_committed_data_after_power_loss() {
-    // Devices that take part in a transaction at least; where the host synchronises them it waits longer.
+    // Fewest devices that take part in a transaction; with synchronisation by the host it waits
+    // longer.
     let cases = [
         (&[][..], 0),
         (&["offload"], 1),
@@ -92,7 +93,8 @@ fn c_program_keeps_committed_data_after_power_loss() {
     assert!(took[3] > took[2], "{took:?}");
 }
 
-/// What the guide shows is what the program says, in C and in Rust; tests/test_pm.py runs that in Python.
+/// The guide shows the output of the program, in C and in Rust; `tests/test_pm.py` runs it in
+/// Python.
 #[test]
 fn guide_program_prints_what_the_guide_shows() {
     let root = folder().join("../..");
@@ -112,7 +114,7 @@ fn nearpm_names_issue_their_commands() {
     assert_eq!(text.matches(": yes").count(), 8, "{text}");
 }
 
-/// Each function of the header is one of the library, and the other way round.
+/// The header declares exactly the functions of the library.
 #[test]
 fn header_declares_all_exported_functions() {
     let header = std::fs::read_to_string(folder().join("include/nearside_pm.h")).unwrap();

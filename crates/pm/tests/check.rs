@@ -104,7 +104,7 @@ fn check_detects_two_exchanged_pages() {
         assert!(text.contains("the transactions have left it at"), "{text}");
         // A list that was not committed.
         let text = check_error(&session, &pool, &[(word, &[9])]);
-        assert!(text.contains("switches"), "{text}");
+        assert!(text.contains("switch list"), "{text}");
     }
 }
 

@@ -166,8 +166,8 @@ fn recovery_refuses_a_device_that_lost_state() {
         ..PoolUse::default()
     };
     for (header, what, again) in [
-        (b"NPMLIVE\x01", "could not save it", false),
-        (b"NPMSAVE\x02", "could not bring back", true),
+        (b"NPMLIVE\x01", "could not save what", false),
+        (b"NPMSAVE\x02", "could not restore", true),
     ] {
         let _ = std::fs::remove_file(&path);
         let session = start();

@@ -1,4 +1,5 @@
-//! Unmodified programs with libpmemobj: a library that is preloaded into them, whose traces are read here. See `README.md`.
+//! Unmodified programs with libpmemobj: a library that is preloaded into them, whose traces are
+//! read here. See `README.md`.
 #![warn(missing_docs)]
 
 mod cost;
@@ -6,7 +7,7 @@ mod instructions;
 mod trace;
 
 pub use cost::{replay, Cost};
-pub use instructions::{find, Effect, Found, Place};
+pub use instructions::{find, Effect, FoundInstruction, InstructionList};
 pub use trace::{parse, Event};
 
 /// The shared library that is preloaded into such a program.

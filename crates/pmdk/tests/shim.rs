@@ -1,9 +1,9 @@
-//! The shim's source, and what it puts between a program and its libraries.
+//! The source of the shim, and its exported functions.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What a compiler says of the sources with all warnings as errors.
+/// The warnings of a compiler, as errors.
 #[test]
 fn shim_compiles_without_warnings() {
     let out = env!("OUT_DIR");
@@ -28,7 +28,7 @@ fn shim_compiles_without_warnings() {
     }
 }
 
-/// Only functions of the libraries behind it are seen, so nothing else of a program is.
+/// Only functions of interposed libraries are exported, so the shim hides nothing of a program.
 #[test]
 fn shim_exports_only_functions_of_its_libraries() {
     let shim = Path::new(env!("OUT_DIR")).join("libnearside_pmdk.so");
