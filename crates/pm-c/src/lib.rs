@@ -1,7 +1,13 @@
-//! Persistent memory for C: what `include/nearside_pm.h` declares, and says what each function
-//! does.
+//! Persistent memory for C: the functions that `include/nearside_pm.h` declares and documents.
 //!
-//! No panic crosses the boundary. Arguments are checked before use; pointers only for NULL.
+//! Modules in reading order:
+//!
+//! - this file: systems, pools, threads and transactions (`nspm_*`), over [`pm::session`];
+//! - `nearpm`: the engine's commands by the names of the NearPM paper (`NearPM_*`);
+//! - `handles`: the objects of handles, the execution of calls, and the checks of arguments.
+//!
+//! No panic crosses the boundary. Arguments are checked before use; pointers only for NULL. It
+//! leaves out closures, typed pointers and the B-tree of crate `pm`.
 // The header documents the functions, and the rules for callers.
 #![allow(missing_docs, clippy::missing_safety_doc)]
 
