@@ -1,4 +1,5 @@
-/* Transfers between two accounts in persistent memory, while the power fails. `offload`: the device keeps the undo log. */
+/* Transfers between two accounts in persistent memory, while the power fails. `offload`: the device
+ * keeps the undo log. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,7 +38,8 @@ static int transfer(nspm_thread thread, uint64_t amount) {
     one -= amount;
     other += amount;
     if ((code = nspm_begin(thread)) != NSPM_OK) return code;
-    /* Both lines are kept at once: the CPU waits for its log once, and the device gets one command. */
+    /* Both lines are kept at once: the CPU waits for its log once, and the device gets one
+     * command. */
     if ((code = nspm_add_range(thread, at, 72)) != NSPM_OK) return code;
     if ((code = nspm_write(thread, at, &one, 8)) != NSPM_OK) return code;
     if ((code = nspm_write(thread, at + 64, &other, 8)) != NSPM_OK) return code;

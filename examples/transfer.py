@@ -25,7 +25,8 @@ def transfer(thread: pm.Thread, amount: int) -> None:
     """All of it or nothing."""
     at, one, other = amounts(thread)
     with thread.transaction():
-        # Both lines are kept at once: the CPU waits for its log once, and the device gets one command.
+        # Both lines are logged at once: the CPU waits for its log once,
+        # and the device gets one command.
         thread.add_range(at, 72)
         thread.write(at, struct.pack("<Q", one - amount))
         thread.write(at + 64, struct.pack("<Q", other + amount))

@@ -1,4 +1,5 @@
-//! Transfers between two accounts in persistent memory, while the power fails. `offload`: the device keeps the undo log.
+//! Transfers between two accounts in persistent memory, while the power fails. `offload`: the
+//! device keeps the undo log.
 
 use std::env;
 use std::error::Error as AnyError;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use design::Design;
 use device::Model;
 use host::CutScope;
-use pm::session::{Session, SessionPool, SessionThread, Use};
+use pm::session::{PoolUse, Session, SessionPool, SessionThread};
 use pm::{Error, Layout, Mechanism};
 use sim::Time;
 
@@ -39,7 +40,7 @@ fn transfer(thread: &mut SessionThread, amount: u64) -> pm::Result<()> {
 }
 
 /// Gives power back, opens the pool, which recovers it, and reads the accounts.
-fn recovered(system: &Arc<Session>, usage: Use) -> pm::Result<(SessionPool, u64, u64)> {
+fn recovered(system: &Arc<Session>, usage: PoolUse) -> pm::Result<(SessionPool, u64, u64)> {
     system.power_on()?;
     let pool = system.open(POOL, "accounts", usage)?;
     let (_, one, other) = amounts(&mut pool.thread(0)?)?;
@@ -51,9 +52,9 @@ fn print(what: &str, one: u64, other: u64) {
 }
 
 fn main() -> Result<(), Box<dyn AnyError>> {
-    let usage = Use {
+    let usage = PoolUse {
         offload: env::args().nth(1).as_deref() == Some("offload"),
-        ..Use::default()
+        ..PoolUse::default()
     };
     let root = rtl::bitstream::repo_root()?;
     let design = Design::find(&root, "nearpm")?.with_values("cpu.profile = \"nearpm\"")?;

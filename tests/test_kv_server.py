@@ -209,7 +209,7 @@ def test_a_web_page_does_not_reach_a_store(capfd) -> None:
                     asked.getresponse()
             assert client.get(b"keep") == b"1"
             assert front.close()["connections"]["hung_up"] == 3
-        assert "nearside pm serve: hung up on a client: it speaks HTTP" in capfd.readouterr().err
+        assert "nearside pm serve: rejected a client: it speaks HTTP" in capfd.readouterr().err
 
 
 def test_memcached_client_uses_all_commands() -> None:

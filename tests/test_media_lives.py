@@ -309,7 +309,7 @@ def test_a_store_is_not_made_over_what_is_anothers(tmp_path: Path) -> None:
     os.unlink(tmp_path / "media")
     serve().close()
     for other in ({"mechanism": "redo"}, {"length": 2 * BYTES}):
-        with pytest.raises(NearsideError, match="allowed are its own, or another file"):
+        with pytest.raises(NearsideError, match="allowed are these values, or another file"):
             Front("redis", design=design, **{"length": BYTES, **other})
     serve().close()
 

@@ -155,7 +155,7 @@ def told(compiled, how: str, way: str) -> dict:
 @pytest.mark.parametrize("way", ["return", "_exit", "unmap", "drain", "msync", "fsync", "printf", "vfork"])
 def test_what_is_told_outside_has_to_be_durable(compiled, way):
     """By a file, at the end, before a fence, a sync and an unmapping that come too late."""
-    assert told(compiled, "careless", way)["violation"]["what"] == "told, and lost"
+    assert told(compiled, "careless", way)["violation"]["what"] == "reported, and lost"
     doc = told(compiled, "careful", way)
     assert (doc["ended"], doc["violation"]) == (0, None)
 
@@ -164,7 +164,7 @@ def test_what_has_to_be_told_before(compiled):
     """The line may have left the cache before the call that tells."""
     program = str(compiled("telling"))
     cuts = "at:" + ",".join(f"1/{seed}" for seed in range(1, 30))
-    for how, what in (("careless", "there, and not told"), ("careful", None)):
+    for how, what in (("careless", "there, and not reported"), ("careful", None)):
         words = [program, "run", "{}/f", how, "early"]
         doc = pmdk_crash.run(words, f"{program} check {{}}/f {how} early", "cpu", cuts)
         assert (doc["violation"] and doc["violation"]["what"]) == what
@@ -183,7 +183,7 @@ def test_memory_that_moves(compiled, way):
         assert (doc["violation"] and doc["violation"]["what"]) == what
 
 
-@pytest.mark.parametrize("way", ["persist", "msync", "fsync", "not_behind", "not_last"])
+@pytest.mark.parametrize("way", ["persist", "msync", "fsync", "not_after", "not_last"])
 def test_many_mappings(compiled, capfd, way):
     """All are followed, and what is left of one that loses its middle."""
     program = str(compiled("many"))
@@ -342,7 +342,7 @@ def test_ends_that_tell_of_what_is_lost(compiled, way):
         return pmdk_crash.run([program, "run", "{}/f", how, way], check, "cpu", "all")
 
     assert (run("careful")["ended"], run("careful")["violation"]) == (0, None)
-    assert run("careless")["violation"]["what"] == "told, and lost"
+    assert run("careless")["violation"]["what"] == "reported, and lost"
 
 
 @pytest.mark.slow
@@ -352,7 +352,7 @@ def test_what_has_to_be_told_first(compiled, way):
     program = str(compiled("early"))
     cuts = "at:" + ",".join(f"{moment}/{seed}" for moment in (1, 2) for seed in range(1, 12))
     doc = pmdk_crash.run([program, "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", cuts)
-    assert doc["violation"]["what"] == "there, and not told"
+    assert doc["violation"]["what"] == "there, and not reported"
 
 
 def test_bad_campaigns_of_programs(structures):

@@ -103,8 +103,8 @@ def test_no_moments(tmp_path):
 
 
 def test_names_are_those_of_the_shim():
-    header = (pmdk_crash.Path(__file__).parent.parent / "crates/pmdk/shim/moments.h").read_text()
-    events, phases = (re.search(rf"enum {name} {{(.*?)}}", header, re.S)[1] for name in ("happening", "phase"))
+    header = (pmdk_crash.Path(__file__).parent.parent / "crates/pmdk/shim/persist_points.h").read_text()
+    events, phases = (re.search(rf"enum {name} {{(.*?)}}", header, re.S)[1] for name in ("persist_point_kind", "phase"))
     assert len(re.findall(r"\w+", events)) == len(pmdk_moments.EVENTS)
     assert len(re.findall(r"\w+", phases)) == len(pmdk_moments.PHASES)
 

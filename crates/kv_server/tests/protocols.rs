@@ -1,5 +1,4 @@
-//! What the protocols promise beyond the first requests: RESP3, lines with quotes, sizes, meta
-//! commands, a password.
+//! Further parts of the protocols: RESP3, quoted lines, sizes, meta commands, a password.
 
 mod common;
 
@@ -10,7 +9,7 @@ use common::*;
 use kv_server::{Access, Limits, Protocol};
 use pm::Mechanism;
 
-/// Sends requests one after the other, each with the reply that it has to have.
+/// Sends requests one after the other, and checks each reply.
 fn talk(one: &mut TcpStream, lines: &[(&str, &str)]) {
     for (request, reply) in lines {
         says(
@@ -27,7 +26,7 @@ const HELLO_END: &str =
     "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0";
 
 #[test]
-fn hello_chooses_the_version_and_each_reply_has_its_type() {
+fn redis_hello_selects_the_version_of_replies() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     let hello = |kind: &str, version: u8| {
@@ -58,12 +57,14 @@ fn hello_chooses_the_version_and_each_reply_has_its_type() {
             ("COMMAND DOCS get", "%0"),
             (
                 "COMMAND INFO get no",
-                "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n~1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n~0\r\n~0\r\n~0\r\n*0\r\n_",
+                "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n~1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n~0\r\n~0\r\n\
+                  ~0\r\n*0\r\n_",
             ),
             (
                 "MULTI\r\nGET no\r\nMGET no\r\nHELLO 2\r\nGET no\r\nEXEC",
                 &format!(
-                    "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*4\r\n_\r\n*1\r\n_\r\n{}\r\n$-1",
+                    "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*4\r\n_\r\n*1\r\n_\r\n\
+                      {}\r\n$-1",
                     hello("*14", 2)
                 ),
             ),
@@ -76,12 +77,12 @@ fn hello_chooses_the_version_and_each_reply_has_its_type() {
             ("CLIENT GETNAME", "$-1"),
         ],
     );
-    // A text keeps its type: verbatim in the third version.
+    // A text keeps its type: verbatim in RESP3.
     talk(&mut one, &[("HELLO 3", &hello("%7", 3))]);
     let info = "id=1 name= db=0 resp=3 lib-name= lib-ver= user=default\n";
     let text = format!("={}\r\ntxt:{info}", info.len() + 4);
     talk(&mut one, &[("CLIENT INFO", &text)]);
-    // Another client has its own version, and its own number.
+    // Another client has a separate version and number.
     talk(
         &mut connect(&server),
         &[("GET no\r\nCLIENT ID", "$-1\r\n:2")],
@@ -89,7 +90,7 @@ fn hello_chooses_the_version_and_each_reply_has_its_type() {
 }
 
 #[test]
-fn what_hello_client_and_config_can_not_do_is_said_and_changes_nothing() {
+fn redis_hello_client_and_config_refuse_unsupported_options() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     for (request, reply) in [
@@ -175,7 +176,7 @@ fn what_hello_client_and_config_can_not_do_is_said_and_changes_nothing() {
 }
 
 #[test]
-fn a_client_that_has_not_said_the_password_does_nothing() {
+fn redis_auth_is_required_before_any_command() {
     let access = Access {
         password: Some("a b".into()),
         ..Access::loopback(0)
@@ -219,7 +220,7 @@ fn a_client_that_has_not_said_the_password_does_nothing() {
 }
 
 #[test]
-fn redis_lines_with_quotes_are_split_as_redis_does() {
+fn redis_quoted_inline_requests_are_split_as_by_redis() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     talk(
@@ -246,7 +247,7 @@ fn redis_lines_with_quotes_are_split_as_redis_does() {
 }
 
 #[test]
-fn redis_requests_that_are_too_large_get_the_reason_and_the_next_ones_their_replies() {
+fn redis_oversized_requests_are_refused_and_the_next_ones_served() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     let set = |bytes: usize| {
@@ -280,7 +281,7 @@ fn redis_requests_that_are_too_large_get_the_reason_and_the_next_ones_their_repl
         &many,
         b"-ERR a request has at most 1048576 bytes\r\n+PONG\r\n",
     );
-    // One of a transaction takes the transaction with it.
+    // A refused command aborts its transaction.
     one.write_all(b"MULTI\r\n").unwrap();
     says(&mut one, b"", b"+OK\r\n");
     says(
@@ -298,7 +299,8 @@ fn redis_requests_that_are_too_large_get_the_reason_and_the_next_ones_their_repl
             ("STRLEN b", ":262144"),
         ],
     );
-    // What no Redis takes ends the connection, with the reason though more is on its way.
+    // Sizes that Redis refuses end the connection, with the reason, even if more bytes are on their
+    // way.
     let mut absurd = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$536870913\r\n".to_vec();
     absurd.extend(vec![b'x'; 4 << 20]);
     assert_eq!(
@@ -308,7 +310,7 @@ fn redis_requests_that_are_too_large_get_the_reason_and_the_next_ones_their_repl
 }
 
 #[test]
-fn memcached_meta_commands_do_what_they_say() {
+fn memcached_meta_commands() {
     let server = simple(Protocol::Memcached);
     let mut one = connect(&server);
     talk(
@@ -365,15 +367,14 @@ fn memcached_meta_commands_do_what_they_say() {
 }
 
 #[test]
-fn no_byte_of_a_data_block_is_a_command_whatever_is_wrong_with_its_line() {
+fn memcached_data_blocks_are_never_commands() {
     let server = simple(Protocol::Memcached);
     says(
         &mut connect(&server),
         b"set keep 0 0 1\r\n1\r\n",
         b"STORED\r\n",
     );
-    // Each with a block of 11 bytes, `flush_all\r\n`, behind its line; what it is answered begins
-    // like this.
+    // Each line is followed by a block of 11 bytes, `flush_all\r\n`; its reply begins like this.
     for (line, reply) in [
         ("ms k 11", "HD\r\n"),
         ("ms k 11 S300", "CLIENT_ERROR"),
@@ -416,7 +417,7 @@ fn no_byte_of_a_data_block_is_a_command_whatever_is_wrong_with_its_line() {
             );
         }
     }
-    // Nor one of a block that is longer than its line says.
+    // Nor is a byte of a block that is longer than its line says.
     for line in [
         "set k 0 0 4",
         "set k 0 9 4",
@@ -436,7 +437,7 @@ fn no_byte_of_a_data_block_is_a_command_whatever_is_wrong_with_its_line() {
             b"VALUE keep 0 1\r\n1\r\nEND\r\n",
         );
     }
-    // Of what is too large, too.
+    // The same for blocks that are too large.
     let mut large = b"ms k 300000\r\n".to_vec();
     large.extend(b"\r\nflush_all\r\n".iter().cycle().take(300_000));
     large.extend(b"\r\nget keep\r\n");

@@ -1,4 +1,5 @@
-/* Write-backs, fences and stores past the cache by instructions of the program's own, as libraries without libpmem have them. */
+/* Write-backs, fences and stores past the cache by instructions, as in libraries without
+ * libpmem. */
 #ifndef INLINE_H
 #define INLINE_H
 

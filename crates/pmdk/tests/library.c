@@ -1,4 +1,4 @@
-/* A library that a program loads while it runs, with flushes of its own. */
+/* A library that a program loads while it runs, with flush instructions. */
 #include "inline.h"
 
 void store_and_flush(uint64_t *at, uint64_t value, int flushes);

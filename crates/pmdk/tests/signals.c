@@ -1,4 +1,4 @@
-/* `fdatasync` in a signal's handler while the program flushes. signals FILE */
+/* `fdatasync` in a signal handler while the program flushes. signals FILE */
 #include <fcntl.h>
 #include <libpmem.h>
 #include <signal.h>

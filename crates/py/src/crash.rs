@@ -1,6 +1,6 @@
 //! Crash campaigns, on a design's device.
 
-use ::crash::{By, Campaign, Without};
+use ::crash::{Campaign, Executor, InjectedFault};
 use device::RtlOptions;
 use pm::Mechanism;
 use pyo3::prelude::*;
@@ -31,17 +31,17 @@ pub fn crash_test(
 ) -> PyResult<String> {
     let design = &design.inner;
     let model = model_of(model)?;
-    let without = without.map(str::parse::<Without>).transpose();
+    let without = without.map(str::parse::<InjectedFault>).transpose();
     let campaign = Campaign {
         workload: workload.to_string(),
         mechanism: mechanism.parse::<Mechanism>().map_err(raise)?,
-        by: by.parse::<By>().map_err(raise)?,
+        executor: by.parse::<Executor>().map_err(raise)?,
         devices,
         synchronise: synchronise.parse().map_err(raise)?,
         transactions,
         seed,
         cuts: cuts.parse().map_err(raise)?,
-        without: without.map_err(raise)?,
+        fault: without.map_err(raise)?,
         jobs,
     };
     campaign.validate().map_err(raise)?;
@@ -58,8 +58,8 @@ pub fn crash_test(
 /// What a crash campaign may be asked for: workloads, mechanisms, who does them, what is left out.
 #[pyfunction]
 pub fn crash_names() -> [Vec<&'static str>; 4] {
-    let by = By::ALL.iter().map(|one| one.name());
-    let without = Without::ALL.iter().map(|one| one.name());
+    let by = Executor::ALL.iter().map(|one| one.name());
+    let without = InjectedFault::ALL.iter().map(|one| one.name());
     [
         workloads::NAMES.to_vec(),
         Mechanism::ALL.map(Mechanism::name).to_vec(),

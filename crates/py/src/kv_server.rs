@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use kv_server::{Access, Config, Limits, Place, Store};
+use kv_server::{Access, Config, Endpoint, Limits, Store};
 use pyo3::prelude::*;
 use sim::Time;
 
@@ -61,17 +61,17 @@ impl Front {
             ))
         })?;
         let access = Access {
-            place: socket.map_or(Place::Port(host, port), Place::Socket),
+            endpoint: socket.map_or(Endpoint::Tcp(host, port), Endpoint::Unix),
             password,
             protected,
         };
-        access.check(protocol).map_err(raise)?;
+        access.validate(protocol).map_err(raise)?;
         let server = py.detach(|| {
             let store = Store::create(&design.inner, model, config);
             let store = store.map_err(|e| e.to_string())?;
             // Nobody may be reading it any more; the store goes on.
             let tell = |line: &str| drop(writeln!(std::io::stderr(), "nearside pm serve: {line}"));
-            let bad = |e| format!("{}: {e}", access.place);
+            let bad = |e| format!("{}: {e}", access.endpoint);
             kv_server::Server::start(store, protocol, &access, Limits::default(), tell).map_err(bad)
         });
         let running = Owned::new(Mutex::new(Some(server.map_err(raise)?)));

@@ -4,7 +4,7 @@ use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use host::{CutScope, Fence};
-use pm::session::{Session, SessionPool, SessionThread, Use};
+use pm::session::{PoolUse, Session, SessionPool, SessionThread};
 use pm::Layout;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -98,7 +98,7 @@ impl<T> Drop for Part<T> {
     }
 }
 
-fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyResult<Use> {
+fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyResult<PoolUse> {
     let fence = match fence {
         "read_back" => Fence::ReadBack,
         "posted" => Fence::Posted,
@@ -109,7 +109,7 @@ fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyRes
             )))
         }
     };
-    Ok(Use {
+    Ok(PoolUse {
         offload,
         fence,
         number,
@@ -148,7 +148,7 @@ impl PmSystem {
     ) -> PyResult<PmSystem> {
         let model = model.parse().map_err(raise)?;
         let synchronise = synchronise.parse().map_err(raise)?;
-        let start = || Session::start_over(&design.inner, model, devices, synchronise);
+        let start = || Session::start_with_devices(&design.inner, model, devices, synchronise);
         let session = py.detach(start);
         let session = Arc::new(session.map_err(raise)?);
         let session = Part::new(&Alone::default(), "system", session);
@@ -173,7 +173,7 @@ impl PmSystem {
         length: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.session
-            .with(py, |session| session.range(offset, length))?;
+            .with(py, |session| session.check_access(offset, length))?;
         let mut out = zeroed(length as usize)?;
         self.session
             .with(py, |session| session.load(offset, &mut out))?;
@@ -367,7 +367,7 @@ impl PmThread {
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.thread
-            .with(py, |thread| thread.within(offset, length))?;
+            .with(py, |thread| thread.check_range(offset, length))?;
         let mut out = zeroed(length)?;
         self.thread
             .with(py, |thread| thread.read(offset, &mut out))?;

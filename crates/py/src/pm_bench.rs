@@ -59,7 +59,7 @@ pub fn pm_copies(
         count,
         seed,
     };
-    copies.check().map_err(raise)?;
+    copies.validate().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| copies.measure(p, tell);
     let took = measured(py, &design.inner, model, build, progress, measure)?;
     text(serde_json::to_value(took))
@@ -92,9 +92,9 @@ pub fn pm_transactions(
         seed,
         devices,
         synchronise: synchronise.parse().map_err(raise)?,
-        ..Transactions::named(mechanism, offloaded, fence).map_err(raise)?
+        ..Transactions::from_names(mechanism, offloaded, fence).map_err(raise)?
     };
-    transactions.check().map_err(raise)?;
+    transactions.validate().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| transactions.measure(p, tell);
     let ran = measured(py, &design.inner, model, build, progress, measure)?;
     text(serde_json::to_value(ran))
@@ -119,7 +119,7 @@ pub fn pm_benchmark(
     devices: usize,
     synchronise: &str,
 ) -> PyResult<String> {
-    let (fence, ordered) = ::pm_bench::waits(fence).map_err(raise)?;
+    let (fence, ordered) = ::pm_bench::parse_fence_and_order(fence).map_err(raise)?;
     let benchmark = Benchmark {
         workload: workload.to_string(),
         mechanism: mechanism.parse().map_err(raise)?,
@@ -132,7 +132,7 @@ pub fn pm_benchmark(
         devices,
         synchronise: synchronise.parse().map_err(raise)?,
     };
-    benchmark.check().map_err(raise)?;
+    benchmark.validate().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| benchmark.measure(p, tell);
     let performed = measured(py, &design.inner, Some("fast"), build, progress, measure)?;
     text(serde_json::to_value(performed))
@@ -163,7 +163,7 @@ pub fn pm_timeline(
         bytes,
         transactions,
     };
-    timeline.check().map_err(raise)?;
+    timeline.validate().map_err(raise)?;
     let measure = |p: &Platform<'_>, _: Progress<'_>| timeline.measure(p);
     let drawn = measured(py, &design.inner, Some("fast"), build, None, measure)?;
     text(serde_json::to_value(drawn))

@@ -25,7 +25,7 @@ pub fn pmdk_cost(
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let events = ::pmdk::parse(trace).map_err(raise)?;
-    let fence = ::pm_bench::fence(fence).map_err(raise)?;
+    let fence = ::pm_bench::parse_fence(fence).map_err(raise)?;
     let cost = measured(py, &design.inner, model, build, None, |platform, _| {
         ::pmdk::replay(&platform.bench()?, &events, fence)
     })?;

@@ -1,23 +1,23 @@
-//! What CPU and devices are seen to do while transactions run.
+//! Records the activity of CPU and devices during transactions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pm::{Part, Watch};
+use pm::{ConsistencyOperation, Listener};
 use sim::{Time, TraceEvent, TraceSink, Tracer};
 
 use crate::Bench;
 
-/// Something that the library does for crash consistency, and when.
-pub(crate) type Did = (Part, Time, Time);
+/// An operation for crash consistency, with its begin and end.
+pub(crate) type TimedOperation = (ConsistencyOperation, Time, Time);
 
-/// Hears of what is done.
-pub(crate) struct Watched {
-    parts: Arc<Mutex<Vec<Did>>>,
-    devices: Vec<Arc<Mutex<Events>>>,
+/// Records operations of the library, and events of the devices.
+pub(crate) struct ActivityRecorder {
+    parts: Arc<Mutex<Vec<TimedOperation>>>,
+    devices: Vec<Arc<Mutex<EngineEvents>>>,
 }
 
-/// A command in a unit.
-pub(crate) struct Work {
+/// The execution of a command by a unit.
+pub(crate) struct UnitCommand {
     pub unit: u8,
     /// Number of the operation.
     pub operation: u8,
@@ -25,11 +25,11 @@ pub(crate) struct Work {
     pub end: Time,
 }
 
-/// Events of a device's engine.
+/// The events of a device's engine.
 #[derive(Default)]
-struct Events(Vec<(Time, TraceEvent)>);
+struct EngineEvents(Vec<(Time, TraceEvent)>);
 
-impl TraceSink for Events {
+impl TraceSink for EngineEvents {
     fn event(&mut self, time: Time, event: &TraceEvent) {
         let wanted = matches!(
             event,
@@ -48,22 +48,22 @@ fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Watched {
-    /// Of so many devices.
-    pub fn new(devices: usize) -> Watched {
-        Watched {
+impl ActivityRecorder {
+    /// A recorder for a number of devices.
+    pub fn new(devices: usize) -> ActivityRecorder {
+        ActivityRecorder {
             parts: Arc::default(),
             devices: (0..devices).map(|_| Arc::default()).collect(),
         }
     }
 
-    /// For the options of a pool.
-    pub fn watch(&self) -> Watch {
+    /// The listener for the options of a pool.
+    pub fn listener(&self) -> Listener {
         let parts = self.parts.clone();
         Arc::new(move |part, begin, end| locked(&parts).push((part, begin, end)))
     }
 
-    /// Forgets what has been, and hears of the devices from now on.
+    /// Discards all records, and starts recording the devices.
     pub fn start(&self, bench: &Bench) {
         for (device, events) in self.devices.iter().enumerate() {
             let tracer = Tracer::new(events.clone(), false);
@@ -74,26 +74,26 @@ impl Watched {
         locked(&self.parts).clear();
     }
 
-    /// What the library has done.
-    pub fn parts(&self) -> Vec<Did> {
+    /// The operations of the library.
+    pub fn parts(&self) -> Vec<TimedOperation> {
         locked(&self.parts).clone()
     }
 
-    /// What each of the devices has told of, in the order of their times.
+    /// The events of each device, in the order of their times.
     pub fn events(&self) -> impl Iterator<Item = Vec<(Time, TraceEvent)>> + '_ {
         self.devices.iter().map(|events| locked(events).0.clone())
     }
 }
 
 /// The commands that have ended in the units of a device, in the order of their ends.
-pub(crate) fn works(events: &[(Time, TraceEvent)]) -> Vec<Work> {
-    let mut under_way: Vec<Work> = Vec::new();
+pub(crate) fn unit_commands(events: &[(Time, TraceEvent)]) -> Vec<UnitCommand> {
+    let mut under_way: Vec<UnitCommand> = Vec::new();
     let mut ended = Vec::new();
     for (time, event) in events {
         match event {
             TraceEvent::UnitBegins {
                 unit, operation, ..
-            } => under_way.push(Work {
+            } => under_way.push(UnitCommand {
                 unit: *unit,
                 operation: *operation,
                 begin: *time,
@@ -102,7 +102,7 @@ pub(crate) fn works(events: &[(Time, TraceEvent)]) -> Vec<Work> {
             TraceEvent::UnitEnds { unit } => {
                 if let Some(n) = under_way.iter().position(|one| one.unit == *unit) {
                     let work = under_way.swap_remove(n);
-                    ended.push(Work { end: *time, ..work });
+                    ended.push(UnitCommand { end: *time, ..work });
                 }
             }
             _ => {}

@@ -1,4 +1,4 @@
-//! Requests are answered alike, and change the store alike, however their bytes are cut.
+//! Requests have the same replies and the same effect however their bytes are fragmented.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use sim::Random;
 
 use crate::memcached::Memcached;
 use crate::resp::Resp;
-use crate::{lock, Config, Dialect, Protocol, Step, Store, MOST_VALUE};
+use crate::{lock, Config, Protocol, ProtocolHandler, Step, Store, MAX_VALUE};
 
 fn store() -> Mutex<Store> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -23,12 +23,12 @@ fn store() -> Mutex<Store> {
     Mutex::new(Store::create(&design, device::Model::Fast, config).unwrap())
 }
 
-/// What became of a connection: its replies, whether it ended, and what is in the store. Bytes of a
-/// request are at most kept until the largest one is whole.
+/// The result of a connection: its replies, whether it ended, and the number of stored entries. At
+/// most the bytes of the largest request are kept.
 fn session(protocol: Protocol, store: &Mutex<Store>, pieces: &[&[u8]]) -> (Vec<u8>, bool, u64) {
     let flushed = lock(store).flush();
     assert!(flushed.is_ok());
-    let mut dialect: Box<dyn Dialect> = match protocol {
+    let mut handler: Box<dyn ProtocolHandler> = match protocol {
         Protocol::Redis => Box::new(Resp::new(1, None)),
         Protocol::Memcached => Box::<Memcached>::default(),
     };
@@ -38,21 +38,21 @@ fn session(protocol: Protocol, store: &Mutex<Store>, pieces: &[&[u8]]) -> (Vec<u
         let mut at = 0;
         loop {
             let left = input.len() - at;
-            match dialect.step(&input[at..], store, &mut out) {
-                Step::Done(used) => {
+            match handler.step(&input[at..], store, &mut out) {
+                Step::Complete(used) => {
                     assert!(used <= left, "{used} of {left} bytes");
                     at += used;
                 }
-                Step::Part(used) => {
+                Step::Partial(used) => {
                     assert!((1..=left).contains(&used), "{used} of {left} bytes");
-                    assert!(dialect.in_request());
+                    assert!(handler.in_request());
                     at += used;
                 }
-                Step::More => {
-                    assert!(left <= MOST_VALUE + (64 << 10) + 2, "{left} bytes are kept");
+                Step::NeedMore => {
+                    assert!(left <= MAX_VALUE + (64 << 10) + 2, "{left} bytes are kept");
                     break;
                 }
-                Step::Close | Step::HangUp(_) => {
+                Step::Close | Step::Reject(_) => {
                     ended = true;
                     break 'pieces;
                 }
@@ -60,11 +60,11 @@ fn session(protocol: Protocol, store: &Mutex<Store>, pieces: &[&[u8]]) -> (Vec<u
         }
         input.drain(..at);
     }
-    let entries = lock(store).run(crate::store::Kind::Read, |table| Ok(table.len()));
+    let entries = lock(store).run(crate::store::AccessMode::Read, |table| Ok(table.len()));
     (out, ended, entries.ok().unwrap())
 }
 
-fn cut_everywhere(protocol: Protocol, input: &[u8]) {
+fn split_at_every_byte(protocol: Protocol, input: &[u8]) {
     let store = store();
     let whole = session(protocol, &store, &[input]);
     for at in 1..input.len() {
@@ -86,20 +86,23 @@ fn cut_everywhere(protocol: Protocol, input: &[u8]) {
 }
 
 #[test]
-fn pipelines_are_the_same_cut_at_each_byte() {
-    cut_everywhere(
+fn fragmentation_at_each_byte_changes_no_reply() {
+    split_at_every_byte(
         Protocol::Redis,
-        b"HELLO 3\r\n*3\r\n$3\r\nSET\r\n$3\r\na\r\n\r\n$2\r\n*1\r\nSET \"b c\" 'd\\'e'\nMULTI\r\nINCR n\r\nGET no\r\nEXEC\r\n\
-          *2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\n\r\n*0\r\nDBSIZE\r\nNO\r\nPOST / HTTP/1.1\r\n\r\nFLUSHALL\r\n",
+        b"HELLO 3\r\n*3\r\n$3\r\nSET\r\n$3\r\na\r\n\r\n$2\r\n*1\r\nSET \"b c\" 'd\\'e'\nMULTI\r\n\
+          INCR n\r\nGET no\r\nEXEC\r\n\
+          *2\r\n$3\r\nGET\r\n$3\r\na\r\n\r\n\r\n*0\r\nDBSIZE\r\nNO\r\nPOST / \
+          HTTP/1.1\r\n\r\nFLUSHALL\r\n",
     );
-    cut_everywhere(
+    split_at_every_byte(
         Protocol::Memcached,
-        b"set k 7 0 2\r\n\r\n\r\nget k\r\nset big 0 9 9\r\nflush_all\r\nms m 4 F3\r\nmn\r\n\r\nmg m v f k\r\nappend k 0 0 2 noreply\r\n99\r\n\
+        b"set k 7 0 2\r\n\r\n\r\nget k\r\nset big 0 9 9\r\nflush_all\r\nms m 4 F3\r\nmn\r\n\r\n\
+          mg m v f k\r\nappend k 0 0 2 noreply\r\n99\r\n\
           ms x 5 I\r\nmn\r\nX\r\nincr k 1\r\nset l 0 0 300000 noreply\r\nab",
     );
 }
 
-/// Requests of all kinds, good and bad, some of which end the connection.
+/// Requests of all kinds, valid and invalid ones, some of which end the connection.
 fn drawn(protocol: Protocol, random: &mut Random) -> Vec<u8> {
     let mut out = Vec::new();
     for _ in 0..1 + random.below(12) {
@@ -145,7 +148,7 @@ fn drawn(protocol: Protocol, random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn any_bytes_are_answered_alike_however_they_are_cut() {
+fn fragmentation_of_random_bytes_changes_no_reply() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let store = store();
         let mut random = Random::new(11);

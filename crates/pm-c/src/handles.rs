@@ -1,4 +1,4 @@
-//! What handles stand for, and how a call ends.
+//! The objects of handles, and the execution of calls.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pm::session::{Session, SessionPool, SessionThread};
 
-/// How a call ends: as `enum nspm_code`.
+/// The result of a call: as `enum nspm_code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Code {
@@ -25,18 +25,18 @@ pub enum Code {
     Internal = 10,
 }
 
-/// Why a call has failed.
-pub struct Failure {
+/// The error of a call.
+pub struct CallError {
     code: Code,
     text: String,
 }
 
-pub type Result<T> = std::result::Result<T, Failure>;
+pub type Result<T> = std::result::Result<T, CallError>;
 
-impl From<pm::Error> for Failure {
-    fn from(error: pm::Error) -> Failure {
+impl From<pm::Error> for CallError {
+    fn from(error: pm::Error) -> CallError {
         let code = match &error {
-            error if error.is_power() => Code::Power,
+            error if error.is_power_loss() => Code::Power,
             pm::Error::Power(_) => Code::Power,
             pm::Error::Host(_) => Code::Host,
             pm::Error::NoPool(_) => Code::NoPool,
@@ -47,25 +47,25 @@ impl From<pm::Error> for Failure {
             pm::Error::Aborted => Code::Aborted,
         };
         let text = error.to_string();
-        Failure { code, text }
+        CallError { code, text }
     }
 }
 
-pub fn invalid(text: impl std::fmt::Display) -> Failure {
+pub fn invalid(text: impl std::fmt::Display) -> CallError {
     let text = text.to_string();
     let code = Code::Invalid;
-    Failure { code, text }
+    CallError { code, text }
 }
 
-fn missing(what: &str, id: u64) -> Failure {
+fn missing(what: &str, id: u64) -> CallError {
     let text = format!("{what} {id}: there is none, or it was closed");
     let code = Code::Handle;
-    Failure { code, text }
+    CallError { code, text }
 }
 
-/// A range of the window that the engine knows as a pool: what the paper's functions need of it.
+/// A range of the window that the engine has mapped as a pool, as the paper's functions need it.
 #[derive(Clone, Copy)]
-pub struct Mapped {
+pub struct MappedPool {
     pub place: u64,
     pub logs: u64,
     pub log_bytes: u64,
@@ -73,19 +73,19 @@ pub struct Mapped {
 
 pub struct System {
     pub session: Arc<Session>,
-    pub mapped: HashMap<u8, Mapped>,
+    pub mapped: HashMap<u8, MappedPool>,
 }
 
-/// All that handles stand for. Each one beside its system's.
+/// The objects of all handles, each with its system.
 #[derive(Default)]
-pub struct State {
+pub struct HandleTable {
     last: u64,
     systems: HashMap<u64, System>,
     pools: HashMap<u64, (u64, SessionPool)>,
     threads: HashMap<u64, (u64, SessionThread)>,
 }
 
-impl State {
+impl HandleTable {
     fn next(&mut self) -> u64 {
         self.last += 1;
         self.last
@@ -146,7 +146,7 @@ impl State {
     }
 }
 
-static STATE: Mutex<Option<State>> = Mutex::new(None);
+static HANDLES: Mutex<Option<HandleTable>> = Mutex::new(None);
 
 thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::default();
@@ -157,16 +157,16 @@ pub fn message() -> *const c_char {
     MESSAGE.with_borrow(|message| message.as_ptr())
 }
 
-/// Does what a call is to do, alone; says how it has ended.
-pub fn call(body: impl FnOnce(&mut State) -> Result<()>) -> c_int {
+/// Runs a call while no other call runs; returns its code.
+pub fn call(body: impl FnOnce(&mut HandleTable) -> Result<()>) -> c_int {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-        body(state.get_or_insert_with(State::default))
+        let mut state = HANDLES.lock().unwrap_or_else(PoisonError::into_inner);
+        body(state.get_or_insert_with(HandleTable::default))
     }));
     let failure = match outcome {
         Ok(Ok(())) => return Code::Ok as c_int,
         Ok(Err(failure)) => failure,
-        Err(_) => Failure {
+        Err(_) => CallError {
             code: Code::Internal,
             text: "a fault of the library: nothing of this system is to be used any more".into(),
         },
@@ -176,11 +176,11 @@ pub fn call(body: impl FnOnce(&mut State) -> Result<()>) -> c_int {
     failure.code as c_int
 }
 
-/// A text of the caller.
+/// A text argument.
 ///
 /// # Safety
 ///
-/// NULL, or the start of a text that ends with a 0.
+/// NULL, or a text that ends with a 0.
 pub unsafe fn text<'a>(at: *const c_char, what: &str) -> Result<&'a str> {
     if at.is_null() {
         return Err(invalid(format!("{what} = NULL: allowed is a text")));
@@ -191,33 +191,33 @@ pub unsafe fn text<'a>(at: *const c_char, what: &str) -> Result<&'a str> {
         .map_err(|_| invalid(format!("{what}: allowed is UTF-8")))
 }
 
-/// Bytes of the caller, to be read.
+/// A byte array to be read.
 ///
 /// # Safety
 ///
-/// NULL, or the start of so many bytes.
+/// NULL, or valid for reads of `len` bytes.
 pub unsafe fn bytes<'a>(at: *const u8, len: usize, what: &str) -> Result<&'a [u8]> {
-    match checked(at.is_null(), len, what)? {
+    match check_bytes(at.is_null(), len, what)? {
         0 => Ok(&[]),
-        // SAFETY: it is not NULL, so so many bytes are there, and these are no more than an object may have.
+        // SAFETY: it is not NULL, so `len` bytes are there, at most as many as an object may have.
         len => Ok(unsafe { std::slice::from_raw_parts(at, len) }),
     }
 }
 
-/// Bytes of the caller, to be written.
+/// A byte array to be written.
 ///
 /// # Safety
 ///
-/// NULL, or the start of so many bytes that nobody else uses.
+/// NULL, or valid for writes of `len` bytes, without other users.
 pub unsafe fn bytes_mut<'a>(at: *mut u8, len: usize, what: &str) -> Result<&'a mut [u8]> {
-    match checked(at.is_null(), len, what)? {
+    match check_bytes(at.is_null(), len, what)? {
         0 => Ok(&mut []),
         // SAFETY: as above.
         len => Ok(unsafe { std::slice::from_raw_parts_mut(at, len) }),
     }
 }
 
-fn checked(is_null: bool, len: usize, what: &str) -> Result<usize> {
+fn check_bytes(is_null: bool, len: usize, what: &str) -> Result<usize> {
     if len > isize::MAX as usize {
         return Err(invalid(format!(
             "{len} bytes of {what}: no object is as large"
@@ -229,31 +229,31 @@ fn checked(is_null: bool, len: usize, what: &str) -> Result<usize> {
     Ok(len)
 }
 
-/// Gives the caller a value.
+/// Writes a result.
 ///
 /// # Safety
 ///
-/// NULL, or where a value has room.
-pub unsafe fn give<T>(at: *mut T, what: &str, make: impl FnOnce() -> Result<T>) -> Result<()> {
+/// NULL, or valid for a write of the value.
+pub unsafe fn write_out<T>(at: *mut T, what: &str, make: impl FnOnce() -> Result<T>) -> Result<()> {
     if at.is_null() {
         return Err(invalid(format!(
             "{what} = NULL: allowed is where it has room"
         )));
     }
     let value = make()?;
-    // SAFETY: it is not NULL, so there is room.
+    // SAFETY: it is not NULL, so it is valid for the write.
     unsafe { at.write(value) };
     Ok(())
 }
 
-/// Gives the caller a value if it wants to know.
+/// Writes an optional result.
 ///
 /// # Safety
 ///
-/// NULL, or where a value has room.
-pub unsafe fn tell<T>(at: *mut T, value: T) {
+/// NULL, or valid for a write of the value.
+pub unsafe fn write_optional<T>(at: *mut T, value: T) {
     if !at.is_null() {
-        // SAFETY: it is not NULL, so there is room.
+        // SAFETY: it is not NULL, so it is valid for the write.
         unsafe { at.write(value) };
     }
 }

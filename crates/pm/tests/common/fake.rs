@@ -1,5 +1,5 @@
-//! A device that is persistent memory and a crash-consistency engine, by the engine's README and nothing else: whatever it takes is
-//! done, and persistent, at once and in order.
+//! A fake device: persistent memory with a crash-consistency engine that follows the engine's
+//! specification. Each access and command is executed, and persistent, at once and in order.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,12 +13,12 @@ use spec::nearpm::{
 
 pub type Image = Arc<Mutex<Vec<u8>>>;
 
-/// Everything that has changed the memory: when, where, and what stands there since. Loads are there, too, as changes of no bytes: they
-/// are behind all stores before them.
+/// All changes of the memory: time, place, and new bytes. A load is a change of no bytes: it comes
+/// after all stores before it.
 pub type Journal = Arc<Mutex<Option<Vec<(Time, u64, Vec<u8>)>>>>;
 
 #[derive(Clone, Copy)]
-struct Log {
+struct FakeLog {
     generation: u64,
     records: u32,
     next: u64,
@@ -26,22 +26,22 @@ struct Log {
 }
 
 #[derive(Clone)]
-struct Pool {
+struct FakePool {
     map: Command,
-    logs: [Option<Log>; 16],
+    logs: [Option<FakeLog>; 16],
 }
 
-/// The engine: all that survives a loss of power.
-struct Engine {
+/// The engine: everything that survives a power loss.
+struct FakeEngine {
     image: Image,
     journal: Journal,
-    pools: [Option<Pool>; 16],
+    pools: [Option<FakePool>; 16],
     now: Time,
 }
 
-type Outcome = Result<u64, ErrorBit>;
+type CommandResult = Result<u64, ErrorBit>;
 
-impl Engine {
+impl FakeEngine {
     fn write(&mut self, at: u64, data: &[u8]) {
         let mut image = self.image.lock().unwrap();
         image[at as usize..at as usize + data.len()].copy_from_slice(data);
@@ -58,7 +58,7 @@ impl Engine {
         self.read(at, LINE).try_into().unwrap()
     }
 
-    fn pool(&mut self, c: &Command) -> Result<&mut Pool, ErrorBit> {
+    fn pool(&mut self, c: &Command) -> Result<&mut FakePool, ErrorBit> {
         match &mut self.pools[usize::from(c.pool)] {
             None => Err(ErrorBit::Unmapped),
             Some(pool) if pool.map.process != c.process => Err(ErrorBit::WrongProcess),
@@ -66,7 +66,7 @@ impl Engine {
         }
     }
 
-    /// Place on the media of a virtual range.
+    /// The place on the media of a virtual range.
     fn place(&mut self, c: &Command, address: u64, bytes: u64) -> Result<u64, ErrorBit> {
         let map = self.pool(c)?.map;
         let offset = address
@@ -79,7 +79,7 @@ impl Engine {
         }
     }
 
-    fn log(&mut self, c: &Command) -> Result<&mut Log, ErrorBit> {
+    fn log(&mut self, c: &Command) -> Result<&mut FakeLog, ErrorBit> {
         let thread = usize::from(c.thread);
         self.pool(c)?.logs[thread]
             .as_mut()
@@ -91,7 +91,7 @@ impl Engine {
         Ok(map.target + map.transaction + u64::from(c.thread) * map.value)
     }
 
-    fn record(&mut self, c: &Command, kind: RecordKind, from: u64, object: u64) -> Outcome {
+    fn record(&mut self, c: &Command, kind: RecordKind, from: u64, object: u64) -> CommandResult {
         if c.bytes == 0 || c.bytes > MAX_BYTES {
             return Err(ErrorBit::Invalid);
         }
@@ -120,7 +120,7 @@ impl Engine {
         lines.resize(padded(c.bytes) as usize, 0);
         self.write(place + log.next + LINE, &lines);
         self.write(place + log.next, &header.to_line());
-        *self.log(c)? = Log {
+        *self.log(c)? = FakeLog {
             generation: log.generation,
             records: log.records + 1,
             next,
@@ -146,11 +146,11 @@ impl Engine {
         Ok(())
     }
 
-    /// The log is empty, of the next generation.
-    fn empty(&mut self, c: &Command) -> Outcome {
+    /// Empties the log, with the next generation.
+    fn empty(&mut self, c: &Command) -> CommandResult {
         let generation = self.log(c)?.generation + 1;
         self.describe(c, LogState::Open, generation)?;
-        *self.log(c)? = Log {
+        *self.log(c)? = FakeLog {
             generation,
             records: 0,
             next: FIRST_RECORD,
@@ -159,7 +159,7 @@ impl Engine {
         Ok(generation)
     }
 
-    /// The records of a log; an error if one is not whole.
+    /// The records of a log; an error if one is incomplete.
     fn records(&mut self, c: &Command) -> Result<Vec<(Header, Vec<u8>)>, ErrorBit> {
         let place = self.log_place(c)?;
         let log = *self.log(c)?;
@@ -177,7 +177,7 @@ impl Engine {
         Ok(all)
     }
 
-    fn abort(&mut self, c: &Command) -> Outcome {
+    fn abort(&mut self, c: &Command) -> CommandResult {
         let target = self.pool(c)?.map.target;
         let mut done = 0;
         for (header, payload) in self.records(c)?.into_iter().rev() {
@@ -190,8 +190,8 @@ impl Engine {
         Ok(done)
     }
 
-    /// A closed log is what the media say, and stays closed.
-    fn recover(&mut self, c: &Command) -> Outcome {
+    /// A closed log is recovered from the media, and stays closed.
+    fn recover(&mut self, c: &Command) -> CommandResult {
         let closed = self.log(c).is_err();
         if closed {
             self.look(c)?;
@@ -204,12 +204,12 @@ impl Engine {
         result
     }
 
-    /// Takes a log as its descriptor and the headers of its records have it.
+    /// Reads the state of a log from its descriptor and the headers of its records.
     fn look(&mut self, c: &Command) -> Result<(), ErrorBit> {
         let place = self.log_place(c)?;
         let descriptor = Descriptor::from_line(&self.line(place)).ok_or(ErrorBit::Torn)?;
         let bytes = self.pool(c)?.map.value;
-        let mut log = Log {
+        let mut log = FakeLog {
             generation: descriptor.generation,
             records: 0,
             next: FIRST_RECORD,
@@ -237,7 +237,7 @@ impl Engine {
         Ok(())
     }
 
-    fn recover_open(&mut self, c: &Command) -> Outcome {
+    fn recover_open(&mut self, c: &Command) -> CommandResult {
         let place = self.log_place(c)?;
         self.log(c)?;
         let descriptor = Descriptor::from_line(&self.line(place)).ok_or(ErrorBit::Torn)?;
@@ -255,7 +255,7 @@ impl Engine {
         Ok(all.len() as u64)
     }
 
-    fn map(&mut self, c: &Command) -> Outcome {
+    fn map(&mut self, c: &Command) -> CommandResult {
         let aligned = [c.address, c.bytes, c.target, c.transaction];
         if aligned.iter().any(|n| n % ALIGN != 0)
             || c.value % LINE != 0
@@ -274,13 +274,13 @@ impl Engine {
             Some(_) => Err(ErrorBit::Busy),
             None => {
                 let logs = [None; 16];
-                self.pools[usize::from(c.pool)] = Some(Pool { map: *c, logs });
+                self.pools[usize::from(c.pool)] = Some(FakePool { map: *c, logs });
                 Ok(0)
             }
         }
     }
 
-    fn execute(&mut self, c: &Command) -> Outcome {
+    fn execute(&mut self, c: &Command) -> CommandResult {
         match c.operation {
             Operation::PoolMap => self.map(c),
             Operation::PoolUnmap => {
@@ -296,7 +296,7 @@ impl Engine {
                 if u64::from(c.thread) >= map.extra {
                     return Err(ErrorBit::Unmapped);
                 }
-                let log = Log {
+                let log = FakeLog {
                     generation: c.value,
                     records: 0,
                     next: FIRST_RECORD,
@@ -368,35 +368,35 @@ impl Engine {
     }
 }
 
-/// What a line of the command page tells.
+/// The content of a line of the command page.
 #[derive(Clone, Copy, Default)]
-struct Line {
+struct CommandLine {
     done: Option<Time>,
     result: u32,
     value: u64,
 }
 
-pub struct Double {
+pub struct FakeDevice {
     now: Time,
     pub image: Image,
     pub journal: Journal,
-    engine: Engine,
-    lines: [Line; COMMANDS],
+    engine: FakeEngine,
+    lines: [CommandLine; COMMANDS],
     latency: Time,
     powered: bool,
     answers: VecDeque<(Time, u32, Vec<u8>)>,
 }
 
-/// How long the host can't use the line of a command.
+/// How long the host can't reuse a line after its command.
 const BUSY: Time = Time::ns(1000);
 
-impl Double {
-    pub fn new(bytes: Vec<u8>, latency: Time) -> Double {
+impl FakeDevice {
+    pub fn new(bytes: Vec<u8>, latency: Time) -> FakeDevice {
         let image = Arc::new(Mutex::new(bytes));
         let journal = Journal::default();
-        Double {
+        FakeDevice {
             now: Time::ZERO,
-            engine: Engine {
+            engine: FakeEngine {
                 image: image.clone(),
                 journal: journal.clone(),
                 pools: Default::default(),
@@ -404,7 +404,7 @@ impl Double {
             },
             image,
             journal,
-            lines: [Line::default(); COMMANDS],
+            lines: [CommandLine::default(); COMMANDS],
             latency,
             powered: true,
             answers: VecDeque::new(),
@@ -430,7 +430,7 @@ impl Double {
             Ok(value) => (0, value),
             Err(refusal) => (ReturnValue::from(refusal).0, 0),
         };
-        self.lines[n] = Line {
+        self.lines[n] = CommandLine {
             done: Some(self.now + BUSY),
             result,
             value,
@@ -486,7 +486,7 @@ impl Double {
     }
 }
 
-impl Device for Double {
+impl Device for FakeDevice {
     fn now(&self) -> Time {
         self.now
     }
@@ -522,7 +522,7 @@ impl Device for Double {
         self.powered = false;
         self.answers.clear();
         // Pools, logs and the memory stay.
-        self.lines = [Line::default(); COMMANDS];
+        self.lines = [CommandLine::default(); COMMANDS];
     }
 
     fn power_on(&mut self) {

@@ -1,4 +1,4 @@
-//! The end of a copy: the power fails, comes again, and what is left is looked at.
+//! The end of a copy: power cut, recovery, and the check of what is left.
 
 use host::{CrashReport, CutScope as HostCut, Mapping, MemoryType};
 use pm::Error;
@@ -6,37 +6,37 @@ use serde_json::{json, Value};
 use sim::Time;
 use workloads::Contents;
 
-use crate::campaign::Progress;
-use crate::cut::{Cut, Later};
-use crate::report::Broken;
+use crate::cut::{Cut, HoldUp};
+use crate::progress::Progress;
+use crate::report::InvariantViolation;
 use crate::stage::Stage;
 use crate::timeline::Timeline;
 
-/// What a copy answers.
+/// The answer of a copy.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct CutOutcome {
     pub violation: Option<String>,
     pub timeline: Vec<String>,
     pub more: bool,
     pub recoveries_cut: u64,
     pub evicted: u64,
-    /// The invariant that the log breaks.
-    pub broken: Option<Broken>,
+    /// The first invariant that the log violates.
+    pub broken: Option<InvariantViolation>,
 }
 
-impl Outcome {
+impl CutOutcome {
     pub fn to_bytes(&self) -> Vec<u8> {
         let value = json!({
             "violation": self.violation, "timeline": self.timeline, "more": self.more,
             "recoveries_cut": self.recoveries_cut, "evicted": self.evicted,
-            "broken": self.broken.as_ref().map(Broken::json),
+            "broken": self.broken.as_ref().map(InvariantViolation::json),
         });
         value.to_string().into_bytes()
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Option<Outcome> {
+    pub fn from_bytes(bytes: &[u8]) -> Option<CutOutcome> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
-        Some(Outcome {
+        Some(CutOutcome {
             violation: value["violation"].as_str().map(str::to_string),
             timeline: strings(&value["timeline"])?,
             more: value["more"].as_bool()?,
@@ -44,7 +44,7 @@ impl Outcome {
             evicted: value["evicted"].as_u64()?,
             broken: match &value["broken"] {
                 Value::Null => None,
-                broken => Some(Broken {
+                broken => Some(InvariantViolation {
                     text: broken["what"].as_str()?.to_string(),
                     timeline: strings(&broken["timeline"])?,
                 }),
@@ -58,28 +58,34 @@ fn strings(value: &Value) -> Option<Vec<String>> {
     Some(lines.map(str::to_string).collect())
 }
 
-/// A device whose recovery has failed opens within this time, unless it never does.
-const OPENS: Time = Time::us(100);
+/// A device whose recovery has failed opens within this time, if ever.
+const OPEN_TIMEOUT: Time = Time::us(100);
 
-/// Ends a copy whose program has come to the cut.
-pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -> Outcome {
-    let mut outcome = Outcome {
+/// Ends a copy whose program has reached the cut.
+pub(crate) fn finish_copy(
+    stage: &Stage,
+    cut: &Cut,
+    progress: &Progress,
+    evicted: u64,
+) -> CutOutcome {
+    let mut outcome = CutOutcome {
         evicted,
-        ..Outcome::default()
+        ..CutOutcome::default()
     };
     let mut timeline = Timeline::default();
     if let Err(text) = check(stage, cut, progress, &mut outcome, &mut timeline) {
         timeline.add(format!("found     {text}"));
         outcome.timeline = timeline.text();
         outcome.violation = Some(text);
-        // A device that has lost something is not opened by the library, but opens: the log is to have that.
+        // The library does not open a device with losses, but the device itself opens: the log has
+        // to contain that.
         let _ = stage
             .shared
-            .with_machine(|machine| machine.system_mut().advance_by(OPENS));
+            .with_machine(|machine| machine.system_mut().advance_by(OPEN_TIMEOUT));
     }
-    outcome.broken = stage.broken();
-    // A control has to be found by what it leaves behind, too.
-    let counts = !stage.is_control && outcome.violation.is_none();
+    outcome.broken = stage.invariant_violation();
+    // A negative control has to be found by the state that it leaves as well.
+    let counts = !stage.is_negative_control && outcome.violation.is_none();
     if let (Some(broken), true) = (&outcome.broken, counts) {
         outcome.violation = Some(broken.text.clone());
         outcome.timeline = broken.timeline.clone();
@@ -87,7 +93,7 @@ pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -
     outcome
 }
 
-fn text(error: impl std::fmt::Display) -> String {
+fn to_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
@@ -95,34 +101,34 @@ fn check(
     stage: &Stage,
     cut: &Cut,
     progress: &Progress,
-    outcome: &mut Outcome,
+    outcome: &mut CutOutcome,
     timeline: &mut Timeline,
 ) -> Result<(), String> {
     let crash = stage.shared.with_machine(|machine| {
         if let Some(pick) = cut.evict {
-            outcome.evicted += evict(machine, |n| pick.has(n));
+            outcome.evicted += evict(machine, |n| pick.contains(n));
         }
-        crash_of(machine, cut).map(|crash| {
+        crash_machine(machine, cut).map(|crash| {
             let from = progress.begin();
-            let events = stage.journal.since(from);
+            let events = stage.journal.events_since(from);
             let end = stage.other_place;
             *timeline = Timeline::new(events, from, machine.system(), &crash, cut, end);
         })
     });
-    crash.map_err(text)?;
+    crash.map_err(to_text)?;
     stage.restart();
     if let Some(seed) = cut.lost {
-        for (device, lines) in stage.journal.lose(seed) {
-            // Uncached, and proven.
+        for (device, lines) in stage.journal.draw_lost_stores(seed) {
+            // Uncached, and proven by a load.
             let map = Mapping::pm(device, MemoryType::Uncached);
             timeline.add(format!(
-                "device {device}  has only some of the stores to {} lines that no load was behind",
+                "device {device}  has only some of the stores to {} lines that no load has proven",
                 lines.len()
             ));
             for (at, line) in lines {
-                stage.cpu.store(&map, at, &line).map_err(text)?;
+                stage.cpu.store(&map, at, &line).map_err(to_text)?;
             }
-            stage.cpu.load(&map, 0, &mut [0; 4]).map_err(text)?;
+            stage.cpu.load(&map, 0, &mut [0; 4]).map_err(to_text)?;
         }
     }
     for (n, time) in cut.again.iter().enumerate() {
@@ -131,7 +137,7 @@ fn check(
             machine.cut_at(Some(at));
             at
         });
-        // Each other time the other side recovers.
+        // Executors alternate in recovering.
         let opened = stage.open(cut.engine != (n % 2 == 0));
         let whole = match &opened {
             Ok(_) => true,
@@ -141,11 +147,11 @@ fn check(
         outcome.recoveries_cut += u64::from(!whole);
         drop(opened);
         let crash = |machine: &mut host::Machine| match stage.is_over_several() {
-            // The same devices lose theirs.
-            true => crash_of(machine, cut),
+            // The same devices fail again.
+            true => crash_machine(machine, cut),
             false => machine.crash(HostCut::All),
         };
-        stage.shared.with_machine(crash).map_err(text)?;
+        stage.shared.with_machine(crash).map_err(to_text)?;
         stage.restart();
         let how = if whole { "after" } else { "during" };
         timeline.add(format!(
@@ -155,15 +161,15 @@ fn check(
     let pool = stage
         .open(cut.engine)
         .map_err(|e| format!("recovery failed: {e}"))?;
-    let mut thread = pool.thread(&stage.cpu).map_err(text)?;
-    let found = stage.workload.look(&mut thread).map_err(text)?;
+    let mut thread = pool.thread(&stage.cpu).map_err(to_text)?;
+    let found = stage.workload.inspect(&mut thread).map_err(to_text)?;
     let (done, candidates) = progress.candidates(stage, cut.at)?;
     let fits = candidates.iter().position(|c| *c == found.contents);
     let Some(more) = fits else {
         return Err(difference(done, &candidates, &found.contents));
     };
     outcome.more = more > 0;
-    let objects = pool.check(&stage.cpu).map_err(text)?.objects;
+    let objects = pool.check(&stage.cpu).map_err(to_text)?.objects;
     let objects: Vec<u64> = objects.into_iter().map(|object| object.0).collect();
     if objects != found.objects {
         let lost = objects
@@ -179,32 +185,32 @@ fn check(
             "{lost} objects are taken that nothing points to, {shared} are used that are not taken"
         ));
     }
-    // And on it goes.
+    // One transaction more.
     let mut contents = candidates[more].clone();
     let next = progress.next() + 1;
-    stage.go_on(&mut thread, &mut contents, next)?;
+    stage.perform_one_more(&mut thread, &mut contents, next)?;
     drop(thread);
     stage.check_other()
 }
 
-/// How long one of several devices has power for all that was sent to it.
-const ALL: Time = Time::us(10);
+/// Time in which one of several devices accepts everything that was sent to it.
+const DRAIN_TIME: Time = Time::us(10);
 
-/// The power fails as a cut says.
-fn crash_of(machine: &mut host::Machine, cut: &Cut) -> host::Result<CrashReport> {
+/// Cuts the power as described.
+fn crash_machine(machine: &mut host::Machine, cut: &Cut) -> host::Result<CrashReport> {
     let devices = machine.system().devices();
-    if devices == 1 && cut.later(0) == Later::All {
+    if devices == 1 && cut.later(0) == HoldUp::UntilDrained {
         return machine.crash(HostCut::Host);
     }
     let later = (0..devices).map(|device| match cut.later(device) {
-        Later::By(time) => time,
-        Later::All => ALL,
-        Later::Keeps => Time::MAX,
+        HoldUp::For(time) => time,
+        HoldUp::UntilDrained => DRAIN_TIME,
+        HoldUp::Indefinite => Time::MAX,
     });
     machine.crash_staggered(&later.collect::<Vec<Time>>())
 }
 
-/// Says how what was found differs from what is allowed.
+/// Describes how the found contents differ from the allowed ones.
 fn difference(done: u64, candidates: &[Contents], found: &Contents) -> String {
     let differing = |c: &Contents| {
         let keys = c.keys().chain(found.keys());
@@ -229,7 +235,7 @@ fn difference(done: u64, candidates: &[Contents], found: &Contents) -> String {
     }
 }
 
-/// Lines of the cache that are dirty leave it, if they are chosen by their numbers; how many have.
+/// Evicts dirty cache lines that are chosen by their numbers; returns how many.
 pub(crate) fn evict(machine: &mut host::Machine, chosen: impl Fn(usize) -> bool) -> u64 {
     let (mut number, mut count) = (0, 0);
     machine.evict(|_| {
@@ -242,18 +248,21 @@ pub(crate) fn evict(machine: &mut host::Machine, chosen: impl Fn(usize) -> bool)
 }
 
 impl Stage {
-    /// A transaction more, whose number is so far from what was there that nobody has drawn it.
-    fn go_on(
+    /// Performs one transaction more, with a seed that no other transaction has.
+    fn perform_one_more(
         &self,
         thread: &mut pm::Thread,
         contents: &mut Contents,
         number: u64,
     ) -> Result<(), String> {
         let seed = !self.seed;
-        let wanted = self.workload.apply(contents, seed, number).map_err(text)?;
+        let wanted = self
+            .workload
+            .apply(contents, seed, number)
+            .map_err(to_text)?;
         let done = self.workload.perform(thread, seed, number);
         let done = done.map_err(|e| format!("the next transaction failed: {e}"))?;
-        let found = self.workload.look(thread).map_err(text)?.contents;
+        let found = self.workload.inspect(thread).map_err(to_text)?.contents;
         match done == wanted && found == *contents {
             true => Ok(()),
             false => Err("the next transaction did not do what it should".into()),

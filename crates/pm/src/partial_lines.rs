@@ -1,5 +1,5 @@
-//! Lines of which a record has a part only: other threads may be using the rest of them, so what the engine writes there goes through the
-//! cache, too.
+//! Lines that a log record covers only in part. Other threads may use the rest of such a line, so
+//! what the engine writes there has to go through the cache as well.
 
 use std::ops::Range;
 
@@ -8,37 +8,38 @@ use spec::nearpm::{Header, LINE};
 use crate::memory::Memory;
 use crate::{Error, Result};
 
-/// The lines of a range that it has whole.
-pub(crate) fn whole(range: &Range<u64>) -> Range<u64> {
+/// The lines that a range covers completely.
+pub(crate) fn whole_lines(range: &Range<u64>) -> Range<u64> {
     let start = range.start.next_multiple_of(LINE).min(range.end);
     start..(range.end - range.end % LINE).max(start)
 }
 
-/// The parts of a range in the other lines.
-pub(crate) fn of(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let whole = whole(range);
+/// The parts of a range outside of its whole lines.
+pub(crate) fn partial_ranges(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let whole = whole_lines(range);
     [range.start..whole.start, whole.end..range.end]
         .into_iter()
         .filter(|edge| !edge.is_empty())
 }
 
-/// Writes back what records of the engine have of lines that they don't have whole: `records` are the place of each and the range that it is
-/// of, the newest first. Returns the lines.
+/// Writes back the partial lines of the engine's records. `records` has the place and the range of
+/// each, the newest first. Returns the lines.
 pub(crate) fn write_back(
     m: &mut Memory,
     generation: u64,
     records: &[(u64, Range<u64>)],
 ) -> Result<Vec<u64>> {
-    // All loads are under way at once; those of records that are being made wait for these.
+    // All loads are issued at once. A load of a record that the engine still makes waits for the
+    // record.
     let mut asked = Vec::new();
     for (record, range) in records {
         let mut olds = Vec::new();
-        for edge in of(range) {
+        for edge in partial_ranges(range) {
             let from = record + LINE + (edge.start - range.start);
-            olds.push((m.ask(from, edge.end - edge.start)?, edge));
+            olds.push((m.issue_load(from, edge.end - edge.start)?, edge));
         }
         if !olds.is_empty() {
-            asked.push((range, m.ask(*record, LINE)?, olds));
+            asked.push((range, m.issue_load(*record, LINE)?, olds));
         }
     }
     let mut lines = Vec::new();
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_whole_lines_and_what_is_around_them() {
+    fn partial_lines_and_whole_lines_make_up_a_range() {
         for (start, end) in [
             (64, 192),
             (60, 200),
@@ -83,9 +84,9 @@ mod tests {
             (0, 0),
         ] {
             let range = start..end;
-            let inner = whole(&range);
+            let inner = whole_lines(&range);
             assert!(inner.start % LINE == 0 && inner.end % LINE == 0 || inner.is_empty());
-            let edges: Vec<_> = of(&range).collect();
+            let edges: Vec<_> = partial_ranges(&range).collect();
             assert!(edges.iter().all(|edge| edge.end - edge.start < LINE));
             let all = |byte: &u64| inner.contains(byte) || edges.iter().any(|e| e.contains(byte));
             let bytes: u64 = edges.iter().chain([&inner]).map(|r| r.end - r.start).sum();

@@ -1,57 +1,58 @@
-//! Transactions whose records stand in logs of several devices: what each device was sent of them, and what it has completed.
+//! Transactions with records in the logs of several devices: commands sent to each device, and
+//! completed ones.
 
 use std::collections::BTreeMap;
 
 use sim::Time;
 use spec::nearpm::{Command, Operation};
 
-use super::{Broken, Checked, Invariant};
+use super::{Breach, CheckResult, Invariant};
 
-/// What a device has of a transaction.
+/// A device's part in a transaction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Part {
-    /// When it was sent something last.
+struct Participation {
+    /// When the last command was sent to it.
     at: Time,
-    /// It has been sent records, or a commit.
+    /// It was sent records, or a commit.
     takes_part: bool,
-    /// Records that it was sent and has not taken.
-    owed: u32,
+    /// Records that it was sent and has not accepted.
+    pending_records: u32,
     /// Its commit has ended.
     completed: bool,
 }
 
 /// By log (16 * pool + thread) and transaction; then by device.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Parts(BTreeMap<(u8, u64), Vec<Part>>);
+pub(super) struct DistributedTransactions(BTreeMap<(u8, u64), Vec<Participation>>);
 
 fn log_of(command: &Command) -> u8 {
     command.pool << 4 | command.thread
 }
 
-impl Parts {
-    fn part(&mut self, log: u8, transaction: u64, device: usize) -> &mut Part {
+impl DistributedTransactions {
+    fn participation(&mut self, log: u8, transaction: u64, device: usize) -> &mut Participation {
         let parts = self.0.entry((log, transaction)).or_default();
         if parts.len() <= device {
-            parts.resize(device + 1, Part::default());
+            parts.resize(device + 1, Participation::default());
         }
         &mut parts[device]
     }
 
-    /// A device is sent a command.
+    /// Records a command sent to a device.
     pub fn sent(&mut self, device: usize, command: &Command, at: Time) {
         use Operation::*;
         let (log, transaction) = (log_of(command), command.transaction);
         match command.operation {
             Undo | Redo | Checkpoint => {
-                let part = self.part(log, transaction, device);
+                let part = self.participation(log, transaction, device);
                 (part.takes_part, part.at) = (true, at);
-                part.owed += 1;
+                part.pending_records += 1;
             }
             Commit | CommitRedo => {
-                let part = self.part(log, transaction, device);
+                let part = self.participation(log, transaction, device);
                 (part.takes_part, part.at) = (true, at);
             }
-            // The device's records are void, or written back: nobody waits for it.
+            // The device's records are void, or written back: the other devices do not wait for it.
             Abort | Recover | LogOpen => self.forget(device, |key| key.0 == log),
             PoolUnmap => self.forget(device, |key| key.0 >> 4 == command.pool),
             _ => {}
@@ -62,15 +63,15 @@ impl Parts {
         self.0.retain(|key, parts| {
             if which(key) {
                 if let Some(part) = parts.get_mut(device) {
-                    *part = Part::default();
+                    *part = Participation::default();
                 }
             }
             parts.iter().any(|part| part.takes_part)
         });
     }
 
-    /// A device has taken one that it was sent.
-    pub fn taken(&mut self, device: usize, command: &Command) -> Checked {
+    /// Records that a device has accepted a command.
+    pub fn taken(&mut self, device: usize, command: &Command) -> CheckResult {
         use Operation::*;
         let key = (log_of(command), command.transaction);
         let Some(parts) = self.0.get_mut(&key) else {
@@ -79,16 +80,16 @@ impl Parts {
         match command.operation {
             Undo | Redo | Checkpoint => {
                 if let Some(part) = parts.get_mut(device) {
-                    part.owed = part.owed.saturating_sub(1);
+                    part.pending_records = part.pending_records.saturating_sub(1);
                 }
             }
             CommitRedo => {
-                // From now on the transaction is committed, whatever becomes of the others.
+                // From here on the transaction is committed, whatever happens to the others.
                 let mut others = parts.iter().enumerate();
-                if let Some((other, part)) = others.find(|(_, part)| part.owed > 0) {
+                if let Some((other, part)) = others.find(|(_, part)| part.pending_records > 0) {
                     let what = format!("device {other} has not taken all of its records");
                     let event = "takes the commit of redo records";
-                    return Err(broken(event, key, (what, part.at)));
+                    return Err(breach(event, key, (what, part.at)));
                 }
                 parts[device].completed = true;
                 self.prune(key);
@@ -98,7 +99,7 @@ impl Parts {
         Ok(())
     }
 
-    /// A device's part is complete.
+    /// Records that a device has completed its part.
     pub fn completed(&mut self, device: usize, log: u8, transaction: u64) {
         let key = (log, transaction);
         let part = self.0.get_mut(&key).and_then(|parts| parts.get_mut(device));
@@ -107,8 +108,8 @@ impl Parts {
         }
     }
 
-    /// A device's records are void.
-    pub fn void(&mut self, device: usize, log: u8, transaction: u64) -> Checked {
+    /// Records that a device's records are void.
+    pub fn void(&mut self, device: usize, log: u8, transaction: u64) -> CheckResult {
         let key = (log, transaction);
         let Some(parts) = self.0.get(&key) else {
             return Ok(());
@@ -116,13 +117,13 @@ impl Parts {
         let mut others = parts.iter().enumerate().filter(|(n, _)| *n != device);
         if let Some((other, part)) = others.find(|(_, part)| part.takes_part && !part.completed) {
             let what = format!("device {other} has not completed it");
-            return Err(broken("deletes its records", key, (what, part.at)));
+            return Err(breach("deletes its records", key, (what, part.at)));
         }
         self.prune(key);
         Ok(())
     }
 
-    /// Nothing is left to wait for.
+    /// Removes a transaction without pending work.
     fn prune(&mut self, key: (u8, u64)) {
         let parts = self.0.get(&key).into_iter().flatten();
         if parts.clone().all(|part| part.completed || !part.takes_part) {
@@ -131,9 +132,9 @@ impl Parts {
     }
 }
 
-fn broken(event: &str, (log, transaction): (u8, u64), before: (String, Time)) -> Broken {
+fn breach(event: &str, (log, transaction): (u8, u64), before: (String, Time)) -> Breach {
     let (pool, thread) = (log >> 4, log & 15);
-    Broken {
+    Breach {
         invariant: Invariant::Synchronisation,
         event: format!("{event} of transaction {transaction}, pool {pool} thread {thread},"),
         before,
