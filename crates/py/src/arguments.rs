@@ -9,14 +9,6 @@ use crate::error::raise;
 /// Nobody may ask for a time beyond this one, half of what there is (106 days): what is under way then still ends.
 pub const END_OF_TIME: Time = Time(u64::MAX / 2);
 
-/// A media profile by name or path, or given as a TOML text.
-pub fn find_profile(name: &str) -> PyResult<design::Profile> {
-    if name.contains('=') {
-        return design::Profile::parse(name, std::path::Path::new("profile")).map_err(raise);
-    }
-    design::Profile::find(&crate::build::root()?, name).map_err(raise)
-}
-
 /// LBA and number of blocks of `length` bytes from byte `offset` on, which must be in the namespace.
 pub fn whole_range(namespace: &Namespace, offset: u64, length: u64) -> PyResult<(u64, u64)> {
     within_namespace(namespace, offset, length)?;

@@ -7,13 +7,20 @@ use pyo3::prelude::*;
 use rtl::bitstream::{FileList, Progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
 
-use crate::arguments::find_profile;
 use crate::error::raise;
 
 /// The repository that holds the hardware sources.
 #[pyfunction]
 pub fn root() -> PyResult<PathBuf> {
     rtl::bitstream::repo_root().map_err(raise)
+}
+
+/// A media profile by name or path, or given as a TOML text.
+pub fn find_profile(name: &str) -> PyResult<design::Profile> {
+    if name.contains('=') {
+        return design::Profile::parse(name, std::path::Path::new("profile")).map_err(raise);
+    }
+    design::Profile::find(&root()?, name).map_err(raise)
 }
 
 /// A media profile by name or path, as JSON.
@@ -156,9 +163,9 @@ pub fn factory(
     options: &RtlOptions,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Factory> {
-    let mut teller = BuildTeller::new(progress);
-    let built = py.detach(|| Factory::new(design, model, options, &mut |p| teller.tell(p)));
-    teller.settle(built.map_err(raise))
+    let mut reporter = BuildReporter::new(progress);
+    let built = py.detach(|| Factory::new(design, model, options, &mut |p| reporter.report(p)));
+    reporter.finish(built.map_err(raise))
 }
 
 /// What a build learns from.
@@ -168,23 +175,23 @@ fn exercise(device: RtlDevice) -> Result<(), String> {
 }
 
 /// Hands a build's progress to a callback `f(step, done, total)`, and hears of Ctrl-C.
-pub struct BuildTeller {
+pub struct BuildReporter {
     callback: Option<Py<PyAny>>,
     /// What Python raised: KeyboardInterrupt, or whatever the callback did. It ends the build.
     raised: Option<PyErr>,
 }
 
-impl BuildTeller {
-    /// A teller, with a callback or none.
-    pub fn new(callback: Option<Py<PyAny>>) -> BuildTeller {
-        BuildTeller {
+impl BuildReporter {
+    /// A reporter, with a callback or none.
+    pub fn new(callback: Option<Py<PyAny>>) -> BuildReporter {
+        BuildReporter {
             callback,
             raised: None,
         }
     }
 
     /// Reports; false asks to stop.
-    pub fn tell(&mut self, progress: Progress) -> bool {
+    pub fn report(&mut self, progress: Progress) -> bool {
         let news = match progress {
             Progress::Working => None,
             Progress::Waiting => Some(("waiting for another build of the same design", 0, 0)),
@@ -205,7 +212,7 @@ impl BuildTeller {
     }
 
     /// What Python raised, else the outcome.
-    pub fn settle<T>(self, outcome: PyResult<T>) -> PyResult<T> {
+    pub fn finish<T>(self, outcome: PyResult<T>) -> PyResult<T> {
         self.raised.map_or(outcome, Err)
     }
 }
@@ -224,10 +231,10 @@ pub fn compile(
     let mut config = DeviceConfig::of(&design.inner).map_err(raise)?;
     config.purpose = if checked { Purpose::Checked } else { purpose() };
     config.train = train.then_some(exercise);
-    let mut teller = BuildTeller::new(progress);
+    let mut reporter = BuildReporter::new(progress);
     let bytes = design.inner.media.bytes.0;
-    let built = py.detach(|| config.compile(bytes, &mut |p| teller.tell(p)));
-    teller.settle(built.map_err(raise))
+    let built = py.detach(|| config.compile(bytes, &mut |p| reporter.report(p)));
+    reporter.finish(built.map_err(raise))
 }
 
 /// The memory of a design by its name; `None` is the storage.

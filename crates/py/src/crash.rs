@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::build::{factory, model_of, Design};
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
 /// Cuts the power of a workload's run at many moments, and looks at what each leaves behind; returns the report as JSON.
 #[pyfunction]
@@ -47,12 +47,12 @@ pub fn crash_test(
     campaign.validate().map_err(raise)?;
     // With assertions: it looks for faults.
     let factory = factory(py, design, model, &RtlOptions::default(), None)?;
-    let mut teller = Teller::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
-        let mut told = |done, all| teller.tell(done, all);
+        let mut told = |done, all| reporter.report(done, all);
         ::crash::run(design, &factory, &campaign, &mut told)
     });
-    Ok(teller.settle(outcome)?.json().to_string())
+    Ok(reporter.finish(outcome)?.json().to_string())
 }
 
 /// What a crash campaign may be asked for: workloads, mechanisms, who does them, what is left out.

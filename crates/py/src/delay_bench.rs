@@ -9,10 +9,10 @@ use rtl::Memory;
 use serde_json::json;
 use sim::{Clock, Media};
 
-use crate::build::{BuildTeller, Design};
+use crate::build::{BuildReporter, Design};
 use crate::error::raise;
 use crate::process::{alone, Owned};
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
 /// Memory behind the emulator: enough rows that random addresses hardly ever hit an open one.
 const MEDIA_BYTES: u64 = 1 << 30;
@@ -49,14 +49,14 @@ impl DelayBench {
         let root = crate::build::root()?;
         let clock = config.clock();
         let memory = Memory::Ddr4(config.dram.clone());
-        let mut teller = BuildTeller::new(progress);
+        let mut reporter = BuildReporter::new(progress);
         let bench = py.detach(|| {
             let media = Media::memory(MEDIA_BYTES).map_err(raise)?;
-            let mut tell = |p| teller.tell(p);
+            let mut tell = |p| reporter.report(p);
             delay_bench::DelayBench::new(&root, clock, &memory, media, None, &mut tell)
                 .map_err(raise)
         });
-        let bench = teller.settle(bench)?;
+        let bench = reporter.finish(bench)?;
         Ok(DelayBench {
             bench: Owned::new(Some(bench).into()),
             clock,
@@ -207,10 +207,10 @@ impl DelayBench {
     ) -> PyResult<(Vec<Sample>, [Counters; 2])> {
         let mut bench = self.lock()?;
         let bench = bench.as_mut().ok_or_else(|| raise("there is no bench"))?;
-        let mut teller = Teller::new(None);
-        let mut tell = |done, total| teller.tell(done, total);
+        let mut reporter = ProgressReporter::new(None);
+        let mut tell = |done, total| reporter.report(done, total);
         let outcome = py.detach(|| delay_bench::delay_bench(bench, targets, traffic, &mut tell));
-        teller.settle(outcome)
+        reporter.finish(outcome)
     }
 
     fn cycles(&self, ns: f64) -> f64 {

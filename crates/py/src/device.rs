@@ -19,14 +19,14 @@ use serde_json::{json, Value};
 use sim::{Bar, Media, Time, Tracer};
 
 use crate::arguments::{
-    find_profile, span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
+    span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
 };
-use crate::build::{factory, memory_of, model_of, purpose, root, Design};
+use crate::build::{factory, find_profile, memory_of, model_of, purpose, root, Design};
 use crate::error::raise;
 use crate::process::{alone, Owned};
-use crate::progress::{in_pieces, Teller};
+use crate::progress::{in_pieces, ProgressReporter};
 use crate::report;
-use crate::session::{PeerParts, Session, State};
+use crate::session::{PeerParts, Session, SessionState};
 use crate::single::Single;
 use crate::trace::{create, Events};
 
@@ -34,14 +34,14 @@ use crate::trace::{create, Events};
 /// meanwhile, from a thread or from a progress callback, is an error. So is any in a process that was forked off.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Device {
-    state: Owned<Mutex<State>>,
+    state: Owned<Mutex<SessionState>>,
     design: design::Design,
     engines: Vec<design::engine::Plugged>,
     model: Model,
 }
 
 impl Device {
-    fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
+    fn lock(&self) -> PyResult<MutexGuard<'_, SessionState>> {
         self.state.check()?;
         alone(&self.state, "device")
     }
@@ -152,13 +152,13 @@ fn wait_for_engine(
     registers: EngineRegisters,
     timeout: Time,
 ) -> PyResult<Option<u32>> {
-    let mut teller = Teller::new(None);
+    let mut reporter = ProgressReporter::new(None);
     let outcome = py.detach(|| {
         let deadline = host.now() + timeout;
-        let mut go_on = || teller.tell(0, 1);
-        registers.wait(host, ENGINE_POLL, deadline, &mut go_on)
+        let mut should_continue = || reporter.report(0, 1);
+        registers.wait(host, ENGINE_POLL, deadline, &mut should_continue)
     });
-    teller.settle(outcome)
+    reporter.finish(outcome)
 }
 
 /// The media that a design names.
@@ -323,16 +323,16 @@ impl Device {
             let profile = find_profile(&peer.inner.media.profile)?;
             wanted.push((peer.inner.clone(), model, media_of(&peer.inner)?, profile));
         }
-        let teller = progress.as_ref().map(|p| p.clone_ref(py));
-        let factory = factory(py, &design, model, &options, teller)?;
+        let reporter = progress.as_ref().map(|p| p.clone_ref(py));
+        let factory = factory(py, &design, model, &options, reporter)?;
         let (mut others, mut profiles) = (Vec::new(), Vec::new());
         for (design, model, media, profile) in wanted {
             let options = RtlOptions {
                 trace: None,
                 ..options.clone()
             };
-            let teller = progress.as_ref().map(|p| p.clone_ref(py));
-            let factory = self::factory(py, &design, model, &options, teller)?;
+            let reporter = progress.as_ref().map(|p| p.clone_ref(py));
+            let factory = self::factory(py, &design, model, &options, reporter)?;
             others.push(PeerParts {
                 engines: design.engines(&root).map_err(raise)?,
                 design,
@@ -348,7 +348,7 @@ impl Device {
         let session = Some(session);
         let trace = file;
         let device = Device {
-            state: Owned::new(State { session, trace }.into()),
+            state: Owned::new(SessionState { session, trace }.into()),
             design,
             engines,
             model,
@@ -469,13 +469,13 @@ impl Device {
             depth,
             chunk,
         };
-        let mut teller = Teller::new(progress);
+        let mut reporter = ProgressReporter::new(progress);
         let outcome = py.detach(|| {
             workload::write_all(&mut session.controller, lba, &padded, shape, &mut |d, t| {
-                teller.tell(d, t)
+                reporter.report(d, t)
             })
         });
-        Ok(report::report(&teller.settle(outcome)?).to_string())
+        Ok(report::report(&reporter.finish(outcome)?).to_string())
     }
 
     /// Reads `length` bytes from byte `offset` on; returns the data and the report as JSON.
@@ -502,17 +502,17 @@ impl Device {
             depth,
             chunk,
         };
-        let mut teller = Teller::new(progress);
+        let mut reporter = ProgressReporter::new(progress);
         let outcome = py.detach(|| {
             workload::read_all(
                 &mut session.controller,
                 lba,
                 &mut data,
                 shape,
-                &mut |d, t| teller.tell(d, t),
+                &mut |d, t| reporter.report(d, t),
             )
         });
-        let report = teller.settle(outcome)?;
+        let report = reporter.finish(outcome)?;
         data.truncate(length);
         Ok((data, report::report(&report).to_string()))
     }
@@ -592,7 +592,7 @@ impl Device {
         }
         session.controller.set_list_offset(list_offset);
         let delays = session.inventory.delays();
-        let mut teller = Teller::new(progress);
+        let mut reporter = ProgressReporter::new(progress);
         let mut loads = Latency::default();
         let mut places = sim::Random::new(seed);
         let lines = self.design.media.bytes.0 / LINE;
@@ -613,11 +613,11 @@ impl Device {
                 }
             };
             workload::run_job_with(&mut session.controller, &job, &mut hook, &mut |d, t| {
-                teller.tell(d, t)
+                reporter.report(d, t)
             })
         });
         session.controller.set_list_offset(0);
-        let outcome = teller.settle(outcome)?;
+        let outcome = reporter.finish(outcome)?;
         let mut value = report::outcome(&outcome);
         if loads_every != 0 {
             value["loads"] = report::latency(&loads);
@@ -883,7 +883,7 @@ impl Device {
             seed,
             verify,
         };
-        let mut teller = Teller::new(progress);
+        let mut reporter = ProgressReporter::new(progress);
         let host = session.host();
         let device = host.device();
         let before = host.link_stats();
@@ -891,10 +891,10 @@ impl Device {
         let rate = link.map_or(0.0, |link| link.config().bytes_per_ns());
         let outcome = py.detach(|| {
             window::run(host.system_mut(), device, &stream, &mut |d, t| {
-                teller.tell(d, t)
+                reporter.report(d, t)
             })
         });
-        let streamed = teller.settle(outcome)?;
+        let streamed = reporter.finish(outcome)?;
         let after = session.host().link_stats();
         let carried = |a: sim::Direction, b: sim::Direction| json!({"tlps": b.tlps - a.tlps, "payload": b.payload - a.payload, "wire": b.wire - a.wire});
         let value = json!({
@@ -1057,10 +1057,10 @@ impl Device {
         let events = Arc::new(Mutex::new(Events::default()));
         state.set_tracer(Some(Tracer::new(events.clone(), true)))?;
         let session = state.session()?;
-        let mut teller = Teller::new(None);
-        let outcome = py.detach(|| job.run(&mut session.controller, &events, &mut teller));
+        let mut reporter = ProgressReporter::new(None);
+        let outcome = py.detach(|| job.run(&mut session.controller, &events, &mut reporter));
         state.set_tracer(None)?;
-        Ok(Value::from(teller.settle(outcome)?).to_string())
+        Ok(Value::from(reporter.finish(outcome)?).to_string())
     }
 
     /// The engines of the design, as JSON: name, kind, arguments, outputs, results, where they are in BAR4.
@@ -1142,14 +1142,14 @@ impl Device {
         let session = state.session()?;
         let page = (session.pages.entry(name.to_string())).or_insert(CommandPage::new(page));
         let host = session.controller.host_mut();
-        let mut teller = Teller::new(None);
+        let mut reporter = ProgressReporter::new(None);
         let outcome = py.detach(|| {
             let deadline = host.now() + timeout;
-            let mut go_on = || teller.tell(0, 1);
+            let mut should_continue = || reporter.report(0, 1);
             let command = Submitted { line, number };
-            page.wait(host, command, ENGINE_POLL, deadline, &mut go_on)
+            page.wait(host, command, ENGINE_POLL, deadline, &mut should_continue)
         });
-        Ok(teller.settle(outcome)?.map(|end| (end.result, end.value)))
+        Ok(reporter.finish(outcome)?.map(|end| (end.result, end.value)))
     }
 
     /// Runs a vendor specific I/O command that moves no data to its end: (dword number, value) pairs of dwords 2, 3, 10 to 15, the
@@ -1175,12 +1175,12 @@ impl Device {
             sqe = sqe.with_cdw(n, value);
         }
         let session = state.session()?;
-        let mut teller = Teller::new(None);
+        let mut reporter = ProgressReporter::new(None);
         let outcome = py.detach(|| {
-            let mut go_on = |_: &mut _| teller.tell(0, 1);
-            (session.controller).execute_raw_while(0, sqe, COMMAND_PIECE, &mut go_on)
+            let mut should_continue = |_: &mut _| reporter.report(0, 1);
+            (session.controller).execute_raw_while(0, sqe, COMMAND_PIECE, &mut should_continue)
         });
-        let completion = teller.settle(outcome)?;
+        let completion = reporter.finish(outcome)?;
         completion.check().map_err(raise)?;
         Ok(completion.result)
     }
@@ -1240,7 +1240,7 @@ impl Device {
         }
         let system = session.host().system_mut();
         let end = system.now() + span;
-        let mut teller = Teller::new(None);
+        let mut reporter = ProgressReporter::new(None);
         let outcome = py.detach(|| {
             let mut piece = REST_PIECE;
             while system.now() < end {
@@ -1253,13 +1253,13 @@ impl Device {
                 } else {
                     piece = REST_PIECE.max(Time(piece.0 / 2));
                 }
-                if !teller.tell(0, 1) {
+                if !reporter.report(0, 1) {
                     break;
                 }
             }
             Ok::<(), sim::Error>(())
         });
-        teller.settle(outcome)
+        reporter.finish(outcome)
     }
 
     /// Counters of the model, as JSON: name to [value, unit].

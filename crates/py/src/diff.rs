@@ -9,7 +9,7 @@ use sim::Media;
 
 use crate::build::{factory, model_of, root, Design};
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
 /// Cycles without any handshake while busy that are a hang: the hosts' waits are short.
 const HANG_CYCLES: u64 = 200_000;
@@ -61,7 +61,7 @@ pub fn diff(
     let make = |model: Model| factory(py, design, model, &options, None);
     let mut factories: [Factory; 2] = [make(models[0])?, make(models[1])?];
     let own = design.dram.clone();
-    let mut teller = Teller::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
         let mut make = |conditions: &Conditions| -> Result<Pair, String> {
             let mut one = |n: usize| {
@@ -80,15 +80,15 @@ pub fn diff(
             Ok([one(0)?, one(1)?])
         };
         lockstep::run(&mut make, &shape, &campaign, &mut |done, all| {
-            teller.tell(done, all)
+            reporter.report(done, all)
         })
     });
     let found = outcome
         .as_ref()
         .is_ok_and(|report| report.failure.is_some());
     let interrupted = |e: &PyErr| e.is_instance_of::<PyKeyboardInterrupt>(py);
-    if found && teller.raised.as_ref().is_some_and(interrupted) {
-        teller.raised = None;
+    if found && reporter.raised.as_ref().is_some_and(interrupted) {
+        reporter.raised = None;
     }
-    serde_json::to_string(&teller.settle(outcome)?).map_err(raise)
+    serde_json::to_string(&reporter.finish(outcome)?).map_err(raise)
 }

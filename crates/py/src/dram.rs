@@ -17,17 +17,17 @@ const MOST_STEP: u64 = 1_000_000_000_000;
 /// A DDR4 channel as a design has it. Times are in ps and never go back.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct DramChannel {
-    state: Mutex<State>,
+    state: Mutex<ChannelState>,
     config: sim::DramConfig,
 }
 
-struct State {
+struct ChannelState {
     channel: Channel,
     /// The latest time that was named.
     now: u64,
 }
 
-impl State {
+impl ChannelState {
     /// Goes on to `now`.
     fn at(&mut self, now: u64) -> PyResult<Time> {
         let (from, to) = (
@@ -43,7 +43,7 @@ impl State {
 }
 
 impl DramChannel {
-    fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
+    fn lock(&self) -> PyResult<MutexGuard<'_, ChannelState>> {
         alone(&self.state, "channel")
     }
 }
@@ -60,7 +60,7 @@ impl DramChannel {
         }
         config.validate().map_err(raise)?;
         let channel = Channel::new(&config);
-        let state = State { channel, now: 0 }.into();
+        let state = ChannelState { channel, now: 0 }.into();
         Ok(DramChannel { state, config })
     }
 

@@ -9,7 +9,7 @@ use sim::{Device, Media};
 
 use crate::build::{factory, model_of, root, Design};
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
 /// Cycles without any handshake while busy that are a hang: the fuzzer's waits are short.
 const HANG_CYCLES: u64 = 200_000;
@@ -77,7 +77,7 @@ pub fn fuzz(
     };
     let mut factory = factory(py, design, model, &options, None)?;
     let own = design.dram.clone();
-    let mut teller = Teller::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
         let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
             let media = Media::memory(bytes).map_err(|e| e.to_string())?;
@@ -92,15 +92,15 @@ pub fn fuzz(
             factory.device(media).map_err(|e| e.to_string())
         };
         ::fuzz::run(&mut make, &campaign, &mut |done, all| {
-            teller.tell(done, all)
+            reporter.report(done, all)
         })
     });
     let found = outcome
         .as_ref()
         .is_ok_and(|report| report.failure.is_some());
     let interrupted = |e: &PyErr| e.is_instance_of::<PyKeyboardInterrupt>(py);
-    if found && teller.raised.as_ref().is_some_and(interrupted) {
-        teller.raised = None;
+    if found && reporter.raised.as_ref().is_some_and(interrupted) {
+        reporter.raised = None;
     }
-    serde_json::to_string(&teller.settle(outcome)?).map_err(raise)
+    serde_json::to_string(&reporter.finish(outcome)?).map_err(raise)
 }

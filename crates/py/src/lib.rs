@@ -1,6 +1,5 @@
 //! `nearside._native`: the device, for Python. Results are JSON texts; the package `nearside` makes dictionaries of them.
 
-mod apart;
 mod arguments;
 mod build;
 mod crash;
@@ -20,6 +19,7 @@ mod progress;
 mod report;
 mod serve;
 mod session;
+mod sharded_merge;
 mod single;
 mod sort;
 mod trace;
@@ -59,7 +59,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pmdk::pmdk_instructions, module)?)?;
     module.add_function(wrap_pyfunction!(pmdk::pmdk_shim, module)?)?;
     module.add_function(wrap_pyfunction!(sort::sort_table, module)?)?;
-    module.add_function(wrap_pyfunction!(apart::merge_tables, module)?)?;
+    module.add_function(wrap_pyfunction!(sharded_merge::merge_tables, module)?)?;
     module.add_function(wrap_pyfunction!(sort::explain_sort, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_put, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_list, module)?)?;

@@ -17,25 +17,25 @@ use crate::error::raise;
 
 /// One call of a system acts at a time, others wait for it. It is only held while Python's lock is not, so who waits for it with Python's
 /// lock, as an object that is thrown away does, waits for nobody that needs that.
-type Alone = Arc<Mutex<()>>;
+type CallLock = Arc<Mutex<()>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What belongs to a system, until it is closed.
-struct Part<T> {
-    alone: Alone,
+struct SystemPart<T> {
+    call_lock: CallLock,
     value: Mutex<Option<T>>,
     what: &'static str,
     /// A process that was forked off has no use for it, and its locks may be held for ever.
     process: u32,
 }
 
-impl<T: Send> Part<T> {
-    fn new(alone: &Alone, what: &'static str, value: T) -> Part<T> {
-        Part {
-            alone: alone.clone(),
+impl<T: Send> SystemPart<T> {
+    fn new(call_lock: &CallLock, what: &'static str, value: T) -> SystemPart<T> {
+        SystemPart {
+            call_lock: call_lock.clone(),
             value: Mutex::new(Some(value)),
             what,
             process: process::id(),
@@ -52,7 +52,7 @@ impl<T: Send> Part<T> {
         }
     }
 
-    /// Does something with it, alone.
+    /// Does something with it, call_lock.
     fn with<R: Send>(
         &self,
         py: Python<'_>,
@@ -60,7 +60,7 @@ impl<T: Send> Part<T> {
     ) -> PyResult<R> {
         self.own()?;
         py.detach(|| {
-            let _alone = lock(&self.alone);
+            let _guard = lock(&self.call_lock);
             lock(&self.value).as_mut().map(act)
         })
         .unwrap_or_else(|| {
@@ -78,14 +78,14 @@ impl<T: Send> Part<T> {
     ) -> PyResult<R> {
         self.own()?;
         py.detach(|| {
-            let _alone = lock(&self.alone);
+            let _guard = lock(&self.call_lock);
             act(&mut lock(&self.value))
         })
         .map_err(raise)
     }
 }
 
-impl<T> Drop for Part<T> {
+impl<T> Drop for SystemPart<T> {
     fn drop(&mut self) {
         if self.process != process::id() {
             let value = self.value.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +93,7 @@ impl<T> Drop for Part<T> {
             return;
         }
         // What a thread has under way is aborted, which takes simulated time.
-        let _alone = lock(&self.alone);
+        let _guard = lock(&self.call_lock);
         lock(&self.value).take();
     }
 }
@@ -120,7 +120,7 @@ fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyRes
 /// A host with a device, or with several ones that its pools are over. Times are simulated.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct PmSystem {
-    session: Part<Arc<Session>>,
+    session: SystemPart<Arc<Session>>,
 }
 
 impl PmSystem {
@@ -130,7 +130,7 @@ impl PmSystem {
         make: impl FnOnce(&Arc<Session>) -> pm::Result<SessionPool> + Send,
     ) -> PyResult<PmPool> {
         let pool = self.session.with(py, |session| make(session))?;
-        let pool = Part::new(&self.session.alone, "pool", pool);
+        let pool = SystemPart::new(&self.session.call_lock, "pool", pool);
         Ok(PmPool { pool })
     }
 }
@@ -151,7 +151,7 @@ impl PmSystem {
         let start = || Session::start_over(&design.inner, model, devices, synchronise);
         let session = py.detach(start);
         let session = Arc::new(session.map_err(raise)?);
-        let session = Part::new(&Alone::default(), "system", session);
+        let session = SystemPart::new(&CallLock::default(), "system", session);
         Ok(PmSystem { session })
     }
 
@@ -272,7 +272,7 @@ impl PmSystem {
 /// A pool that is open.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct PmPool {
-    pool: Part<SessionPool>,
+    pool: SystemPart<SessionPool>,
 }
 
 #[pymethods]
@@ -299,7 +299,7 @@ impl PmPool {
     /// A thread that works on it, on a CPU.
     fn thread(&self, py: Python<'_>, cpu: usize) -> PyResult<PmThread> {
         let thread = self.pool.with(py, |pool| pool.thread(cpu))?;
-        let thread = Part::new(&self.pool.alone, "thread", thread);
+        let thread = SystemPart::new(&self.pool.call_lock, "thread", thread);
         Ok(PmThread { thread })
     }
 
@@ -318,7 +318,7 @@ impl PmPool {
 /// A thread of a pool.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct PmThread {
-    thread: Part<SessionThread>,
+    thread: SystemPart<SessionThread>,
 }
 
 #[pymethods]

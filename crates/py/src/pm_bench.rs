@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::build::{factory, model_of, purpose, root, Design};
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
 /// Measures on the platform of a design.
 pub(crate) fn measured<R: Send>(
@@ -24,12 +24,12 @@ pub(crate) fn measured<R: Send>(
         ..RtlOptions::default()
     };
     let factory = factory(py, design, model, &options, build)?;
-    let mut teller = Teller::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let ran = py.detach(|| {
         let platform = Platform::new(design, factory, &root)?;
-        measure(&platform, &mut |done, total| teller.tell(done, total))
+        measure(&platform, &mut |done, total| reporter.report(done, total))
     });
-    teller.settle(ran)
+    reporter.finish(ran)
 }
 
 pub(crate) fn text(value: serde_json::Result<Value>) -> PyResult<String> {

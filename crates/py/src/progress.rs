@@ -8,17 +8,17 @@ use pyo3::prelude::*;
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// A callback `f(done, total)`, called now and then while Python's lock is released.
-pub struct Teller {
+pub struct ProgressReporter {
     callback: Option<Py<PyAny>>,
     last: Instant,
     /// What Python raised: KeyboardInterrupt, or whatever the callback did.
     pub raised: Option<PyErr>,
 }
 
-impl Teller {
-    /// A teller, with a callback or none.
-    pub fn new(callback: Option<Py<PyAny>>) -> Teller {
-        Teller {
+impl ProgressReporter {
+    /// A reporter, with a callback or none.
+    pub fn new(callback: Option<Py<PyAny>>) -> ProgressReporter {
+        ProgressReporter {
             callback,
             last: Instant::now(),
             raised: None,
@@ -26,7 +26,7 @@ impl Teller {
     }
 
     /// Reports; false asks to stop.
-    pub fn tell(&mut self, done: u64, total: u64) -> bool {
+    pub fn report(&mut self, done: u64, total: u64) -> bool {
         if self.raised.is_some() {
             return false;
         }
@@ -51,7 +51,7 @@ impl Teller {
     }
 
     /// What Python raised, else the outcome.
-    pub fn settle<T, E: std::fmt::Display>(self, outcome: Result<T, E>) -> PyResult<T> {
+    pub fn finish<T, E: std::fmt::Display>(self, outcome: Result<T, E>) -> PyResult<T> {
         match self.raised {
             Some(error) => Err(error),
             None => outcome.map_err(crate::error::raise),
@@ -68,18 +68,18 @@ pub fn in_pieces(
     most: u64,
     mut part: impl FnMut(u64, u64) -> driver::Result<()> + Send,
 ) -> PyResult<()> {
-    let mut teller = Teller::new(None);
+    let mut reporter = ProgressReporter::new(None);
     let outcome = py.detach(|| {
         let mut at = 0;
         while at < total {
             let here = (most - (skew + at) % most).min(total - at);
             part(at, here)?;
             at += here;
-            if at < total && !teller.tell(at, total) {
+            if at < total && !reporter.report(at, total) {
                 return Err(driver::Error::Interrupted);
             }
         }
         Ok(())
     });
-    teller.settle(outcome)
+    reporter.finish(outcome)
 }

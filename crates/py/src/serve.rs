@@ -43,7 +43,7 @@ impl Server {
 }
 
 /// A design, its socket, and the file for the trace of its commands.
-type Wanted = (Py<Design>, PathBuf, Option<PathBuf>);
+type ServedDesign = (Py<Design>, PathBuf, Option<PathBuf>);
 
 #[pymethods]
 impl Server {
@@ -53,7 +53,7 @@ impl Server {
     #[pyo3(signature = (devices, progress=None, model=None))]
     fn new(
         py: Python<'_>,
-        devices: Vec<Wanted>,
+        devices: Vec<ServedDesign>,
         progress: Option<Py<PyAny>>,
         model: Option<&str>,
     ) -> PyResult<Server> {
@@ -137,7 +137,7 @@ impl Server {
 }
 
 /// Who each device is; no two may be the same.
-fn identities(devices: &[Wanted]) -> PyResult<Vec<Identity>> {
+fn identities(devices: &[ServedDesign]) -> PyResult<Vec<Identity>> {
     let mut all: Vec<Identity> = Vec::new();
     for (design, socket, _) in devices {
         let place = Place::Socket(socket);

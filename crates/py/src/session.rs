@@ -29,7 +29,7 @@ pub struct Session {
     pub build: String,
     /// Other devices of the same host, without a driver.
     pub peers: Vec<Peer>,
-    _numbers: Vec<Number>,
+    _numbers: Vec<DeviceNumber>,
 }
 
 /// Another device of a host: its registers, its engines and its window are used, and nobody gives it NVMe commands.
@@ -49,12 +49,12 @@ pub struct PeerParts {
 }
 
 /// Gives a device power, and a place in a system.
-fn place(
+fn add_device(
     system: &mut System,
     design: &design::Design,
     factory: &mut Factory,
     media: Media,
-    number: &Number,
+    number: &DeviceNumber,
 ) -> PyResult<usize> {
     factory.set_identity(Identity::of(design, Place::Number(number.0)).map_err(raise)?);
     let device = factory.device(media).map_err(raise)?;
@@ -85,15 +85,15 @@ impl Session {
         tracer: Option<Tracer>,
         others: Vec<PeerParts>,
     ) -> PyResult<Session> {
-        let mut numbers = vec![Number::take()];
+        let mut numbers = vec![DeviceNumber::take()];
         let (host, _) = design.attached().map_err(raise)?;
         let mut system = System::new(&host).map_err(raise)?;
-        let slot = place(&mut system, design, &mut factory, media, &numbers[0])?;
+        let slot = add_device(&mut system, design, &mut factory, media, &numbers[0])?;
         let build = factory.build();
         let mut beside = Vec::new();
         for mut other in others {
-            let number = Number::take();
-            let at = place(
+            let number = DeviceNumber::take();
+            let at = add_device(
                 &mut system,
                 &other.design,
                 &mut other.factory,
@@ -155,20 +155,20 @@ impl Session {
 
 /// The number of a device among those that live in this process: the lowest that is free. So one device after another has
 /// the same one, and runs stay repeatable.
-struct Number(u32);
+struct DeviceNumber(u32);
 
 static NUMBERS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-impl Number {
-    fn take() -> Number {
+impl DeviceNumber {
+    fn take() -> DeviceNumber {
         let mut used = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
         let free = (0..).find(|n| !used.contains(n)).unwrap_or(u32::MAX);
         used.insert(free);
-        Number(free)
+        DeviceNumber(free)
     }
 }
 
-impl Drop for Number {
+impl Drop for DeviceNumber {
     fn drop(&mut self) {
         let mut used = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
         used.remove(&self.0);
@@ -177,14 +177,14 @@ impl Drop for Number {
 
 /// What only one call at a time may use.
 #[derive(Default)]
-pub struct State {
+pub struct SessionState {
     /// `None` after the shutdown.
     pub session: Option<Session>,
     /// Trace of commands that is being written.
     pub trace: Option<Arc<Mutex<TraceFile>>>,
 }
 
-impl State {
+impl SessionState {
     /// The session, before the shutdown.
     pub fn session(&mut self) -> PyResult<&mut Session> {
         self.session

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sim::Time;
 
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 use crate::trace::Events;
 
 /// Most commands with all their events kept, and most bytes that they move: each beat is an event.
@@ -56,7 +56,7 @@ impl Single {
         &self,
         controller: &mut Controller<SimHost>,
         events: &Mutex<Events>,
-        teller: &mut Teller,
+        reporter: &mut ProgressReporter,
     ) -> driver::Result<Vec<Value>> {
         let Single {
             write,
@@ -86,7 +86,7 @@ impl Single {
             let events = || events.lock().unwrap_or_else(PoisonError::into_inner).take();
             events();
             let mut outcome = controller.execute(0, io, &buffer).and_then(|c| c.check());
-            if outcome.is_ok() && !teller.tell(done, commands) {
+            if outcome.is_ok() && !reporter.report(done, commands) {
                 outcome = Err(driver::Error::Interrupted);
             }
             if let Err(error) = outcome {

@@ -11,61 +11,61 @@ use driver::{Config, Controller, SharedHost};
 use host::{Machine, Program, Shared};
 use sim::{Bar, Media, System, Time};
 
-use crate::job::{Done, Job};
+use crate::job::{JobResult, SortJob};
 use crate::transfer::QUEUES;
 use crate::{Error, Progress, Result};
 
 /// Simulated time that a command may take: sorting is long.
-const PATIENCE: Time = Time::ms(10_000);
+const COMMAND_TIMEOUT: Time = Time::ms(10_000);
 
-/// Simulated time between two looks of an event at whether there is work.
-const LOOK: Time = Time::us(20);
+/// Simulated time between two samples of an event at whether there is work.
+const EVENT_POLL: Time = Time::us(20);
 
 /// A driver of one of the devices.
 pub type Driver = Controller<SharedHost>;
 /// Makes the work for a partition.
-pub type Make<'a> = dyn Fn(usize) -> Result<Job> + Sync + 'a;
+pub type MakeJob<'a> = dyn Fn(usize) -> Result<SortJob> + Sync + 'a;
 
 /// Partitions that are to be sorted.
-pub struct Work<'a> {
+pub struct SortRequest<'a> {
     /// By device.
     pub queues: Vec<Vec<usize>>,
     /// Another device can do it, too.
     pub movable: bool,
-    pub make: &'a Make<'a>,
+    pub make: &'a MakeJob<'a>,
     /// Hears of partitions that are sorted: what they were made of is not needed any more.
     pub done: &'a (dyn Fn(usize) + Sync + 'a),
 }
 
 /// A sorted partition.
-pub struct Outcome {
+pub struct SortedPartition {
     pub partition: usize,
     pub device: usize,
-    pub done: Done,
+    pub done: JobResult,
 }
 
 /// A device that failed, and is used no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct DeviceFailure {
     pub device: usize,
     pub error: String,
 }
 
 /// What ended a device's work early.
-enum Trouble {
+enum DeviceError {
     Stopped,
     Host(Error),
     Device(driver::Error),
 }
 
 /// What one device did: partitions, and what ended it at the next one.
-type Round = (Vec<(usize, Done)>, Option<Trouble>);
+type QueueResult = (Vec<(usize, JobResult)>, Option<DeviceError>);
 
 /// How a program ended.
-enum Went<R> {
+enum TaskResult<R> {
     Device(usize, R),
     /// An event whose time has not come while there was work.
-    Later(Time, Event),
+    Later(Time, MachineEvent),
     Happened,
 }
 
@@ -74,11 +74,11 @@ pub struct Bench {
     shared: Shared,
     pub drivers: Vec<Driver>,
     /// What else happens to the machine, and when: failures in tests.
-    pub events: Vec<(Time, Event)>,
+    pub events: Vec<(Time, MachineEvent)>,
 }
 
 /// Happens to a machine at a time.
-pub type Event = Box<dyn FnOnce(&mut Machine) + Send>;
+pub type MachineEvent = Box<dyn FnOnce(&mut Machine) + Send>;
 
 impl Bench {
     /// Gives devices with these media power, starts their drivers, and sets the design's media profile.
@@ -109,7 +109,7 @@ impl Bench {
         let registers = registers.map_err(Error::new)?;
         let config = Config {
             io_queues: QUEUES as u16,
-            command_timeout: PATIENCE,
+            command_timeout: COMMAND_TIMEOUT,
             ..Config::default()
         };
         let start = |number: usize| -> driver::Result<Driver> {
@@ -148,13 +148,13 @@ impl Bench {
     }
 
     /// Has each device do something, all at the same time.
-    pub fn each<R: Send>(
+    pub fn on_each_device<R: Send>(
         &mut self,
         work: impl Fn(usize, &mut Driver) -> driver::Result<R> + Sync,
     ) -> Result<Vec<R>> {
         let work = &work;
         let devices = (0..self.drivers.len()).collect();
-        let done = self.together(devices, |device, driver| work(device, driver))?;
+        let done = self.run_concurrently(devices, |device, driver| work(device, driver))?;
         let named = |(device, outcome): (usize, driver::Result<R>)| {
             outcome.map_err(|e| Error::new(format!("device {device}: {e}")))
         };
@@ -162,7 +162,7 @@ impl Bench {
     }
 
     /// Has these devices do something, all at the same time.
-    fn together<R: Send>(
+    fn run_concurrently<R: Send>(
         &mut self,
         devices: Vec<usize>,
         work: impl Fn(usize, &mut Driver) -> R + Sync,
@@ -170,12 +170,12 @@ impl Bench {
         let (work, left) = (&work, &AtomicUsize::new(devices.len()));
         let chosen = |(device, _): &(usize, &mut Driver)| devices.contains(device);
         let drivers = self.drivers.iter_mut().enumerate().filter(chosen);
-        let mut programs: Vec<(usize, Program<'_, Went<R>>)> = Vec::new();
+        let mut programs: Vec<(usize, Program<'_, TaskResult<R>>)> = Vec::new();
         for (device, driver) in drivers {
             let work = move |_: &host::Cpu| {
                 let done = work(device, driver);
                 left.fetch_sub(1, Relaxed);
-                Went::Device(device, done)
+                TaskResult::Device(device, done)
             };
             programs.push((QUEUES * device, Box::new(work)));
         }
@@ -185,25 +185,25 @@ impl Bench {
             let shared = self.shared.clone();
             let happen = move |cpu: &host::Cpu| {
                 while cpu.now() < time && left.load(Relaxed) > 0 {
-                    let step = time.min(cpu.now() + LOOK);
+                    let step = time.min(cpu.now() + EVENT_POLL);
                     if cpu.sleep_until(step).is_err() {
                         break;
                     }
                 }
                 if cpu.now() < time {
-                    return Went::Later(time, event);
+                    return TaskResult::Later(time, event);
                 }
                 shared.with(event);
-                Went::Happened
+                TaskResult::Happened
             };
             programs.push((first + n, Box::new(happen)));
         }
         let mut done = Vec::new();
-        for went in self.shared.run(programs).map_err(Error::new)? {
-            match went {
-                Went::Device(device, outcome) => done.push((device, outcome)),
-                Went::Later(time, event) => self.events.push((time, event)),
-                Went::Happened => {}
+        for result in self.shared.run(programs).map_err(Error::new)? {
+            match result {
+                TaskResult::Device(device, outcome) => done.push((device, outcome)),
+                TaskResult::Later(time, event) => self.events.push((time, event)),
+                TaskResult::Happened => {}
             }
         }
         Ok(done)
@@ -213,29 +213,29 @@ impl Bench {
     /// they can. Outcomes come in the order of their partitions.
     pub fn sort(
         &mut self,
-        work: Work,
+        work: SortRequest,
         progress: &Progress,
-    ) -> Result<(Vec<Outcome>, Vec<Failure>)> {
-        let (mut outcomes, mut failures) = (Vec::new(), Vec::<Failure>::new());
+    ) -> Result<(Vec<SortedPartition>, Vec<DeviceFailure>)> {
+        let (mut outcomes, mut failures) = (Vec::new(), Vec::<DeviceFailure>::new());
         let mut queues: Vec<VecDeque<usize>> =
             work.queues.iter().cloned().map(VecDeque::from).collect();
         loop {
             let before = failures.len();
-            for (device, (done, trouble)) in self.round(&queues, &work, progress)? {
+            for (device, (done, error)) in self.sort_queues(&queues, &work, progress)? {
                 let fresh = done.len();
-                outcomes.extend(done.into_iter().map(|(partition, done)| Outcome {
+                outcomes.extend(done.into_iter().map(|(partition, done)| SortedPartition {
                     partition,
                     device,
                     done,
                 }));
                 queues[device].drain(..fresh);
-                match trouble {
+                match error {
                     None => {}
-                    Some(Trouble::Stopped) => {
-                        return Err(progress.why(&format!("device {device}: ")))
+                    Some(DeviceError::Stopped) => {
+                        return Err(progress.stop_reason(&format!("device {device}: ")))
                     }
-                    Some(Trouble::Host(error)) => return Err(error),
-                    Some(Trouble::Device(error)) => failures.push(Failure {
+                    Some(DeviceError::Host(error)) => return Err(error),
+                    Some(DeviceError::Device(error)) => failures.push(DeviceFailure {
                         device,
                         error: error.to_string(),
                     }),
@@ -248,7 +248,7 @@ impl Bench {
             let failed = |device: &usize| failures.iter().any(|f| f.device == *device);
             let alive: Vec<usize> = (0..queues.len()).filter(|d| !failed(d)).collect();
             if !work.movable || alive.is_empty() {
-                let Failure { device, error } = &failures[0];
+                let DeviceFailure { device, error } = &failures[0];
                 return Err(Error::new(format!("device {device}: {error}")));
             }
             for (n, partition) in left.into_iter().enumerate() {
@@ -260,34 +260,39 @@ impl Bench {
     }
 
     /// Lets each device with work do it until it fails.
-    fn round(
+    fn sort_queues(
         &mut self,
         queues: &[VecDeque<usize>],
-        work: &Work,
+        work: &SortRequest,
         progress: &Progress,
-    ) -> Result<Vec<(usize, Round)>> {
+    ) -> Result<Vec<(usize, QueueResult)>> {
         let busy = |device: &usize| !queues[*device].is_empty();
         let devices = (0..self.drivers.len()).filter(busy).collect();
-        self.together(devices, |device, driver| {
-            run(driver, &queues[device], work, progress)
+        self.run_concurrently(devices, |device, driver| {
+            sort_queue(driver, &queues[device], work, progress)
         })
     }
 }
 
-fn run(driver: &mut Driver, queue: &VecDeque<usize>, work: &Work, progress: &Progress) -> Round {
+fn sort_queue(
+    driver: &mut Driver,
+    queue: &VecDeque<usize>,
+    work: &SortRequest,
+    progress: &Progress,
+) -> QueueResult {
     let mut done = Vec::new();
     for &partition in queue {
         let job = match (work.make)(partition) {
             Ok(job) => job,
-            Err(error) => return (done, Some(Trouble::Host(error))),
+            Err(error) => return (done, Some(DeviceError::Host(error))),
         };
         match job.run(driver, progress) {
             Ok(one) => {
                 (work.done)(partition);
                 done.push((partition, one));
             }
-            Err(driver::Error::Interrupted) => return (done, Some(Trouble::Stopped)),
-            Err(error) => return (done, Some(Trouble::Device(error))),
+            Err(driver::Error::Interrupted) => return (done, Some(DeviceError::Stopped)),
+            Err(error) => return (done, Some(DeviceError::Device(error))),
         }
     }
     (done, None)

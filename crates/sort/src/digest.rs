@@ -21,7 +21,7 @@ pub fn digest(bytes: &[u8]) -> u64 {
 }
 
 /// Of rows of one size, whatever their order: a row that is lost, doubled or changed makes another.
-pub fn of_rows(rows: &[u8], row_bytes: usize) -> u64 {
+pub fn digest_of_rows(rows: &[u8], row_bytes: usize) -> u64 {
     let rows = rows.chunks_exact(row_bytes.max(1));
     rows.fold(0, |sum, row| sum.wrapping_add(digest(row)))
 }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_bytes_are_told_apart() {
+    fn digest_differs_for_other_bytes() {
         let bytes: Vec<u8> = (0..40).collect();
         let whole = digest(&bytes);
         for n in 0..bytes.len() {
@@ -45,11 +45,11 @@ mod tests {
     }
 
     #[test]
-    fn rows_may_stand_in_any_order_but_each_once() {
+    fn digest_of_rows_ignores_order_but_counts_rows() {
         let rows: Vec<u8> = (0..30).collect();
         let turned = [&rows[10..], &rows[..10]].concat();
-        assert_eq!(of_rows(&rows, 5), of_rows(&turned, 5));
+        assert_eq!(digest_of_rows(&rows, 5), digest_of_rows(&turned, 5));
         let doubled = [&rows[..25], &rows[..5]].concat();
-        assert_ne!(of_rows(&rows, 5), of_rows(&doubled, 5));
+        assert_ne!(digest_of_rows(&rows, 5), digest_of_rows(&doubled, 5));
     }
 }

@@ -15,13 +15,13 @@ use crate::Progress;
 /// Bytes that are read in any order. Copies are the same bytes.
 #[derive(Clone, Debug)]
 pub struct Input {
-    held: Held,
+    storage: InputStorage,
     /// They can't be read any more.
     stop: Option<Arc<AtomicBool>>,
 }
 
 #[derive(Clone, Debug)]
-enum Held {
+enum InputStorage {
     /// All of them.
     Memory(Bytes),
     /// A file with so many.
@@ -33,16 +33,19 @@ impl Input {
     pub fn open(path: &std::path::Path) -> io::Result<Input> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
-        Ok(Input::new(Held::File(file.into(), bytes)))
+        Ok(Input::new(InputStorage::File(file.into(), bytes)))
     }
 
     /// Bytes in memory.
     pub fn of(bytes: impl AsRef<[u8]> + Send + 'static) -> Input {
-        Input::new(Held::Memory(Bytes::from_owner(bytes)))
+        Input::new(InputStorage::Memory(Bytes::from_owner(bytes)))
     }
 
-    fn new(held: Held) -> Input {
-        Input { held, stop: None }
+    fn new(storage: InputStorage) -> Input {
+        Input {
+            storage,
+            stop: None,
+        }
     }
 
     /// Reading ends as an error when the work does that is asked to stop: a file may be long.
@@ -60,9 +63,9 @@ impl Input {
 
     /// How many.
     pub fn bytes(&self) -> u64 {
-        match &self.held {
-            Held::Memory(bytes) => bytes.len() as u64,
-            Held::File(_, bytes) => *bytes,
+        match &self.storage {
+            InputStorage::Memory(bytes) => bytes.len() as u64,
+            InputStorage::File(_, bytes) => *bytes,
         }
     }
 
@@ -73,9 +76,9 @@ impl Input {
         if end.is_none_or(|end| end > self.bytes()) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        match &self.held {
-            Held::Memory(bytes) => Ok(bytes.slice(place as usize..place as usize + count)),
-            Held::File(file, _) => {
+        match &self.storage {
+            InputStorage::Memory(bytes) => Ok(bytes.slice(place as usize..place as usize + count)),
+            InputStorage::File(file, _) => {
                 let mut out = vec![0; count];
                 file.read_exact_at(&mut out, place)?;
                 Ok(out.into())
@@ -92,7 +95,7 @@ impl Input {
 
 impl From<Vec<u8>> for Input {
     fn from(bytes: Vec<u8>) -> Input {
-        Input::new(Held::Memory(bytes.into()))
+        Input::new(InputStorage::Memory(bytes.into()))
     }
 }
 
@@ -110,12 +113,12 @@ impl Read for Cursor {
         if count == 0 {
             return Ok(0);
         }
-        let count = match &self.input.held {
-            Held::Memory(bytes) => {
+        let count = match &self.input.storage {
+            InputStorage::Memory(bytes) => {
                 out[..count].copy_from_slice(&bytes[self.place as usize..][..count]);
                 count
             }
-            Held::File(file, _) => file.read_at(&mut out[..count], self.place)?,
+            InputStorage::File(file, _) => file.read_at(&mut out[..count], self.place)?,
         };
         self.place += count as u64;
         Ok(count)

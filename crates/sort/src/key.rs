@@ -7,11 +7,11 @@ use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Schema, SortOptions};
 
 use crate::file::is_lines;
-use crate::runs::unsliced;
-use crate::{By, Error, Result};
+use crate::run_end::unsliced;
+use crate::{Error, OrderBy, Result};
 
 /// Bytes of the normalised key that the engine compares.
-pub const PREFIX: usize = 16;
+pub const PREFIX_BYTES: usize = 16;
 /// Bits of the sorter's argument `kind`.
 const SIGNED: u32 = 1 << 2;
 const TOTAL_ORDER: u32 = 2 << 2;
@@ -20,7 +20,7 @@ const INDEXES_ONLY: u32 = 1 << 5;
 
 /// What the engine compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compared {
+pub enum EngineKey {
     /// A column's values, of so many bytes each.
     Plain {
         /// In the table.
@@ -33,11 +33,11 @@ pub enum Compared {
 }
 
 /// How rows are compared.
-pub struct Key {
+pub struct SortKey {
     /// Columns of the order.
     pub columns: Vec<usize>,
     fields: Vec<(DataType, SortOptions)>,
-    pub compared: Compared,
+    pub compared: EngineKey,
     /// Bytes of what the engine compares: 4, 8 or 16.
     pub bytes: usize,
     /// The sorter's argument.
@@ -49,7 +49,7 @@ pub struct Key {
 }
 
 /// Width of a type's values, the bits of its order, and its name; nothing if the engine can't compare them.
-fn plain(kind: &DataType) -> Option<(usize, u32, &'static str)> {
+fn engine_type(kind: &DataType) -> Option<(usize, u32, &'static str)> {
     use DataType::*;
     Some(match kind {
         Int8 => (1, SIGNED, "two's complement"),
@@ -70,10 +70,10 @@ fn plain(kind: &DataType) -> Option<(usize, u32, &'static str)> {
 }
 
 fn prefix_text() -> String {
-    format!("first {PREFIX} bytes of the normalised key")
+    format!("first {PREFIX_BYTES} bytes of the normalised key")
 }
 
-fn find(schema: &Schema, name: &str) -> Result<usize> {
+fn find_column(schema: &Schema, name: &str) -> Result<usize> {
     let columns = || schema.fields().iter().filter(|field| !is_lines(field));
     let named = |field: &(usize, &Arc<arrow_schema::Field>)| field.1.name() == name;
     // Lines stand behind all of them.
@@ -94,15 +94,15 @@ fn find(schema: &Schema, name: &str) -> Result<usize> {
     }
 }
 
-impl Key {
+impl SortKey {
     /// The key of an order.
-    pub fn of(schema: &Schema, by: &[By]) -> Result<Key> {
+    pub fn of(schema: &Schema, by: &[OrderBy]) -> Result<SortKey> {
         if by.is_empty() {
             return Err(Error::new("by: a column to sort by is needed"));
         }
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for key in by {
-            let at = find(schema, &key.column)?;
+            let at = find_column(schema, &key.column)?;
             let kind = schema.field(at).data_type();
             let options = SortOptions {
                 descending: key.descending,
@@ -118,19 +118,20 @@ impl Key {
             columns.push(at);
             fields.push((kind.clone(), options));
         }
-        let whole = (Compared::Prefix, PREFIX, 2, prefix_text());
-        let (compared, bytes, kind, text) = match plain(schema.field(columns[0]).data_type()) {
+        let whole = (EngineKey::Prefix, PREFIX_BYTES, 2, prefix_text());
+        let (compared, bytes, kind, text) = match engine_type(schema.field(columns[0]).data_type())
+        {
             Some((width, order, text)) if by.len() == 1 => {
                 let bytes = width.max(4);
                 let descending = if by[0].descending { GREATEST_FIRST } else { 0 };
                 let kind = bytes.ilog2() - 2 | order | descending;
                 let signed = order == SIGNED;
                 let text = format!("{} bits, {text}", 8 * bytes);
-                (Compared::Plain { width, signed }, bytes, kind, text)
+                (EngineKey::Plain { width, signed }, bytes, kind, text)
             }
             _ => whole,
         };
-        Ok(Key {
+        Ok(SortKey {
             columns,
             fields,
             compared,
@@ -158,20 +159,20 @@ impl Key {
 
     /// The same order of one column, by the beginning of the key that is normalised in ascending order with nulls last. The engine turns it around where
     /// the greatest is to be first.
-    pub fn normalised(self) -> Key {
+    pub fn normalised(self) -> SortKey {
         let ascending = SortOptions {
             descending: false,
             nulls_first: false,
         };
         let turned = if self.descending { GREATEST_FIRST } else { 0 };
-        Key {
+        SortKey {
             fields: self
                 .fields
                 .iter()
                 .map(|(kind, _)| (kind.clone(), ascending))
                 .collect(),
-            compared: Compared::Prefix,
-            bytes: PREFIX,
+            compared: EngineKey::Prefix,
+            bytes: PREFIX_BYTES,
             kind: 2 | INDEXES_ONLY | turned,
             text: prefix_text(),
             ..self
@@ -189,7 +190,7 @@ impl Key {
     }
 
     /// The columns of the order.
-    pub fn of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+    pub fn columns_of(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
         let columns = self.columns.iter();
         columns.map(|&at| batch.column(at).clone()).collect()
     }
@@ -198,7 +199,7 @@ impl Key {
     pub fn encode(&self, batch: &RecordBatch, order: &[u32]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(order.len() * self.bytes);
         match self.compared {
-            Compared::Plain { width, signed } => {
+            EngineKey::Plain { width, signed } => {
                 let data = batch.column(self.columns[0]).to_data();
                 let values = &data.buffers()[0][data.offset() * width..];
                 for &row in order {
@@ -211,8 +212,8 @@ impl Key {
                     );
                 }
             }
-            Compared::Prefix => {
-                let rows = self.rows(&self.of_batch(batch))?;
+            EngineKey::Prefix => {
+                let rows = self.rows(&self.columns_of(batch))?;
                 for &row in order {
                     let mut first = prefix(&rows, row as usize);
                     first.reverse();
@@ -225,11 +226,11 @@ impl Key {
 }
 
 /// What the engine compares of a normalised key, its most significant byte first.
-pub fn prefix(rows: &Rows, row: usize) -> [u8; PREFIX] {
+pub fn prefix(rows: &Rows, row: usize) -> [u8; PREFIX_BYTES] {
     let row = rows.row(row);
     let bytes: &[u8] = row.as_ref();
-    let mut out = [0; PREFIX];
-    let have = bytes.len().min(PREFIX);
+    let mut out = [0; PREFIX_BYTES];
+    let have = bytes.len().min(PREFIX_BYTES);
     out[..have].copy_from_slice(&bytes[..have]);
     out
 }

@@ -5,22 +5,22 @@ use arrow_row::{Row, Rows};
 use crate::Result;
 
 /// Most rows of which a run has the keys at hand.
-pub const BLOCK: usize = 8192;
+pub const MAX_BLOCK_ROWS: usize = 8192;
 
 /// Rows in order, of which some are at hand.
-pub trait Run {
+pub trait RunCursor {
     /// Goes on to the next rows, at most so many; their normalised keys. Nothing is the end.
     fn next_block(&mut self, most: usize) -> Result<Option<Rows>>;
 }
 
 /// A run, and the keys of its rows at hand.
-struct Head<R> {
+struct RunHead<R> {
     run: R,
     keys: Option<Rows>,
     next: usize,
 }
 
-impl<R: Run> Head<R> {
+impl<R: RunCursor> RunHead<R> {
     fn key(&self) -> Option<Row<'_>> {
         self.keys.as_ref().map(|keys| keys.row(self.next))
     }
@@ -33,20 +33,20 @@ impl<R: Run> Head<R> {
 }
 
 /// Merges runs: a tree whose nodes hold who lost there. The next row costs a comparison a level.
-pub struct Merge<R> {
-    heads: Vec<Head<R>>,
+pub struct LoserTree<R> {
+    heads: Vec<RunHead<R>>,
     /// At 0 the winner.
     nodes: Vec<usize>,
     block: usize,
 }
 
-impl<R: Run> Merge<R> {
+impl<R: RunCursor> LoserTree<R> {
     /// Of runs that have so many rows at hand.
-    pub fn new(runs: Vec<R>, block: usize) -> Result<Merge<R>> {
-        let (count, block) = (runs.len(), block.clamp(1, BLOCK));
+    pub fn new(runs: Vec<R>, block: usize) -> Result<LoserTree<R>> {
+        let (count, block) = (runs.len(), block.clamp(1, MAX_BLOCK_ROWS));
         let mut heads = Vec::with_capacity(count);
         for run in runs {
-            let mut head = Head {
+            let mut head = RunHead {
                 run,
                 keys: None,
                 next: 0,
@@ -54,7 +54,7 @@ impl<R: Run> Merge<R> {
             head.fill(block)?;
             heads.push(head);
         }
-        let mut tree = Merge {
+        let mut tree = LoserTree {
             heads,
             nodes: vec![0; count],
             block,

@@ -4,7 +4,7 @@ use crate::{Error, Result};
 
 /// One column of the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct By {
+pub struct OrderBy {
     /// Its name.
     pub column: String,
     /// The greatest first.
@@ -57,23 +57,23 @@ fn tokens(text: &str) -> Result<Vec<Token>> {
 
 /// Reads an order: names, each with `asc` or `desc` and `nulls first` or `nulls last` behind it if it is to have them. As in SQL, nulls are
 /// last, and first where the greatest is.
-pub fn parse(text: &str) -> Result<Vec<By>> {
+pub fn parse_order(text: &str) -> Result<Vec<OrderBy>> {
     let tokens = tokens(text)?;
     tokens
         .split(|token| *token == Token::Comma)
-        .map(|item| one(item, text))
+        .map(|item| parse_column(item, text))
         .collect()
 }
 
 /// Reads names of columns, with commas between them; there may be none.
-pub fn columns(text: &str) -> Result<Vec<String>> {
-    let tokens = tokens(text).map_err(|_| no_columns(text))?;
+pub fn parse_columns(text: &str) -> Result<Vec<String>> {
+    let tokens = tokens(text).map_err(|_| invalid_columns(text))?;
     if tokens.is_empty() {
         return Ok(Vec::new());
     }
     let named = |item: &[Token]| match item {
         [Token::Word(name) | Token::Quoted(name)] => Ok(name.clone()),
-        _ => Err(no_columns(text)),
+        _ => Err(invalid_columns(text)),
     };
     tokens
         .split(|token| *token == Token::Comma)
@@ -81,13 +81,13 @@ pub fn columns(text: &str) -> Result<Vec<String>> {
         .collect()
 }
 
-fn no_columns(text: &str) -> Error {
+fn invalid_columns(text: &str) -> Error {
     Error::new(format!(
         "keys = {text:?}: allowed are names of columns with commas between them, in quotes if they have spaces or commas"
     ))
 }
 
-fn one(item: &[Token], text: &str) -> Result<By> {
+fn parse_column(item: &[Token], text: &str) -> Result<OrderBy> {
     let mut item = item.iter();
     let column = match item.next() {
         Some(Token::Word(name) | Token::Quoted(name)) => name.clone(),
@@ -119,7 +119,7 @@ fn one(item: &[Token], text: &str) -> Result<By> {
             )))
         }
     };
-    Ok(By {
+    Ok(OrderBy {
         column,
         descending,
         nulls_first,
@@ -130,8 +130,8 @@ fn one(item: &[Token], text: &str) -> Result<By> {
 mod tests {
     use super::*;
 
-    fn by(column: &str, descending: bool, nulls_first: bool) -> By {
-        By {
+    fn by(column: &str, descending: bool, nulls_first: bool) -> OrderBy {
+        OrderBy {
             column: column.into(),
             descending,
             nulls_first,
@@ -139,8 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_read() {
-        let found = parse("a, b DESC,c desc nulls last , \"d, \"\"e\" asc Nulls First").unwrap();
+    fn order_is_parsed() {
+        let found =
+            parse_order("a, b DESC,c desc nulls last , \"d, \"\"e\" asc Nulls First").unwrap();
         let wanted = [
             by("a", false, false),
             by("b", true, true),
@@ -151,17 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_read() {
-        assert_eq!(columns("a,\"b, c\" , d").unwrap(), ["a", "b, c", "d"]);
-        assert!(columns(" ").unwrap().is_empty());
+    fn order_columns_are_parsed() {
+        assert_eq!(parse_columns("a,\"b, c\" , d").unwrap(), ["a", "b, c", "d"]);
+        assert!(parse_columns(" ").unwrap().is_empty());
         for text in ["a b", "a,", ",", "\"a", "a desc"] {
-            let error = columns(text).unwrap_err().to_string();
+            let error = parse_columns(text).unwrap_err().to_string();
             assert!(error.starts_with("keys = "), "{error}");
         }
     }
 
     #[test]
-    fn what_is_no_order_is_refused() {
+    fn order_rejects_invalid_text() {
         for text in [
             "",
             " ",
@@ -176,7 +177,7 @@ mod tests {
             "a nulls last desc",
             "a \"desc\"",
         ] {
-            let error = parse(text).unwrap_err().to_string();
+            let error = parse_order(text).unwrap_err().to_string();
             assert!(error.starts_with("by = "), "{error}");
         }
     }

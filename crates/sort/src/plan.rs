@@ -15,34 +15,37 @@ use serde_json::{json, Value};
 
 use crate::bench::{self, Bench};
 use crate::digest;
-use crate::form::{Form, Values};
-use crate::gather::{Gather, Sink};
+use crate::encoded_keys::{DictionaryColumn, EncodedKeys};
 use crate::guard::guarded;
-use crate::job::{Decode, Job, Lists, Opcodes, Shape, Source as Place, Work};
-use crate::key::Key;
-use crate::pages::{Column, Pages};
-use crate::room::Room;
-use crate::runs::{self, copied};
+use crate::job::{
+    CommandLists, DecodeInput, EngineInput, EngineWorkspace, Opcodes, PartitionShape, SortJob,
+};
+use crate::key::SortKey;
+use crate::merge_output::MergeOutput;
+use crate::merge_partitions::Sink;
+use crate::region::RegionAllocator;
+use crate::row_layout::{ColumnValues, RowLayout};
+use crate::run_end::{self, copied};
 use crate::source::Source;
 use crate::spill::{Spill, Spills};
-use crate::{By, Error, Progress, Report, Result, Table};
+use crate::{Error, OrderBy, Progress, Report, Result, Table};
 
 /// Bytes that wait in memory, of all partitions together.
-const MEMORY: u64 = 256 << 20;
+const MEMORY_BYTES: u64 = 256 << 20;
 
 /// Devices of a host.
-const MOST_DEVICES: usize = 16;
+const MAX_DEVICES: usize = 16;
 
 /// A table that can be sorted.
 pub struct Plan<'a> {
     source: Source,
-    by: Vec<By>,
+    by: Vec<OrderBy>,
     design: &'a Design,
     root: &'a Path,
-    key: Key,
-    form: Form,
+    key: SortKey,
+    layout: RowLayout,
     opcodes: Opcodes,
-    pages: Option<Column>,
+    pages: Option<DictionaryColumn>,
     /// Which rows have a key, if it is one column and not all have.
     valid: Option<NullBuffer>,
     namespace: Range<u64>,
@@ -55,8 +58,8 @@ pub struct Plan<'a> {
 }
 
 /// What of a partition waits to go to a device.
-struct Ready {
-    shape: Shape,
+struct PreparedPartition {
+    shape: PartitionShape,
     /// Without them the file's pages go.
     keys: Option<Arc<Spill>>,
     rows: Arc<Spill>,
@@ -64,11 +67,11 @@ struct Ready {
 }
 
 /// A table that has been read, and can be sorted.
-pub struct Loaded<'a> {
+pub struct LoadedPlan<'a> {
     plan: Plan<'a>,
     spills: Spills,
     /// By partition, until it has been sorted.
-    ready: Vec<Mutex<Option<Arc<Ready>>>>,
+    ready: Vec<Mutex<Option<Arc<PreparedPartition>>>>,
     /// By partition: values of variable length.
     heaps: Vec<Spill>,
     /// Columns for whose values rows have a number; others are empty.
@@ -98,7 +101,7 @@ impl Opcodes {
         if let Some(opcode) = first(block::PIPELINE) {
             let clock = design.clock();
             return Ok(Opcodes {
-                lists: Some(Lists { opcode, clock }),
+                lists: Some(CommandLists { opcode, clock }),
                 ..Opcodes::OF_ENTRIES
             });
         }
@@ -113,16 +116,16 @@ impl Opcodes {
 
 /// The number of devices, if a host can have so many.
 pub fn check_devices(devices: usize) -> Result<usize> {
-    match (1..=MOST_DEVICES).contains(&devices) {
+    match (1..=MAX_DEVICES).contains(&devices) {
         true => Ok(devices),
         false => Err(Error::new(format!(
-            "devices = {devices}: allowed are 1 to {MOST_DEVICES}"
+            "devices = {devices}: allowed are 1 to {MAX_DEVICES}"
         ))),
     }
 }
 
 /// The most rows, up to `all`, that fit. If some fit, fewer do.
-pub fn most_rows(all: usize, fits: impl Fn(usize) -> bool) -> usize {
+pub fn max_rows(all: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, all);
     while low < high {
         let middle = high - (high - low) / 2;
@@ -135,7 +138,7 @@ pub fn most_rows(all: usize, fits: impl Fn(usize) -> bool) -> usize {
 }
 
 /// Cuts a range into so many parts, as even as can be; their bounds are multiples of a step from its start on.
-pub fn cut(range: &Range<usize>, parts: usize, step: usize) -> Vec<Range<usize>> {
+pub fn split_evenly(range: &Range<usize>, parts: usize, step: usize) -> Vec<Range<usize>> {
     let steps = range.len().div_ceil(step);
     let bound = |n: usize| (range.start + steps * n / parts * step).min(range.end);
     let parts = (0..parts).map(|n| bound(n)..bound(n + 1));
@@ -147,7 +150,7 @@ impl<'a> Plan<'a> {
     /// after another.
     pub fn new(
         table: &Table,
-        by: &[By],
+        by: &[OrderBy],
         root: &'a Path,
         design: &'a Design,
         devices: usize,
@@ -158,7 +161,7 @@ impl<'a> Plan<'a> {
     /// The same of a table of which no more than a batch has to be in memory.
     pub fn of(
         source: Source,
-        by: &[By],
+        by: &[OrderBy],
         root: &'a Path,
         design: &'a Design,
         devices: usize,
@@ -170,8 +173,8 @@ impl<'a> Plan<'a> {
             ));
         }
         let opcodes = Opcodes::of(design, root)?;
-        let key = Key::of(&source.schema(), by)?;
-        let form = Form::with_heaps(&source.schema(), &source.nulls)?;
+        let key = SortKey::of(&source.schema(), by)?;
+        let layout = RowLayout::with_heaps(&source.schema(), &source.nulls)?;
         let rows = source.rows();
         if u32::try_from(rows).is_err() {
             return Err(Error::new(format!("{rows} rows: allowed are {}", u32::MAX)));
@@ -179,26 +182,28 @@ impl<'a> Plan<'a> {
         let extent = design.nvme.extent(1, design.media.bytes);
         let namespace = 0..extent.end - extent.start;
         let valid = match key.columns[..] {
-            [column] if source.nulls[column] || form.by_place().nth(column) == Some(true) => {
+            [column]
+                if source.nulls[column] || layout.by_row_number().nth(column) == Some(true) =>
+            {
                 source.valid(column)?
             }
             _ => None,
         };
         let pages = match opcodes.decode {
-            Some(_) => Column::of(&source, &key, valid.as_ref()),
+            Some(_) => DictionaryColumn::of(&source, &key, valid.as_ref()),
             None => None,
         };
-        let most = most_rows(rows, |rows| {
-            let shape = Shape {
+        let most = max_rows(rows, |rows| {
+            let shape = PartitionShape {
                 rows,
                 sorted: rows,
-                row_bytes: form.row_bytes,
+                row_bytes: layout.row_bytes,
                 key_bytes: key.bytes,
             };
-            let mut room = Room::new(&namespace);
-            shape.source(&mut room);
-            shape.work(&mut room);
-            room.fits()
+            let mut regions = RegionAllocator::new(&namespace);
+            shape.input(&mut regions);
+            shape.workspace(&mut regions);
+            regions.fits()
         });
         if most == 0 && rows > 0 {
             return Err(Error::new(format!(
@@ -207,9 +212,9 @@ impl<'a> Plan<'a> {
             )));
         }
         let (mut partitions, mut queues) = (Vec::new(), Vec::new());
-        for part in cut(&(0..rows), devices, 1) {
+        for part in split_evenly(&(0..rows), devices, 1) {
             let first = partitions.len();
-            partitions.extend(cut(&part, part.len().div_ceil(most), 1));
+            partitions.extend(split_evenly(&part, part.len().div_ceil(most), 1));
             queues.push((first..partitions.len()).collect());
         }
         Ok(Plan {
@@ -218,7 +223,7 @@ impl<'a> Plan<'a> {
             design,
             root,
             key,
-            form,
+            layout,
             opcodes,
             pages,
             valid,
@@ -226,7 +231,7 @@ impl<'a> Plan<'a> {
             partitions,
             queues,
             devices,
-            memory: MEMORY,
+            memory: MEMORY_BYTES,
         })
     }
 
@@ -243,44 +248,44 @@ impl<'a> Plan<'a> {
         self.partitions.is_empty()
     }
 
-    fn shape(&self, partition: usize) -> Shape {
+    fn shape(&self, partition: usize) -> PartitionShape {
         let Range { start, end } = self.partitions[partition];
         let rows = end - start;
         let valid = self.valid.as_ref().map(|valid| valid.slice(start, rows));
-        Shape {
+        PartitionShape {
             rows,
             sorted: rows - valid.map_or(0, |valid| valid.null_count()),
-            row_bytes: self.form.row_bytes,
+            row_bytes: self.layout.row_bytes,
             key_bytes: self.key.bytes,
         }
     }
 
     /// Where a partition's keys and rows go, where it is sorted, and what is left.
-    fn room(&self, shape: Shape) -> (Place, Work, Room) {
-        let mut room = Room::new(&self.namespace);
-        let source = shape.source(&mut room);
-        (source, shape.work(&mut room), room)
+    fn regions(&self, shape: PartitionShape) -> (EngineInput, EngineWorkspace, RegionAllocator) {
+        let mut regions = RegionAllocator::new(&self.namespace);
+        let source = shape.input(&mut regions);
+        (source, shape.workspace(&mut regions), regions)
     }
 
-    /// A partition's keys as they are in the file, if they are fewer bytes than the values and there is room beside them; and where they go.
-    fn paged(
+    /// A partition's keys as they are in the file, if they are fewer bytes than the values and there is regions beside them; and where they go.
+    fn encoded_keys(
         &self,
         partition: usize,
-        shape: Shape,
-        room: &mut Room,
-    ) -> Option<(Pages, Range<u64>, Range<u64>)> {
+        shape: PartitionShape,
+        regions: &mut RegionAllocator,
+    ) -> Option<(EncodedKeys, Range<u64>, Range<u64>)> {
         let column = self.pages.as_ref()?;
         let Range { start, end } = self.partitions[partition];
         let pages = column.part(start as u32, end as u32);
         let bytes = pages.dictionary.len() + pages.encoded.len();
-        let dictionary = room.take(pages.dictionary.len() as u64);
-        let encoded = room.take(pages.encoded.len() as u64);
+        let dictionary = regions.allocate(pages.dictionary.len() as u64);
+        let encoded = regions.allocate(pages.encoded.len() as u64);
         let fewer = bytes < shape.sorted * shape.key_bytes;
-        (fewer && room.fits()).then_some((pages, dictionary, encoded))
+        (fewer && regions.fits()).then_some((pages, dictionary, encoded))
     }
 
     /// What is told of a table without rows.
-    pub fn unsorted(&self) -> Report {
+    pub fn empty_report(&self) -> Report {
         self.report()
     }
 
@@ -301,7 +306,7 @@ impl<'a> Plan<'a> {
     fn report(&self) -> Report {
         Report {
             rows: self.source.rows(),
-            row_bytes: self.form.row_bytes,
+            row_bytes: self.layout.row_bytes,
             key: self.key.text.clone(),
             partitions: self.partitions.len(),
             plan: self.explain(),
@@ -312,7 +317,7 @@ impl<'a> Plan<'a> {
     /// Sorts in memory, on devices of a factory.
     pub fn run(self, factory: &mut Factory, progress: &Progress) -> Result<(Table, Report)> {
         if self.is_empty() {
-            return Ok((self.table(&[])?, self.unsorted()));
+            return Ok((self.table(&[])?, self.empty_report()));
         }
         let mut bench = self.bench(factory)?;
         self.run_on(&mut bench, progress)
@@ -333,13 +338,13 @@ impl<'a> Plan<'a> {
         Ok((loaded.plan.table(&batches)?, report))
     }
 
-    /// Reads the table, batch by batch: keys and rows in fixed form wait for the devices.
-    pub fn load(mut self, progress: &Progress) -> Result<Loaded<'a>> {
+    /// Reads the table, batch by batch: keys and rows in fixed layout wait for the devices.
+    pub fn load(mut self, progress: &Progress) -> Result<LoadedPlan<'a>> {
         let begin = Instant::now();
         loop {
-            let surprise = match self.read(progress)? {
-                Read::Whole(spills, ready, heaps, columns) => {
-                    return Ok(Loaded {
+            let column = match self.read(progress)? {
+                ReadResult::Whole(spills, ready, heaps, columns) => {
+                    return Ok(LoadedPlan {
                         plan: self,
                         spills,
                         ready: ready
@@ -351,35 +356,35 @@ impl<'a> Plan<'a> {
                         prepare: begin.elapsed(),
                     })
                 }
-                Read::Nulls(column) => column,
+                ReadResult::Nulls(column) => column,
             };
             let (devices, memory) = (self.devices, self.memory);
             let mut source = self.source;
-            source.nulls[surprise] = true;
+            source.nulls[column] = true;
             self = Plan::of(source, &self.by, self.root, self.design, devices)?;
             self.memory = memory;
         }
     }
 
-    fn read(&self, progress: &Progress) -> Result<Read> {
+    fn read(&self, progress: &Progress) -> Result<ReadResult> {
         let spills = Spills::new(self.memory);
         let (mut ready, mut heaps) = (Vec::new(), Vec::new());
-        let by_place: Vec<bool> = self.form.by_place().collect();
-        let mut pieces: Vec<Vec<ArrayRef>> = vec![Vec::new(); by_place.len()];
+        let by_row_number: Vec<bool> = self.layout.by_row_number().collect();
+        let mut pieces: Vec<Vec<ArrayRef>> = vec![Vec::new(); by_row_number.len()];
         let mut row = 0;
         let mut partitions = self.partitions.iter().enumerate().peekable();
-        let mut open: Option<Filling> = None;
+        let mut open: Option<PartitionWriter> = None;
         for batch in self.source.batches(None)? {
             let mut batch = batch?;
-            if !progress.go_on() {
-                return Err(progress.why(""));
+            if !progress.should_continue() {
+                return Err(progress.stop_reason(""));
             }
-            if let Some(column) = self.form.unexpected_nulls(batch.columns()) {
-                return Ok(Read::Nulls(column));
+            if let Some(column) = self.layout.unexpected_nulls(batch.columns()) {
+                return Ok(ReadResult::Nulls(column));
             }
             if self.source.in_memory().is_none() {
-                let columns = pieces.iter_mut().zip(batch.columns()).zip(&by_place);
-                for ((pieces, column), _) in columns.filter(|(_, by_place)| **by_place) {
+                let columns = pieces.iter_mut().zip(batch.columns()).zip(&by_row_number);
+                for ((pieces, column), _) in columns.filter(|(_, by_row_number)| **by_row_number) {
                     // A copy, as a part of a batch holds all of it, other columns too.
                     pieces.push(copied(column)?);
                 }
@@ -388,7 +393,7 @@ impl<'a> Plan<'a> {
                 let mut filling = match open.take() {
                     Some(filling) => filling,
                     None => match partitions.next() {
-                        Some((partition, _)) => Filling::new(self, partition, &spills),
+                        Some((partition, _)) => PartitionWriter::new(self, partition, &spills),
                         None => break,
                     },
                 };
@@ -412,16 +417,16 @@ impl<'a> Plan<'a> {
         self.source.check_rows(row)?;
         let columns = match self.source.in_memory() {
             Some(batch) => batch.columns().to_vec(),
-            None => joined(&self.source, pieces)?,
+            None => concat_columns(&self.source, pieces)?,
         };
-        Ok(Read::Whole(spills, ready, heaps, columns))
+        Ok(ReadResult::Whole(spills, ready, heaps, columns))
     }
 
     /// What a run would do: as JSON.
     pub fn explain(&self) -> Value {
         let partition = |n: &usize| {
             let shape = self.shape(*n);
-            let pages = self.paged(*n, shape, &mut self.room(shape).2);
+            let pages = self.encoded_keys(*n, shape, &mut self.regions(shape).2);
             let pages = pages.map(|(pages, ..)| {
                 json!({"dictionary": pages.dictionary.len(), "encoded": pages.encoded.len()})
             });
@@ -429,7 +434,7 @@ impl<'a> Plan<'a> {
         };
         let device = |queue: &Vec<usize>| queue.iter().map(partition).collect::<Vec<Value>>();
         json!({
-            "rows": self.source.rows(), "row_bytes": self.form.row_bytes,
+            "rows": self.source.rows(), "row_bytes": self.layout.row_bytes,
             "stands": false, "key": self.key.text, "key_bytes": self.key.bytes, "partitions": self.partitions.len(),
             "devices": self.queues.iter().map(device).collect::<Vec<Vec<Value>>>(),
         })
@@ -437,17 +442,17 @@ impl<'a> Plan<'a> {
 }
 
 /// How the reading of a table ended.
-enum Read {
+enum ReadResult {
     /// What waits for the devices, values of variable length, and columns that stay.
-    Whole(Spills, Vec<Ready>, Vec<Spill>, Vec<ArrayRef>),
+    Whole(Spills, Vec<PreparedPartition>, Vec<Spill>, Vec<ArrayRef>),
     /// A column has nulls, which was not known.
     Nulls(usize),
 }
 
 /// Columns that are in no rows, each in one piece; others are empty.
-fn joined(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<ArrayRef>> {
+fn concat_columns(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<ArrayRef>> {
     let schema = source.schema();
-    runs::check(&schema, source.rows())?;
+    run_end::check_run_ends(&schema, source.rows())?;
     let columns = schema.fields().iter().zip(pieces);
     let one = |(field, pieces): (&arrow_schema::FieldRef, Vec<ArrayRef>)| {
         if pieces.is_empty() {
@@ -460,30 +465,30 @@ fn joined(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<ArrayRef>> 
 }
 
 /// A partition that is read.
-struct Filling {
+struct PartitionWriter {
     partition: usize,
-    shape: Shape,
+    shape: PartitionShape,
     keys: Option<Spill>,
     /// Those that the engine sorts.
     rows: Spill,
-    /// Those that stand behind them.
-    behind: Spill,
+    /// Those that stand unsorted_rows them.
+    unsorted_rows: Spill,
     heap: Spill,
     sorted: usize,
     digest: u64,
 }
 
-impl Filling {
-    fn new(plan: &Plan, partition: usize, spills: &Spills) -> Filling {
+impl PartitionWriter {
+    fn new(plan: &Plan, partition: usize, spills: &Spills) -> PartitionWriter {
         let shape = plan.shape(partition);
-        let (.., mut room) = plan.room(shape);
-        let paged = plan.paged(partition, shape, &mut room).is_some();
-        Filling {
+        let (.., mut regions) = plan.regions(shape);
+        let paged = plan.encoded_keys(partition, shape, &mut regions).is_some();
+        PartitionWriter {
             partition,
             shape,
             keys: (!paged).then(|| spills.empty()),
             rows: spills.empty(),
-            behind: spills.empty(),
+            unsorted_rows: spills.empty(),
             heap: spills.empty(),
             sorted: 0,
             digest: 0,
@@ -497,23 +502,23 @@ impl Filling {
             keys.append(&plan.key.encode(batch, &order[..sorted])?)?;
         }
         let heap = Some(&mut self.heap);
-        let rows = plan.form.encode(batch.columns(), first, &order, heap)?;
+        let rows = plan.layout.encode(batch.columns(), first, &order, heap)?;
         let row_bytes = self.shape.row_bytes;
-        let digest = digest::of_rows(&rows, row_bytes);
+        let digest = digest::digest_of_rows(&rows, row_bytes);
         self.digest = self.digest.wrapping_add(digest);
-        let (rows, behind) = rows.split_at(sorted * row_bytes);
+        let (rows, unsorted_rows) = rows.split_at(sorted * row_bytes);
         self.rows.append(rows)?;
-        self.behind.append(behind)?;
+        self.unsorted_rows.append(unsorted_rows)?;
         self.sorted += sorted;
         Ok(())
     }
 
-    fn end(mut self) -> Result<(Ready, Spill)> {
+    fn end(mut self) -> Result<(PreparedPartition, Spill)> {
         if self.sorted != self.shape.sorted {
             return Err(Error::new("the table has changed while it was read"));
         }
-        self.rows.append_all(&self.behind)?;
-        let ready = Ready {
+        self.rows.append_all(&self.unsorted_rows)?;
+        let ready = PreparedPartition {
             shape: self.shape,
             keys: self.keys.map(Arc::new),
             rows: Arc::new(self.rows),
@@ -523,30 +528,32 @@ impl Filling {
     }
 }
 
-impl Loaded<'_> {
+impl LoadedPlan<'_> {
     /// What a device gets for a partition, and does with it.
-    pub(crate) fn job(&self, partition: usize) -> Result<Job> {
+    pub(crate) fn job(&self, partition: usize) -> Result<SortJob> {
         let lost = || Error::new(format!("partition {partition} is sorted already"));
         let ready = self.ready[partition].lock().map_err(|_| lost())?.clone();
         let ready = ready.ok_or_else(lost)?;
         let plan = &self.plan;
         let shape = ready.shape;
-        let (source, work, mut room) = plan.room(shape);
+        let (source, work, mut regions) = plan.regions(shape);
         let mut put = Vec::new();
         let mut decode = None;
         if let Some(keys) = &ready.keys {
             put.push((source.keys.clone(), keys.clone()));
-        } else if let Some((pages, dictionary, encoded)) = plan.paged(partition, shape, &mut room) {
+        } else if let Some((pages, dictionary, encoded)) =
+            plan.encoded_keys(partition, shape, &mut regions)
+        {
             put.push((dictionary.clone(), self.spilled(&pages.dictionary)?));
             put.push((encoded.clone(), self.spilled(&pages.encoded)?));
-            decode = Some(Decode {
+            decode = Some(DecodeInput {
                 dictionary,
                 encoded,
                 pages: pages.shape,
             });
         }
         put.push((source.table.clone(), ready.rows.clone()));
-        Ok(Job {
+        Ok(SortJob {
             shape,
             source,
             work,
@@ -584,9 +591,9 @@ impl Loaded<'_> {
     ) -> Result<Report> {
         let plan = &self.plan;
         // Through the link and by the engines.
-        let each = 2 * plan.key.bytes + 3 * plan.form.row_bytes;
+        let each = 2 * plan.key.bytes + 3 * plan.layout.row_bytes;
         progress.expect((plan.source.rows() * each) as u64);
-        let work = bench::Work {
+        let work = bench::SortRequest {
             queues: plan.queues.clone(),
             movable: true,
             make: &|partition| self.job(partition),
@@ -600,16 +607,16 @@ impl Loaded<'_> {
         let mut report = plan.report();
         report.prepare = self.prepare;
         let begin = Instant::now();
-        let gather = Gather {
+        let output = MergeOutput {
             key: &plan.key,
-            form: &plan.form,
-            values: Values::Heaps(&self.heaps, &self.columns),
+            layout: &plan.layout,
+            values: ColumnValues::Heaps(&self.heaps, &self.columns),
             spills: &self.spills,
             schema: plan.source.schema(),
-            alike: None,
+            equal_keys: None,
         };
         guarded("rows that came back can't be read", || {
-            gather.run(
+            output.run(
                 plan.queues.len(),
                 outcomes,
                 failures,

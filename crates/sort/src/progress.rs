@@ -1,4 +1,4 @@
-//! How far a sort is, whether it shall go on, and whether it is watched.
+//! How far a sort is, whether it shall go on, and whether it is sampled.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -11,26 +11,26 @@ pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
     stop: Arc<AtomicBool>,
-    watched: bool,
+    sampled: bool,
     /// Why it was stopped, if nobody asked for it.
     failed: Mutex<Option<Error>>,
 }
 
 impl Progress {
-    /// Of a sort that looks at its memories' counters, for a trace.
-    pub fn watched() -> Progress {
+    /// Of a sort that samples at its memories' counters, for a trace.
+    pub fn with_samples() -> Progress {
         Progress {
-            watched: true,
+            sampled: true,
             ..Progress::default()
         }
     }
 
-    pub(crate) fn is_watched(&self) -> bool {
-        self.watched
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.sampled
     }
 
     /// Bytes moved, and bytes to move.
-    pub fn now(&self) -> (u64, u64) {
+    pub fn bytes_moved(&self) -> (u64, u64) {
         (self.done.load(Relaxed), self.total.load(Relaxed))
     }
 
@@ -58,7 +58,7 @@ impl Progress {
     }
 
     /// Why it has ended: `who` was interrupted, if the host has not failed.
-    pub(crate) fn why(&self, who: &str) -> Error {
+    pub(crate) fn stop_reason(&self, who: &str) -> Error {
         let asked = || Error::new(format!("{who}interrupted"));
         self.failed().unwrap_or_else(asked)
     }
@@ -71,7 +71,7 @@ impl Progress {
         self.done.fetch_add(bytes, Relaxed);
     }
 
-    pub(crate) fn go_on(&self) -> bool {
+    pub(crate) fn should_continue(&self) -> bool {
         !self.stop.load(Relaxed)
     }
 }

@@ -5,12 +5,11 @@ use std::time::Duration;
 use serde_json::{json, Value};
 use sim::Time;
 
-use crate::trace;
-use crate::watch::Look;
+use crate::sampler::ChannelSample;
 
 /// A stage on one device.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stage {
+pub struct StageReport {
     /// put, decode, sort, shuffle or get.
     pub name: &'static str,
     /// Which partition's.
@@ -27,7 +26,7 @@ pub struct Stage {
 
 /// What one device did.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Device {
+pub struct DeviceReport {
     /// Rows that it sorted.
     pub rows: usize,
     /// Of these, those whose key is null.
@@ -35,17 +34,17 @@ pub struct Device {
     /// Partitions, one after another.
     pub partitions: usize,
     /// In their order, of all partitions.
-    pub stages: Vec<Stage>,
-    /// Of sorts that are watched: by partition, what its channels counted meanwhile.
-    pub looks: Vec<Vec<Look>>,
+    pub stages: Vec<StageReport>,
+    /// Of sorts that are sampled: by partition, what its channels counted meanwhile.
+    pub samples: Vec<Vec<ChannelSample>>,
     /// Why it was given up; others have done its part.
     pub failed: Option<String>,
 }
 
 /// A stage in all.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Total {
-    /// As of a [`Stage`].
+pub struct StageTotal {
+    /// As of a [`StageReport`].
     pub name: &'static str,
     /// Simulated time of the device that it took longest, of all its partitions.
     pub time: Time,
@@ -60,7 +59,7 @@ pub struct Total {
 pub struct Report {
     /// Rows of the table.
     pub rows: usize,
-    /// Bytes of a row in fixed form.
+    /// Bytes of a row in fixed layout.
     pub row_bytes: usize,
     /// What the engines compared.
     pub key: String,
@@ -69,7 +68,7 @@ pub struct Report {
     /// What was planned: see [`crate::Plan::explain`].
     pub plan: Value,
     /// The devices.
-    pub devices: Vec<Device>,
+    pub devices: Vec<DeviceReport>,
     /// Rows that the host had to compare with others, as their keys began alike.
     pub ties: u64,
     /// Reading, and making keys and rows before, on this machine.
@@ -82,21 +81,24 @@ pub struct Report {
 
 const STAGES: [&str; 5] = ["put", "decode", "sort", "shuffle", "get"];
 
-fn time(stage: &Stage) -> Time {
+fn time(stage: &StageReport) -> Time {
     stage.end.saturating_sub(stage.begin)
 }
 
 /// Of stages of one name on one device.
-fn sum<'a>(name: &'static str, stages: impl Iterator<Item = &'a Stage>) -> Option<Total> {
+fn sum<'a>(
+    name: &'static str,
+    stages: impl Iterator<Item = &'a StageReport>,
+) -> Option<StageTotal> {
     let totals = stages
         .filter(|stage| stage.name == name)
-        .map(|stage| Total {
+        .map(|stage| StageTotal {
             name,
             time: time(stage),
             bytes: stage.bytes,
             commands: stage.commands,
         });
-    totals.reduce(|a, b| Total {
+    totals.reduce(|a, b| StageTotal {
         name,
         time: a.time + b.time,
         bytes: a.bytes + b.bytes,
@@ -104,19 +106,19 @@ fn sum<'a>(name: &'static str, stages: impl Iterator<Item = &'a Stage>) -> Optio
     })
 }
 
-impl Device {
+impl DeviceReport {
     /// Each stage that it had.
-    pub fn totals(&self) -> Vec<Total> {
+    pub fn totals(&self) -> Vec<StageTotal> {
         let of = |name: &&'static str| sum(name, self.stages.iter());
         STAGES.iter().filter_map(of).collect()
     }
 }
 
 impl Report {
-    fn of(&self, name: &'static str) -> Option<Total> {
+    fn of(&self, name: &'static str) -> Option<StageTotal> {
         let devices = self.devices.iter();
         let totals = devices.filter_map(|device| sum(name, device.stages.iter()));
-        totals.reduce(|a, b| Total {
+        totals.reduce(|a, b| StageTotal {
             name,
             time: a.time.max(b.time),
             bytes: a.bytes + b.bytes,
@@ -125,7 +127,7 @@ impl Report {
     }
 
     /// Each stage that there was.
-    pub fn stages(&self) -> Vec<Total> {
+    pub fn stages(&self) -> Vec<StageTotal> {
         STAGES.iter().filter_map(|name| self.of(name)).collect()
     }
 
@@ -143,20 +145,15 @@ impl Report {
             .saturating_sub(begin.unwrap_or_default())
     }
 
-    /// A trace for Perfetto: stages, and of a sort that was watched ([`crate::Progress::watched`]) what passed the channels.
-    pub fn trace(&self) -> Value {
-        trace::of(self)
-    }
-
     /// All of it.
     pub fn to_json(&self) -> Value {
-        let total = |total: &Total| {
+        let total = |total: &StageTotal| {
             json!({
                 "stage": total.name, "ns": total.time.as_ns(), "bytes": total.bytes, "commands": total.commands,
             })
         };
-        let list = |totals: &[Total]| -> Vec<Value> { totals.iter().map(total).collect() };
-        let device = |device: &Device| {
+        let list = |totals: &[StageTotal]| -> Vec<Value> { totals.iter().map(total).collect() };
+        let device = |device: &DeviceReport| {
             json!({
                 "rows": device.rows, "nulls": device.nulls, "partitions": device.partitions,
                 "failed": device.failed, "stages": list(&device.totals()),

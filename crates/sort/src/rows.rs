@@ -1,4 +1,4 @@
-//! Rows in fixed form that have come from a device.
+//! SpilledRows in fixed layout that have come from a device.
 
 use std::ops::Range;
 
@@ -7,19 +7,19 @@ use crate::spill::Spill;
 use crate::Result;
 
 /// Bytes that are read at a time.
-const PIECE: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 
-/// Rows of one size.
+/// SpilledRows of one size.
 #[derive(Debug)]
-pub struct Rows {
+pub struct SpilledRows {
     spill: Spill,
     row_bytes: usize,
 }
 
-impl Rows {
+impl SpilledRows {
     /// The rows that these bytes are.
-    pub fn new(spill: Spill, row_bytes: usize) -> Rows {
-        Rows { spill, row_bytes }
+    pub fn new(spill: Spill, row_bytes: usize) -> SpilledRows {
+        SpilledRows { spill, row_bytes }
     }
 
     /// How many.
@@ -42,12 +42,12 @@ impl Rows {
 
     /// Tells them from others, whatever their order.
     pub fn digest(&self) -> Result<u64> {
-        let (each, mut sum) = ((PIECE / self.row_bytes).max(1), 0u64);
+        let (each, mut sum) = ((CHUNK_BYTES / self.row_bytes).max(1), 0u64);
         let mut bytes = Vec::new();
         for first in (0..self.count()).step_by(each) {
             bytes.clear();
             self.read(first..self.count().min(first + each), &mut bytes)?;
-            sum = sum.wrapping_add(digest::of_rows(&bytes, self.row_bytes));
+            sum = sum.wrapping_add(digest::digest_of_rows(&bytes, self.row_bytes));
         }
         Ok(sum)
     }

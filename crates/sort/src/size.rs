@@ -13,7 +13,7 @@ use arrow_schema::DataType;
 type Size<'a> = Box<dyn Fn(usize) -> usize + 'a>;
 
 /// How many of the first rows have no more than so many bytes in these columns together; one at least, if there is one.
-pub fn within(columns: &[ArrayRef], most: usize) -> usize {
+pub fn rows_within(columns: &[ArrayRef], most: usize) -> usize {
     let rows = columns.first().map_or(0, |column| column.len());
     let known = columns.iter().map(|column| width(column.data_type()));
     if let Some(each) = known.sum::<Option<usize>>() {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_their_bytes_wherever_they_stand() {
+    fn size_counts_the_bytes_of_each_row() {
         let words = ["a", "", "four", "sixsix"];
         check(StringArray::from(words.to_vec()), &[1, 0, 4, 6]);
         let long = "no longer within the view itself";
@@ -173,15 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn as_many_rows_as_have_so_many_bytes_and_one_at_least() {
+    fn size_limits_rows_by_bytes_but_keeps_one() {
         let words: ArrayRef = Arc::new(StringArray::from(vec!["four"; 10]));
         let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1; 10]));
-        assert_eq!(within(std::slice::from_ref(&words), 11), 2);
-        assert_eq!(within(&[words.clone(), numbers.clone()], 23), 2);
-        assert_eq!(within(std::slice::from_ref(&numbers), 11), 2);
-        assert_eq!(within(std::slice::from_ref(&words), 3), 1);
-        assert_eq!(within(&[words], 1000), 10);
-        assert_eq!(within(&[numbers.slice(0, 0)], 3), 0);
-        assert_eq!(within(&[], 3), 0);
+        assert_eq!(rows_within(std::slice::from_ref(&words), 11), 2);
+        assert_eq!(rows_within(&[words.clone(), numbers.clone()], 23), 2);
+        assert_eq!(rows_within(std::slice::from_ref(&numbers), 11), 2);
+        assert_eq!(rows_within(std::slice::from_ref(&words), 3), 1);
+        assert_eq!(rows_within(&[words], 1000), 10);
+        assert_eq!(rows_within(&[numbers.slice(0, 0)], 3), 0);
+        assert_eq!(rows_within(&[], 3), 0);
     }
 }

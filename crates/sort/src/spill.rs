@@ -8,11 +8,11 @@ use std::sync::Arc;
 use crate::{Error, Result};
 
 /// Bytes that are copied at a time.
-const PIECE: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// What the spills of a sort have together.
 #[derive(Debug)]
-struct Pool {
+struct MemoryBudget {
     /// Bytes of memory that nobody has taken.
     free: AtomicU64,
     /// Bytes that went to files.
@@ -21,10 +21,10 @@ struct Pool {
 
 /// Makes spills that share a limit of memory.
 #[derive(Clone, Debug)]
-pub struct Spills(Arc<Pool>);
+pub struct Spills(Arc<MemoryBudget>);
 
 #[derive(Debug)]
-enum Place {
+enum SpillStorage {
     Memory(Vec<u8>),
     File(File),
 }
@@ -32,8 +32,8 @@ enum Place {
 /// Bytes that are written once and read in any order.
 #[derive(Debug)]
 pub struct Spill {
-    pool: Arc<Pool>,
-    place: Place,
+    budget: Arc<MemoryBudget>,
+    storage: SpillStorage,
     len: u64,
 }
 
@@ -48,7 +48,7 @@ fn fail(what: &str, error: std::io::Error) -> Error {
 impl Spills {
     /// So many bytes in memory at most.
     pub fn new(memory: u64) -> Spills {
-        Spills(Arc::new(Pool {
+        Spills(Arc::new(MemoryBudget {
             free: AtomicU64::new(memory),
             filed: AtomicU64::new(0),
         }))
@@ -57,8 +57,8 @@ impl Spills {
     /// Without bytes yet.
     pub fn empty(&self) -> Spill {
         Spill {
-            pool: self.0.clone(),
-            place: Place::Memory(Vec::new()),
+            budget: self.0.clone(),
+            storage: SpillStorage::Memory(Vec::new()),
             len: 0,
         }
     }
@@ -67,9 +67,9 @@ impl Spills {
     pub fn zeros(&self, len: u64) -> Result<Spill> {
         let mut spill = self.empty();
         spill.grow(len)?;
-        match &mut spill.place {
-            Place::Memory(bytes) => bytes.resize(len as usize, 0),
-            Place::File(file) => file.set_len(len).map_err(|e| fail("written", e))?,
+        match &mut spill.storage {
+            SpillStorage::Memory(bytes) => bytes.resize(len as usize, 0),
+            SpillStorage::File(file) => file.set_len(len).map_err(|e| fail("written", e))?,
         }
         spill.len = len;
         Ok(spill)
@@ -89,30 +89,35 @@ impl Spill {
 
     /// Makes it a file if there is no memory for so many bytes more.
     fn grow(&mut self, bytes: u64) -> Result<()> {
-        let Place::Memory(held) = &mut self.place else {
-            self.pool.filed.fetch_add(bytes, Relaxed);
+        let SpillStorage::Memory(held) = &mut self.storage else {
+            self.budget.filed.fetch_add(bytes, Relaxed);
             return Ok(());
         };
         let take = |free: u64| free.checked_sub(bytes);
-        if self.pool.free.fetch_update(Relaxed, Relaxed, take).is_ok() {
+        if self
+            .budget
+            .free
+            .fetch_update(Relaxed, Relaxed, take)
+            .is_ok()
+        {
             // Not twice as much as is needed.
             held.reserve_exact(bytes as usize);
             return Ok(());
         }
         let file = tempfile::tempfile().map_err(|e| fail("made", e))?;
         file.write_all_at(held, 0).map_err(|e| fail("written", e))?;
-        self.pool.free.fetch_add(self.len, Relaxed);
-        self.pool.filed.fetch_add(self.len + bytes, Relaxed);
-        self.place = Place::File(file);
+        self.budget.free.fetch_add(self.len, Relaxed);
+        self.budget.filed.fetch_add(self.len + bytes, Relaxed);
+        self.storage = SpillStorage::File(file);
         Ok(())
     }
 
     /// Adds bytes at its end.
     pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.grow(bytes.len() as u64)?;
-        match &mut self.place {
-            Place::Memory(held) => held.extend_from_slice(bytes),
-            Place::File(file) => file
+        match &mut self.storage {
+            SpillStorage::Memory(held) => held.extend_from_slice(bytes),
+            SpillStorage::File(file) => file
                 .write_all_at(bytes, self.len)
                 .map_err(|e| fail("written", e))?,
         }
@@ -122,10 +127,10 @@ impl Spill {
 
     /// Adds what another one has.
     pub fn append_all(&mut self, other: &Spill) -> Result<()> {
-        let mut piece = vec![0; PIECE.min(other.len as usize)];
+        let mut piece = vec![0; CHUNK_BYTES.min(other.len as usize)];
         let mut at = 0;
         while at < other.len {
-            let here = PIECE.min((other.len - at) as usize);
+            let here = CHUNK_BYTES.min((other.len - at) as usize);
             other.read(at, &mut piece[..here])?;
             self.append(&piece[..here])?;
             at += here as u64;
@@ -153,9 +158,9 @@ impl Spill {
     /// Reads bytes that it has.
     pub fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
         self.check(at, out.len())?;
-        match &self.place {
-            Place::Memory(held) => out.copy_from_slice(&held[at as usize..][..out.len()]),
-            Place::File(file) => file.read_exact_at(out, at).map_err(|e| fail("read", e))?,
+        match &self.storage {
+            SpillStorage::Memory(held) => out.copy_from_slice(&held[at as usize..][..out.len()]),
+            SpillStorage::File(file) => file.read_exact_at(out, at).map_err(|e| fail("read", e))?,
         }
         Ok(())
     }
@@ -163,9 +168,9 @@ impl Spill {
     /// Writes over bytes that it has.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         self.check(at, bytes.len())?;
-        match &mut self.place {
-            Place::Memory(held) => held[at as usize..][..bytes.len()].copy_from_slice(bytes),
-            Place::File(file) => file
+        match &mut self.storage {
+            SpillStorage::Memory(held) => held[at as usize..][..bytes.len()].copy_from_slice(bytes),
+            SpillStorage::File(file) => file
                 .write_all_at(bytes, at)
                 .map_err(|e| fail("written", e))?,
         }
@@ -175,8 +180,8 @@ impl Spill {
 
 impl Drop for Spill {
     fn drop(&mut self) {
-        if let Place::Memory(_) = self.place {
-            self.pool.free.fetch_add(self.len, Relaxed);
+        if let SpillStorage::Memory(_) = self.storage {
+            self.budget.free.fetch_add(self.len, Relaxed);
         }
     }
 }
@@ -186,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_in_memory_and_in_files() {
+    fn spill_reads_back_from_memory_and_files() {
         let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
         for memory in [0, 1000, 4 << 20] {
             let spills = Spills::new(memory);
@@ -213,19 +218,22 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back() {
+    fn spill_returns_its_memory() {
         let spills = Spills::new(1000);
         for _ in 0..10 {
             let held = spills.zeros(1000).unwrap();
-            assert!(matches!(held.place, Place::Memory(_)));
-            assert!(matches!(spills.zeros(1).unwrap().place, Place::File(_)));
+            assert!(matches!(held.storage, SpillStorage::Memory(_)));
+            assert!(matches!(
+                spills.zeros(1).unwrap().storage,
+                SpillStorage::File(_)
+            ));
         }
         let mut grown = spills.zeros(600).unwrap();
         grown.append(&[7; 600]).unwrap();
-        assert!(matches!(grown.place, Place::File(_)));
+        assert!(matches!(grown.storage, SpillStorage::File(_)));
         assert!(matches!(
-            spills.zeros(1000).unwrap().place,
-            Place::Memory(_)
+            spills.zeros(1000).unwrap().storage,
+            SpillStorage::Memory(_)
         ));
     }
 }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use driver::engine::{run, Next, Source};
 use driver::{Buffer, Controller, Host, Io};
 
+use crate::sampler::ChannelSampler;
 use crate::spill::Spill;
-use crate::watch::Watch;
 use crate::{Progress, Result};
 
 /// I/O queues in use, each with a CPU of its own.
@@ -14,10 +14,10 @@ pub const QUEUES: usize = 4;
 /// Commands in flight on each.
 const DEPTH: usize = 8;
 /// Most bytes of a command.
-const MOST: usize = 128 << 10;
+const MAX_COMMAND_BYTES: usize = 128 << 10;
 
 /// Bytes that go to a namespace.
-pub trait Data {
+pub trait TransferSource {
     /// How many.
     fn bytes(&self) -> u64;
     /// Copies some of them.
@@ -25,12 +25,12 @@ pub trait Data {
 }
 
 /// Where bytes of a namespace go.
-pub trait Target {
+pub trait TransferTarget {
     /// Takes some of them.
-    fn take(&mut self, at: u64, bytes: &[u8]) -> Result<()>;
+    fn write_bytes(&mut self, at: u64, bytes: &[u8]) -> Result<()>;
 }
 
-impl Data for Vec<u8> {
+impl TransferSource for Vec<u8> {
     fn bytes(&self) -> u64 {
         self.len() as u64
     }
@@ -41,14 +41,14 @@ impl Data for Vec<u8> {
     }
 }
 
-impl Target for Vec<u8> {
-    fn take(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+impl TransferTarget for Vec<u8> {
+    fn write_bytes(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         self[at as usize..][..bytes.len()].copy_from_slice(bytes);
         Ok(())
     }
 }
 
-impl Data for Spill {
+impl TransferSource for Spill {
     fn bytes(&self) -> u64 {
         self.len()
     }
@@ -58,14 +58,14 @@ impl Data for Spill {
     }
 }
 
-impl Target for Spill {
-    fn take(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+impl TransferTarget for Spill {
+    fn write_bytes(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         self.write(at, bytes)
     }
 }
 
 /// Ends all devices' work if it is the host that fails.
-pub fn or_end<T>(outcome: Result<T>, progress: &Progress) -> driver::Result<T> {
+pub fn or_stop_all<T>(outcome: Result<T>, progress: &Progress) -> driver::Result<T> {
     outcome.map_err(|error| {
         progress.fail(error);
         driver::Error::Interrupted
@@ -83,14 +83,14 @@ impl Buffers {
     fn new<H: Host>(controller: &mut Controller<H>) -> driver::Result<Buffers> {
         let block = controller.namespace().block_bytes as usize;
         let most = (controller.max_blocks() as usize).saturating_mul(block);
-        let each = most.min(MOST).max(block);
+        let each = most.min(MAX_COMMAND_BYTES).max(block);
         let base = controller
             .host_mut()
             .alloc((each * QUEUES * DEPTH) as u64, 4096)?;
         Ok(Buffers { base, each, block })
     }
 
-    fn of(&self, slot: usize) -> u64 {
+    fn address(&self, slot: usize) -> u64 {
         self.base + (slot * self.each) as u64
     }
 
@@ -99,20 +99,20 @@ impl Buffers {
     }
 }
 
-/// A source whose device is watched.
-struct Watched<'a, H: Host> {
+/// A source whose device is sampled.
+struct SampledSource<'a, H: Host> {
     source: &'a mut dyn Source<H>,
-    watch: &'a mut Watch,
+    sampler: &'a mut ChannelSampler,
 }
 
-impl<H: Host> Source<H> for Watched<'_, H> {
+impl<H: Host> Source<H> for SampledSource<'_, H> {
     fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> driver::Result<Next> {
         self.source.next(host, queue, slot)
     }
 
     fn completed(&mut self, host: &mut H, slot: usize) -> driver::Result<()> {
         self.source.completed(host, slot)?;
-        self.watch.pass(host)
+        self.sampler.sample_if_due(host)
     }
 }
 
@@ -120,23 +120,23 @@ impl<H: Host> Source<H> for Watched<'_, H> {
 fn drive<H: Host>(
     controller: &mut Controller<H>,
     progress: &Progress,
-    watch: &mut Watch,
+    sampler: &mut ChannelSampler,
     source: &mut dyn Source<H>,
 ) -> driver::Result<u64> {
-    let source = &mut Watched { source, watch };
+    let source = &mut SampledSource { source, sampler };
     let queues = QUEUES.min(controller.io_queues());
-    let mut told = 0;
+    let mut reported = 0;
     let report = run(controller, source, queues, DEPTH, &mut |bytes| {
-        progress.add(bytes - told);
-        told = bytes;
-        progress.go_on()
+        progress.add(bytes - reported);
+        reported = bytes;
+        progress.should_continue()
     })?;
     Ok(report.commands)
 }
 
-struct Put<'a> {
+struct PutSource<'a> {
     buffers: Buffers,
-    data: &'a dyn Data,
+    data: &'a dyn TransferSource,
     /// How many of its bytes have gone.
     done: u64,
     at: u64,
@@ -145,7 +145,7 @@ struct Put<'a> {
     progress: &'a Progress,
 }
 
-impl<H: Host> Source<H> for Put<'_> {
+impl<H: Host> Source<H> for PutSource<'_> {
     fn next(&mut self, host: &mut H, _: usize, slot: usize) -> driver::Result<Next> {
         let left = self.data.bytes() - self.done;
         if left == 0 {
@@ -153,11 +153,11 @@ impl<H: Host> Source<H> for Put<'_> {
         }
         let Buffers { each, block, .. } = self.buffers;
         let here = left.min(each as u64) as usize;
-        let (whole, buffer) = (here.next_multiple_of(block), self.buffers.of(slot));
+        let (whole, buffer) = (here.next_multiple_of(block), self.buffers.address(slot));
         self.piece.clear();
         self.piece.resize(whole, 0);
         let copied = self.data.copy(self.done, &mut self.piece[..here]);
-        or_end(copied, self.progress)?;
+        or_stop_all(copied, self.progress)?;
         host.dma_write(buffer, &self.piece);
         let io = Io::Write {
             lba: self.at / block as u64,
@@ -177,14 +177,14 @@ impl<H: Host> Source<H> for Put<'_> {
 pub fn put<H: Host>(
     controller: &mut Controller<H>,
     at: u64,
-    data: &dyn Data,
+    data: &dyn TransferSource,
     progress: &Progress,
-    watch: &mut Watch,
+    sampler: &mut ChannelSampler,
 ) -> driver::Result<u64> {
     if data.bytes() == 0 {
         return Ok(0);
     }
-    let mut put = Put {
+    let mut put = PutSource {
         buffers: Buffers::new(controller)?,
         data,
         done: 0,
@@ -192,32 +192,32 @@ pub fn put<H: Host>(
         piece: Vec::new(),
         progress,
     };
-    let outcome = drive(controller, progress, watch, &mut put);
+    let outcome = drive(controller, progress, sampler, &mut put);
     put.buffers.release(controller);
     outcome
 }
 
-struct Get<'a> {
+struct GetSource<'a> {
     buffers: Buffers,
-    out: &'a mut dyn Target,
+    out: &'a mut dyn TransferTarget,
     /// Where its bytes go there.
     place: Range<u64>,
     /// Where the first one stands, and what the next command reads.
     start: u64,
     next: u64,
-    flights: Vec<(u64, usize)>,
+    in_flight: Vec<(u64, usize)>,
     /// A command's data.
     piece: Vec<u8>,
     progress: &'a Progress,
 }
 
-impl Get<'_> {
+impl GetSource<'_> {
     fn end(&self) -> u64 {
         self.start + (self.place.end - self.place.start)
     }
 }
 
-impl<H: Host> Source<H> for Get<'_> {
+impl<H: Host> Source<H> for GetSource<'_> {
     fn next(&mut self, _: &mut H, _: usize, slot: usize) -> driver::Result<Next> {
         let end = self.end();
         if self.next >= end {
@@ -226,22 +226,25 @@ impl<H: Host> Source<H> for Get<'_> {
         let Buffers { each, block, .. } = self.buffers;
         let left = (end - self.next).next_multiple_of(block as u64);
         let bytes = left.min(each as u64) as usize;
-        self.flights[slot] = (self.next, bytes);
+        self.in_flight[slot] = (self.next, bytes);
         let io = Io::Read {
             lba: self.next / block as u64,
             blocks: (bytes / block) as u32,
         };
         self.next += bytes as u64;
-        Ok(Next::Command(io, Buffer::Contiguous(self.buffers.of(slot))))
+        Ok(Next::Command(
+            io,
+            Buffer::Contiguous(self.buffers.address(slot)),
+        ))
     }
 
     fn completed(&mut self, host: &mut H, slot: usize) -> driver::Result<()> {
-        let (at, bytes) = self.flights[slot];
+        let (at, bytes) = self.in_flight[slot];
         let (from, to) = (at.max(self.start), (at + bytes as u64).min(self.end()));
         self.piece.resize((to - from) as usize, 0);
-        host.dma_read(self.buffers.of(slot) + (from - at), &mut self.piece);
+        host.dma_read(self.buffers.address(slot) + (from - at), &mut self.piece);
         let place = self.place.start + (from - self.start);
-        or_end(self.out.take(place, &self.piece), self.progress)
+        or_stop_all(self.out.write_bytes(place, &self.piece), self.progress)
     }
 }
 
@@ -249,27 +252,27 @@ impl<H: Host> Source<H> for Get<'_> {
 pub fn get<H: Host>(
     controller: &mut Controller<H>,
     start: u64,
-    out: &mut dyn Target,
+    out: &mut dyn TransferTarget,
     place: Range<u64>,
     progress: &Progress,
-    watch: &mut Watch,
+    sampler: &mut ChannelSampler,
 ) -> driver::Result<u64> {
     if place.is_empty() {
         return Ok(0);
     }
     let buffers = Buffers::new(controller)?;
     let block = buffers.block as u64;
-    let mut get = Get {
+    let mut get = GetSource {
         buffers,
         out,
         place,
         start,
         next: start / block * block,
-        flights: vec![(0, 0); QUEUES * DEPTH],
+        in_flight: vec![(0, 0); QUEUES * DEPTH],
         piece: Vec::new(),
         progress,
     };
-    let outcome = drive(controller, progress, watch, &mut get);
+    let outcome = drive(controller, progress, sampler, &mut get);
     get.buffers.release(controller);
     outcome
 }
@@ -279,10 +282,10 @@ pub fn get_all<H: Host>(
     controller: &mut Controller<H>,
     place: &Range<u64>,
     progress: &Progress,
-    watch: &mut Watch,
+    sampler: &mut ChannelSampler,
 ) -> driver::Result<Vec<u8>> {
     let mut out = vec![0; (place.end - place.start) as usize];
     let all = 0..out.len() as u64;
-    get(controller, place.start, &mut out, all, progress, watch)?;
+    get(controller, place.start, &mut out, all, progress, sampler)?;
     Ok(out)
 }

@@ -139,10 +139,13 @@ fn parquet_logical_types_without_a_type_of_arrow() {
     });
     let table = read(file.clone()).unwrap();
     let again = table.write(Format::Parquet, Compression::Snappy).unwrap();
-    let (told, kept) = (logical(&file), logical(&again));
-    assert!(told[0].starts_with("Some(Enum)"), "{told:?}");
-    assert!(told[3].contains("is_adjusted_to_u_t_c: true"), "{told:?}");
-    assert_eq!(told, kept);
+    let (written, kept) = (logical(&file), logical(&again));
+    assert!(written[0].starts_with("Some(Enum)"), "{written:?}");
+    assert!(
+        written[3].contains("is_adjusted_to_u_t_c: true"),
+        "{written:?}"
+    );
+    assert_eq!(written, kept);
     assert_eq!(read(again.clone()).unwrap().metadata, table.metadata);
     // No file has what the table says of them beside its schema.
     let reader = SerializedFileReader::new(::bytes::Bytes::from(again)).unwrap();

@@ -23,31 +23,31 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
 use rtl::bitstream::repo_root;
 use sim::Random;
-use sort::{parse, Compression, Format, Input, Plan, Progress, Report, Source, Writer};
+use sort::{parse_order, Compression, Format, Input, Plan, Progress, Report, Source, Writer};
 
-struct Counting;
+struct CountingAllocator;
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: the system's allocator does all of it.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST.fetch_max(held, Relaxed);
+        let held = ALLOCATED.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(held, Relaxed);
         // SAFETY: as the caller says.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
+        ALLOCATED.fetch_sub(layout.size(), Relaxed);
         // SAFETY: as the caller says.
         unsafe { System.dealloc(place, layout) }
     }
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Rows of a piece of a table.
 const PIECE: usize = 10_000;
@@ -129,11 +129,11 @@ fn sort_to(
         .unwrap();
     let options = RtlOptions::default();
     let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
-    let before = HELD.load(Relaxed);
-    MOST.store(before, Relaxed);
+    let before = ALLOCATED.load(Relaxed);
+    PEAK.store(before, Relaxed);
     let progress = Progress::default();
     let source = Source::open(format, Input::open(source).unwrap(), None).unwrap();
-    let by = parse(by).unwrap();
+    let by = parse_order(by).unwrap();
     let plan = Plan::of(source, &by, &root, &design, 2).unwrap();
     let loaded = plan.with_memory(1 << 20).load(&progress).unwrap();
     let mut rows = 0;
@@ -144,7 +144,7 @@ fn sort_to(
     });
     let report = report.unwrap();
     assert_eq!(rows, report.rows);
-    (MOST.load(Relaxed) - before, report)
+    (PEAK.load(Relaxed) - before, report)
 }
 
 /// A folder that is taken away in the end.
@@ -157,7 +157,7 @@ impl Drop for Folder {
 }
 
 /// What is counted is that of one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+static ONE_TEST: Mutex<()> = Mutex::new(());
 
 fn folder(name: &str) -> Folder {
     let name = format!("nearside-sort-{name}-{}", std::process::id());
@@ -169,7 +169,7 @@ fn folder(name: &str) -> Folder {
 #[test]
 #[ignore = "takes seconds"]
 fn memory_does_not_grow_with_the_table() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = folder("memory");
     let [source, target] = ["s.parquet", "t.arrows"].map(|name| folder.0.join(name));
     // Numbers, and text of which the engine has seen no more than the beginning.
@@ -332,16 +332,16 @@ impl Case {
 }
 
 /// The text of a row, by its length and its last byte.
-fn told(words: &ArrayRef, row: usize) -> (usize, u8) {
+fn length_and_last_byte(words: &ArrayRef, row: usize) -> (usize, u8) {
     let of = |bytes: &[u8]| (bytes.len(), bytes.last().copied().unwrap_or(0));
     match words.data_type() {
         DataType::Dictionary(..) => {
             let words = words.as_dictionary::<Int32Type>();
-            told(words.values(), words.key(row).unwrap())
+            length_and_last_byte(words.values(), words.key(row).unwrap())
         }
         DataType::RunEndEncoded(..) => {
             let words = words.as_run::<Int32Type>();
-            told(words.values(), words.get_physical_index(row))
+            length_and_last_byte(words.values(), words.get_physical_index(row))
         }
         DataType::Utf8View => of(words.as_string_view().value(row).as_bytes()),
         DataType::BinaryView => of(words.as_binary_view().value(row)),
@@ -355,7 +355,7 @@ fn told(words: &ArrayRef, row: usize) -> (usize, u8) {
 #[test]
 #[ignore = "takes seconds"]
 fn memory_is_bounded_whatever_the_file_expands_to() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = folder("bounds");
     let path = folder.0.join("t");
     let mut random = Random::new(1);
@@ -373,7 +373,11 @@ fn memory_is_bounded_whatever_the_file_expands_to() {
                     TEXTS => (0, 0),
                     text => (case.length, b'0' + text as u8),
                 };
-                assert_eq!(told(batch.column(0), at), wanted, "{case:?}");
+                assert_eq!(
+                    length_and_last_byte(batch.column(0), at),
+                    wanted,
+                    "{case:?}"
+                );
             }
             found.extend_from_slice(rows);
         });
@@ -390,7 +394,7 @@ fn memory_is_bounded_whatever_the_file_expands_to() {
 #[test]
 #[ignore = "takes seconds"]
 fn memory_is_bounded_however_long_lines_of_csv_are() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = folder("csv");
     let path = folder.0.join("t.csv");
     // Both texts quoted, one with commas: a few lines of them are more than a batch may have.

@@ -13,7 +13,7 @@ use design::Design;
 use device::{Factory, Model, RtlOptions};
 use rtl::bitstream::repo_root;
 use sim::Random;
-use sort::{parse, Compression, Format, Plan, Progress, Report, Source, Table};
+use sort::{parse_order, Compression, Format, Plan, Progress, Report, Source, Table};
 
 fn design() -> Design {
     Design::find(&repo_root().unwrap(), "sort").unwrap()
@@ -35,7 +35,7 @@ fn run_on(
     devices: usize,
 ) -> sort::Result<(Table, Report)> {
     let root = repo_root().unwrap();
-    let plan = Plan::new(table, &parse(by)?, &root, design, devices)?;
+    let plan = Plan::new(table, &parse_order(by)?, &root, design, devices)?;
     let options = RtlOptions::default();
     let mut factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
     plan.run(&mut factory, &Progress::default())
@@ -47,7 +47,7 @@ fn run(table: &Table, by: &str, devices: usize) -> sort::Result<(Table, Report)>
 
 /// What the host makes of it. Its own sort is not stable: the number of the row is its last key.
 fn reference(batch: &RecordBatch, by: &str) -> RecordBatch {
-    let mut columns: Vec<SortColumn> = parse(by)
+    let mut columns: Vec<SortColumn> = parse_order(by)
         .unwrap()
         .iter()
         .map(|by| SortColumn {
@@ -233,7 +233,7 @@ fn compare(batch: &RecordBatch, by: &str, devices: usize) -> Report {
 }
 
 #[test]
-fn keys_of_every_type() {
+fn sort_orders_keys_of_every_type() {
     let batch = table(700, 1);
     for (n, name) in KEYS.iter().enumerate() {
         for tail in ["", " desc"] {
@@ -251,7 +251,7 @@ fn keys_of_every_type() {
 }
 
 #[test]
-fn nulls_where_they_are_wanted() {
+fn sort_places_nulls_first_or_last() {
     let batch = table(300, 2);
     for name in ["i64", "text"] {
         for tail in [
@@ -266,7 +266,7 @@ fn nulls_where_they_are_wanted() {
 }
 
 #[test]
-fn several_keys() {
+fn sort_by_several_keys() {
     let batch = table(900, 3);
     for by in [
         "bool, i8 desc, text",
@@ -281,7 +281,7 @@ fn several_keys() {
 }
 
 #[test]
-fn any_number_of_rows_on_any_number_of_devices() {
+fn sort_any_number_of_rows_on_any_number_of_devices() {
     for rows in [0, 1, 2, 5, 17, 1000] {
         for devices in [1, 4, 16] {
             compare(&table(rows, 4), "i16 desc", devices);
@@ -291,7 +291,7 @@ fn any_number_of_rows_on_any_number_of_devices() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn larger_than_the_sorter_on_chip() {
+fn sort_more_rows_than_the_sorter_holds() {
     let rows = 150_000;
     let r = &mut Random::new(5);
     let key: ArrayRef = Arc::new(Int32Array::from(some(r, rows, |b| b as i32)));
@@ -317,7 +317,7 @@ fn small(kib: u64) -> Design {
 }
 
 #[test]
-fn larger_than_the_devices() {
+fn sort_more_rows_than_the_devices_hold() {
     let batch = table(3000, 13);
     for (by, devices, kib) in [
         ("i32 desc", 1, 128),
@@ -344,7 +344,7 @@ fn larger_than_the_devices() {
 }
 
 #[test]
-fn dictionaries_larger_than_the_devices() {
+fn sort_encoded_keys_in_several_partitions() {
     let rows = 20_000;
     let row: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows));
     let key: ArrayRef = Arc::new(Int64Array::from_iter_values(
@@ -361,7 +361,7 @@ fn dictionaries_larger_than_the_devices() {
 }
 
 #[test]
-fn the_same_sort_takes_the_same_time() {
+fn sort_time_is_deterministic() {
     let batch = Table::from(table(500, 6));
     let stages = || run(&batch, "f64, i8", 3).unwrap().1.devices;
     assert_eq!(stages(), stages());
@@ -437,7 +437,7 @@ fn of_few_values() -> (RecordBatch, Table) {
 
 /// Keys go as they are in the file if the design has an engine for that, and the table is sorted as if they had not.
 #[test]
-fn a_dictionary_goes_as_it_is() {
+fn sort_sends_encoded_keys_to_dict_decode() {
     let engines = design().engines(&repo_root().unwrap()).unwrap();
     let decodes = engines
         .iter()
@@ -466,14 +466,14 @@ fn run_file(
 ) -> sort::Result<(Table, Report)> {
     let root = repo_root().unwrap();
     let source = Source::open(format, file.to_vec().into(), Some("t"))?;
-    let plan = Plan::of(source, &parse(by)?, &root, design, 3)?.with_memory(memory);
+    let plan = Plan::of(source, &parse_order(by)?, &root, design, 3)?.with_memory(memory);
     let options = RtlOptions::default();
     let mut factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
     plan.run(&mut factory, &Progress::default())
 }
 
 #[test]
-fn what_waits_in_files_is_sorted_as_what_waits_in_memory() {
+fn sort_with_temporary_files_matches_memory() {
     let batch = table(3000, 12);
     // Some partitions for each device.
     let small = "[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"128 KiB\"]";
@@ -493,7 +493,7 @@ fn what_waits_in_files_is_sorted_as_what_waits_in_memory() {
 /// More rows than are looked at together: runs end within rows that the engine took for equal.
 #[test]
 #[ignore = "takes seconds"]
-fn many_rows_whose_keys_begin_alike_are_put_in_order() {
+fn sort_orders_many_rows_with_equal_prefixes() {
     let rows = 50_000;
     let mut random = Random::new(13);
     let words: Vec<Option<String>> = (0..rows)
@@ -525,7 +525,7 @@ fn many_rows_whose_keys_begin_alike_are_put_in_order() {
 
 /// Files of some writers don't say which columns have nulls.
 #[test]
-fn nulls_of_which_a_file_does_not_tell_are_kept() {
+fn sort_keeps_nulls_without_statistics() {
     let batch = table(2000, 14);
     let properties = parquet::file::properties::WriterProperties::builder();
     let none = parquet::file::properties::EnabledStatistics::None;
@@ -544,7 +544,7 @@ fn nulls_of_which_a_file_does_not_tell_are_kept() {
 
 /// A batch has no nulls in columns in which another one has some.
 #[test]
-fn nulls_of_some_batches_are_kept() {
+fn sort_keeps_nulls_of_some_batches() {
     let rows = 40_000;
     let mut random = Random::new(15);
     let some = |n: usize| n % 16_384 > 16_000;
@@ -572,14 +572,13 @@ fn nulls_of_some_batches_are_kept() {
 }
 
 #[test]
-fn what_can_not_be_sorted_is_told() {
+fn sort_reports_invalid_requests() {
     let table = Table::from(table(100, 8));
-    let told = |by: &str, devices: usize| run(&table, by, devices).unwrap_err().to_string();
-    assert!(
-        told("nonesuch", 1).starts_with("no column is called \"nonesuch\": the table has row, i8")
-    );
-    assert!(told("i8", 0).starts_with("devices = 0: allowed are 1 to 16"));
-    assert!(told("i8", 17).starts_with("devices = 17: allowed are 1 to 16"));
+    let error_of = |by: &str, devices: usize| run(&table, by, devices).unwrap_err().to_string();
+    assert!(error_of("nonesuch", 1)
+        .starts_with("no column is called \"nonesuch\": the table has row, i8"));
+    assert!(error_of("i8", 0).starts_with("devices = 0: allowed are 1 to 16"));
+    assert!(error_of("i8", 17).starts_with("devices = 17: allowed are 1 to 16"));
     let small = design()
         .with_values("[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"16 KiB\"]")
         .unwrap();
@@ -594,7 +593,7 @@ fn what_can_not_be_sorted_is_told() {
 }
 
 #[test]
-fn damaged_parquet_is_an_error() {
+fn parquet_damage_is_an_error() {
     let good = Table::from(table(200, 9))
         .write(Format::Parquet, Compression::Snappy)
         .unwrap();
@@ -626,10 +625,10 @@ fn damaged_parquet_is_an_error() {
 }
 
 #[test]
-fn a_sort_can_be_stopped() {
+fn sort_can_be_stopped() {
     let table = Table::from(table(3000, 11));
     let (root, design) = (repo_root().unwrap(), design());
-    let plan = Plan::new(&table, &parse("i64").unwrap(), &root, &design, 2).unwrap();
+    let plan = Plan::new(&table, &parse_order("i64").unwrap(), &root, &design, 2).unwrap();
     let mut factory =
         Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true).unwrap();
     let progress = Progress::default();
@@ -644,7 +643,7 @@ const STAGES: [&str; 5] = ["put", "decode", "sort", "shuffle", "get"];
 /// knowing. How near they are to those of the RTL claims say (`sort.*`); they are to be measured
 /// again when one changes. Nothing else notices what changes times alone.
 #[test]
-fn stages_take_the_time_that_is_known() {
+fn sort_stages_take_the_recorded_time() {
     let (_, table) = of_few_values();
     for (design, by, known) in [
         (design(), "long", [19_836, 6622, 8896, 46_952, 13_094]),

@@ -5,8 +5,8 @@
 
 mod batches;
 mod records;
-mod spelled;
 mod values;
+mod verbatim;
 
 use std::io::{self, BufWriter, Read, Write};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_csv::reader::Format;
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 
-use self::batches::{two_ways, Batches};
-use self::records::{Plain, Records};
-pub use self::spelled::{is_lines, open as open_spelled, Spelled};
-use super::{Content, Opened, Reader};
+use self::batches::{ambiguous_lines, Batches};
+use self::records::{NormalisedReader, Records};
+pub use self::verbatim::{is_lines, open as open_verbatim, VerbatimCsv};
+use super::{FileContent, OpenedFile, Reader};
 use crate::input::Input;
 use crate::{Error, Result};
 
 /// Integers up to which each is a 64-bit float, too.
 const EXACT: u64 = 1 << 53;
 
-pub fn open(input: Input) -> Result<Opened> {
+pub fn open(input: Input) -> Result<OpenedFile> {
     if ends_in_quotes(&input).map_err(Error::new)? {
         return Err(Error::new(
             "it ends within a quoted value: it may be cut off",
@@ -40,7 +40,7 @@ pub fn open(input: Input) -> Result<Opened> {
     if schema.fields().is_empty() {
         return Err(Error::new("its first line names no column"));
     }
-    let schema = without_look_alikes(&input, schema)?;
+    let schema = with_lossy_columns_as_text(&input, schema)?;
     let mut schema = with_empty_columns(&input, schema)?;
     let known = match count(&input, &schema, None) {
         Ok(known) => known,
@@ -51,18 +51,18 @@ pub fn open(input: Input) -> Result<Opened> {
         }
     };
     if known.0 != rows {
-        return Err(two_ways());
+        return Err(ambiguous_lines());
     }
-    Ok(Opened {
+    Ok(OpenedFile {
         schema: schema.clone(),
         metadata: Vec::new(),
         known: Some(known),
-        content: Content::Csv(input, schema),
+        content: FileContent::Csv(input, schema),
     })
 }
 
-fn plain(input: &Input) -> Result<Plain> {
-    Plain::new(input).map_err(Error::new)
+fn plain(input: &Input) -> Result<NormalisedReader> {
+    NormalisedReader::new(input).map_err(Error::new)
 }
 
 /// Reads all columns, or one.
@@ -158,7 +158,7 @@ fn with_text(schema: &Schema, is_text: impl Fn(usize) -> Result<bool>) -> Result
 }
 
 /// Columns with values that the reader takes for what was inferred, though it changes them, are text.
-fn without_look_alikes(input: &Input, schema: Schema) -> Result<SchemaRef> {
+fn with_lossy_columns_as_text(input: &Input, schema: Schema) -> Result<SchemaRef> {
     let texts = with_text(&schema, |_| Ok(true))?;
     with_text(&schema, |n| {
         let changes: fn(&str) -> bool = match schema.field(n).data_type() {
@@ -221,13 +221,13 @@ pub enum Writer<W: Write> {
     /// Of values.
     Values(values::Writer<BufWriter<W>>),
     /// Of lines as they stood in another one.
-    Lines(spelled::Writer<BufWriter<W>>),
+    Lines(verbatim::Writer<BufWriter<W>>),
 }
 
 impl<W: Write> Writer<W> {
     pub fn new(out: W, schema: &SchemaRef) -> Result<Writer<W>> {
-        if let Some(lines) = spelled::Lines::of(schema) {
-            let writer = spelled::Writer::new(BufWriter::new(out), lines)?;
+        if let Some(lines) = verbatim::LineColumn::of(schema) {
+            let writer = verbatim::Writer::new(BufWriter::new(out), lines)?;
             return Ok(Writer::Lines(writer));
         }
         values::Writer::new(BufWriter::new(out), schema).map(Writer::Values)
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_type_is_text() {
+    fn csv_keeps_lossy_values_as_text() {
         for (values, kind) in [
             (["1", "2"], "Int64"),
             (["9223372036854775808", "1"], "Utf8"),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_open_at_the_end_is_an_error() {
+    fn csv_rejects_an_unclosed_quote() {
         for (text, rows) in [
             ("a,b\n2,\"one, two\"\n1,three\n", Some(2)),
             ("a,b\n2,\"one \"\"two\"\"\n\"\n1,thr\"ee", Some(2)),

@@ -1,6 +1,6 @@
 //! Arrow IPC: files and streams.
 //!
-//! The library allocates whatever a message says that it holds. So messages are looked at before: lengths beyond the file's are an error, and
+//! The library allocates whatever a message says that it holds. So messages are sampled at before: lengths beyond the file's are an error, and
 //! so are those for which there is no memory.
 
 use std::io::{self, BufWriter, Write};
@@ -12,7 +12,7 @@ use arrow_ipc::{root_as_footer, root_as_message, Block, Endianness, Message};
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 
-use super::{Content, Opened, Reader};
+use super::{FileContent, OpenedFile, Reader};
 use crate::input::Input;
 use crate::{Error, Result};
 
@@ -35,7 +35,7 @@ fn begins(input: &Input, magic: &[u8]) -> Result<bool> {
     }
 }
 
-/// Refuses what is older than Arrow's own form.
+/// Refuses what is older than Arrow's own layout.
 pub fn check_version(input: &Input) -> Result<()> {
     match begins(input, FEATHER_1)? {
         true => Err(Error::new(
@@ -123,7 +123,7 @@ fn check(input: &Input, head: &[u8], body: u64, end: u64) -> Result<()> {
         .map_err(|_| Error::new(format!("no memory for {all} bytes of a batch")))
 }
 
-pub fn open_stream(input: Input) -> Result<Opened> {
+pub fn open_stream(input: Input) -> Result<OpenedFile> {
     let mut at = 0;
     while let Some((head, body, next)) = message(&input, at)? {
         check_order(parsed(&head)?.header_as_schema())?;
@@ -131,11 +131,11 @@ pub fn open_stream(input: Input) -> Result<Opened> {
         at = next;
     }
     let reader = StreamReader::try_new(input.from(0), None).map_err(Error::new)?;
-    Ok(Opened {
+    Ok(OpenedFile {
         schema: reader.schema(),
         metadata: Vec::new(),
         known: None,
-        content: Content::ArrowStream(input),
+        content: FileContent::ArrowStream(input),
     })
 }
 
@@ -158,7 +158,7 @@ fn check_block(input: &Input, block: &Block) -> Result<()> {
     }
 }
 
-pub fn open_file(input: Input) -> Result<Opened> {
+pub fn open_file(input: Input) -> Result<OpenedFile> {
     let magic = input.bytes().checked_sub(MAGIC.len() as u64);
     let at = magic.and_then(|at| at.checked_sub(4)).ok_or_else(cut_off)?;
     if bytes(&input, at + 4, MAGIC.len())? != MAGIC {
@@ -178,11 +178,11 @@ pub fn open_file(input: Input) -> Result<Opened> {
     let mut schema = Schema::clone(&reader.schema());
     schema.metadata.extend(reader.custom_metadata().clone());
     let schema = Arc::new(schema);
-    Ok(Opened {
+    Ok(OpenedFile {
         schema: schema.clone(),
         metadata: Vec::new(),
         known: None,
-        content: Content::ArrowFile(input, schema),
+        content: FileContent::ArrowFile(input, schema),
     })
 }
 
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn big_endian_numbers_are_refused() {
+    fn ipc_rejects_big_endian_numbers() {
         assert_eq!(
             open_stream(stream_in(Endianness::Little).into())
                 .unwrap()

@@ -12,13 +12,12 @@ use ::parquet::file::metadata::KeyValue;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-pub use self::csv::{is_lines, open_spelled};
+pub use self::csv::{is_lines, open_verbatim};
 pub use self::parquet::Compression;
 use crate::guard::guarded;
 use crate::input::Input;
-use crate::size::within;
-use crate::source::Source;
-use crate::{By, Error, Result, Table};
+use crate::size::rows_within;
+use crate::{Error, OrderBy, Result, Table};
 
 /// Rows that are read at a time.
 const BATCH: usize = 16 << 10;
@@ -64,7 +63,7 @@ impl Format {
 }
 
 /// How files begin.
-const BEGINNINGS: [(&[u8], Format); 3] = [
+const MAGIC_NUMBERS: [(&[u8], Format); 3] = [
     (b"PAR1", Format::Parquet),
     (b"ARROW1", Format::Arrow),
     // Of a message's length.
@@ -78,7 +77,7 @@ impl Format {
             let start = input.at(0, bytes.len());
             start.is_ok_and(|start| start == bytes)
         };
-        let known = BEGINNINGS.iter().find(|(bytes, _)| begins(bytes));
+        let known = MAGIC_NUMBERS.iter().find(|(bytes, _)| begins(bytes));
         let known = known.map(|(_, format)| *format);
         // Files of both kinds are not read, and by whom they aren't says it.
         known
@@ -110,27 +109,27 @@ impl FromStr for Format {
 /// Batches of a file.
 pub type Reader = Box<dyn Iterator<Item = Result<RecordBatch>>>;
 
-/// A file that has been looked at.
-pub struct Opened {
+/// A file that has been sampled at.
+pub struct OpenedFile {
     pub schema: SchemaRef,
     pub metadata: Vec<KeyValue>,
     /// Rows, and which columns have nulls, if it says so.
     pub known: Option<(usize, Vec<bool>)>,
-    pub content: Content,
+    pub content: FileContent,
 }
 
 /// Where its batches are.
-pub enum Content {
+pub enum FileContent {
     Parquet(parquet::File),
     ArrowFile(Input, SchemaRef),
     ArrowStream(Input),
     Csv(Input, SchemaRef),
     /// The same with its lines as they stand in it.
-    Spelled(Arc<csv::Spelled>),
+    Verbatim(Arc<csv::VerbatimCsv>),
 }
 
 /// Looks at a file.
-pub fn open(format: Format, input: Input) -> Result<Opened> {
+pub fn open(format: Format, input: Input) -> Result<OpenedFile> {
     if matches!(format, Format::Arrow | Format::Stream) {
         ipc::check_version(&input)?;
     }
@@ -142,15 +141,15 @@ pub fn open(format: Format, input: Input) -> Result<Opened> {
     }
 }
 
-impl Content {
+impl FileContent {
     /// Batches of all columns, or of one.
     pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
         match self {
-            Content::Parquet(file) => file.batches(column),
-            Content::ArrowFile(input, schema) => ipc::file_batches(input, schema, column),
-            Content::ArrowStream(input) => ipc::stream_batches(input, column),
-            Content::Csv(input, schema) => csv::batches(input, schema, column),
-            Content::Spelled(spelled) => spelled.batches(column),
+            FileContent::Parquet(file) => file.batches(column),
+            FileContent::ArrowFile(input, schema) => ipc::file_batches(input, schema, column),
+            FileContent::ArrowStream(input) => ipc::stream_batches(input, column),
+            FileContent::Csv(input, schema) => csv::batches(input, schema, column),
+            FileContent::Verbatim(verbatim) => verbatim.batches(column),
         }
     }
 }
@@ -162,7 +161,7 @@ pub fn pieces(batch: RecordBatch) -> impl Iterator<Item = Result<RecordBatch>> {
         let most = left.slice(0, left.num_rows().min(BATCH));
         let rows = match most.num_columns() {
             0 => most.num_rows(),
-            _ => within(most.columns(), BATCH_BYTES),
+            _ => rows_within(most.columns(), BATCH_BYTES),
         };
         left = left.slice(rows, left.num_rows() - rows);
         (rows > 0).then(|| Ok(most.slice(0, rows)))
@@ -172,12 +171,12 @@ pub fn pieces(batch: RecordBatch) -> impl Iterator<Item = Result<RecordBatch>> {
 /// Writes a table into a file, batch by batch. Of Parquet's pages are compressed.
 pub struct Writer<W: Write + Send> {
     title: &'static str,
-    file: Kind<W>,
+    file: FormatWriter<W>,
     /// The columns that go into it, if not all do.
     columns: Option<Vec<usize>>,
 }
 
-enum Kind<W: Write + Send> {
+enum FormatWriter<W: Write + Send> {
     Parquet(Box<parquet::Writer<W>>),
     ArrowFile(ipc::File<W>),
     ArrowStream(ipc::Stream<W>),
@@ -192,7 +191,7 @@ impl<W: Write + Send> Writer<W> {
         compression: Compression,
         schema: SchemaRef,
         metadata: &[KeyValue],
-        order: &[By],
+        order: &[OrderBy],
     ) -> Result<Writer<W>> {
         // Lines of a CSV are for another one.
         let fields = schema.fields();
@@ -214,18 +213,18 @@ impl<W: Write + Send> Writer<W> {
         compression: Compression,
         schema: SchemaRef,
         metadata: &[KeyValue],
-        order: &[By],
+        order: &[OrderBy],
     ) -> Result<Writer<W>> {
         let title = format.title();
         let file = writing(title, || {
             Ok(match format {
                 Format::Parquet => {
                     let writer = parquet::Writer::new(out, &schema, metadata, compression, order)?;
-                    Kind::Parquet(Box::new(writer))
+                    FormatWriter::Parquet(Box::new(writer))
                 }
-                Format::Arrow => Kind::ArrowFile(ipc::file(out, &schema)?),
-                Format::Stream => Kind::ArrowStream(ipc::stream(out, &schema)?),
-                Format::Csv => Kind::Csv(csv::Writer::new(out, &schema)?),
+                Format::Arrow => FormatWriter::ArrowFile(ipc::file(out, &schema)?),
+                Format::Stream => FormatWriter::ArrowStream(ipc::stream(out, &schema)?),
+                Format::Csv => FormatWriter::Csv(csv::Writer::new(out, &schema)?),
             })
         })?;
         let columns = None;
@@ -242,10 +241,10 @@ impl<W: Write + Send> Writer<W> {
         let shown = shown.transpose().map_err(Error::new)?;
         let (file, batch) = (&mut self.file, shown.as_ref().unwrap_or(batch));
         writing(self.title, || match file {
-            Kind::Parquet(writer) => writer.write(batch),
-            Kind::ArrowFile(writer) => writer.write(batch).map_err(Error::new),
-            Kind::ArrowStream(writer) => writer.write(batch).map_err(Error::new),
-            Kind::Csv(writer) => writer.write(batch),
+            FormatWriter::Parquet(writer) => writer.write(batch),
+            FormatWriter::ArrowFile(writer) => writer.write(batch).map_err(Error::new),
+            FormatWriter::ArrowStream(writer) => writer.write(batch).map_err(Error::new),
+            FormatWriter::Csv(writer) => writer.write(batch),
         })
     }
 
@@ -253,10 +252,10 @@ impl<W: Write + Send> Writer<W> {
     pub fn finish(self) -> Result<()> {
         let file = self.file;
         writing(self.title, || match file {
-            Kind::Parquet(writer) => writer.finish(),
-            Kind::ArrowFile(mut writer) => writer.finish().map_err(Error::new),
-            Kind::ArrowStream(mut writer) => writer.finish().map_err(Error::new),
-            Kind::Csv(writer) => writer.finish(),
+            FormatWriter::Parquet(writer) => writer.finish(),
+            FormatWriter::ArrowFile(mut writer) => writer.finish().map_err(Error::new),
+            FormatWriter::ArrowStream(mut writer) => writer.finish().map_err(Error::new),
+            FormatWriter::Csv(writer) => writer.finish(),
         })
     }
 }
@@ -267,11 +266,6 @@ fn writing<T>(title: &str, write: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl Table {
-    /// Reads the bytes of a file. What is damaged is an error.
-    pub fn read(format: Format, file: Vec<u8>) -> Result<Table> {
-        Source::open(format, file.into(), None)?.collect()
-    }
-
     /// As the bytes of a file. Of Parquet's pages are compressed.
     pub fn write(&self, format: Format, compression: Compression) -> Result<Vec<u8>> {
         let mut file = Vec::new();

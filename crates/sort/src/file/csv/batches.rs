@@ -20,7 +20,7 @@ pub struct Batches {
     columns: Vec<usize>,
     line: Vec<u8>,
     /// It is the first one of the next batch.
-    held: bool,
+    pending: bool,
 }
 
 /// Rows of a file.
@@ -52,7 +52,7 @@ impl Batches {
             decoder,
             columns,
             line: Vec::new(),
-            held: false,
+            pending: false,
         })
     }
 
@@ -66,14 +66,14 @@ impl Batches {
         // The decoder keeps all of a line, whichever columns are wanted.
         while count < BATCH {
             let line = &mut self.line;
-            if !self.held {
+            if !self.pending {
                 line.clear();
                 if !records.next(line).map_err(Error::new)? {
                     break;
                 }
             }
-            self.held = count > 0 && bytes + line.len() > BATCH_BYTES;
-            if self.held {
+            self.pending = count > 0 && bytes + line.len() > BATCH_BYTES;
+            if self.pending {
                 break;
             }
             see(line)?;
@@ -87,7 +87,7 @@ impl Batches {
                 line.push(b'\n');
                 let taken = decoder.decode(line).map_err(Error::new)?;
                 if taken != line.len() {
-                    return Err(two_ways());
+                    return Err(ambiguous_lines());
                 }
             }
         }
@@ -98,7 +98,7 @@ impl Batches {
             Some(decoder) => {
                 let values = decoder.flush().map_err(Error::new)?;
                 let values = values.filter(|values| values.num_rows() == count);
-                let values = values.ok_or_else(two_ways)?;
+                let values = values.ok_or_else(ambiguous_lines)?;
                 Some(with_empty_texts(values, &self.columns, &empty)?)
             }
             None => None,
@@ -108,6 +108,6 @@ impl Batches {
 }
 
 /// What ends a record is not the same to all who read it.
-pub fn two_ways() -> Error {
+pub fn ambiguous_lines() -> Error {
     Error::new("its lines can be read in two ways")
 }

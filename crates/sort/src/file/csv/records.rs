@@ -13,7 +13,7 @@ pub const EMPTY: &[u8] = b"\"\"";
 
 /// The first line.
 #[derive(Clone, Debug)]
-pub struct Head {
+pub struct HeaderLine {
     /// With what marks the file as UTF-8.
     pub line: Vec<u8>,
     /// What ends it.
@@ -22,7 +22,7 @@ pub struct Head {
 
 /// Where in a record the bytes are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
+enum ParserState {
     /// A value begins.
     Begin,
     /// In a value, or behind the quotes of one.
@@ -44,7 +44,7 @@ pub struct Records {
 }
 
 /// How a record ended.
-struct Ended {
+struct RecordEnd {
     /// Nothing: with the file.
     end: Option<&'static str>,
     /// Commas between values.
@@ -53,7 +53,7 @@ struct Ended {
 
 impl Records {
     /// Records behind the first line. Nothing is a file without one.
-    pub fn new(input: &Input) -> io::Result<Option<(Head, Records)>> {
+    pub fn new(input: &Input) -> io::Result<Option<(HeaderLine, Records)>> {
         let mark = BYTE_ORDER_MARK.len();
         let marked = input.bytes() >= mark as u64 && input.at(0, mark)? == BYTE_ORDER_MARK;
         let mut line = match marked {
@@ -76,7 +76,7 @@ impl Records {
         };
         records.single = ended.commas == 0;
         let end = ended.end.unwrap_or("\n");
-        Ok(Some((Head { line, end }, records)))
+        Ok(Some((HeaderLine { line, end }, records)))
     }
 
     /// Adds the next record to bytes, without what ends its line; false if there is none.
@@ -98,8 +98,8 @@ impl Records {
         }
     }
 
-    fn record(&mut self, out: &mut Vec<u8>) -> io::Result<Option<Ended>> {
-        let (mut at, mut commas, mut any) = (At::Begin, 0, false);
+    fn record(&mut self, out: &mut Vec<u8>) -> io::Result<Option<RecordEnd>> {
+        let (mut at, mut commas, mut any) = (ParserState::Begin, 0, false);
         self.empty.clear();
         // Bytes of the value.
         let mut size = 0;
@@ -107,23 +107,23 @@ impl Records {
             let bytes = self.input.fill_buf()?;
             if bytes.is_empty() {
                 let end = None;
-                if (at, size) == (At::Quote, EMPTY.len()) {
+                if (at, size) == (ParserState::Quote, EMPTY.len()) {
                     self.empty.push(commas);
                 }
-                return Ok(any.then_some(Ended { end, commas }));
+                return Ok(any.then_some(RecordEnd { end, commas }));
             }
             any = true;
             let mut ended = None;
             let mut read = bytes.len();
             for (n, &byte) in bytes.iter().enumerate() {
-                let ends = at != At::Quoted && matches!(byte, b',' | b'\n' | b'\r');
-                if ends && (at, size) == (At::Quote, EMPTY.len()) {
+                let ends = at != ParserState::Quoted && matches!(byte, b',' | b'\n' | b'\r');
+                if ends && (at, size) == (ParserState::Quote, EMPTY.len()) {
                     self.empty.push(commas);
                 }
                 size = if ends { 0 } else { size + 1 };
                 at = match (at, byte) {
-                    (At::Quoted, b'"') => At::Quote,
-                    (At::Quoted, _) | (At::Quote, b'"') => At::Quoted,
+                    (ParserState::Quoted, b'"') => ParserState::Quote,
+                    (ParserState::Quoted, _) | (ParserState::Quote, b'"') => ParserState::Quoted,
                     (_, b'\n' | b'\r') => {
                         ended = Some(byte);
                         read = n;
@@ -131,10 +131,10 @@ impl Records {
                     }
                     (_, b',') => {
                         commas += 1;
-                        At::Begin
+                        ParserState::Begin
                     }
-                    (At::Begin, b'"') => At::Quoted,
-                    _ => At::Value,
+                    (ParserState::Begin, b'"') => ParserState::Quoted,
+                    _ => ParserState::Value,
                 };
             }
             out.extend_from_slice(&bytes[..read]);
@@ -151,23 +151,23 @@ impl Records {
                 _ => "\r",
             };
             let end = Some(end);
-            return Ok(Some(Ended { end, commas }));
+            return Ok(Some(RecordEnd { end, commas }));
         }
     }
 }
 
-/// The same CSV in one form: LF behind each record, and quotes for an empty value that is alone in its line.
-pub struct Plain {
-    head: Option<Head>,
+/// The same CSV in one layout: LF behind each record, and quotes for an empty value that is alone in its line.
+pub struct NormalisedReader {
+    head: Option<HeaderLine>,
     records: Option<Records>,
     held: Vec<u8>,
     read: usize,
 }
 
-impl Plain {
-    pub fn new(input: &Input) -> io::Result<Plain> {
+impl NormalisedReader {
+    pub fn new(input: &Input) -> io::Result<NormalisedReader> {
         let (head, records) = Records::new(input)?.unzip();
-        Ok(Plain {
+        Ok(NormalisedReader {
             head,
             records,
             held: Vec::new(),
@@ -199,7 +199,7 @@ impl Plain {
     }
 }
 
-impl Read for Plain {
+impl Read for NormalisedReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let count = self.fill_buf()?.read(out)?;
         self.consume(count);
@@ -207,7 +207,7 @@ impl Read for Plain {
     }
 }
 
-impl BufRead for Plain {
+impl BufRead for NormalisedReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.read == self.held.len() {
             self.fill()?;

@@ -1,6 +1,6 @@
 //! Which columns of a file are encrypted. The library that reads files doesn't say it: to it such a footer is damaged.
 //!
-//! The footer is in Thrift's compact protocol; only what leads to `crypto_metadata` is looked at.
+//! The footer is in Thrift's compact protocol; only what leads to `crypto_metadata` is sampled at.
 
 use crate::input::Input;
 use crate::{Error, Result};
@@ -150,7 +150,7 @@ impl<'a> Thrift<'a> {
         Some(first)
     }
 
-    fn take(&mut self, count: u64) -> Option<&'a [u8]> {
+    fn take_bytes(&mut self, count: u64) -> Option<&'a [u8]> {
         let count = usize::try_from(count).ok()?;
         let (taken, rest) = self.bytes.split_at_checked(count)?;
         self.bytes = rest;
@@ -171,7 +171,7 @@ impl<'a> Thrift<'a> {
 
     fn binary(&mut self) -> Option<&'a [u8]> {
         let length = self.varint()?;
-        self.take(length)
+        self.take_bytes(length)
     }
 
     /// Gives each field's number and type away; `each` takes its value.
@@ -230,11 +230,11 @@ impl<'a> Thrift<'a> {
         match kind {
             // Of fields the type is the value.
             kind::TRUE | kind::FALSE => Some(()),
-            kind::BYTE => self.take(1).map(drop),
+            kind::BYTE => self.take_bytes(1).map(drop),
             4..=kind::I64 => self.varint().map(drop),
-            kind::DOUBLE => self.take(8).map(drop),
+            kind::DOUBLE => self.take_bytes(8).map(drop),
             kind::BINARY => self.binary().map(drop),
-            kind::UUID => self.take(16).map(drop),
+            kind::UUID => self.take_bytes(16).map(drop),
             kind::STRUCT => self.structure(depth, &mut |thrift, _, kind| thrift.skip(kind, depth)),
             kind::LIST | kind::SET => {
                 self.list(kind::LIST, |thrift, kind| thrift.element(kind, depth))
@@ -257,7 +257,7 @@ impl<'a> Thrift<'a> {
     /// In lists and maps a boolean is a byte.
     fn element(&mut self, kind: u8, depth: usize) -> Option<()> {
         match kind {
-            kind::TRUE | kind::FALSE => self.take(1).map(drop),
+            kind::TRUE | kind::FALSE => self.take_bytes(1).map(drop),
             kind => self.skip(kind, depth),
         }
     }

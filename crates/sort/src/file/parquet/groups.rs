@@ -2,7 +2,7 @@
 //!
 //! The library reads a number of rows, however many bytes they become: a text of a dictionary is copied for each row that has it, and one that begins
 //! as the text before stands in the file without its beginning. So the library reads columns of fixed width, whose bytes are known, and nested ones;
-//! of each row group apart, as what goes beyond one has no dictionary any more. Text and bytes are read value by value.
+//! of each row group apart, as what goes beyond one has no dictionary any more. TextColumn and bytes are read value by value.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::RowGroupMetaData;
 
 use super::super::{BATCH, BATCH_BYTES};
-use super::text::{self, Text};
+use super::text::{self, TextColumn};
 use crate::input::Input;
 
 /// What is read of a file.
-pub struct Groups {
+pub struct RowGroupBatches {
     input: Arc<Input>,
     footer: ArrowReaderMetadata,
     /// Columns, by their numbers in the schema; of those of text and bytes the leaf.
@@ -30,16 +30,16 @@ pub struct Groups {
     schema: SchemaRef,
     /// Numbers of the row groups that have not begun.
     left: VecDeque<usize>,
-    open: Option<Group>,
+    open: Option<RowGroupReader>,
 }
 
 /// A row group.
-struct Group {
+struct RowGroupReader {
     /// Columns that are neither text nor bytes; nothing if there are none.
     others: Option<ParquetRecordBatchReader>,
     /// Of these, rows that have no text yet.
     batch: Option<RecordBatch>,
-    texts: Vec<Text>,
+    texts: Vec<TextColumn>,
     /// Rows, as the footer says.
     rows: usize,
 }
@@ -55,9 +55,13 @@ fn leaf(footer: &ArrowReaderMetadata, column: usize) -> Option<usize> {
     (plain && known && leaf.physical_type() == Type::BYTE_ARRAY).then_some(at)
 }
 
-impl Groups {
+impl RowGroupBatches {
     /// All columns of a file, or one.
-    pub fn new(input: Input, footer: ArrowReaderMetadata, column: Option<usize>) -> Groups {
+    pub fn new(
+        input: Input,
+        footer: ArrowReaderMetadata,
+        column: Option<usize>,
+    ) -> RowGroupBatches {
         let all = footer.schema();
         let columns = match column {
             Some(column) => column..column + 1,
@@ -65,7 +69,7 @@ impl Groups {
         };
         let fields: Vec<_> = all.fields()[columns.clone()].to_vec();
         let columns = columns.map(|column| (column, leaf(&footer, column)));
-        Groups {
+        RowGroupBatches {
             input: Arc::new(input),
             left: (0..footer.metadata().num_row_groups()).collect(),
             columns: columns.collect(),
@@ -75,7 +79,7 @@ impl Groups {
         }
     }
 
-    fn open(&self, number: usize) -> Result<Group> {
+    fn open(&self, number: usize) -> Result<RowGroupReader> {
         let about = self.footer.metadata().row_group(number);
         let (mut texts, mut others) = (Vec::new(), Vec::new());
         for (place, &(column, leaf)) in self.columns.iter().enumerate() {
@@ -83,7 +87,7 @@ impl Groups {
                 Some(leaf) => {
                     let field = self.schema.field(place);
                     let text =
-                        Text::open(&self.input, about, leaf, field.name(), field.data_type());
+                        TextColumn::open(&self.input, about, leaf, field.name(), field.data_type());
                     texts.push(text?);
                 }
                 None => others.push(column),
@@ -93,7 +97,7 @@ impl Groups {
             true => None,
             false => Some(self.others(number, about, others)?),
         };
-        Ok(Group {
+        Ok(RowGroupReader {
             others,
             batch: None,
             texts,
@@ -175,7 +179,7 @@ impl Groups {
     }
 }
 
-impl Group {
+impl RowGroupReader {
     /// The next rows: how many, and columns of text before all others.
     fn read(&mut self) -> Result<Option<(usize, Vec<ArrayRef>)>> {
         if self.batch.is_none() {
@@ -195,7 +199,7 @@ impl Group {
             return self.end().map(|()| None);
         }
         self.rows = self.rows.saturating_sub(rows);
-        let texts = self.texts.iter_mut().map(|text| text.take(rows));
+        let texts = self.texts.iter_mut().map(|text| text.take_rows(rows));
         let mut columns: Vec<ArrayRef> = texts.collect::<Result<_>>()?;
         if let Some(batch) = self.batch.take() {
             columns.extend(batch.slice(0, rows).columns().iter().cloned());
@@ -245,7 +249,7 @@ fn unlike() -> ParquetError {
     ParquetError::General("the columns of a row group have different numbers of rows".into())
 }
 
-impl Iterator for Groups {
+impl Iterator for RowGroupBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {

@@ -1,6 +1,6 @@
 //! Logical types of Parquet's that Arrow's types don't say: they go from the file that is read to the one that is written.
 //!
-//! A table has them as one pair beside its schema, whose key no file has. Columns are told by their numbers among those that have no
+//! A table has them as one pair beside its schema, whose key no file has. Columns are found by their numbers among those that have no
 //! columns within, as names of what is between may differ.
 
 use std::ops::Range;
@@ -36,7 +36,7 @@ struct Logical {
 }
 
 /// Whether a pair is this one, and not of a file.
-pub fn is_own(pair: &KeyValue) -> bool {
+pub fn is_logical_types(pair: &KeyValue) -> bool {
     pair.key == KEY
 }
 
@@ -154,16 +154,16 @@ pub fn with_extensions(schema: &Schema, file: &SchemaDescriptor) -> Schema {
     let fields: Vec<Field> = fields
         .map(|(field, column)| {
             let logical = column.get_basic_info().logical_type_ref();
-            let told = logical.and_then(of_geometry);
+            let found = logical.and_then(of_geometry);
             let bytes = matches!(
                 field.data_type(),
                 DataType::Binary | DataType::LargeBinary | DataType::BinaryView
             );
             let mut field = field.as_ref().clone();
-            if let (Some(told), true, None) = (told, bytes, field.extension_type_name()) {
+            if let (Some(found), true, None) = (found, bytes, field.extension_type_name()) {
                 let metadata = field.metadata_mut();
                 metadata.insert(EXTENSION_TYPE_NAME_KEY.into(), WKB.into());
-                metadata.insert(EXTENSION_TYPE_METADATA_KEY.into(), told.to_string());
+                metadata.insert(EXTENSION_TYPE_METADATA_KEY.into(), found.to_string());
             }
             field
         })
@@ -180,24 +180,24 @@ fn of_geometry(kind: &LogicalType) -> Option<Value> {
         }
         _ => return None,
     };
-    let mut told = json!({});
+    let mut found = json!({});
     match crs.as_deref().unwrap_or_default() {
         "" => {
-            told["crs"] = LONGITUDE_LATITUDE.into();
-            told["crs_type"] = "authority_code".into();
+            found["crs"] = LONGITUDE_LATITUDE.into();
+            found["crs_type"] = "authority_code".into();
         }
         crs => match serde_json::from_str(crs) {
             Ok(Value::Object(object)) => {
-                told["crs"] = Value::Object(object);
-                told["crs_type"] = "projjson".into();
+                found["crs"] = Value::Object(object);
+                found["crs_type"] = "projjson".into();
             }
-            _ => told["crs"] = crs.into(),
+            _ => found["crs"] = crs.into(),
         },
     }
     if let Some(edges) = edges {
-        told["edges"] = edges.into();
+        found["edges"] = edges.into();
     }
-    Some(told)
+    Some(found)
 }
 
 /// The type of columns of an extension type. The library knows some, but only with the metadata that it writes itself.
@@ -208,12 +208,12 @@ fn of_extension(field: &Field) -> Option<LogicalType> {
         Some(WKB) => {}
         _ => return None,
     }
-    let told = field.extension_type_metadata().unwrap_or_default();
-    let told: Value = match told {
+    let found = field.extension_type_metadata().unwrap_or_default();
+    let found: Value = match found {
         "" => json!({}),
-        told => serde_json::from_str(told).ok()?,
+        found => serde_json::from_str(found).ok()?,
     };
-    let crs = match (&told["crs"], told["crs_type"].as_str()) {
+    let crs = match (&found["crs"], found["crs_type"].as_str()) {
         // As pyarrow writes it.
         (Value::Null, _) => None,
         (Value::String(number), Some("srid")) if !number.starts_with("srid:") => {
@@ -223,7 +223,7 @@ fn of_extension(field: &Field) -> Option<LogicalType> {
         (Value::String(crs), _) => Some(crs.clone()),
         (object, _) => Some(object.to_string()),
     };
-    match told["edges"].as_str() {
+    match found["edges"].as_str() {
         None | Some("planar") => Some(LogicalType::Geometry { crs }),
         Some(edges) => Some(LogicalType::Geography {
             crs,
@@ -238,10 +238,11 @@ pub fn to_file(
     schema: &Schema,
     metadata: &[KeyValue],
 ) -> Result<SchemaDescriptor> {
-    let pair = metadata.iter().find(|pair| is_own(pair));
-    let told: Option<Value> = pair.and_then(|pair| serde_json::from_str(pair.value.as_ref()?).ok());
-    let told = told.as_ref().and_then(Value::as_array);
-    let told: Vec<Logical> = told
+    let pair = metadata.iter().find(|pair| is_logical_types(pair));
+    let found: Option<Value> =
+        pair.and_then(|pair| serde_json::from_str(pair.value.as_ref()?).ok());
+    let found = found.as_ref().and_then(Value::as_array);
+    let found: Vec<Logical> = found
         .into_iter()
         .flatten()
         .filter_map(Logical::of_json)
@@ -249,7 +250,7 @@ pub fn to_file(
     let leaves = fit::leaves(schema);
     let mut next = 0;
     let root = derived.root_schema();
-    let root = rebuilt(root, &mut next, &told, &leaves).map_err(Error::new)?;
+    let root = rebuilt(root, &mut next, &found, &leaves).map_err(Error::new)?;
     Ok(SchemaDescriptor::new(root))
 }
 
@@ -284,7 +285,7 @@ fn takes(column: &Type, kind: &LogicalType) -> bool {
 fn rebuilt(
     column: &Type,
     next: &mut usize,
-    told: &[Logical],
+    found: &[Logical],
     leaves: &[&Field],
 ) -> parquet::errors::Result<TypePtr> {
     let info = column.get_basic_info();
@@ -293,7 +294,7 @@ fn rebuilt(
     let known = || info.logical_type_ref().cloned();
     // Of groups with the same columns within it is the innermost one.
     let named = |leaves: Range<usize>, within: &[TypePtr]| {
-        let of = told.iter().find(|t| t.leaves == leaves);
+        let of = found.iter().find(|t| t.leaves == leaves);
         let kind = of.map(|t| t.kind.clone())?;
         (takes(column, &kind) && within.len() != 1).then_some(kind)
     };
@@ -301,7 +302,7 @@ fn rebuilt(
         Type::GroupType { fields, .. } => {
             let fields: parquet::errors::Result<Vec<TypePtr>> = fields
                 .iter()
-                .map(|column| rebuilt(column, next, told, leaves))
+                .map(|column| rebuilt(column, next, found, leaves))
                 .collect();
             let fields = fields?;
             let kind = named(first..*next, &fields).or_else(known);

@@ -20,8 +20,8 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::input::Input;
 
-/// Values of a page that are looked at together.
-const TOGETHER: usize = 1024;
+/// Values of a page that are sampled at together.
+const RECORDS_PER_READ: usize = 1024;
 
 /// Whether columns of a type are read here.
 pub fn is_known(kind: &DataType) -> bool {
@@ -33,28 +33,28 @@ pub fn is_known(kind: &DataType) -> bool {
 }
 
 /// Lets one data page pass at a time.
-struct Gate {
+struct PageGate {
     pages: SerializedPageReader<Input>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<PageState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct PageState {
     /// A page may pass.
     open: bool,
     /// There is none any more.
     ended: bool,
     /// The values of the last one are made of the values before.
-    grows: bool,
+    incremental: bool,
 }
 
-fn now(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+fn lock_state(state: &Mutex<PageState>) -> std::sync::MutexGuard<'_, PageState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl PageReader for Gate {
+impl PageReader for PageGate {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let mut state = now(&self.state);
+        let mut state = lock_state(&self.state);
         if !state.open {
             return Ok(None);
         }
@@ -62,7 +62,7 @@ impl PageReader for Gate {
         match &page {
             Some(page) => {
                 state.open = page.is_dictionary_page();
-                state.grows = page.encoding() == Encoding::DELTA_BYTE_ARRAY;
+                state.incremental = page.encoding() == Encoding::DELTA_BYTE_ARRAY;
             }
             None => state.ended = true,
         }
@@ -78,7 +78,7 @@ impl PageReader for Gate {
     }
 }
 
-impl Iterator for Gate {
+impl Iterator for PageGate {
     type Item = Result<Page>;
 
     fn next(&mut self) -> Option<Result<Page>> {
@@ -87,18 +87,18 @@ impl Iterator for Gate {
 }
 
 /// The column.
-pub struct Text {
+pub struct TextColumn {
     name: String,
     kind: DataType,
     reader: ColumnReaderImpl<OfFile>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<PageState>>,
     /// Some rows have no value.
     nullable: bool,
     /// Of rows that are not taken yet.
     values: VecDeque<Option<ByteArray>>,
 }
 
-impl Text {
+impl TextColumn {
     /// Of a leaf of a row group.
     pub fn open(
         input: &Arc<Input>,
@@ -106,16 +106,16 @@ impl Text {
         leaf: usize,
         name: &str,
         kind: &DataType,
-    ) -> Result<Text> {
+    ) -> Result<TextColumn> {
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let pages = SerializedPageReader::new(input.clone(), group.column(leaf), rows, None)?;
-        let state = Arc::new(Mutex::new(State::default()));
-        let gate = Gate {
+        let state = Arc::new(Mutex::new(PageState::default()));
+        let gate = PageGate {
             pages,
             state: state.clone(),
         };
         let about = group.schema_descr().column(leaf);
-        Ok(Text {
+        Ok(TextColumn {
             name: name.into(),
             kind: kind.clone(),
             nullable: about.max_def_level() > 0,
@@ -140,19 +140,23 @@ impl Text {
     fn read(&mut self) -> Result<bool> {
         let (mut levels, mut values) = (Vec::new(), Vec::new());
         loop {
-            let most = if now(&self.state).grows { 1 } else { TOGETHER };
+            let most = if lock_state(&self.state).incremental {
+                1
+            } else {
+                RECORDS_PER_READ
+            };
             let (records, ..) =
                 (self.reader).read_records(most, Some(&mut levels), None, &mut values)?;
             if records > 0 {
                 break;
             }
-            let mut state = now(&self.state);
+            let mut state = lock_state(&self.state);
             if state.ended {
                 return Ok(false);
             }
             state.open = true;
             // What the page's encoding is shows when it has passed.
-            state.grows = true;
+            state.incremental = true;
         }
         match self.nullable {
             false => self.values.extend(values.into_iter().map(Some)),
@@ -169,7 +173,7 @@ impl Text {
     }
 
     /// Takes the first rows.
-    pub fn take(&mut self, rows: usize) -> Result<ArrayRef> {
+    pub fn take_rows(&mut self, rows: usize) -> Result<ArrayRef> {
         let values: Vec<Option<ByteArray>> = self.values.drain(..rows).collect();
         use DataType::*;
         Ok(match &self.kind {

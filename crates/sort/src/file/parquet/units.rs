@@ -1,6 +1,6 @@
 //! Columns whose values fit no Arrow type for certain: INT96 is 96 bits of time, INTERVAL three numbers.
 //!
-//! The library that reads files takes one type for all of them and drops what does not fit it. So their values are looked at before.
+//! The library that reads files takes one type for all of them and drops what does not fit it. So their values are sampled at before.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use super::fit;
 use crate::input::Input;
 use crate::{Error, Result};
 
-/// Records that are looked at together.
-const TOGETHER: usize = 16 << 10;
+/// Records that are sampled at together.
+const RECORDS_PER_READ: usize = 16 << 10;
 const JULIAN_DAY_OF_EPOCH: i128 = 2_440_588;
 const NANOSECONDS_OF_DAY: i128 = 86_400_000_000_000;
 
 /// A schema whose types hold all values of such columns, if the schema's don't; an error names a column for which there is none.
-pub fn holding(
+pub fn schema_that_fits(
     input: &Input,
     file: &SchemaDescriptor,
     schema: &SchemaRef,
@@ -40,15 +40,15 @@ pub fn holding(
     let mut changed = HashMap::new();
     for at in odd {
         let name = file.column(at).path().string();
-        let told = leaves
+        let derived = leaves
             .get(at)
             .ok_or_else(|| Error::new("its columns differ"))?;
-        let told = told.data_type();
+        let derived = derived.data_type();
         let fits = match file.column(at).physical_type() {
-            Type::INT96 => time(&reader, at, &name, told)?,
-            _ => interval(&reader, at, &name, told)?,
+            Type::INT96 => time(&reader, at, &name, derived)?,
+            _ => interval(&reader, at, &name, derived)?,
         };
-        if fits != *told {
+        if fits != *derived {
             changed.insert(at, fits);
         }
     }
@@ -99,12 +99,14 @@ fn scan(
             let (records, values) = match &mut column {
                 ColumnReader::Int96ColumnReader(column) => {
                     let mut values: Vec<Int96> = Vec::new();
-                    let read = column.read_records(TOGETHER, levels.0, levels.1, &mut values);
+                    let read =
+                        column.read_records(RECORDS_PER_READ, levels.0, levels.1, &mut values);
                     (read, Values::Times(values))
                 }
                 ColumnReader::FixedLenByteArrayColumnReader(column) => {
                     let mut values: Vec<FixedLenByteArray> = Vec::new();
-                    let read = column.read_records(TOGETHER, levels.0, levels.1, &mut values);
+                    let read =
+                        column.read_records(RECORDS_PER_READ, levels.0, levels.1, &mut values);
                     let values = values.into_iter().map(ByteArray::from);
                     (read, Values::Intervals(values.collect()))
                 }
@@ -138,11 +140,11 @@ fn time(
     reader: &SerializedFileReader<Input>,
     at: usize,
     name: &str,
-    told: &DataType,
+    derived: &DataType,
 ) -> Result<DataType> {
-    let DataType::Timestamp(said, zone) = told else {
+    let DataType::Timestamp(unit, zone) = derived else {
         return Err(Error::new(format!(
-            "column {name:?}: values of INT96 can't be read as {told}"
+            "column {name:?}: values of INT96 can't be read as {derived}"
         )));
     };
     let (mut first, mut last) = (i128::MAX, i128::MIN);
@@ -170,7 +172,7 @@ fn time(
         TimeUnit::Millisecond,
         TimeUnit::Second,
     ];
-    let unit = [*said].into_iter().chain(finest).find(fits);
+    let unit = [*unit].into_iter().chain(finest).find(fits);
     let unit = unit.ok_or_else(|| {
         Error::new(format!(
             "column {name:?}: no unit of a timestamp of 64 bits holds all of its INT96 times: they go from {first} to \
@@ -195,7 +197,7 @@ fn interval(
     reader: &SerializedFileReader<Input>,
     at: usize,
     name: &str,
-    told: &DataType,
+    derived: &DataType,
 ) -> Result<DataType> {
     let (mut months, mut others, mut large) = (false, false, false);
     scan(reader, at, |values| {
@@ -221,6 +223,6 @@ fn interval(
         ),
         (true, false) => Ok(DataType::Interval(IntervalUnit::YearMonth)),
         (false, true) => Ok(DataType::Interval(IntervalUnit::DayTime)),
-        (false, false) => Ok(told.clone()),
+        (false, false) => Ok(derived.clone()),
     }
 }

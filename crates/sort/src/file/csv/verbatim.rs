@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use super::batches::Batches;
 use super::records::{Records, EMPTY};
 use super::values::{add_head, add_rows};
-use super::{Content, Opened, Reader};
+use super::{FileContent, OpenedFile, Reader};
 use crate::input::Input;
 use crate::{Error, Result};
 
@@ -28,17 +28,17 @@ pub fn is_lines(field: &Field) -> bool {
 }
 
 /// Where a table has lines.
-pub struct Lines {
+pub struct LineColumn {
     column: usize,
     head: String,
     end: String,
 }
 
-impl Lines {
-    pub fn of(schema: &Schema) -> Option<Lines> {
+impl LineColumn {
+    pub fn of(schema: &Schema) -> Option<LineColumn> {
         let column = schema.fields().iter().position(|field| is_lines(field))?;
         let said = schema.field(column).metadata();
-        Some(Lines {
+        Some(LineColumn {
             column,
             head: said.get(HEAD)?.clone(),
             end: said.get(END)?.clone(),
@@ -47,7 +47,7 @@ impl Lines {
 }
 
 /// A file, and what is read of it.
-pub struct Spelled {
+pub struct VerbatimCsv {
     input: Input,
     /// Of all of its columns.
     typed: SchemaRef,
@@ -59,9 +59,10 @@ pub struct Spelled {
 
 /// Looks at a file whose lines are kept. With `keys` only these columns are read beside them. Without, all are, and the lines are
 /// kept only if another writing of the values would spell them another way.
-pub fn open(input: Input, keys: Option<&[&str]>) -> Result<Opened> {
+pub fn open(input: Input, keys: Option<&[&str]>) -> Result<OpenedFile> {
     let opened = super::open(input)?;
-    let (Content::Csv(input, typed), Some((rows, nulls))) = (&opened.content, &opened.known) else {
+    let (FileContent::Csv(input, typed), Some((rows, nulls))) = (&opened.content, &opened.known)
+    else {
         return Ok(opened);
     };
     let named = |name: &&str| {
@@ -92,37 +93,37 @@ pub fn open(input: Input, keys: Option<&[&str]>) -> Result<Opened> {
     known.push(false);
     let known = Some((*rows, known));
     let schema = Arc::new(Schema::new(fields));
-    let spelled = Spelled {
+    let verbatim = VerbatimCsv {
         input: input.clone(),
         typed: typed.clone(),
         columns,
         schema: schema.clone(),
     };
-    if keys.is_none() && spelled.is_plain()? {
+    if keys.is_none() && verbatim.is_plain()? {
         return Ok(opened);
     }
-    Ok(Opened {
+    Ok(OpenedFile {
         schema,
         metadata: Vec::new(),
         known,
-        content: Content::Spelled(Arc::new(spelled)),
+        content: FileContent::Verbatim(Arc::new(verbatim)),
     })
 }
 
-impl Spelled {
+impl VerbatimCsv {
     /// All columns, or one.
     pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
         match column {
             Some(column) if column < self.columns.len() => {
                 super::batches(&self.input, &self.typed, Some(self.columns[column]))
             }
-            column => Ok(Box::new(Lined::new(self, column.is_some())?)),
+            column => Ok(Box::new(VerbatimBatches::new(self, column.is_some())?)),
         }
     }
 
     /// Whether the values are written as they stand in the file.
     fn is_plain(&self) -> Result<bool> {
-        let Some(lines) = Lines::of(&self.schema) else {
+        let Some(lines) = LineColumn::of(&self.schema) else {
             return Ok(true);
         };
         let values: Vec<usize> = (0..self.columns.len()).collect();
@@ -158,25 +159,25 @@ fn add_lines(batch: &RecordBatch, column: usize, end: &str, out: &mut Vec<u8>) {
 }
 
 /// Batches with lines.
-struct Lined {
+struct VerbatimBatches {
     batches: Batches,
     schema: SchemaRef,
     ended: bool,
 }
 
-impl Lined {
-    fn new(spelled: &Spelled, only_lines: bool) -> Result<Lined> {
-        let schema = &spelled.schema;
+impl VerbatimBatches {
+    fn new(verbatim: &VerbatimCsv, only_lines: bool) -> Result<VerbatimBatches> {
+        let schema = &verbatim.schema;
         let (columns, schema) = match only_lines {
             true => {
                 let lines = schema.fields().len() - 1;
                 let schema = schema.project(&[lines]).map_err(Error::new)?;
                 (Vec::new(), Arc::new(schema))
             }
-            false => (spelled.columns.clone(), schema.clone()),
+            false => (verbatim.columns.clone(), schema.clone()),
         };
-        Ok(Lined {
-            batches: Batches::new(&spelled.input, &spelled.typed, columns)?,
+        Ok(VerbatimBatches {
+            batches: Batches::new(&verbatim.input, &verbatim.typed, columns)?,
             schema,
             ended: false,
         })
@@ -199,7 +200,7 @@ impl Lined {
     }
 }
 
-impl Iterator for Lined {
+impl Iterator for VerbatimBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {
@@ -215,12 +216,12 @@ impl Iterator for Lined {
 /// Writes lines as they are.
 pub struct Writer<W: Write> {
     out: W,
-    lines: Lines,
+    lines: LineColumn,
     bytes: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
-    pub fn new(mut out: W, lines: Lines) -> Result<Writer<W>> {
+    pub fn new(mut out: W, lines: LineColumn) -> Result<Writer<W>> {
         let head = [&lines.head, &lines.end];
         let written = head
             .into_iter()

@@ -6,13 +6,15 @@ use arrow_select::take::take;
 
 use crate::{Error, Result};
 
-fn has_runs(kind: &DataType) -> bool {
+fn has_run_ends(kind: &DataType) -> bool {
     use DataType::*;
     match kind {
         RunEndEncoded(..) => true,
-        List(of) | LargeList(of) | FixedSizeList(of, _) | Map(of, _) => has_runs(of.data_type()),
-        Struct(fields) => fields.iter().any(|field| has_runs(field.data_type())),
-        Dictionary(_, values) => has_runs(values),
+        List(of) | LargeList(of) | FixedSizeList(of, _) | Map(of, _) => {
+            has_run_ends(of.data_type())
+        }
+        Struct(fields) => fields.iter().any(|field| has_run_ends(field.data_type())),
+        Dictionary(_, values) => has_run_ends(values),
         _ => false,
     }
 }
@@ -25,14 +27,14 @@ pub fn copied(column: &ArrayRef) -> Result<ArrayRef> {
 
 /// The same column; if it has runs, none of them has other rows.
 pub fn unsliced(column: &ArrayRef) -> Result<ArrayRef> {
-    match has_runs(column.data_type()) {
+    match has_run_ends(column.data_type()) {
         true => copied(column),
         false => Ok(column.clone()),
     }
 }
 
 /// Refuses columns of which so many rows in one piece have ends that their type can't hold.
-pub fn check(schema: &Schema, rows: usize) -> Result<()> {
+pub fn check_run_ends(schema: &Schema, rows: usize) -> Result<()> {
     for field in schema.fields() {
         let DataType::RunEndEncoded(ends, _) = field.data_type() else {
             continue;

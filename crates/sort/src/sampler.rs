@@ -4,12 +4,12 @@ use driver::control::{Delay, Inventory};
 use driver::{Host, Result};
 use sim::Time;
 
-/// Simulated time between two looks.
+/// Simulated time between two samples.
 pub const INTERVAL: Time = Time::us(20);
 
 /// Counters at a moment.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
+pub struct ChannelSample {
     /// Simulated.
     pub time: Time,
     /// Beats read and written since reset, by channel.
@@ -18,39 +18,39 @@ pub struct Look {
 
 /// Looks at the counters of all channels. Each takes some microseconds of a CPU of the host.
 #[derive(Default)]
-pub struct Watch {
+pub struct ChannelSampler {
     delays: Vec<Delay>,
     /// In order of time.
-    pub looks: Vec<Look>,
+    pub samples: Vec<ChannelSample>,
 }
 
-impl Watch {
+impl ChannelSampler {
     /// Of all channels of a device.
-    pub fn new<H: Host>(host: &mut H) -> Result<Watch> {
-        let mut watch = Watch {
+    pub fn new<H: Host>(host: &mut H) -> Result<ChannelSampler> {
+        let mut sampler = ChannelSampler {
             delays: Inventory::read(host)?.delays(),
-            looks: Vec::new(),
+            samples: Vec::new(),
         };
-        watch.look(host)?;
-        Ok(watch)
+        sampler.sample(host)?;
+        Ok(sampler)
     }
 
     /// Looks, if it is time to.
-    pub fn pass<H: Host>(&mut self, host: &mut H) -> Result<()> {
-        match self.looks.last() {
-            Some(last) if host.now() >= last.time + INTERVAL => self.look(host),
+    pub fn sample_if_due<H: Host>(&mut self, host: &mut H) -> Result<()> {
+        match self.samples.last() {
+            Some(last) if host.now() >= last.time + INTERVAL => self.sample(host),
             _ => Ok(()),
         }
     }
 
     /// Looks; nothing without channels.
-    pub fn look<H: Host>(&mut self, host: &mut H) -> Result<()> {
+    pub fn sample<H: Host>(&mut self, host: &mut H) -> Result<()> {
         if self.delays.is_empty() {
             return Ok(());
         }
         let time = host.now();
         let beats: Result<Vec<[u64; 2]>> = self.delays.iter().map(|d| d.beats(host)).collect();
-        self.looks.push(Look {
+        self.samples.push(ChannelSample {
             time,
             beats: beats?,
         });

@@ -8,12 +8,15 @@ use crate::input::Input;
 const MISMATCH: &str = "CRC checksum mismatch";
 
 /// The text of an error; if a page's checksum is wrong, with its column, row group and place.
-pub fn told(input: &Input, error: &str) -> String {
-    let place = error.contains(MISMATCH).then(|| find(input)).flatten();
+pub fn describe(input: &Input, error: &str) -> String {
+    let place = error
+        .contains(MISMATCH)
+        .then(|| find_damaged_page(input))
+        .flatten();
     place.unwrap_or_else(|| error.to_string())
 }
 
-fn find(input: &Input) -> Option<String> {
+fn find_damaged_page(input: &Input) -> Option<String> {
     let reader = SerializedFileReader::new(input.clone()).ok()?;
     for group in 0..reader.num_row_groups() {
         let row_group = reader.get_row_group(group).ok()?;
