@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use serde_json::{json, Map, Value};
 use sim::{Bar, Media, Tracer};
 use trace::TraceFile;
-use vfio_user::{Function, RegisterWrite, Served};
+use vfio_user::{Function, RegisterWrite, ServedDevice};
 
 use crate::build::{factory, model_of, purpose, root, Design};
 use crate::error::raise;
@@ -161,7 +161,7 @@ fn prepare(
     identity: Identity,
     socket: PathBuf,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Served, String)> {
+) -> PyResult<(ServedDevice, String)> {
     let root = root()?;
     let vectors = design.vectors(&root).map_err(raise)?;
     let profile = design::Profile::find(&root, &design.media.profile).map_err(raise)?;
@@ -202,7 +202,7 @@ fn prepare(
         }));
     }
     let (_, link) = design.attached().map_err(raise)?;
-    let served = Served {
+    let served = ServedDevice {
         name: design.name.clone(),
         socket,
         device,

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_an_nvme_controller_with_three_sized_windows() {
+    fn config_describes_an_nvme_controller_with_three_windows() {
         let mut c = space();
         assert_eq!(get32(&c, 0x08) >> 8, 0x01_08_02);
         for (bar, size, kind) in [
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_capabilities_is_complete_and_ends() {
+    fn config_capability_list_is_complete() {
         let c = space();
         let mut ids = Vec::new();
         let mut at = u64::from(get32(&c, 0x34) & 0xFF);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_change_what_they_may_and_a_reset_undoes_them() {
+    fn config_writes_change_writable_bits_until_a_reset() {
         let mut c = space();
         let before = c.bytes.clone();
         c.write(0, &[0xFF; BYTES]).unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_abort_is_kept_until_a_one_clears_it() {
+    fn config_keeps_a_master_abort_until_cleared() {
         let mut c = space();
         let before = get32(&c, 4);
         c.receive_master_abort();
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_beyond_the_end() {
+    fn config_rejects_accesses_beyond_its_end() {
         let mut c = space();
         assert!(!c.read(4093, &mut [0; 4]) && !c.read(u64::MAX, &mut [0; 4]));
         assert_eq!(c.write(4093, &[0; 4]), None);

@@ -12,10 +12,10 @@ use sim::Bar;
 use crate::config::{self, ConfigSpace, Control, MSIX_TABLE};
 use crate::doorbells::{self, Doorbells};
 use crate::irq::Mask;
-use crate::memory::{Permissions, Refused};
+use crate::memory::{MapError, Permissions};
 use crate::peer::Peer;
 use crate::wire::{command, u16_at, u32_at, u64_at, Message, Reply, MAX_FDS, MAX_TRANSFER};
-use crate::worker::{Order, Shared};
+use crate::worker::{SharedState, WorkerRequest};
 use crate::{Function, BAR0_BYTES, BAR4_BYTES};
 
 /// VFIO's numbers of the regions of a PCI function, and how many there are.
@@ -57,18 +57,18 @@ const SPARSE_MMAP: u16 = 1;
 /// Bytes of the fields of `DEVICE_GET_REGION_INFO`.
 const REGION_INFO: u32 = 32;
 /// So many of a client's files are looked at, whether they are shared.
-const FILES: usize = 64;
+const MAX_CHECKED_FILES: usize = 64;
 /// What to do about memory that isn't shared.
-const SHARE: &str = "QEMU: -object memory-backend-memfd,id=m0,size=...,share=on -machine memory-backend=m0,aux-ram-share=on";
+const SHARE_HINT: &str = "QEMU: -object memory-backend-memfd,id=m0,size=...,share=on -machine memory-backend=m0,aux-ram-share=on";
 /// A register read that takes longer than this is answered with all ones. (A client's own limit is usually lower.)
 const ANSWER_LIMIT: Duration = Duration::from_secs(50);
 
-type Outcome<'a> = Result<Reply<'a>, i32>;
+type ReplyResult<'a> = Result<Reply<'a>, i32>;
 
 pub(crate) struct Connection {
     function: Function,
-    shared: Arc<Shared>,
-    worker: SyncSender<Order>,
+    shared: Arc<SharedState>,
+    worker: SyncSender<WorkerRequest>,
     config: ConfigSpace,
     control: Control,
     /// The client's MSI-X table; only its mask bits mean anything, messages go to eventfds.
@@ -78,7 +78,7 @@ pub(crate) struct Connection {
     peer: Peer,
     /// Files that the client has sent, by device and inode; enough to say that its memory isn't shared.
     files: HashSet<(u64, u64)>,
-    told_unshared: bool,
+    unshared_reported: bool,
     refused_maps: u64,
 }
 
@@ -86,8 +86,8 @@ impl Connection {
     /// A new client, which finds the device as after power-on.
     pub(crate) fn new(
         function: &Function,
-        shared: Arc<Shared>,
-        worker: SyncSender<Order>,
+        shared: Arc<SharedState>,
+        worker: SyncSender<WorkerRequest>,
         peer: Peer,
     ) -> std::io::Result<Connection> {
         let connection = Connection {
@@ -98,14 +98,14 @@ impl Connection {
             negotiated: false,
             peer,
             files: HashSet::new(),
-            told_unshared: false,
+            unshared_reported: false,
             refused_maps: 0,
             function: function.clone(),
             shared,
             worker,
         };
         connection.take_master_abort();
-        connection.order(Order::Connect(connection.doorbells.clone()));
+        connection.send_request(WorkerRequest::Connect(connection.doorbells.clone()));
         connection.shared.stats.connections.add(1);
         Ok(connection)
     }
@@ -116,7 +116,7 @@ impl Connection {
     }
 
     /// Answers a message: with a reply, or an error number.
-    pub(crate) fn handle(&mut self, message: &mut Message) -> Outcome<'_> {
+    pub(crate) fn handle(&mut self, message: &mut Message) -> ReplyResult<'_> {
         self.shared.stats.messages.add(1);
         let fds = std::mem::take(&mut message.fds);
         let body = &message.body[..];
@@ -130,7 +130,7 @@ impl Connection {
             command::DMA_MAP => match self.dma_map(body, fds) {
                 Ok(()) => Ok(Reply::default()),
                 Err(refused) => {
-                    self.tell_refused_map(body, refused.why);
+                    self.report_refused_map(body, refused.why);
                     Err(refused.errno)
                 }
             },
@@ -153,14 +153,14 @@ impl Connection {
     }
 
     /// Hands an order to the worker and calls it back from simulating. Nobody minds when the server is ending.
-    fn order(&self, order: Order) {
-        self.shared.mail.store(true, Ordering::Relaxed);
+    fn send_request(&self, order: WorkerRequest) {
+        self.shared.request_pending.store(true, Ordering::Relaxed);
         let _ = self.worker.send(order);
-        // The worker may have looked for mail just before this one arrived.
-        self.shared.mail.store(true, Ordering::Relaxed);
+        // The worker may have looked for request_pending just before this one arrived.
+        self.shared.request_pending.store(true, Ordering::Relaxed);
     }
 
-    fn version(&mut self, body: &[u8]) -> Outcome<'_> {
+    fn version(&mut self, body: &[u8]) -> ReplyResult<'_> {
         let (major, minor) = (u16_at(body, 0), u16_at(body, 2));
         let (Some(0), Some(minor)) = (major, minor) else {
             return Err(libc::EINVAL);
@@ -176,8 +176,8 @@ impl Connection {
         Ok(Reply::of(reply))
     }
 
-    fn dma_map(&mut self, body: &[u8], mut fds: Vec<OwnedFd>) -> Result<(), Refused> {
-        let refused = |why| Refused {
+    fn dma_map(&mut self, body: &[u8], mut fds: Vec<OwnedFd>) -> Result<(), MapError> {
+        let refused = |why| MapError {
             errno: libc::EINVAL,
             why,
         };
@@ -213,10 +213,10 @@ impl Connection {
         } else {
             return Ok(());
         };
-        if !std::mem::replace(&mut self.told_unshared, true) {
-            self.shared.tell(&format!(
+        if !std::mem::replace(&mut self.unshared_reported, true) {
+            self.shared.report(&format!(
                 "the client's memory is not shared: DMA_MAP of {size:#x} bytes at {address:#x}, and {what}. The device doesn't see \
-                 what the client writes there, nor the other way round, so its driver waits in vain. {SHARE}"
+                 what the client writes there, nor the other way round, so its driver waits in vain. {SHARE_HINT}"
             ));
         }
         Ok(())
@@ -227,17 +227,18 @@ impl Connection {
         let Ok(stat) = rustix::fs::fstat(file) else {
             return false;
         };
-        let new = self.files.len() < FILES && self.files.insert((stat.st_dev, stat.st_ino));
+        let new =
+            self.files.len() < MAX_CHECKED_FILES && self.files.insert((stat.st_dev, stat.st_ino));
         new && self.peer.maps_only_privately(file)
     }
 
     /// Counts a DMA_MAP that was refused; whoever asks again and again doesn't fill the log.
-    fn tell_refused_map(&mut self, body: &[u8], why: &str) {
+    fn report_refused_map(&mut self, body: &[u8], why: &str) {
         self.shared.stats.refused_maps.add(1);
         self.refused_maps += 1;
         if self.refused_maps.is_power_of_two() {
             let (address, size) = (u64_at(body, 16).unwrap_or(0), u64_at(body, 24).unwrap_or(0));
-            self.shared.tell(&format!(
+            self.shared.report(&format!(
                 "DMA_MAP of {size:#x} bytes at {address:#x} was refused: {why}. The device can't reach that memory \
                  ({} so far; told at 1, 2, 4, 8 and so on)",
                 self.refused_maps
@@ -245,7 +246,7 @@ impl Connection {
         }
     }
 
-    fn dma_unmap(&mut self, body: &[u8]) -> Option<Outcome<'_>> {
+    fn dma_unmap(&mut self, body: &[u8]) -> Option<ReplyResult<'_>> {
         let (argsz, flags) = (u32_at(body, 0)?, u32_at(body, 4)?);
         let (address, size) = (u64_at(body, 8)?, u64_at(body, 16)?);
         let known = flags & !flag::UNMAP_ALL == 0;
@@ -396,7 +397,7 @@ impl Connection {
     /// every client also writes that into configuration space.
     fn update_interrupts(&self) {
         let open = self.shared.vectors.open();
-        self.order(Order::Interrupts {
+        self.send_request(WorkerRequest::Interrupts {
             enable: self.control.msix_enable || open.contains(&true),
             mask: self.control.msix_enable && self.control.msix_mask,
             open,
@@ -409,11 +410,11 @@ impl Connection {
         self.config.reset();
         self.table = fresh_table(self.function.vectors);
         let (done, wait) = sync_channel(1);
-        self.order(Order::Reset(done));
+        self.send_request(WorkerRequest::Reset(done));
         // The device is another one when the client hears of it.
         let _ = wait.recv_timeout(ANSWER_LIMIT);
         self.take_master_abort();
-        self.follow_config();
+        self.apply_config();
     }
 
     /// Whether a read of the device's was not answered since the last call.
@@ -422,14 +423,14 @@ impl Connection {
     }
 
     /// Configuration space says whether one was.
-    fn follow_master_abort(&mut self) {
+    fn update_master_abort(&mut self) {
         if self.take_master_abort() {
             self.config.receive_master_abort();
         }
     }
 
     /// Puts into effect what configuration space says.
-    fn follow_config(&mut self) {
+    fn apply_config(&mut self) {
         let before = std::mem::replace(&mut self.control, self.config.control());
         if self.control.bus_master != before.bus_master {
             self.shared.memory.set_bus_master(self.control.bus_master);
@@ -441,8 +442,8 @@ impl Connection {
         }
     }
 
-    /// The fields of a region access: region, offset, bytes. `None` when it isn't within the region.
-    fn access(&self, body: &[u8]) -> Option<(u32, u64, usize)> {
+    /// The fields of a region parse_access: region, offset, bytes. `None` when it isn't within the region.
+    fn parse_access(&self, body: &[u8]) -> Option<(u32, u64, usize)> {
         let (offset, index) = (u64_at(body, 0)?, u32_at(body, 8)?);
         let count = u32_at(body, 12)?;
         let end = offset.checked_add(u64::from(count))?;
@@ -451,15 +452,15 @@ impl Connection {
     }
 
     fn region_read(&mut self, body: &[u8]) -> Option<Reply<'_>> {
-        let (index, offset, count) = self.access(body)?;
+        let (index, offset, count) = self.parse_access(body)?;
         let mut reply = body[..16].to_vec();
         let mut data = vec![0; count];
         if index == region::CONFIG {
-            self.follow_master_abort();
+            self.update_master_abort();
             self.config.read(offset, &mut data);
         } else {
             let bar = bar(index)?;
-            for (at, len) in pieces(bar, offset, count) {
+            for (at, len) in split_access(bar, offset, count) {
                 let from = (at - offset) as usize;
                 let out = &mut data[from..from + len];
                 match self.table_range(bar, at, len) {
@@ -473,27 +474,27 @@ impl Connection {
     }
 
     fn region_write(&mut self, body: &[u8]) -> Option<Reply<'_>> {
-        let (index, offset, count) = self.access(body)?;
+        let (index, offset, count) = self.parse_access(body)?;
         let data = body.get(16..)?;
         if data.len() != count {
             return None;
         }
         if index == region::CONFIG {
-            self.follow_master_abort();
+            self.update_master_abort();
             let flr = self.config.write(offset, data)?;
             if flr {
                 self.reset();
             } else {
-                self.follow_config();
+                self.apply_config();
             }
         } else {
             let bar = bar(index)?;
-            for (at, len) in pieces(bar, offset, count) {
+            for (at, len) in split_access(bar, offset, count) {
                 let from = (at - offset) as usize;
                 let data = &data[from..from + len];
                 match self.table_range(bar, at, len) {
                     Some(range) => self.write_table(range.start, data),
-                    None => self.order(Order::Write {
+                    None => self.send_request(WorkerRequest::Write {
                         bar,
                         offset: at,
                         data: data.to_vec(),
@@ -504,7 +505,7 @@ impl Connection {
         Some(Reply::of(body[..16].to_vec()))
     }
 
-    /// Where in the MSI-X table an access is. Pieces never cross its ends.
+    /// Where in the MSI-X table an parse_access is. Pieces never cross its ends.
     fn table_range(&self, bar: Bar, at: u64, len: usize) -> Option<std::ops::Range<usize>> {
         if bar != Bar::Nvme {
             return None;
@@ -529,7 +530,7 @@ impl Connection {
     /// All ones where the device does not answer, as on a bus.
     fn read_device(&self, bar: Bar, offset: u64, out: &mut [u8]) {
         let (answer, wait) = sync_channel(1);
-        self.order(Order::Read {
+        self.send_request(WorkerRequest::Read {
             bar,
             offset,
             len: out.len() as u32,
@@ -547,7 +548,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.shared.memory.clear();
         self.shared.vectors.clear();
-        self.order(Order::Disconnect);
+        self.send_request(WorkerRequest::Disconnect);
     }
 }
 
@@ -565,8 +566,8 @@ fn bar(index: u32) -> Option<Bar> {
     }
 }
 
-/// Splits an access at the ends of pages and, in BAR0, of the MSI-X table's entries.
-fn pieces(bar: Bar, offset: u64, count: usize) -> impl Iterator<Item = (u64, usize)> {
+/// Splits an parse_access at the ends of pages and, in BAR0, of the MSI-X table's entries.
+fn split_access(bar: Bar, offset: u64, count: usize) -> impl Iterator<Item = (u64, usize)> {
     let end = offset + count as u64;
     let mut at = offset;
     std::iter::from_fn(move || {

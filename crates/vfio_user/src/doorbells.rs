@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_ring_is_seen_once() {
+    fn doorbells_are_collected_once() {
         let doorbells = Doorbells::new().unwrap();
         let client = MmapOptions::new().map_raw(&doorbells.file).unwrap();
         let ring = |offset: usize, value: u32| {

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_reach_the_attached_eventfd_only() {
+    fn irq_signals_only_the_attached_eventfd() {
         let vectors = Vectors::new(3);
         let fd = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         assert!(!vectors.signal(1));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn only_eventfds_are_signalled() {
+    fn irq_accepts_only_eventfds() {
         let vectors = Vectors::new(1);
         let (_, pipe) = rustix::pipe::pipe().unwrap();
         assert!(!vectors.attach(0, Some(pipe)));

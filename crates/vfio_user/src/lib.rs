@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use log::Log;
-pub use server::{Served, Server};
+pub use server::{ServedDevice, Server};
 
 /// Bytes of BAR0.
 pub const BAR0_BYTES: u64 = 64 << 10;

@@ -20,7 +20,7 @@ impl Log {
     }
 
     /// A line about a device.
-    pub(crate) fn tell(&self, device: &str, line: &str) {
+    pub(crate) fn report(&self, device: &str, line: &str) {
         (self.0)(&format!("{device}: {line}"));
     }
 }

@@ -34,13 +34,13 @@ pub(crate) type Errno = i32;
 
 /// Why a map can't be had: for the reply, and for whoever runs the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct MapError {
     pub errno: Errno,
     pub why: &'static str,
 }
 
-fn refused(errno: Errno, why: &'static str) -> Refused {
-    Refused { errno, why }
+fn refused(errno: Errno, why: &'static str) -> MapError {
+    MapError { errno, why }
 }
 
 struct Map {
@@ -49,13 +49,13 @@ struct Map {
     last: u64,
     allowed: Permissions,
     /// None: the client has named the range but sent no memory; accesses fail.
-    memory: Option<Memory>,
+    memory: Option<MappedPages>,
     /// The file behind it was truncated; zeros lie in its place.
     broken: std::sync::atomic::AtomicBool,
 }
 
 /// A mapping of whole pages, huge ones for a file that consists of these, and where in it the client's part begins.
-struct Memory {
+struct MappedPages {
     pages: MmapRaw,
     inner: usize,
 }
@@ -75,22 +75,22 @@ pub(crate) struct GuestMemory {
 }
 
 impl GuestMemory {
-    fn look(&self) -> RwLockReadGuard<'_, Table> {
+    fn read_table(&self) -> RwLockReadGuard<'_, Table> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self) -> RwLockWriteGuard<'_, Table> {
+    fn write_table(&self) -> RwLockWriteGuard<'_, Table> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Allows or forbids all accesses. Once it returns no forbidden access is under way.
     pub(crate) fn set_bus_master(&self, allowed: bool) {
-        self.change().bus_master = allowed;
+        self.write_table().bus_master = allowed;
     }
 
     /// Whether accesses are allowed.
     pub(crate) fn bus_master(&self) -> bool {
-        self.look().bus_master
+        self.read_table().bus_master
     }
 
     /// Maps `len` bytes of a file from `offset` on to the client's addresses from `start` on.
@@ -100,7 +100,7 @@ impl GuestMemory {
         len: u64,
         allowed: Permissions,
         file: Option<(OwnedFd, u64)>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), MapError> {
         let empty = "its range is empty, or ends beyond the last address";
         let last = last_byte(start, len).ok_or(refused(libc::EINVAL, empty))?;
         // A part of a page can't be mapped, and none be put in its place when the file has shrunk.
@@ -109,7 +109,7 @@ impl GuestMemory {
             let why = "address, length and offset in the file have to be multiples of 4096";
             return Err(refused(libc::EINVAL, why));
         }
-        let mut table = self.change();
+        let mut table = self.write_table();
         let at = table.maps.partition_point(|m| m.start < start);
         let before = at.checked_sub(1).and_then(|i| table.maps.get(i));
         if before.is_some_and(|m| m.last >= start)
@@ -126,7 +126,7 @@ impl GuestMemory {
                 let why = "those of a client have at most 16 TiB in all";
                 return Err(refused(libc::ENOSPC, why));
             }
-            memory = Some(open(fd, offset, len, allowed)?);
+            memory = Some(map_file(fd, offset, len, allowed)?);
             table.bytes += len;
         }
         let map = Map {
@@ -144,37 +144,40 @@ impl GuestMemory {
     /// nothing to do, as for VFIO: a client takes its whole address space apart without knowing what of it was ever mapped.
     pub(crate) fn unmap(&self, start: u64, len: u64) -> Result<(), Errno> {
         let last = last_byte(start, len).ok_or(libc::EINVAL)?;
-        let mut table = self.change();
+        let mut table = self.write_table();
         let touched = |m: &Map| m.start <= last && m.last >= start;
         let whole = |m: &Map| m.start >= start && m.last <= last;
         if table.maps.iter().any(|m| touched(m) && !whole(m)) {
             return Err(libc::EINVAL);
         }
         table.maps.retain(|m| !touched(m));
-        table.bytes = sum(&table.maps);
+        table.bytes = mapped_bytes(&table.maps);
         Ok(())
     }
 
     /// Removes all maps; whether the device is bus master is another matter.
     pub(crate) fn unmap_all(&self) {
-        let mut table = self.change();
+        let mut table = self.write_table();
         table.maps.clear();
         table.bytes = 0;
     }
 
     /// Removes everything.
     pub(crate) fn clear(&self) {
-        *self.change() = Table::default();
+        *self.write_table() = Table::default();
     }
 
     /// Whether any of the maps has memory behind it.
     pub(crate) fn has_memory(&self) -> bool {
-        self.look().maps.iter().any(|map| map.memory.is_some())
+        self.read_table()
+            .maps
+            .iter()
+            .any(|map| map.memory.is_some())
     }
 
     /// Why an access finds no memory.
-    pub(crate) fn why_not(&self, addr: u64, len: usize, write: bool) -> &'static str {
-        let table = self.look();
+    pub(crate) fn explain_failure(&self, addr: u64, len: usize, write: bool) -> &'static str {
+        let table = self.read_table();
         let last = last_byte(addr, len as u64);
         let inside = |m: &&Map| m.start <= addr && last.is_some_and(|last| last <= m.last);
         match table.maps.iter().find(inside) {
@@ -190,7 +193,7 @@ impl GuestMemory {
 
     /// Reads; false where nothing is mapped, or reads are not allowed.
     pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> bool {
-        let table = self.look();
+        let table = self.read_table();
         let Some((map, from)) = table.find(addr, out.len()) else {
             return false;
         };
@@ -203,7 +206,7 @@ impl GuestMemory {
 
     /// Writes; false where nothing is mapped, or writes are not allowed.
     pub(crate) fn write(&self, addr: u64, data: &[u8]) -> bool {
-        let table = self.look();
+        let table = self.read_table();
         let Some((map, to)) = table.find(addr, data.len()) else {
             return false;
         };
@@ -253,7 +256,7 @@ impl Map {
     }
 }
 
-fn sum(maps: &[Map]) -> u64 {
+fn mapped_bytes(maps: &[Map]) -> u64 {
     let mapped = maps.iter().filter(|m| m.memory.is_some());
     mapped.map(|m| m.last - m.start + 1).sum()
 }
@@ -264,7 +267,12 @@ fn last_byte(start: u64, len: u64) -> Option<u64> {
 }
 
 /// Maps a part of a file.
-fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<Memory, Refused> {
+fn map_file(
+    fd: OwnedFd,
+    offset: u64,
+    len: u64,
+    allowed: Permissions,
+) -> Result<MappedPages, MapError> {
     guard::install();
     let file = File::from(fd);
     let cannot = |e| refused(errno(e), "its file can't be mapped");
@@ -289,7 +297,7 @@ fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<Memo
     } else {
         options.map_raw_read_only(&file)
     };
-    Ok(Memory {
+    Ok(MappedPages {
         pages: mapped.map_err(cannot)?,
         inner: (offset - first) as usize,
     })
@@ -375,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_give_back_what_writes_wrote_at_any_alignment() {
+    fn guest_memory_round_trips_at_any_alignment() {
         let memory = memory();
         let fd = file(3 * PAGE);
         memory
@@ -401,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_of_the_maps_is_reachable() {
+    fn guest_memory_ends_at_its_maps() {
         let memory = memory();
         memory
             .map(0x2000, 0x1000, BOTH, Some((file(0x1000), 0)))
@@ -418,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_that_cannot_be_are_refused() {
+    fn guest_memory_rejects_invalid_maps() {
         let memory = memory();
         let fd = || Some((file(0x4000), 0));
         let refused = |start, len, file, errno| {
@@ -470,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_of_all_is_a_page_like_others() {
+    fn guest_memory_maps_the_last_page() {
         let memory = memory();
         let (last, before) = (0u64.wrapping_sub(PAGE), 0u64.wrapping_sub(2 * PAGE));
         let fd = file(2 * PAGE);
@@ -498,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_hold() {
+    fn guest_memory_enforces_permissions() {
         let memory = memory();
         let (read, write) = (
             Permissions {
@@ -522,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_file_fails_its_map_and_nothing_else() {
+    fn guest_memory_fails_only_the_map_of_a_truncated_file() {
         let memory = memory();
         let fd = file(0x4000);
         memory
@@ -548,7 +556,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_huge_pages_are_mapped_and_replaced_as_a_whole() {
+    fn guest_memory_maps_whole_huge_pages() {
         let huge = 2 << 20;
         assert_eq!(whole_pages(0x3000, 0x1000, PAGE), Some((0x3000, 0x1000)));
         assert_eq!(whole_pages(0xC_0000, PAGE, huge), Some((0, huge)));
@@ -584,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_that_come_and_go_under_accesses_do_no_harm() {
+    fn guest_memory_maps_change_during_accesses() {
         let memory = memory();
         let fd = file(0x1000);
         rustix::io::pwrite(&fd, &[3; 256], 0x100).unwrap();

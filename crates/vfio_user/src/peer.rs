@@ -62,7 +62,7 @@ mod tests {
     use super::only_private;
 
     #[test]
-    fn one_shared_mapping_is_enough() {
+    fn peer_with_one_shared_mapping_shares_its_file() {
         let line = |flags, on, inode| {
             format!("7f00-7f01 {flags} 00000000 {on} {inode}    /memfd:m0 (deleted)\n")
         };

@@ -10,7 +10,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{memfd_create, MemfdFlags};
 
 /// Requests between two looks at what has ended.
-const ROOM: usize = 64;
+const MAX_REQUESTS: usize = 64;
 /// `IOCB_FLAG_RESFD`: `resfd` is an eventfd.
 const WITH_EVENTFD: u32 = 1;
 
@@ -34,7 +34,7 @@ struct Request {
 /// `struct io_event`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Ended([u64; 4]);
+struct IoEvent([u64; 4]);
 
 /// Signals eventfds.
 pub(crate) struct Signaller {
@@ -46,7 +46,7 @@ impl Signaller {
     pub(crate) fn new() -> Signaller {
         let mut context: libc::c_ulong = 0;
         // SAFETY: the call writes one context, to a place that is there.
-        let made = unsafe { libc::syscall(libc::SYS_io_setup, ROOM, &mut context) } == 0;
+        let made = unsafe { libc::syscall(libc::SYS_io_setup, MAX_REQUESTS, &mut context) } == 0;
         let mut signaller = Signaller { aio: None };
         if made {
             match memfd_create("nearside-nothing", MemfdFlags::CLOEXEC) {
@@ -74,22 +74,22 @@ impl Signaller {
             libc::syscall(libc::SYS_io_submit, *context, 1usize, requests.as_ptr()) == 1
         };
         submit() || {
-            self.forget_ended();
+            self.drain_completions();
             submit()
         }
     }
 
     /// Makes room for further requests.
-    fn forget_ended(&self) {
+    fn drain_completions(&self) {
         let Some((context, _)) = &self.aio else {
             return;
         };
-        let mut ended = [Ended::default(); ROOM];
+        let mut ended = [IoEvent::default(); MAX_REQUESTS];
         let now = libc::timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        let most = ROOM;
+        let most = MAX_REQUESTS;
         // SAFETY: there is room for so many events, and the time is there.
         unsafe {
             libc::syscall(
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_counted_one_by_one_beyond_the_room_for_requests() {
+    fn signal_counts_beyond_the_request_limit() {
         let signaller = Signaller::new();
         let fd = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         for n in 0..1000 {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn no_counter_is_waited_for_however_full() {
+    fn signal_never_waits_for_a_full_counter() {
         // With and without AIO.
         for signaller in [Signaller::new(), Signaller { aio: None }] {
             // A write can fill a counter up to the last but one; the kernel, up to the last.

@@ -77,7 +77,7 @@ pub(crate) fn receive(
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS + 1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut part = [IoSliceMut::new(&mut header[have..])];
-        hurry(stream, deadline)?;
+        set_deadline(stream, deadline)?;
         let received = recvmsg(&*stream, &mut part, &mut ancillary, RecvFlags::CMSG_CLOEXEC);
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(more) = message {
@@ -106,7 +106,7 @@ pub(crate) fn receive(
     let mut body = vec![0; size - HEADER];
     let mut have = 0;
     while have < body.len() {
-        hurry(stream, deadline)?;
+        set_deadline(stream, deadline)?;
         match stream.read(&mut body[have..]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(more) => have += more,
@@ -158,7 +158,7 @@ pub(crate) fn send(
 }
 
 /// Lets the next read wait until the deadline at the latest.
-fn hurry(stream: &UnixStream, deadline: Option<Instant>) -> io::Result<()> {
+fn set_deadline(stream: &UnixStream, deadline: Option<Instant>) -> io::Result<()> {
     let Some(deadline) = deadline else {
         return Ok(());
     };
@@ -170,7 +170,7 @@ fn hurry(stream: &UnixStream, deadline: Option<Instant>) -> io::Result<()> {
 }
 
 /// Answers a client's first message, which is there, with an error number and hangs up. Waits for nothing.
-pub(crate) fn turn_away(mut stream: UnixStream, errno: u32) {
+pub(crate) fn reject_client(mut stream: UnixStream, errno: u32) {
     // One read and one write, so nobody can draw this out.
     let mut first = [0; 512];
     let read = match stream.set_nonblocking(true) {

@@ -24,28 +24,28 @@ use crate::memory::GuestMemory;
 use crate::stats::Stats;
 use crate::RegisterWrite;
 
-/// Simulated time between two looks at the doorbells, while the device works.
+/// Simulated time between two looks at the doorbells, while the device is_busy.
 const SLICE: Time = Time::us(1);
 /// How long the thread goes on looking at full speed after the last work.
-const SPIN: Duration = Duration::from_micros(50);
+const IDLE_SPIN: Duration = Duration::from_micros(50);
 /// After so long without work the looks become rarer.
-const LONG: Duration = Duration::from_secs(2);
-/// Sleep between two looks, before and after [`LONG`].
-const NAP: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)];
+const IDLE_BACKOFF: Duration = Duration::from_secs(2);
+/// Sleep between two looks, before and after [`IDLE_BACKOFF`].
+const IDLE_POLL: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)];
 /// Accesses that may wait for the device; more stay in the channel, and hold the client up.
-const QUEUE: usize = 64;
+const MAX_ACCESSES: usize = 64;
 /// So many slices a device gets to take the accesses that came before its power goes.
-const LAST_SLICES: usize = 100;
+const DRAIN_SLICES: usize = 100;
 
-/// What a fault is followed by.
-const WAY_BACK: [&str; 3] = [
+/// What a fault is clock_followed by.
+const RECOVERY_HINT: [&str; 3] = [
     "registers read all ones until a function level reset; `nvme reset` only resets the controller. In a Linux guest, as root:",
     "  cd /sys/bus/pci/devices/ADDRESS    # `grep -l 0x4e53 /sys/bus/pci/devices/*/vendor` names it",
     "  echo ADDRESS > driver/unbind; echo 1 > reset; echo ADDRESS > /sys/bus/pci/drivers/nvme/bind",
 ];
 
 /// What the connection wants of the worker.
-pub(crate) enum Order {
+pub(crate) enum WorkerRequest {
     /// A posted write.
     Write {
         bar: Bar,
@@ -74,7 +74,7 @@ pub(crate) enum Order {
 }
 
 /// What connection and worker both use.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub memory: GuestMemory,
     pub vectors: Vectors,
     pub stats: Stats,
@@ -84,20 +84,20 @@ pub(crate) struct Shared {
     /// A read of the device's was not answered: for configuration space.
     pub master_abort: AtomicBool,
     /// An order was sent: the device should come back from simulating.
-    pub mail: AtomicBool,
+    pub request_pending: AtomicBool,
     /// The worker shall end.
     pub stop: AtomicBool,
 }
 
-impl Shared {
-    pub(crate) fn tell(&self, line: &str) {
-        self.log.tell(&self.name, line);
+impl SharedState {
+    pub(crate) fn report(&self, line: &str) {
+        self.log.report(&self.name, line);
     }
 }
 
 /// The device's way to its client: memory and interrupts at once, no link in between.
-struct Port {
-    shared: Arc<Shared>,
+struct ClientPort {
+    shared: Arc<SharedState>,
     mmio: VecDeque<Mmio>,
     data: VecDeque<ReadData>,
     parts: Parts,
@@ -107,7 +107,7 @@ struct Port {
     unmet: u64,
 }
 
-impl Port {
+impl ClientPort {
     fn clear(&mut self) {
         self.mmio.clear();
         self.data.clear();
@@ -126,31 +126,31 @@ impl Port {
         }
         self.unmet += 1;
         if self.unmet == 1 {
-            let why = self.shared.memory.why_not(addr, len, write);
+            let why = self.shared.memory.explain_failure(addr, len, write);
             let what = match write {
                 true => format!("a write of {len} bytes to {addr:#x} is lost"),
                 false => format!("a read of {len} bytes from {addr:#x} fails"),
             };
             let line = format!("DMA: {what}: {why}. Further ones are counted");
-            self.shared.tell(&line);
+            self.shared.report(&line);
         }
     }
 
     /// The client is gone.
-    fn settle(&mut self) {
+    fn report_unmet_accesses(&mut self) {
         if self.unmet > 1 {
             let line = format!("{} DMA accesses of this client found no memory", self.unmet);
-            self.shared.tell(&line);
+            self.shared.report(&line);
         }
         self.unmet = 0;
     }
 
-    fn waits(&self) -> bool {
+    fn has_input(&self) -> bool {
         !self.mmio.is_empty() || !self.data.is_empty()
     }
 }
 
-impl HostPort for Port {
+impl HostPort for ClientPort {
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
         if let Some(tracer) = &self.tracer {
             let len = data.len();
@@ -212,22 +212,22 @@ impl HostPort for Port {
     }
 
     fn attention(&self) -> bool {
-        !self.answers.is_empty() || self.shared.mail.load(Ordering::Relaxed)
+        !self.answers.is_empty() || self.shared.request_pending.load(Ordering::Relaxed)
     }
 }
 
 /// A read of the connection that the device has not answered yet.
-struct Question {
+struct PendingRead {
     tag: u32,
     answer: SyncSender<Option<Vec<u8>>>,
 }
 
 pub(crate) struct Worker {
     device: Box<dyn Device + Send>,
-    orders: Receiver<Order>,
-    port: Port,
+    requests: Receiver<WorkerRequest>,
+    port: ClientPort,
     doorbells: Option<Arc<Doorbells>>,
-    questions: Vec<Question>,
+    pending_reads: Vec<PendingRead>,
     next_tag: u32,
     fault: Option<Fault>,
     /// Register writes that a device gets after each power-on.
@@ -236,16 +236,16 @@ pub(crate) struct Worker {
     msix: (bool, bool),
     open: Vec<bool>,
     /// Since when there is nothing to do.
-    resting: Option<Instant>,
-    /// When simulated time last followed the wall clock.
-    followed: Instant,
+    idle_since: Option<Instant>,
+    /// When simulated time last clock_followed the wall clock.
+    clock_followed: Instant,
 }
 
 impl Worker {
     pub(crate) fn new(
         mut device: Box<dyn Device + Send>,
-        orders: Receiver<Order>,
-        shared: Arc<Shared>,
+        requests: Receiver<WorkerRequest>,
+        shared: Arc<SharedState>,
         setup: Vec<RegisterWrite>,
         vectors: u16,
         tracer: Option<Tracer>,
@@ -255,8 +255,8 @@ impl Worker {
         }
         Worker {
             device,
-            orders,
-            port: Port {
+            requests,
+            port: ClientPort {
                 shared,
                 mmio: VecDeque::new(),
                 data: VecDeque::new(),
@@ -266,15 +266,15 @@ impl Worker {
                 unmet: 0,
             },
             doorbells: None,
-            questions: Vec::new(),
+            pending_reads: Vec::new(),
             next_tag: 0,
             fault: None,
             setup,
             vectors,
             msix: (false, false),
             open: vec![false; usize::from(vectors)],
-            resting: None,
-            followed: Instant::now(),
+            idle_since: None,
+            clock_followed: Instant::now(),
         }
     }
 
@@ -282,33 +282,36 @@ impl Worker {
     pub(crate) fn run(mut self) {
         self.run_until_stopped();
         if let Err(fault) = self.device.finish() {
-            self.port.shared.tell(&fault.to_string());
+            self.port.shared.report(&fault.to_string());
         }
     }
 
     fn run_until_stopped(&mut self) {
         self.function_reset();
         while !self.port.shared.stop.load(Ordering::Relaxed) {
-            if !self.take_orders() {
+            if !self.receive_requests() {
                 return;
             }
-            self.ring();
-            if self.works() {
-                self.resting = None;
+            self.collect_doorbells();
+            if self.is_busy() {
+                self.idle_since = None;
                 self.advance();
             } else {
-                self.rest();
+                self.wait_idle();
             }
         }
     }
 
-    /// Takes the orders that are there; false when the server is gone.
-    fn take_orders(&mut self) -> bool {
+    /// Takes the requests that are there; false when the server is gone.
+    fn receive_requests(&mut self) -> bool {
         // Before looking into the channel: what comes later sets it again.
-        self.port.shared.mail.store(false, Ordering::Relaxed);
-        while self.port.mmio.len() < QUEUE {
-            match self.orders.try_recv() {
-                Ok(order) => self.obey(order),
+        self.port
+            .shared
+            .request_pending
+            .store(false, Ordering::Relaxed);
+        while self.port.mmio.len() < MAX_ACCESSES {
+            match self.requests.try_recv() {
+                Ok(order) => self.handle_request(order),
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
             }
@@ -316,13 +319,15 @@ impl Worker {
         true
     }
 
-    fn obey(&mut self, order: Order) {
+    fn handle_request(&mut self, order: WorkerRequest) {
         // A doorbell that was rung before an access comes before it.
-        self.ring();
-        self.resting = None;
+        self.collect_doorbells();
+        self.idle_since = None;
         match order {
-            Order::Write { bar, offset, data } => self.push(Mmio::Write { bar, offset, data }),
-            Order::Read {
+            WorkerRequest::Write { bar, offset, data } => {
+                self.push(Mmio::Write { bar, offset, data })
+            }
+            WorkerRequest::Read {
                 bar,
                 offset,
                 len,
@@ -334,7 +339,7 @@ impl Worker {
                     let _ = answer.try_send(None);
                     return;
                 }
-                self.questions.push(Question { tag, answer });
+                self.pending_reads.push(PendingRead { tag, answer });
                 self.push(Mmio::Read {
                     bar,
                     offset,
@@ -342,7 +347,7 @@ impl Worker {
                     tag,
                 });
             }
-            Order::Interrupts { enable, mask, open } => {
+            WorkerRequest::Interrupts { enable, mask, open } => {
                 self.msix = (enable, mask);
                 self.device.set_msix(enable, mask);
                 for vector in 0..self.open.len() {
@@ -353,15 +358,15 @@ impl Worker {
                     }
                 }
             }
-            Order::Connect(doorbells) => self.doorbells = Some(doorbells),
-            Order::Disconnect => {
+            WorkerRequest::Connect(doorbells) => self.doorbells = Some(doorbells),
+            WorkerRequest::Disconnect => {
                 self.doorbells = None;
                 self.msix = (false, false);
                 self.open.fill(false);
                 self.function_reset();
-                self.port.settle();
+                self.port.report_unmet_accesses();
             }
-            Order::Reset(done) => {
+            WorkerRequest::Reset(done) => {
                 self.function_reset();
                 let _ = done.try_send(());
             }
@@ -376,12 +381,12 @@ impl Worker {
     }
 
     /// Hands the device what was stored in the doorbell page.
-    fn ring(&mut self) {
+    fn collect_doorbells(&mut self) {
         let Some(doorbells) = self.doorbells.clone() else {
             return;
         };
-        // A client may ring faster than its device can take it; what comes last is what counts.
-        if self.port.mmio.len() >= QUEUE {
+        // A client may collect_doorbells faster than its device can take it; what comes last is what counts.
+        if self.port.mmio.len() >= MAX_ACCESSES {
             return;
         }
         doorbells.collect(|offset, value| {
@@ -395,7 +400,7 @@ impl Worker {
     /// Resets the function, and sets everything up that the client expects to find.
     fn function_reset(&mut self) {
         // Posted writes that came before arrive before.
-        for _ in 0..LAST_SLICES {
+        for _ in 0..DRAIN_SLICES {
             if self.fault.is_some() || self.port.mmio.is_empty() {
                 break;
             }
@@ -404,7 +409,7 @@ impl Worker {
         guard::install();
         self.device.function_reset();
         self.port.clear();
-        for question in self.questions.drain(..) {
+        for question in self.pending_reads.drain(..) {
             let _ = question.answer.try_send(None);
         }
         self.fault = None;
@@ -433,51 +438,51 @@ impl Worker {
             .push_back(write32(Bar::Nvme, control, u32::from(masked)));
     }
 
-    fn works(&self) -> bool {
-        self.fault.is_none() && (self.port.waits() || !self.device.idle())
+    fn is_busy(&self) -> bool {
+        self.fault.is_none() && (self.port.has_input() || !self.device.idle())
     }
 
     /// Lets the device run for a slice of simulated time, or until somebody wants something.
     fn advance(&mut self) {
         let until = self.device.now() + SLICE;
         let outcome = self.device_until(until);
-        self.followed = Instant::now();
+        self.clock_followed = Instant::now();
         for (tag, data) in std::mem::take(&mut self.port.answers) {
-            if let Some(at) = self.questions.iter().position(|q| q.tag == tag) {
-                let _ = self.questions.swap_remove(at).answer.try_send(data);
+            if let Some(at) = self.pending_reads.iter().position(|q| q.tag == tag) {
+                let _ = self.pending_reads.swap_remove(at).answer.try_send(data);
             }
         }
         if let Err(fault) = outcome {
-            self.fail(fault);
+            self.record_fault(fault);
         }
-        if self.fault.is_some() || !self.works() {
+        if self.fault.is_some() || !self.is_busy() {
             // Whatever was asked will not be answered any more.
-            for question in self.questions.drain(..) {
+            for question in self.pending_reads.drain(..) {
                 let _ = question.answer.try_send(None);
             }
         }
     }
 
-    /// Nothing to do: waits for an order or a doorbell.
-    fn rest(&mut self) {
-        let since = *self.resting.get_or_insert_with(Instant::now);
+    /// Nothing to do: has_input for an order or a doorbell.
+    fn wait_idle(&mut self) {
+        let since = *self.idle_since.get_or_insert_with(Instant::now);
         let spent = since.elapsed();
-        if spent < SPIN {
+        if spent < IDLE_SPIN {
             for _ in 0..64 {
                 std::hint::spin_loop();
             }
             return;
         }
-        self.follow_the_clock();
+        self.follow_wall_clock();
         let order = if self.doorbells.is_some() {
-            let nap = NAP[usize::from(spent > LONG)];
-            self.orders.recv_timeout(nap)
+            let nap = IDLE_POLL[usize::from(spent > IDLE_BACKOFF)];
+            self.requests.recv_timeout(nap)
         } else {
             // Without a client nobody rings.
-            self.orders.recv_timeout(Duration::from_millis(200))
+            self.requests.recv_timeout(Duration::from_millis(200))
         };
         match order {
-            Ok(order) => self.obey(order),
+            Ok(order) => self.handle_request(order),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 self.port.shared.stop.store(true, Ordering::Relaxed)
@@ -486,16 +491,16 @@ impl Worker {
     }
 
     /// A device at rest lets time pass without work: as much as has passed outside.
-    fn follow_the_clock(&mut self) {
+    fn follow_wall_clock(&mut self) {
         let now = Instant::now();
-        let passed = (now - self.followed).as_nanos().min(1 << 40) as u64;
+        let passed = (now - self.clock_followed).as_nanos().min(1 << 40) as u64;
         if passed < 10_000 || self.fault.is_some() {
             return;
         }
-        self.followed = now;
+        self.clock_followed = now;
         let until = self.device.now() + Time::ns(passed);
         if let Err(fault) = self.device_until(until) {
-            self.fail(fault);
+            self.record_fault(fault);
         }
     }
 
@@ -506,11 +511,11 @@ impl Worker {
     }
 
     /// From here on the device does nothing until its next power-on.
-    fn fail(&mut self, fault: Fault) {
+    fn record_fault(&mut self, fault: Fault) {
         let shared = &self.port.shared;
         shared.stats.faults.add(1);
-        shared.tell(&fault.to_string());
-        WAY_BACK.iter().for_each(|line| shared.tell(line));
+        shared.report(&fault.to_string());
+        RECOVERY_HINT.iter().for_each(|line| shared.report(line));
         self.fault = Some(fault);
         self.port.clear();
     }
@@ -532,9 +537,9 @@ mod tests {
     use crate::doorbells;
 
     /// A device that takes nothing.
-    struct Deaf;
+    struct UnresponsiveDevice;
 
-    impl Device for Deaf {
+    impl Device for UnresponsiveDevice {
         fn now(&self) -> Time {
             Time::ZERO
         }
@@ -557,31 +562,41 @@ mod tests {
     }
 
     #[test]
-    fn doorbells_that_a_device_has_no_time_for_do_not_pile_up() {
-        let shared = Arc::new(Shared {
+    fn doorbells_do_not_accumulate_while_the_device_is_busy() {
+        let shared = Arc::new(SharedState {
             memory: GuestMemory::default(),
             vectors: Vectors::new(1),
             stats: crate::stats::Stats::default(),
             name: "deaf".into(),
             log: Log::new(|_| {}),
             master_abort: AtomicBool::new(false),
-            mail: AtomicBool::new(false),
+            request_pending: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
         let (_orders, inbox) = sync_channel(1);
-        let mut worker = Worker::new(Box::new(Deaf), inbox, shared, Vec::new(), 1, None);
+        let mut worker = Worker::new(
+            Box::new(UnresponsiveDevice),
+            inbox,
+            shared,
+            Vec::new(),
+            1,
+            None,
+        );
         let page = Arc::new(Doorbells::new().unwrap());
         worker.doorbells = Some(page.clone());
         let words = doorbells::BYTES as usize / 4;
         for round in 0..50u8 {
             let all = [round; doorbells::BYTES as usize];
             rustix::io::pwrite(page.file(), &all, doorbells::OFFSET).unwrap();
-            worker.ring();
-            assert!(worker.port.mmio.len() < QUEUE + words, "round {round}");
+            worker.collect_doorbells();
+            assert!(
+                worker.port.mmio.len() < MAX_ACCESSES + words,
+                "round {round}"
+            );
         }
         // When there is room again, what was rung last is what comes.
         worker.port.mmio.clear();
-        worker.ring();
+        worker.collect_doorbells();
         let last = |access: &Mmio| matches!(access, Mmio::Write { data, .. } if data == &[49; 4]);
         assert_eq!(worker.port.mmio.len(), words);
         assert!(worker.port.mmio.iter().all(last));

@@ -19,7 +19,7 @@ fn assert_alive(dir: &Dir, n: usize) {
 }
 
 #[test]
-fn nothing_is_answered_before_the_version() {
+fn messages_before_the_version_are_refused() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::silent(&dir.socket(0));
@@ -33,7 +33,7 @@ fn nothing_is_answered_before_the_version() {
 }
 
 #[test]
-fn accesses_beyond_regions_are_refused() {
+fn region_accesses_beyond_the_end_are_refused() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -71,7 +71,7 @@ fn accesses_beyond_regions_are_refused() {
 }
 
 #[test]
-fn maps_and_interrupts_that_make_no_sense_are_refused() {
+fn maps_and_interrupts_with_invalid_fields_are_refused() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -140,7 +140,7 @@ fn maps_and_interrupts_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn garbage_ends_a_connection_at_most() {
+fn connection_ends_at_worst_on_random_bytes() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 2);
     let mut neighbour = Client::new(&dir.socket(1));
@@ -165,7 +165,7 @@ fn garbage_ends_a_connection_at_most() {
 }
 
 #[test]
-fn every_command_survives_bodies_of_any_length() {
+fn commands_accept_bodies_of_any_length() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -192,7 +192,7 @@ fn every_command_survives_bodies_of_any_length() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_client_that_never_names_a_version_loses_the_device() {
+fn client_without_a_version_loses_the_device() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 3);
     // Nothing at all; half a message; other messages.
@@ -207,7 +207,7 @@ fn a_client_that_never_names_a_version_loses_the_device() {
 }
 
 #[test]
-fn silent_clients_that_are_turned_away_hold_up_nobody() {
+fn client_rejection_does_not_wait_for_silent_clients() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let mut first = Client::new(&dir.socket(0));
@@ -240,7 +240,7 @@ fn silent_clients_that_are_turned_away_hold_up_nobody() {
 }
 
 #[test]
-fn half_a_message_holds_up_nobody_else() {
+fn connection_with_half_a_message_blocks_only_itself() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 2);
     let mut stuck = Client::new(&dir.socket(0));
@@ -266,7 +266,7 @@ fn storm(dir: &Dir, ram: &std::os::fd::OwnedFd) -> Client {
 }
 
 #[test]
-fn maps_may_go_while_the_device_uses_them() {
+fn dma_maps_can_be_removed_during_accesses() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let ram = memory(0x1000);
@@ -288,7 +288,7 @@ fn maps_may_go_while_the_device_uses_them() {
 }
 
 #[test]
-fn a_file_may_shrink_while_the_device_uses_it() {
+fn dma_file_can_shrink_during_accesses() {
     let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 2);
     let mut neighbour = Client::new(&dir.socket(1));
@@ -308,7 +308,7 @@ fn a_file_may_shrink_while_the_device_uses_it() {
 }
 
 #[test]
-fn no_access_after_the_client_is_gone() {
+fn dma_stops_when_the_client_is_gone() {
     let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 1);
     for round in 0..20 {
@@ -327,7 +327,7 @@ fn no_access_after_the_client_is_gone() {
 }
 
 #[test]
-fn a_flood_of_writes_is_held_up_not_stored() {
+fn writes_in_a_flood_are_held_back_not_stored() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -338,7 +338,7 @@ fn a_flood_of_writes_is_held_up_not_stored() {
 }
 
 #[test]
-fn a_full_eventfd_holds_nobody_up() {
+fn interrupts_do_not_wait_for_a_full_eventfd() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));

@@ -31,7 +31,7 @@ const ROUNDS: u64 = 8;
 
 /// The server, in a process of its own; not a test by itself.
 #[test]
-fn serves_until_it_is_killed() {
+fn killed_server_process() {
     let Ok(place) = std::env::var(PLACE) else {
         return;
     };
@@ -68,7 +68,7 @@ fn server(dir: &Dir, design: &str) -> Process {
     let socket = dir.path().join("0.sock");
     let _ = std::fs::remove_file(&socket);
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "serves_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "killed_server_process", "--nocapture"])
         .env(PLACE, dir.path())
         .env(DESIGN, design)
         .stdout(std::process::Stdio::null())
@@ -212,7 +212,7 @@ fn kills(design: &str, rounds: u64) {
 
 /// With a journal behind the media, which the client's memory must not be ahead of.
 #[test]
-fn a_device_with_a_persistence_domain_keeps_what_was_acknowledged() {
+fn killed_server_keeps_acknowledged_writes_with_a_persistence_domain() {
     match Model::named(Model::Fast).unwrap() {
         Model::Fast => kills("nearpm", ROUNDS),
         Model::Rtl => eprintln!("skipped: such a device has no media file on the RTL"),
@@ -223,7 +223,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn what_was_acknowledged_is_there_and_blocks_are_whole() {
+    fn killed_server_keeps_acknowledged_writes_and_whole_blocks() {
         kills("default", ROUNDS);
     }
 }

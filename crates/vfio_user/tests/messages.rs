@@ -7,7 +7,7 @@ mod common;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use common::session::{steps, Bench, Step};
+use common::session::{steps, SessionRunner, Step};
 use sim::Random;
 
 /// Sessions of a usual run.
@@ -26,7 +26,7 @@ fn draw(seed: u64) -> Vec<Step> {
 }
 
 fn fails(steps: &[Step]) -> bool {
-    let mut bench = Bench::new();
+    let mut bench = SessionRunner::new();
     catch_unwind(AssertUnwindSafe(|| bench.run(steps))).is_err()
 }
 
@@ -46,8 +46,8 @@ fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
 
 #[test]
 #[ignore = "takes seconds"]
-fn every_message_is_answered_as_the_protocol_has_it() {
-    let mut bench = Bench::new();
+fn messages_are_answered_as_the_protocol_requires() {
+    let mut bench = SessionRunner::new();
     let first = number("SEED", 1);
     for seed in first..first + number("SESSIONS", SESSIONS) {
         let steps = draw(seed);

@@ -37,7 +37,7 @@ fn order(client: &mut Client, command: u32, addr: u64, len: u32) {
 }
 
 #[test]
-fn an_independent_client_finds_an_nvme_function() {
+fn client_of_another_crate_finds_an_nvme_function() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let mut client = vfio_user_client::Client::new(&dir.socket(0)).unwrap();
@@ -72,7 +72,7 @@ fn an_independent_client_finds_an_nvme_function() {
 }
 
 #[test]
-fn accesses_of_any_size_reach_the_windows() {
+fn region_accesses_of_any_size_reach_the_windows() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -91,7 +91,7 @@ fn accesses_of_any_size_reach_the_windows() {
 }
 
 #[test]
-fn dma_reaches_what_is_mapped_while_the_function_is_bus_master() {
+fn dma_reaches_mapped_memory_with_bus_mastering() {
     let dir = Dir::new();
     let (server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -176,7 +176,7 @@ fn interrupts_reach_their_eventfds() {
 }
 
 #[test]
-fn no_interrupt_without_bus_mastering() {
+fn interrupts_need_bus_mastering() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -215,7 +215,7 @@ fn ring(page: &memmap2::MmapRaw, offset: usize, value: u32) {
 }
 
 #[test]
-fn doorbells_come_through_the_shared_page() {
+fn doorbells_arrive_through_the_shared_page() {
     let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -234,7 +234,7 @@ fn doorbells_come_through_the_shared_page() {
 }
 
 #[test]
-fn resets_leave_a_fresh_device_that_is_set_up() {
+fn reset_leaves_a_configured_device() {
     let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -259,7 +259,7 @@ fn resets_leave_a_fresh_device_that_is_set_up() {
 }
 
 #[test]
-fn one_client_comes_after_another() {
+fn client_after_client_is_served() {
     let dir = Dir::new();
     let (server, seen) = serve_fakes(&dir, 1);
     let mut old: Option<memmap2::MmapRaw> = None;
@@ -284,7 +284,7 @@ fn one_client_comes_after_another() {
 }
 
 #[test]
-fn devices_of_one_server_are_independent() {
+fn server_devices_are_independent() {
     let dir = Dir::new();
     let (server, seen) = serve_fakes(&dir, 3);
     let mut clients: Vec<Client> = (0..3).map(|n| Client::new(&dir.socket(n))).collect();
@@ -308,7 +308,7 @@ fn devices_of_one_server_are_independent() {
 
 /// A server of one fake device.
 fn start(path: &Path) -> Result<Server, vfio_user::Error> {
-    Server::start(vec![vfio_user::Served {
+    Server::start(vec![vfio_user::ServedDevice {
         name: "fake".into(),
         socket: path.into(),
         device: Box::new(Fake::new()),
@@ -325,7 +325,7 @@ fn start(path: &Path) -> Result<Server, vfio_user::Error> {
 }
 
 #[test]
-fn sockets_of_others_stay() {
+fn socket_of_another_program_stays() {
     let dir = Dir::new();
     let refused = |n| matches!(start(&dir.socket(n)), Err(vfio_user::Error::InUse(_)));
     // Programs of any kind that live: datagrams, and one that is bound but doesn't listen.
@@ -347,7 +347,7 @@ fn sockets_of_others_stay() {
 }
 
 #[test]
-fn a_server_s_end_leaves_the_socket_of_its_successor() {
+fn socket_of_a_successor_stays_at_the_end() {
     let dir = Dir::new();
     let socket = dir.socket(0);
     let first = start(&socket).unwrap();
@@ -363,7 +363,7 @@ fn a_server_s_end_leaves_the_socket_of_its_successor() {
 }
 
 #[test]
-fn looking_for_a_server_is_no_client_of_it() {
+fn socket_probe_is_no_client() {
     let dir = Dir::new();
     let socket = dir.socket(0);
     let server = start(&socket).unwrap();
@@ -381,7 +381,7 @@ fn looking_for_a_server_is_no_client_of_it() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn of_two_that_start_at_once_on_a_dead_socket_one_has_it() {
+fn socket_is_taken_over_by_one_of_two_servers() {
     let dir = Dir::new();
     let socket = dir.socket(0);
     let barrier = std::sync::Barrier::new(2);
@@ -412,7 +412,7 @@ fn of_two_that_start_at_once_on_a_dead_socket_one_has_it() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_directory_that_others_keep_locked_gets_new_sockets_but_none_in_the_place_of_dead_ones() {
+fn socket_in_a_locked_directory_is_not_replaced() {
     let dir = Dir::new();
     let directory = std::fs::File::open(dir.path()).unwrap();
     flock(&directory, FlockOperation::LockExclusive).unwrap();
@@ -432,7 +432,7 @@ fn a_directory_that_others_keep_locked_gets_new_sockets_but_none_in_the_place_of
 }
 
 #[test]
-fn sockets_that_are_in_use_stay() {
+fn socket_in_use_stays() {
     let dir = Dir::new();
     let socket = dir.socket(0);
     drop(UnixListener::bind(&socket).unwrap()); // nobody listens any more

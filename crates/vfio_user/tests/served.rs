@@ -87,7 +87,7 @@ mod sampled {
 
     #[test]
     #[ignore = "takes seconds"]
-    fn a_driver_works_with_the_device() {
+    fn served_device_works_with_the_driver() {
         let dir = Dir::new();
         let path = dir.path().join("trace.jsonl");
         let trace = Arc::new(Mutex::new(trace::TraceFile::create(&path).unwrap()));
@@ -146,7 +146,7 @@ mod sampled {
 }
 
 #[test]
-fn a_full_disk_fails_commands_and_not_the_server() {
+fn served_device_fails_commands_on_a_full_disk() {
     let dir = Dir::new();
     let server = serve(&dir, None);
     let mut controller = Controller::start(Machine::new(&dir.socket(0), false), config()).unwrap();
@@ -172,7 +172,7 @@ fn a_full_disk_fails_commands_and_not_the_server() {
 }
 
 #[test]
-fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
+fn served_pm_window_without_timing_is_mapped() {
     let dir = Dir::new();
     let server = serve_media(&dir, Media::shared(MEDIA).unwrap(), Vec::new(), None);
     let machine = Machine::new(&dir.socket(0), false);
@@ -219,7 +219,7 @@ fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
 
 /// Nobody answers a read of memory that isn't there; a write to it is posted, and the controller can't know.
 #[test]
-fn commands_on_memory_that_is_not_there_end_as_on_a_bus() {
+fn served_commands_on_unmapped_memory_end_as_on_a_bus() {
     let dir = Dir::new();
     let server = serve(&dir, None);
     let refused = |server: &Server| {
@@ -253,7 +253,7 @@ fn commands_on_memory_that_is_not_there_end_as_on_a_bus() {
 }
 
 #[test]
-fn a_client_that_vanishes_under_load_leaves_a_device_for_the_next() {
+fn served_device_survives_a_client_lost_under_load() {
     let dir = Dir::new();
     let _server = serve(&dir, None);
     for round in 0..4 {

@@ -13,7 +13,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use rtl::bitstream::stderr_progress;
 use rustix::event::{eventfd, EventfdFlags};
 use sim::{Bar, Media, Time};
-use vfio_user::{Function, Served};
+use vfio_user::{Function, ServedDevice};
 
 use super::*;
 
@@ -29,10 +29,10 @@ pub fn served(
     options: &RtlOptions,
     socket: PathBuf,
     media: Media,
-) -> Served {
+) -> ServedDevice {
     let mut progress = stderr_progress(&design.name);
     let factory = Factory::new(design, model, options, &mut progress).unwrap();
-    Served {
+    ServedDevice {
         name: model.to_string(),
         socket,
         device: factory.device(media).unwrap(),

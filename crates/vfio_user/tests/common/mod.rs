@@ -1,4 +1,4 @@
-//! What the tests share: a client that says exactly what it is told to, and a device that is easy to look into.
+//! What the tests share: a client that says exactly what it is reported to, and a device that is easy to compare_registers into.
 #![allow(dead_code)]
 
 pub mod machine;
@@ -19,7 +19,7 @@ use rustix::net::{
 };
 use sim::{Bar, Counter, Device, Fault, HostPort, Mmio, Time};
 use tempfile::TempDir;
-use vfio_user::{Function, RegisterWrite, Served, Server};
+use vfio_user::{Function, RegisterWrite, ServedDevice, Server};
 
 pub const VERSION: u16 = 1;
 pub const DMA_MAP: u16 = 2;
@@ -38,7 +38,7 @@ pub const BAR4: u32 = 4;
 pub const CONFIG: u32 = 7;
 
 /// Where a test ends that waits for something that never comes.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A directory of the test's own, removed at its end.
 pub struct Dir(TempDir);
@@ -61,7 +61,7 @@ impl Dir {
 pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < PATIENCE, "{what}: in vain");
+        assert!(start.elapsed() < TEST_TIMEOUT, "{what}: in vain");
         std::thread::sleep(Duration::from_micros(200));
     }
 }
@@ -114,8 +114,8 @@ impl Client {
     /// Connects only.
     pub fn silent(path: &Path) -> Client {
         let stream = UnixStream::connect(path).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
         Client { stream, next: 1 }
     }
 
@@ -273,9 +273,9 @@ pub mod fake {
     pub const BUFFER: u64 = 0x1000;
 }
 
-/// What tests look at while a fake device runs.
+/// What tests compare_registers at while a fake device runs.
 #[derive(Default, Debug, Clone)]
-pub struct Seen {
+pub struct FakeRecord {
     /// Writes to the doorbell page: offset, value.
     pub doorbells: Vec<(u64, u32)>,
     pub msix: (bool, bool),
@@ -293,7 +293,7 @@ pub struct Fake {
     ring: bool,
     reading: bool,
     doomed: Option<Time>,
-    pub seen: Arc<Mutex<Seen>>,
+    pub seen: Arc<Mutex<FakeRecord>>,
 }
 
 impl Fake {
@@ -348,7 +348,7 @@ impl Fake {
             fake::INTERRUPT => self.interrupt(host),
             fake::RING => self.ring = true,
             fake::FAIL_AT_REST => self.doomed = Some(self.now + Time::us(200)),
-            fake::FAIL => return Err(Fault::Assertion("it was told to".into())),
+            fake::FAIL => return Err(Fault::Assertion("commanded".into())),
             fake::STORM => self.storm = true,
             _ => {}
         }
@@ -416,7 +416,7 @@ impl Device for Fake {
                 return Ok(());
             }
             if self.doomed.is_some_and(|at| self.now >= at) {
-                return Err(Fault::Assertion("it was told to, at rest".into()));
+                return Err(Fault::Assertion("commanded, at rest".into()));
             }
             if self.idle() && host.next_arrival().is_none() {
                 self.now = until;
@@ -460,11 +460,11 @@ pub const SETUP: RegisterWrite = RegisterWrite {
     value: 0x5EED,
 };
 
-/// What a server has said.
+/// What a server has log.
 #[derive(Clone, Default)]
-pub struct Said(Arc<Mutex<Vec<String>>>);
+pub struct LogLines(Arc<Mutex<Vec<String>>>);
 
-impl Said {
+impl LogLines {
     pub fn log(&self) -> vfio_user::Log {
         let lines = self.0.clone();
         vfio_user::Log::new(move |line| lines.lock().unwrap().push(line.into()))
@@ -478,19 +478,22 @@ impl Said {
 }
 
 /// Fakes, each behind a socket in the directory, and what they see.
-pub fn serve_fakes(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>>>) {
-    let (server, seen, _) = serve_fakes_said(dir, count);
+pub fn serve_fakes(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<FakeRecord>>>) {
+    let (server, seen, _) = serve_fakes_logged(dir, count);
     (server, seen)
 }
 
 /// The same, and what the server says.
-pub fn serve_fakes_said(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>>>, Said) {
-    let said = Said::default();
+pub fn serve_fakes_logged(
+    dir: &Dir,
+    count: usize,
+) -> (Server, Vec<Arc<Mutex<FakeRecord>>>, LogLines) {
+    let log = LogLines::default();
     let mut seen = Vec::new();
     let served = (0..count).map(|n| {
         let device = Fake::new();
         seen.push(device.seen.clone());
-        Served {
+        ServedDevice {
             name: format!("fake{n}"),
             socket: dir.socket(n),
             device: Box::new(device),
@@ -502,9 +505,9 @@ pub fn serve_fakes_said(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>
             },
             setup: vec![SETUP],
             tracer: None,
-            log: said.log(),
+            log: log.log(),
         }
     });
-    let served: Vec<Served> = served.collect();
-    (Server::start(served).unwrap(), seen, said)
+    let served: Vec<ServedDevice> = served.collect();
+    (Server::start(served).unwrap(), seen, log)
 }

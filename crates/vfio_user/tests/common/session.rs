@@ -373,7 +373,7 @@ impl Map {
 
 /// What a message has to be answered with.
 #[derive(Debug)]
-enum Verdict {
+enum ExpectedReply {
     Refused,
     /// With any body.
     Done,
@@ -439,38 +439,38 @@ impl Model {
         self.power_on();
     }
 
-    fn judge(&mut self, msg: &Msg) -> Verdict {
+    fn validate(&mut self, msg: &Msg) -> ExpectedReply {
         if msg.fds.len() > MAX_FDS {
-            return Verdict::HangUp;
+            return ExpectedReply::HangUp;
         }
         if msg.command == VERSION {
             let agreed = word(&msg.body, 0).is_some_and(|v| v & 0xFFFF == 0);
             self.negotiated |= agreed;
             return if agreed {
-                Verdict::Done
+                ExpectedReply::Done
             } else {
-                Verdict::Refused
+                ExpectedReply::Refused
             };
         }
         if !self.negotiated {
-            return Verdict::Refused;
+            return ExpectedReply::Refused;
         }
         let done = match msg.command {
             DMA_MAP => self.map(msg),
             DMA_UNMAP => self.unmap(&msg.body),
             GET_INFO => {
                 let words = [16u32, 3, 9, 5];
-                return Verdict::Body(words.iter().flat_map(|w| w.to_le_bytes()).collect());
+                return ExpectedReply::Body(words.iter().flat_map(|w| w.to_le_bytes()).collect());
             }
             GET_REGION_INFO => word(&msg.body, 8).filter(|&n| n < 9).map(drop),
             GET_IRQ_INFO => word(&msg.body, 8).filter(|&n| n < 5).map(drop),
             SET_IRQS => set_irqs(msg),
             REGION_READ => match self.read(&msg.body) {
-                Some(body) => return Verdict::Body(body),
+                Some(body) => return ExpectedReply::Body(body),
                 None => None,
             },
             REGION_WRITE => match self.write(&msg.body) {
-                Some(()) => return Verdict::Body(msg.body[..16].to_vec()),
+                Some(()) => return ExpectedReply::Body(msg.body[..16].to_vec()),
                 None => None,
             },
             RESET => {
@@ -479,7 +479,7 @@ impl Model {
             }
             _ => None,
         };
-        done.map_or(Verdict::Refused, |()| Verdict::Done)
+        done.map_or(ExpectedReply::Refused, |()| ExpectedReply::Done)
     }
 
     fn map(&mut self, msg: &Msg) -> Option<()> {
@@ -785,32 +785,32 @@ impl Session {
             if self.model.is_order(msg) {
                 continue;
             }
-            let verdict = self.model.judge(msg);
-            let known: Vec<bool> = match (&verdict, msg.command) {
-                (Verdict::Body(body), REGION_READ) => {
+            let expectation = self.model.validate(msg);
+            let known: Vec<bool> = match (&expectation, msg.command) {
+                (ExpectedReply::Body(body), REGION_READ) => {
                     let (region, at) = (word(&msg.body, 8).unwrap(), word(&msg.body, 0).unwrap());
                     let data =
                         (0..body.len() - 16).map(|n| self.model.known(region, at as usize + n));
                     std::iter::repeat_n(true, 16).chain(data).collect()
                 }
-                (Verdict::Body(body), _) => vec![true; body.len()],
+                (ExpectedReply::Body(body), _) => vec![true; body.len()],
                 _ => Vec::new(),
             };
             let mut bytes = self.client.message(msg.command, &msg.body);
-            let last = matches!(verdict, Verdict::HangUp);
+            let last = matches!(expectation, ExpectedReply::HangUp);
             if msg.no_reply && !last {
                 bytes[8..12].copy_from_slice(&NO_REPLY.to_le_bytes());
             } else {
                 let id = u16::from_le_bytes([bytes[0], bytes[1]]);
-                expected.push((id, msg, verdict, known));
+                expected.push((id, msg, expectation, known));
             }
             self.send(&bytes, &msg.fds);
             if last {
                 break;
             }
         }
-        for (id, msg, verdict, known) in expected {
-            if let Verdict::HangUp = verdict {
+        for (id, msg, expectation, known) in expected {
+            if let ExpectedReply::HangUp = expectation {
                 assert!(self.client.answer().is_none(), "the server hangs up");
                 self.broken += 1;
                 self.leave(false);
@@ -824,14 +824,14 @@ impl Session {
             let refused = answer.errno != 0;
             assert_eq!(
                 refused,
-                matches!(verdict, Verdict::Refused),
+                matches!(expectation, ExpectedReply::Refused),
                 "{:?}",
                 msg.command
             );
             if refused {
                 assert!(answer.body.is_empty() && answer.fds.is_empty());
             }
-            if let Verdict::Body(body) = verdict {
+            if let ExpectedReply::Body(body) = expectation {
                 assert_eq!(answer.body.len(), body.len());
                 let same = |n: usize| !known[n] || answer.body[n] == body[n];
                 if let Some(at) = (0..body.len()).find(|&n| !same(n)) {
@@ -847,7 +847,7 @@ impl Session {
     }
 
     /// Reads a piece of BAR4, and compares it.
-    fn look(&mut self, offset: u64, count: u32) {
+    fn compare_registers(&mut self, offset: u64, count: u32) {
         self.burst(&[Msg {
             command: REGION_READ,
             body: Client::access(BAR4, offset, count),
@@ -869,16 +869,16 @@ impl Session {
             self.client.write32(BAR4, offset, value);
         }
         // A read comes back after all that was ordered before it.
-        self.look(fake::COMMAND, 4);
+        self.compare_registers(fake::COMMAND, 4);
         self.model.dma(write, addr, len as usize);
         if write {
             self.compare_files();
         } else {
-            self.look(fake::BUFFER, 4096);
+            self.compare_registers(fake::BUFFER, 4096);
         }
     }
 
-    /// Nothing but what the device was told to write is in the client's memory.
+    /// Nothing but what the device was reported to write is in the client's memory.
     fn compare_files(&self) {
         for (n, (file, content)) in self.files.iter().zip(&self.model.files).enumerate() {
             let Some(content) = content else { continue };
@@ -901,10 +901,10 @@ impl Session {
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A served fake that sessions are run against, one after the other.
-pub struct Bench {
+pub struct SessionRunner {
     dir: Dir,
     server: Server,
-    said: Said,
+    log: LogLines,
     bar2: Vec<u8>,
     fds: usize,
 }
@@ -914,8 +914,8 @@ fn open_fds() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-impl Bench {
-    pub fn new() -> Bench {
+impl SessionRunner {
+    pub fn new() -> SessionRunner {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
             let before = std::panic::take_hook();
@@ -924,7 +924,7 @@ impl Bench {
                 // The server's threads have names of their own.
                 if matches!(
                     thread.name(),
-                    Some("device" | "door" | "connection" | "signals")
+                    Some("device" | "acceptor" | "connection" | "signals")
                 ) {
                     PANICS.lock().unwrap().push(info.to_string());
                 }
@@ -932,11 +932,11 @@ impl Bench {
             }));
         });
         let dir = Dir::new();
-        let (server, _, said) = serve_fakes_said(&dir, 1);
-        let mut bench = Bench {
+        let (server, _, log) = serve_fakes_logged(&dir, 1);
+        let mut bench = SessionRunner {
             dir,
             server,
-            said,
+            log,
             bar2: vec![0; 1 << 20],
             fds: 0,
         };
@@ -955,7 +955,7 @@ impl Bench {
 
     /// Runs a session; panics at the first thing that is not as it must be.
     pub fn run(&mut self, steps: &[Step]) {
-        let told = self.said.times(ENDED);
+        let reported = self.log.times(ENDED);
         let mut session = Session::new(self.dir.socket(0), std::mem::take(&mut self.bar2));
         for step in steps {
             session.step(step);
@@ -967,11 +967,11 @@ impl Bench {
         drop(session);
         let fds = self.probe();
         assert_eq!(fds, self.fds, "descriptors that stayed open");
-        let told = self.said.times(ENDED) - told;
+        let reported = self.log.times(ENDED) - reported;
         let expected = broken..=broken + unmet;
         assert!(
-            expected.contains(&told),
-            "each connection that is ended has its reason: {told} of {expected:?}"
+            expected.contains(&reported),
+            "each connection that is ended has its reason: {reported} of {expected:?}"
         );
         assert_eq!(PANICS.lock().unwrap()[..], [] as [String; 0]);
     }

@@ -1,4 +1,4 @@
-//! What whoever runs the server is told: of faults, of clients that are turned away, of memory that isn't there.
+//! What whoever runs the server is reported: of faults, of clients that are turned away, of memory that isn't there.
 
 mod common;
 
@@ -9,20 +9,20 @@ use common::*;
 
 const RAM: u64 = 0x10_0000;
 /// What a fault is followed by.
-const WAY_BACK: [&str; 3] = ["function level reset", "nvme reset", "echo 1 > reset"];
+const RECOVERY_HINT: [&str; 3] = ["function level reset", "nvme reset", "echo 1 > reset"];
 
 #[test]
-fn a_fault_is_told_with_the_way_back_whether_the_device_works_or_rests() {
+fn log_reports_a_fault_with_the_recovery_hint() {
     let dir = Dir::new();
-    for (command, text) in [(fake::FAIL, "told to"), (fake::FAIL_AT_REST, "at rest")] {
-        let (server, _, said) = serve_fakes_said(&dir, 1);
+    for (command, text) in [(fake::FAIL, "commanded"), (fake::FAIL_AT_REST, "at rest")] {
+        let (server, _, log) = serve_fakes_logged(&dir, 1);
         let mut client = Client::new(&dir.socket(0));
         client.write32(BAR4, 0x40, 7);
         client.write32(BAR4, fake::COMMAND, command);
         wait_for("the fault", || client.read32(BAR4, 0x40) == u32::MAX);
-        assert_eq!(said.times(text), 1);
-        for text in WAY_BACK {
-            assert_eq!(said.times(text), 1, "{text}");
+        assert_eq!(log.times(text), 1);
+        for text in RECOVERY_HINT {
+            assert_eq!(log.times(text), 1, "{text}");
         }
         let faults = server.counters()[0]
             .iter()
@@ -34,14 +34,14 @@ fn a_fault_is_told_with_the_way_back_whether_the_device_works_or_rests() {
         client.try_write(CONFIG, 0x69, &[0x80]).unwrap();
         assert_eq!(client.read32(BAR4, 0x40), 0);
         server.stop();
-        assert_eq!(said.times(text), 1, "once");
+        assert_eq!(log.times(text), 1, "once");
     }
 }
 
 #[test]
-fn a_second_client_is_turned_away_at_once() {
+fn log_reports_a_rejected_second_client() {
     let dir = Dir::new();
-    let (_server, _, said) = serve_fakes_said(&dir, 1);
+    let (_server, _, log) = serve_fakes_logged(&dir, 1);
     let mut first = Client::new(&dir.socket(0));
     first.write32(BAR4, 0x40, 5);
     for round in 1..=9_usize {
@@ -57,7 +57,7 @@ fn a_second_client_is_turned_away_at_once() {
         assert!(start.elapsed() < Duration::from_secs(5));
         // Whoever comes again and again doesn't fill the log.
         let words = round.ilog2() as usize + 1;
-        wait_for("a word", || said.times("another client") == words);
+        wait_for("a word", || log.times("another client") == words);
     }
     // One that says nothing is not waited for.
     let mut silent = Client::silent(&dir.socket(0));
@@ -73,9 +73,9 @@ fn a_second_client_is_turned_away_at_once() {
 }
 
 #[test]
-fn dma_that_no_memory_takes_is_counted_and_told() {
+fn log_reports_dma_without_memory() {
     let dir = Dir::new();
-    let (server, seen, said) = serve_fakes_said(&dir, 1);
+    let (server, seen, log) = serve_fakes_logged(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     let ram = memory(0x1000);
     assert_eq!(client.map(RAM, 0x1000, Some((&ram, 0))), 0);
@@ -87,18 +87,16 @@ fn dma_that_no_memory_takes_is_counted_and_told() {
     };
     // Without bus mastering nothing is to be expected; that is counted only.
     order(&mut client, fake::WRITE, RAM);
-    assert_eq!(said.times("DMA"), 0);
+    assert_eq!(log.times("DMA"), 0);
     client.bus_master(true);
     order(&mut client, fake::WRITE, RAM);
-    assert_eq!(said.times("DMA"), 0);
+    assert_eq!(log.times("DMA"), 0);
     for n in 1..=3 {
         order(&mut client, fake::WRITE, RAM + 0x1000 * n);
     }
-    assert_eq!(said.times("DMA"), 1, "the first one");
+    assert_eq!(log.times("DMA"), 1, "the first one");
     assert_eq!(
-        said.times(
-            "a write of 16 bytes to 0x101000 is lost: the client has mapped no memory there"
-        ),
+        log.times("a write of 16 bytes to 0x101000 is lost: the client has mapped no memory there"),
         1
     );
     let failed = seen[0].lock().unwrap().failed_reads;
@@ -107,7 +105,7 @@ fn dma_that_no_memory_takes_is_counted_and_told() {
         seen[0].lock().unwrap().failed_reads == failed + 1
     });
     drop(client);
-    wait_for("the sum", || said.times("4 DMA accesses") == 1);
+    wait_for("the sum", || log.times("4 DMA accesses") == 1);
     let refused = |server: &vfio_user::Server| {
         let counters = server.counters().remove(0);
         counters
@@ -122,17 +120,17 @@ fn dma_that_no_memory_takes_is_counted_and_told() {
     client.bus_master(true);
     order(&mut client, fake::READ, 0x5000);
     wait_for("the next", || {
-        said.times("a read of 16 bytes from 0x5000") == 1
+        log.times("a read of 16 bytes from 0x5000") == 1
     });
     drop(client);
     server.stop();
-    assert_eq!(said.times("1 DMA"), 0, "one has been told of");
+    assert_eq!(log.times("1 DMA"), 0, "one was already reported");
 }
 
 #[test]
-fn the_first_access_without_memory_says_why_there_is_none() {
+fn log_explains_the_first_failed_access() {
     let dir = Dir::new();
-    let (_server, seen, said) = serve_fakes_said(&dir, 1);
+    let (_server, seen, log) = serve_fakes_logged(&dir, 1);
     let ram = memory(0x2000);
     let mut fields = [0; 32];
     fields[4] = 1; // reads only
@@ -163,7 +161,7 @@ fn the_first_access_without_memory_says_why_there_is_none() {
         assert_eq!(client.map(RAM + 0x1000, 0x1000, None), 0);
         assert_eq!(client.map(RAM + 0x2000, 0x1000, Some((&ram, 0x1000))), 0);
         rustix::fs::ftruncate(&ram, 0x1000).unwrap();
-        let before = (said.times(why), seen[0].lock().unwrap().failed_reads);
+        let before = (log.times(why), seen[0].lock().unwrap().failed_reads);
         // Twice: the file's end is only met by an access.
         for _ in 0..2 {
             client.write32(BAR4, fake::ADDRESS, addr as u32);
@@ -171,7 +169,7 @@ fn the_first_access_without_memory_says_why_there_is_none() {
             client.write32(BAR4, fake::COMMAND, order);
             client.read32(BAR4, fake::COMMAND);
         }
-        assert_eq!(said.times(why), before.0 + 1, "{why}");
+        assert_eq!(log.times(why), before.0 + 1, "{why}");
         let failed = seen[0].lock().unwrap().failed_reads - before.1;
         let read = order == fake::READ;
         assert_eq!(failed, if read { 2 } else { 0 }, "{why}");
@@ -184,14 +182,14 @@ fn the_first_access_without_memory_says_why_there_is_none() {
 }
 
 #[test]
-fn a_refused_map_is_told_with_its_reason() {
+fn log_reports_a_refused_map_with_its_reason() {
     let dir = Dir::new();
-    let (server, _, said) = serve_fakes_said(&dir, 1);
+    let (server, _, log) = serve_fakes_logged(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     let ram = memory(0x4000);
     let pipe: std::os::fd::OwnedFd = rustix::pipe::pipe().unwrap().0;
     assert_eq!(client.map(RAM, 0x2000, Some((&ram, 0))), 0);
-    assert_eq!(said.times("DMA_MAP"), 0);
+    assert_eq!(log.times("DMA_MAP"), 0);
     let mut refused = 0;
     for (address, size, file, why) in [
         (
@@ -221,22 +219,22 @@ fn a_refused_map_is_told_with_its_reason() {
         ),
         (1 << 46, 1 << 45, Some((&ram, 0)), "at most 16 TiB in all"),
     ] {
-        // One client a reason: of many of one client not each is told.
+        // One client a reason: of many of one client not each is reported.
         drop(client);
         client = Client::new(&dir.socket(0));
         assert_eq!(client.map(RAM, 0x2000, Some((&ram, 0))), 0);
         assert_ne!(client.map(address, size, file), 0, "{why}");
-        assert_eq!(said.times(why), 1, "{why}");
+        assert_eq!(log.times(why), 1, "{why}");
         let what = format!("DMA_MAP of {size:#x} bytes at {address:#x} was refused");
-        assert_eq!(said.times(&what), 1, "{what}");
+        assert_eq!(log.times(&what), 1, "{what}");
         refused += 1;
     }
-    let words = said.times("was refused");
+    let words = log.times("was refused");
     for _ in 0..7 {
         assert_ne!(client.map(RAM, 0x1000, Some((&ram, 0))), 0);
         refused += 1;
     }
-    assert_eq!(said.times("was refused"), words + 3, "at 2, 4 and 8");
+    assert_eq!(log.times("was refused"), words + 3, "at 2, 4 and 8");
     let counters = server.counters().remove(0);
     let count = |name| counters.iter().find(|c| c.0 == name).unwrap().1;
     assert_eq!(count("refused_maps"), refused);
@@ -252,19 +250,19 @@ fn a_refused_map_is_told_with_its_reason() {
 }
 
 #[test]
-fn memory_that_its_client_does_not_share_is_told() {
+fn log_reports_unshared_memory() {
     let dir = Dir::new();
-    let (_server, _, said) = serve_fakes_said(&dir, 1);
-    let told = |times: usize| {
-        assert_eq!(said.times("the client's memory is not shared"), times);
-        assert_eq!(said.times("share=on"), times);
+    let (_server, _, log) = serve_fakes_logged(&dir, 1);
+    let reported = |times: usize| {
+        assert_eq!(log.times("the client's memory is not shared"), times);
+        assert_eq!(log.times("share=on"), times);
     };
     // No file: QEMU's own memory, without a backend. Windows that come after memory have none, either.
     let mut client = Client::new(&dir.socket(0));
     assert_eq!(client.map(0, 0xA_0000, None), 0);
-    told(1);
+    reported(1);
     assert_eq!(client.map(RAM, 0x1000, None), 0);
-    told(1);
+    reported(1);
     drop(client);
     // One that it shares, and one that it has not mapped at all.
     let [shared, unmapped, private] = [memory(0x1000), memory(0x1000), memory(0x1000)];
@@ -274,11 +272,11 @@ fn memory_that_its_client_does_not_share_is_told() {
     assert_eq!(client.map(RAM, 0x1000, Some((&shared, 0))), 0);
     assert_eq!(client.map(RAM + 0x1000, 0x1000, Some((&unmapped, 0))), 0);
     assert_eq!(client.map(0xFE00_0000, 0x1000, None), 0);
-    told(1);
+    reported(1);
     // One that it has mapped privately: QEMU's share=off.
     // SAFETY: nobody makes the file shorter.
     let copy = unsafe { memmap2::MmapOptions::new().map_copy(&file(&private)) }.unwrap();
     assert_eq!(client.map(RAM + 0x2000, 0x1000, Some((&private, 0))), 0);
-    told(2);
+    reported(2);
     drop((mine, copy));
 }
