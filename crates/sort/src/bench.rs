@@ -1,4 +1,4 @@
-//! One host with several devices of a design, and a driver for each.
+//! A host with several devices of a design, and a driver for each device.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,25 +15,25 @@ use crate::job::{JobResult, SortJob};
 use crate::transfer::QUEUES;
 use crate::{Error, Progress, Result};
 
-/// Simulated time that a command may take: sorting is long.
+/// Limit of the simulated time of a command. A sort takes long.
 const COMMAND_TIMEOUT: Time = Time::ms(10_000);
 
-/// Simulated time between two samples of an event at whether there is work.
+/// Simulated time between two checks whether any device still works.
 const EVENT_POLL: Time = Time::us(20);
 
-/// A driver of one of the devices.
+/// The driver of one device.
 pub type Driver = Controller<SharedHost>;
-/// Makes the work for a partition.
+/// Builds the job of a partition.
 pub type MakeJob<'a> = dyn Fn(usize) -> Result<SortJob> + Sync + 'a;
 
-/// Partitions that are to be sorted.
+/// Partitions to sort.
 pub struct SortRequest<'a> {
-    /// By device.
+    /// Partition numbers, by device.
     pub queues: Vec<Vec<usize>>,
-    /// Another device can do it, too.
+    /// True if another device can sort a partition.
     pub movable: bool,
     pub make: &'a MakeJob<'a>,
-    /// Hears of partitions that are sorted: what they were made of is not needed any more.
+    /// Called when a partition is sorted: its source data can be released.
     pub done: &'a (dyn Fn(usize) + Sync + 'a),
 }
 
@@ -44,44 +44,44 @@ pub struct SortedPartition {
     pub done: JobResult,
 }
 
-/// A device that failed, and is used no more.
+/// A device that has failed. It is not used any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceFailure {
     pub device: usize,
     pub error: String,
 }
 
-/// What ended a device's work early.
+/// What ended the work of a device early.
 enum DeviceError {
     Stopped,
     Host(Error),
     Device(driver::Error),
 }
 
-/// What one device did: partitions, and what ended it at the next one.
+/// Partitions that a device has sorted, and the error of the next one.
 type QueueResult = (Vec<(usize, JobResult)>, Option<DeviceError>);
 
-/// How a program ended.
+/// How a concurrent program ended.
 enum TaskResult<R> {
     Device(usize, R),
-    /// An event whose time has not come while there was work.
+    /// An event whose time did not come while a device worked.
     Later(Time, MachineEvent),
     Happened,
 }
 
-/// A host with its devices.
+/// A host and its devices.
 pub struct Bench {
     shared: Shared,
     pub drivers: Vec<Driver>,
-    /// What else happens to the machine, and when: failures in tests.
+    /// Events with their times. Tests inject failures with them.
     pub events: Vec<(Time, MachineEvent)>,
 }
 
-/// Happens to a machine at a time.
+/// A change of the machine at a given time.
 pub type MachineEvent = Box<dyn FnOnce(&mut Machine) + Send>;
 
 impl Bench {
-    /// Gives devices with these media power, starts their drivers, and sets the design's media profile.
+    /// Powers devices with these media, starts their drivers, and sets the design's media profile.
     pub fn new(
         root: &Path,
         design: &Design,
@@ -116,7 +116,7 @@ impl Bench {
             let host = SharedHost::new(&shared, number, design.cpu.costs(), 0, QUEUES * number);
             let mut controller = Controller::start(host, config)?;
             let inventory = Inventory::read(controller.host_mut())?;
-            // Those of the storage come first.
+            // The delays of the storage come first.
             for (delay, registers) in inventory.delays().iter().zip(&registers) {
                 delay.set(controller.host_mut(), registers)?;
             }
@@ -131,7 +131,7 @@ impl Bench {
         })
     }
 
-    /// Devices whose storage is memory.
+    /// Devices whose media are in memory.
     pub fn of_memory(
         root: &Path,
         design: &Design,
@@ -147,7 +147,7 @@ impl Bench {
         Bench::new(root, design, factory, media?)
     }
 
-    /// Has each device do something, all at the same time.
+    /// Runs `work` on every device, concurrently.
     pub fn on_each_device<R: Send>(
         &mut self,
         work: impl Fn(usize, &mut Driver) -> driver::Result<R> + Sync,
@@ -161,7 +161,7 @@ impl Bench {
         done.into_iter().map(named).collect()
     }
 
-    /// Has these devices do something, all at the same time.
+    /// Runs `work` on these devices, concurrently.
     fn run_concurrently<R: Send>(
         &mut self,
         devices: Vec<usize>,
@@ -179,7 +179,7 @@ impl Bench {
             };
             programs.push((QUEUES * device, Box::new(work)));
         }
-        // Behind the CPUs of the drivers.
+        // The CPUs after those of the drivers.
         let first = QUEUES * devices.iter().max().map_or(0, |last| last + 1);
         for (n, (time, event)) in std::mem::take(&mut self.events).into_iter().enumerate() {
             let shared = self.shared.clone();
@@ -209,8 +209,9 @@ impl Bench {
         Ok(done)
     }
 
-    /// Has each device sort its partitions one after another, all devices at the same time. What a device that fails leaves undone others do, if
-    /// they can. Outcomes come in the order of their partitions.
+    /// Has each device sort its partitions one after another, all devices concurrently. Partitions
+    /// that a failed device leaves go to the other devices, if they are movable. The result is in
+    /// the order of the partitions.
     pub fn sort(
         &mut self,
         work: SortRequest,
@@ -259,7 +260,7 @@ impl Bench {
         Ok((outcomes, failures))
     }
 
-    /// Lets each device with work do it until it fails.
+    /// Lets each device work through its queue until it fails.
     fn sort_queues(
         &mut self,
         queues: &[VecDeque<usize>],

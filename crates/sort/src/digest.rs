@@ -1,6 +1,6 @@
-//! 64 bits that tell bytes from others: what came back is what went.
+//! 64-bit digests that detect changed data.
 
-/// An odd constant with bits all over: the golden ratio's.
+/// The golden ratio as an odd 64-bit constant: its bits are evenly distributed.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn mix(value: u64) -> u64 {
@@ -8,7 +8,7 @@ fn mix(value: u64) -> u64 {
     (value ^ value >> 29).wrapping_mul(STEP) ^ value >> 32
 }
 
-/// Of bytes, in their order.
+/// The digest of bytes. It depends on their order.
 pub fn digest(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(8);
     let mut state = mix(bytes.len() as u64 ^ STEP);
@@ -20,7 +20,8 @@ pub fn digest(bytes: &[u8]) -> u64 {
     mix(state.wrapping_add(rest.fold(0, |n, &b| n << 8 | u64::from(b))))
 }
 
-/// Of rows of one size, whatever their order: a row that is lost, doubled or changed makes another.
+/// The digest of rows of one size. It does not depend on their order, and differs if a row is lost,
+/// doubled or changed.
 pub fn digest_of_rows(rows: &[u8], row_bytes: usize) -> u64 {
     let rows = rows.chunks_exact(row_bytes.max(1));
     rows.fold(0, |sum, row| sum.wrapping_add(digest(row)))

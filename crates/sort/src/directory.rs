@@ -1,7 +1,9 @@
-//! The directory of the tables that stand on a device: at the start of its namespace, twice.
+//! The directory of the resident tables of a device. Two copies stand at the start of its
+//! namespace.
 //!
-//! A change writes one copy, with the next number, and when that one is there the other one. So whenever a device loses power, one of them holds,
-//! before the change or behind it; and at rest both are the same.
+//! A change writes one copy with the next number, and then the other copy. So one copy is valid at
+//! any power cut: it describes the state before or after the change. At rest both copies are the
+//! same.
 
 use std::ops::Range;
 
@@ -10,61 +12,61 @@ use serde_json::{json, Value};
 use crate::digest::digest;
 use crate::{Error, Result};
 
-/// StoredBytes of a copy.
+/// Bytes of a copy.
 pub const COPY_BYTES: u64 = 64 << 10;
-/// What tables may use begins here.
+/// Where the space for tables begins.
 pub const DATA_START: u64 = 2 * COPY_BYTES;
 const MAGIC: [u8; 8] = *b"NSTABLES";
 const VERSION: u32 = 1;
-/// Magic, version, length, number, digest of all else.
+/// Bytes of the header: magic, version, length, number, and the digest of everything else.
 const HEAD: usize = 32;
 
-/// A key column that stands apart.
+/// A key column that is stored separately from the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyColumn {
     pub name: String,
     pub column: usize,
     pub at: u64,
-    /// Of each key.
+    /// Bytes of each key.
     pub bytes: usize,
-    /// The column's values; else the beginnings of its normalised keys.
+    /// True if the keys are the column's values, false if they are prefixes of its normalised keys.
     pub plain: bool,
 }
 
-/// StoredBytes that the host needs: where, how many, and their digest.
+/// A range of bytes that the host reads, and its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBytes {
     pub place: Range<u64>,
     pub digest: u64,
 }
 
-/// A device's part of a table.
+/// The part of a table that one device stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TablePart {
     pub name: String,
-    /// The same on all devices that have a part.
+    /// The table's id, the same in all of its parts.
     pub id: u64,
     pub part: usize,
     pub parts: usize,
-    /// Number of its first row in the table.
+    /// Number of the part's first row in the table.
     pub first: usize,
     pub rows: usize,
-    /// Of the whole table.
+    /// Rows of the whole table.
     pub all: usize,
     pub row_bytes: usize,
-    /// Where all of it is.
+    /// The space of the part.
     pub extent: Range<u64>,
     pub table: u64,
-    /// Of its rows, in any order.
+    /// Digest of the rows, independent of their order.
     pub digest: u64,
     pub keys: Vec<KeyColumn>,
-    /// Schema, and what a Parquet file said beside it.
+    /// The schema, and the metadata of a Parquet file.
     pub schema: StoredBytes,
     /// Columns that are not in the rows.
     pub side_columns: StoredBytes,
 }
 
-/// All of a device's tables.
+/// All tables of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directory {
     /// Counts changes.
@@ -100,7 +102,10 @@ impl StoredBytes {
 
 impl KeyColumn {
     fn to_json(&self) -> Value {
-        json!({"name": self.name, "column": self.column, "at": self.at, "bytes": self.bytes, "plain": self.plain})
+        json!({
+            "name": self.name, "column": self.column, "at": self.at, "bytes": self.bytes,
+            "plain": self.plain,
+        })
     }
 
     fn of(value: &Value) -> Option<KeyColumn> {
@@ -118,8 +123,10 @@ impl TablePart {
     fn to_json(&self) -> Value {
         let keys: Vec<Value> = self.keys.iter().map(KeyColumn::to_json).collect();
         json!({
-            "name": self.name, "id": self.id, "part": self.part, "parts": self.parts, "first": self.first,
-            "rows": self.rows, "all": self.all, "row_bytes": self.row_bytes, "table": self.table, "digest": self.digest,
+            "name": self.name, "id": self.id, "part": self.part, "parts": self.parts,
+            "first": self.first,
+            "rows": self.rows, "all": self.all, "row_bytes": self.row_bytes, "table": self.table,
+            "digest": self.digest,
             "extent": [self.extent.start, self.extent.end], "keys": keys,
             "schema": self.schema.to_json(), "apart": self.side_columns.to_json(),
         })
@@ -149,7 +156,7 @@ impl TablePart {
         })
     }
 
-    /// Whether all that it names lies within it, and within the namespace.
+    /// True if all ranges of the part lie within its extent, and that within the namespace.
     fn fits(&self, namespace: u64) -> bool {
         let Range { start, end } = self.extent;
         let within = |at: u64, count: usize, each: usize| {
@@ -174,7 +181,7 @@ impl TablePart {
     }
 }
 
-/// The number and the entries of a copy that is whole.
+/// The number and the entries of a copy, if it is whole.
 fn read_copy(copy: &[u8]) -> Option<(u64, &[u8])> {
     let head = copy.get(..HEAD)?;
     let word = |at: usize| {
@@ -193,13 +200,17 @@ fn read_copy(copy: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 impl Directory {
-    /// Reads the start of a namespace of so many bytes. Nothing but zeros is a directory without tables.
+    /// Reads the start of a namespace of `namespace` bytes. Nothing but zeros is an empty
+    /// directory.
     pub fn read(start: &[u8], namespace: u64) -> Result<Directory> {
         let copies = start.chunks(COPY_BYTES as usize).filter_map(read_copy);
         let Some((number, body)) = copies.max_by_key(|copy| copy.0) else {
             let empty = start.iter().all(|&byte| byte == 0);
             return empty.then(Directory::default).ok_or_else(|| {
-                Error::new("its namespace holds other data and no tables: erase it, or name another media file")
+                Error::new(
+                    "its namespace holds other data and no tables: erase it, or name \
+                    another media file",
+                )
             });
         };
         let value: Option<Value> = serde_json::from_slice(body).ok();
@@ -214,7 +225,7 @@ impl Directory {
         }
     }
 
-    /// The next directory as a copy, and where it goes.
+    /// The next directory as a copy, and the offset to write it to.
     pub fn write(&self) -> Result<(u64, Vec<u8>)> {
         let entries: Vec<Value> = self.entries.iter().map(TablePart::to_json).collect();
         let body = Value::from(entries).to_string().into_bytes();
@@ -234,7 +245,7 @@ impl Directory {
         Ok((self.number % 2 * COPY_BYTES, copy))
     }
 
-    /// What no table uses of a namespace.
+    /// The unused ranges of a namespace.
     pub fn free(&self, namespace: u64) -> Vec<Range<u64>> {
         let mut used: Vec<&Range<u64>> = self.entries.iter().map(|entry| &entry.extent).collect();
         used.sort_by_key(|extent| extent.start);
@@ -282,7 +293,7 @@ mod tests {
         }
     }
 
-    /// The start of a namespace behind these changes.
+    /// The start of a namespace after these changes.
     fn start(directories: &[&Directory]) -> Vec<u8> {
         let mut start = vec![0; DATA_START as usize];
         for directory in directories {
@@ -309,7 +320,7 @@ mod tests {
         );
         let both = start(&[&one, &two]);
         assert_eq!(Directory::read(&both, namespace).unwrap(), two);
-        // However far the second one has come.
+        // For every length that the write of the second copy can be cut at.
         let (at, copy) = two.write().unwrap();
         for written in (0..copy.len()).step_by(97) {
             let mut torn = start(&[&one]);

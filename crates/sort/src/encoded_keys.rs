@@ -1,5 +1,5 @@
-//! A key column as it is in its Parquet file: the values of its dictionary, and its keys in runs (RLE and bit-packed), for the
-//! engine `dict_decode`.
+//! A key column as its Parquet file encodes it, for the engine `dict_decode`: the values of the
+//! dictionary, and keys in runs (RLE and bit-packed).
 
 use arrow_buffer::NullBuffer;
 use bytes::Bytes;
@@ -13,26 +13,26 @@ use crate::key::{EngineKey, SortKey};
 use crate::source::Source;
 use crate::{Error, Result};
 
-/// Values, and their bytes, that the engine has room for.
+/// Capacity of the engine, in values and in bytes.
 const MAX_ENTRIES: usize = 65536;
 const MAX_DICTIONARY_BYTES: usize = 512 << 10;
-/// Bytes of memory that the keys of all rows may take on the host.
+/// Limit of the host memory for the keys of all rows.
 const MAX_HELD_BYTES: usize = 64 << 20;
 /// Values of a group of packed keys.
 const GROUP_VALUES: usize = 8;
 
-/// What a device gets of a column.
+/// What a device receives of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedKeys {
-    /// Plain values.
+    /// The dictionary's values.
     pub dictionary: Vec<u8>,
     /// Runs of keys.
     pub encoded: Vec<u8>,
-    /// What the engine has to know of them.
+    /// Parameters of the engine's command.
     pub shape: EncodedShape,
 }
 
-/// How keys and values look.
+/// Sizes of dictionary, keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodedShape {
     entries: usize,
@@ -48,18 +48,18 @@ impl EncodedShape {
     }
 }
 
-/// RunKeys that stand together.
+/// The keys of a run.
 #[derive(Clone, Debug)]
 enum RunKeys {
-    /// One, many times: as many of these bytes as it has.
+    /// One key that is repeated, in as many of these bytes as it has.
     Same([u8; 4]),
-    /// In groups. They are a copy: a part of a page holds all of it.
+    /// Packed groups, copied: a slice of a page would keep the whole page in memory.
     Packed(Box<[u8]>),
 }
 
 #[derive(Clone, Debug)]
 struct KeyRun {
-    /// Number of its first value; nulls are none.
+    /// Number of the run's first value. Nulls are not counted.
     first: usize,
     count: usize,
     /// Bits of a key.
@@ -72,7 +72,7 @@ struct KeyRun {
 /// A whole column.
 #[derive(Clone, Debug)]
 pub struct DictionaryColumn {
-    /// That of each row group, one remaining the other.
+    /// The dictionaries of all row groups, one after the other.
     dictionary: Vec<u8>,
     entries: usize,
     width: usize,
@@ -83,7 +83,7 @@ pub struct DictionaryColumn {
     nulls: Option<NullBuffer>,
 }
 
-/// A key of a packed run.
+/// One key of a packed run.
 fn unpack(keys: &[u8], width: usize, n: usize) -> usize {
     let first = n * width;
     let bytes = keys[first / 8..].iter().take(5).rev();
@@ -92,7 +92,7 @@ fn unpack(keys: &[u8], width: usize, n: usize) -> usize {
 }
 
 impl KeyRun {
-    /// Bytes of memory with keys of so many bits.
+    /// Bytes of memory that the run takes with keys of `width` bits.
     fn held(&self, width: usize) -> usize {
         let keys = match self.keys {
             RunKeys::Same(_) => 0,
@@ -101,7 +101,7 @@ impl KeyRun {
         size_of::<KeyRun>() + keys
     }
 
-    /// The same keys of another width, counted from the start of all dictionaries.
+    /// The run with keys of another width, counted from the start of all dictionaries.
     fn widened(&self, width: usize) -> KeyRun {
         let keys = match &self.keys {
             RunKeys::Same(key) => {
@@ -111,7 +111,7 @@ impl KeyRun {
             RunKeys::Packed(keys) => {
                 let (mut out, mut bits, mut held) = (Vec::new(), 0u64, 0);
                 for n in 0..self.count.next_multiple_of(GROUP_VALUES) {
-                    // What fills up the last group may be anything.
+                    // The padding of the last group may hold anything.
                     let key = match n < self.count {
                         true => unpack(keys, self.width, n) + self.base,
                         false => 0,
@@ -136,7 +136,7 @@ impl KeyRun {
     }
 }
 
-/// A length of up to 32 bits; its value and the bytes remaining it.
+/// Decodes a length of up to 32 bits. Returns its value and the bytes after it.
 fn length(bytes: &Bytes) -> Option<(usize, Bytes)> {
     let mut value = 0;
     for (n, &byte) in bytes.iter().take(5).enumerate() {
@@ -161,8 +161,9 @@ fn split(bytes: &Bytes, at: usize) -> Option<(Bytes, Bytes)> {
 }
 
 impl DictionaryColumn {
-    /// The key of a table as it is in its file, if the engine can decode that: dictionaries that fit, all pages with keys, numbers of 4 or 8 bytes.
-    /// `valid` says which rows have one, if not all have.
+    /// The key column of a table as its file encodes it, if the engine can decode that. The
+    /// dictionaries have to fit into the engine, all pages have to use them, and values have to be
+    /// numbers of 4 or 8 bytes. `valid` says which rows have a value, unless all have.
     pub fn of(
         source: &Source,
         key: &SortKey,
@@ -183,7 +184,7 @@ impl DictionaryColumn {
             held: 0,
             nulls: valid.cloned(),
         };
-        // What is odd here goes the other way.
+        // Columns that can't be read here are sent as values.
         let read = || empty.read(file, &name, source.rows()).map_err(Error::new);
         guarded("no pages", || -> Result<Option<DictionaryColumn>> {
             read()
@@ -257,7 +258,7 @@ impl DictionaryColumn {
         Ok(Some(self))
     }
 
-    /// Takes the dictionary of a row group. It is no row.
+    /// Appends the dictionary of a row group. It has no rows.
     fn add_dictionary(&mut self, values: &[u8], entries: usize) -> Option<usize> {
         let values = values.get(..entries.checked_mul(self.value_bytes)?)?;
         self.entries += entries;
@@ -266,13 +267,14 @@ impl DictionaryColumn {
         (fits && entries > 0).then_some(0)
     }
 
-    /// How many of the first rows have a value.
+    /// Number of values in the first `rows` rows.
     fn values(&self, rows: usize) -> usize {
         let nulls = self.nulls.as_ref();
         rows - nulls.map_or(0, |nulls| nulls.slice(0, rows).null_count())
     }
 
-    /// Takes the keys of a data page; how many rows it has. Nothing if it is not what the engine can decode.
+    /// Appends the keys of a data page, and returns its rows. `None`: the engine can't decode the
+    /// page.
     fn add_page(&mut self, page: &Page, levels: bool, base: usize, row: usize) -> Option<usize> {
         let (buf, rows, encoding, skip) = match page {
             Page::DataPage {
@@ -300,7 +302,7 @@ impl DictionaryColumn {
             }
             Page::DictionaryPage { .. } => return None,
         };
-        #[allow(deprecated)] // old files have it
+        #[allow(deprecated)] // old files use it
         let known = [Encoding::RLE_DICTIONARY, Encoding::PLAIN_DICTIONARY];
         if !known.contains(&encoding) {
             return None;
@@ -359,11 +361,11 @@ impl DictionaryColumn {
         Some(rows)
     }
 
-    /// What a device gets for the rows `from..to`.
+    /// What a device receives for the rows `from..to`.
     pub fn part(&self, from: u32, to: u32) -> EncodedKeys {
         let (from, to) = (self.values(from as usize), self.values(to as usize));
         let mut encoded = Vec::new();
-        // RunKeys of no bits are known.
+        // Keys of zero bits need no runs.
         let runs = if self.width == 0 { &[] } else { &self.runs[..] };
         let begin = runs.partition_point(|run| run.first + run.count <= from);
         for run in runs[begin..].iter().take_while(|run| run.first < to) {
@@ -391,7 +393,8 @@ impl DictionaryColumn {
         }
     }
 
-    /// RunKeys of a packed run. Only the last group of all may be filled up: keys that are no whole group are runs of their own.
+    /// Appends keys of a packed run. Only the very last group may be padded, so keys that do not
+    /// fill a group become runs of one.
     fn push_packed(&self, keys: &[u8], start: usize, end: usize, last: bool, out: &mut Vec<u8>) {
         let first = start.next_multiple_of(GROUP_VALUES).min(end);
         let whole = if last {
@@ -432,7 +435,7 @@ mod tests {
     use crate::order::parse_order;
     use crate::Table;
 
-    /// What the engine makes of it.
+    /// Decodes as the engine does.
     fn decode(pages: &EncodedKeys, count: usize) -> Vec<u8> {
         let shape = pages.shape;
         let (mut out, mut rest) = (Vec::new(), Bytes::from(pages.encoded.clone()));
@@ -493,7 +496,7 @@ mod tests {
         DictionaryColumn::of(&table.into(), key, valid)
     }
 
-    /// Parts of a column are what the values are.
+    /// Compares random parts of a column with their values.
     fn check(table: &Table, random: &mut Random) {
         let key = SortKey::of(&table.schema(), &parse_order("key").unwrap()).unwrap();
         let column = of(table, &key).expect("the engine can decode it");
@@ -512,7 +515,7 @@ mod tests {
     fn encoded_keys_decode_to_their_values() {
         let mut random = Random::new(1);
         for entries in [1, 2, 3, 100, 300] {
-            // All of its values come at once: the keys of all pages are as wide.
+            // All values occur at once, so the keys of all pages have the same width.
             let mut long = 0;
             let words: Vec<u64> = (0..3001u64)
                 .map(|n| {
@@ -571,7 +574,7 @@ mod tests {
     fn encoded_keys_fall_back_to_values() {
         let key =
             |table: &Table| SortKey::of(&table.schema(), &parse_order("key").unwrap()).unwrap();
-        // More different values than the engine has room for.
+        // More distinct values than the engine can hold.
         let many = Int64Array::from_iter_values(0..70_000);
         let many = parquet(Arc::new(many), WriterVersion::PARQUET_1_0, true, 1 << 20);
         assert!(of(&many, &key(&many)).is_none());

@@ -1,4 +1,4 @@
-//! Devices that fail in the middle of a sort, and keys that are not in their dictionary.
+//! Tests of devices that fail during a sort, and of keys that are not in their dictionary.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ struct Fixture {
     design: Design,
     factory: Factory,
     table: Table,
-    /// Numbers of the rows, in order.
+    /// The expected row numbers, in order.
     wanted: Vec<u32>,
 }
 
 impl Fixture {
     fn new() -> Fixture {
         let root = rtl::bitstream::repo_root().unwrap();
-        // RegionAllocator for some 2400 rows at a time.
+        // Space for about 2400 rows at a time.
         let small = "[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"128 KiB\"]";
         let design = Design::find(&root, "sort").unwrap();
         let design = design.with_values(small).unwrap();
@@ -52,7 +52,7 @@ impl Fixture {
         Plan::new(&self.table, &by, &self.root, &self.design, devices).unwrap()
     }
 
-    /// Sorts while something happens so long after the devices have started.
+    /// Sorts, with events at times relative to the start of the devices.
     fn sort(
         &mut self,
         devices: usize,
@@ -80,7 +80,7 @@ impl Fixture {
         Ok((rows, report))
     }
 
-    /// How long it takes when nothing happens.
+    /// Simulated time of a sort without events.
     fn undisturbed(&mut self, devices: usize) -> Time {
         let (rows, report) = self.sort(devices, |_| Vec::new()).unwrap();
         assert_eq!(rows, self.wanted);
@@ -89,7 +89,7 @@ impl Fixture {
     }
 }
 
-/// From the first command on to the last one.
+/// Times from the first command to the last one.
 fn moments(all: Time) -> impl Iterator<Item = Time> {
     (1..8).map(move |n| Time(all.0 * n / 8))
 }
@@ -139,7 +139,7 @@ fn sort_reports_the_first_failure_when_all_devices_fail() {
     }
 }
 
-/// The engine's command is aborted, in the middle of its work.
+/// The engine's command is aborted while it runs.
 #[test]
 fn sort_can_be_repeated_after_a_stop() {
     let mut fixture = Fixture::new();
@@ -161,7 +161,7 @@ fn sort_can_be_repeated_after_a_stop() {
     }
 }
 
-/// Two media files in a folder of their own, which is taken away in the end.
+/// Two media files in a temporary folder, which is removed at the end.
 struct Files {
     folder: PathBuf,
     media: Vec<PathBuf>,
@@ -246,7 +246,7 @@ fn resident_table_survives_power_loss() {
             let mut store = open();
             let at = store.bench.drivers[0].now() + moment;
             store.bench.events = vec![(at, Box::new(move |machine| fail(machine, 1)))];
-            // Reading what the host needs comes first.
+            // The schema and the side columns are read first.
             match store.sort("t", &parse_order("key").unwrap(), &progress) {
                 Ok((sorted, _)) => assert_eq!(rows(&sorted), fixture.wanted),
                 Err(error) => assert!(error.to_string().starts_with("device 1: "), "{error}"),
@@ -255,11 +255,11 @@ fn resident_table_survives_power_loss() {
     }
     assert!(
         seen[0] > 10 && seen[1] + seen[2] > 1,
-        "before and behind: {seen:?}"
+        "before and after: {seen:?}"
     );
 }
 
-/// Files with such keys do not get through the reader: so what goes to the device is changed.
+/// The reader rejects such files, so the data for the device is changed.
 #[test]
 fn decode_reports_the_position_of_an_invalid_key() {
     let mut fixture = Fixture::new();
@@ -269,7 +269,7 @@ fn decode_reports_the_position_of_an_invalid_key() {
     fixture.table = Table::read(crate::Format::Parquet, file.unwrap()).unwrap();
     let by = parse_order("key").unwrap();
     let room = "[nvme]\nnamespaces = [\"1 MiB\"]";
-    // By commands of engines, and by a list of them.
+    // With separate commands, and with a command list.
     for name in ["sort", "pipeline"] {
         let design = Design::find(&fixture.root, name)
             .unwrap()
@@ -295,7 +295,7 @@ fn decode_reports_the_position_of_an_invalid_key() {
         };
         let driver = &mut bench.drivers[0];
         assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
-        // The whole run, but its header.
+        // Everything after the header of the run.
         let all_ones = |encoded: &mut Vec<u8>| {
             let from = encoded.len() / 2;
             encoded[from..].fill(0xFF);
@@ -304,7 +304,7 @@ fn decode_reports_the_position_of_an_invalid_key() {
         assert!(error.starts_with("decode failed: "), "{error}");
         let position: usize = error.rsplit(' ').next().unwrap().parse().unwrap();
         assert!(error.contains("at value ") && position > 0, "{error}");
-        // And the device goes on.
+        // The device still works.
         assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
     }
 }
@@ -339,7 +339,8 @@ fn sort_continues_when_several_of_four_devices_fail() {
     }
 }
 
-/// A table is put, or dropped, while all of three devices lose power or one does: it is there whole, or refused, and another one stands.
+/// A table is put or dropped while all of three devices lose power, or one does. The table is whole
+/// or refused, and another table stays.
 #[test]
 #[ignore = "takes seconds"]
 fn resident_tables_stay_whole_when_put_or_drop_fails() {
@@ -372,7 +373,7 @@ fn resident_tables_stay_whole_when_put_or_drop_fails() {
                 put(&mut store, "new").unwrap();
             }
             let begin = store.bench.drivers[0].now();
-            // The first time nothing happens.
+            // The first run is undisturbed.
             if case > 0 {
                 let cut = [&[0, 1, 2][..], &[2]][case % 2];
                 let fail = FAILURES[case / 2 % 2];

@@ -1,5 +1,8 @@
-//! Merges runs of rows. Of each run some rows are in memory, with their keys: where all runs fan_in would take too much, as a key of text is as long
-//! as it is, runs become longer ones before, as many at a time as memory has room for.
+//! Merges sorted runs in as many passes as memory requires.
+//!
+//! Some rows of each run are in memory, with their keys. Text keys can be so long that all runs
+//! together exceed the limit. In that case, several runs at a time are first merged into longer
+//! ones.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,36 +16,36 @@ use crate::size;
 use crate::spill::Spill;
 use crate::{Progress, Result};
 
-/// Bytes of rows and keys that the runs of a merge have at hand.
+/// Memory for the buffered rows and keys of all runs of a merge.
 const MERGE_BYTES: usize = 16 << 20;
-/// What a key takes beside its row there, if it is short.
+/// Assumed memory of a short key, in addition to its row.
 const KEY_BYTES: usize = 64;
-/// Runs that are merged fan_in, however long their keys are.
+/// Least number of runs in a merge, however long their keys are.
 const MIN_FAN_IN: usize = 2;
-/// Bytes that are written at a time.
+/// Bytes of a write.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Bytes of a partition's number in front of a row.
+/// Bytes of the partition number that precedes a row.
 const NUMBER_BYTES: usize = size_of::<u32>();
 
-/// SpilledRows in order.
+/// Rows in order.
 pub struct SortedRun {
     pub rows: Arc<SpilledRows>,
     pub which: Range<usize>,
-    /// The partition that they are of; without it each row has the number of its own in front.
+    /// The partition of all rows. `None`: a number precedes each row.
     pub partition: Option<u32>,
     /// Bytes of the longest key.
     pub longest: usize,
 }
 
 impl SortedRun {
-    /// Bytes of memory that it takes in a merge, at least.
+    /// Least memory of the run in a merge.
     fn bytes(&self, row_bytes: usize) -> usize {
-        // A key stands there as a value, and normalised.
+        // Each key is held twice: as a value, and normalised.
         row_bytes + KEY_BYTES + 2 * self.longest
     }
 }
 
-/// How many of the first runs are merged fan_in.
+/// How many of the first runs are merged at once.
 fn fan_in(runs: &[SortedRun], row_bytes: usize, most: usize) -> usize {
     let mut sum = 0usize;
     let fits = runs.iter().take_while(|run| {
@@ -52,7 +55,8 @@ fn fan_in(runs: &[SortedRun], row_bytes: usize, most: usize) -> usize {
     fits.count().max(MIN_FAN_IN).min(runs.len())
 }
 
-/// Gives rows away in order, each with its partition's number; of equal ones those of the first run first.
+/// Passes rows to `each` in order, with their partition numbers. Of equal rows, those of the first
+/// run come first.
 pub fn merge_runs(
     output: &MergeOutput,
     mut runs: Vec<SortedRun>,
@@ -75,7 +79,7 @@ pub fn merge_runs(
     merge_at_once(output, runs, progress, &mut each)
 }
 
-/// Makes runs one.
+/// Merges runs into one.
 fn merge_to_spill(
     output: &MergeOutput,
     runs: Vec<SortedRun>,
@@ -129,20 +133,20 @@ fn merge_at_once(
     Ok(())
 }
 
-/// A run that is read.
+/// A run that is being read.
 struct RunReader<'a> {
     output: &'a MergeOutput<'a>,
     rows: Arc<SpilledRows>,
     left: Range<usize>,
     partition: Option<u32>,
-    /// Of each row at hand.
+    /// The partition of each buffered row.
     partitions: Vec<u32>,
     at_hand: Vec<u8>,
     progress: &'a Progress,
 }
 
 impl RunReader<'_> {
-    /// Reads rows, and tells them from the numbers in front of them.
+    /// Reads rows, and separates them from their partition numbers.
     fn read(&mut self, rows: Range<usize>) -> Result<()> {
         self.at_hand.clear();
         self.partitions.clear();

@@ -1,4 +1,4 @@
-//! The bytes of a file: those of one that is open, or in memory.
+//! The bytes of an input: an open file, or memory.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -12,24 +12,24 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::Progress;
 
-/// Bytes that are read in any order. Copies are the same bytes.
+/// Bytes that can be read in any order. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Input {
     storage: InputStorage,
-    /// They can't be read any more.
+    /// When set, every read fails.
     stop: Option<Arc<AtomicBool>>,
 }
 
 #[derive(Clone, Debug)]
 enum InputStorage {
-    /// All of them.
+    /// All bytes in memory.
     Memory(Bytes),
-    /// A file with so many.
+    /// A file, and its length.
     File(Arc<File>, u64),
 }
 
 impl Input {
-    /// A regular file's bytes.
+    /// Opens a regular file.
     pub fn open(path: &std::path::Path) -> io::Result<Input> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -48,7 +48,7 @@ impl Input {
         }
     }
 
-    /// Reading ends as an error when the work does that is asked to stop: a file may be long.
+    /// Makes reads fail once `progress` is stopped. A file may be long.
     pub fn stopped_by(self, progress: &Progress) -> Input {
         let stop = Some(progress.stopper());
         Input { stop, ..self }
@@ -61,7 +61,7 @@ impl Input {
         }
     }
 
-    /// How many.
+    /// Number of bytes.
     pub fn bytes(&self) -> u64 {
         match &self.storage {
             InputStorage::Memory(bytes) => bytes.len() as u64,
@@ -69,7 +69,7 @@ impl Input {
         }
     }
 
-    /// Bytes from a place on; an error if there are not so many.
+    /// `count` bytes from `place` on. It is an error if there are fewer.
     pub fn at(&self, place: u64, count: usize) -> io::Result<Bytes> {
         self.check()?;
         let end = place.checked_add(count as u64);
@@ -86,7 +86,7 @@ impl Input {
         }
     }
 
-    /// Reads it from a place on.
+    /// A reader that starts at `place`.
     pub fn from(&self, place: u64) -> BufReader<Cursor> {
         let input = self.clone();
         BufReader::new(Cursor { input, place })
@@ -99,7 +99,7 @@ impl From<Vec<u8>> for Input {
     }
 }
 
-/// A place in bytes.
+/// A position in an input.
 pub struct Cursor {
     input: Input,
     place: u64,

@@ -1,4 +1,4 @@
-//! What one device does with a partition of a table.
+//! The work of one device on one partition of a table.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::spill::{Spill, Spills};
 use crate::transfer::{get, or_stop_all, put, TransferSource, TransferTarget};
 use crate::Progress;
 
-/// Keys up to which the sorter writes nothing but indexes to its target.
+/// Up to this number of keys, the sorter writes only indexes to its target.
 const TWO_PASS_KEYS: u64 = 8 << 20;
-/// Simulated time between two samples at whether to go on.
+/// Simulated time between two checks whether to continue.
 const POLL_INTERVAL: Time = Time::us(200);
 
-/// Bytes of an entry of a list, and of its report (hw/engine/pipeline).
+/// Bytes of an entry of a command list, and of its report (`hw/engine/pipeline`).
 const ENTRY_BYTES: usize = 64;
-/// Asks for reports.
+/// Requests reports.
 const REPORT_FLAG: u32 = 1;
 
 /// Opcodes of the engines' commands.
@@ -32,12 +32,12 @@ pub struct Opcodes {
     pub sort: u8,
     pub shuffle: u8,
     pub decode: Option<u8>,
-    /// Those are of entries in lists of a pipeline.
+    /// If set, the other opcodes are those of entries in command lists.
     pub lists: Option<CommandLists>,
 }
 
 impl Opcodes {
-    /// Of entries in lists, whatever opcodes a design gives its engines.
+    /// Opcodes of list entries. They do not depend on the design.
     pub const OF_ENTRIES: Opcodes = Opcodes {
         sort: 0xD0,
         shuffle: 0xD8,
@@ -46,11 +46,11 @@ impl Opcodes {
     };
 }
 
-/// An engine `pipeline`.
+/// The engine `pipeline`.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandLists {
     pub opcode: u8,
-    /// In its cycles it says how long entries took.
+    /// Reports count cycles of this clock.
     pub clock: Clock,
 }
 
@@ -58,30 +58,30 @@ pub struct CommandLists {
 struct EngineCommand {
     name: &'static str,
     sqe: Sqe,
-    /// Of keys or rows.
+    /// Bytes of the keys or rows.
     bytes: u64,
-    /// What dword 0 of its completion counts.
+    /// What dword 0 of a failed command's completion counts.
     counted: Option<&'static str>,
 }
 
-/// A partition's sizes.
+/// The sizes of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartitionShape {
     pub rows: usize,
-    /// SpilledRows that the engine sorts; they come first.
+    /// Rows that the engine sorts. They come first.
     pub sorted: usize,
     pub row_bytes: usize,
     pub key_bytes: usize,
 }
 
-/// Where the engines find keys and rows.
+/// Where the engines read keys and rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineInput {
     pub keys: Range<u64>,
     pub table: Range<u64>,
 }
 
-/// Where they work.
+/// Where the engines write intermediate and sorted data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineWorkspace {
     indexes: Range<u64>,
@@ -90,7 +90,7 @@ pub struct EngineWorkspace {
 }
 
 impl PartitionShape {
-    /// RegionAllocator for what goes to a device.
+    /// Allocates space for the data that is sent to a device.
     pub fn input(&self, regions: &mut RegionAllocator) -> EngineInput {
         EngineInput {
             keys: regions.allocate((self.sorted * self.key_bytes) as u64),
@@ -98,7 +98,7 @@ impl PartitionShape {
         }
     }
 
-    /// RegionAllocator to sort.
+    /// Allocates the working space of a sort.
     pub fn workspace(&self, regions: &mut RegionAllocator) -> EngineWorkspace {
         let sorted = self.sorted as u64;
         let record = match self.key_bytes {
@@ -118,45 +118,45 @@ impl PartitionShape {
     }
 }
 
-/// Keys that the engine `dict_decode` makes.
+/// Input of the engine `dict_decode`, which makes the keys.
 pub struct DecodeInput {
     pub dictionary: Range<u64>,
     pub encoded: Range<u64>,
     pub pages: EncodedShape,
 }
 
-/// A device's work.
+/// A job of a device.
 pub struct SortJob {
     pub shape: PartitionShape,
     pub source: EngineInput,
     pub work: EngineWorkspace,
-    /// What goes to the device before.
+    /// Data that is written to the device first.
     pub put: Vec<(Range<u64>, Arc<Spill>)>,
-    /// Where the rows come back to.
+    /// Storage for the rows that are read back.
     pub spills: Spills,
     pub decode: Option<DecodeInput>,
     pub opcodes: Opcodes,
     /// The sorter's argument.
     pub kind: u32,
-    /// Of the rows that must come back, if it is known.
+    /// Expected digest of the rows that are read back, if known.
     pub digest: Option<u64>,
 }
 
-/// What a device has done.
+/// The result of a job.
 pub struct JobResult {
-    /// The sorted rows, and behind them those that the engine did not sort.
+    /// The sorted rows, followed by those that the engine did not sort.
     pub rows: SpilledRows,
-    /// How many the engine sorted.
+    /// Number of rows that the engine sorted.
     pub sorted: usize,
-    /// Of these rows.
+    /// Digest of these rows.
     pub digest: u64,
     pub stages: Vec<StageReport>,
-    /// If it is sampled.
+    /// Samples of the channels, if sampling is on.
     pub samples: Vec<ChannelSample>,
 }
 
 impl SortJob {
-    /// Does it.
+    /// Runs the job.
     pub fn run<H: Host>(
         &self,
         controller: &mut Controller<H>,
@@ -215,7 +215,8 @@ impl SortJob {
             });
         }
         match self.opcodes.lists {
-            // It is read before its first entry runs, and its reports are written behind the last one: the sorter's scratch has regions.
+            // The list is read before its first entry runs, and its reports are written after the
+            // last one. So both fit into the sorter's scratch.
             Some(lists) if !steps.is_empty() => stages.run_list(&lists, &work.scratch, &steps)?,
             _ => steps.iter().try_for_each(|step| stages.run_command(step))?,
         }
@@ -248,7 +249,7 @@ impl SortJob {
     }
 }
 
-/// What is done with a device, stage by stage.
+/// Runs the stages of a job, and records their times.
 pub struct StageRunner<'a, H: Host> {
     pub controller: &'a mut Controller<H>,
     pub progress: &'a Progress,
@@ -284,7 +285,7 @@ impl<'a, H: Host> StageRunner<'a, H> {
         });
     }
 
-    /// Writes bytes to their places.
+    /// Writes data to ranges of the namespace.
     pub fn put<'d>(
         &mut self,
         parts: impl IntoIterator<Item = (&'d Range<u64>, &'d dyn TransferSource)>,
@@ -299,7 +300,7 @@ impl<'a, H: Host> StageRunner<'a, H> {
         Ok(())
     }
 
-    /// Reads bytes from places on, each to its place in the target.
+    /// Reads ranges of the namespace. Each part names its offset, and its range in the target.
     pub fn get(
         &mut self,
         parts: &[(u64, Range<u64>)],
@@ -344,7 +345,8 @@ impl<'a, H: Host> StageRunner<'a, H> {
         completion
     }
 
-    /// Runs commands of engines as a list, which stands at `place`. The list is one command; its first stage has it.
+    /// Runs commands of engines as a list at `place`. The list is one NVMe command, counted in its
+    /// first stage.
     fn run_list(
         &mut self,
         lists: &CommandLists,
@@ -354,7 +356,7 @@ impl<'a, H: Host> StageRunner<'a, H> {
         let dwords = steps.iter().flat_map(|step| step.sqe.dw);
         let mut data: Vec<u8> = dwords.flat_map(u32::to_le_bytes).collect();
         data.resize(2 * ENTRY_BYTES * steps.len(), 0);
-        // What moves here is none of the table.
+        // The list itself is not part of the reported progress.
         let (aside, sampler) = (Progress::default(), &mut self.sampler);
         put(self.controller, place.start, &data, &aside, sampler)?;
         let list = Sqe::new(lists.opcode)

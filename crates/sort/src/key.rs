@@ -1,4 +1,4 @@
-//! Keys as the engine `sorter` takes them, and as the host compares them.
+//! Sort keys: as the engine `sorter` reads them, and as the host compares them.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ const INDEXES_ONLY: u32 = 1 << 5;
 /// What the engine compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKey {
-    /// A column's values, of so many bytes each.
+    /// The values of a column.
     Plain {
-        /// In the table.
+        /// Bytes of a value in the table.
         width: usize,
-        /// With a sign that shorter values are made longer by.
+        /// Shorter values are sign-extended.
         signed: bool,
     },
     /// The first bytes of the normalised key, as a number.
@@ -34,7 +34,7 @@ pub enum EngineKey {
 
 /// How rows are compared.
 pub struct SortKey {
-    /// Columns of the order.
+    /// The columns of the order.
     pub columns: Vec<usize>,
     fields: Vec<(DataType, SortOptions)>,
     pub compared: EngineKey,
@@ -42,13 +42,14 @@ pub struct SortKey {
     pub bytes: usize,
     /// The sorter's argument.
     pub kind: u32,
-    /// The greatest of the first column is first.
+    /// True if the greatest value of the first column comes first.
     descending: bool,
-    /// In words.
+    /// The key in words, for reports.
     pub text: String,
 }
 
-/// Width of a type's values, the bits of its order, and its name; nothing if the engine can't compare them.
+/// Width of the values, bits of `kind`, and name of the order. `None`: the engine can't compare the
+/// type.
 fn engine_type(kind: &DataType) -> Option<(usize, u32, &'static str)> {
     use DataType::*;
     Some(match kind {
@@ -76,7 +77,7 @@ fn prefix_text() -> String {
 fn find_column(schema: &Schema, name: &str) -> Result<usize> {
     let columns = || schema.fields().iter().filter(|field| !is_lines(field));
     let named = |field: &(usize, &Arc<arrow_schema::Field>)| field.1.name() == name;
-    // Lines stand behind all of them.
+    // The line column of a CSV comes after all of these.
     let mut found = columns().enumerate().filter(named);
     match (found.next(), found.next()) {
         (Some((at, _)), None) => Ok(at),
@@ -142,8 +143,9 @@ impl SortKey {
         })
     }
 
-    /// Numbers of the rows of a part that the engine sorts, then those whose key is null: only of one column, as a null is a part of a
-    /// normalised key of several. And how many it sorts.
+    /// The row numbers of a batch: first the rows that the engine sorts, then those whose key is
+    /// null. Only the key of a single column is separated this way: in several columns a null is a
+    /// part of the normalised key. Also returns how many rows the engine sorts.
     pub fn split(&self, batch: &RecordBatch) -> (Vec<u32>, usize) {
         let nulls = match self.columns[..] {
             [column] => batch.column(column).logical_nulls(),
@@ -157,8 +159,9 @@ impl SortKey {
         (rows, count)
     }
 
-    /// The same order of one column, by the beginning of the key that is normalised in ascending order with nulls last. The engine turns it around where
-    /// the greatest is to be first.
+    /// The same order of one column, by the prefix of the normalised key. That key is normalised in
+    /// ascending order, with nulls last. The engine reverses the order if the greatest value comes
+    /// first.
     pub fn normalised(self) -> SortKey {
         let ascending = SortOptions {
             descending: false,
@@ -195,7 +198,7 @@ impl SortKey {
         columns.map(|&at| batch.column(at).clone()).collect()
     }
 
-    /// What the engine compares of these rows of a part, one after the other.
+    /// The engine's keys of these rows, one after the other.
     pub fn encode(&self, batch: &RecordBatch, order: &[u32]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(order.len() * self.bytes);
         match self.compared {
@@ -225,7 +228,7 @@ impl SortKey {
     }
 }
 
-/// What the engine compares of a normalised key, its most significant byte first.
+/// The prefix of a normalised key, most significant byte first.
 pub fn prefix(rows: &Rows, row: usize) -> [u8; PREFIX_BYTES] {
     let row = rows.row(row);
     let bytes: &[u8] = row.as_ref();

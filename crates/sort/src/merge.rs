@@ -1,19 +1,20 @@
-//! The order of rows that come from several devices, each in order.
+//! Merges sorted runs with a tree of losers.
 
 use arrow_row::{Row, Rows};
 
 use crate::Result;
 
-/// Most rows of which a run has the keys at hand.
+/// Most rows of a run whose keys are in memory.
 pub const MAX_BLOCK_ROWS: usize = 8192;
 
-/// Rows in order, of which some are at hand.
+/// Rows in order, read block by block.
 pub trait RunCursor {
-    /// Goes on to the next rows, at most so many; their normalised keys. Nothing is the end.
+    /// Reads the next block of at most `most` rows, and returns their normalised keys. `None` is
+    /// the end.
     fn next_block(&mut self, most: usize) -> Result<Option<Rows>>;
 }
 
-/// A run, and the keys of its rows at hand.
+/// A run, and the keys of its current block.
 struct RunHead<R> {
     run: R,
     keys: Option<Rows>,
@@ -32,16 +33,17 @@ impl<R: RunCursor> RunHead<R> {
     }
 }
 
-/// Merges runs: a tree whose nodes hold who lost there. The next row costs a comparison a level.
+/// Merges runs: each node of the tree holds the loser of its comparison. The next row costs one
+/// comparison per level.
 pub struct LoserTree<R> {
     heads: Vec<RunHead<R>>,
-    /// At 0 the winner.
+    /// The overall winner is at index 0.
     nodes: Vec<usize>,
     block: usize,
 }
 
 impl<R: RunCursor> LoserTree<R> {
-    /// Of runs that have so many rows at hand.
+    /// A merge of runs, with blocks of `block` rows.
     pub fn new(runs: Vec<R>, block: usize) -> Result<LoserTree<R>> {
         let (count, block) = (runs.len(), block.clamp(1, MAX_BLOCK_ROWS));
         let mut heads = Vec::with_capacity(count);
@@ -72,7 +74,8 @@ impl<R: RunCursor> LoserTree<R> {
         Ok(tree)
     }
 
-    /// Whether a run's next row comes before another's; of equal ones the first run's does.
+    /// True if the next row of run `a` comes before that of run `b`. Of equal rows, that of the
+    /// first run does.
     fn before(&self, a: usize, b: usize) -> bool {
         match (self.heads[a].key(), self.heads[b].key()) {
             (Some(x), Some(y)) => x.cmp(&y).then(a.cmp(&b)).is_lt(),
@@ -80,7 +83,7 @@ impl<R: RunCursor> LoserTree<R> {
         }
     }
 
-    /// The run that the next row comes from, its number, and which of its rows at hand that is.
+    /// The run of the next row, its number, and the row's index in the current block.
     pub fn next(&self) -> Option<(&R, usize, usize)> {
         let number = *self.nodes.first()?;
         let head = &self.heads[number];
@@ -88,7 +91,7 @@ impl<R: RunCursor> LoserTree<R> {
         Some((&head.run, number, head.next))
     }
 
-    /// The run that the next row comes from goes on.
+    /// Moves past the next row.
     pub fn advance(&mut self) -> Result<()> {
         let run = self.nodes[0];
         let head = &mut self.heads[run];

@@ -9,31 +9,32 @@ use crate::row_layout::{ColumnValues, Row, RowLayout};
 use crate::spill::Spills;
 use crate::Result;
 
-/// Whether an engine took the keys of two rows for equal.
+/// Returns whether the engine took the keys of two rows for equal.
 pub type Equal<'a> = Box<dyn Fn(usize, usize) -> bool + 'a>;
-/// The same, of rows whose first key is so.
+/// Makes the comparison for rows with these values in the first key column.
 pub type EqualKeys<'a> = dyn Fn(&ArrayRef) -> Result<Equal<'static>> + 'a;
 
-/// How rows become a table.
+/// How merged rows become a table.
 pub struct MergeOutput<'a> {
     pub key: &'a SortKey,
     pub layout: &'a RowLayout,
-    /// What is not in the rows.
+    /// The values that are not in the rows.
     pub values: ColumnValues<'a>,
-    /// Where rows wait that are merged more than once.
+    /// Storage for runs between two passes of the merge.
     pub spills: &'a Spills,
     pub schema: SchemaRef,
-    /// Of sorts by a key that is not that of the rows' order; without it the beginning of the normalised key, if it is that.
+    /// Which keys the engine took for equal, if its key is not the key of the order. `None`: the
+    /// prefix of the normalised key, if that is what the engine compared.
     pub equal_keys: Option<&'a EqualKeys<'a>>,
 }
 
 impl MergeOutput<'_> {
-    /// A row of some that stand together.
+    /// One row of consecutive rows.
     pub fn row<'r>(&self, rows: &'r [u8], at: usize) -> &'r [u8] {
         &rows[at * self.layout.row_bytes..][..self.layout.row_bytes]
     }
 
-    /// The key's columns of rows of these partitions.
+    /// The key columns of rows of these partitions.
     pub fn keys(&self, partitions: &[u32], rows: &[u8]) -> Result<Vec<ArrayRef>> {
         let rows = rows.chunks_exact(self.layout.row_bytes);
         let rows: Vec<Row> = partitions.iter().copied().zip(rows).collect();

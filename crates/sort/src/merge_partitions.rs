@@ -17,16 +17,16 @@ use crate::rows::SpilledRows;
 use crate::size;
 use crate::{Error, Progress, Report, Result};
 
-/// SpilledRows of a batch of the sorted table, and of those that are sampled at together.
+/// Most rows of an output batch, and of a step of the order check.
 const BATCH: usize = 16 << 10;
-/// Bytes that they have in fixed layout, and as many of variable length, if that is fewer rows.
+/// Most bytes of such a batch: in fixed layout, and in values of variable length.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// Takes batches of the sorted table.
+/// Receives batches of the sorted table.
 pub type Sink<'a> = dyn FnMut(RecordBatch) -> Result<()> + Send + 'a;
 
 impl MergeOutput<'_> {
-    /// Merges partitions, and tells of each device what it did.
+    /// Merges partitions, and adds the work of each device to the report.
     pub fn run(
         &self,
         devices: usize,
@@ -92,33 +92,33 @@ impl MergeOutput<'_> {
     }
 }
 
-/// How many rows are sampled at together.
+/// Rows of a step.
 fn max_batch_rows(layout: &RowLayout) -> usize {
     (BATCH_BYTES / layout.row_bytes).clamp(1, BATCH)
 }
 
-/// Whether the beginnings of normalised keys are the same.
+/// True if two normalised keys have the same prefix.
 pub fn equal_prefixes(rows: &Keys, a: usize, b: usize) -> bool {
     prefix(rows, a) == prefix(rows, b)
 }
 
-/// Finds how a partition's rows are in order.
+/// Finds the sorted runs of a partition.
 ///
-/// Where the engine has not compared whole keys, rows that it took for equal stand together, and are put in order here as far as they are sampled at
-/// together. Where that ends within such rows, and where nulls stand at the end where they are not wanted, one run ends and the next one begins: the
-/// merge does the rest.
+/// Where the engine compared only a part of the key, rows that it took for equal are adjacent. They
+/// are sorted here, as far as they are in the same step. A run ends where a step ends within such
+/// rows, or where nulls are at the wrong end. The merge then puts the runs in order.
 struct PartitionRuns<'a> {
     output: &'a MergeOutput<'a>,
     partition: u32,
-    /// SpilledRows that the engine sorted; the others stand behind.
+    /// Rows that the engine sorted. The others follow.
     sorted: usize,
-    /// SpilledRows that were compared with others.
+    /// Rows that were compared with others.
     ties: u64,
-    /// SpilledRows without a first key.
+    /// Rows whose first key is null.
     nulls: usize,
-    /// Bytes of the longest key of the run that has begun.
+    /// Bytes of the longest key of the current run.
     longest: usize,
-    /// Which rows they have, and bytes of the longest key.
+    /// Rows of each run, and bytes of its longest key.
     runs: Vec<(Range<usize>, usize)>,
 }
 
@@ -126,7 +126,7 @@ impl PartitionRuns<'_> {
     fn run(&mut self, rows: &mut SpilledRows, progress: &Progress) -> Result<()> {
         let MergeOutput { key, layout, .. } = self.output;
         let (count, row_bytes) = (rows.count(), layout.row_bytes);
-        // The row before, and those that are sampled at.
+        // The last row of the previous step, and the rows of this one.
         let mut bytes: Vec<u8> = Vec::new();
         let (mut first, mut begin, mut ends) = (0, 0, 0);
         while first < count {
@@ -167,10 +167,10 @@ impl PartitionRuns<'_> {
                         && equal_keys
                             .as_ref()
                             .is_some_and(|equal_keys| equal_keys(last, row));
-                    let behind = first + n == self.sorted;
+                    let at_end = first + n == self.sorted;
                     let other_end = self.output.equal_keys.is_some() && null(last) != null(row);
                     ends += usize::from(!cut);
-                    if !(cut || behind || other_end) || ends > 1 {
+                    if !(cut || at_end || other_end) || ends > 1 {
                         let partition = self.partition;
                         return Err(Error::new(format!(
                             "partition {partition} came back with rows that are not in order"
@@ -200,10 +200,11 @@ impl PartitionRuns<'_> {
         Ok(())
     }
 
-    /// Whether the engine took rows for equal; nothing if it compared whole keys.
+    /// The comparison of the engine. `None`: it compared whole keys.
     fn equal_keys<'k>(&self, column: &ArrayRef, keys: &'k Keys) -> Result<Option<Equal<'k>>> {
         Ok(match self.output.equal_keys {
-            // Nulls within values are last in the keys that stand on the device, wherever they are wanted.
+            // In the keys of resident tables, nulls within values come last, whatever the order
+            // asks for.
             Some(_) if column.data_type().is_nested() => Some(Box::new(|_, _| true)),
             Some(equal_keys) => Some(equal_keys(column)?),
             None if self.output.key.compared == EngineKey::Prefix => {
@@ -214,7 +215,7 @@ impl PartitionRuns<'_> {
     }
 }
 
-/// Puts rows that are equal_keys, which stand together, in order; how many they are.
+/// Sorts adjacent rows with equal engine keys, and returns their number.
 fn sort_equal_keys(
     keys: &Keys,
     equal_keys: &dyn Fn(usize, usize) -> bool,
@@ -235,7 +236,7 @@ fn sort_equal_keys(
     ties
 }
 
-/// SpilledRows that become a batch.
+/// Collects rows, and writes them as batches.
 pub struct BatchWriter<'a, 's> {
     layout: &'a RowLayout,
     values: ColumnValues<'a>,
@@ -243,15 +244,15 @@ pub struct BatchWriter<'a, 's> {
     progress: &'a Progress,
     sink: &'a mut Sink<'s>,
     max_rows: usize,
-    /// Every column's number.
+    /// The numbers of all columns.
     all: Vec<usize>,
-    /// Of each row.
+    /// The part of each row.
     parts: Vec<u32>,
     bytes: Vec<u8>,
 }
 
 impl<'a, 's> BatchWriter<'a, 's> {
-    /// Of rows of this layout.
+    /// A writer of rows with this layout.
     pub fn new(
         layout: &'a RowLayout,
         values: ColumnValues<'a>,
@@ -281,7 +282,7 @@ impl<'a, 's> BatchWriter<'a, 's> {
         }
     }
 
-    /// Adds rows of a part that follow each other.
+    /// Adds consecutive rows of a part.
     pub fn add_range(&mut self, part: u32, rows: &SpilledRows, which: Range<usize>) -> Result<()> {
         for first in which.clone().step_by(self.max_rows) {
             let end = which.end.min(first + self.max_rows);
@@ -292,7 +293,7 @@ impl<'a, 's> BatchWriter<'a, 's> {
         Ok(())
     }
 
-    /// Gives all rows away.
+    /// Writes all collected rows.
     fn flush(&mut self) -> Result<()> {
         let (layout, row_bytes) = (self.layout, self.layout.row_bytes);
         let mut done = 0;

@@ -1,24 +1,24 @@
-//! What to sort by: `a, b desc nulls last, "a, name" asc`.
+//! Parses orders, such as `a, b desc nulls last, "a, name" asc`.
 
 use crate::{Error, Result};
 
-/// One column of the order.
+/// One column of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderBy {
-    /// Its name.
+    /// The column's name.
     pub column: String,
-    /// The greatest first.
+    /// True if the greatest value comes first.
     pub descending: bool,
-    /// Nulls before all others; else behind them.
+    /// True if nulls come first, false if they come last.
     pub nulls_first: bool,
 }
 
-/// A part of the text.
+/// A token of the text.
 #[derive(Debug, PartialEq, Eq)]
 enum Token {
-    /// Plain; ends at a space or a comma.
+    /// An unquoted word. It ends at a space or a comma.
     Word(String),
-    /// In quotes, of which two are one.
+    /// A quoted name. Two quotes within it are one.
     Quoted(String),
     Comma,
 }
@@ -55,8 +55,9 @@ fn tokens(text: &str) -> Result<Vec<Token>> {
     Ok(out)
 }
 
-/// Reads an order: names, each with `asc` or `desc` and `nulls first` or `nulls last` behind it if it is to have them. As in SQL, nulls are
-/// last, and first where the greatest is.
+/// Parses an order: names of columns, each followed by `asc` or `desc` and by `nulls first` or
+/// `nulls last`. Both are optional. As in SQL, the default is ascending, with nulls last;
+/// descending orders have nulls first.
 pub fn parse_order(text: &str) -> Result<Vec<OrderBy>> {
     let tokens = tokens(text)?;
     tokens
@@ -65,7 +66,7 @@ pub fn parse_order(text: &str) -> Result<Vec<OrderBy>> {
         .collect()
 }
 
-/// Reads names of columns, with commas between them; there may be none.
+/// Parses names of columns, separated by commas. The list may be empty.
 pub fn parse_columns(text: &str) -> Result<Vec<String>> {
     let tokens = tokens(text).map_err(|_| invalid_columns(text))?;
     if tokens.is_empty() {
@@ -83,7 +84,8 @@ pub fn parse_columns(text: &str) -> Result<Vec<String>> {
 
 fn invalid_columns(text: &str) -> Error {
     Error::new(format!(
-        "keys = {text:?}: allowed are names of columns with commas between them, in quotes if they have spaces or commas"
+        "keys = {text:?}: allowed are names of columns with commas between them, in quotes if \
+            they have spaces or commas"
     ))
 }
 
@@ -115,7 +117,8 @@ fn parse_column(item: &[Token], text: &str) -> Result<OrderBy> {
         (Some("nulls"), Some("last"), None) => false,
         (Some(_), ..) => {
             return Err(Error::new(format!(
-                "by = {text:?}: behind a column may be asc or desc, then nulls first or nulls last, then a comma"
+                "by = {text:?}: after a column may follow asc or desc, then nulls first or nulls \
+                    last, then a comma"
             )))
         }
     };

@@ -1,4 +1,4 @@
-//! A sort of a table: what it needs is known before any device is built.
+//! Plans the sort of a table. All requirements are known before a device is built.
 
 use std::ops::Range;
 use std::path::Path;
@@ -30,13 +30,13 @@ use crate::source::Source;
 use crate::spill::{Spill, Spills};
 use crate::{Error, OrderBy, Progress, Report, Result, Table};
 
-/// Bytes that wait in memory, of all partitions together.
+/// Limit of the prepared data in memory, for all partitions.
 const MEMORY_BYTES: u64 = 256 << 20;
 
-/// Devices of a host.
+/// Most devices of a host.
 const MAX_DEVICES: usize = 16;
 
-/// A table that can be sorted.
+/// A sort that is possible.
 pub struct Plan<'a> {
     source: Source,
     by: Vec<OrderBy>,
@@ -46,41 +46,41 @@ pub struct Plan<'a> {
     layout: RowLayout,
     opcodes: Opcodes,
     pages: Option<DictionaryColumn>,
-    /// Which rows have a key, if it is one column and not all have.
+    /// The rows that have a key, if the key is one column and some rows have none.
     valid: Option<NullBuffer>,
     namespace: Range<u64>,
-    /// Rows, in their order.
+    /// The rows of each partition, in the order of the table.
     partitions: Vec<Range<usize>>,
-    /// Which of them a device sorts.
+    /// The partitions of each device.
     queues: Vec<Vec<usize>>,
     devices: usize,
     memory: u64,
 }
 
-/// What of a partition waits to go to a device.
+/// The data of a partition, prepared for a device.
 struct PreparedPartition {
     shape: PartitionShape,
-    /// Without them the file's pages go.
+    /// `None`: the encoded keys of the file are sent instead.
     keys: Option<Arc<Spill>>,
     rows: Arc<Spill>,
     digest: u64,
 }
 
-/// A table that has been read, and can be sorted.
+/// A plan whose table has been read.
 pub struct LoadedPlan<'a> {
     plan: Plan<'a>,
     spills: Spills,
-    /// By partition, until it has been sorted.
+    /// By partition, until the partition is sorted.
     ready: Vec<Mutex<Option<Arc<PreparedPartition>>>>,
     /// By partition: values of variable length.
     heaps: Vec<Spill>,
-    /// Columns for whose values rows have a number; others are empty.
+    /// Columns that rows refer to by row number. The other ones are empty.
     columns: Vec<ArrayRef>,
     prepare: Duration,
 }
 
 impl Opcodes {
-    /// Of the commands that a design's engines have.
+    /// The opcodes of a design's engines.
     pub fn of(design: &Design, root: &Path) -> Result<Opcodes> {
         let engines = design.engines(root).map_err(Error::new)?;
         let first = |kind: u32| {
@@ -94,7 +94,8 @@ impl Opcodes {
             let design = &design.name;
             first(kind).ok_or_else(|| {
                 Error::new(format!(
-                    "the design {design} has no engine {name} with NVMe commands; the design sort has"
+                    "the design {design} has no engine {name} with NVMe commands; the design sort \
+                        has"
                 ))
             })
         };
@@ -114,7 +115,7 @@ impl Opcodes {
     }
 }
 
-/// The number of devices, if a host can have so many.
+/// Checks the number of devices of a host.
 pub fn check_devices(devices: usize) -> Result<usize> {
     match (1..=MAX_DEVICES).contains(&devices) {
         true => Ok(devices),
@@ -124,7 +125,7 @@ pub fn check_devices(devices: usize) -> Result<usize> {
     }
 }
 
-/// The most rows, up to `all`, that fit. If some fit, fewer do.
+/// The most rows, up to `all`, for which `fits` is true. `fits` has to be monotonic.
 pub fn max_rows(all: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, all);
     while low < high {
@@ -137,7 +138,8 @@ pub fn max_rows(all: usize, fits: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// Cuts a range into so many parts, as even as can be; their bounds are multiples of a step from its start on.
+/// Splits a range into at most `parts` parts of about the same size. Their bounds are multiples of
+/// `step` from its start.
 pub fn split_evenly(range: &Range<usize>, parts: usize, step: usize) -> Vec<Range<usize>> {
     let steps = range.len().div_ceil(step);
     let bound = |n: usize| (range.start + steps * n / parts * step).min(range.end);
@@ -146,8 +148,8 @@ pub fn split_evenly(range: &Range<usize>, parts: usize, step: usize) -> Vec<Rang
 }
 
 impl<'a> Plan<'a> {
-    /// Looks at all that could be wrong, and decides which device gets which rows: each a contiguous part, in as many partitions as fit one
-    /// after another.
+    /// Checks all requirements, and assigns the rows to devices. Each device gets a contiguous
+    /// range, split into partitions that fit the device one after another.
     pub fn new(
         table: &Table,
         by: &[OrderBy],
@@ -158,7 +160,7 @@ impl<'a> Plan<'a> {
         Plan::of(table.into(), by, root, design, devices)
     }
 
-    /// The same of a table of which no more than a batch has to be in memory.
+    /// The same for a table that is read batch by batch.
     pub fn of(
         source: Source,
         by: &[OrderBy],
@@ -207,7 +209,8 @@ impl<'a> Plan<'a> {
         });
         if most == 0 && rows > 0 {
             return Err(Error::new(format!(
-                "the table is too large: {rows} rows, of which not one fits in a device with its key and room to sort; its namespace has {} KiB",
+                "the table is too large: {rows} rows, of which not one fits in a device with its \
+                    key and room to sort; its namespace has {} KiB",
                 namespace.end >> 10
             )));
         }
@@ -235,7 +238,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// With another limit for the bytes that wait in memory; what is more waits in files.
+    /// Sets the limit of the prepared data in memory. The rest is kept in temporary files.
     pub fn with_memory(self, bytes: u64) -> Plan<'a> {
         Plan {
             memory: bytes,
@@ -243,7 +246,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// True if there is nothing to sort, and so no device needed.
+    /// True if there is nothing to sort. No device is needed then.
     pub fn is_empty(&self) -> bool {
         self.partitions.is_empty()
     }
@@ -260,14 +263,15 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Where a partition's keys and rows go, where it is sorted, and what is left.
+    /// The input and workspace of a partition, and the allocator for further regions.
     fn regions(&self, shape: PartitionShape) -> (EngineInput, EngineWorkspace, RegionAllocator) {
         let mut regions = RegionAllocator::new(&self.namespace);
         let source = shape.input(&mut regions);
         (source, shape.workspace(&mut regions), regions)
     }
 
-    /// A partition's keys as they are in the file, if they are fewer bytes than the values and there is regions beside them; and where they go.
+    /// The encoded keys of a partition, and their regions. `None`: they are not smaller than the
+    /// values, or do not fit beside them.
     fn encoded_keys(
         &self,
         partition: usize,
@@ -284,12 +288,12 @@ impl<'a> Plan<'a> {
         (fewer && regions.fits()).then_some((pages, dictionary, encoded))
     }
 
-    /// What is told of a table without rows.
+    /// The report of a table without rows.
     pub fn empty_report(&self) -> Report {
         self.report()
     }
 
-    /// A table with the source's schema and metadata, and these rows.
+    /// A table of these batches, with the schema and metadata of the source.
     pub fn table(&self, batches: &[RecordBatch]) -> Result<Table> {
         let batch = concat_batches(&self.source.schema(), batches).map_err(Error::of_rows)?;
         Ok(Table {
@@ -298,7 +302,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// What the table is read from.
+    /// The table's source.
     pub fn source(&self) -> &Source {
         &self.source
     }
@@ -338,7 +342,7 @@ impl<'a> Plan<'a> {
         Ok((loaded.plan.table(&batches)?, report))
     }
 
-    /// Reads the table, batch by batch: keys and rows in fixed layout wait for the devices.
+    /// Reads the table batch by batch, and prepares keys and rows for the devices.
     pub fn load(mut self, progress: &Progress) -> Result<LoadedPlan<'a>> {
         let begin = Instant::now();
         loop {
@@ -385,7 +389,7 @@ impl<'a> Plan<'a> {
             if self.source.in_memory().is_none() {
                 let columns = pieces.iter_mut().zip(batch.columns()).zip(&by_row_number);
                 for ((pieces, column), _) in columns.filter(|(_, by_row_number)| **by_row_number) {
-                    // A copy, as a part of a batch holds all of it, other columns too.
+                    // A copy: a slice would keep the whole batch in memory, other columns included.
                     pieces.push(copied(column)?);
                 }
             }
@@ -422,7 +426,7 @@ impl<'a> Plan<'a> {
         Ok(ReadResult::Whole(spills, ready, heaps, columns))
     }
 
-    /// What a run would do: as JSON.
+    /// The plan as JSON.
     pub fn explain(&self) -> Value {
         let partition = |n: &usize| {
             let shape = self.shape(*n);
@@ -435,7 +439,8 @@ impl<'a> Plan<'a> {
         let device = |queue: &Vec<usize>| queue.iter().map(partition).collect::<Vec<Value>>();
         json!({
             "rows": self.source.rows(), "row_bytes": self.layout.row_bytes,
-            "stands": false, "key": self.key.text, "key_bytes": self.key.bytes, "partitions": self.partitions.len(),
+            "stands": false, "key": self.key.text, "key_bytes": self.key.bytes,
+            "partitions": self.partitions.len(),
             "devices": self.queues.iter().map(device).collect::<Vec<Vec<Value>>>(),
         })
     }
@@ -443,13 +448,13 @@ impl<'a> Plan<'a> {
 
 /// How the reading of a table ended.
 enum ReadResult {
-    /// What waits for the devices, values of variable length, and columns that stay.
+    /// The prepared partitions, values of variable length, and columns that stay on the host.
     Whole(Spills, Vec<PreparedPartition>, Vec<Spill>, Vec<ArrayRef>),
-    /// A column has nulls, which was not known.
+    /// A column unexpectedly has nulls.
     Nulls(usize),
 }
 
-/// Columns that are in no rows, each in one piece; others are empty.
+/// The side columns, each concatenated. The other ones are empty.
 fn concat_columns(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<ArrayRef>> {
     let schema = source.schema();
     run_end::check_run_ends(&schema, source.rows())?;
@@ -464,14 +469,14 @@ fn concat_columns(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<Arr
     columns.map(one).collect()
 }
 
-/// A partition that is read.
+/// Prepares a partition while the table is read.
 struct PartitionWriter {
     partition: usize,
     shape: PartitionShape,
     keys: Option<Spill>,
-    /// Those that the engine sorts.
+    /// Rows that the engine sorts.
     rows: Spill,
-    /// Those that stand unsorted_rows them.
+    /// Rows that follow them unsorted.
     unsorted_rows: Spill,
     heap: Spill,
     sorted: usize,
@@ -495,7 +500,7 @@ impl PartitionWriter {
         }
     }
 
-    /// Adds rows, whose first one has a number.
+    /// Adds rows. `first` is the number of the first one in the table.
     fn add(&mut self, plan: &Plan, batch: &RecordBatch, first: usize) -> Result<()> {
         let (order, sorted) = plan.key.split(batch);
         if let Some(keys) = &mut self.keys {
@@ -529,7 +534,7 @@ impl PartitionWriter {
 }
 
 impl LoadedPlan<'_> {
-    /// What a device gets for a partition, and does with it.
+    /// The job of a device for a partition.
     pub(crate) fn job(&self, partition: usize) -> Result<SortJob> {
         let lost = || Error::new(format!("partition {partition} is sorted already"));
         let ready = self.ready[partition].lock().map_err(|_| lost())?.clone();
@@ -572,7 +577,7 @@ impl LoadedPlan<'_> {
         Ok(spill.into())
     }
 
-    /// Sorts on devices of a factory. The sink gets the rows in order, batch by batch.
+    /// Sorts on devices of a factory, and passes the sorted rows to the sink, batch by batch.
     pub fn run(
         &self,
         factory: &mut Factory,
@@ -590,7 +595,7 @@ impl LoadedPlan<'_> {
         sink: &mut Sink,
     ) -> Result<Report> {
         let plan = &self.plan;
-        // Through the link and by the engines.
+        // Bytes that cross the link, and that the engines process.
         let each = 2 * plan.key.bytes + 3 * plan.layout.row_bytes;
         progress.expect((plan.source.rows() * each) as u64);
         let work = bench::SortRequest {

@@ -1,11 +1,11 @@
-//! Where what stands in a namespace.
+//! Allocates regions of a namespace.
 
 use std::ops::Range;
 
-/// Engines' commands count in these.
+/// Unit of the addresses in engines' commands.
 pub const UNIT_BYTES: u64 = 4096;
 
-/// Hands out a free part of a namespace from its start on.
+/// Allocates regions of a free range, from its start on.
 #[derive(Clone, Debug)]
 pub struct RegionAllocator {
     next: u64,
@@ -13,7 +13,7 @@ pub struct RegionAllocator {
 }
 
 impl RegionAllocator {
-    /// RegionAllocator in a part of a namespace; its start is a multiple of a first_unit.
+    /// An allocator of a free range. Its start is a multiple of a unit.
     pub fn new(free: &Range<u64>) -> RegionAllocator {
         RegionAllocator {
             next: free.start,
@@ -21,20 +21,20 @@ impl RegionAllocator {
         }
     }
 
-    /// RegionAllocator for so many bytes; it may be more than there is.
+    /// Allocates `bytes` bytes. The region may exceed the free range: see [`Self::fits`].
     pub fn allocate(&mut self, bytes: u64) -> Range<u64> {
         let start = self.next;
         self.next = start.saturating_add(bytes).next_multiple_of(UNIT_BYTES);
         start..start + bytes
     }
 
-    /// Whether there was all that was taken.
+    /// True if all regions lie within the free range.
     pub fn fits(&self) -> bool {
         self.next <= self.end
     }
 }
 
-/// A place as engines' commands have it.
+/// The start of a region in units, as engines' commands name it.
 pub fn first_unit(region: &Range<u64>) -> u32 {
     u32::try_from(region.start / UNIT_BYTES).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! A table that stands on devices, and how it is sorted there.
+//! Resident tables, and how they are sorted on the devices.
 
 use std::ops::Range;
 
@@ -20,32 +20,33 @@ use crate::row_layout::{ColumnValues, RowLayout};
 use crate::spill::Spills;
 use crate::{Error, OrderBy, Progress, Report, Result, Table};
 
-/// Partitions begin at multiples of so many rows: keys and rows of any size are at whole units there.
+/// Partitions begin at multiples of this number of rows, so keys and rows of any size begin at
+/// whole units.
 const STEP: usize = 4096;
 
-/// A table that stands on devices: its parts in their order, each with its device.
+/// A resident table: its parts in order, each with its device.
 pub struct ResidentTable {
     pub(crate) name: String,
     pub(crate) parts: Vec<(usize, TablePart)>,
     pub(crate) schema: SchemaRef,
     pub(crate) metadata: Vec<KeyValue>,
     pub(crate) layout: RowLayout,
-    /// Of the whole table; what the rows have is empty.
+    /// The side columns of the whole table. Columns in the rows are empty.
     pub(crate) columns: Vec<ArrayRef>,
 }
 
 impl ResidentTable {
-    /// Its schema.
+    /// The table's schema.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 
-    /// What a Parquet file said beside its schema.
+    /// The metadata of the Parquet file that the table came from.
     pub fn metadata(&self) -> &[KeyValue] {
         &self.metadata
     }
 
-    /// It with rows.
+    /// The table with these rows.
     pub(crate) fn table(&self, batches: &[RecordBatch]) -> Result<Table> {
         let batch = concat_batches(&self.schema, batches).map_err(Error::of_rows)?;
         Ok(Table {
@@ -59,15 +60,15 @@ impl ResidentTable {
 pub struct ResidentSort<'a> {
     resident: &'a ResidentTable,
     key: SortKey,
-    /// The first column's: what the engine compares.
+    /// The key of the first column, which the engine compares.
     first: SortKey,
-    /// Where it stands, by part.
+    /// Where that key is stored, by part.
     keys: Vec<KeyColumn>,
-    /// Where there is regions to sort, by part.
+    /// The free range for the sort, by part.
     free: Vec<Range<u64>>,
-    /// A part's number, and which of its rows.
+    /// The part of each partition, and its rows.
     partitions: Vec<(usize, Range<usize>)>,
-    /// By device.
+    /// Partitions, by device.
     pub queues: Vec<Vec<usize>>,
     opcodes: Opcodes,
 }
@@ -82,7 +83,7 @@ fn shape(rows: usize, layout: &RowLayout, key: &SortKey) -> PartitionShape {
 }
 
 impl<'a> ResidentSort<'a> {
-    /// Decides in how many partitions each device sorts its part, in what is free of its namespace.
+    /// Splits each part into partitions that can be sorted in the free space of its namespace.
     pub fn new(
         resident: &'a ResidentTable,
         by: &[OrderBy],
@@ -128,7 +129,8 @@ impl<'a> ResidentSort<'a> {
                 _ => {
                     let free = &free[*device];
                     return Err(Error::new(format!(
-                        "device {device}: no room to sort: the largest free part of its namespace has {} KiB; drop a table",
+                        "device {device}: no room to sort: the largest free part of its namespace \
+                            has {} KiB; drop a table",
                         (free.end - free.start) >> 10
                     )));
                 }
@@ -157,12 +159,12 @@ impl<'a> ResidentSort<'a> {
         self.resident.parts[0].1.all
     }
 
-    /// Bytes that engines and link move.
+    /// Bytes that the engines process and the link moves.
     pub fn bytes(&self) -> u64 {
         (self.all() * (self.first.bytes + 2 * self.resident.layout.row_bytes)) as u64
     }
 
-    /// What a device does with a partition.
+    /// The job of a device for a partition.
     pub fn job(&self, partition: usize, spills: &Spills) -> SortJob {
         let (number, rows) = &self.partitions[partition];
         let (entry, stored) = (&self.resident.parts[*number].1, &self.keys[*number]);
@@ -185,7 +187,7 @@ impl<'a> ResidentSort<'a> {
         }
     }
 
-    /// What is to be done: as JSON.
+    /// The plan as JSON.
     pub fn plan(&self) -> Value {
         let rows = |n: &usize| self.partitions[*n].1.len();
         let planned = |n: &usize| json!({"rows": rows(n), "sorted": rows(n), "pages": null});
@@ -197,7 +199,7 @@ impl<'a> ResidentSort<'a> {
         })
     }
 
-    /// A report of what is to be done.
+    /// A report with the plan.
     pub fn report(&self) -> Report {
         Report {
             rows: self.all(),
@@ -209,7 +211,7 @@ impl<'a> ResidentSort<'a> {
         }
     }
 
-    /// Refuses rows that are not those of the table.
+    /// Checks that the rows are those of the table.
     pub fn check(&self, outcomes: &[SortedPartition]) -> Result<()> {
         let parts = &self.resident.parts;
         let mut sums = vec![0u64; parts.len()];
@@ -222,7 +224,7 @@ impl<'a> ResidentSort<'a> {
         checked.try_for_each(|checked| checked.map_err(Error::new))
     }
 
-    /// Gives the sorted rows away.
+    /// Merges the sorted partitions, and passes the rows to the sink.
     pub fn merge(
         &self,
         outcomes: Vec<SortedPartition>,
@@ -256,7 +258,7 @@ impl<'a> ResidentSort<'a> {
     }
 }
 
-/// The column of a part that a sort begins with.
+/// The stored key column that the order begins with.
 fn stored(name: &str, entry: &TablePart, key: &SortKey, by: &OrderBy) -> Result<KeyColumn> {
     let stored = entry.keys.iter().find(|k| k.column == key.columns[0]);
     stored.cloned().ok_or_else(|| {
@@ -266,13 +268,14 @@ fn stored(name: &str, entry: &TablePart, key: &SortKey, by: &OrderBy) -> Result<
             false => format!("the keys {}", keys.join(", ")),
         };
         Error::new(format!(
-            "table {name:?} was put with {keys}: a sort of it begins with one of them, and not with {:?}; put it again with that key",
+            "table {name:?} was put with {keys}: a sort of it begins with one of them, and not \
+                with {:?}; put it again with that key",
             by.column
         ))
     })
 }
 
-/// Refuses a part of which these are not the rows.
+/// Checks the digest of a part's rows.
 pub fn check_rows(entry: &TablePart, found: u64) -> driver::Result<()> {
     match found == entry.digest {
         true => Ok(()),

@@ -1,5 +1,5 @@
-//! Rows of one size. Columns of fixed width stand in them, of columns of variable length a place and a length in a heap: one that waits on the
-//! host, or the column's own bytes in its memory.
+//! Rows of one size. A column of fixed width is stored in the row. A column of variable length has
+//! an offset and a length in the row; they refer to a heap on the host, or to the column's bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,39 +17,40 @@ use arrow_select::take::{take, TakeOptions};
 use crate::spill::Spill;
 use crate::{Error, Result};
 
-/// Most bytes of a row that the engine `row_shuffle` takes.
+/// Most bytes of a row of the engine `row_shuffle`.
 const MAX_ROW_BYTES: usize = 65536;
 
-/// How a column stands in a row.
+/// How a row stores a column.
 #[derive(Clone, Copy, Debug)]
 enum ColumnEncoding {
-    /// Its bytes.
+    /// The bytes of the value.
     Fixed,
-    /// A byte for a bit.
+    /// One byte for a boolean.
     Bit,
-    /// Place and length in the heap, as wide as the column's offsets.
+    /// Offset and length in the heap, each as wide as the column's offsets.
     Heap,
-    /// The number of its row in the whole table: of all other types.
+    /// The number of the row in the whole table. Used for all other types.
     RowNumber,
 }
 
 #[derive(Clone, Debug)]
 struct Column {
     at: usize,
-    /// Of each of its numbers.
+    /// Bytes of a value, of an offset, or of a length.
     width: usize,
     encoding: ColumnEncoding,
-    /// The bit at the row's start that says that there is a value.
+    /// Index of the validity bit at the start of the row.
     valid: Option<usize>,
     kind: DataType,
 }
 
-/// Where the values are that no row has.
+/// Where the values are that the rows do not hold.
 #[derive(Clone, Copy)]
 pub enum ColumnValues<'a> {
-    /// In columns of the whole table.
+    /// In the columns of the whole table.
     Columns(&'a [ArrayRef]),
-    /// Those of variable length in the heap of their part, all others in columns of the whole table.
+    /// Values of variable length are in the heap of their part, all others in the columns of the
+    /// whole table.
     Heaps(&'a [Spill], &'a [ArrayRef]),
 }
 
@@ -61,14 +62,14 @@ impl<'a> ColumnValues<'a> {
     }
 }
 
-/// A row and the number of its part.
+/// The number of a part, and a row of it.
 pub type Row<'a> = (u32, &'a [u8]);
 
-/// How the rows of a table look.
+/// The layout of a table's rows.
 #[derive(Clone, Debug)]
 pub struct RowLayout {
     columns: Vec<Column>,
-    /// OffsetsAndBytes of a row.
+    /// Bytes of a row.
     pub row_bytes: usize,
 }
 
@@ -96,18 +97,18 @@ fn number(bytes: &[u8]) -> usize {
 }
 
 impl RowLayout {
-    /// The layout of a table's rows, with values of variable length in its columns.
+    /// The layout of a table whose values of variable length stay in their columns.
     pub fn of(batch: &RecordBatch) -> Result<RowLayout> {
         let nulls = batch.columns().iter().map(|c| c.null_count() > 0);
         RowLayout::new(&batch.schema(), &nulls.collect::<Vec<bool>>())
     }
 
-    /// The layout of rows with these columns, of which some have nulls.
+    /// The layout of rows with these columns. `nulls` says which of them have nulls.
     pub fn new(schema: &Schema, nulls: &[bool]) -> Result<RowLayout> {
         RowLayout::build(schema, nulls, false)
     }
 
-    /// The same with values of variable length in heaps of their own.
+    /// The same, with values of variable length in heaps.
     pub fn with_heaps(schema: &Schema, nulls: &[bool]) -> Result<RowLayout> {
         RowLayout::build(schema, nulls, true)
     }
@@ -143,14 +144,15 @@ impl RowLayout {
         let row_bytes = at.max(1);
         if row_bytes > MAX_ROW_BYTES {
             return Err(Error::new(format!(
-                "the table's rows are too wide: {row_bytes} bytes in fixed form, of at most {MAX_ROW_BYTES}"
+                "the table's rows are too wide: {row_bytes} bytes in fixed form, of at most \
+                    {MAX_ROW_BYTES}"
             )));
         }
         Ok(RowLayout { columns, row_bytes })
     }
 
-    /// Rows of a part of a table, in the order of their numbers in it; `first` is the number of its first row in the table. ColumnValues of variable
-    /// length are added to the heap, or stay in their columns.
+    /// Encodes the rows `order` of a part. `first` is the number of its first row in the table.
+    /// Values of variable length are appended to the heap if there is one.
     pub fn encode(
         &self,
         part: &[ArrayRef],
@@ -172,7 +174,7 @@ impl RowLayout {
         Ok(out)
     }
 
-    /// Adds values of variable length to a heap, row by row: those of a row are read together.
+    /// Appends values of variable length to a heap, row by row: those of a row are read together.
     fn append_to_heap(
         &self,
         heap: &mut Spill,
@@ -196,7 +198,8 @@ impl RowLayout {
                 let width = column.width;
                 if width == 4 && place > u32::MAX.into() {
                     return Err(Error::new(
-                        "a partition has more than 4 GiB of text and bytes: more devices, or smaller namespaces, make partitions smaller",
+                        "a partition has more than 4 GiB of text and bytes: more devices, or \
+                            smaller namespaces, make partitions smaller",
                     ));
                 }
                 let entry = &mut out[column.at..column.at + 2 * width];
@@ -219,13 +222,13 @@ impl RowLayout {
         })
     }
 
-    /// Which columns the rows have the number of the row for.
+    /// Which columns the rows refer to by row number.
     pub fn by_row_number(&self) -> impl Iterator<Item = bool> + '_ {
         let columns = self.columns.iter();
         columns.map(|column| matches!(column.encoding, ColumnEncoding::RowNumber))
     }
 
-    /// A column with nulls for which rows have no bit.
+    /// A column with nulls for which the rows have no validity bit.
     pub fn unexpected_nulls(&self, part: &[ArrayRef]) -> Option<usize> {
         let mut columns = self.columns.iter().zip(part);
         columns.position(|(column, array)| {
@@ -235,7 +238,8 @@ impl RowLayout {
         })
     }
 
-    /// How many of these rows have no more than so many bytes of variable length in some columns together, but one at least.
+    /// How many of these rows have at most `most` bytes of variable length in these columns. At
+    /// least one row is counted.
     pub fn rows_within(&self, which: &[usize], rows: &[u8], most: usize) -> usize {
         let columns = which.iter().map(|&n| &self.columns[n]);
         let columns: Vec<&Column> = columns
@@ -255,14 +259,14 @@ impl RowLayout {
         fits.count().max(1).min(count)
     }
 
-    /// Columns of rows, in their order.
+    /// Decodes columns of rows.
     pub fn decode(
         &self,
         values: ColumnValues,
         which: &[usize],
         rows: &[Row],
     ) -> Result<Vec<ArrayRef>> {
-        // A column may be asked for more than once.
+        // A column may be requested more than once.
         let mut done: HashMap<usize, ArrayRef> = HashMap::new();
         if let ColumnValues::Heaps(heaps, _) = values {
             let in_heap = |n: &usize| matches!(self.columns[*n].encoding, ColumnEncoding::Heap);
@@ -319,10 +323,10 @@ fn bytes_of<'a>(array: &'a ArrayRef) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
     }
 }
 
-/// Where values of a column end, as its offsets, and their bytes.
+/// The offsets of a column's values, and their bytes.
 type OffsetsAndBytes = (MutableBuffer, MutableBuffer);
 
-/// What rows have in heaps, by column.
+/// The values of rows in heaps, by column.
 fn read_heaps(columns: &[&Column], heaps: &[Spill], rows: &[Row]) -> Result<Vec<OffsetsAndBytes>> {
     let mut out: Vec<OffsetsAndBytes> = columns
         .iter()
@@ -406,7 +410,7 @@ impl Column {
         let Some(bit) = self.valid else {
             return;
         };
-        // Other parts may have some where this one has none.
+        // Other parts may have nulls where this one has none.
         let nulls = array.nulls();
         for (&row, out) in order.iter().zip(out.chunks_exact_mut(row_bytes)) {
             let valid = nulls.is_none_or(|nulls| nulls.is_valid(row as usize));
@@ -414,7 +418,7 @@ impl Column {
         }
     }
 
-    /// Place and length in the heap.
+    /// Offset and length in the heap.
     fn heap_slice(&self, row: &[u8]) -> (usize, usize) {
         let entry = &row[self.at..self.at + 2 * self.width];
         (number(&entry[..self.width]), number(&entry[self.width..]))
@@ -434,7 +438,7 @@ impl Column {
         ends: MutableBuffer,
         values: MutableBuffer,
     ) -> Result<ArrayRef> {
-        // Views of an array with offsets.
+        // View arrays are made from arrays with offsets.
         let kind = match &self.kind {
             DataType::Utf8View => DataType::Utf8,
             DataType::BinaryView => DataType::Binary,

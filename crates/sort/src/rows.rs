@@ -1,4 +1,4 @@
-//! SpilledRows in fixed layout that have come from a device.
+//! Rows in fixed layout that were read from a device.
 
 use std::ops::Range;
 
@@ -6,10 +6,10 @@ use crate::digest;
 use crate::spill::Spill;
 use crate::Result;
 
-/// Bytes that are read at a time.
+/// Bytes of a read.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// SpilledRows of one size.
+/// Rows of one size in a spill.
 #[derive(Debug)]
 pub struct SpilledRows {
     spill: Spill,
@@ -22,12 +22,12 @@ impl SpilledRows {
         SpilledRows { spill, row_bytes }
     }
 
-    /// How many.
+    /// Number of rows.
     pub fn count(&self) -> usize {
         self.spill.len() as usize / self.row_bytes
     }
 
-    /// Adds some of them to bytes.
+    /// Appends a range of rows to `out`.
     pub fn read(&self, rows: Range<usize>, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         out.resize(start + rows.len() * self.row_bytes, 0);
@@ -35,12 +35,12 @@ impl SpilledRows {
             .read((rows.start * self.row_bytes) as u64, &mut out[start..])
     }
 
-    /// Writes over those from a place on.
+    /// Overwrites rows from `first` on.
     pub fn write(&mut self, first: usize, rows: &[u8]) -> Result<()> {
         self.spill.write((first * self.row_bytes) as u64, rows)
     }
 
-    /// Tells them from others, whatever their order.
+    /// The digest of the rows, independent of their order.
     pub fn digest(&self) -> Result<u64> {
         let (each, mut sum) = ((CHUNK_BYTES / self.row_bytes).max(1), 0u64);
         let mut bytes = Vec::new();

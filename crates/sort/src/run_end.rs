@@ -1,4 +1,5 @@
-//! Run-end-encoded columns. The libraries that normalise, join and write columns take a slice of one for all of it: it is copied before.
+//! Run-end-encoded columns. The libraries that normalise, join and write columns ignore the slice
+//! of such a column, so it is copied first.
 
 use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_schema::{DataType, Schema};
@@ -19,13 +20,13 @@ fn has_run_ends(kind: &DataType) -> bool {
     }
 }
 
-/// The same column, which has no more than its rows.
+/// A copy that holds no more than its rows.
 pub fn copied(column: &ArrayRef) -> Result<ArrayRef> {
     let rows = UInt64Array::from_iter_values(0..column.len() as u64);
     take(column, &rows, None).map_err(Error::new)
 }
 
-/// The same column; if it has runs, none of them has other rows.
+/// The same column. If it is run-end-encoded, its runs cover only its rows.
 pub fn unsliced(column: &ArrayRef) -> Result<ArrayRef> {
     match has_run_ends(column.data_type()) {
         true => copied(column),
@@ -33,7 +34,7 @@ pub fn unsliced(column: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// Refuses columns of which so many rows in one piece have ends that their type can't hold.
+/// Refuses columns whose run ends can't count `rows` rows.
 pub fn check_run_ends(schema: &Schema, rows: usize) -> Result<()> {
     for field in schema.fields() {
         let DataType::RunEndEncoded(ends, _) = field.data_type() else {
@@ -46,7 +47,8 @@ pub fn check_run_ends(schema: &Schema, rows: usize) -> Result<()> {
         };
         if rows > most {
             return Err(Error::new(format!(
-                "column {:?}: its run ends are {}, which end at {most}, and the table has {rows} rows: make them int64",
+                "column {:?}: its run ends are {}, which end at {most}, and the table has {rows} \
+                    rows: make them int64",
                 field.name(),
                 ends.data_type()
             )));

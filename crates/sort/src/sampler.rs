@@ -1,4 +1,4 @@
-//! What passes the channels of a device's memories while it works: for traces.
+//! Samples the traffic of a device's memory channels, for traces.
 
 use driver::control::{Delay, Inventory};
 use driver::{Host, Result};
@@ -7,16 +7,16 @@ use sim::Time;
 /// Simulated time between two samples.
 pub const INTERVAL: Time = Time::us(20);
 
-/// Counters at a moment.
+/// The counters at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelSample {
-    /// Simulated.
+    /// Simulated time.
     pub time: Time,
     /// Beats read and written since reset, by channel.
     pub beats: Vec<[u64; 2]>,
 }
 
-/// Looks at the counters of all channels. Each takes some microseconds of a CPU of the host.
+/// Reads the counters of all channels. Each read takes a CPU of the host some microseconds.
 #[derive(Default)]
 pub struct ChannelSampler {
     delays: Vec<Delay>,
@@ -25,7 +25,7 @@ pub struct ChannelSampler {
 }
 
 impl ChannelSampler {
-    /// Of all channels of a device.
+    /// A sampler of all channels of a device.
     pub fn new<H: Host>(host: &mut H) -> Result<ChannelSampler> {
         let mut sampler = ChannelSampler {
             delays: Inventory::read(host)?.delays(),
@@ -35,7 +35,7 @@ impl ChannelSampler {
         Ok(sampler)
     }
 
-    /// Looks, if it is time to.
+    /// Takes a sample if the interval has passed.
     pub fn sample_if_due<H: Host>(&mut self, host: &mut H) -> Result<()> {
         match self.samples.last() {
             Some(last) if host.now() >= last.time + INTERVAL => self.sample(host),
@@ -43,7 +43,7 @@ impl ChannelSampler {
         }
     }
 
-    /// Looks; nothing without channels.
+    /// Takes a sample. Does nothing without channels.
     pub fn sample<H: Host>(&mut self, host: &mut H) -> Result<()> {
         if self.delays.is_empty() {
             return Ok(());

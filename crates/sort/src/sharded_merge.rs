@@ -1,4 +1,4 @@
-//! Tables sorted apart, each somewhere else, made one.
+//! Merges shards: tables that several hosts have sorted.
 
 use arrow_array::RecordBatch;
 use arrow_row::Rows;
@@ -9,11 +9,11 @@ use crate::key::SortKey;
 use crate::merge::{LoserTree, RunCursor, MAX_BLOCK_ROWS};
 use crate::{Error, OrderBy, Result, Table};
 
-/// A table's rows.
+/// Reads a shard block by block.
 struct ShardCursor<'a> {
     key: &'a SortKey,
     batch: &'a RecordBatch,
-    /// Those at hand, and the first one behind them.
+    /// The first row of the current block, and of the next one.
     first: usize,
     next: usize,
 }
@@ -33,7 +33,7 @@ impl RunCursor for ShardCursor<'_> {
 
 /// Refuses a table that is not in order.
 fn check_order(key: &SortKey, number: usize, batch: &RecordBatch) -> Result<()> {
-    // Of each piece the last row is the next one's first.
+    // Blocks overlap by one row, so their bounds are compared as well.
     for first in (0..batch.num_rows()).step_by(MAX_BLOCK_ROWS) {
         let part = batch.slice(first, (MAX_BLOCK_ROWS + 1).min(batch.num_rows() - first));
         let rows = key.rows(&key.columns_of(&part))?;
@@ -46,7 +46,8 @@ fn check_order(key: &SortKey, number: usize, batch: &RecordBatch) -> Result<()> 
     Ok(())
 }
 
-/// Merges tables that are in order, of equal rows those of the first table first. Errors: no table, schemas that differ, a table that is not in order.
+/// Merges tables that are in order. Of equal rows, those of the first table come first. Errors: no
+/// table, schemas that differ, a table that is not in order.
 pub fn sharded_merge(tables: &[Table], by: &[OrderBy]) -> Result<Table> {
     let Some(first) = tables.first() else {
         return Err(Error::new("no tables: one or more are needed"));

@@ -1,4 +1,4 @@
-//! What of a standing table is no row: its schema, and columns without a fixed width, as Arrow streams that the host reads.
+//! The schema and the side columns of a resident table: Arrow streams that the host reads.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::row_layout::RowLayout;
 use crate::run_end::unsliced;
 use crate::{Error, Result, Table};
 
-/// The columns that are not in the rows, of each part.
+/// Encodes the side columns of each part.
 pub fn write_side_columns(
     batch: &RecordBatch,
     layout: &RowLayout,
@@ -36,7 +36,7 @@ pub fn write_side_columns(
     bounds.iter().map(part).collect()
 }
 
-/// Reads them again, as the columns of the whole table; those in the rows are empty.
+/// Decodes the side columns of the whole table. Columns in the rows are empty.
 pub fn read_side_columns(
     schema: &Schema,
     layout: &RowLayout,
@@ -70,7 +70,7 @@ pub fn read_side_columns(
     Ok(columns)
 }
 
-/// The schema, which columns have nulls, and what a Parquet file said extra it.
+/// Encodes the schema, which columns have nulls, and the metadata of a Parquet file.
 pub fn write_schema(table: &Table) -> Result<Vec<u8>> {
     let nulls: Vec<bool> = table
         .batch

@@ -1,4 +1,5 @@
-//! Bytes of values where each row has a copy of its own: what batches and keys of rows take.
+//! Sizes of values, counted once for each row that has them. Batches and keys of rows take this
+//! much.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -9,10 +10,11 @@ use arrow_array::{downcast_dictionary_array, Array, ArrayRef, OffsetSizeTrait};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
-/// Bytes of a row's value.
+/// Returns the bytes of a row's value.
 type Size<'a> = Box<dyn Fn(usize) -> usize + 'a>;
 
-/// How many of the first rows have no more than so many bytes in these columns together; one at least, if there is one.
+/// How many of the first rows have at most `most` bytes in these columns together. At least one row
+/// is counted, if there is one.
 pub fn rows_within(columns: &[ArrayRef], most: usize) -> usize {
     let rows = columns.first().map_or(0, |column| column.len());
     let known = columns.iter().map(|column| width(column.data_type()));
@@ -29,7 +31,7 @@ pub fn rows_within(columns: &[ArrayRef], most: usize) -> usize {
     fits.count().max(1).min(rows)
 }
 
-/// Of each value of a type of fixed width.
+/// Bytes of a value, if all values of the type have the same size.
 pub fn width(kind: &DataType) -> Option<usize> {
     match kind {
         DataType::Null => Some(0),
@@ -73,7 +75,7 @@ fn size(array: &dyn Array) -> Size<'_> {
         },
         _ => downcast_dictionary_array!(
             array => dictionary(array),
-            // Others are as large as they are, and in memory as a whole.
+            // All other types are kept in memory as whole columns.
             _ => Box::new(|_| 16)
         ),
     }
@@ -85,7 +87,7 @@ fn bytes<T: ByteArrayType>(array: &dyn Array) -> Size<'_> {
 }
 
 fn views<T: ByteViewType + ?Sized>(array: &arrow_array::GenericByteViewArray<T>) -> Size<'_> {
-    // The length is the first word.
+    // The length is the first word of a view.
     let views = array.views();
     Box::new(move |row| views[row] as u32 as usize)
 }
@@ -124,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Each row, wherever the array begins.
+    /// Checks each row, for slices that begin anywhere.
     fn check(array: impl Array + 'static, wanted: &[usize]) {
         let array: ArrayRef = Arc::new(array);
         for first in 0..wanted.len() {

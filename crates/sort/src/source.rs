@@ -1,4 +1,4 @@
-//! Tables that are read in batches: of files, or in memory.
+//! Tables that are read batch by batch, from files or from memory.
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
@@ -15,9 +15,9 @@ use crate::{Error, OrderBy, Result, Table};
 /// Batches of a table, in the order of its rows.
 pub type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>;
 
-/// A table of which no more than a batch has to be in memory.
+/// A table that is read batch by batch.
 pub struct Source {
-    /// What errors call it.
+    /// Name for errors.
     name: Option<String>,
     schema: SchemaRef,
     pub(crate) metadata: Vec<KeyValue>,
@@ -47,13 +47,14 @@ impl From<&Table> for Source {
 }
 
 impl Source {
-    /// Looks at the bytes of a file; `name` is what errors call it. What is damaged is an error, here or when its batches are read.
+    /// Opens a file. `name` is used in errors. Damage is an error, here or when its batches are
+    /// read.
     pub fn open(format: Format, input: Input, name: Option<&str>) -> Result<Source> {
         Source::from_file(format, name, || file::open(format, input))
     }
 
-    /// The same of a CSV whose fields stand in one that is written as they stand in this one. Columns that are no keys are not read
-    /// but as that; without keys all are.
+    /// Opens a CSV whose lines are kept byte for byte, for a CSV that is written. With `keys`, only
+    /// these columns are parsed. Without, all columns are.
     pub fn open_verbatim(
         input: Input,
         name: Option<&str>,
@@ -85,22 +86,22 @@ impl Source {
         Ok(source)
     }
 
-    /// Its schema.
+    /// The table's schema.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 
-    /// What a Parquet file says beside its schema.
+    /// The key-value metadata of a Parquet file.
     pub fn metadata(&self) -> &[KeyValue] {
         &self.metadata
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The Parquet file that it came from.
+    /// The Parquet file that the table came from.
     pub(crate) fn parquet(&self) -> Option<Input> {
         match &self.content {
             SourceContent::Table(table) => table.file.clone(),
@@ -109,7 +110,7 @@ impl Source {
         }
     }
 
-    /// A column of a table in memory.
+    /// The rows, if the table is in memory.
     pub(crate) fn in_memory(&self) -> Option<&RecordBatch> {
         match &self.content {
             SourceContent::Table(table) => Some(&table.batch),
@@ -117,7 +118,7 @@ impl Source {
         }
     }
 
-    /// Its batches; of all columns, or of one.
+    /// Batches of all columns, or of one.
     pub(crate) fn batches(&self, column: Option<usize>) -> Result<Batches<'_>> {
         let (format, content) = match &self.content {
             SourceContent::Table(table) => {
@@ -149,7 +150,7 @@ impl Source {
         })))
     }
 
-    /// Reads all of it: how many rows there are, and which columns have nulls.
+    /// Reads the whole file: number of rows, and which columns have nulls.
     fn scan(&self) -> Result<(usize, Vec<bool>)> {
         let (mut rows, mut nulls) = (0, vec![false; self.schema.fields().len()]);
         for batch in self.batches(None)? {
@@ -162,7 +163,7 @@ impl Source {
         Ok((rows, nulls))
     }
 
-    /// Which rows have a value in a column; nothing if all have.
+    /// Which rows have a value in a column. `None`: all have.
     pub(crate) fn valid(&self, column: usize) -> Result<Option<NullBuffer>> {
         let mut valid = BooleanBufferBuilder::new(self.rows);
         for batch in self.batches(Some(column))? {
@@ -177,7 +178,7 @@ impl Source {
         Ok((valid.null_count() > 0).then_some(valid))
     }
 
-    /// Refuses another number of rows than was expected.
+    /// Checks that the number of rows is the expected one.
     pub(crate) fn check_rows(&self, found: usize) -> Result<()> {
         let (expected, name) = (self.rows, self.name.as_deref());
         match (found == expected, &self.content) {
@@ -191,7 +192,7 @@ impl Source {
         }
     }
 
-    /// All of it in memory.
+    /// Reads the whole table into memory.
     pub fn collect(self) -> Result<Table> {
         guarded("the table can't be put together", || self.collect_batches())
     }
@@ -214,7 +215,7 @@ impl Source {
 }
 
 impl Table {
-    /// Reads the bytes of a file. What is damaged is an error.
+    /// Reads a table from the bytes of a file. Damage is an error.
     pub fn read(format: Format, file: Vec<u8>) -> Result<Table> {
         Source::open(format, file.into(), None)?.collect()
     }
@@ -227,7 +228,7 @@ fn unsliced(batch: &RecordBatch) -> Result<RecordBatch> {
     batch.map_err(Error::new)
 }
 
-/// A file of which not all can be read.
+/// The error of a file that can't be read.
 fn damaged(name: Option<&str>, format: Format, error: Error) -> Error {
     let title = format.title();
     match name {

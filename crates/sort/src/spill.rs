@@ -1,4 +1,4 @@
-//! Bytes that wait on the host: in memory as far as a limit for all of a sort together allows, else in files without names.
+//! Data that the host keeps during a sort: in memory up to a common limit, then in unnamed files.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use crate::{Error, Result};
 
-/// Bytes that are copied at a time.
+/// Bytes of a copy.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What the spills of a sort have together.
+/// Shared by the spills of a sort.
 #[derive(Debug)]
 struct MemoryBudget {
-    /// Bytes of memory that nobody has taken.
+    /// Bytes of memory that are free.
     free: AtomicU64,
-    /// Bytes that went to files.
+    /// Bytes that were written to files.
     filed: AtomicU64,
 }
 
-/// Makes spills that share a limit of memory.
+/// Creates spills that share a limit of memory.
 #[derive(Clone, Debug)]
 pub struct Spills(Arc<MemoryBudget>);
 
@@ -29,7 +29,7 @@ enum SpillStorage {
     File(File),
 }
 
-/// Bytes that are written once and read in any order.
+/// Bytes that are written once, and read in any order.
 #[derive(Debug)]
 pub struct Spill {
     budget: Arc<MemoryBudget>,
@@ -46,7 +46,7 @@ fn fail(what: &str, error: std::io::Error) -> Error {
 }
 
 impl Spills {
-    /// So many bytes in memory at most.
+    /// At most `memory` bytes in memory.
     pub fn new(memory: u64) -> Spills {
         Spills(Arc::new(MemoryBudget {
             free: AtomicU64::new(memory),
@@ -54,7 +54,7 @@ impl Spills {
         }))
     }
 
-    /// Without bytes yet.
+    /// An empty spill.
     pub fn empty(&self) -> Spill {
         Spill {
             budget: self.0.clone(),
@@ -63,7 +63,7 @@ impl Spills {
         }
     }
 
-    /// So many bytes, zeros.
+    /// A spill of `len` zeros.
     pub fn zeros(&self, len: u64) -> Result<Spill> {
         let mut spill = self.empty();
         spill.grow(len)?;
@@ -75,19 +75,19 @@ impl Spills {
         Ok(spill)
     }
 
-    /// Bytes that went to files.
+    /// Bytes that were written to files.
     pub fn filed(&self) -> u64 {
         self.0.filed.load(Relaxed)
     }
 }
 
 impl Spill {
-    /// Its bytes.
+    /// Number of bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Makes it a file if there is no memory for so many bytes more.
+    /// Reserves `bytes` more bytes. If memory is short, the spill becomes a file.
     fn grow(&mut self, bytes: u64) -> Result<()> {
         let SpillStorage::Memory(held) = &mut self.storage else {
             self.budget.filed.fetch_add(bytes, Relaxed);
@@ -100,7 +100,7 @@ impl Spill {
             .fetch_update(Relaxed, Relaxed, take)
             .is_ok()
         {
-            // Not twice as much as is needed.
+            // Exactly: the vector would reserve twice as much.
             held.reserve_exact(bytes as usize);
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Adds bytes at its end.
+    /// Appends bytes.
     pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.grow(bytes.len() as u64)?;
         match &mut self.storage {
@@ -125,7 +125,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Adds what another one has.
+    /// Appends the bytes of another spill.
     pub fn append_all(&mut self, other: &Spill) -> Result<()> {
         let mut piece = vec![0; CHUNK_BYTES.min(other.len as usize)];
         let mut at = 0;
@@ -138,7 +138,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Whether it has these bytes.
+    /// True if the range is within the spill.
     pub fn has(&self, at: u64, bytes: usize) -> bool {
         at.checked_add(bytes as u64)
             .is_some_and(|end| end <= self.len)
@@ -155,7 +155,7 @@ impl Spill {
         }
     }
 
-    /// Reads bytes that it has.
+    /// Reads a range.
     pub fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
         self.check(at, out.len())?;
         match &self.storage {
@@ -165,7 +165,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Writes over bytes that it has.
+    /// Overwrites a range.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         self.check(at, bytes.len())?;
         match &mut self.storage {

@@ -1,7 +1,8 @@
-//! Tables that stand on devices, and are sorted there.
+//! Stores tables on devices, and sorts them there.
 //!
-//! Each device has a contiguous part of a table's rows: key columns apart, the rest by rows, and what has no fixed width as an Arrow stream, which the
-//! host reads. Nothing of a table counts before the directory names it, and that is written last.
+//! Each device stores a contiguous part of a table's rows: key columns separately, the remaining
+//! columns by rows, and side columns as an Arrow stream for the host. A table exists once the
+//! directory names it, and the directory is written last.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,7 @@ use crate::{Error, OrderBy, Progress, Report, Result, Table};
 
 /// Most characters of a table's name.
 const MAX_NAME_CHARS: usize = 64;
-/// StoredBytes of rows that wait in memory.
+/// Limit of the rows in memory.
 const MEMORY_BYTES: u64 = 256 << 20;
 
 /// Devices with media files, and the tables on them.
@@ -48,14 +49,15 @@ pub struct Store<'a> {
     directories: Vec<Directory>,
 }
 
-/// A part as it goes to a device.
+/// A part that is about to be written to a device.
 struct PendingPart {
     entry: TablePart,
     puts: Vec<(Range<u64>, Vec<u8>)>,
 }
 
 impl<'a> Store<'a> {
-    /// Gives devices with these media files power, and reads their directories. Files that are not there are made.
+    /// Powers devices with these media files, and reads their directories. Missing files are
+    /// created.
     pub fn open(
         root: &'a Path,
         design: &'a Design,
@@ -108,7 +110,7 @@ impl<'a> Store<'a> {
         })
     }
 
-    /// Ends the work: devices are shut down as hosts do.
+    /// Shuts the devices down in an orderly way.
     pub fn close(self) -> Result<()> {
         for driver in self.bench.drivers {
             driver.shutdown().map_err(Error::new)?;
@@ -116,7 +118,7 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// The tables, by name: as JSON.
+    /// The tables by name, as JSON.
     pub fn list(&self) -> Value {
         let table = |found: &table_parts::TableParts| {
             let (one, parts) = (found.first_part(), &found.parts);
@@ -124,8 +126,10 @@ impl<'a> Store<'a> {
             let devices: Vec<usize> = parts.iter().map(|(device, _)| *device).collect();
             let keys: Vec<&str> = one.keys.iter().map(|key| key.name.as_str()).collect();
             json!({
-                "name": one.name, "id": found.id(), "rows": one.all, "row_bytes": one.row_bytes, "keys": keys,
-                "devices": devices, "parts": parts.len(), "of_parts": one.parts, "bytes": extents.sum::<u64>(),
+                "name": one.name, "id": found.id(), "rows": one.all, "row_bytes": one.row_bytes,
+                "keys": keys,
+                "devices": devices, "parts": parts.len(), "of_parts": one.parts,
+                "bytes": extents.sum::<u64>(),
             })
         };
         table_parts::all_tables(&self.directories)
@@ -134,7 +138,7 @@ impl<'a> Store<'a> {
             .collect()
     }
 
-    /// The parts of the table with this name or id, all of them.
+    /// All parts of the table with this name or id.
     fn parts(&self, name: &str) -> Result<Vec<(usize, TablePart)>> {
         let found = table_parts::find_table(&self.directories, &self.media, name)?;
         found.check_whole(&self.media)?;
@@ -144,7 +148,7 @@ impl<'a> Store<'a> {
             .collect())
     }
 
-    /// Writes a table to the devices, with these columns as keys to sort by.
+    /// Writes a table to the devices. `keys` are the columns that it can be sorted by.
     pub fn put(
         &mut self,
         name: &str,
@@ -158,7 +162,8 @@ impl<'a> Store<'a> {
             || name.chars().any(char::is_control)
         {
             return Err(Error::new(format!(
-                "name = {name:?}: allowed are 1 to {MAX_NAME_CHARS} characters, without control characters"
+                "name = {name:?}: allowed are 1 to {MAX_NAME_CHARS} characters, without control \
+                    characters"
             )));
         }
         if table.batch.num_columns() == 0 {
@@ -214,7 +219,8 @@ impl<'a> Store<'a> {
         Ok(report)
     }
 
-    /// Forgets the table with this name or id, or what is left of it. Of others with the name nothing is touched.
+    /// Removes the table with this name or id, or its remaining parts. Other tables of the name are
+    /// not changed.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
         let found = table_parts::find_table(&self.directories, &self.media, name)?;
         found.check_once(&self.media)?;
@@ -227,7 +233,7 @@ impl<'a> Store<'a> {
         self.write_directories(next)
     }
 
-    /// Writes the directories that are others now.
+    /// Writes the directories that have changed.
     fn write_directories(&mut self, mut next: Vec<Directory>) -> Result<()> {
         let mut copies = Vec::new();
         for (directory, before) in next.iter_mut().zip(&self.directories) {
@@ -238,7 +244,8 @@ impl<'a> Store<'a> {
         let progress = Progress::default();
         self.bench.on_each_device(|device, driver| {
             if let Some((at, copy)) = &copies[device] {
-                // The copy not in use, and when that one is there the other one: one that is damaged later is one of two.
+                // First the copy that is not in use, then the other one. So damage of one copy at a
+                // later time is tolerated.
                 for at in [*at, COPY_BYTES - at] {
                     put(driver, at, copy, &progress, &mut ChannelSampler::default())?;
                     driver.flush()?;
@@ -250,7 +257,7 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// What goes to each device.
+    /// Splits a table into the parts of the devices.
     fn split_table(&self, name: &str, table: &Table, keys: &[String]) -> Result<Vec<PendingPart>> {
         let batch = &table.batch;
         let schema = batch.schema();
@@ -280,7 +287,7 @@ impl<'a> Store<'a> {
             bounds.push(0..0);
         }
         let streams = write_side_columns(batch, &layout, &bounds)?;
-        // Places in columns are as they will be when the host has read these again.
+        // Offsets in columns are those that the host finds when it reads the side columns.
         let columns = read_side_columns(&schema, &layout, &streams)?;
         let columns: Vec<ArrayRef> = layout
             .side_columns()
@@ -343,7 +350,8 @@ impl<'a> Store<'a> {
             let puts = places.into_iter().zip(blocks).collect();
             parts.push(PendingPart { entry, puts });
         }
-        // Of all that the parts are made of and of where they go, so that those of another table are no parts of this one, be its rows the same.
+        // The id covers the content of the parts and their location. So parts of another table
+        // never match, even if its rows are the same.
         contents.extend_from_slice(name.as_bytes());
         for path in &self.media {
             let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -355,7 +363,7 @@ impl<'a> Store<'a> {
         Ok(parts)
     }
 
-    /// Places for a part on a device.
+    /// Allocates the regions of a part on a device.
     fn allocate(&self, device: usize, blocks: &[Vec<u8>]) -> Result<Vec<Range<u64>>> {
         let free = self.directories[device].free(self.namespace);
         for gap in &free {
@@ -376,13 +384,14 @@ impl<'a> Store<'a> {
             .max()
             .unwrap_or(0);
         Err(Error::new(format!(
-            "device {device}: the table's part takes {} MiB, and the largest free part of the namespace has {} MiB; more devices help, or dropping tables",
+            "device {device}: the table's part takes {} MiB, and the largest free part of the \
+                namespace has {} MiB; more devices help, or dropping tables",
             mib(needed),
             largest >> 20
         )))
     }
 
-    /// A table with all that the host needs of it.
+    /// A table with everything that the host needs of it.
     pub fn resident(&mut self, name: &str) -> Result<ResidentTable> {
         let parts = self.parts(name)?;
         let progress = Progress::default();
@@ -503,7 +512,7 @@ impl<'a> Store<'a> {
         Ok(report)
     }
 
-    /// What a sort of a table would do: as JSON.
+    /// The plan of a sort as JSON.
     pub fn explain(&mut self, name: &str, by: &[OrderBy]) -> Result<Value> {
         let resident = self.resident(name)?;
         Ok(self.plan_sort(&resident, by)?.plan())
@@ -523,7 +532,7 @@ impl<'a> Store<'a> {
         ResidentSort::new(resident, by, &free, opcodes)
     }
 
-    /// Sorts a table where it stands. It stays as it is.
+    /// Sorts a resident table. The table itself does not change.
     pub fn sort(
         &mut self,
         name: &str,

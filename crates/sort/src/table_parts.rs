@@ -1,17 +1,17 @@
-//! Which table a name means. A part names its table by an id; media files that are named together may be those of several tables of one name,
-//! and may lack parts of each.
+//! Finds the table of a name. A part names its table by an id. A set of media files may hold
+//! several tables of one name, and may lack parts of each.
 
 use std::path::PathBuf;
 
 use crate::directory::{Directory, TablePart};
 use crate::{Error, Result};
 
-/// The parts of a table that there are, in their order, each with its device.
+/// The parts of a table that were found, in order, each with its device.
 pub struct TableParts<'a> {
     pub parts: Vec<(usize, &'a TablePart)>,
 }
 
-/// What keeps parts from being a table.
+/// Why parts are not a whole table.
 enum PartsFlaw {
     Missing(usize),
     /// Two devices have the same part.
@@ -19,7 +19,7 @@ enum PartsFlaw {
     Unlike,
 }
 
-/// All tables: by name, and of one name by id, in whatever order the devices come.
+/// All tables, sorted by name and id. The order of the devices does not matter.
 pub fn all_tables(directories: &[Directory]) -> Vec<TableParts<'_>> {
     let entries = directories.iter().enumerate();
     let entries = entries.flat_map(|(device, d)| d.entries.iter().map(move |e| (device, e)));
@@ -33,7 +33,7 @@ pub fn all_tables(directories: &[Directory]) -> Vec<TableParts<'_>> {
         .collect()
 }
 
-/// The table with a name or an id; an error if there is none, or several.
+/// The table with a name or an id. It is an error if there is none, or several.
 pub fn find_table<'a>(
     directories: &'a [Directory],
     media: &[PathBuf],
@@ -49,7 +49,8 @@ pub fn find_table<'a>(
             let descriptions: Vec<String> =
                 meant.iter().map(|found| found.describe(media)).collect();
             Err(Error::new(format!(
-                "{} tables are called {name:?}: {}: name the media files of one of them, or give its id instead of the name",
+                "{} tables are called {name:?}: {}: name the media files of one of them, or give \
+                    its id instead of the name",
                 meant.len(),
                 join_words(&descriptions)
             )))
@@ -76,7 +77,7 @@ fn join_words(words: &[String]) -> String {
 }
 
 impl<'a> TableParts<'a> {
-    /// The first of its parts that there are: of the whole table all say the same.
+    /// The first part. All parts agree about the whole table.
     pub fn first_part(&self) -> &'a TablePart {
         self.parts[0].1
     }
@@ -85,7 +86,7 @@ impl<'a> TableParts<'a> {
         &self.first_part().name
     }
 
-    /// As it is written.
+    /// The id as it is printed.
     pub fn id(&self) -> String {
         format!("{:016x}", self.first_part().id)
     }
@@ -98,7 +99,7 @@ impl<'a> TableParts<'a> {
         join_words(&paths)
     }
 
-    /// In words: id, how much of it there is, and where.
+    /// A description for errors: id, parts that were found, and media files.
     pub fn describe(&self, media: &[PathBuf]) -> String {
         let (one, parts) = (self.first_part(), self.parts.len());
         format!(
@@ -143,7 +144,7 @@ impl<'a> TableParts<'a> {
         ))
     }
 
-    /// Refuses what is not a whole table.
+    /// Refuses a table that is not whole.
     pub fn check_whole(&self, media: &[PathBuf]) -> Result<()> {
         let what = match self.flaw() {
             None => return Ok(()),
@@ -152,7 +153,8 @@ impl<'a> TableParts<'a> {
             Some(PartsFlaw::Unlike) => "they do not fit together".into(),
         };
         Err(Error::new(format!(
-            "table {:?} has {} parts, of which these media files have {} (on {}), and {what}: name all of them once, or drop what is left",
+            "table {:?} has {} parts, of which these media files have {} (on {}), and {what}: \
+                name all of them once, or drop what is left",
             self.name(),
             self.first_part().parts,
             self.parts.len(),
@@ -160,7 +162,7 @@ impl<'a> TableParts<'a> {
         )))
     }
 
-    /// Refuses parts of which it is not clear whether they are meant.
+    /// Refuses a table of which a part was found twice.
     pub fn check_once(&self, media: &[PathBuf]) -> Result<()> {
         match self.flaw() {
             Some(PartsFlaw::Twice(part, devices)) => Err(self.twice(media, part, devices)),

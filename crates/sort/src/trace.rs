@@ -1,4 +1,4 @@
-//! What devices did, in the Trace Event Format, which Perfetto and chrome://tracing show.
+//! Traces of sorts in the Trace Event Format, for Perfetto and `chrome://tracing`.
 
 use serde_json::{json, Value};
 use sim::axi::BEAT;
@@ -19,7 +19,7 @@ fn rate(bytes: u64, time: Time) -> f64 {
     bytes as f64 / time.as_ns()
 }
 
-/// What is called so: a process or a thread.
+/// Metadata that names a process or a thread.
 fn named(what: &str, pid: usize, name: String) -> Value {
     json!({"ph": "M", "pid": pid, "tid": TRACK, "name": what, "args": {"name": name}})
 }
@@ -27,7 +27,8 @@ fn named(what: &str, pid: usize, name: String) -> Value {
 fn slice(pid: usize, stage: &StageReport) -> Value {
     let time = stage.end.saturating_sub(stage.begin);
     json!({
-        "ph": "X", "pid": pid, "tid": TRACK, "name": stage.name, "ts": us(stage.begin), "dur": us(time),
+        "ph": "X", "pid": pid, "tid": TRACK, "name": stage.name, "ts": us(stage.begin),
+        "dur": us(time),
         "args": {
             "partition": stage.partition, "bytes": stage.bytes, "NVMe commands": stage.commands,
             "GB/s": (time > Time::default()).then(|| rate(stage.bytes, time)),
@@ -35,7 +36,7 @@ fn slice(pid: usize, stage: &StageReport) -> Value {
     })
 }
 
-/// Means between two samples.
+/// Mean bandwidth between two samples.
 fn rates(pid: usize, samples: &[ChannelSample]) -> impl Iterator<Item = Value> + '_ {
     samples.windows(2).flat_map(move |pair| {
         let [from, to] = pair else { return Vec::new() };
@@ -46,7 +47,8 @@ fn rates(pid: usize, samples: &[ChannelSample]) -> impl Iterator<Item = Value> +
                 rate(beats * BEAT as u64, time)
             };
             json!({
-                "ph": "C", "pid": pid, "name": format!("channel {channel}, GB/s"), "ts": us(from.time),
+                "ph": "C", "pid": pid, "name": format!("channel {channel}, GB/s"),
+                "ts": us(from.time),
                 "args": {"read": passed(0), "written": passed(1)},
             })
         };

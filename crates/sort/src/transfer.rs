@@ -1,4 +1,4 @@
-//! Bytes to and from a namespace, with many NVMe commands in flight.
+//! Transfers to and from a namespace, with many NVMe commands in flight.
 
 use std::ops::Range;
 
@@ -9,24 +9,24 @@ use crate::sampler::ChannelSampler;
 use crate::spill::Spill;
 use crate::{Progress, Result};
 
-/// I/O queues in use, each with a CPU of its own.
+/// I/O queues in use, each with a dedicated CPU.
 pub const QUEUES: usize = 4;
-/// Commands in flight on each.
+/// Commands in flight of each queue.
 const DEPTH: usize = 8;
 /// Most bytes of a command.
 const MAX_COMMAND_BYTES: usize = 128 << 10;
 
-/// Bytes that go to a namespace.
+/// Data that is written to a namespace.
 pub trait TransferSource {
-    /// How many.
+    /// Number of bytes.
     fn bytes(&self) -> u64;
-    /// Copies some of them.
+    /// Copies the bytes at `at`.
     fn copy(&self, at: u64, out: &mut [u8]) -> Result<()>;
 }
 
-/// Where bytes of a namespace go.
+/// Receives data that is read from a namespace.
 pub trait TransferTarget {
-    /// Takes some of them.
+    /// Writes the bytes at `at`.
     fn write_bytes(&mut self, at: u64, bytes: &[u8]) -> Result<()>;
 }
 
@@ -64,7 +64,7 @@ impl TransferTarget for Spill {
     }
 }
 
-/// Ends all devices' work if it is the host that fails.
+/// Stops the work of all devices after an error of the host.
 pub fn or_stop_all<T>(outcome: Result<T>, progress: &Progress) -> driver::Result<T> {
     outcome.map_err(|error| {
         progress.fail(error);
@@ -72,7 +72,7 @@ pub fn or_stop_all<T>(outcome: Result<T>, progress: &Progress) -> driver::Result
     })
 }
 
-/// Memory for the data of the commands in flight.
+/// Host memory for the data of the commands in flight.
 struct Buffers {
     base: u64,
     each: usize,
@@ -99,7 +99,7 @@ impl Buffers {
     }
 }
 
-/// A source whose device is sampled.
+/// A source that takes samples as commands complete.
 struct SampledSource<'a, H: Host> {
     source: &'a mut dyn Source<H>,
     sampler: &'a mut ChannelSampler,
@@ -116,7 +116,7 @@ impl<H: Host> Source<H> for SampledSource<'_, H> {
     }
 }
 
-/// Runs a source; commands that were sent.
+/// Runs a source, and returns the number of commands.
 fn drive<H: Host>(
     controller: &mut Controller<H>,
     progress: &Progress,
@@ -137,10 +137,10 @@ fn drive<H: Host>(
 struct PutSource<'a> {
     buffers: Buffers,
     data: &'a dyn TransferSource,
-    /// How many of its bytes have gone.
+    /// Bytes that were sent.
     done: u64,
     at: u64,
-    /// A command's data.
+    /// The data of one command.
     piece: Vec<u8>,
     progress: &'a Progress,
 }
@@ -173,7 +173,8 @@ impl<H: Host> Source<H> for PutSource<'_> {
     }
 }
 
-/// Writes bytes from a place on, a multiple of a block; the last block is filled with zeros. Commands that it took.
+/// Writes data at `at`, a multiple of a block. The last block is padded with zeros. Returns the
+/// number of commands.
 pub fn put<H: Host>(
     controller: &mut Controller<H>,
     at: u64,
@@ -200,13 +201,13 @@ pub fn put<H: Host>(
 struct GetSource<'a> {
     buffers: Buffers,
     out: &'a mut dyn TransferTarget,
-    /// Where its bytes go there.
+    /// The range of the target.
     place: Range<u64>,
-    /// Where the first one stands, and what the next command reads.
+    /// The first byte in the namespace, and the first byte of the next command.
     start: u64,
     next: u64,
     in_flight: Vec<(u64, usize)>,
-    /// A command's data.
+    /// The data of one command.
     piece: Vec<u8>,
     progress: &'a Progress,
 }
@@ -248,7 +249,8 @@ impl<H: Host> Source<H> for GetSource<'_> {
     }
 }
 
-/// Reads bytes from any place on, to a place of the target. Commands that it took.
+/// Reads from any offset of the namespace into a range of the target. Returns the number of
+/// commands.
 pub fn get<H: Host>(
     controller: &mut Controller<H>,
     start: u64,
@@ -277,7 +279,7 @@ pub fn get<H: Host>(
     outcome
 }
 
-/// Reads as many bytes as there are to be.
+/// Reads a range of the namespace into memory.
 pub fn get_all<H: Host>(
     controller: &mut Controller<H>,
     place: &Range<u64>,

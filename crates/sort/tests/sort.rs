@@ -1,4 +1,4 @@
-//! Random tables on the fast model, beside a stable sort of the host's.
+//! Sorts random tables on the fast model, and compares with a stable sort of the host.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn design() -> Design {
     Design::find(&repo_root().unwrap(), "sort").unwrap()
 }
 
-/// The same work as lists of an engine.
+/// The same work with command lists.
 fn lists() -> Design {
     Design::find(&repo_root().unwrap(), "pipeline").unwrap()
 }
@@ -45,7 +45,7 @@ fn run(table: &Table, by: &str, devices: usize) -> sort::Result<(Table, Report)>
     run_on(&design(), table, by, devices)
 }
 
-/// What the host makes of it. Its own sort is not stable: the number of the row is its last key.
+/// The expected table. The host's sort is not stable, so the row number is the last key.
 fn reference(batch: &RecordBatch, by: &str) -> RecordBatch {
     let mut columns: Vec<SortColumn> = parse_order(by)
         .unwrap()
@@ -67,7 +67,7 @@ fn reference(batch: &RecordBatch, by: &str) -> RecordBatch {
     take_record_batch(batch, &order).unwrap()
 }
 
-/// Values of which some come often, and nulls.
+/// Random values with duplicates and nulls.
 fn some<T>(random: &mut Random, rows: usize, mut value: impl FnMut(u64) -> T) -> Vec<Option<T>> {
     (0..rows)
         .map(|_| {
@@ -83,12 +83,12 @@ fn some<T>(random: &mut Random, rows: usize, mut value: impl FnMut(u64) -> T) ->
 }
 
 fn text(bits: u64) -> String {
-    // Many begin alike, and go on where the engine does not look.
+    // Long common prefixes: the engine compares only their beginning.
     let tail = "z".repeat((bits % 5) as usize * 7);
     format!("{}{tail}{}", bits % 3, bits >> 40)
 }
 
-/// A column of each type.
+/// A table with a column of each type.
 fn table(rows: usize, seed: u64) -> RecordBatch {
     let r = &mut Random::new(seed);
     let fine = |bits: u64| i128::from(bits as i64) << 30;
@@ -202,7 +202,7 @@ const KEYS: [&str; 19] = [
     "bool", "text", "large", "view", "binary", "fixed",
 ];
 
-/// Whether two columns have the same bits; a NaN is no value's equal.
+/// Compares the bits of two columns, as NaN equals no value.
 fn same(one: &ArrayRef, other: &ArrayRef) -> bool {
     if one.data_type() == &DataType::Null {
         return true;
@@ -241,7 +241,7 @@ fn sort_orders_keys_of_every_type() {
         }
     }
     compare(&batch, "whole desc", 2);
-    // The reference has no order of nulls.
+    // The reference has no order of a null column.
     let (found, report) = run(&batch.clone().into(), "nothing", 2).unwrap();
     assert_eq!(found.batch.column(0), batch.column(0));
     assert!(report
@@ -299,7 +299,7 @@ fn sort_more_rows_than_the_sorter_holds() {
     let batch = RecordBatch::try_from_iter([("row", row), ("key", key)]).unwrap();
     let report = compare(&batch, "key", 1);
     assert_eq!(names(&report), ["put", "sort", "shuffle", "get"]);
-    // Its list stands in the scratch of the sort.
+    // The command list is in the scratch of the sort.
     let (listed, of_list) = run_on(&lists(), &batch.clone().into(), "key", 1).unwrap();
     assert!(same(
         listed.batch.column(0),
@@ -310,7 +310,7 @@ fn sort_more_rows_than_the_sorter_holds() {
     assert!(two.elapsed() < report.elapsed(), "two devices are faster");
 }
 
-/// Devices with so small a namespace sort one partition after another.
+/// A namespace so small that partitions are sorted one after another.
 fn small(kib: u64) -> Design {
     let values = format!("[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"{kib} KiB\"]");
     design().with_values(&values).unwrap()
@@ -397,7 +397,7 @@ fn parquet_keeps_schema_and_metadata() {
     );
 }
 
-/// Columns of few values, some of them together, and the same as a file has them: with dictionaries.
+/// Columns with few distinct values, in memory and from a file with dictionaries.
 fn of_few_values() -> (RecordBatch, Table) {
     let rows = 5000;
     let r = &mut Random::new(12);
@@ -435,7 +435,7 @@ fn of_few_values() -> (RecordBatch, Table) {
     (batch, table)
 }
 
-/// Keys go as they are in the file if the design has an engine for that, and the table is sorted as if they had not.
+/// Encoded keys are sent if the design can decode them. The result is the same.
 #[test]
 fn sort_sends_encoded_keys_to_dict_decode() {
     let engines = design().engines(&repo_root().unwrap()).unwrap();
@@ -456,7 +456,7 @@ fn sort_sends_encoded_keys_to_dict_decode() {
     }
 }
 
-/// Sorts the table of a file's bytes, with so many bytes of memory for what waits.
+/// Sorts the table of a file, with a limit for spills.
 fn run_file(
     design: &Design,
     format: Format,
@@ -475,7 +475,7 @@ fn run_file(
 #[test]
 fn sort_with_temporary_files_matches_memory() {
     let batch = table(3000, 12);
-    // Some partitions for each device.
+    // Several partitions for each device.
     let small = "[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"128 KiB\"]";
     let design = design().with_values(small).unwrap();
     for format in [Format::Parquet, Format::Arrow, Format::Stream] {
@@ -490,7 +490,7 @@ fn sort_with_temporary_files_matches_memory() {
     }
 }
 
-/// More rows than are looked at together: runs end within rows that the engine took for equal.
+/// More rows than a step of the order check: runs end within rows that the engine took for equal.
 #[test]
 #[ignore = "takes seconds"]
 fn sort_orders_many_rows_with_equal_prefixes() {
@@ -523,7 +523,7 @@ fn sort_orders_many_rows_with_equal_prefixes() {
     }
 }
 
-/// Files of some writers don't say which columns have nulls.
+/// Some writers omit statistics.
 #[test]
 fn sort_keeps_nulls_without_statistics() {
     let batch = table(2000, 14);
@@ -542,7 +542,7 @@ fn sort_keeps_nulls_without_statistics() {
     }
 }
 
-/// A batch has no nulls in columns in which another one has some.
+/// Nulls occur only in some batches.
 #[test]
 fn sort_keeps_nulls_of_some_batches() {
     let rows = 40_000;
@@ -560,7 +560,7 @@ fn sort_keeps_nulls_of_some_batches() {
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let mut stream = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
     for first in (0..rows).step_by(10_000) {
-        // Without nulls a column comes without a bit for each.
+        // A column without nulls has no validity bits.
         let part = batch.slice(first, 10_000);
         stream.write(&part).unwrap();
     }
@@ -639,9 +639,9 @@ fn sort_can_be_stopped() {
 
 const STAGES: [&str; 5] = ["put", "decode", "sort", "shuffle", "get"];
 
-/// Simulated times are these, to the nanosecond, on the fast model: nobody changes one without
-/// knowing. How near they are to those of the RTL claims say (`sort.*`); they are to be measured
-/// again when one changes. Nothing else notices what changes times alone.
+/// Simulated times of the fast model, to the nanosecond. They do not change unnoticed. The claims
+/// `sort.*` compare them with the RTL, and are measured again if one changes. No other test detects
+/// a change of times alone.
 #[test]
 fn sort_stages_take_the_recorded_time() {
     let (_, table) = of_few_values();

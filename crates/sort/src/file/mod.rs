@@ -1,4 +1,4 @@
-//! Tables as the bytes of files.
+//! File formats of tables.
 
 mod csv;
 mod ipc;
@@ -19,29 +19,29 @@ use crate::input::Input;
 use crate::size::rows_within;
 use crate::{Error, OrderBy, Result, Table};
 
-/// Rows that are read at a time.
+/// Most rows of a batch.
 const BATCH: usize = 16 << 10;
-/// Bytes that they have, if that is fewer.
+/// Most bytes of a batch, unless it has one row.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// How a table stands in a file.
+/// The format of a table in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Apache Parquet.
     Parquet,
-    /// An Arrow IPC file, which is Feather V2, too. A stream is read as well.
+    /// An Arrow IPC file, which is also Feather V2. A stream is read as well.
     Arrow,
     /// An Arrow IPC stream.
     Stream,
-    /// Values between commas, with the columns' names in the first line.
+    /// CSV, with the columns' names in the first line.
     Csv,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Format; 4] = [Format::Parquet, Format::Arrow, Format::Stream, Format::Csv];
 
-    /// Its name.
+    /// The format's name for options.
     pub fn name(self) -> &'static str {
         match self {
             Format::Parquet => "parquet",
@@ -51,7 +51,7 @@ impl Format {
         }
     }
 
-    /// As people call it.
+    /// The format's title for messages.
     pub fn title(self) -> &'static str {
         match self {
             Format::Parquet => "Parquet",
@@ -62,16 +62,16 @@ impl Format {
     }
 }
 
-/// How files begin.
+/// Magic numbers.
 const MAGIC_NUMBERS: [(&[u8], Format); 3] = [
     (b"PAR1", Format::Parquet),
     (b"ARROW1", Format::Arrow),
-    // Of a message's length.
+    // The marker of a message's length.
     (b"\xFF\xFF\xFF\xFF", Format::Stream),
 ];
 
 impl Format {
-    /// What a file is by how it begins, if it is none of those that have to be told.
+    /// The format that a file's first bytes identify, if there is one.
     pub fn of_content(input: &Input) -> Option<Format> {
         let begins = |bytes: &[u8]| {
             let start = input.at(0, bytes.len());
@@ -79,14 +79,14 @@ impl Format {
         };
         let known = MAGIC_NUMBERS.iter().find(|(bytes, _)| begins(bytes));
         let known = known.map(|(_, format)| *format);
-        // Files of both kinds are not read, and by whom they aren't says it.
+        // Encrypted Parquet and Feather V1 are refused by their readers, with a reason.
         known
             .or_else(|| begins(b"PARE").then_some(Format::Parquet))
             .or_else(|| begins(ipc::FEATHER_1).then_some(Format::Arrow))
     }
 }
 
-/// The one of these that has a name.
+/// Finds a value by its name.
 fn named<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> Result<T> {
     let found = all.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value).ok_or_else(|| {
@@ -109,26 +109,26 @@ impl FromStr for Format {
 /// Batches of a file.
 pub type Reader = Box<dyn Iterator<Item = Result<RecordBatch>>>;
 
-/// A file that has been sampled at.
+/// A file that was opened.
 pub struct OpenedFile {
     pub schema: SchemaRef,
     pub metadata: Vec<KeyValue>,
-    /// Rows, and which columns have nulls, if it says so.
+    /// Number of rows, and which columns have nulls, if the file says so.
     pub known: Option<(usize, Vec<bool>)>,
     pub content: FileContent,
 }
 
-/// Where its batches are.
+/// Where the batches come from.
 pub enum FileContent {
     Parquet(parquet::File),
     ArrowFile(Input, SchemaRef),
     ArrowStream(Input),
     Csv(Input, SchemaRef),
-    /// The same with its lines as they stand in it.
+    /// A CSV whose lines are kept.
     Verbatim(Arc<csv::VerbatimCsv>),
 }
 
-/// Looks at a file.
+/// Opens a file.
 pub fn open(format: Format, input: Input) -> Result<OpenedFile> {
     if matches!(format, Format::Arrow | Format::Stream) {
         ipc::check_version(&input)?;
@@ -154,7 +154,7 @@ impl FileContent {
     }
 }
 
-/// A batch in pieces of which each takes little memory where it is copied.
+/// Slices of a batch. A copy of each takes little memory.
 pub fn pieces(batch: RecordBatch) -> impl Iterator<Item = Result<RecordBatch>> {
     let mut left = batch;
     std::iter::from_fn(move || {
@@ -168,11 +168,11 @@ pub fn pieces(batch: RecordBatch) -> impl Iterator<Item = Result<RecordBatch>> {
     })
 }
 
-/// Writes a table into a file, batch by batch. Of Parquet's pages are compressed.
+/// Writes a table to a file, batch by batch. Pages of Parquet are compressed.
 pub struct Writer<W: Write + Send> {
     title: &'static str,
     file: FormatWriter<W>,
-    /// The columns that go into it, if not all do.
+    /// The columns that are written, unless all are.
     columns: Option<Vec<usize>>,
 }
 
@@ -184,7 +184,8 @@ enum FormatWriter<W: Write + Send> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Of a table without rows yet. They come in an order, which Parquet's footer says; empty, if they have none.
+    /// A writer of a table. Rows come in `order`, which a Parquet footer records. It is empty if
+    /// they have no order.
     pub fn new(
         out: W,
         format: Format,
@@ -193,7 +194,7 @@ impl<W: Write + Send> Writer<W> {
         metadata: &[KeyValue],
         order: &[OrderBy],
     ) -> Result<Writer<W>> {
-        // Lines of a CSV are for another one.
+        // Only a CSV has a line column.
         let fields = schema.fields();
         let hidden = format != Format::Csv && fields.iter().any(|field| is_lines(field));
         let shown = (0..fields.len()).filter(|&n| !is_lines(&fields[n]));
@@ -206,7 +207,7 @@ impl<W: Write + Send> Writer<W> {
             .map(|writer| Writer { columns, ..writer })
     }
 
-    /// Of a table all of whose columns are written.
+    /// A writer of all columns.
     fn whole(
         out: W,
         format: Format,
@@ -235,7 +236,7 @@ impl<W: Write + Send> Writer<W> {
         })
     }
 
-    /// Adds rows.
+    /// Writes rows.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let shown = self.columns.as_ref().map(|columns| batch.project(columns));
         let shown = shown.transpose().map_err(Error::new)?;
@@ -248,7 +249,7 @@ impl<W: Write + Send> Writer<W> {
         })
     }
 
-    /// Ends the file.
+    /// Completes the file.
     pub fn finish(self) -> Result<()> {
         let file = self.file;
         writing(self.title, || match file {
@@ -266,7 +267,7 @@ fn writing<T>(title: &str, write: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl Table {
-    /// As the bytes of a file. Of Parquet's pages are compressed.
+    /// Encodes the table as a file. Pages of Parquet are compressed.
     pub fn write(&self, format: Format, compression: Compression) -> Result<Vec<u8>> {
         let mut file = Vec::new();
         let schema = self.schema();
@@ -277,7 +278,7 @@ impl Table {
     }
 }
 
-/// All columns of a batch as an Arrow stream.
+/// Encodes all columns of a batch as an Arrow stream.
 pub fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     let (plain, schema) = (Compression::Uncompressed, batch.schema());

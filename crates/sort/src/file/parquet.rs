@@ -26,22 +26,22 @@ use super::{named, FileContent, OpenedFile, Reader};
 use crate::input::Input;
 use crate::{Error, OrderBy, Result};
 
-/// Bytes of a row group in the writer's memory from which on it is written.
+/// A row group is written once the writer holds this number of bytes.
 const GROUP_BYTES: usize = 64 << 20;
 
-/// How pages are made smaller.
+/// Compression of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     Uncompressed,
-    /// Fast.
+    /// Snappy: fast.
     #[default]
     Snappy,
-    /// Fast.
+    /// LZ4: fast.
     Lz4,
-    /// Small and old.
+    /// Gzip: small, and widely supported.
     Gzip,
-    /// Small.
+    /// Zstandard: small.
     Zstd,
 }
 
@@ -72,7 +72,7 @@ impl From<Compression> for basic::Compression {
     }
 }
 
-/// A file whose footer has been read.
+/// A file whose footer was read.
 pub struct File {
     pub input: Input,
     footer: ArrowReaderMetadata,
@@ -104,7 +104,8 @@ pub fn open(input: Input) -> Result<OpenedFile> {
         .collect();
     let groups = file.row_groups();
     let schema = logical::with_extensions(footer.schema(), footer.parquet_schema());
-    // Without statistics none are known: columns that have some nevertheless are found when they are read.
+    // Without statistics no nulls are assumed. Columns that have some are detected when they are
+    // read.
     let mut nulls = vec![false; schema.fields().len()];
     let leaves = file.file_metadata().schema_descr();
     for at in 0..leaves.num_columns() {
@@ -123,8 +124,8 @@ pub fn open(input: Input) -> Result<OpenedFile> {
     })
 }
 
-/// A footer whose number of rows is that of its row groups together, and that number. There are files with 0 in that place, and the library
-/// reads no more rows than it says.
+/// Corrects the footer's number of rows to the sum of its row groups, and returns that number. Some
+/// files have 0 in that field, and the library reads no more rows than it says.
 fn with_rows(footer: ArrowReaderMetadata) -> Result<(ArrowReaderMetadata, usize)> {
     let groups = footer.metadata().row_groups();
     let rows = groups.iter().try_fold(0i64, |sum, group| {
@@ -169,7 +170,7 @@ pub struct Writer<W: Write + Send> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Of rows in this order.
+    /// A writer of rows in this order.
     pub fn new(
         out: W,
         schema: &Schema,
@@ -214,7 +215,8 @@ impl<W: Write + Send> Writer<W> {
     }
 }
 
-/// The order as a footer says it: as far as it is one of columns that have no columns within, and whose values Parquet has an order of.
+/// The order as the footer records it. It ends at the first column that is nested, or whose values
+/// Parquet has no order of.
 fn sorting(
     schema: &Schema,
     leaves: &SchemaDescriptor,

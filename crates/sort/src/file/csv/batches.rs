@@ -1,4 +1,4 @@
-//! Values of records, in batches of so many rows and so many bytes.
+//! Batches of a CSV, limited in rows and bytes.
 
 use arrow_array::RecordBatch;
 use arrow_csv::reader::{Decoder, Format};
@@ -14,12 +14,12 @@ use crate::{Error, Result};
 /// Reads values of columns, batch by batch.
 pub struct Batches {
     records: Option<Records>,
-    /// Takes the records' values, if there are columns.
+    /// Parses the records, if there are columns.
     decoder: Option<Decoder>,
-    /// Which columns of the file they are.
+    /// The columns' numbers in the file.
     columns: Vec<usize>,
     line: Vec<u8>,
-    /// It is the first one of the next batch.
+    /// True if `line` is the first record of the next batch.
     pending: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Rows {
 }
 
 impl Batches {
-    /// Of a file whose columns are these, some of them, in the file's order.
+    /// Reads these columns of a file, in the order of the file.
     pub fn new(input: &Input, schema: &SchemaRef, columns: Vec<usize>) -> Result<Batches> {
         let (head, records) = Records::new(input).map_err(Error::new)?.unzip();
         let decoder = match columns.is_empty() {
@@ -56,14 +56,14 @@ impl Batches {
         })
     }
 
-    /// The next rows; each line is shown as it stands in the file. Nothing: there are no more.
+    /// The next rows. Each record is passed to `see`, as it stands in the file. `None` is the end.
     pub fn next(&mut self, mut see: impl FnMut(&[u8]) -> Result<()>) -> Result<Option<Rows>> {
         let Some(records) = &mut self.records else {
             return Ok(None);
         };
         let (mut count, mut bytes) = (0, 0);
         let mut empty = Vec::new();
-        // The decoder keeps all of a line, whichever columns are wanted.
+        // The decoder keeps whole lines, whichever columns are parsed.
         while count < BATCH {
             let line = &mut self.line;
             if !self.pending {
@@ -107,7 +107,7 @@ impl Batches {
     }
 }
 
-/// What ends a record is not the same to all who read it.
+/// The two parsers disagree about the end of a record.
 pub fn ambiguous_lines() -> Error {
     Error::new("its lines can be read in two ways")
 }

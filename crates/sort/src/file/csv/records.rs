@@ -1,58 +1,60 @@
-//! Records of a CSV as they stand in it, whatever their values are.
+//! Records of a CSV, byte for byte.
 //!
-//! As RFC 4180 has it: a value that begins with a quote ends with one, and two of them within are one. Lines end with LF, CR, or CR LF. A line
-//! without anything is no record, but where there is one column only: there it is an empty value.
+//! The rules are those of RFC 4180: a value that begins with a quote ends with one, and two quotes
+//! within it are one. Lines end with LF, CR, or CR LF. An empty line is no record, unless there is
+//! only one column. In that case it is an empty value.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use crate::input::{Cursor, Input};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-/// What stands for an empty value where it is the only one of its line.
+/// Stands for an empty value that is alone in its line.
 pub const EMPTY: &[u8] = b"\"\"";
 
 /// The first line.
 #[derive(Clone, Debug)]
 pub struct HeaderLine {
-    /// With what marks the file as UTF-8.
+    /// The line, with a byte order mark if the file has one.
     pub line: Vec<u8>,
-    /// What ends it.
+    /// The end of the line.
     pub end: &'static str,
 }
 
-/// Where in a record the bytes are.
+/// Position of the parser in a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ParserState {
-    /// A value begins.
+    /// At the start of a value.
     Begin,
-    /// In a value, or behind the quotes of one.
+    /// In a value, or past the quotes of one.
     Value,
     /// Within quotes.
     Quoted,
-    /// Behind a quote within quotes: it ends them, or another one follows.
+    /// Past a quote within quotes. It ends them, unless another one follows.
     Quote,
 }
 
 /// Reads records one after another.
 pub struct Records {
     input: BufReader<Cursor>,
-    /// There is one column: empty lines are records.
+    /// There is only one column, so empty lines are records.
     single: bool,
-    /// Columns of the latest record whose value is two quotes: an empty text, where nothing is a null. One that is alone in its line
-    /// is a null, too, as nothing would be no line.
+    /// Columns of the latest record whose value is two quotes. This is an empty text, while an
+    /// empty value is null. In a file with one column it is null as well, as an empty line would be
+    /// no record.
     empty: Vec<usize>,
 }
 
 /// How a record ended.
 struct RecordEnd {
-    /// Nothing: with the file.
+    /// The end of the line. `None`: the file ended.
     end: Option<&'static str>,
     /// Commas between values.
     commas: usize,
 }
 
 impl Records {
-    /// Records behind the first line. Nothing is a file without one.
+    /// Reads the first line, and returns the records after it. `None`: the file is empty.
     pub fn new(input: &Input) -> io::Result<Option<(HeaderLine, Records)>> {
         let mark = BYTE_ORDER_MARK.len();
         let marked = input.bytes() >= mark as u64 && input.at(0, mark)? == BYTE_ORDER_MARK;
@@ -79,7 +81,7 @@ impl Records {
         Ok(Some((HeaderLine { line, end }, records)))
     }
 
-    /// Adds the next record to bytes, without what ends its line; false if there is none.
+    /// Appends the next record, without the end of its line. Returns false at the end.
     pub fn next(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
         let start = out.len();
         while self.record(out)?.is_some() {
@@ -156,7 +158,8 @@ impl Records {
     }
 }
 
-/// The same CSV in one layout: LF behind each record, and quotes for an empty value that is alone in its line.
+/// The same CSV in one spelling: LF ends each record, and an empty value that is alone in its line
+/// is quoted.
 pub struct NormalisedReader {
     head: Option<HeaderLine>,
     records: Option<Records>,

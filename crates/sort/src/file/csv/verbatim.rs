@@ -1,6 +1,8 @@
-//! A CSV whose lines are kept as they stand in it, for one that is written: types decide the order, and nothing is spelt another way.
+//! A CSV whose lines are kept byte for byte for a CSV that is written. Types decide the order, but
+//! no value is spelled differently.
 //!
-//! Such a table has a column with the lines behind those with values. Only a CSV that is written takes it; all other files leave it out.
+//! Such a table has a further column with the lines. Only CSV writers use it; other formats leave
+//! it out.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -18,16 +20,16 @@ use super::{FileContent, OpenedFile, Reader};
 use crate::input::Input;
 use crate::{Error, Result};
 
-/// Metadata of the column with lines: the file's first line, and what ends each.
+/// Metadata of the line column: the file's first line, and the end of each line.
 const HEAD: &str = "nearside:first line";
 const END: &str = "nearside:end of line";
 
-/// Whether a column is the one with lines, which isn't one of the table's.
+/// True for the line column, which is no column of the table.
 pub fn is_lines(field: &Field) -> bool {
     field.metadata().contains_key(HEAD)
 }
 
-/// Where a table has lines.
+/// The line column of a table.
 pub struct LineColumn {
     column: usize,
     head: String,
@@ -46,19 +48,19 @@ impl LineColumn {
     }
 }
 
-/// A file, and what is read of it.
+/// A CSV, and the columns that are read of it.
 pub struct VerbatimCsv {
     input: Input,
-    /// Of all of its columns.
+    /// The schema of all columns.
     typed: SchemaRef,
-    /// Those that are read.
+    /// The columns that are read.
     columns: Vec<usize>,
-    /// With the lines.
+    /// The schema with the line column.
     schema: SchemaRef,
 }
 
-/// Looks at a file whose lines are kept. With `keys` only these columns are read beside them. Without, all are, and the lines are
-/// kept only if another writing of the values would spell them another way.
+/// Opens a file whose lines are kept. With `keys`, only these columns are parsed as well. Without,
+/// all columns are parsed, and the lines are kept only if writing the values would change them.
 pub fn open(input: Input, keys: Option<&[&str]>) -> Result<OpenedFile> {
     let opened = super::open(input)?;
     let (FileContent::Csv(input, typed), Some((rows, nulls))) = (&opened.content, &opened.known)
@@ -74,7 +76,7 @@ pub fn open(input: Input, keys: Option<&[&str]>) -> Result<OpenedFile> {
             .map(|(at, _)| at)
     };
     let columns: Option<Vec<usize>> = match keys {
-        // A name of none or of several is refused by who knows all columns.
+        // A name of no column or of several is refused later, where all columns are known.
         Some(keys) => keys.iter().map(named).collect(),
         None => None,
     };
@@ -111,7 +113,7 @@ pub fn open(input: Input, keys: Option<&[&str]>) -> Result<OpenedFile> {
 }
 
 impl VerbatimCsv {
-    /// All columns, or one.
+    /// Reads all columns, or one.
     pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
         match column {
             Some(column) if column < self.columns.len() => {
@@ -121,7 +123,7 @@ impl VerbatimCsv {
         }
     }
 
-    /// Whether the values are written as they stand in the file.
+    /// True if writing the values gives the file's bytes.
     fn is_plain(&self) -> Result<bool> {
         let Some(lines) = LineColumn::of(&self.schema) else {
             return Ok(true);
@@ -147,7 +149,7 @@ impl VerbatimCsv {
     }
 }
 
-/// Adds lines to bytes.
+/// Appends lines.
 fn add_lines(batch: &RecordBatch, column: usize, end: &str, out: &mut Vec<u8>) {
     for line in batch.column(column).as_string::<i64>().iter().flatten() {
         match line {
@@ -158,7 +160,7 @@ fn add_lines(batch: &RecordBatch, column: usize, end: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Batches with lines.
+/// Batches with a line column.
 struct VerbatimBatches {
     batches: Batches,
     schema: SchemaRef,
@@ -213,7 +215,7 @@ impl Iterator for VerbatimBatches {
     }
 }
 
-/// Writes lines as they are.
+/// Writes lines unchanged.
 pub struct Writer<W: Write> {
     out: W,
     lines: LineColumn,

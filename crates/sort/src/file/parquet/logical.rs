@@ -1,7 +1,8 @@
-//! Logical types of Parquet's that Arrow's types don't say: they go from the file that is read to the one that is written.
+//! Logical types of Parquet that Arrow's types do not express. They are carried from the input to
+//! the output.
 //!
-//! A table has them as one pair beside its schema, whose key no file has. Columns are found by their numbers among those that have no
-//! columns within, as names of what is between may differ.
+//! A table has them as one pair of its metadata, with a key that no file uses. Columns are
+//! identified by the numbers of their leaves, as the names of intermediate groups may differ.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::{Error, Result};
 /// The key of the pair.
 const KEY: &str = "nearside:logical types";
 const WKB: &str = "geoarrow.wkb";
-/// What Parquet takes for the coordinates' system where none is named.
+/// Parquet's default coordinate system.
 const LONGITUDE_LATITUDE: &str = "OGC:CRS84";
 const EDGES: [(&str, EdgeInterpolationAlgorithm); 5] = [
     ("spherical", EdgeInterpolationAlgorithm::SPHERICAL),
@@ -29,18 +30,18 @@ const EDGES: [(&str, EdgeInterpolationAlgorithm); 5] = [
     ("karney", EdgeInterpolationAlgorithm::KARNEY),
 ];
 
-/// A logical type, and the leaves that it has.
+/// A logical type, and the leaves that it covers.
 struct Logical {
     leaves: Range<usize>,
     kind: LogicalType,
 }
 
-/// Whether a pair is this one, and not of a file.
+/// True for the pair of this module, which no file has.
 pub fn is_logical_types(pair: &KeyValue) -> bool {
     pair.key == KEY
 }
 
-/// What a file's schema says beyond Arrow's, as a pair.
+/// The logical types of a file that Arrow does not express, as a pair.
 pub fn of_file(schema: &SchemaDescriptor) -> Option<KeyValue> {
     let (mut found, mut next) = (Vec::new(), 0);
     let columns = schema.root_schema().get_fields();
@@ -51,7 +52,7 @@ pub fn of_file(schema: &SchemaDescriptor) -> Option<KeyValue> {
     (!found.is_empty()).then(|| KeyValue::new(KEY.into(), Value::from(found).to_string()))
 }
 
-/// Adds what a column and those within say.
+/// Collects the logical types of a column and of its children.
 fn collect(column: &Type, next: &mut usize, out: &mut Vec<Logical>) {
     let first = *next;
     match column.is_primitive() {
@@ -76,7 +77,7 @@ fn collect(column: &Type, next: &mut usize, out: &mut Vec<Logical>) {
 }
 
 impl Logical {
-    /// Nothing of those that Arrow's types say.
+    /// `None`: Arrow's types express it.
     fn to_json(&self) -> Option<Value> {
         let mut value = match &self.kind {
             LogicalType::Enum => json!({"kind": "enum"}),
@@ -147,7 +148,7 @@ fn algorithm(name: &str) -> Option<EdgeInterpolationAlgorithm> {
     known.map(|(_, algorithm)| *algorithm)
 }
 
-/// GeoArrow's extension types of columns, which the library that reads files doesn't give them.
+/// Adds GeoArrow's extension types, which the library does not set.
 pub fn with_extensions(schema: &Schema, file: &SchemaDescriptor) -> Schema {
     let columns = file.root_schema().get_fields();
     let fields = schema.fields().iter().zip(columns);
@@ -171,7 +172,7 @@ pub fn with_extensions(schema: &Schema, file: &SchemaDescriptor) -> Schema {
     Schema::new_with_metadata(fields, schema.metadata().clone())
 }
 
-/// What GeoArrow says of columns with these types.
+/// GeoArrow's metadata of a logical type.
 fn of_geometry(kind: &LogicalType) -> Option<Value> {
     let (crs, edges) = match kind {
         LogicalType::Geometry { crs } => (crs, None),
@@ -200,7 +201,8 @@ fn of_geometry(kind: &LogicalType) -> Option<Value> {
     Some(found)
 }
 
-/// The type of columns of an extension type. The library knows some, but only with the metadata that it writes itself.
+/// The logical type of an extension type. The library knows some, but only with the metadata that
+/// it writes itself.
 fn of_extension(field: &Field) -> Option<LogicalType> {
     match field.extension_type_name() {
         Some("arrow.uuid") => return Some(LogicalType::Uuid),
@@ -214,7 +216,7 @@ fn of_extension(field: &Field) -> Option<LogicalType> {
         found => serde_json::from_str(found).ok()?,
     };
     let crs = match (&found["crs"], found["crs_type"].as_str()) {
-        // As pyarrow writes it.
+        // pyarrow writes it like this.
         (Value::Null, _) => None,
         (Value::String(number), Some("srid")) if !number.starts_with("srid:") => {
             Some(format!("srid:{number}"))
@@ -232,7 +234,8 @@ fn of_extension(field: &Field) -> Option<LogicalType> {
     }
 }
 
-/// The schema of a file with columns of this one: with what the pair says, and types that Parquet has where the library writes plain numbers.
+/// The schema of a file for these columns: the pair's logical types, and types of Parquet where the
+/// library writes plain numbers.
 pub fn to_file(
     derived: &SchemaDescriptor,
     schema: &Schema,
@@ -254,7 +257,7 @@ pub fn to_file(
     Ok(SchemaDescriptor::new(root))
 }
 
-/// Whether values that stand so in a file can have a type.
+/// True if a column can have this logical type.
 fn takes(column: &Type, kind: &LogicalType) -> bool {
     use parquet::basic::Type::*;
     if column.is_group() {
@@ -292,7 +295,7 @@ fn rebuilt(
     let first = *next;
     let id = info.has_id().then(|| info.id());
     let known = || info.logical_type_ref().cloned();
-    // Of groups with the same columns within it is the innermost one.
+    // Of nested groups with the same leaves, the type belongs to the innermost one.
     let named = |leaves: Range<usize>, within: &[TypePtr]| {
         let of = found.iter().find(|t| t.leaves == leaves);
         let kind = of.map(|t| t.kind.clone())?;
@@ -327,7 +330,7 @@ fn rebuilt(
             let field = leaves.get(first);
             let mut physical = *physical_type;
             let kind = match field.map(|field| field.data_type()) {
-                // Days, which the library writes as milliseconds without a type.
+                // Days. The library writes them as milliseconds without a logical type.
                 Some(DataType::Date64) => {
                     physical = parquet::basic::Type::INT32;
                     Some(LogicalType::Date)

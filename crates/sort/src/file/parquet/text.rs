@@ -1,7 +1,7 @@
-//! A column of text or bytes of a row group, value by value.
+//! A text or binary column of a row group, value by value.
 //!
-//! Values are parts of the page, or of the dictionary, that they stand in. But those that are made of the value before are copies: they are read
-//! one at a time.
+//! Values are slices of their page, or of the dictionary. Values that are encoded relative to the
+//! previous value are copies, so they are read one at a time.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,10 +20,10 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::input::Input;
 
-/// Values of a page that are sampled at together.
+/// Values that are read at once.
 const RECORDS_PER_READ: usize = 1024;
 
-/// Whether columns of a type are read here.
+/// True if columns of the type are read here.
 pub fn is_known(kind: &DataType) -> bool {
     use DataType::*;
     matches!(
@@ -32,7 +32,7 @@ pub fn is_known(kind: &DataType) -> bool {
     )
 }
 
-/// Lets one data page pass at a time.
+/// Passes one data page at a time.
 struct PageGate {
     pages: SerializedPageReader<Input>,
     state: Arc<Mutex<PageState>>,
@@ -40,11 +40,11 @@ struct PageGate {
 
 #[derive(Default)]
 struct PageState {
-    /// A page may pass.
+    /// The next page may pass.
     open: bool,
-    /// There is none any more.
+    /// There are no more pages.
     ended: bool,
-    /// The values of the last one are made of the values before.
+    /// Values of the last page are encoded relative to the previous value.
     incremental: bool,
 }
 
@@ -94,12 +94,12 @@ pub struct TextColumn {
     state: Arc<Mutex<PageState>>,
     /// Some rows have no value.
     nullable: bool,
-    /// Of rows that are not taken yet.
+    /// Values that were not taken yet.
     values: VecDeque<Option<ByteArray>>,
 }
 
 impl TextColumn {
-    /// Of a leaf of a row group.
+    /// The column of a leaf of a row group.
     pub fn open(
         input: &Arc<Input>,
         group: &RowGroupMetaData,
@@ -125,7 +125,7 @@ impl TextColumn {
         })
     }
 
-    /// Bytes of a row that is not taken yet, by its number among these; nothing behind the last one.
+    /// Bytes of the value `row` rows ahead. `None`: past the last row.
     pub fn bytes(&mut self, row: usize) -> Result<Option<usize>> {
         while self.values.len() <= row {
             if !self.read()? {
@@ -136,7 +136,7 @@ impl TextColumn {
         Ok(Some(value.map_or(0, ByteArray::len)))
     }
 
-    /// Reads on in the page, or in the next one; false at the end.
+    /// Reads more values from this page, or from the next one. Returns false at the end.
     fn read(&mut self) -> Result<bool> {
         let (mut levels, mut values) = (Vec::new(), Vec::new());
         loop {
@@ -155,7 +155,7 @@ impl TextColumn {
                 return Ok(false);
             }
             state.open = true;
-            // What the page's encoding is shows when it has passed.
+            // The encoding of a page is known only once it has passed.
             state.incremental = true;
         }
         match self.nullable {
