@@ -1,4 +1,4 @@
-//! Designs, and compiling them.
+//! Designs and their compilation.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub fn root() -> PyResult<PathBuf> {
     rtl::bitstream::repo_root().map_err(raise)
 }
 
-/// A media profile by name or path, or given as a TOML text.
+/// A media profile by name, by path, or as a TOML text.
 pub fn find_profile(name: &str) -> PyResult<design::Profile> {
     if name.contains('=') {
         return design::Profile::parse(name, std::path::Path::new("profile")).map_err(raise);
@@ -45,7 +45,7 @@ impl Design {
         Ok(Design { inner })
     }
 
-    /// The same design with other values: a TOML text that is read over it, key by key.
+    /// The same design with other values: a TOML text overrides them, key by key.
     fn with_values(&self, overrides: &str) -> PyResult<Design> {
         let inner = self.inner.with_values(overrides).map_err(raise)?;
         Ok(Design { inner })
@@ -63,7 +63,7 @@ impl Design {
         self.inner.hash()
     }
 
-    /// What identifies its hardware: a hash of the sources, the parameters, and what they are compiled with. It is that of
+    /// Identifies the hardware: a hash of the sources, the parameters, and the tools. It is that of
     /// the build with assertions, whichever is used.
     #[getter]
     fn hardware(&self) -> PyResult<String> {
@@ -71,8 +71,9 @@ impl Design {
         rtl::bitstream::digest(&config.bitstream()).map_err(raise)
     }
 
-    /// What to know of reads of a media profile (name, path or TOML text; without one the design's own) that the DRAM of a memory is
-    /// too slow for, as JSON; `None` if it isn't.
+    /// Reads that come late as the DRAM of a memory is too slow for a media profile. The profile is
+    /// a name, a path or a TOML text; the default is the design's. Returns JSON, or `None` if no
+    /// read is late.
     #[pyo3(signature = (profile=None, memory=driver::STORAGE))]
     fn late_reads(&self, profile: Option<&str>, memory: &str) -> PyResult<Option<String>> {
         let (own, dram) = match memory_of(&self.inner, memory)? {
@@ -99,7 +100,8 @@ impl Design {
         design::export::top(&text, &config.parameters).map_err(raise)
     }
 
-    /// The file list of its device top, which is at `path`; the other paths are relative to the repository's root.
+    /// The file list of the device top, which is at `path`. The other paths are relative to the
+    /// root of the repository.
     fn filelist(&self, path: &str) -> PyResult<String> {
         let config = DeviceConfig::of(&self.inner).map_err(raise)?;
         let mut files = FileList::default();
@@ -125,13 +127,14 @@ impl Design {
         design::export::header(&self.inner, &engines).map_err(raise)
     }
 
-    /// All of it, as JSON.
+    /// The design as JSON.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.inner).map_err(raise)
     }
 }
 
-/// How the RTL is built here: without assertions, unless `NEARSIDE_CHECKED` asks for them, as it does wherever tests run.
+/// The build of the RTL: without assertions, unless `NEARSIDE_CHECKED` requests them. All tests set
+/// it.
 pub fn purpose() -> Purpose {
     match std::env::var_os("NEARSIDE_CHECKED") {
         Some(value) if !value.is_empty() && value != "0" => Purpose::Checked,
@@ -139,8 +142,7 @@ pub fn purpose() -> Purpose {
     }
 }
 
-/// The model that is asked for: that of the argument, else that which `NEARSIDE_MODEL` names, else
-/// the RTL.
+/// The requested model: that of the argument, else that of `NEARSIDE_MODEL`, else the RTL.
 pub fn model_of(name: Option<&str>) -> PyResult<Model> {
     if let Some(name) = name {
         return name.parse().map_err(raise);
@@ -155,7 +157,7 @@ pub fn model(name: Option<&str>) -> PyResult<&'static str> {
     Ok(model_of(name)?.name())
 }
 
-/// What devices of a design are made by. `progress` is told of a compilation.
+/// The factory of a design's devices. `progress` is called during a compilation.
 pub fn factory(
     py: Python<'_>,
     design: &design::Design,
@@ -168,21 +170,21 @@ pub fn factory(
     reporter.finish(built.map_err(raise))
 }
 
-/// What a build learns from.
+/// The workload that trains a build.
 fn exercise(device: RtlDevice) -> Result<(), String> {
     let bytes = device.media().size();
     driver::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
 }
 
-/// Hands a build's progress to a callback `f(step, done, total)`, and hears of Ctrl-C.
+/// Passes a build's progress to a callback `f(step, done, total)`, and checks for Ctrl-C.
 pub struct BuildReporter {
     callback: Option<Py<PyAny>>,
-    /// What Python raised: KeyboardInterrupt, or whatever the callback did. It ends the build.
+    /// The exception of Python: KeyboardInterrupt, or that of the callback. It ends the build.
     raised: Option<PyErr>,
 }
 
 impl BuildReporter {
-    /// A reporter, with a callback or none.
+    /// A reporter, with an optional callback.
     pub fn new(callback: Option<Py<PyAny>>) -> BuildReporter {
         BuildReporter {
             callback,
@@ -190,7 +192,7 @@ impl BuildReporter {
         }
     }
 
-    /// Reports; false asks to stop.
+    /// Reports progress. Returns false to stop the work.
     pub fn report(&mut self, progress: Progress) -> bool {
         let news = match progress {
             Progress::Working => None,
@@ -211,14 +213,15 @@ impl BuildReporter {
         self.raised.is_none()
     }
 
-    /// What Python raised, else the outcome.
+    /// The exception of Python if there is one, else the result.
     pub fn finish<T>(self, outcome: PyResult<T>) -> PyResult<T> {
         self.raised.map_or(outcome, Err)
     }
 }
 
-/// Compiles a design unless it was compiled before; returns the path of the shared object. With `train` it is compiled
-/// twice and runs faster. With `checked` it has assertions, whatever `NEARSIDE_CHECKED` says.
+/// Compiles a design unless it was compiled before, and returns the path of the shared object. With
+/// `train` it is compiled twice and runs faster. With `checked` it has assertions, whatever
+/// `NEARSIDE_CHECKED` says.
 #[pyfunction]
 #[pyo3(signature = (design, progress=None, train=false, checked=false))]
 pub fn compile(
@@ -237,7 +240,7 @@ pub fn compile(
     reporter.finish(built.map_err(raise))
 }
 
-/// The memory of a design by its name; `None` is the storage.
+/// The memory of a design by its name. `None` is the storage.
 pub fn memory_of<'a>(
     design: &'a design::Design,
     name: &str,

@@ -1,4 +1,19 @@
-//! `nearside._native`: the device, for Python. Results are JSON texts; the package `nearside` makes dictionaries of them.
+//! The Python module `nearside._native`.
+//!
+//! It gives the package `nearside` devices, sorts, crash campaigns, persistent memory, fuzzing and
+//! servers. Results are JSON texts, of which the package makes dictionaries.
+//!
+//! Modules in reading order:
+//!
+//! 1. Devices: `build` (designs and compilation), `device` and `session` (a device with its host
+//!    and driver), `report`, `trace`, `single`, `serve`.
+//! 2. Tables: `sort`, `sharded_merge`.
+//! 3. Persistent memory: `pm`, `pm_bench`, `pmdk`, `crash`, `kv_server`.
+//! 4. Checks and measurements of models: `fuzz`, `diff`, `dram`, `delay_bench`.
+//! 5. Helpers: `arguments`, `error`, `memory`, `process`, `progress`.
+//!
+//! It leaves out all logic of its Rust crates: it converts arguments and results, and checks for
+//! Ctrl-C.
 
 mod arguments;
 mod build;

@@ -1,22 +1,22 @@
-//! Tells Python how far a long run is, and hears of Ctrl-C.
+//! Reports progress to Python, and checks for Ctrl-C.
 
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-/// Between two calls of Python.
+/// Interval of calls of Python.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// A callback `f(done, total)`, called now and then while Python's lock is released.
+/// A callback `f(done, total)`, called at intervals while Python's lock is released.
 pub struct ProgressReporter {
     callback: Option<Py<PyAny>>,
     last: Instant,
-    /// What Python raised: KeyboardInterrupt, or whatever the callback did.
+    /// The exception of Python: KeyboardInterrupt, or that of the callback.
     pub raised: Option<PyErr>,
 }
 
 impl ProgressReporter {
-    /// A reporter, with a callback or none.
+    /// A reporter, with an optional callback.
     pub fn new(callback: Option<Py<PyAny>>) -> ProgressReporter {
         ProgressReporter {
             callback,
@@ -25,7 +25,7 @@ impl ProgressReporter {
         }
     }
 
-    /// Reports; false asks to stop.
+    /// Reports progress. Returns false to stop the work.
     pub fn report(&mut self, done: u64, total: u64) -> bool {
         if self.raised.is_some() {
             return false;
@@ -50,7 +50,7 @@ impl ProgressReporter {
         }
     }
 
-    /// What Python raised, else the outcome.
+    /// The exception of Python if there is one, else the result.
     pub fn finish<T, E: std::fmt::Display>(self, outcome: Result<T, E>) -> PyResult<T> {
         match self.raised {
             Some(error) => Err(error),
@@ -59,8 +59,8 @@ impl ProgressReporter {
     }
 }
 
-/// Runs `part` on pieces (start, length) of `total` units of work; Ctrl-C is heard between two. No piece spans a multiple of `most`,
-/// counted from `skew` units before the start.
+/// Runs `part` on pieces (start, length) of `total` units of work, and checks for Ctrl-C between
+/// them. No piece crosses a multiple of `most`, counted from `skew` units before the start.
 pub fn in_pieces(
     py: Python<'_>,
     skew: u64,

@@ -6,7 +6,8 @@ use pyo3::types::PyBytes;
 
 use crate::error::raise;
 
-/// Merges tables, Arrow IPC streams, each of which is in the order `by`: of equal rows those of the first table come first. Returns one stream.
+/// Merges Arrow IPC streams, each in the order `by`. Of equal rows, those of the first table come
+/// first. Returns one stream.
 #[pyfunction]
 pub fn merge_tables<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Commands one at a time, for where the time of one goes.
+//! Runs commands one at a time, to find where the time of a command goes.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,22 +11,22 @@ use crate::error::raise;
 use crate::progress::ProgressReporter;
 use crate::trace::Events;
 
-/// Most commands with all their events kept, and most bytes that they move: each beat is an event.
+/// Most commands whose events are kept, and most bytes that they move. Each beat is an event.
 const MOST_SINGLE: u64 = 20_000;
 const MOST_SINGLE_BYTES: u64 = 64 << 20;
 
-/// Reads or writes one at a time, the device at rest before each.
+/// Reads or writes, one at a time, with the device idle before each.
 pub struct Single {
     pub write: bool,
-    /// Of each one.
+    /// Bytes of each command.
     pub bytes: u64,
     pub commands: u64,
-    /// Of their places.
+    /// Seed of the addresses.
     pub seed: u64,
 }
 
 impl Single {
-    /// Refuses what no command can be, and more events than fit in memory.
+    /// Refuses invalid commands, and more events than fit in memory.
     pub fn check(&self, controller: &Controller<SimHost>) -> PyResult<()> {
         let Single {
             bytes, commands, ..
@@ -51,7 +51,7 @@ impl Single {
         Ok(())
     }
 
-    /// Commands one at a time, with all events of each.
+    /// Runs the commands, and returns all events of each.
     pub fn run(
         &self,
         controller: &mut Controller<SimHost>,

@@ -1,4 +1,4 @@
-//! Sorting of tables on devices, and tables that devices there.
+//! Sorts of tables on devices, and resident tables.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ use crate::error::raise;
 use crate::memory::MemoryPeak;
 use crate::progress::ProgressReporter;
 
-/// Between two looks at whether a sort has ended, and for Ctrl-C.
+/// Interval of checks whether a sort has ended, and for Ctrl-C.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 fn options() -> RtlOptions {
@@ -31,7 +31,7 @@ fn options() -> RtlOptions {
     }
 }
 
-/// A report with what it was made with.
+/// The JSON of a report, with design, model, build and memory use.
 fn report_json(
     report: &Report,
     design: &design::Design,
@@ -53,21 +53,21 @@ fn report_json(
     value.to_string()
 }
 
-/// A format that is told by how a file begins.
+/// The format that is detected from the first bytes of a file.
 const BY_CONTENT: &str = "content";
 
-/// Whether fields of a CSV are kept as they devices in it.
+/// Whether lines of a CSV are kept byte for byte.
 #[derive(Clone, Copy)]
 enum CsvLines<'a> {
-    /// Only their values.
+    /// Only values are read.
     No,
-    /// As that and as values, if one differs from the other.
+    /// Lines are kept if writing the values would change them. All values are read.
     All,
-    /// As that; as values those of these columns.
+    /// Lines are kept. Only the values of these columns are read.
     Keys(&'a [OrderBy]),
 }
 
-/// The bytes of a file, or its path.
+/// A table file: its bytes or its path.
 pub enum TableInput {
     /// Its bytes.
     Bytes(PyBackedBytes),
@@ -87,7 +87,7 @@ impl<'py> FromPyObject<'_, 'py> for TableInput {
 }
 
 impl TableInput {
-    /// Opens it; `name` is what errors call it. A CSV's fields are kept as they devices in it if that is wanted.
+    /// Opens the file. `name` is used in errors. `kept` says whether lines of a CSV are kept.
     fn open(
         self,
         format: &str,
@@ -108,7 +108,8 @@ impl TableInput {
         let begins = Format::of_content(&input);
         let format = format.or(begins).ok_or_else(|| {
             Error::new(format!(
-                "{name}: neither its name nor how it begins says what it is: say it with --from, as one of {}",
+                "{name}: neither its name nor how it begins says what it is: say it with --from, \
+                    as one of {}",
                 Format::ALL.map(Format::name).join(", ")
             ))
         })?;
@@ -119,7 +120,7 @@ impl TableInput {
             _ => Source::open(format, input, name),
         };
         opened.map_err(|e| match begins {
-            // A stream is read as a file, too.
+            // An Arrow stream is also accepted as an Arrow file.
             Some(other)
                 if other != format && (other, format) != (Format::Stream, Format::Arrow) =>
             {
@@ -133,7 +134,7 @@ impl TableInput {
     }
 }
 
-/// What a table is written as.
+/// Format and compression of a written table.
 type OutputFormat = (Format, Compression);
 
 fn written(target: &str, compression: &str) -> PyResult<OutputFormat> {
@@ -141,7 +142,7 @@ fn written(target: &str, compression: &str) -> PyResult<OutputFormat> {
     Ok((target, compression.parse().map_err(raise)?))
 }
 
-/// Where a table is written to: a file, or memory. It remembers why that failed.
+/// A file or memory that a table is written to. It records the system's error.
 struct TableSink {
     bytes: SinkTarget,
     failed: Arc<Mutex<Option<io::Error>>>,
@@ -175,9 +176,9 @@ impl Write for TableSink {
     }
 }
 
-/// A table that is written while it is made.
+/// A table that is written batch by batch.
 struct TableOutput {
-    /// A file, and what errors call it.
+    /// The file and its name in errors. `None`: memory.
     to: Option<(PathBuf, String)>,
     how: OutputFormat,
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -194,7 +195,7 @@ impl TableOutput {
         }
     }
 
-    /// Writes what `make` gives away, in this order.
+    /// Writes the batches of `make`, which come in this order.
     fn write(
         &self,
         schema: SchemaRef,
@@ -207,11 +208,11 @@ impl TableOutput {
             Some((path, _)) => match File::create(path) {
                 Ok(file) => SinkTarget::File(file),
                 Err(error) => {
-                    let told = Error::new(&error);
+                    let copy = Error::new(&error);
                     if let Ok(mut failed) = self.failed.lock() {
                         *failed = Some(error);
                     }
-                    return Err(told);
+                    return Err(copy);
                 }
             },
         };
@@ -226,31 +227,35 @@ impl TableOutput {
         Ok(report)
     }
 
-    /// An outcome; if it is the file that can't be written, the system says why.
+    /// The result. If the file can't be written, the error names it and the system's reason.
     fn name_file_error<T>(&self, outcome: PyResult<T>) -> PyResult<T> {
         let failed = self.failed.lock().ok().and_then(|mut failed| failed.take());
         match (outcome, failed, &self.to) {
             (Err(_), Some(error), Some((_, name))) => {
-                let told = error.to_string();
-                let why = told.split(" (os error").next().unwrap_or_default();
+                let text = error.to_string();
+                let why = text.split(" (os error").next().unwrap_or_default();
                 Err(raise(Error::new(format!("{name}: {why}"))))
             }
             (outcome, ..) => outcome,
         }
     }
 
-    /// The table's bytes, if they did not go to a file.
+    /// The table's bytes, if it was written to memory.
     fn bytes(self, py: Python<'_>) -> Option<Bound<'_, PyBytes>> {
         let bytes = self.bytes.lock().ok()?;
         self.to.is_none().then(|| PyBytes::new(py, &bytes))
     }
 }
 
-/// Sorts a table, the bytes of a file ("parquet", "arrow", "stream", "csv", or "content": by how it begins) or its path, on so many devices of a design. Returns a report as JSON,
-/// and the table as a file, if it doesn't go to `output`: a path, and what errors call it. `name` is what errors call it; `build` hears of a compilation, and `progress` of
-/// bytes moved. With `trace` the report has a trace for Perfetto.
+/// Sorts a table on `devices` devices of a design. `data` are the bytes of a file, or its path;
+/// `source` is its format: "parquet", "arrow", "stream", "csv", or "content" to detect it. Returns
+/// the report as JSON, and the sorted table as the bytes of a file. With `output`, a path and its
+/// name in errors, the table is written to that file instead. `name` is the table's name in errors.
+/// `build` is called during a compilation, and `progress` with the bytes moved. With `trace` the
+/// report has a trace for Perfetto.
 #[pyfunction]
-#[pyo3(signature = (design, data, by, name="table", *, source="parquet", target="parquet", compression="snappy", devices=1,
+#[pyo3(signature = (design, data, by, name="table", *, source="parquet", target="parquet",
+    compression="snappy", devices=1,
     model=None, build=None, progress=None, trace=false, output=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn sort_table<'py>(
@@ -295,7 +300,7 @@ pub fn sort_table<'py>(
         let report = output.write(schema, &metadata, &by, |_| Ok(plan.empty_report()));
         (output.name_file_error(report.map_err(raise))?, None)
     } else {
-        // What is damaged is told before minutes go into a device.
+        // Damage is detected before a device is built, which may take minutes.
         let loaded = run(
             py,
             ProgressReporter::new(None),
@@ -323,7 +328,7 @@ pub fn sort_table<'py>(
     Ok((report, bytes))
 }
 
-/// What `sort_table` would do, as JSON; nothing is compiled or run.
+/// The plan of `sort_table` as JSON. Nothing is compiled or run.
 #[pyfunction]
 #[pyo3(signature = (design, data, by, name="table", *, source="parquet", devices=1))]
 pub fn explain_sort(
@@ -358,7 +363,8 @@ fn sampled(trace: bool) -> Progress {
     }
 }
 
-/// Works in a thread: Python hears of Ctrl-C in its own, which looks at the memory that is taken.
+/// Runs `work` in a second thread. This thread reports progress, checks for Ctrl-C, and samples the
+/// memory use.
 fn run<T: Send>(
     py: Python<'_>,
     mut reporter: ProgressReporter,
@@ -385,7 +391,7 @@ fn run<T: Send>(
     reporter.finish(outcome)
 }
 
-/// Devices with media files, and how they are made.
+/// Devices with media files, and their factory.
 struct ResidentDevices<'a> {
     design: &'a design::Design,
     model: Model,
@@ -414,12 +420,12 @@ impl<'a> ResidentDevices<'a> {
         })
     }
 
-    /// Works with the tables.
+    /// Opens the devices, and calls `work` with their tables.
     fn with<T: Send>(
         &mut self,
         py: Python<'_>,
         progress: &Progress,
-        told: Option<Py<PyAny>>,
+        callback: Option<Py<PyAny>>,
         work: impl FnOnce(&mut Store, &Progress) -> ::sort::Result<T> + Send,
     ) -> PyResult<T> {
         let ResidentDevices {
@@ -433,7 +439,7 @@ impl<'a> ResidentDevices<'a> {
         let root: &Path = root;
         run(
             py,
-            ProgressReporter::new(told),
+            ProgressReporter::new(callback),
             progress,
             memory,
             move |progress| {
@@ -452,9 +458,11 @@ impl<'a> ResidentDevices<'a> {
     }
 }
 
-/// Writes a table to devices with these media files, each a part of its rows, with key columns to sort by; returns a report as JSON.
+/// Writes a table to devices with these media files, a part of the rows to each, with key columns
+/// to sort by. Returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (design, media, data, table, keys, name="table", *, source="parquet", model=None, build=None, progress=None))]
+#[pyo3(signature = (design, media, data, table, keys, name="table", *, source="parquet",
+    model=None, build=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn table_put(
     py: Python<'_>,
@@ -501,7 +509,7 @@ pub fn table_list(
     Ok(Value::to_string(&list))
 }
 
-/// What a sort of a table on devices with these media files would do, as JSON.
+/// The plan of a sort of a resident table, as JSON.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, by, *, model=None, build=None))]
 pub fn table_explain(
@@ -521,7 +529,7 @@ pub fn table_explain(
     Ok(plan.to_string())
 }
 
-/// A table on devices with these media files, without its rows, as an Arrow IPC stream.
+/// The schema of a resident table, as an Arrow IPC stream.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, *, model=None, build=None))]
 pub fn table_schema<'py>(
@@ -540,7 +548,7 @@ pub fn table_schema<'py>(
     Ok(PyBytes::new(py, &nothing))
 }
 
-/// Forgets a table on devices with these media files, or what is left of it.
+/// Removes a resident table, or its remaining parts.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, *, model=None, build=None))]
 pub fn table_drop(
@@ -557,10 +565,12 @@ pub fn table_drop(
     })
 }
 
-/// Reads a table back from devices with these media files; with `by` it is sorted where it stands. Returns a report as JSON, and the table as a file,
-/// if it doesn't go to `output`: a path, and what errors call it. With `trace` the report has a trace for Perfetto.
+/// Reads a resident table back; with `by` it is sorted on its devices. Returns the report as JSON,
+/// and the table as the bytes of a file. With `output`, a path and its name in errors, the table is
+/// written to that file instead. With `trace` the report has a trace for Perfetto.
 #[pyfunction]
-#[pyo3(signature = (design, media, table, by=None, *, target="parquet", compression="snappy", model=None, build=None,
+#[pyo3(signature = (design, media, table, by=None, *, target="parquet", compression="snappy",
+    model=None, build=None,
     progress=None, trace=false, output=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn table_get<'py>(

@@ -1,4 +1,4 @@
-//! The server: a socket and three threads a device.
+//! The server: a socket and three threads per device.
 
 use std::fs::File;
 use std::io;
@@ -27,42 +27,43 @@ use crate::wire;
 use crate::worker::{SharedState, Worker, WorkerRequest};
 use crate::{Error, Function, RegisterWrite};
 
-/// Orders that may be on their way to a worker; a client that sends more waits.
+/// Most requests in flight to a worker. A client that sends more waits.
 const MAX_REQUESTS: usize = 256;
-/// How long the end waits for a thread. One that a client holds up (in a page fault, say) ends with the process.
+/// How long the end waits for a thread. A thread that a client blocks, for example in a page fault,
+/// ends with the process.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client that is turned away has for its first message, file_id is answered.
+/// How long the server waits for the first message of a rejected client, which is answered.
 const REJECT_TIMEOUT: Duration = Duration::from_millis(200);
-/// So many are waited for; more are hung up on at once.
+/// Most rejected clients that are waited for. The connections of further ones are closed at once.
 const MAX_REJECTED: usize = 64;
-/// How long a client may have the device without agreeing on the protocol's version.
+/// How long a client may occupy the device without agreeing on a version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
-/// For a look without waiting.
+/// Timeout of a poll that does not wait.
 const NOW: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
 
-/// A device to be served.
+/// A device that is to be served.
 pub struct ServedDevice {
-    /// What messages call it.
+    /// Name for log lines.
     pub name: String,
-    /// Where clients find it.
+    /// Path of the socket.
     pub socket: PathBuf,
-    /// The device, with power.
+    /// The device. It has power.
     pub device: Box<dyn Device + Send>,
-    /// What it looks like on the bus.
+    /// Its appearance on the bus.
     pub function: Function,
-    /// Register writes that it gets after every power-on and reset.
+    /// Register writes after each power-on and reset.
     pub setup: Vec<RegisterWrite>,
-    /// Is told what happens to commands.
+    /// Receives the events of commands.
     pub tracer: Option<Tracer>,
-    /// Is told what happens to the device and its clients.
+    /// Receives log lines about the device and its clients.
     pub log: Log,
 }
 
-/// One of the server's devices.
+/// A device that is being served.
 struct RunningDevice {
     name: String,
     socket: BoundSocket,
@@ -71,7 +72,8 @@ struct RunningDevice {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Devices, each behind a socket of its own. It serves until [`Server::stop`] or until it is dropped.
+/// Served devices, each with a dedicated socket. They are served until [`Server::stop`] or until it
+/// is dropped.
 pub struct Server {
     devices: Vec<RunningDevice>,
     stop: Arc<StopSignal>,
@@ -84,7 +86,7 @@ struct StopSignal {
 }
 
 impl Server {
-    /// Binds the sockets and starts the devices. Sockets that a dead server left behind are replaced.
+    /// Binds the sockets and starts the devices. Sockets of dead servers are replaced.
     pub fn start(devices: Vec<ServedDevice>) -> Result<Server, Error> {
         let event = eventfd(0, EventfdFlags::CLOEXEC)
             .map_err(|e| Error::Start("an eventfd".into(), e.into()))?;
@@ -156,7 +158,7 @@ impl Server {
         Ok(unit)
     }
 
-    /// What each device has done since the start: name and value of every counter.
+    /// Names and values of each device's counters, since the start.
     pub fn counters(&self) -> Vec<Vec<(&'static str, u64)>> {
         self.devices.iter().map(|u| u.shared.stats.list()).collect()
     }
@@ -168,7 +170,7 @@ impl Server {
             .map(|u| (&u.name[..], u.socket.path.as_path()))
     }
 
-    /// Ends all connections, removes the sockets, and takes the devices apart, file_id flushes their media.
+    /// Ends all connections, removes the sockets, and drops the devices, which flushes their media.
     pub fn stop(mut self) {
         self.end();
     }
@@ -211,14 +213,14 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
         .map_err(|e| Error::Start("a thread".into(), e))
 }
 
-/// A socket of this server's in the file system: its path, and file_id file it is.
+/// A socket of this server in the file system: its path and its file.
 struct BoundSocket {
     path: PathBuf,
     file: Option<(u64, u64)>,
 }
 
 impl BoundSocket {
-    /// Removes the socket unless another file has taken its place.
+    /// Removes the socket, unless another file has replaced it.
     fn remove(&self) {
         if self.file.is_some() && file_id(&self.path) == self.file {
             let _ = std::fs::remove_file(&self.path);
@@ -232,22 +234,22 @@ impl Drop for BoundSocket {
     }
 }
 
-/// Which file a path names: device and inode.
+/// The device and inode of a path.
 fn file_id(path: &Path) -> Option<(u64, u64)> {
     let meta = std::fs::symlink_metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
 }
 
-/// Binds a socket, in the place of one that nobody has any more.
+/// Binds a socket. A dead one is replaced.
 fn bind(path: &Path) -> Result<(UnixListener, BoundSocket), Error> {
     let fail = |e| Error::Start(format!("the socket {}", path.display()), e);
     if path.as_os_str().is_empty() {
-        // The kernel would choose a name that no file has.
+        // The kernel would choose an abstract name.
         let e = io::Error::new(io::ErrorKind::InvalidInput, "its name is empty");
         return Err(Error::Start("the socket \"\"".into(), e));
     }
-    // Of two that find the same dead socket at once, the second would remove the first one's. A socket that is being bound
-    // looks dead for a moment, too.
+    // If two servers find the same dead socket, the second one would remove the socket of the
+    // first. A socket that is being bound looks dead for a moment as well.
     let lock = lock_directory(path);
     if let Ok(meta) = std::fs::symlink_metadata(path) {
         let found = file_id(path);
@@ -255,7 +257,10 @@ fn bind(path: &Path) -> Result<(UnixListener, BoundSocket), Error> {
             return Err(Error::InUse(path.into()));
         }
         if let Err(e) = &lock {
-            let text = format!("nobody has it any more, but its directory can't be locked to replace it ({e}): remove it first");
+            let text = format!(
+                "nobody has it any more, but its directory can't be locked to \
+                replace it ({e}): remove it first"
+            );
             return Err(fail(io::Error::new(e.kind(), text)));
         }
         std::fs::remove_file(path).map_err(fail)?;
@@ -266,7 +271,8 @@ fn bind(path: &Path) -> Result<(UnixListener, BoundSocket), Error> {
     Ok((listener, BoundSocket { path, file }))
 }
 
-/// The directory of a socket, locked (`flock`) against other servers that start there until it is dropped.
+/// Locks the directory of a socket (`flock`) against other servers that start there, until it is
+/// dropped.
 fn lock_directory(path: &Path) -> io::Result<File> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let mut options = File::options();
@@ -276,7 +282,7 @@ fn lock_directory(path: &Path) -> io::Result<File> {
     loop {
         match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(directory),
-            // Servers hold it for a moment; somebody else may hold it for ever.
+            // Servers hold the lock for a moment. Other programs may hold it forever.
             Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -289,14 +295,15 @@ fn lock_directory(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Nobody has the socket open. The question must not make this process a client of a server that lives, so it is asked with a socket of
-/// another type: a live stream socket can't take that, and a datagram socket hears nothing of it.
+/// True if no process has the socket open. The probe must not become a client of a live server, so
+/// it uses a datagram socket. A live stream socket refuses it, and a datagram socket does not
+/// notice it.
 fn is_abandoned(path: &Path) -> bool {
     let asked = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
     asked.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Clients of a device: one at a time, and the one after a client that has hung up.
+/// The clients of a device: the current one, and its successor once the current one has hung up.
 #[derive(Default)]
 struct Clients {
     queue: Mutex<ClientQueue>,
@@ -315,7 +322,7 @@ impl Clients {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a client unless another one has the device; gives it back otherwise.
+    /// Admits a client, unless another one has the device. Otherwise it is returned.
     fn admit(&self, stream: UnixStream) -> Result<(), UnixStream> {
         let mut queue = self.lock_queue();
         let busy = queue.serving.as_ref().is_some_and(|s| !hung_up(s));
@@ -328,7 +335,7 @@ impl Clients {
         Ok(())
     }
 
-    /// The next client, when the last one is gone; `None` at the end.
+    /// The next client, once the last one is gone. `None`: the server ends.
     fn next(&self) -> Option<UnixStream> {
         let mut queue = self.lock_queue();
         queue.serving = None;
@@ -362,7 +369,7 @@ fn hung_up(stream: &UnixStream) -> bool {
     state[0].revents().intersects(gone)
 }
 
-/// The thread that opens the listener_ready.
+/// The thread that accepts clients.
 struct Acceptor {
     listener: UnixListener,
     shared: Arc<SharedState>,
@@ -370,7 +377,7 @@ struct Acceptor {
     stop: Arc<StopSignal>,
 }
 
-/// A client that is turned away, and how long its first message is waited for.
+/// A rejected client, and the deadline of its first message.
 struct RejectedClient {
     stream: UnixStream,
     until: Instant,
@@ -396,10 +403,10 @@ impl Acceptor {
         }
     }
 
-    /// Takes the client at the listener_ready in, or puts it with those that are turned away.
+    /// Accepts a client: it is admitted or rejected.
     fn accept_client(&self, refused: &mut Vec<RejectedClient>) {
         let Ok((stream, _)) = self.listener.accept() else {
-            // Out of file descriptors, perhaps: not for ever.
+            // The process may be out of file descriptors for a while.
             std::thread::sleep(Duration::from_millis(100));
             return;
         };
@@ -411,17 +418,18 @@ impl Acceptor {
             refused.push(RejectedClient { stream, until });
             let refused = &self.shared.stats.refused_clients;
             refused.add(1);
-            // Whoever comes again and again doesn't fill the log.
+            // Repeated clients do not fill the log.
             let count = refused.get();
             if count.is_power_of_two() {
                 self.shared.report(&format!(
-                    "another client was turned away: one at a time ({count} so far; told at 1, 2, 4, 8 and so on)"
+                    "another client was rejected: one at a time ({count} so far; reported \
+                     at 1, 2, 4, 8 and so on)"
                 ));
             }
         }
     }
 
-    /// Waits for a client, or for a word of one that is turned away; `None` when the server ends.
+    /// Waits for a client, or for a message of a rejected one. `None`: the server ends.
     fn wait(&self, refused: &[RejectedClient]) -> Option<Ready> {
         let mut fds = vec![
             PollFd::new(&self.listener, PollFlags::IN),
@@ -449,7 +457,7 @@ impl Acceptor {
     }
 }
 
-/// Who has something for the listener_ready's thread: a new client; each of those that are turned away.
+/// Which sockets are ready: the listener, and those of the rejected clients.
 struct Ready {
     listener_ready: bool,
     refused: Vec<bool>,
@@ -476,12 +484,12 @@ impl ConnectionLoop {
         }
     }
 
-    /// Answers a client until it is gone.
+    /// Serves a client until it is gone.
     fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
         let (shared, requests) = (self.shared.clone(), self.requests.clone());
         let peer = Peer::of(&stream);
         let mut connection = Connection::new(&self.function, shared, requests, peer)?;
-        // A client that has the device and says nothing would keep it from others for ever.
+        // A silent client would keep the device from other clients forever.
         let mut deadline = Some(Instant::now() + VERSION_TIMEOUT);
         stream.set_write_timeout(Some(VERSION_TIMEOUT))?;
         let late = |e: io::Error| match e.kind() {

@@ -1,9 +1,10 @@
 //! The thread in which a device runs.
 //!
-//! Simulated time runs as fast as the machine computes it while the device has work, and with the wall clock while
-//! it rests. Orders of the connection (register accesses, interrupt set-up, reset) come through a channel; doorbells through the
-//! shared page, which is looked at between two slices of simulated time. A device at rest costs next to nothing: the thread spins
-//! for a moment, then sleeps between looks at the page, ever longer.
+//! While the device is busy, simulated time advances as fast as the machine computes it. While the
+//! device is idle, simulated time follows the wall clock. Requests of the connection (register
+//! accesses, interrupt set-up, resets) arrive through a channel. Doorbells arrive through the
+//! shared page, which is polled between two slices of simulated time. An idle device costs little:
+//! the thread spins for a moment, and then sleeps between polls, with growing intervals.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,27 +25,29 @@ use crate::memory::GuestMemory;
 use crate::stats::Stats;
 use crate::RegisterWrite;
 
-/// Simulated time between two looks at the doorbells, while the device is_busy.
+/// Simulated time between two polls of the doorbells, while the device is busy.
 const SLICE: Time = Time::us(1);
-/// How long the thread goes on looking at full speed after the last work.
+/// How long the thread polls without sleeping after the last work.
 const IDLE_SPIN: Duration = Duration::from_micros(50);
-/// After so long without work the looks become rarer.
+/// After this time without work, polls become rarer.
 const IDLE_BACKOFF: Duration = Duration::from_secs(2);
-/// Sleep between two looks, before and after [`IDLE_BACKOFF`].
+/// Interval of idle polls, before and after [`IDLE_BACKOFF`].
 const IDLE_POLL: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)];
-/// Accesses that may wait for the device; more stay in the channel, and hold the client up.
+/// Most accesses that wait for the device. Further ones stay in the channel, and block the client.
 const MAX_ACCESSES: usize = 64;
-/// So many slices a device gets to take the accesses that came before its power goes.
+/// Slices in which a device can take earlier accesses before a reset.
 const DRAIN_SLICES: usize = 100;
 
-/// What a fault is clock_followed by.
+/// Log lines that follow a fault.
 const RECOVERY_HINT: [&str; 3] = [
-    "registers read all ones until a function level reset; `nvme reset` only resets the controller. In a Linux guest, as root:",
-    "  cd /sys/bus/pci/devices/ADDRESS    # `grep -l 0x4e53 /sys/bus/pci/devices/*/vendor` names it",
+    "registers read all ones until a function level reset; `nvme reset` only resets the \
+        controller. In a Linux guest, as root:",
+    "  cd /sys/bus/pci/devices/ADDRESS    # `grep -l 0x4e53 /sys/bus/pci/devices/*/vendor` names \
+        it",
     "  echo ADDRESS > driver/unbind; echo 1 > reset; echo ADDRESS > /sys/bus/pci/drivers/nvme/bind",
 ];
 
-/// What the connection wants of the worker.
+/// A request of the connection.
 pub(crate) enum WorkerRequest {
     /// A posted write.
     Write {
@@ -52,40 +55,40 @@ pub(crate) enum WorkerRequest {
         offset: u64,
         data: Vec<u8>,
     },
-    /// A read; `None` when the device fails it.
+    /// A read. `None`: the device fails it.
     Read {
         bar: Bar,
         offset: u64,
         len: u32,
         answer: SyncSender<Option<Vec<u8>>>,
     },
-    /// MSI-X state in configuration space (enable, function mask), and whether each vector may send.
+    /// MSI-X state of configuration space (enable, function mask), and which vectors may send.
     Interrupts {
         enable: bool,
         mask: bool,
         open: Vec<bool>,
     },
-    /// A client is there, with this doorbell page.
+    /// A client has connected. It uses this doorbell page.
     Connect(Arc<Doorbells>),
-    /// It is gone.
+    /// The client is gone.
     Disconnect,
     /// Power cycle. Answered when it is done.
     Reset(SyncSender<()>),
 }
 
-/// What connection and worker both use.
+/// State that connection and worker share.
 pub(crate) struct SharedState {
     pub memory: GuestMemory,
     pub vectors: Vectors,
     pub stats: Stats,
-    /// The device's name, and who is told of what happens to it.
+    /// The device's name for log lines.
     pub name: String,
     pub log: Log,
-    /// A read of the device's was not answered: for configuration space.
+    /// A read of the device was not answered. Configuration space reports it.
     pub master_abort: AtomicBool,
-    /// An order was sent: the device should come back from simulating.
+    /// A request was sent, so the simulation should return.
     pub request_pending: AtomicBool,
-    /// The worker shall end.
+    /// The worker has to end.
     pub stop: AtomicBool,
 }
 
@@ -95,7 +98,7 @@ impl SharedState {
     }
 }
 
-/// The device's way to its client: memory and interrupts at once, no link in between.
+/// The device's port to its client. Memory and interrupts respond at once, without a link.
 struct ClientPort {
     shared: Arc<SharedState>,
     mmio: VecDeque<Mmio>,
@@ -103,7 +106,7 @@ struct ClientPort {
     parts: Parts,
     answers: Vec<(u32, Option<Vec<u8>>)>,
     tracer: Option<Tracer>,
-    /// Accesses that memory of this client should have taken, and did not.
+    /// Accesses that found no memory of this client.
     unmet: u64,
 }
 
@@ -115,7 +118,8 @@ impl ClientPort {
         self.answers.clear();
     }
 
-    /// Counts an access that found no memory, and tells of the client's first one. Without bus mastering none is to find any.
+    /// Counts an access that found no memory, and reports the client's first one. Without bus
+    /// mastering, no access is expected to find memory.
     fn refused(&mut self, write: bool, addr: u64, len: usize) {
         self.shared.stats.refused_accesses.add(1);
         if !self.shared.memory.bus_master() {
@@ -216,7 +220,7 @@ impl HostPort for ClientPort {
     }
 }
 
-/// A read of the connection that the device has not answered yet.
+/// A read of the connection that the device has not answered.
 struct PendingRead {
     tag: u32,
     answer: SyncSender<Option<Vec<u8>>>,
@@ -230,14 +234,14 @@ pub(crate) struct Worker {
     pending_reads: Vec<PendingRead>,
     next_tag: u32,
     fault: Option<Fault>,
-    /// Register writes that a device gets after each power-on.
+    /// Register writes after each power-on.
     setup: Vec<RegisterWrite>,
     vectors: u16,
     msix: (bool, bool),
     open: Vec<bool>,
-    /// Since when there is nothing to do.
+    /// When the device became idle.
     idle_since: Option<Instant>,
-    /// When simulated time last clock_followed the wall clock.
+    /// When simulated time last followed the wall clock.
     clock_followed: Instant,
 }
 
@@ -278,7 +282,7 @@ impl Worker {
         }
     }
 
-    /// Runs the device until it is told to stop, and flushes what its media hold.
+    /// Runs the device until the server stops, and flushes its media.
     pub(crate) fn run(mut self) {
         self.run_until_stopped();
         if let Err(fault) = self.device.finish() {
@@ -302,9 +306,9 @@ impl Worker {
         }
     }
 
-    /// Takes the requests that are there; false when the server is gone.
+    /// Handles all requests that have arrived. Returns false if the server is gone.
     fn receive_requests(&mut self) -> bool {
-        // Before looking into the channel: what comes later sets it again.
+        // Cleared before the channel is read. A later request sets it again.
         self.port
             .shared
             .request_pending
@@ -320,7 +324,7 @@ impl Worker {
     }
 
     fn handle_request(&mut self, order: WorkerRequest) {
-        // A doorbell that was rung before an access comes before it.
+        // A doorbell that was written before an access precedes it.
         self.collect_doorbells();
         self.idle_since = None;
         match order {
@@ -380,12 +384,13 @@ impl Worker {
         }
     }
 
-    /// Hands the device what was stored in the doorbell page.
+    /// Passes doorbells of the shared page to the device.
     fn collect_doorbells(&mut self) {
         let Some(doorbells) = self.doorbells.clone() else {
             return;
         };
-        // A client may collect_doorbells faster than its device can take it; what comes last is what counts.
+        // A client may write doorbells faster than its device takes them. Only the last value
+        // counts.
         if self.port.mmio.len() >= MAX_ACCESSES {
             return;
         }
@@ -397,9 +402,9 @@ impl Worker {
         });
     }
 
-    /// Resets the function, and sets everything up that the client expects to find.
+    /// Resets the function, and restores the set-up that the client expects.
     fn function_reset(&mut self) {
-        // Posted writes that came before arrive before.
+        // Earlier posted writes arrive before the reset.
         for _ in 0..DRAIN_SLICES {
             if self.fault.is_some() || self.port.mmio.is_empty() {
                 break;
@@ -418,7 +423,7 @@ impl Worker {
             let access = write32(write.bar, write.offset, write.value);
             self.port.mmio.push_back(access);
         }
-        // The client's own MSI-X table is the eventfds; the device's leads its messages to them.
+        // The client's MSI-X table maps to eventfds. The device's table sends its messages to them.
         for vector in 0..usize::from(self.vectors) {
             let entry = MSIX_TABLE + 16 * vector as u64;
             for (at, value) in [(0, MSI_BASE as u32), (4, 0), (8, vector as u32)] {
@@ -442,7 +447,7 @@ impl Worker {
         self.fault.is_none() && (self.port.has_input() || !self.device.idle())
     }
 
-    /// Lets the device run for a slice of simulated time, or until somebody wants something.
+    /// Runs the device for a slice of simulated time, or until a request arrives.
     fn advance(&mut self) {
         let until = self.device.now() + SLICE;
         let outcome = self.device_until(until);
@@ -456,14 +461,14 @@ impl Worker {
             self.record_fault(fault);
         }
         if self.fault.is_some() || !self.is_busy() {
-            // Whatever was asked will not be answered any more.
+            // Pending reads will not be answered any more.
             for question in self.pending_reads.drain(..) {
                 let _ = question.answer.try_send(None);
             }
         }
     }
 
-    /// Nothing to do: has_input for an order or a doorbell.
+    /// Waits for a request or a doorbell.
     fn wait_idle(&mut self) {
         let since = *self.idle_since.get_or_insert_with(Instant::now);
         let spent = since.elapsed();
@@ -478,7 +483,7 @@ impl Worker {
             let nap = IDLE_POLL[usize::from(spent > IDLE_BACKOFF)];
             self.requests.recv_timeout(nap)
         } else {
-            // Without a client nobody rings.
+            // Without a client there are no doorbells.
             self.requests.recv_timeout(Duration::from_millis(200))
         };
         match order {
@@ -490,7 +495,7 @@ impl Worker {
         }
     }
 
-    /// A device at rest lets time pass without work: as much as has passed outside.
+    /// Advances the simulated time of an idle device by the wall-clock time that has passed.
     fn follow_wall_clock(&mut self) {
         let now = Instant::now();
         let passed = (now - self.clock_followed).as_nanos().min(1 << 40) as u64;
@@ -504,13 +509,14 @@ impl Worker {
         }
     }
 
-    /// Whatever else is in this process may have put a handler of its own in the guard's place since the last slice.
+    /// Other code of this process may have replaced the guard's signal handler since the last
+    /// slice.
     fn device_until(&mut self, until: Time) -> Result<(), Fault> {
         guard::install();
         self.device.advance(until, &mut self.port)
     }
 
-    /// From here on the device does nothing until its next power-on.
+    /// The device does nothing from here to its next power-on.
     fn record_fault(&mut self, fault: Fault) {
         let shared = &self.port.shared;
         shared.stats.faults.add(1);
@@ -536,7 +542,7 @@ mod tests {
     use super::*;
     use crate::doorbells;
 
-    /// A device that takes nothing.
+    /// A device that takes no accesses.
     struct UnresponsiveDevice;
 
     impl Device for UnresponsiveDevice {
@@ -594,7 +600,7 @@ mod tests {
                 "round {round}"
             );
         }
-        // When there is room again, what was rung last is what comes.
+        // Once there is room again, the last values arrive.
         worker.port.mmio.clear();
         worker.collect_doorbells();
         let last = |access: &Mmio| matches!(access, Mmio::Write { data, .. } if data == &[49; 4]);

@@ -1,4 +1,4 @@
-//! What whoever runs the server is reported: of faults, of clients that are turned away, of memory that isn't there.
+//! The server's log: faults, rejected clients, memory that is missing.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use common::*;
 
 const RAM: u64 = 0x10_0000;
-/// What a fault is followed by.
+/// Parts of the recovery hint.
 const RECOVERY_HINT: [&str; 3] = ["function level reset", "nvme reset", "echo 1 > reset"];
 
 #[test]
@@ -30,7 +30,7 @@ fn log_reports_a_fault_with_the_recovery_hint() {
             .unwrap()
             .1;
         assert_eq!(faults, 1);
-        // The way that it says.
+        // The recovery that the hint describes.
         client.try_write(CONFIG, 0x69, &[0x80]).unwrap();
         assert_eq!(client.read32(BAR4, 0x40), 0);
         server.stop();
@@ -55,11 +55,11 @@ fn log_reports_a_rejected_second_client() {
         assert_eq!(answer.errno, 16, "EBUSY");
         assert!(second.answer().is_none(), "and the connection ends");
         assert!(start.elapsed() < Duration::from_secs(5));
-        // Whoever comes again and again doesn't fill the log.
+        // Repeated clients do not fill the log.
         let words = round.ilog2() as usize + 1;
         wait_for("a word", || log.times("another client") == words);
     }
-    // One that says nothing is not waited for.
+    // A silent client is not waited for.
     let mut silent = Client::silent(&dir.socket(0));
     assert!(silent.answer().is_none());
     assert_eq!(
@@ -85,7 +85,7 @@ fn log_reports_dma_without_memory() {
         client.write32(BAR4, fake::COMMAND, command);
         client.read32(BAR4, fake::COMMAND);
     };
-    // Without bus mastering nothing is to be expected; that is counted only.
+    // Without bus mastering, a failed access is only counted.
     order(&mut client, fake::WRITE, RAM);
     assert_eq!(log.times("DMA"), 0);
     client.bus_master(true);
@@ -115,7 +115,7 @@ fn log_reports_dma_without_memory() {
             .1
     };
     assert_eq!(refused(&server), 5);
-    // The next client's are its own.
+    // The counts of the next client start anew.
     let mut client = Client::new(&dir.socket(0));
     client.bus_master(true);
     order(&mut client, fake::READ, 0x5000);
@@ -162,7 +162,7 @@ fn log_explains_the_first_failed_access() {
         assert_eq!(client.map(RAM + 0x2000, 0x1000, Some((&ram, 0x1000))), 0);
         rustix::fs::ftruncate(&ram, 0x1000).unwrap();
         let before = (log.times(why), seen[0].lock().unwrap().failed_reads);
-        // Twice: the file's end is only met by an access.
+        // Twice, as only an access detects the end of the file.
         for _ in 0..2 {
             client.write32(BAR4, fake::ADDRESS, addr as u32);
             client.write32(BAR4, fake::LENGTH, 16);
@@ -173,7 +173,7 @@ fn log_explains_the_first_failed_access() {
         let failed = seen[0].lock().unwrap().failed_reads - before.1;
         let read = order == fake::READ;
         assert_eq!(failed, if read { 2 } else { 0 }, "{why}");
-        // Received Master Abort: of a read, as a write is posted.
+        // Received Master Abort: reported for a read, as a write is posted.
         let status = |client: &mut Client| client.try_read(CONFIG, 7, 1).unwrap()[0];
         assert_eq!(status(&mut client), if read { 0x20 } else { 0 }, "{why}");
         client.try_write(CONFIG, 7, &[0x20]).unwrap();
@@ -219,7 +219,7 @@ fn log_reports_a_refused_map_with_its_reason() {
         ),
         (1 << 46, 1 << 45, Some((&ram, 0)), "at most 16 TiB in all"),
     ] {
-        // One client a reason: of many of one client not each is reported.
+        // A new client for each reason, as repeated refusals of one client are not all logged.
         drop(client);
         client = Client::new(&dir.socket(0));
         assert_eq!(client.map(RAM, 0x2000, Some((&ram, 0))), 0);
@@ -238,7 +238,7 @@ fn log_reports_a_refused_map_with_its_reason() {
     let counters = server.counters().remove(0);
     let count = |name| counters.iter().find(|c| c.0 == name).unwrap().1;
     assert_eq!(count("refused_maps"), refused);
-    // A teardown of what there is not is no error.
+    // Unmapping what is not mapped is no error.
     for _ in 0..27 {
         assert_eq!(client.unmap(1 << 40, 0x1000), 0);
     }
@@ -257,14 +257,14 @@ fn log_reports_unshared_memory() {
         assert_eq!(log.times("the client's memory is not shared"), times);
         assert_eq!(log.times("share=on"), times);
     };
-    // No file: QEMU's own memory, without a backend. Windows that come after memory have none, either.
+    // No file: QEMU's memory without a backend. Windows that follow memory have no file either.
     let mut client = Client::new(&dir.socket(0));
     assert_eq!(client.map(0, 0xA_0000, None), 0);
     reported(1);
     assert_eq!(client.map(RAM, 0x1000, None), 0);
     reported(1);
     drop(client);
-    // One that it shares, and one that it has not mapped at all.
+    // A file that the client shares, and one that it has not mapped.
     let [shared, unmapped, private] = [memory(0x1000), memory(0x1000), memory(0x1000)];
     let file = |fd: &std::os::fd::OwnedFd| std::fs::File::from(fd.try_clone().unwrap());
     let mine = memmap2::MmapRaw::map_raw(&file(&shared)).unwrap();
@@ -273,8 +273,8 @@ fn log_reports_unshared_memory() {
     assert_eq!(client.map(RAM + 0x1000, 0x1000, Some((&unmapped, 0))), 0);
     assert_eq!(client.map(0xFE00_0000, 0x1000, None), 0);
     reported(1);
-    // One that it has mapped privately: QEMU's share=off.
-    // SAFETY: nobody makes the file shorter.
+    // A file that the client has mapped privately: QEMU's share=off. SAFETY: the file is never
+    // shortened.
     let copy = unsafe { memmap2::MmapOptions::new().map_copy(&file(&private)) }.unwrap();
     assert_eq!(client.map(RAM + 0x2000, 0x1000, Some((&private, 0))), 0);
     reported(2);

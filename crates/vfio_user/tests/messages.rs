@@ -1,7 +1,8 @@
-//! Messages of all kinds, whole and broken, against a model of the protocol: `tests/common/session.rs`.
+//! Messages of all kinds, valid and broken, compared with a model of the protocol:
+//! `tests/common/session.rs`.
 //!
-//! Each session is drawn from a seed. `SESSIONS=20000 cargo test --release -p nearside-vfio-user
-//! --test messages` draws more of them, `SEED=n SESSIONS=1` draws one again.
+//! Each session is generated from a seed. `SESSIONS=20000 cargo test --release -p
+//! nearside-vfio-user --test messages` runs more of them, `SEED=n SESSIONS=1` repeats one.
 
 mod common;
 
@@ -30,7 +31,7 @@ fn fails(steps: &[Step]) -> bool {
     catch_unwind(AssertUnwindSafe(|| bench.run(steps))).is_err()
 }
 
-/// Leaves out what the failure does not need, as long as that is not much work.
+/// Removes steps that the failure does not need, within limits.
 fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
     let mut at = steps.len();
     while at > 0 {

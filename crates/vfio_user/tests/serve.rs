@@ -1,4 +1,4 @@
-//! What a well-behaved client finds.
+//! Well-behaved clients.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn order(client: &mut Client, command: u32, addr: u64, len: u32) {
     client.write32(BAR4, fake::ADDRESS + 4, (addr >> 32) as u32);
     client.write32(BAR4, fake::LENGTH, len);
     client.write32(BAR4, fake::COMMAND, command);
-    // A read comes back after all that was ordered before it.
+    // A read completes after all earlier commands.
     client.read32(BAR4, fake::COMMAND);
 }
 
@@ -107,7 +107,7 @@ fn dma_reaches_mapped_memory_with_bus_mastering() {
     });
     order(&mut client, fake::WRITE, RAM + 0x1FF0, 16);
     assert_eq!(peek(&ram, 0x2FF0, 16), b"from the client'");
-    // Outside of the map, in the same file.
+    // Outside the map, in the same file.
     for addr in [RAM - 0x10, RAM + 0x2000, 0, u64::MAX - 0xF] {
         order(&mut client, fake::WRITE, addr, 16);
     }
@@ -142,14 +142,14 @@ fn interrupts_reach_their_eventfds() {
     order(&mut client, fake::INTERRUPT, 0, 3);
     assert_eq!((count(&fds[0]), count(&fds[1])), (1, 2));
 
-    // Function mask, in configuration space.
+    // The function mask, in configuration space.
     client.try_write(CONFIG, 0xB3, &[0xC0]).unwrap();
     order(&mut client, fake::INTERRUPT, 0, 1);
     assert_eq!(seen[0].lock().unwrap().msix, (true, true));
     assert_eq!(count(&fds[0]), 0);
     client.try_write(CONFIG, 0xB3, &[0x80]).unwrap();
 
-    // One vector, in the table, and by a mask action.
+    // One vector is masked in the table, then by a mask action.
     client.write32(BAR0, 0x2000 + 16 + 12, 1);
     order(&mut client, fake::INTERRUPT, 0, 1);
     order(&mut client, fake::INTERRUPT, 0, 2);
@@ -161,7 +161,7 @@ fn interrupts_reach_their_eventfds() {
     assert_eq!((count(&fds[0]), count(&fds[1])), (1, 0));
     assert_eq!(client.set_irqs(0x11, MSIX, 2, 1, &[]), 0);
 
-    // A vector alone is detached, all are; the client triggers one itself.
+    // One vector is detached, then all. The client triggers one itself.
     assert_eq!(client.set_irqs(ATTACH, MSIX, 1, 1, &[]), 0);
     order(&mut client, fake::INTERRUPT, 0, 1);
     assert_eq!(client.set_irqs(0x21, MSIX, 2, 1, &[]), 0);
@@ -170,7 +170,7 @@ fn interrupts_reach_their_eventfds() {
     order(&mut client, fake::INTERRUPT, 0, 2);
     assert_eq!(count(&fds[1]), 0);
 
-    // The table gives back what was written, not where the device's messages go.
+    // The table returns what was written, not the device's own entries.
     client.try_write(BAR0, 0x2000, &[0xAB; 64]).unwrap();
     assert_eq!(client.try_read(BAR0, 0x2000, 64), Ok(vec![0xAB; 64]));
 }
@@ -189,7 +189,7 @@ fn interrupts_need_bus_mastering() {
     assert_eq!(count(&fd), 1);
 }
 
-/// The doorbell page as a client maps it.
+/// Maps the doorbell page, as a client does.
 fn doorbells(client: &mut Client) -> memmap2::MmapRaw {
     let words = [64u32, 0, BAR0, 0, 0, 0, 0, 0];
     let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
@@ -225,9 +225,9 @@ fn doorbells_arrive_through_the_shared_page() {
     wait_for("the doorbell", || got() == [(0x1008, 5)]);
     ring(&page, 8, 5);
     wait_for("the same value again", || got().len() == 2);
-    std::thread::sleep(std::time::Duration::from_millis(30)); // the worker naps by now
+    std::thread::sleep(std::time::Duration::from_millis(30)); // the worker polls rarely by now
     ring(&page, 0xFFC, 7);
-    // A doorbell comes before a register access that follows it.
+    // A doorbell precedes a later register access.
     client.write32(BAR0, 0x1004, 9);
     client.read32(BAR0, 0);
     assert_eq!(got()[2..], [(0x1FFC, 7), (0x1004, 9)]);
@@ -239,7 +239,7 @@ fn reset_leaves_a_configured_device() {
     let (_server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     client.read32(BAR4, 0); // the device is up
-                            // A posted write comes before the reset behind it.
+                            // A posted write precedes a later reset.
     client.try_write(BAR2, 0x80, b"kept").unwrap();
     for function_level in [false, true] {
         client.bus_master(true);
@@ -291,7 +291,7 @@ fn server_devices_are_independent() {
     for (n, client) in clients.iter_mut().enumerate() {
         client.write32(BAR4, 0x40, n as u32 + 10);
     }
-    // One fails, one never rests, one is left.
+    // One fails, one is never idle, and one stays.
     clients[0].write32(BAR4, fake::COMMAND, fake::FAIL);
     clients[1].write32(BAR4, fake::COMMAND, fake::STORM);
     wait_for("the fault", || clients[0].read32(BAR4, 0x40) == u32::MAX);
@@ -328,7 +328,7 @@ fn start(path: &Path) -> Result<Server, vfio_user::Error> {
 fn socket_of_another_program_stays() {
     let dir = Dir::new();
     let refused = |n| matches!(start(&dir.socket(n)), Err(vfio_user::Error::InUse(_)));
-    // Programs of any kind that live: datagrams, and one that is bound but doesn't listen.
+    // Live programs of several kinds: a datagram socket, and a bound socket that does not listen.
     let datagram = UnixDatagram::bind(dir.socket(0)).unwrap();
     datagram.set_nonblocking(true).unwrap();
     let deaf = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
@@ -339,7 +339,7 @@ fn socket_of_another_program_stays() {
     let other = UnixDatagram::unbound().unwrap();
     other.send_to(b"still here", dir.socket(0)).unwrap();
     assert_eq!(datagram.recv(&mut [0; 16]).unwrap(), 10);
-    // What dead ones have left is taken over.
+    // Sockets of dead programs are replaced.
     drop((datagram, deaf));
     start(&dir.socket(0)).unwrap().stop();
     start(&dir.socket(1)).unwrap().stop();
@@ -355,7 +355,7 @@ fn socket_of_a_successor_stays_at_the_end() {
     let second = start(&socket).unwrap();
     first.stop();
     Client::new(&socket);
-    // Nor does it remove what is no socket.
+    // Only the socket is removed, never another file.
     std::fs::remove_file(&socket).unwrap();
     std::fs::write(&socket, "mine").unwrap();
     second.stop();
@@ -418,7 +418,7 @@ fn socket_in_a_locked_directory_is_not_replaced() {
     flock(&directory, FlockOperation::LockExclusive).unwrap();
     drop(UnixListener::bind(dir.socket(0)).unwrap());
     std::thread::scope(|scope| {
-        // Each gives the other program some seconds.
+        // Each server gives the other program some seconds.
         let new = scope.spawn(|| start(&dir.socket(1)));
         let error = start(&dir.socket(0)).err().unwrap().to_string();
         assert!(error.contains("another program keeps it locked"), "{error}");

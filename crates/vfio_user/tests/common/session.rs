@@ -1,5 +1,6 @@
-//! Sessions of a client that sends anything, drawn from bytes: so that random numbers and a coverage-guided fuzzer draw alike. A
-//! model of the protocol says what each message must be answered with, and what the device can reach.
+//! Sessions of a client that sends anything, generated from bytes. So random numbers and a
+//! coverage-guided fuzzer generate alike. A model of the protocol predicts each answer, and what
+//! the device can reach.
 
 use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
@@ -12,18 +13,18 @@ use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags}
 use super::*;
 
 const PAGE: u64 = 4096;
-/// Files of the client, and their length at first.
+/// Files of the client, and their initial length.
 const FILES: usize = 3;
 const FILE_BYTES: u64 = 4 * PAGE;
-/// The most that a message may be long, and descriptors that one may bring.
+/// Longest transfer, and most descriptors of a message.
 const MAX_TRANSFER: u64 = 1 << 20;
 const MAX_MESSAGE: u32 = (1 << 20) + 64;
 const MAX_FDS: usize = 16;
 const NO_REPLY: u32 = 1 << 4;
-/// What the server says of a connection that it ends.
+/// Prefix of the log line of a connection that the server ends.
 const ENDED: &str = "connection ended: ";
 
-/// A file descriptor that goes along with a message.
+/// A file descriptor that is sent with a message.
 #[derive(Clone, Copy, Debug)]
 pub enum Fd {
     Ram(usize),
@@ -44,23 +45,23 @@ pub struct Msg {
 
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Messages one behind the other, then all of their answers.
+    /// Several messages, and then all of their answers.
     Burst(Vec<Msg>),
     /// The device copies between its buffer and the client's memory.
     Dma { write: bool, addr: u64, len: u32 },
-    /// A header that can't be.
+    /// An invalid header.
     BadHeader { size: u32, flags: u32 },
-    /// The beginning of a message, and the client is gone.
+    /// The beginning of a message, before the client leaves.
     Cut { msg: Msg, keep: usize },
-    /// One of the files gets another length.
+    /// Changes the length of a file.
     Truncate { file: usize, len: u64 },
-    /// Stores into the doorbell page.
+    /// Writes to the doorbell page.
     Ring { index: usize, value: u32 },
-    /// The client is gone, and the next one there; it may forget to agree on a version.
+    /// The client leaves, and the next one connects. That one may omit the version.
     Leave { silent: bool },
 }
 
-/// Numbers out of bytes; zeros when these are used up.
+/// Numbers from bytes. Zeros once the bytes are used up.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -278,7 +279,7 @@ impl Bytes<'_> {
             VERSION => body.extend([0, 0, self.below(3) as u8, 0, b'{']),
             _ => body.extend((0..self.below(40)).map(|_| self.byte()).collect::<Vec<_>>()),
         }
-        // Something goes wrong on the way.
+        // Invalid messages.
         if self.one_in(4) {
             match self.below(4) {
                 0 => body.truncate(self.below(48)),
@@ -346,7 +347,7 @@ impl Bytes<'_> {
     }
 }
 
-/// The steps that these bytes are.
+/// The steps that bytes encode.
 pub fn steps(bytes: &[u8]) -> Vec<Step> {
     let mut source = Bytes(bytes);
     let mut steps = Vec::new();
@@ -361,7 +362,7 @@ struct Map {
     len: u64,
     read: bool,
     write: bool,
-    /// Which file, from where on.
+    /// The file, and the offset in it.
     file: Option<(usize, u64)>,
 }
 
@@ -371,19 +372,19 @@ impl Map {
     }
 }
 
-/// What a message has to be answered with.
+/// The expected answer of a message.
 #[derive(Debug)]
 enum ExpectedReply {
     Refused,
-    /// With any body.
+    /// Success, with any body.
     Done,
-    /// With this body, as far as a region's bytes are known.
+    /// Success with this body, as far as the bytes of a region are known.
     Body(Vec<u8>),
-    /// Not at all: the connection is ended.
+    /// No answer: the connection ends.
     HangUp,
 }
 
-/// What a client must find.
+/// The expected state.
 struct Model {
     negotiated: bool,
     bus_master: bool,
@@ -391,10 +392,10 @@ struct Model {
     bar0: Vec<u8>,
     bar2: Vec<u8>,
     bar4: Vec<u8>,
-    /// Lengths and contents; these are unknown once a file was truncated.
+    /// Lengths and contents. They are unknown once a file was truncated.
     lens: [u64; FILES],
     files: [Option<Vec<u8>>; FILES],
-    /// Whether the device's buffer holds what `bar4` says.
+    /// True if the device's buffer holds what `bar4` says.
     buffer: bool,
 }
 
@@ -568,10 +569,10 @@ impl Model {
         Some(reply)
     }
 
-    /// Whether a byte of a region is known.
+    /// True if a byte of a region is known.
     fn known(&self, region: u32, at: usize) -> bool {
         match region {
-            // Doorbells are rung through the page, too.
+            // Doorbells are also written through the page.
             BAR0 => !(0x1000..0x2000).contains(&at),
             BAR4 => self.buffer || !(0x1000..0x2000).contains(&at),
             BAR2 => true,
@@ -603,7 +604,7 @@ impl Model {
         Some(())
     }
 
-    /// What the fake's registers may not be written with by chance: they would be orders.
+    /// Writes of the fake's command registers, which would be commands.
     fn is_order(&self, msg: &Msg) -> bool {
         let hit = |(region, offset, count): (u32, usize, usize)| {
             region == BAR4 && offset < 0x110 && offset + count > 0x100
@@ -668,7 +669,7 @@ fn pattern(file: usize) -> Vec<u8> {
     (0..FILE_BYTES).map(byte).collect()
 }
 
-/// One client after another, and what they must find.
+/// Clients one after another, and the expected state.
 struct Session {
     socket: PathBuf,
     client: Client,
@@ -676,9 +677,9 @@ struct Session {
     files: Vec<OwnedFd>,
     /// Connections that the server had to end.
     broken: usize,
-    /// Whether the server has answered this client. One that is gone before that may be forgotten unseen.
+    /// True if the server has answered this client. Otherwise it may be dropped unseen.
     met: bool,
-    /// Connections of such clients.
+    /// Connections of clients that were not answered.
     unmet: usize,
 }
 
@@ -701,12 +702,12 @@ impl Session {
         session
     }
 
-    /// The client is gone; the next one is there.
+    /// The client leaves, and the next one connects.
     fn leave(&mut self, silent: bool) {
         self.model.forget_client();
         self.model.negotiated = !silent;
         self.met = !silent;
-        // The former one goes first.
+        // The former one leaves first.
         self.client.stream.shutdown(std::net::Shutdown::Both).ok();
         self.client = match silent {
             true => Client::silent(&self.socket),
@@ -846,7 +847,7 @@ impl Session {
         }
     }
 
-    /// Reads a piece of BAR4, and compares it.
+    /// Compares a range of BAR4.
     fn compare_registers(&mut self, offset: u64, count: u32) {
         self.burst(&[Msg {
             command: REGION_READ,
@@ -868,7 +869,7 @@ impl Session {
             self.model.bar4[at..at + 4].copy_from_slice(&value.to_le_bytes());
             self.client.write32(BAR4, offset, value);
         }
-        // A read comes back after all that was ordered before it.
+        // A read completes after all earlier commands.
         self.compare_registers(fake::COMMAND, 4);
         self.model.dma(write, addr, len as usize);
         if write {
@@ -878,7 +879,7 @@ impl Session {
         }
     }
 
-    /// Nothing but what the device was reported to write is in the client's memory.
+    /// The client's memory has changed only where the device was commanded to write.
     fn compare_files(&self) {
         for (n, (file, content)) in self.files.iter().zip(&self.model.files).enumerate() {
             let Some(content) = content else { continue };
@@ -897,10 +898,10 @@ impl Session {
     }
 }
 
-/// What threads have panicked with.
+/// Messages of threads that have panicked.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// A served fake that sessions are run against, one after the other.
+/// A served fake that sessions run against, one after the other.
 pub struct SessionRunner {
     dir: Dir,
     server: Server,
@@ -909,7 +910,7 @@ pub struct SessionRunner {
     fds: usize,
 }
 
-/// Descriptors of this process.
+/// File descriptors of this process.
 fn open_fds() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
@@ -921,7 +922,7 @@ impl SessionRunner {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |info| {
                 let thread = std::thread::current();
-                // The server's threads have names of their own.
+                // Names of the server's threads.
                 if matches!(
                     thread.name(),
                     Some("device" | "acceptor" | "connection" | "signals")
@@ -945,7 +946,8 @@ impl SessionRunner {
         bench
     }
 
-    /// A good client finds a fresh device. The descriptors that are open while it is there.
+    /// A well-behaved client finds a fresh device. Returns the number of open descriptors
+    /// meanwhile.
     fn probe(&mut self) -> usize {
         let mut client = Client::new(&self.dir.socket(0));
         assert_eq!(client.read32(BAR4, SETUP.offset), SETUP.value);
@@ -953,7 +955,7 @@ impl SessionRunner {
         open_fds()
     }
 
-    /// Runs a session; panics at the first thing that is not as it must be.
+    /// Runs a session. Panics at the first deviation.
     pub fn run(&mut self, steps: &[Step]) {
         let reported = self.log.times(ENDED);
         let mut session = Session::new(self.dir.socket(0), std::mem::take(&mut self.bar2));
@@ -976,7 +978,7 @@ impl SessionRunner {
         assert_eq!(PANICS.lock().unwrap()[..], [] as [String; 0]);
     }
 
-    /// Ends the server, which must not take long.
+    /// Ends the server, within a time limit.
     pub fn end(self) {
         self.server.stop();
         assert_eq!(PANICS.lock().unwrap()[..], [] as [String; 0]);
