@@ -238,7 +238,7 @@ print("done")
 
 @pytest.mark.slow
 def test_a_put_that_is_killed_leaves_what_was_there(tmp_path):
-    """Whenever that is; `a_standing_table_outlives_its_devices_power` of crates/sort takes every moment."""
+    """Whenever that is; `resident_table_survives_power_loss` of crates/sort takes every moment."""
     design = Design.load("sort")
     stand = Stand(tmp_path, design, table(1000), "whole")
     later = table(150_000)

@@ -1,4 +1,4 @@
-//! Crash campaigns, on a design's device.
+//! Crash campaigns on a design's device.
 
 use ::crash::{Campaign, Executor, InjectedFault};
 use device::RtlOptions;
@@ -7,11 +7,13 @@ use pyo3::prelude::*;
 
 use crate::build::{factory, model_of, Design};
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
-/// Cuts the power of a workload's run at many moments, and looks at what each leaves behind; returns the report as JSON.
+/// Runs a crash campaign: cuts the power of a workload at many points, and checks what each cut
+/// leaves. Returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *, without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices"))]
+#[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *,
+    without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn crash_test(
     py: Python<'_>,
@@ -45,17 +47,17 @@ pub fn crash_test(
         jobs,
     };
     campaign.validate().map_err(raise)?;
-    // With assertions: it looks for faults.
+    // With assertions, as it searches for faults.
     let factory = factory(py, design, model, &RtlOptions::default(), None)?;
-    let mut teller = Teller::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
-        let mut told = |done, all| teller.tell(done, all);
-        ::crash::run(design, &factory, &campaign, &mut told)
+        let mut report = |done, all| reporter.report(done, all);
+        ::crash::run(design, &factory, &campaign, &mut report)
     });
-    Ok(teller.settle(outcome)?.json().to_string())
+    Ok(reporter.finish(outcome)?.json().to_string())
 }
 
-/// What a crash campaign may be asked for: workloads, mechanisms, who does them, what is left out.
+/// Allowed values of a crash campaign: workloads, mechanisms, executors, fault injections.
 #[pyfunction]
 pub fn crash_names() -> [Vec<&'static str>; 4] {
     let by = Executor::ALL.iter().map(|one| one.name());

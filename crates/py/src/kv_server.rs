@@ -13,7 +13,7 @@ use crate::build::Design;
 use crate::error::raise;
 use crate::process::Owned;
 
-/// A store that is being served, by threads of its own, until `stop`.
+/// A key-value store that dedicated threads serve until `stop`.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Front {
     running: Owned<Mutex<Option<kv_server::Server>>>,
@@ -21,8 +21,8 @@ pub struct Front {
 
 #[pymethods]
 impl Front {
-    /// Makes an empty store, or takes that of the design's media file, and serves it at a port (0: any) of an address of this machine,
-    /// or at a Unix socket.
+    /// Creates an empty store, or opens that of the design's media file. Serves it at a port of an
+    /// address of this machine (0: any port), or at a Unix socket.
     #[new]
     #[allow(clippy::too_many_arguments)] // the command's options
     fn new(
@@ -69,7 +69,7 @@ impl Front {
         let server = py.detach(|| {
             let store = Store::create(&design.inner, model, config);
             let store = store.map_err(|e| e.to_string())?;
-            // Nobody may be reading it any more; the store goes on.
+            // Standard error may be closed. The store continues.
             let tell = |line: &str| drop(writeln!(std::io::stderr(), "nearside pm serve: {line}"));
             let bad = |e| format!("{}: {e}", access.endpoint);
             kv_server::Server::start(store, protocol, &access, Limits::default(), tell).map_err(bad)
@@ -78,7 +78,7 @@ impl Front {
         Ok(Front { running })
     }
 
-    /// The port that it has got; None with a Unix socket.
+    /// The port. `None` with a Unix socket.
     #[getter]
     fn port(&self) -> PyResult<Option<u16>> {
         self.running.check()?;
@@ -86,7 +86,8 @@ impl Front {
         Ok(running.as_ref().and_then(kv_server::Server::port))
     }
 
-    /// Ends all connections; returns what the store has done, as JSON. A second time returns nothing.
+    /// Ends all connections, and returns the store's counters as JSON. A second call returns
+    /// nothing.
     fn stop(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.running.check()?;
         Ok(py.detach(|| {

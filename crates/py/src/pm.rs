@@ -1,4 +1,5 @@
-//! Persistent memory on a simulated host in this process: systems, pools, and threads with transactions.
+//! Persistent memory on a simulated host in this process: systems, pools, and threads with
+//! transactions.
 
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,27 +16,29 @@ use crate::arguments::zeroed;
 use crate::build::Design;
 use crate::error::raise;
 
-/// One call of a system acts at a time, others wait for it. It is only held while Python's lock is not, so who waits for it with Python's
-/// lock, as an object that is thrown away does, waits for nobody that needs that.
-type Alone = Arc<Mutex<()>>;
+/// Serialises the calls of a system. It is held only while Python's lock is released. So a thread
+/// that waits for it with Python's lock, such as a destructor, waits for no thread that needs
+/// Python's lock.
+type CallLock = Arc<Mutex<()>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What belongs to a system, until it is closed.
-struct Part<T> {
-    alone: Alone,
+/// An object of a system, until it is closed.
+struct SystemPart<T> {
+    call_lock: CallLock,
     value: Mutex<Option<T>>,
     what: &'static str,
-    /// A process that was forked off has no use for it, and its locks may be held for ever.
+    /// The process that created it. A forked process must not use it, as its locks may be held
+    /// forever.
     process: u32,
 }
 
-impl<T: Send> Part<T> {
-    fn new(alone: &Alone, what: &'static str, value: T) -> Part<T> {
-        Part {
-            alone: alone.clone(),
+impl<T: Send> SystemPart<T> {
+    fn new(call_lock: &CallLock, what: &'static str, value: T) -> SystemPart<T> {
+        SystemPart {
+            call_lock: call_lock.clone(),
             value: Mutex::new(Some(value)),
             what,
             process: process::id(),
@@ -46,13 +49,14 @@ impl<T: Send> Part<T> {
         match self.process == process::id() {
             true => Ok(()),
             false => Err(raise(format!(
-                "the {} belongs to process {}, which has forked this one off: make one of this process's own",
+                "the {} belongs to process {}, which has forked this one off: make one of this \
+                    process's own",
                 self.what, self.process
             ))),
         }
     }
 
-    /// Does something with it, alone.
+    /// Does something with it, call_lock.
     fn with<R: Send>(
         &self,
         py: Python<'_>,
@@ -60,7 +64,7 @@ impl<T: Send> Part<T> {
     ) -> PyResult<R> {
         self.own()?;
         py.detach(|| {
-            let _alone = lock(&self.alone);
+            let _guard = lock(&self.call_lock);
             lock(&self.value).as_mut().map(act)
         })
         .unwrap_or_else(|| {
@@ -70,7 +74,7 @@ impl<T: Send> Part<T> {
         .map_err(raise)
     }
 
-    /// Closes it, once.
+    /// Closes the object, once.
     fn close<R: Send>(
         &self,
         py: Python<'_>,
@@ -78,22 +82,22 @@ impl<T: Send> Part<T> {
     ) -> PyResult<R> {
         self.own()?;
         py.detach(|| {
-            let _alone = lock(&self.alone);
+            let _guard = lock(&self.call_lock);
             act(&mut lock(&self.value))
         })
         .map_err(raise)
     }
 }
 
-impl<T> Drop for Part<T> {
+impl<T> Drop for SystemPart<T> {
     fn drop(&mut self) {
         if self.process != process::id() {
             let value = self.value.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(value.take());
             return;
         }
-        // What a thread has under way is aborted, which takes simulated time.
-        let _alone = lock(&self.alone);
+        // A transaction in flight is aborted, which takes simulated time.
+        let _guard = lock(&self.call_lock);
         lock(&self.value).take();
     }
 }
@@ -117,10 +121,10 @@ fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyRes
     })
 }
 
-/// A host with a device, or with several ones that its pools are over. Times are simulated.
+/// A host with one device, or with several devices that its pools span. Times are simulated.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct PmSystem {
-    session: Part<Arc<Session>>,
+    session: SystemPart<Arc<Session>>,
 }
 
 impl PmSystem {
@@ -130,14 +134,14 @@ impl PmSystem {
         make: impl FnOnce(&Arc<Session>) -> pm::Result<SessionPool> + Send,
     ) -> PyResult<PmPool> {
         let pool = self.session.with(py, |session| make(session))?;
-        let pool = Part::new(&self.session.alone, "pool", pool);
+        let pool = SystemPart::new(&self.session.call_lock, "pool", pool);
         Ok(PmPool { pool })
     }
 }
 
 #[pymethods]
 impl PmSystem {
-    /// Starts one, on a model, with 1, 2 or 4 devices that "devices" or the "host" synchronise.
+    /// Starts a system on a model, with 1, 2 or 4 devices that "devices" or the "host" synchronise.
     #[new]
     fn new(
         py: Python<'_>,
@@ -151,11 +155,11 @@ impl PmSystem {
         let start = || Session::start_with_devices(&design.inner, model, devices, synchronise);
         let session = py.detach(start);
         let session = Arc::new(session.map_err(raise)?);
-        let session = Part::new(&Alone::default(), "system", session);
+        let session = SystemPart::new(&CallLock::default(), "system", session);
         Ok(PmSystem { session })
     }
 
-    /// The present time, ps.
+    /// The present time in ps.
     fn now_ps(&self, py: Python<'_>) -> PyResult<u64> {
         self.session.with(py, |session| Ok(session.now().0))
     }
@@ -165,7 +169,7 @@ impl PmSystem {
         self.session.with(py, |session| Ok(session.window_bytes()))
     }
 
-    /// Loads bytes of the first device's window, past the CPU's cache.
+    /// Loads bytes of the first device's window, bypassing the CPU's cache.
     fn load<'py>(
         &self,
         py: Python<'py>,
@@ -185,7 +189,8 @@ impl PmSystem {
         self.session.with(py, |session| session.store(offset, data))
     }
 
-    /// The power fails: the host's ("host"), or that of all at once ("all"). Returns how many lines of stores the host has lost.
+    /// Cuts the power of the host ("host"), or of all at once ("all"). Returns how many lines of
+    /// stores the host has lost.
     fn power_cut(&self, py: Python<'_>, cut: &str) -> PyResult<usize> {
         let cut = match cut {
             "host" => CutScope::Host,
@@ -195,23 +200,24 @@ impl PmSystem {
         self.session.with(py, |session| session.cut_power(cut))
     }
 
-    /// Lets the power fail so much later.
+    /// Cuts the power after `ps`.
     fn power_cut_after(&self, py: Python<'_>, ps: u64) -> PyResult<()> {
         self.session
             .with(py, |session| session.cut_power_after(Time(ps)))
     }
 
-    /// Gives power back.
+    /// Restores power.
     fn power_on(&self, py: Python<'_>) -> PyResult<()> {
         self.session.with(py, |session| session.power_on())
     }
 
-    /// What is lost may be forgotten.
+    /// Discards the records of lost data.
     fn forget(&self, py: Python<'_>) -> PyResult<()> {
         self.session.with(py, |session| session.forget())
     }
 
-    /// Ends its use; what it has is freed when its pools and threads are closed. A second time does nothing.
+    /// Closes the system. Its resources are freed once its pools and threads are closed. A second
+    /// call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.session.close(py, |session| {
             session.take();
@@ -219,12 +225,12 @@ impl PmSystem {
         })
     }
 
-    /// False while it has none.
+    /// False while the power is cut.
     fn has_power(&self, py: Python<'_>) -> PyResult<bool> {
         self.session.with(py, |session| Ok(session.has_power()))
     }
 
-    /// Makes a pool, and opens it.
+    /// Creates a pool, and opens it.
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn pool_create(
         &self,
@@ -269,20 +275,20 @@ impl PmSystem {
     }
 }
 
-/// A pool that is open.
+/// An open pool.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct PmPool {
-    pool: Part<SessionPool>,
+    pool: SystemPart<SessionPool>,
 }
 
 #[pymethods]
 impl PmPool {
-    /// Bytes of it.
+    /// Size in bytes.
     fn bytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.pool.with(py, |pool| Ok(pool.bytes()))
     }
 
-    /// Compares its metadata; as JSON, what was found.
+    /// Checks the pool's metadata. Returns the findings as JSON.
     fn check(&self, py: Python<'_>) -> PyResult<String> {
         let found = self.pool.with(py, |pool| pool.check())?;
         let found = json!({
@@ -291,19 +297,19 @@ impl PmPool {
         Ok(found.to_string())
     }
 
-    /// Lets it grow to so many bytes.
+    /// Grows the pool to `bytes`.
     fn resize(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
         self.pool.with(py, |pool| pool.resize(bytes))
     }
 
-    /// A thread that works on it, on a CPU.
+    /// A thread of the pool, on a CPU.
     fn thread(&self, py: Python<'_>, cpu: usize) -> PyResult<PmThread> {
         let thread = self.pool.with(py, |pool| pool.thread(cpu))?;
-        let thread = Part::new(&self.pool.alone, "thread", thread);
+        let thread = SystemPart::new(&self.pool.call_lock, "thread", thread);
         Ok(PmThread { thread })
     }
 
-    /// Ends its use; a second time does nothing.
+    /// Closes the pool. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.pool.close(py, |pool| {
             if let Some(open) = pool {
@@ -318,7 +324,7 @@ impl PmPool {
 /// A thread of a pool.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct PmThread {
-    thread: Part<SessionThread>,
+    thread: SystemPart<SessionThread>,
 }
 
 #[pymethods]
@@ -328,27 +334,27 @@ impl PmThread {
         self.thread.with(py, |thread| thread.begin())
     }
 
-    /// All of the transaction stays.
+    /// Commits the transaction.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         self.thread.with(py, |thread| thread.commit())
     }
 
-    /// Nothing of the transaction stays.
+    /// Aborts the transaction.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         self.thread.with(py, |thread| thread.abort())
     }
 
-    /// It can't be committed any more.
+    /// Marks the transaction as failed. It can't be committed any more.
     fn fail(&self, py: Python<'_>) -> PyResult<()> {
         self.thread.with(py, |thread| thread.fail())
     }
 
-    /// True while a transaction is under way.
+    /// True during a transaction.
     fn is_active(&self, py: Python<'_>) -> PyResult<bool> {
         self.thread.with(py, |thread| Ok(thread.is_active()))
     }
 
-    /// A range is going to be changed.
+    /// Adds a range that is about to be changed.
     fn add_range(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<()> {
         self.thread
             .with(py, |thread| thread.add_range(offset, length))
@@ -374,22 +380,22 @@ impl PmThread {
         Ok(PyBytes::new(py, &out))
     }
 
-    /// Room for an object; its offset.
+    /// Allocates an object, and returns its offset.
     fn alloc(&self, py: Python<'_>, bytes: u64) -> PyResult<u64> {
         self.thread.with(py, |thread| thread.alloc(bytes))
     }
 
-    /// Gives an object back.
+    /// Frees an object.
     fn free(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
         self.thread.with(py, |thread| thread.free(offset))
     }
 
-    /// What the pool's root points to; 0 is nothing.
+    /// The offset that the pool's root points to. 0: none.
     fn root(&self, py: Python<'_>) -> PyResult<u64> {
         self.thread.with(py, |thread| thread.root())
     }
 
-    /// Lets the root point to an object.
+    /// Sets the object that the root points to.
     fn set_root(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
         self.thread.with(py, |thread| thread.set_root(offset))
     }
@@ -399,19 +405,22 @@ impl PmThread {
         self.thread.with(py, |thread| thread.finish())
     }
 
-    /// What it has done, as JSON; times in ps.
+    /// Counters as JSON. Times are in ps.
     fn counts(&self, py: Python<'_>) -> PyResult<String> {
         let counts = self.thread.with(py, |thread| Ok(thread.counts()))?;
         let counts = json!({
-            "transactions": counts.transactions, "aborts": counts.aborts, "fences": counts.fences, "orders": counts.orders,
-            "lines": counts.lines, "copied_bytes": counts.copied, "records": counts.records, "payload_bytes": counts.payload,
-            "commands": counts.commands, "allocations": counts.allocations, "time_ps": counts.time.0,
+            "transactions": counts.transactions, "aborts": counts.aborts, "fences": counts.fences,
+            "orders": counts.orders,
+            "lines": counts.lines, "copied_bytes": counts.copied, "records": counts.records,
+            "payload_bytes": counts.payload,
+            "commands": counts.commands, "allocations": counts.allocations,
+            "time_ps": counts.time.0,
             "consistency_ps": counts.consistency.0,
         });
         Ok(counts.to_string())
     }
 
-    /// Ends it; a transaction that is under way is aborted. A second time does nothing.
+    /// Ends the thread. A transaction in flight is aborted. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.thread.close(py, |thread| {
             thread.take();

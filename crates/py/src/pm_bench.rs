@@ -1,4 +1,4 @@
-//! What crash consistency costs: copies and transactions of persistent memory.
+//! Costs of crash consistency: copies and transactions of persistent memory.
 
 use device::RtlOptions;
 use pm_bench::{Benchmark, Copies, Platform, Progress, Timeline, Transactions};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::build::{factory, model_of, purpose, root, Design};
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
 /// Measures on the platform of a design.
 pub(crate) fn measured<R: Send>(
@@ -24,20 +24,20 @@ pub(crate) fn measured<R: Send>(
         ..RtlOptions::default()
     };
     let factory = factory(py, design, model, &options, build)?;
-    let mut teller = Teller::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let ran = py.detach(|| {
         let platform = Platform::new(design, factory, &root)?;
-        measure(&platform, &mut |done, total| teller.tell(done, total))
+        measure(&platform, &mut |done, total| reporter.report(done, total))
     });
-    teller.settle(ran)
+    reporter.finish(ran)
 }
 
 pub(crate) fn text(value: serde_json::Result<Value>) -> PyResult<String> {
     Ok(value.map_err(raise)?.to_string())
 }
 
-/// Copies of persistent data, one after the other: "streamed" or "cached" by the CPU, by the engine until they are "accepted" or have
-/// "ended". As JSON.
+/// Copies persistent data, one copy after the other: "streamed" or "cached" by the CPU, by the
+/// engine until copies are "accepted" or have "ended". Returns JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 #[pyo3(signature = (design, way, bytes, count, seed=1, model=None, build=None, progress=None))]
@@ -65,9 +65,10 @@ pub fn pm_copies(
     text(serde_json::to_value(took))
 }
 
-/// Insertions into a B-tree of persistent memory, one transaction each. As JSON.
+/// Inserts into a B-tree of persistent memory, one transaction each. Returns JSON.
 #[pyfunction]
-#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed, model=None, build=None, progress=None, devices=1, synchronise="devices"))]
+#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed,
+    model=None, build=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_transactions(
     py: Python<'_>,
@@ -100,9 +101,11 @@ pub fn pm_transactions(
     text(serde_json::to_value(ran))
 }
 
-/// Transactions of a benchmark, and the time in which CPU and units work at once. As JSON.
+/// Runs the transactions of a benchmark. Returns JSON, with the time in which CPU and units work at
+/// once.
 #[pyfunction]
-#[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed, build=None, progress=None, devices=1, synchronise="devices"))]
+#[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed,
+    build=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_benchmark(
     py: Python<'_>,
@@ -138,9 +141,11 @@ pub fn pm_benchmark(
     text(serde_json::to_value(performed))
 }
 
-/// What CPU and units do during transactions that change some objects each, and when. As JSON.
+/// The activity of CPU and units over time, during transactions that change several objects each.
+/// Returns JSON.
 #[pyfunction]
-#[pyo3(signature = (design, mechanism, offloaded, objects, bytes, transactions, devices=1, synchronise="devices", build=None))]
+#[pyo3(signature = (design, mechanism, offloaded, objects, bytes, transactions, devices=1,
+    synchronise="devices", build=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_timeline(
     py: Python<'_>,

@@ -1,13 +1,14 @@
-//! Messages of all kinds, whole and broken, against a model of the protocol: `tests/common/session.rs`.
+//! Messages of all kinds, valid and broken, compared with a model of the protocol:
+//! `tests/common/session.rs`.
 //!
-//! Each session is drawn from a seed. `SESSIONS=20000 cargo test --release -p nearside-vfio-user
-//! --test messages` draws more of them, `SEED=n SESSIONS=1` draws one again.
+//! Each session is generated from a seed. `SESSIONS=20000 cargo test --release -p
+//! nearside-vfio-user --test messages` runs more of them, `SEED=n SESSIONS=1` repeats one.
 
 mod common;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use common::session::{steps, Bench, Step};
+use common::session::{steps, SessionRunner, Step};
 use sim::Random;
 
 /// Sessions of a usual run.
@@ -26,11 +27,11 @@ fn draw(seed: u64) -> Vec<Step> {
 }
 
 fn fails(steps: &[Step]) -> bool {
-    let mut bench = Bench::new();
+    let mut bench = SessionRunner::new();
     catch_unwind(AssertUnwindSafe(|| bench.run(steps))).is_err()
 }
 
-/// Leaves out what the failure does not need, as long as that is not much work.
+/// Removes steps that the failure does not need, within limits.
 fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
     let mut at = steps.len();
     while at > 0 {
@@ -46,8 +47,8 @@ fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
 
 #[test]
 #[ignore = "takes seconds"]
-fn every_message_is_answered_as_the_protocol_has_it() {
-    let mut bench = Bench::new();
+fn messages_are_answered_as_the_protocol_requires() {
+    let mut bench = SessionRunner::new();
     let first = number("SEED", 1);
     for seed in first..first + number("SESSIONS", SESSIONS) {
         let steps = draw(seed);

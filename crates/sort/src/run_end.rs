@@ -1,4 +1,5 @@
-//! Run-end-encoded columns. The libraries that normalise, join and write columns take a slice of one for all of it: it is copied before.
+//! Run-end-encoded columns. The libraries that normalise, join and write columns ignore the slice
+//! of such a column, so it is copied first.
 
 use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_schema::{DataType, Schema};
@@ -6,33 +7,35 @@ use arrow_select::take::take;
 
 use crate::{Error, Result};
 
-fn has_runs(kind: &DataType) -> bool {
+fn has_run_ends(kind: &DataType) -> bool {
     use DataType::*;
     match kind {
         RunEndEncoded(..) => true,
-        List(of) | LargeList(of) | FixedSizeList(of, _) | Map(of, _) => has_runs(of.data_type()),
-        Struct(fields) => fields.iter().any(|field| has_runs(field.data_type())),
-        Dictionary(_, values) => has_runs(values),
+        List(of) | LargeList(of) | FixedSizeList(of, _) | Map(of, _) => {
+            has_run_ends(of.data_type())
+        }
+        Struct(fields) => fields.iter().any(|field| has_run_ends(field.data_type())),
+        Dictionary(_, values) => has_run_ends(values),
         _ => false,
     }
 }
 
-/// The same column, which has no more than its rows.
+/// A copy that holds no more than its rows.
 pub fn copied(column: &ArrayRef) -> Result<ArrayRef> {
     let rows = UInt64Array::from_iter_values(0..column.len() as u64);
     take(column, &rows, None).map_err(Error::new)
 }
 
-/// The same column; if it has runs, none of them has other rows.
+/// The same column. If it is run-end-encoded, its runs cover only its rows.
 pub fn unsliced(column: &ArrayRef) -> Result<ArrayRef> {
-    match has_runs(column.data_type()) {
+    match has_run_ends(column.data_type()) {
         true => copied(column),
         false => Ok(column.clone()),
     }
 }
 
-/// Refuses columns of which so many rows in one piece have ends that their type can't hold.
-pub fn check(schema: &Schema, rows: usize) -> Result<()> {
+/// Refuses columns whose run ends can't count `rows` rows.
+pub fn check_run_ends(schema: &Schema, rows: usize) -> Result<()> {
     for field in schema.fields() {
         let DataType::RunEndEncoded(ends, _) = field.data_type() else {
             continue;
@@ -44,7 +47,8 @@ pub fn check(schema: &Schema, rows: usize) -> Result<()> {
         };
         if rows > most {
             return Err(Error::new(format!(
-                "column {:?}: its run ends are {}, which end at {most}, and the table has {rows} rows: make them int64",
+                "column {:?}: its run ends are {}, which end at {most}, and the table has {rows} \
+                    rows: make them int64",
                 field.name(),
                 ends.data_type()
             )));

@@ -1,24 +1,24 @@
-//! Tables sorted apart, each somewhere else, made one.
+//! Merges shards: tables that several hosts have sorted.
 
 use arrow_array::RecordBatch;
 use arrow_row::Rows;
 use arrow_select::interleave::interleave_record_batch;
 
 use crate::guard::guarded;
-use crate::key::Key;
-use crate::merge::{Merge, Run, BLOCK};
-use crate::{By, Error, Result, Table};
+use crate::key::SortKey;
+use crate::merge::{LoserTree, RunCursor, MAX_BLOCK_ROWS};
+use crate::{Error, OrderBy, Result, Table};
 
-/// A table's rows.
-struct Apart<'a> {
-    key: &'a Key,
+/// Reads a shard block by block.
+struct ShardCursor<'a> {
+    key: &'a SortKey,
     batch: &'a RecordBatch,
-    /// Those at hand, and the first one behind them.
+    /// The first row of the current block, and of the next one.
     first: usize,
     next: usize,
 }
 
-impl Run for Apart<'_> {
+impl RunCursor for ShardCursor<'_> {
     fn next_block(&mut self, most: usize) -> Result<Option<Rows>> {
         self.first = self.next;
         let rows = most.min(self.batch.num_rows() - self.next);
@@ -27,16 +27,16 @@ impl Run for Apart<'_> {
         }
         self.next += rows;
         let part = self.batch.slice(self.first, rows);
-        self.key.rows(&self.key.of_batch(&part)).map(Some)
+        self.key.rows(&self.key.columns_of(&part)).map(Some)
     }
 }
 
 /// Refuses a table that is not in order.
-fn check(key: &Key, number: usize, batch: &RecordBatch) -> Result<()> {
-    // Of each piece the last row is the next one's first.
-    for first in (0..batch.num_rows()).step_by(BLOCK) {
-        let part = batch.slice(first, (BLOCK + 1).min(batch.num_rows() - first));
-        let rows = key.rows(&key.of_batch(&part))?;
+fn check_order(key: &SortKey, number: usize, batch: &RecordBatch) -> Result<()> {
+    // Blocks overlap by one row, so their bounds are compared as well.
+    for first in (0..batch.num_rows()).step_by(MAX_BLOCK_ROWS) {
+        let part = batch.slice(first, (MAX_BLOCK_ROWS + 1).min(batch.num_rows() - first));
+        let rows = key.rows(&key.columns_of(&part))?;
         if !rows.iter().is_sorted() {
             return Err(Error::new(format!(
                 "table {number} has rows that are not in order"
@@ -46,13 +46,14 @@ fn check(key: &Key, number: usize, batch: &RecordBatch) -> Result<()> {
     Ok(())
 }
 
-/// Merges tables that are in order, of equal rows those of the first table first. Errors: no table, schemas that differ, a table that is not in order.
-pub fn merged(tables: &[Table], by: &[By]) -> Result<Table> {
+/// Merges tables that are in order. Of equal rows, those of the first table come first. Errors: no
+/// table, schemas that differ, a table that is not in order.
+pub fn sharded_merge(tables: &[Table], by: &[OrderBy]) -> Result<Table> {
     let Some(first) = tables.first() else {
         return Err(Error::new("no tables: one or more are needed"));
     };
     let schema = first.schema();
-    let key = &Key::of(&schema, by)?;
+    let key = &SortKey::of(&schema, by)?;
     let mut runs = Vec::new();
     for (number, table) in tables.iter().enumerate() {
         if table.schema() != schema {
@@ -61,8 +62,8 @@ pub fn merged(tables: &[Table], by: &[By]) -> Result<Table> {
             )));
         }
         let batch = &table.batch;
-        check(key, number, batch)?;
-        runs.push(Apart {
+        check_order(key, number, batch)?;
+        runs.push(ShardCursor {
             key,
             batch,
             first: 0,
@@ -70,7 +71,7 @@ pub fn merged(tables: &[Table], by: &[By]) -> Result<Table> {
         });
     }
     let mut order: Vec<(usize, usize)> = Vec::new();
-    let mut merge = Merge::new(runs, BLOCK)?;
+    let mut merge = LoserTree::new(runs, MAX_BLOCK_ROWS)?;
     while let Some((run, number, at)) = merge.next() {
         order.push((number, run.first + at));
         merge.advance()?;

@@ -1,5 +1,5 @@
-//! Rows of one size. Columns of fixed width stand in them, of columns of variable length a place and a length in a heap: one that waits on the
-//! host, or the column's own bytes in its memory.
+//! Rows of one size. A column of fixed width is stored in the row. A column of variable length has
+//! an offset and a length in the row; they refer to a heap on the host, or to the column's bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,71 +17,72 @@ use arrow_select::take::{take, TakeOptions};
 use crate::spill::Spill;
 use crate::{Error, Result};
 
-/// Most bytes of a row that the engine `row_shuffle` takes.
-const MOST: usize = 65536;
+/// Most bytes of a row of the engine `row_shuffle`.
+const MAX_ROW_BYTES: usize = 65536;
 
-/// How a column stands in a row.
+/// How a row stores a column.
 #[derive(Clone, Copy, Debug)]
-enum Store {
-    /// Its bytes.
+enum ColumnEncoding {
+    /// The bytes of the value.
     Fixed,
-    /// A byte for a bit.
+    /// One byte for a boolean.
     Bit,
-    /// Place and length in the heap, as wide as the column's offsets.
+    /// Offset and length in the heap, each as wide as the column's offsets.
     Heap,
-    /// The number of its row in the whole table: of all other types.
-    Place,
+    /// The number of the row in the whole table. Used for all other types.
+    RowNumber,
 }
 
 #[derive(Clone, Debug)]
 struct Column {
     at: usize,
-    /// Of each of its numbers.
+    /// Bytes of a value, of an offset, or of a length.
     width: usize,
-    store: Store,
-    /// The bit at the row's start that says that there is a value.
+    encoding: ColumnEncoding,
+    /// Index of the validity bit at the start of the row.
     valid: Option<usize>,
     kind: DataType,
 }
 
-/// Where the values are that no row has.
+/// Where the values are that the rows do not hold.
 #[derive(Clone, Copy)]
-pub enum Values<'a> {
-    /// In columns of the whole table.
+pub enum ColumnValues<'a> {
+    /// In the columns of the whole table.
     Columns(&'a [ArrayRef]),
-    /// Those of variable length in the heap of their part, all others in columns of the whole table.
+    /// Values of variable length are in the heap of their part, all others in the columns of the
+    /// whole table.
     Heaps(&'a [Spill], &'a [ArrayRef]),
 }
 
-impl<'a> Values<'a> {
+impl<'a> ColumnValues<'a> {
     fn columns(&self) -> &'a [ArrayRef] {
         match self {
-            Values::Columns(columns) | Values::Heaps(_, columns) => columns,
+            ColumnValues::Columns(columns) | ColumnValues::Heaps(_, columns) => columns,
         }
     }
 }
 
-/// A row and the number of its part.
+/// The number of a part, and a row of it.
 pub type Row<'a> = (u32, &'a [u8]);
 
-/// How the rows of a table look.
+/// The layout of a table's rows.
 #[derive(Clone, Debug)]
-pub struct Form {
+pub struct RowLayout {
     columns: Vec<Column>,
     /// Bytes of a row.
     pub row_bytes: usize,
 }
 
-fn store_of(kind: &DataType, heaps: bool) -> (Store, usize) {
+fn encoding_of(kind: &DataType, heaps: bool) -> (ColumnEncoding, usize) {
     match kind {
-        DataType::Boolean => (Store::Bit, 1),
-        DataType::Utf8View | DataType::BinaryView if heaps => (Store::Heap, 4),
-        DataType::Utf8 | DataType::Binary => (Store::Heap, 4),
-        DataType::LargeUtf8 | DataType::LargeBinary => (Store::Heap, 8),
-        DataType::FixedSizeBinary(width) if *width > 0 => (Store::Fixed, *width as usize),
+        DataType::Boolean => (ColumnEncoding::Bit, 1),
+        DataType::Utf8View | DataType::BinaryView if heaps => (ColumnEncoding::Heap, 4),
+        DataType::Utf8 | DataType::Binary => (ColumnEncoding::Heap, 4),
+        DataType::LargeUtf8 | DataType::LargeBinary => (ColumnEncoding::Heap, 8),
+        DataType::FixedSizeBinary(width) if *width > 0 => (ColumnEncoding::Fixed, *width as usize),
         other => match other.primitive_width() {
-            Some(width) => (Store::Fixed, width),
-            None => (Store::Place, 8),
+            Some(width) => (ColumnEncoding::Fixed, width),
+            None => (ColumnEncoding::RowNumber, 8),
         },
     }
 }
@@ -95,60 +96,63 @@ fn number(bytes: &[u8]) -> usize {
     bytes.iter().rev().fold(0, |n, &b| n << 8 | usize::from(b))
 }
 
-impl Form {
-    /// The form of a table's rows, with values of variable length in its columns.
-    pub fn of(batch: &RecordBatch) -> Result<Form> {
+impl RowLayout {
+    /// The layout of a table whose values of variable length stay in their columns.
+    pub fn of(batch: &RecordBatch) -> Result<RowLayout> {
         let nulls = batch.columns().iter().map(|c| c.null_count() > 0);
-        Form::new(&batch.schema(), &nulls.collect::<Vec<bool>>())
+        RowLayout::new(&batch.schema(), &nulls.collect::<Vec<bool>>())
     }
 
-    /// The form of rows with these columns, of which some have nulls.
-    pub fn new(schema: &Schema, nulls: &[bool]) -> Result<Form> {
-        Form::made(schema, nulls, false)
+    /// The layout of rows with these columns. `nulls` says which of them have nulls.
+    pub fn new(schema: &Schema, nulls: &[bool]) -> Result<RowLayout> {
+        RowLayout::build(schema, nulls, false)
     }
 
-    /// The same with values of variable length in heaps of their own.
-    pub fn with_heaps(schema: &Schema, nulls: &[bool]) -> Result<Form> {
-        Form::made(schema, nulls, true)
+    /// The same, with values of variable length in heaps.
+    pub fn with_heaps(schema: &Schema, nulls: &[bool]) -> Result<RowLayout> {
+        RowLayout::build(schema, nulls, true)
     }
 
-    fn made(schema: &Schema, nulls: &[bool], heaps: bool) -> Result<Form> {
+    fn build(schema: &Schema, nulls: &[bool], heaps: bool) -> Result<RowLayout> {
         let kinds = schema.fields().iter().map(|field| field.data_type());
         let stored: Vec<_> = kinds
             .zip(nulls)
-            .map(|(kind, &nulls)| (store_of(kind, heaps), nulls, kind.clone()))
+            .map(|(kind, &nulls)| (encoding_of(kind, heaps), nulls, kind.clone()))
             .collect();
-        let has_bit = |store: Store, nulls: bool| nulls && !matches!(store, Store::Place);
+        let has_bit = |encoding: ColumnEncoding, nulls: bool| {
+            nulls && !matches!(encoding, ColumnEncoding::RowNumber)
+        };
         let bits = stored.iter().filter(|s| has_bit(s.0 .0, s.1)).count();
         let (mut at, mut bit) = (bits.div_ceil(8), 0);
         let mut columns = Vec::new();
-        for ((store, width), nulls, kind) in stored {
-            let valid = has_bit(store, nulls).then_some(bit);
+        for ((encoding, width), nulls, kind) in stored {
+            let valid = has_bit(encoding, nulls).then_some(bit);
             bit += usize::from(valid.is_some());
             columns.push(Column {
                 at,
                 width,
-                store,
+                encoding,
                 valid,
                 kind,
             });
-            at += if matches!(store, Store::Heap) {
+            at += if matches!(encoding, ColumnEncoding::Heap) {
                 2 * width
             } else {
                 width
             };
         }
         let row_bytes = at.max(1);
-        if row_bytes > MOST {
+        if row_bytes > MAX_ROW_BYTES {
             return Err(Error::new(format!(
-                "the table's rows are too wide: {row_bytes} bytes in fixed form, of at most {MOST}"
+                "the table's rows are too wide: {row_bytes} bytes in fixed form, of at most \
+                    {MAX_ROW_BYTES}"
             )));
         }
-        Ok(Form { columns, row_bytes })
+        Ok(RowLayout { columns, row_bytes })
     }
 
-    /// Rows of a part of a table, in the order of their numbers in it; `first` is the number of its first row in the table. Values of variable
-    /// length are added to the heap, or stay in their columns.
+    /// Encodes the rows `order` of a part. `first` is the number of its first row in the table.
+    /// Values of variable length are appended to the heap if there is one.
     pub fn encode(
         &self,
         part: &[ArrayRef],
@@ -159,19 +163,19 @@ impl Form {
         let mut out = vec![0; order.len() * self.row_bytes];
         let in_heap = heap.is_some();
         for (column, array) in self.columns.iter().zip(part) {
-            if !(in_heap && matches!(column.store, Store::Heap)) {
+            if !(in_heap && matches!(column.encoding, ColumnEncoding::Heap)) {
                 column.encode(array, first, order, &mut out, self.row_bytes);
             }
             column.encode_nulls(array, order, &mut out, self.row_bytes);
         }
         if let Some(heap) = heap {
-            self.fill(heap, part, order, &mut out)?;
+            self.append_to_heap(heap, part, order, &mut out)?;
         }
         Ok(out)
     }
 
-    /// Adds values of variable length to a heap, row by row: those of a row are read together.
-    fn fill(
+    /// Appends values of variable length to a heap, row by row: those of a row are read together.
+    fn append_to_heap(
         &self,
         heap: &mut Spill,
         part: &[ArrayRef],
@@ -179,7 +183,7 @@ impl Form {
         out: &mut [u8],
     ) -> Result<()> {
         let columns = self.columns.iter().zip(part);
-        let columns = columns.filter(|(column, _)| matches!(column.store, Store::Heap));
+        let columns = columns.filter(|(column, _)| matches!(column.encoding, ColumnEncoding::Heap));
         let columns: Vec<_> = columns
             .map(|(column, array)| (column, bytes_of(array), array.nulls()))
             .collect();
@@ -194,7 +198,8 @@ impl Form {
                 let width = column.width;
                 if width == 4 && place > u32::MAX.into() {
                     return Err(Error::new(
-                        "a partition has more than 4 GiB of text and bytes: more devices, or smaller namespaces, make partitions smaller",
+                        "a partition has more than 4 GiB of text and bytes: more devices, or \
+                            smaller namespaces, make partitions smaller",
                     ));
                 }
                 let entry = &mut out[column.at..column.at + 2 * width];
@@ -207,31 +212,38 @@ impl Form {
     }
 
     /// Which columns are not in the rows.
-    pub fn apart(&self) -> impl Iterator<Item = bool> + '_ {
+    pub fn side_columns(&self) -> impl Iterator<Item = bool> + '_ {
         let columns = self.columns.iter();
-        columns.map(|column| matches!(column.store, Store::Heap | Store::Place))
+        columns.map(|column| {
+            matches!(
+                column.encoding,
+                ColumnEncoding::Heap | ColumnEncoding::RowNumber
+            )
+        })
     }
 
-    /// Which columns the rows have the number of the row for.
-    pub fn by_place(&self) -> impl Iterator<Item = bool> + '_ {
+    /// Which columns the rows refer to by row number.
+    pub fn by_row_number(&self) -> impl Iterator<Item = bool> + '_ {
         let columns = self.columns.iter();
-        columns.map(|column| matches!(column.store, Store::Place))
+        columns.map(|column| matches!(column.encoding, ColumnEncoding::RowNumber))
     }
 
-    /// A column with nulls for which rows have no bit.
+    /// A column with nulls for which the rows have no validity bit.
     pub fn unexpected_nulls(&self, part: &[ArrayRef]) -> Option<usize> {
         let mut columns = self.columns.iter().zip(part);
         columns.position(|(column, array)| {
-            let without = column.valid.is_none() && !matches!(column.store, Store::Place);
+            let without =
+                column.valid.is_none() && !matches!(column.encoding, ColumnEncoding::RowNumber);
             without && array.null_count() > 0
         })
     }
 
-    /// How many of these rows have no more than so many bytes of variable length in some columns together, but one at least.
-    pub fn within(&self, which: &[usize], rows: &[u8], most: usize) -> usize {
+    /// How many of these rows have at most `most` bytes of variable length in these columns. At
+    /// least one row is counted.
+    pub fn rows_within(&self, which: &[usize], rows: &[u8], most: usize) -> usize {
         let columns = which.iter().map(|&n| &self.columns[n]);
         let columns: Vec<&Column> = columns
-            .filter(|column| matches!(column.store, Store::Heap))
+            .filter(|column| matches!(column.encoding, ColumnEncoding::Heap))
             .collect();
         let rows = rows.chunks_exact(self.row_bytes);
         let count = rows.len();
@@ -240,19 +252,24 @@ impl Form {
         }
         let mut sum = 0usize;
         let fits = rows.into_iter().take_while(|row| {
-            let bytes = columns.iter().map(|column| column.entry(row).1);
+            let bytes = columns.iter().map(|column| column.heap_slice(row).1);
             sum = bytes.fold(sum, usize::saturating_add);
             sum <= most
         });
         fits.count().max(1).min(count)
     }
 
-    /// Columns of rows, in their order.
-    pub fn decode(&self, values: Values, which: &[usize], rows: &[Row]) -> Result<Vec<ArrayRef>> {
-        // A column may be asked for more than once.
+    /// Decodes columns of rows.
+    pub fn decode(
+        &self,
+        values: ColumnValues,
+        which: &[usize],
+        rows: &[Row],
+    ) -> Result<Vec<ArrayRef>> {
+        // A column may be requested more than once.
         let mut done: HashMap<usize, ArrayRef> = HashMap::new();
-        if let Values::Heaps(heaps, _) = values {
-            let in_heap = |n: &usize| matches!(self.columns[*n].store, Store::Heap);
+        if let ColumnValues::Heaps(heaps, _) = values {
+            let in_heap = |n: &usize| matches!(self.columns[*n].encoding, ColumnEncoding::Heap);
             let mut of_heap: Vec<usize> = which.iter().copied().filter(in_heap).collect();
             of_heap.sort_unstable();
             of_heap.dedup();
@@ -306,12 +323,12 @@ fn bytes_of<'a>(array: &'a ArrayRef) -> Box<dyn Fn(usize) -> &'a [u8] + 'a> {
     }
 }
 
-/// Where values of a column end, as its offsets, and their bytes.
-type Bytes = (MutableBuffer, MutableBuffer);
+/// The offsets of a column's values, and their bytes.
+type OffsetsAndBytes = (MutableBuffer, MutableBuffer);
 
-/// What rows have in heaps, by column.
-fn read_heaps(columns: &[&Column], heaps: &[Spill], rows: &[Row]) -> Result<Vec<Bytes>> {
-    let mut out: Vec<Bytes> = columns
+/// The values of rows in heaps, by column.
+fn read_heaps(columns: &[&Column], heaps: &[Spill], rows: &[Row]) -> Result<Vec<OffsetsAndBytes>> {
+    let mut out: Vec<OffsetsAndBytes> = columns
         .iter()
         .map(|column| {
             let mut ends = MutableBuffer::with_capacity((rows.len() + 1) * column.width);
@@ -324,7 +341,7 @@ fn read_heaps(columns: &[&Column], heaps: &[Spill], rows: &[Row]) -> Result<Vec<
     }
     let mut record = Vec::new();
     for (part, row) in rows {
-        let entries = columns.iter().map(|column| column.entry(row));
+        let entries = columns.iter().map(|column| column.heap_slice(row));
         let entries = entries.filter(|(_, bytes)| *bytes > 0);
         let (from, to) = entries.fold((usize::MAX, 0), |(from, to), (place, bytes)| {
             (from.min(place), to.max(place.saturating_add(bytes)))
@@ -337,7 +354,7 @@ fn read_heaps(columns: &[&Column], heaps: &[Spill], rows: &[Row]) -> Result<Vec<
         record.resize(to - from, 0);
         heap.read(from as u64, &mut record)?;
         for (column, (ends, values)) in columns.iter().zip(&mut out) {
-            let (place, bytes) = column.entry(row);
+            let (place, bytes) = column.heap_slice(row);
             if bytes > 0 {
                 values.extend_from_slice(&record[place - from..][..bytes]);
             }
@@ -360,18 +377,18 @@ impl Column {
         let rows = order.iter().map(|&row| row as usize);
         let places = rows.zip(out.chunks_exact_mut(row_bytes));
         let data = array.to_data();
-        match self.store {
-            Store::Fixed => {
+        match self.encoding {
+            ColumnEncoding::Fixed => {
                 let from = &data.buffers()[0][data.offset() * width..];
                 for (row, out) in places {
                     out[at..at + width].copy_from_slice(&from[row * width..][..width]);
                 }
             }
-            Store::Bit => {
+            ColumnEncoding::Bit => {
                 let bits = BooleanBuffer::new(data.buffers()[0].clone(), data.offset(), data.len());
                 places.for_each(|(row, out)| out[at] = bits.value(row).into());
             }
-            Store::Heap => {
+            ColumnEncoding::Heap => {
                 let ends = &data.buffers()[0][data.offset() * width..];
                 for (row, out) in places {
                     let start = number(&ends[row * width..][..width]);
@@ -381,7 +398,7 @@ impl Column {
                     entry[width..].copy_from_slice(&(end - start).to_le_bytes()[..width]);
                 }
             }
-            Store::Place => {
+            ColumnEncoding::RowNumber => {
                 for (row, out) in places {
                     out[at..at + 8].copy_from_slice(&((first + row) as u64).to_le_bytes());
                 }
@@ -393,7 +410,7 @@ impl Column {
         let Some(bit) = self.valid else {
             return;
         };
-        // Other parts may have some where this one has none.
+        // Other parts may have nulls where this one has none.
         let nulls = array.nulls();
         for (&row, out) in order.iter().zip(out.chunks_exact_mut(row_bytes)) {
             let valid = nulls.is_none_or(|nulls| nulls.is_valid(row as usize));
@@ -401,8 +418,8 @@ impl Column {
         }
     }
 
-    /// Place and length in the heap.
-    fn entry(&self, row: &[u8]) -> (usize, usize) {
+    /// Offset and length in the heap.
+    fn heap_slice(&self, row: &[u8]) -> (usize, usize) {
         let entry = &row[self.at..self.at + 2 * self.width];
         (number(&entry[..self.width]), number(&entry[self.width..]))
     }
@@ -421,7 +438,7 @@ impl Column {
         ends: MutableBuffer,
         values: MutableBuffer,
     ) -> Result<ArrayRef> {
-        // Views of an array with offsets.
+        // View arrays are made from arrays with offsets.
         let kind = match &self.kind {
             DataType::Utf8View => DataType::Utf8,
             DataType::BinaryView => DataType::Binary,
@@ -444,33 +461,33 @@ impl Column {
         let builder = ArrayData::builder(self.kind.clone())
             .len(rows.len())
             .nulls(self.nulls(rows));
-        let builder = match self.store {
-            Store::Fixed => {
+        let builder = match self.encoding {
+            ColumnEncoding::Fixed => {
                 let mut values = MutableBuffer::with_capacity(rows.len() * width);
                 for row in rows_of() {
                     values.extend_from_slice(&row[at..at + width]);
                 }
                 builder.add_buffer(values.into())
             }
-            Store::Bit => {
+            ColumnEncoding::Bit => {
                 let bits = BooleanBuffer::collect_bool(rows.len(), |n| rows[n].1[at] != 0);
                 builder.add_buffer(bits.into_inner())
             }
-            Store::Heap => {
+            ColumnEncoding::Heap => {
                 let data = whole.to_data();
                 let heap = &data.buffers()[1];
                 let mut ends = MutableBuffer::with_capacity((rows.len() + 1) * width);
                 let mut values = MutableBuffer::new(0);
                 ends.extend_from_slice(&0u64.to_le_bytes()[..width]);
                 for row in rows_of() {
-                    let (start, bytes) = self.entry(row);
+                    let (start, bytes) = self.heap_slice(row);
                     let end = start.checked_add(bytes).ok_or_else(out_of_heap)?;
                     values.extend_from_slice(heap.get(start..end).ok_or_else(out_of_heap)?);
                     ends.extend_from_slice(&values.len().to_le_bytes()[..width]);
                 }
                 return self.of_bytes(rows, ends, values);
             }
-            Store::Place => {
+            ColumnEncoding::RowNumber => {
                 let numbers = rows_of().map(|row| number(&row[at..at + 8]) as u64);
                 let numbers = UInt64Array::from_iter_values(numbers);
                 let check_bounds = true;

@@ -1,6 +1,8 @@
-//! A CSV whose lines are kept as they stand in it, for one that is written: types decide the order, and nothing is spelt another way.
+//! A CSV whose lines are kept byte for byte for a CSV that is written. Types decide the order, but
+//! no value is spelled differently.
 //!
-//! Such a table has a column with the lines behind those with values. Only a CSV that is written takes it; all other files leave it out.
+//! Such a table has a further column with the lines. Only CSV writers use it; other formats leave
+//! it out.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -14,31 +16,31 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use super::batches::Batches;
 use super::records::{Records, EMPTY};
 use super::values::{add_head, add_rows};
-use super::{Content, Opened, Reader};
+use super::{FileContent, OpenedFile, Reader};
 use crate::input::Input;
 use crate::{Error, Result};
 
-/// Metadata of the column with lines: the file's first line, and what ends each.
+/// Metadata of the line column: the file's first line, and the end of each line.
 const HEAD: &str = "nearside:first line";
 const END: &str = "nearside:end of line";
 
-/// Whether a column is the one with lines, which isn't one of the table's.
+/// True for the line column, which is no column of the table.
 pub fn is_lines(field: &Field) -> bool {
     field.metadata().contains_key(HEAD)
 }
 
-/// Where a table has lines.
-pub struct Lines {
+/// The line column of a table.
+pub struct LineColumn {
     column: usize,
     head: String,
     end: String,
 }
 
-impl Lines {
-    pub fn of(schema: &Schema) -> Option<Lines> {
+impl LineColumn {
+    pub fn of(schema: &Schema) -> Option<LineColumn> {
         let column = schema.fields().iter().position(|field| is_lines(field))?;
         let said = schema.field(column).metadata();
-        Some(Lines {
+        Some(LineColumn {
             column,
             head: said.get(HEAD)?.clone(),
             end: said.get(END)?.clone(),
@@ -46,22 +48,23 @@ impl Lines {
     }
 }
 
-/// A file, and what is read of it.
-pub struct Spelled {
+/// A CSV, and the columns that are read of it.
+pub struct VerbatimCsv {
     input: Input,
-    /// Of all of its columns.
+    /// The schema of all columns.
     typed: SchemaRef,
-    /// Those that are read.
+    /// The columns that are read.
     columns: Vec<usize>,
-    /// With the lines.
+    /// The schema with the line column.
     schema: SchemaRef,
 }
 
-/// Looks at a file whose lines are kept. With `keys` only these columns are read beside them. Without, all are, and the lines are
-/// kept only if another writing of the values would spell them another way.
-pub fn open(input: Input, keys: Option<&[&str]>) -> Result<Opened> {
+/// Opens a file whose lines are kept. With `keys`, only these columns are parsed as well. Without,
+/// all columns are parsed, and the lines are kept only if writing the values would change them.
+pub fn open(input: Input, keys: Option<&[&str]>) -> Result<OpenedFile> {
     let opened = super::open(input)?;
-    let (Content::Csv(input, typed), Some((rows, nulls))) = (&opened.content, &opened.known) else {
+    let (FileContent::Csv(input, typed), Some((rows, nulls))) = (&opened.content, &opened.known)
+    else {
         return Ok(opened);
     };
     let named = |name: &&str| {
@@ -73,7 +76,7 @@ pub fn open(input: Input, keys: Option<&[&str]>) -> Result<Opened> {
             .map(|(at, _)| at)
     };
     let columns: Option<Vec<usize>> = match keys {
-        // A name of none or of several is refused by who knows all columns.
+        // A name of no column or of several is refused later, where all columns are known.
         Some(keys) => keys.iter().map(named).collect(),
         None => None,
     };
@@ -92,37 +95,37 @@ pub fn open(input: Input, keys: Option<&[&str]>) -> Result<Opened> {
     known.push(false);
     let known = Some((*rows, known));
     let schema = Arc::new(Schema::new(fields));
-    let spelled = Spelled {
+    let verbatim = VerbatimCsv {
         input: input.clone(),
         typed: typed.clone(),
         columns,
         schema: schema.clone(),
     };
-    if keys.is_none() && spelled.is_plain()? {
+    if keys.is_none() && verbatim.is_plain()? {
         return Ok(opened);
     }
-    Ok(Opened {
+    Ok(OpenedFile {
         schema,
         metadata: Vec::new(),
         known,
-        content: Content::Spelled(Arc::new(spelled)),
+        content: FileContent::Verbatim(Arc::new(verbatim)),
     })
 }
 
-impl Spelled {
-    /// All columns, or one.
+impl VerbatimCsv {
+    /// Reads all columns, or one.
     pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
         match column {
             Some(column) if column < self.columns.len() => {
                 super::batches(&self.input, &self.typed, Some(self.columns[column]))
             }
-            column => Ok(Box::new(Lined::new(self, column.is_some())?)),
+            column => Ok(Box::new(VerbatimBatches::new(self, column.is_some())?)),
         }
     }
 
-    /// Whether the values are written as they stand in the file.
+    /// True if writing the values gives the file's bytes.
     fn is_plain(&self) -> Result<bool> {
-        let Some(lines) = Lines::of(&self.schema) else {
+        let Some(lines) = LineColumn::of(&self.schema) else {
             return Ok(true);
         };
         let values: Vec<usize> = (0..self.columns.len()).collect();
@@ -146,7 +149,7 @@ impl Spelled {
     }
 }
 
-/// Adds lines to bytes.
+/// Appends lines.
 fn add_lines(batch: &RecordBatch, column: usize, end: &str, out: &mut Vec<u8>) {
     for line in batch.column(column).as_string::<i64>().iter().flatten() {
         match line {
@@ -157,26 +160,26 @@ fn add_lines(batch: &RecordBatch, column: usize, end: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Batches with lines.
-struct Lined {
+/// Batches with a line column.
+struct VerbatimBatches {
     batches: Batches,
     schema: SchemaRef,
     ended: bool,
 }
 
-impl Lined {
-    fn new(spelled: &Spelled, only_lines: bool) -> Result<Lined> {
-        let schema = &spelled.schema;
+impl VerbatimBatches {
+    fn new(verbatim: &VerbatimCsv, only_lines: bool) -> Result<VerbatimBatches> {
+        let schema = &verbatim.schema;
         let (columns, schema) = match only_lines {
             true => {
                 let lines = schema.fields().len() - 1;
                 let schema = schema.project(&[lines]).map_err(Error::new)?;
                 (Vec::new(), Arc::new(schema))
             }
-            false => (spelled.columns.clone(), schema.clone()),
+            false => (verbatim.columns.clone(), schema.clone()),
         };
-        Ok(Lined {
-            batches: Batches::new(&spelled.input, &spelled.typed, columns)?,
+        Ok(VerbatimBatches {
+            batches: Batches::new(&verbatim.input, &verbatim.typed, columns)?,
             schema,
             ended: false,
         })
@@ -199,7 +202,7 @@ impl Lined {
     }
 }
 
-impl Iterator for Lined {
+impl Iterator for VerbatimBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {
@@ -212,15 +215,15 @@ impl Iterator for Lined {
     }
 }
 
-/// Writes lines as they are.
+/// Writes lines unchanged.
 pub struct Writer<W: Write> {
     out: W,
-    lines: Lines,
+    lines: LineColumn,
     bytes: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
-    pub fn new(mut out: W, lines: Lines) -> Result<Writer<W>> {
+    pub fn new(mut out: W, lines: LineColumn) -> Result<Writer<W>> {
         let head = [&lines.head, &lines.end];
         let written = head
             .into_iter()

@@ -1,19 +1,22 @@
-//! Which page of a file is damaged, once the library has found that one is.
+//! Finds the page whose checksum is wrong, after the library has detected one.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use crate::input::Input;
 
-/// What the library says of a page whose bytes have another checksum than its header has.
+/// The library's error for a page whose bytes do not match the checksum of its header.
 const MISMATCH: &str = "CRC checksum mismatch";
 
-/// The text of an error; if a page's checksum is wrong, with its column, row group and place.
-pub fn told(input: &Input, error: &str) -> String {
-    let place = error.contains(MISMATCH).then(|| find(input)).flatten();
+/// The text of an error. If a checksum is wrong, it names column, row group and page.
+pub fn describe(input: &Input, error: &str) -> String {
+    let place = error
+        .contains(MISMATCH)
+        .then(|| find_damaged_page(input))
+        .flatten();
     place.unwrap_or_else(|| error.to_string())
 }
 
-fn find(input: &Input) -> Option<String> {
+fn find_damaged_page(input: &Input) -> Option<String> {
     let reader = SerializedFileReader::new(input.clone()).ok()?;
     for group in 0..reader.num_row_groups() {
         let row_group = reader.get_row_group(group).ok()?;
@@ -32,7 +35,8 @@ fn find(input: &Input) -> Option<String> {
                     Err(error) if error.to_string().contains(MISMATCH) => {
                         let name = about.column_path().string();
                         return Some(format!(
-                            "column {name:?}, row group {group}, {page}: its checksum (CRC) is wrong, its bytes have changed"
+                            "column {name:?}, row group {group}, {page}: its checksum (CRC) is \
+                                wrong, its bytes have changed"
                         ));
                     }
                     Ok(Some(_)) => {

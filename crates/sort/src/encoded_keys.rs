@@ -1,5 +1,5 @@
-//! A key column as it is in its Parquet file: the values of its dictionary, and its keys in runs (RLE and bit-packed), for the
-//! engine `dict_decode`.
+//! A key column as its Parquet file encodes it, for the engine `dict_decode`: the values of the
+//! dictionary, and keys in runs (RLE and bit-packed).
 
 use arrow_buffer::NullBuffer;
 use bytes::Bytes;
@@ -9,81 +9,81 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 
 use crate::guard::guarded;
 use crate::input::Input;
-use crate::key::{Compared, Key};
+use crate::key::{EngineKey, SortKey};
 use crate::source::Source;
 use crate::{Error, Result};
 
-/// Values, and their bytes, that the engine has room for.
-const MOST_ENTRIES: usize = 65536;
-const MOST_BYTES: usize = 512 << 10;
-/// Bytes of memory that the keys of all rows may take on the host.
-const MOST_HELD: usize = 64 << 20;
+/// Capacity of the engine, in values and in bytes.
+const MAX_ENTRIES: usize = 65536;
+const MAX_DICTIONARY_BYTES: usize = 512 << 10;
+/// Limit of the host memory for the keys of all rows.
+const MAX_HELD_BYTES: usize = 64 << 20;
 /// Values of a group of packed keys.
-const GROUP: usize = 8;
+const GROUP_VALUES: usize = 8;
 
-/// What a device gets of a column.
+/// What a device receives of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pages {
-    /// Plain values.
+pub struct EncodedKeys {
+    /// The dictionary's values.
     pub dictionary: Vec<u8>,
     /// Runs of keys.
     pub encoded: Vec<u8>,
-    /// What the engine has to know of them.
-    pub shape: Shape,
+    /// Parameters of the engine's command.
+    pub shape: EncodedShape,
 }
 
-/// How keys and values look.
+/// Sizes of dictionary, keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct EncodedShape {
     entries: usize,
     /// Bits of a key.
     width: usize,
     value_bytes: usize,
 }
 
-impl Shape {
+impl EncodedShape {
     /// Dword 15 of the command `decode`.
     pub fn dword(&self) -> u32 {
         (self.entries as u32 - 1) | (self.width as u32) << 16 | self.value_bytes.ilog2() << 24
     }
 }
 
-/// Keys that stand together.
+/// The keys of a run.
 #[derive(Clone, Debug)]
-enum Keys {
-    /// One, many times: as many of these bytes as it has.
+enum RunKeys {
+    /// One key that is repeated, in as many of these bytes as it has.
     Same([u8; 4]),
-    /// In groups. They are a copy: a part of a page holds all of it.
+    /// Packed groups, copied: a slice of a page would keep the whole page in memory.
     Packed(Box<[u8]>),
 }
 
 #[derive(Clone, Debug)]
-struct Run {
-    /// Number of its first value; nulls are none.
+struct KeyRun {
+    /// Number of the run's first value. Nulls are not counted.
     first: usize,
     count: usize,
     /// Bits of a key.
     width: usize,
     /// Number of the first value of its row group's dictionary.
     base: usize,
-    keys: Keys,
+    keys: RunKeys,
 }
 
 /// A whole column.
 #[derive(Clone, Debug)]
-pub struct Column {
-    /// That of each row group, one behind the other.
+pub struct DictionaryColumn {
+    /// The dictionaries of all row groups, one after the other.
     dictionary: Vec<u8>,
     entries: usize,
     width: usize,
     value_bytes: usize,
-    runs: Vec<Run>,
+    runs: Vec<KeyRun>,
     /// Bytes of memory that the runs take.
     held: usize,
     nulls: Option<NullBuffer>,
 }
 
-/// A key of a packed run.
+/// One key of a packed run.
 fn unpack(keys: &[u8], width: usize, n: usize) -> usize {
     let first = n * width;
     let bytes = keys[first / 8..].iter().take(5).rev();
@@ -91,27 +91,27 @@ fn unpack(keys: &[u8], width: usize, n: usize) -> usize {
     (bits >> (first % 8) & ((1 << width) - 1)) as usize
 }
 
-impl Run {
-    /// Bytes of memory with keys of so many bits.
+impl KeyRun {
+    /// Bytes of memory that the run takes with keys of `width` bits.
     fn held(&self, width: usize) -> usize {
         let keys = match self.keys {
-            Keys::Same(_) => 0,
-            Keys::Packed(_) => self.count.div_ceil(GROUP) * width,
+            RunKeys::Same(_) => 0,
+            RunKeys::Packed(_) => self.count.div_ceil(GROUP_VALUES) * width,
         };
-        size_of::<Run>() + keys
+        size_of::<KeyRun>() + keys
     }
 
-    /// The same keys of another width, counted from the start of all dictionaries.
-    fn widened(&self, width: usize) -> Run {
+    /// The run with keys of another width, counted from the start of all dictionaries.
+    fn widened(&self, width: usize) -> KeyRun {
         let keys = match &self.keys {
-            Keys::Same(key) => {
+            RunKeys::Same(key) => {
                 let key = u32::from_le_bytes(*key).wrapping_add(self.base as u32);
-                Keys::Same(key.to_le_bytes())
+                RunKeys::Same(key.to_le_bytes())
             }
-            Keys::Packed(keys) => {
+            RunKeys::Packed(keys) => {
                 let (mut out, mut bits, mut held) = (Vec::new(), 0u64, 0);
-                for n in 0..self.count.next_multiple_of(GROUP) {
-                    // What fills up the last group may be anything.
+                for n in 0..self.count.next_multiple_of(GROUP_VALUES) {
+                    // The padding of the last group may hold anything.
                     let key = match n < self.count {
                         true => unpack(keys, self.width, n) + self.base,
                         false => 0,
@@ -124,10 +124,10 @@ impl Run {
                         held -= 8;
                     }
                 }
-                Keys::Packed(out.into())
+                RunKeys::Packed(out.into())
             }
         };
-        Run {
+        KeyRun {
             width,
             base: 0,
             keys,
@@ -136,7 +136,7 @@ impl Run {
     }
 }
 
-/// A length of up to 32 bits; its value and the bytes behind it.
+/// Decodes a length of up to 32 bits. Returns its value and the bytes after it.
 fn length(bytes: &Bytes) -> Option<(usize, Bytes)> {
     let mut value = 0;
     for (n, &byte) in bytes.iter().take(5).enumerate() {
@@ -160,17 +160,22 @@ fn split(bytes: &Bytes, at: usize) -> Option<(Bytes, Bytes)> {
     (at <= bytes.len()).then(|| (bytes.slice(..at), bytes.slice(at..)))
 }
 
-impl Column {
-    /// The key of a table as it is in its file, if the engine can decode that: dictionaries that fit, all pages with keys, numbers of 4 or 8 bytes.
-    /// `valid` says which rows have one, if not all have.
-    pub fn of(source: &Source, key: &Key, valid: Option<&NullBuffer>) -> Option<Column> {
+impl DictionaryColumn {
+    /// The key column of a table as its file encodes it, if the engine can decode that. The
+    /// dictionaries have to fit into the engine, all pages have to use them, and values have to be
+    /// numbers of 4 or 8 bytes. `valid` says which rows have a value, unless all have.
+    pub fn of(
+        source: &Source,
+        key: &SortKey,
+        valid: Option<&NullBuffer>,
+    ) -> Option<DictionaryColumn> {
         let file = source.parquet()?;
-        let (&[column], Compared::Plain { .. }) = (&key.columns[..], key.compared) else {
+        let (&[column], EngineKey::Plain { .. }) = (&key.columns[..], key.compared) else {
             return None;
         };
         let schema = source.schema();
         let name = schema.field(column).name().clone();
-        let empty = Column {
+        let empty = DictionaryColumn {
             dictionary: Vec::new(),
             entries: 0,
             width: 0,
@@ -179,11 +184,13 @@ impl Column {
             held: 0,
             nulls: valid.cloned(),
         };
-        // What is odd here goes the other way.
+        // Columns that can't be read here are sent as values.
         let read = || empty.read(file, &name, source.rows()).map_err(Error::new);
-        guarded("no pages", || -> Result<Option<Column>> { read() })
-            .ok()
-            .flatten()
+        guarded("no pages", || -> Result<Option<DictionaryColumn>> {
+            read()
+        })
+        .ok()
+        .flatten()
     }
 
     fn read(
@@ -191,7 +198,7 @@ impl Column {
         file: Input,
         name: &str,
         rows: usize,
-    ) -> parquet::errors::Result<Option<Column>> {
+    ) -> parquet::errors::Result<Option<DictionaryColumn>> {
         let reader = SerializedFileReader::new(file)?;
         let schema = reader.metadata().file_metadata().schema_descr_ptr();
         let leaves = schema.columns().iter();
@@ -220,9 +227,9 @@ impl Column {
                         None,
                     ) => {
                         base = Some(self.entries);
-                        self.dictionary(&buf, num_values as usize)
+                        self.add_dictionary(&buf, num_values as usize)
                     }
-                    (page, Some(base)) => self.page(&page, levels > 0, base, row),
+                    (page, Some(base)) => self.add_page(&page, levels > 0, base, row),
                     _ => None,
                 };
                 match taken {
@@ -235,11 +242,11 @@ impl Column {
             return Ok(None);
         }
         self.width = self.runs[0].width;
-        let same = |run: &Run| (run.width, run.base) == (self.width, 0);
+        let same = |run: &KeyRun| (run.width, run.base) == (self.width, 0);
         if !self.runs.iter().all(same) {
             self.width = (self.entries.max(2) - 1).ilog2() as usize + 1;
             let wide = self.runs.iter().map(|run| run.held(self.width));
-            if wide.sum::<usize>() > MOST_HELD {
+            if wide.sum::<usize>() > MAX_HELD_BYTES {
                 return Ok(None);
             }
             self.runs = self
@@ -251,23 +258,24 @@ impl Column {
         Ok(Some(self))
     }
 
-    /// Takes the dictionary of a row group. It is no row.
-    fn dictionary(&mut self, values: &[u8], entries: usize) -> Option<usize> {
+    /// Appends the dictionary of a row group. It has no rows.
+    fn add_dictionary(&mut self, values: &[u8], entries: usize) -> Option<usize> {
         let values = values.get(..entries.checked_mul(self.value_bytes)?)?;
         self.entries += entries;
         self.dictionary.extend_from_slice(values);
-        let fits = self.entries <= MOST_ENTRIES && self.dictionary.len() <= MOST_BYTES;
+        let fits = self.entries <= MAX_ENTRIES && self.dictionary.len() <= MAX_DICTIONARY_BYTES;
         (fits && entries > 0).then_some(0)
     }
 
-    /// How many of the first rows have a value.
+    /// Number of values in the first `rows` rows.
     fn values(&self, rows: usize) -> usize {
         let nulls = self.nulls.as_ref();
         rows - nulls.map_or(0, |nulls| nulls.slice(0, rows).null_count())
     }
 
-    /// Takes the keys of a data page; how many rows it has. Nothing if it is not what the engine can decode.
-    fn page(&mut self, page: &Page, levels: bool, base: usize, row: usize) -> Option<usize> {
+    /// Appends the keys of a data page, and returns its rows. `None`: the engine can't decode the
+    /// page.
+    fn add_page(&mut self, page: &Page, levels: bool, base: usize, row: usize) -> Option<usize> {
         let (buf, rows, encoding, skip) = match page {
             Page::DataPage {
                 buf,
@@ -294,7 +302,7 @@ impl Column {
             }
             Page::DictionaryPage { .. } => return None,
         };
-        #[allow(deprecated)] // old files have it
+        #[allow(deprecated)] // old files use it
         let known = [Encoding::RLE_DICTIONARY, Encoding::PLAIN_DICTIONARY];
         if !known.contains(&encoding) {
             return None;
@@ -315,29 +323,32 @@ impl Column {
         }
         let mut done = 0;
         while done < values {
-            let (header, behind) = length(&rest)?;
+            let (header, remaining) = length(&rest)?;
             let packed = header & 1 == 1;
             let (bytes, holds) = match packed {
-                true => ((header >> 1).checked_mul(width)?, (header >> 1) * GROUP),
+                true => (
+                    (header >> 1).checked_mul(width)?,
+                    (header >> 1) * GROUP_VALUES,
+                ),
                 false => (width.div_ceil(8), header >> 1),
             };
-            let (keys, behind) = split(&behind, bytes)?;
+            let (keys, remaining) = split(&remaining, bytes)?;
             let count = holds.min(values - done);
             if count == 0 {
                 return None;
             }
-            self.held += size_of::<Run>() + bytes;
-            if self.held > MOST_HELD {
+            self.held += size_of::<KeyRun>() + bytes;
+            if self.held > MAX_HELD_BYTES {
                 return None;
             }
             let keys = if packed {
-                Keys::Packed(keys.as_ref().into())
+                RunKeys::Packed(keys.as_ref().into())
             } else {
                 let mut key = [0; 4];
                 key[..keys.len()].copy_from_slice(&keys);
-                Keys::Same(key)
+                RunKeys::Same(key)
             };
-            self.runs.push(Run {
+            self.runs.push(KeyRun {
                 first: first + done,
                 count,
                 width,
@@ -345,36 +356,36 @@ impl Column {
                 keys,
             });
             done += count;
-            rest = behind;
+            rest = remaining;
         }
         Some(rows)
     }
 
-    /// What a device gets for the rows `from..to`.
-    pub fn part(&self, from: u32, to: u32) -> Pages {
+    /// What a device receives for the rows `from..to`.
+    pub fn part(&self, from: u32, to: u32) -> EncodedKeys {
         let (from, to) = (self.values(from as usize), self.values(to as usize));
         let mut encoded = Vec::new();
-        // Keys of no bits are known.
+        // Keys of zero bits need no runs.
         let runs = if self.width == 0 { &[] } else { &self.runs[..] };
         let begin = runs.partition_point(|run| run.first + run.count <= from);
         for run in runs[begin..].iter().take_while(|run| run.first < to) {
             let (start, end) = (from.max(run.first), to.min(run.first + run.count));
             let (start, end) = (start - run.first, end - run.first);
             match &run.keys {
-                Keys::Same(key) => {
+                RunKeys::Same(key) => {
                     push_length(&mut encoded, (end - start) << 1);
                     encoded.extend_from_slice(&key[..self.width.div_ceil(8)]);
                 }
-                Keys::Packed(keys) => {
+                RunKeys::Packed(keys) => {
                     let last = run.first + end == to;
-                    self.packed(keys, start, end, last, &mut encoded);
+                    self.push_packed(keys, start, end, last, &mut encoded);
                 }
             }
         }
-        Pages {
+        EncodedKeys {
             dictionary: self.dictionary.clone(),
             encoded,
-            shape: Shape {
+            shape: EncodedShape {
                 entries: self.entries,
                 width: self.width,
                 value_bytes: self.value_bytes,
@@ -382,24 +393,27 @@ impl Column {
         }
     }
 
-    /// Keys of a packed run. Only the last group of all may be filled up: keys that are no whole group are runs of their own.
-    fn packed(&self, keys: &[u8], start: usize, end: usize, last: bool, out: &mut Vec<u8>) {
-        let first = start.next_multiple_of(GROUP).min(end);
+    /// Appends keys of a packed run. Only the very last group may be padded, so keys that do not
+    /// fill a group become runs of one.
+    fn push_packed(&self, keys: &[u8], start: usize, end: usize, last: bool, out: &mut Vec<u8>) {
+        let first = start.next_multiple_of(GROUP_VALUES).min(end);
         let whole = if last {
-            end.next_multiple_of(GROUP)
+            end.next_multiple_of(GROUP_VALUES)
         } else {
-            end / GROUP * GROUP
+            end / GROUP_VALUES * GROUP_VALUES
         };
-        (start..first).for_each(|n| self.single(keys, n, out));
+        (start..first).for_each(|n| self.push_single(keys, n, out));
         if first < whole && first < end {
-            let groups = (whole - first) / GROUP;
+            let groups = (whole - first) / GROUP_VALUES;
             push_length(out, groups << 1 | 1);
-            out.extend_from_slice(&keys[first / GROUP * self.width..whole / GROUP * self.width]);
+            out.extend_from_slice(
+                &keys[first / GROUP_VALUES * self.width..whole / GROUP_VALUES * self.width],
+            );
         }
-        (whole.max(first)..end).for_each(|n| self.single(keys, n, out));
+        (whole.max(first)..end).for_each(|n| self.push_single(keys, n, out));
     }
 
-    fn single(&self, keys: &[u8], n: usize, out: &mut Vec<u8>) {
+    fn push_single(&self, keys: &[u8], n: usize, out: &mut Vec<u8>) {
         let key = unpack(keys, self.width, n) as u64;
         push_length(out, 1 << 1);
         out.extend_from_slice(&key.to_le_bytes()[..self.width.div_ceil(8)]);
@@ -418,11 +432,11 @@ mod tests {
     use sim::Random;
 
     use super::*;
-    use crate::order::parse;
+    use crate::order::parse_order;
     use crate::Table;
 
-    /// What the engine makes of it.
-    fn decode(pages: &Pages, count: usize) -> Vec<u8> {
+    /// Decodes as the engine does.
+    fn decode(pages: &EncodedKeys, count: usize) -> Vec<u8> {
         let shape = pages.shape;
         let (mut out, mut rest) = (Vec::new(), Bytes::from(pages.encoded.clone()));
         let mut push = |key: usize| {
@@ -435,18 +449,18 @@ mod tests {
             left -= 1;
         }
         while left > 0 {
-            let (header, behind) = length(&rest).unwrap();
+            let (header, remaining) = length(&rest).unwrap();
             if header & 1 == 0 {
-                let (key, behind) = split(&behind, shape.width.div_ceil(8)).unwrap();
+                let (key, remaining) = split(&remaining, shape.width.div_ceil(8)).unwrap();
                 let key = key.iter().rev().fold(0, |n, &b| n << 8 | usize::from(b));
                 (0..header >> 1).for_each(|_| push(key));
                 left -= header >> 1;
-                rest = behind;
+                rest = remaining;
             } else {
-                let (keys, behind) = split(&behind, (header >> 1) * shape.width).unwrap();
-                let here = ((header >> 1) * GROUP).min(left);
+                let (keys, remaining) = split(&remaining, (header >> 1) * shape.width).unwrap();
+                let here = ((header >> 1) * GROUP_VALUES).min(left);
                 assert!(
-                    here % GROUP == 0 || here == left,
+                    here % GROUP_VALUES == 0 || here == left,
                     "filled up before the end"
                 );
                 for n in 0..here {
@@ -454,7 +468,7 @@ mod tests {
                     push((0..shape.width).fold(0, |k, b| k | bit(n * shape.width + b) << b));
                 }
                 left -= here;
-                rest = behind;
+                rest = remaining;
             }
         }
         assert!(rest.is_empty(), "more than was asked for");
@@ -477,14 +491,14 @@ mod tests {
         Table::read(crate::Format::Parquet, file).unwrap()
     }
 
-    fn of(table: &Table, key: &Key) -> Option<Column> {
+    fn of(table: &Table, key: &SortKey) -> Option<DictionaryColumn> {
         let valid = table.batch.column(0).nulls();
-        Column::of(&table.into(), key, valid)
+        DictionaryColumn::of(&table.into(), key, valid)
     }
 
-    /// Parts of a column are what the values are.
+    /// Compares random parts of a column with their values.
     fn check(table: &Table, random: &mut Random) {
-        let key = Key::of(&table.schema(), &parse("key").unwrap()).unwrap();
+        let key = SortKey::of(&table.schema(), &parse_order("key").unwrap()).unwrap();
         let column = of(table, &key).expect("the engine can decode it");
         let rows = table.batch.num_rows() as u64;
         for _ in 0..60 {
@@ -498,10 +512,10 @@ mod tests {
     }
 
     #[test]
-    fn any_part_of_a_column_decodes_to_its_values() {
+    fn encoded_keys_decode_to_their_values() {
         let mut random = Random::new(1);
         for entries in [1, 2, 3, 100, 300] {
-            // All of its values come at once: the keys of all pages are as wide.
+            // All values occur at once, so the keys of all pages have the same width.
             let mut long = 0;
             let words: Vec<u64> = (0..3001u64)
                 .map(|n| {
@@ -539,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_grow_with_their_dictionary_and_nulls_have_none() {
+    fn encoded_keys_widen_with_the_dictionary_and_skip_nulls() {
         let mut random = Random::new(2);
         for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
             for nulls in [0, 3, 9] {
@@ -557,9 +571,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_engine_can_not_decode_goes_as_values() {
-        let key = |table: &Table| Key::of(&table.schema(), &parse("key").unwrap()).unwrap();
-        // More different values than the engine has room for.
+    fn encoded_keys_fall_back_to_values() {
+        let key =
+            |table: &Table| SortKey::of(&table.schema(), &parse_order("key").unwrap()).unwrap();
+        // More distinct values than the engine can hold.
         let many = Int64Array::from_iter_values(0..70_000);
         let many = parquet(Arc::new(many), WriterVersion::PARQUET_1_0, true, 1 << 20);
         assert!(of(&many, &key(&many)).is_none());

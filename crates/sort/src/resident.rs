@@ -1,4 +1,4 @@
-//! A table that stands on devices, and how it is sorted there.
+//! Resident tables, and how they are sorted on the devices.
 
 use std::ops::Range;
 
@@ -8,43 +8,45 @@ use arrow_select::concat::concat_batches;
 use parquet::file::metadata::KeyValue;
 use serde_json::{json, Value};
 
-use crate::bench::{Failure, Outcome};
-use crate::directory::{Entry, KeyColumn};
-use crate::form::{Form, Values};
-use crate::gather::{begin_alike, Gather, Sink};
-use crate::job::{Job, Opcodes, Shape, Source};
-use crate::key::{Compared, Key};
-use crate::plan::{cut, most_rows};
-use crate::room::Room;
+use crate::bench::{DeviceFailure, SortedPartition};
+use crate::directory::{KeyColumn, TablePart};
+use crate::job::{EngineInput, Opcodes, PartitionShape, SortJob};
+use crate::key::{EngineKey, SortKey};
+use crate::merge_output::MergeOutput;
+use crate::merge_partitions::{equal_prefixes, Sink};
+use crate::plan::{max_rows, split_evenly};
+use crate::region::RegionAllocator;
+use crate::row_layout::{ColumnValues, RowLayout};
 use crate::spill::Spills;
-use crate::{By, Error, Progress, Report, Result, Table};
+use crate::{Error, OrderBy, Progress, Report, Result, Table};
 
-/// Partitions begin at multiples of so many rows: keys and rows of any size are at whole units there.
+/// Partitions begin at multiples of this number of rows, so keys and rows of any size begin at
+/// whole units.
 const STEP: usize = 4096;
 
-/// A table that stands on devices: its parts in their order, each with its device.
-pub struct Standing {
+/// A resident table: its parts in order, each with its device.
+pub struct ResidentTable {
     pub(crate) name: String,
-    pub(crate) parts: Vec<(usize, Entry)>,
+    pub(crate) parts: Vec<(usize, TablePart)>,
     pub(crate) schema: SchemaRef,
     pub(crate) metadata: Vec<KeyValue>,
-    pub(crate) form: Form,
-    /// Of the whole table; what the rows have is empty.
+    pub(crate) layout: RowLayout,
+    /// The side columns of the whole table. Columns in the rows are empty.
     pub(crate) columns: Vec<ArrayRef>,
 }
 
-impl Standing {
-    /// Its schema.
+impl ResidentTable {
+    /// The table's schema.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 
-    /// What a Parquet file said beside its schema.
+    /// The metadata of the Parquet file that the table came from.
     pub fn metadata(&self) -> &[KeyValue] {
         &self.metadata
     }
 
-    /// It with rows.
+    /// The table with these rows.
     pub(crate) fn table(&self, batches: &[RecordBatch]) -> Result<Table> {
         let batch = concat_batches(&self.schema, batches).map_err(Error::of_rows)?;
         Ok(Table {
@@ -54,50 +56,53 @@ impl Standing {
     }
 }
 
-/// A sort of a standing table.
-pub struct Arranged<'a> {
-    standing: &'a Standing,
-    key: Key,
-    /// The first column's: what the engine compares.
-    first: Key,
-    /// Where it stands, by part.
+/// A sort of a resident table.
+pub struct ResidentSort<'a> {
+    resident: &'a ResidentTable,
+    key: SortKey,
+    /// The key of the first column, which the engine compares.
+    first: SortKey,
+    /// Where that key is stored, by part.
     keys: Vec<KeyColumn>,
-    /// Where there is room to sort, by part.
+    /// The free range for the sort, by part.
     free: Vec<Range<u64>>,
-    /// A part's number, and which of its rows.
+    /// The part of each partition, and its rows.
     partitions: Vec<(usize, Range<usize>)>,
-    /// By device.
+    /// Partitions, by device.
     pub queues: Vec<Vec<usize>>,
     opcodes: Opcodes,
 }
 
-fn shape(rows: usize, form: &Form, key: &Key) -> Shape {
-    Shape {
+fn shape(rows: usize, layout: &RowLayout, key: &SortKey) -> PartitionShape {
+    PartitionShape {
         rows,
         sorted: rows,
-        row_bytes: form.row_bytes,
+        row_bytes: layout.row_bytes,
         key_bytes: key.bytes,
     }
 }
 
-impl<'a> Arranged<'a> {
-    /// Decides in how many partitions each device sorts its part, in what is free of its namespace.
+impl<'a> ResidentSort<'a> {
+    /// Splits each part into partitions that can be sorted in the free space of its namespace.
     pub fn new(
-        standing: &'a Standing,
-        by: &[By],
+        resident: &'a ResidentTable,
+        by: &[OrderBy],
         free: &[Range<u64>],
         opcodes: Opcodes,
-    ) -> Result<Arranged<'a>> {
-        let Standing {
-            name, parts, form, ..
-        } = standing;
-        let mut key = Key::of(&standing.schema, by)?;
+    ) -> Result<ResidentSort<'a>> {
+        let ResidentTable {
+            name,
+            parts,
+            layout,
+            ..
+        } = resident;
+        let mut key = SortKey::of(&resident.schema, by)?;
         let keys: Result<Vec<KeyColumn>> = parts
             .iter()
             .map(|(_, entry)| stored(name, entry, &key, &by[0]))
             .collect();
         let keys = keys?;
-        let first = Key::of(&standing.schema, &by[..1])?;
+        let first = SortKey::of(&resident.schema, &by[..1])?;
         let first = match keys[0].plain {
             true => first,
             false => first.normalised(),
@@ -113,10 +118,10 @@ impl<'a> Arranged<'a> {
         let mut partitions = Vec::new();
         let mut queues = vec![Vec::new(); free.len()];
         for (number, (device, entry)) in parts.iter().enumerate() {
-            let most = most_rows(entry.rows, |rows| {
-                let mut room = Room::new(&free[*device]);
-                shape(rows, form, &first).work(&mut room);
-                room.fits()
+            let most = max_rows(entry.rows, |rows| {
+                let mut regions = RegionAllocator::new(&free[*device]);
+                shape(rows, layout, &first).workspace(&mut regions);
+                regions.fits()
             });
             let pieces = match most {
                 most if most >= entry.rows => 1,
@@ -124,18 +129,19 @@ impl<'a> Arranged<'a> {
                 _ => {
                     let free = &free[*device];
                     return Err(Error::new(format!(
-                        "device {device}: no room to sort: the largest free part of its namespace has {} KiB; drop a table",
+                        "device {device}: no room to sort: the largest free part of its namespace \
+                            has {} KiB; drop a table",
                         (free.end - free.start) >> 10
                     )));
                 }
             };
-            for piece in cut(&(0..entry.rows), pieces, STEP) {
+            for piece in split_evenly(&(0..entry.rows), pieces, STEP) {
                 queues[*device].push(partitions.len());
                 partitions.push((number, piece));
             }
         }
-        Ok(Arranged {
-            standing,
+        Ok(ResidentSort {
+            resident,
             key,
             first,
             keys,
@@ -150,28 +156,28 @@ impl<'a> Arranged<'a> {
     }
 
     fn all(&self) -> usize {
-        self.standing.parts[0].1.all
+        self.resident.parts[0].1.all
     }
 
-    /// Bytes that engines and link move.
+    /// Bytes that the engines process and the link moves.
     pub fn bytes(&self) -> u64 {
-        (self.all() * (self.first.bytes + 2 * self.standing.form.row_bytes)) as u64
+        (self.all() * (self.first.bytes + 2 * self.resident.layout.row_bytes)) as u64
     }
 
-    /// What a device does with a partition.
-    pub fn job(&self, partition: usize, spills: &Spills) -> Job {
+    /// The job of a device for a partition.
+    pub fn job(&self, partition: usize, spills: &Spills) -> SortJob {
         let (number, rows) = &self.partitions[partition];
-        let (entry, stored) = (&self.standing.parts[*number].1, &self.keys[*number]);
-        let shape = shape(rows.len(), &self.standing.form, &self.first);
+        let (entry, stored) = (&self.resident.parts[*number].1, &self.keys[*number]);
+        let shape = shape(rows.len(), &self.resident.layout, &self.first);
         let place =
             |at: u64, each: usize| at + (rows.start * each) as u64..at + (rows.end * each) as u64;
-        Job {
+        SortJob {
             shape,
-            source: Source {
+            source: EngineInput {
                 keys: place(stored.at, stored.bytes),
                 table: place(entry.table, entry.row_bytes),
             },
-            work: shape.work(&mut Room::new(&self.free[*number])),
+            work: shape.workspace(&mut RegionAllocator::new(&self.free[*number])),
             put: Vec::new(),
             spills: spills.clone(),
             decode: None,
@@ -181,23 +187,23 @@ impl<'a> Arranged<'a> {
         }
     }
 
-    /// What is to be done: as JSON.
+    /// The plan as JSON.
     pub fn plan(&self) -> Value {
         let rows = |n: &usize| self.partitions[*n].1.len();
         let planned = |n: &usize| json!({"rows": rows(n), "sorted": rows(n), "pages": null});
         let planned = |queue: &Vec<usize>| queue.iter().map(planned).collect::<Vec<Value>>();
         json!({
-            "rows": self.all(), "row_bytes": self.standing.form.row_bytes, "stands": true,
+            "rows": self.all(), "row_bytes": self.resident.layout.row_bytes, "stands": true,
             "key": self.key.text, "key_bytes": self.key.bytes, "partitions": self.partitions.len(),
             "devices": self.queues.iter().map(planned).collect::<Vec<_>>(),
         })
     }
 
-    /// A report of what is to be done.
+    /// A report with the plan.
     pub fn report(&self) -> Report {
         Report {
             rows: self.all(),
-            row_bytes: self.standing.form.row_bytes,
+            row_bytes: self.resident.layout.row_bytes,
             key: self.key.text.clone(),
             partitions: self.partitions.len(),
             plan: self.plan(),
@@ -205,9 +211,9 @@ impl<'a> Arranged<'a> {
         }
     }
 
-    /// Refuses rows that are not those of the table.
-    pub fn check(&self, outcomes: &[Outcome]) -> Result<()> {
-        let parts = &self.standing.parts;
+    /// Checks that the rows are those of the table.
+    pub fn check(&self, outcomes: &[SortedPartition]) -> Result<()> {
+        let parts = &self.resident.parts;
         let mut sums = vec![0u64; parts.len()];
         for outcome in outcomes {
             let sum = &mut sums[self.partitions[outcome.partition].0];
@@ -218,42 +224,42 @@ impl<'a> Arranged<'a> {
         checked.try_for_each(|checked| checked.map_err(Error::new))
     }
 
-    /// Gives the sorted rows away.
-    pub fn gather(
+    /// Merges the sorted partitions, and passes the rows to the sink.
+    pub fn merge(
         &self,
-        outcomes: Vec<Outcome>,
-        failures: Vec<Failure>,
+        outcomes: Vec<SortedPartition>,
+        failures: Vec<DeviceFailure>,
         spills: &Spills,
         report: &mut Report,
         progress: &Progress,
         sink: &mut Sink,
     ) -> Result<()> {
-        let Arranged { key, first, .. } = self;
-        let plain = first.compared != Compared::Prefix;
-        let alike = |column: &ArrayRef| {
+        let ResidentSort { key, first, .. } = self;
+        let plain = first.compared != EngineKey::Prefix;
+        let equal_keys = |column: &ArrayRef| {
             let rows = first.rows(std::slice::from_ref(column))?;
-            let alike = move |a, b| match plain {
+            let equal_keys = move |a, b| match plain {
                 true => rows.row(a) == rows.row(b),
-                false => begin_alike(&rows, a, b),
+                false => equal_prefixes(&rows, a, b),
             };
-            Ok(Box::new(alike) as Box<dyn Fn(usize, usize) -> bool>)
+            Ok(Box::new(equal_keys) as Box<dyn Fn(usize, usize) -> bool>)
         };
         let whole = plain && key.columns.len() == 1;
-        let gather = Gather {
+        let output = MergeOutput {
             key,
-            form: &self.standing.form,
-            values: Values::Columns(&self.standing.columns),
+            layout: &self.resident.layout,
+            values: ColumnValues::Columns(&self.resident.columns),
             spills,
-            schema: self.standing.schema.clone(),
-            alike: if whole { None } else { Some(&alike) },
+            schema: self.resident.schema.clone(),
+            equal_keys: if whole { None } else { Some(&equal_keys) },
         };
         let devices = self.queues.len();
-        gather.run(devices, outcomes, failures, report, progress, sink)
+        output.run(devices, outcomes, failures, report, progress, sink)
     }
 }
 
-/// The column of a part that a sort begins with.
-fn stored(name: &str, entry: &Entry, key: &Key, by: &By) -> Result<KeyColumn> {
+/// The stored key column that the order begins with.
+fn stored(name: &str, entry: &TablePart, key: &SortKey, by: &OrderBy) -> Result<KeyColumn> {
     let stored = entry.keys.iter().find(|k| k.column == key.columns[0]);
     stored.cloned().ok_or_else(|| {
         let keys: Vec<&str> = entry.keys.iter().map(|key| key.name.as_str()).collect();
@@ -262,14 +268,15 @@ fn stored(name: &str, entry: &Entry, key: &Key, by: &By) -> Result<KeyColumn> {
             false => format!("the keys {}", keys.join(", ")),
         };
         Error::new(format!(
-            "table {name:?} was put with {keys}: a sort of it begins with one of them, and not with {:?}; put it again with that key",
+            "table {name:?} was put with {keys}: a sort of it begins with one of them, and not \
+                with {:?}; put it again with that key",
             by.column
         ))
     })
 }
 
-/// Refuses a part of which these are not the rows.
-pub fn check_rows(entry: &Entry, found: u64) -> driver::Result<()> {
+/// Checks the digest of a part's rows.
+pub fn check_rows(entry: &TablePart, found: u64) -> driver::Result<()> {
     match found == entry.digest {
         true => Ok(()),
         false => Err(driver::Error::Invalid(format!(

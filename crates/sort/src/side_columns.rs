@@ -1,4 +1,4 @@
-//! What of a standing table is no row: its schema, and columns without a fixed width, as Arrow streams that the host reads.
+//! The schema and the side columns of a resident table: Arrow streams that the host reads.
 
 use std::ops::Range;
 
@@ -9,19 +9,19 @@ use parquet::file::metadata::KeyValue;
 use serde_json::{json, Value};
 
 use crate::file::{stream, Format};
-use crate::form::Form;
-use crate::runs::unsliced;
+use crate::row_layout::RowLayout;
+use crate::run_end::unsliced;
 use crate::{Error, Result, Table};
 
-/// The columns that are not in the rows, of each part.
-pub fn write_apart(
+/// Encodes the side columns of each part.
+pub fn write_side_columns(
     batch: &RecordBatch,
-    form: &Form,
+    layout: &RowLayout,
     bounds: &[Range<usize>],
 ) -> Result<Vec<Vec<u8>>> {
     let which: Vec<usize> = (0..batch.num_columns())
-        .zip(form.apart())
-        .filter_map(|(n, apart)| apart.then_some(n))
+        .zip(layout.side_columns())
+        .filter_map(|(n, is_side)| is_side.then_some(n))
         .collect();
     if which.is_empty() {
         return Ok(vec![Vec::new(); bounds.len()]);
@@ -36,9 +36,13 @@ pub fn write_apart(
     bounds.iter().map(part).collect()
 }
 
-/// Reads them again, as the columns of the whole table; those in the rows are empty.
-pub fn read_apart(schema: &Schema, form: &Form, aparts: &[Vec<u8>]) -> Result<Vec<ArrayRef>> {
-    let parts: Result<Vec<RecordBatch>> = aparts
+/// Decodes the side columns of the whole table. Columns in the rows are empty.
+pub fn read_side_columns(
+    schema: &Schema,
+    layout: &RowLayout,
+    streams: &[Vec<u8>],
+) -> Result<Vec<ArrayRef>> {
+    let parts: Result<Vec<RecordBatch>> = streams
         .iter()
         .filter(|part| !part.is_empty())
         .map(|part| Ok(Table::read(Format::Stream, part.clone())?.batch))
@@ -46,8 +50,8 @@ pub fn read_apart(schema: &Schema, form: &Form, aparts: &[Vec<u8>]) -> Result<Ve
     let parts = parts?;
     let mut next = 0;
     let mut columns = Vec::new();
-    for (field, apart) in schema.fields().iter().zip(form.apart()) {
-        if !apart {
+    for (field, is_side) in schema.fields().iter().zip(layout.side_columns()) {
+        if !is_side {
             columns.push(new_empty_array(field.data_type()));
             continue;
         }
@@ -66,7 +70,7 @@ pub fn read_apart(schema: &Schema, form: &Form, aparts: &[Vec<u8>]) -> Result<Ve
     Ok(columns)
 }
 
-/// The schema, which columns have nulls, and what a Parquet file said beside it.
+/// Encodes the schema, which columns have nulls, and the metadata of a Parquet file.
 pub fn write_schema(table: &Table) -> Result<Vec<u8>> {
     let nulls: Vec<bool> = table
         .batch
@@ -79,9 +83,9 @@ pub fn write_schema(table: &Table) -> Result<Vec<u8>> {
         .iter()
         .map(|pair| json!([pair.key, pair.value]))
         .collect();
-    let beside = json!({"nulls": nulls, "metadata": metadata}).to_string();
-    let mut out = (beside.len() as u32).to_le_bytes().to_vec();
-    out.extend_from_slice(beside.as_bytes());
+    let extra = json!({"nulls": nulls, "metadata": metadata}).to_string();
+    let mut out = (extra.len() as u32).to_le_bytes().to_vec();
+    out.extend_from_slice(extra.as_bytes());
     out.extend(stream(&RecordBatch::new_empty(table.schema()))?);
     Ok(out)
 }
@@ -90,15 +94,15 @@ pub fn read_schema(bytes: &[u8]) -> Result<(SchemaRef, Vec<bool>, Vec<KeyValue>)
     let damaged = || Error::new("its schema is damaged");
     let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(damaged)?;
     let length = u32::from_le_bytes(*length) as usize;
-    let beside = rest.get(..length).ok_or_else(damaged)?;
+    let extra = rest.get(..length).ok_or_else(damaged)?;
     let schema = Table::read(Format::Stream, rest[length..].to_vec())?.schema();
-    let beside: Value = serde_json::from_slice(beside).map_err(|_| damaged())?;
-    let nulls = beside["nulls"].as_array().into_iter().flatten();
+    let extra: Value = serde_json::from_slice(extra).map_err(|_| damaged())?;
+    let nulls = extra["nulls"].as_array().into_iter().flatten();
     let nulls: Vec<bool> = nulls.filter_map(Value::as_bool).collect();
     if nulls.len() != schema.fields().len() {
         return Err(damaged());
     }
-    let pairs = beside["metadata"].as_array().into_iter().flatten();
+    let pairs = extra["metadata"].as_array().into_iter().flatten();
     let metadata = pairs.map(|pair| KeyValue {
         key: pair[0].as_str().unwrap_or_default().into(),
         value: pair[1].as_str().map(String::from),

@@ -1,56 +1,62 @@
-//! Which table a name means. A part names its table by an id; media files that are named together may be those of several tables of one name,
-//! and may lack parts of each.
+//! Finds the table of a name. A part names its table by an id. A set of media files may hold
+//! several tables of one name, and may lack parts of each.
 
 use std::path::PathBuf;
 
-use crate::directory::{Directory, Entry};
+use crate::directory::{Directory, TablePart};
 use crate::{Error, Result};
 
-/// The parts of a table that there are, in their order, each with its device.
-pub struct Found<'a> {
-    pub parts: Vec<(usize, &'a Entry)>,
+/// The parts of a table that were found, in order, each with its device.
+pub struct TableParts<'a> {
+    pub parts: Vec<(usize, &'a TablePart)>,
 }
 
-/// What keeps parts from being a table.
-enum Flaw {
+/// Why parts are not a whole table.
+enum PartsFlaw {
     Missing(usize),
     /// Two devices have the same part.
     Twice(usize, [usize; 2]),
     Unlike,
 }
 
-/// All tables: by name, and of one name by id, in whatever order the devices come.
-pub fn all(directories: &[Directory]) -> Vec<Found<'_>> {
+/// All tables, sorted by name and id. The order of the devices does not matter.
+pub fn all_tables(directories: &[Directory]) -> Vec<TableParts<'_>> {
     let entries = directories.iter().enumerate();
     let entries = entries.flat_map(|(device, d)| d.entries.iter().map(move |e| (device, e)));
-    let mut entries: Vec<(usize, &Entry)> = entries.collect();
+    let mut entries: Vec<(usize, &TablePart)> = entries.collect();
     entries.sort_by_key(|(device, e)| (&e.name, e.id, e.part, *device));
     let of_one = entries.chunk_by(|(_, a), (_, b)| (&a.name, a.id) == (&b.name, b.id));
     of_one
-        .map(|parts| Found {
+        .map(|parts| TableParts {
             parts: parts.to_vec(),
         })
         .collect()
 }
 
-/// The table with a name or an id; an error if there is none, or several.
-pub fn named<'a>(directories: &'a [Directory], media: &[PathBuf], name: &str) -> Result<Found<'a>> {
-    let (mut meant, other): (Vec<_>, Vec<_>) = all(directories)
+/// The table with a name or an id. It is an error if there is none, or several.
+pub fn find_table<'a>(
+    directories: &'a [Directory],
+    media: &[PathBuf],
+    name: &str,
+) -> Result<TableParts<'a>> {
+    let (mut meant, other): (Vec<_>, Vec<_>) = all_tables(directories)
         .into_iter()
         .partition(|found| found.name() == name || found.id() == name);
     match (meant.pop(), meant.is_empty()) {
         (Some(one), true) => Ok(one),
         (Some(last), false) => {
             meant.push(last);
-            let told: Vec<String> = meant.iter().map(|found| found.describe(media)).collect();
+            let descriptions: Vec<String> =
+                meant.iter().map(|found| found.describe(media)).collect();
             Err(Error::new(format!(
-                "{} tables are called {name:?}: {}: name the media files of one of them, or give its id instead of the name",
+                "{} tables are called {name:?}: {}: name the media files of one of them, or give \
+                    its id instead of the name",
                 meant.len(),
-                listed(&told)
+                join_words(&descriptions)
             )))
         }
         (None, _) => {
-            let mut names: Vec<&str> = other.iter().map(Found::name).collect();
+            let mut names: Vec<&str> = other.iter().map(TableParts::name).collect();
             names.dedup();
             let names = match names.is_empty() {
                 true => "none".into(),
@@ -63,26 +69,26 @@ pub fn named<'a>(directories: &'a [Directory], media: &[PathBuf], name: &str) ->
     }
 }
 
-fn listed(words: &[String]) -> String {
+fn join_words(words: &[String]) -> String {
     match words {
         [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
         words => words.join(""),
     }
 }
 
-impl<'a> Found<'a> {
-    /// The first of its parts that there are: of the whole table all say the same.
-    pub fn one(&self) -> &'a Entry {
+impl<'a> TableParts<'a> {
+    /// The first part. All parts agree about the whole table.
+    pub fn first_part(&self) -> &'a TablePart {
         self.parts[0].1
     }
 
     pub fn name(&self) -> &'a str {
-        &self.one().name
+        &self.first_part().name
     }
 
-    /// As it is written.
+    /// The id as it is printed.
     pub fn id(&self) -> String {
-        format!("{:016x}", self.one().id)
+        format!("{:016x}", self.first_part().id)
     }
 
     fn on(&self, media: &[PathBuf]) -> String {
@@ -90,12 +96,12 @@ impl<'a> Found<'a> {
         let paths: Vec<String> = parts
             .map(|(device, _)| media[*device].display().to_string())
             .collect();
-        listed(&paths)
+        join_words(&paths)
     }
 
-    /// In words: id, how much of it there is, and where.
+    /// A description for errors: id, parts that were found, and media files.
     pub fn describe(&self, media: &[PathBuf]) -> String {
-        let (one, parts) = (self.one(), self.parts.len());
+        let (one, parts) = (self.first_part(), self.parts.len());
         format!(
             "{} ({parts} of {} parts, {} rows, on {})",
             self.id(),
@@ -105,14 +111,14 @@ impl<'a> Found<'a> {
         )
     }
 
-    fn flaw(&self) -> Option<Flaw> {
-        let one = self.one();
+    fn flaw(&self) -> Option<PartsFlaw> {
+        let one = self.first_part();
         let twice = self.parts.windows(2).find_map(|two| match two {
-            [(a, x), (b, y)] if x.part == y.part => Some(Flaw::Twice(x.part, [*a, *b])),
+            [(a, x), (b, y)] if x.part == y.part => Some(PartsFlaw::Twice(x.part, [*a, *b])),
             _ => None,
         });
         let has = |n: usize| self.parts.iter().any(|(_, entry)| entry.part == n);
-        let missing = (0..one.parts).find(|&n| !has(n)).map(Flaw::Missing);
+        let missing = (0..one.parts).find(|&n| !has(n)).map(PartsFlaw::Missing);
         if let Some(flaw) = twice.or(missing) {
             return Some(flaw);
         }
@@ -127,7 +133,7 @@ impl<'a> Found<'a> {
             next += entry.rows;
             follows
         });
-        (!alike || next != one.all).then_some(Flaw::Unlike)
+        (!alike || next != one.all).then_some(PartsFlaw::Unlike)
     }
 
     fn twice(&self, media: &[PathBuf], part: usize, [a, b]: [usize; 2]) -> Error {
@@ -138,27 +144,28 @@ impl<'a> Found<'a> {
         ))
     }
 
-    /// Refuses what is not a whole table.
+    /// Refuses a table that is not whole.
     pub fn check_whole(&self, media: &[PathBuf]) -> Result<()> {
         let what = match self.flaw() {
             None => return Ok(()),
-            Some(Flaw::Twice(part, devices)) => return Err(self.twice(media, part, devices)),
-            Some(Flaw::Missing(part)) => format!("part {part} is missing"),
-            Some(Flaw::Unlike) => "they do not fit together".into(),
+            Some(PartsFlaw::Twice(part, devices)) => return Err(self.twice(media, part, devices)),
+            Some(PartsFlaw::Missing(part)) => format!("part {part} is missing"),
+            Some(PartsFlaw::Unlike) => "they do not fit together".into(),
         };
         Err(Error::new(format!(
-            "table {:?} has {} parts, of which these media files have {} (on {}), and {what}: name all of them once, or drop what is left",
+            "table {:?} has {} parts, of which these media files have {} (on {}), and {what}: \
+                name all of them once, or drop what is left",
             self.name(),
-            self.one().parts,
+            self.first_part().parts,
             self.parts.len(),
             self.on(media)
         )))
     }
 
-    /// Refuses parts of which it is not clear whether they are meant.
+    /// Refuses a table of which a part was found twice.
     pub fn check_once(&self, media: &[PathBuf]) -> Result<()> {
         match self.flaw() {
-            Some(Flaw::Twice(part, devices)) => Err(self.twice(media, part, devices)),
+            Some(PartsFlaw::Twice(part, devices)) => Err(self.twice(media, part, devices)),
             _ => Ok(()),
         }
     }
