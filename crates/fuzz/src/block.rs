@@ -1,7 +1,7 @@
-//! One block of the media: what it may hold while commands use it, and what is left of that when they have gone. [`crate::media`] says by
-//! which rules.
+//! One block of the media: what it may hold while commands use it, and what is left of that when
+//! they have gone. [`crate::media`] says by which rules.
 
-use crate::look::{Content, Patch, Value};
+use crate::block_view::{Candidate, Content, Patch};
 use crate::media::BLOCK;
 
 /// A block is of one content.
@@ -9,7 +9,7 @@ pub const WHOLE: usize = BLOCK as usize;
 
 /// How a command that writes has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum WriteOutcome {
     /// All of its blocks have their new content.
     Whole,
     /// Any of them may have it.
@@ -24,7 +24,7 @@ pub enum End {
 #[derive(Clone)]
 pub struct Block {
     /// Each of these is possible.
-    pub values: Vec<Value>,
+    pub values: Vec<Candidate>,
     /// So many bytes are of one of them: the block, lines, or single bytes.
     pub grain: usize,
     /// The same of those that are old, and of those that will be left when these are gone.
@@ -36,7 +36,7 @@ pub struct Block {
     /// Of these, commands that write.
     pub writers: u32,
     /// Of these, commands of engines.
-    pub makers: u32,
+    pub active_engines: u32,
     /// One of them has written all of it.
     pub written: bool,
     /// A store to the PM window is on its way.
@@ -53,13 +53,13 @@ impl Block {
     /// One that holds this, and that nobody uses.
     pub fn new(content: Content) -> Block {
         Block {
-            values: vec![Value::new(0, content)],
+            values: vec![Candidate::new(0, content)],
             grain: WHOLE,
             old_grain: WHOLE,
             new_grain: WHOLE,
             users: 0,
             writers: 0,
-            makers: 0,
+            active_engines: 0,
             written: false,
             stored: false,
             met: false,
@@ -69,7 +69,7 @@ impl Block {
     }
 
     /// A command begins to use it.
-    pub fn enter(&mut self) {
+    pub fn add_user(&mut self) {
         if self.users == 0 {
             self.values.iter_mut().for_each(|v| v.old = true);
             (self.old_grain, self.new_grain) = (self.grain, WHOLE);
@@ -78,8 +78,8 @@ impl Block {
     }
 
     /// A command that writes does.
-    pub fn enter_writer(&mut self, now: u64) {
-        self.enter();
+    pub fn add_writer(&mut self, now: u64) {
+        self.add_user();
         if self.stored {
             self.met = true;
             self.split(1);
@@ -96,48 +96,49 @@ impl Block {
 
     /// It may come to hold this.
     pub fn add(&mut self, writer: u64, content: Content) {
-        self.values.push(Value::new(writer, content));
+        self.values.push(Candidate::new(writer, content));
     }
 
     /// A command that writes has ended.
-    pub fn end(&mut self, writer: u64, end: End, now: u64) {
+    pub fn end(&mut self, writer: u64, end: WriteOutcome, now: u64) {
         match end {
-            End::Whole => self.written = true,
-            End::Part => {}
-            End::Untouched => self.values.retain(|v| v.writer != writer),
+            WriteOutcome::Whole => self.written = true,
+            WriteOutcome::Part => {}
+            WriteOutcome::Untouched => self.values.retain(|v| v.writer != writer),
             // What others still do may come behind it.
-            End::Erased if self.users == 1 => {
+            WriteOutcome::Erased if self.users == 1 => {
                 self.values.retain(|v| v.writer == writer);
                 self.written = true;
                 self.new_grain = WHOLE;
             }
-            End::Erased => self.written = true,
+            WriteOutcome::Erased => self.written = true,
         }
         for value in &mut self.values {
             if value.writer == writer {
                 value.writer = 0;
             }
         }
-        self.leave_writer(now);
+        self.remove_writer(now);
     }
 
     /// A command of an engine that began at `since` has made this, in pieces of so many bytes.
-    pub fn take(&mut self, made: &Made, end: End, grain: usize, since: u64) {
+    pub fn apply(&mut self, made: &DerivedContent, end: WriteOutcome, grain: usize, since: u64) {
         let covers = made.patches.iter().all(|p| p.content.len() == WHOLE);
         let alone = self.writers == 1 && self.changed == since && !self.stored;
-        if end == End::Whole && alone {
+        if end == WriteOutcome::Whole && alone {
             // It came behind all else.
-            let before: Vec<Value> = match covers {
+            let before: Vec<Candidate> = match covers {
                 true => self.values.iter().take(1).cloned().collect(),
                 false => self.values.clone(),
             };
             self.values.iter_mut().for_each(|v| v.old = true);
             for value in &before {
                 let gone = value.old && self.written && !covers;
-                self.values.extend(made.patches.iter().map(|patch| Value {
-                    old: gone,
-                    ..value.patched(0, 0, patch)
-                }));
+                self.values
+                    .extend(made.patches.iter().map(|patch| Candidate {
+                        old: gone,
+                        ..value.patched(0, 0, patch)
+                    }));
             }
             self.new_grain = match covers {
                 true => made.grain,
@@ -150,18 +151,18 @@ impl Block {
         let patches = made.patches.iter();
         self.values.extend(patches.map(|p| first.patched(0, 0, p)));
         self.split(grain.min(made.grain));
-        self.written |= end == End::Whole && covers;
+        self.written |= end == WriteOutcome::Whole && covers;
     }
 
     /// A command that writes uses it no more.
-    pub fn leave_writer(&mut self, now: u64) {
+    pub fn remove_writer(&mut self, now: u64) {
         self.writers = self.writers.saturating_sub(1);
         self.changed = now;
-        self.leave();
+        self.remove_user();
     }
 
     /// A command uses it no more.
-    pub fn leave(&mut self) {
+    pub fn remove_user(&mut self) {
         self.users = self.users.saturating_sub(1);
         if self.users > 0 {
             return;
@@ -174,9 +175,9 @@ impl Block {
             self.values.retain(|v| !v.old);
         }
         (self.written, self.met, self.made) = (false, false, false);
-        let mut kept: Vec<Value> = Vec::new();
+        let mut kept: Vec<Candidate> = Vec::new();
         for value in self.values.drain(..) {
-            let same = |k: &Value| k.content == value.content && k.loose == value.loose;
+            let same = |k: &Candidate| k.content == value.content && k.loose == value.loose;
             if !kept.iter().any(same) {
                 kept.push(value);
             }
@@ -194,17 +195,17 @@ impl Block {
 
     /// It was found to hold this.
     pub fn learn(&mut self, data: &[u8]) {
-        self.values = vec![Value::new(0, data.into())];
+        self.values = vec![Candidate::new(0, data.into())];
         self.grain = WHOLE;
     }
 }
 
 /// What has become of a block, or the first bytes of it.
-pub struct Made {
+pub struct DerivedContent {
     /// Each of these is possible.
     pub patches: Vec<Patch>,
     /// So many bytes are of one of them, whoever reads.
     pub grain: usize,
-    /// See [`crate::look::Look::endless`].
+    /// See [`crate::block_view::BlockView::endless`].
     pub endless: bool,
 }

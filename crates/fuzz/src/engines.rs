@@ -1,4 +1,5 @@
-//! Commands of engines, for the reference model: `hw/engine/scan`, `hw/engine/copy`. Each looks at its command itself.
+//! Commands of engines, for the reference model: `hw/engine/scan`, `hw/engine/copy`. Each looks at
+//! its command itself.
 
 use std::ops::Range;
 
@@ -6,7 +7,7 @@ use nvme::Namespace;
 use spec::nvme::{status, Sqe};
 
 use crate::media::BLOCK;
-use crate::model::{Use, Verdict};
+use crate::model::{Expectation, MediaUse};
 
 /// The scan engine's first command: counts values between bounds.
 pub const COUNT: u8 = 0xC0;
@@ -32,7 +33,8 @@ pub const COMMANDS: [u8; 7] = [COUNT, COPY, FILTER, SORT, SHUFFLE, DECODE, PIPEL
 /// A bitmap's place is told in so many blocks.
 pub const BITMAP_UNIT: u64 = 8;
 
-/// Values of 32 or 64 bits between two bounds, both included, as the scan engine's commands name them.
+/// Values of 32 or 64 bits between two bounds, both included, as the scan engine's commands name
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     wide: bool,
@@ -86,7 +88,7 @@ fn double(sqe: &Sqe, n: usize) -> u64 {
 
 /// How an engine makes what it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub enum Transform {
     /// As it was read.
     Copy,
     /// A bit for each value.
@@ -95,7 +97,7 @@ pub enum How {
 
 /// What an engine writes, made of blocks that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Product {
+pub struct EngineOutput {
     /// The first block that it reads.
     pub from: u64,
     /// How many.
@@ -103,15 +105,15 @@ pub struct Product {
     /// The first block that it writes.
     pub to: u64,
     /// How one becomes the other.
-    pub how: How,
+    pub how: Transform,
 }
 
-impl Product {
+impl EngineOutput {
     /// Bytes that one block becomes.
     pub fn share(&self) -> u64 {
         match self.how {
-            How::Copy => BLOCK,
-            How::Bitmap(bounds) => BLOCK / bounds.bytes() as u64 / 8,
+            Transform::Copy => BLOCK,
+            Transform::Bitmap(bounds) => BLOCK / bounds.bytes() as u64 / 8,
         }
     }
 
@@ -129,11 +131,11 @@ impl Product {
 }
 
 /// What an engine says of its command.
-pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
+pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace) -> Expectation {
     // It waits for its engine like any other, and may be ended before that looks at it.
-    let refused = |status| Verdict {
+    let refused = |status| Expectation {
         long: true,
-        ..Verdict::refused(status)
+        ..Expectation::refused(status)
     };
     let (slba, count) = (sqe.slba(), u64::from(sqe.dw[12] & 0xFF_FFFF) + 1);
     let unit = sqe.dw[13] >> 2;
@@ -147,15 +149,18 @@ pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
         return refused(status::INVALID_FIELD);
     }
     let bounds = Bounds::of(sqe);
-    let product = |to, how| Product {
+    let product = |to, how| EngineOutput {
         from: slba,
         count,
         to,
         how,
     };
     let written = match opcode {
-        COPY => Some(product(double(sqe, 14), How::Copy)),
-        FILTER => Some(product(u64::from(unit) * BITMAP_UNIT, How::Bitmap(bounds))),
+        COPY => Some(product(double(sqe, 14), Transform::Copy)),
+        FILTER => Some(product(
+            u64::from(unit) * BITMAP_UNIT,
+            Transform::Bitmap(bounds),
+        )),
         _ => None,
     };
     let inside = match written {
@@ -166,21 +171,21 @@ pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
     if !inside || !ns.holds(slba, count) {
         return refused(status::LBA_OUT_OF_RANGE);
     }
-    let overlaps = |p: &Product| p.to < slba + count && slba < p.targets().end;
+    let overlaps = |p: &EngineOutput| p.to < slba + count && slba < p.targets().end;
     if written.as_ref().is_some_and(overlaps) {
         return refused(status::INVALID_FIELD);
     }
     let from = ns.base + slba;
-    let make = written.map(|p| Product {
+    let make = written.map(|p| EngineOutput {
         from,
         to: ns.base + p.to,
         ..p
     });
-    Verdict {
-        media: make.map_or(Use::Count(from, count, bounds), Use::Make),
+    Expectation {
+        media: make.map_or(MediaUse::Count(from, count, bounds), MediaUse::Make),
         dw0: (opcode == COPY).then_some(0),
         long: true,
-        ..Verdict::fine()
+        ..Expectation::fine()
     }
 }
 
@@ -205,11 +210,11 @@ mod tests {
     }
 
     fn answer(sqe: &Sqe) -> spec::nvme::Status {
-        verdict(sqe, &NS).statuses[0]
+        expectation(sqe, &NS).statuses[0]
     }
 
     #[test]
-    fn a_copy_stays_in_its_namespace_and_off_its_source() {
+    fn copy_stays_in_its_namespace_and_off_its_source() {
         let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
         assert_eq!(answer(&copy(0, 50, 50)), status::SUCCESS);
         assert_eq!(answer(&copy(0, 50, 51)), range);
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bitmap_has_a_place_of_its_own() {
+    fn scan_bitmap_lies_apart_from_its_source() {
         let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
         let filter = |from, count, unit: u32, kind: u32| {
             answer(&command(FILTER, from, count).with_cdw(13, unit << 2 | kind))
@@ -242,19 +247,19 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_a_bitmap_are_made_of_their_values() {
+    fn scan_bitmap_blocks_follow_from_their_values() {
         let bounds = |kind| Bounds::of(&Sqe::new(FILTER).with_cdw(13, kind));
-        let product = |count, how| Product {
+        let product = |count, how| EngineOutput {
             from: 100,
             count,
             to: 8,
             how,
         };
-        let narrow = product(40, How::Bitmap(bounds(0)));
+        let narrow = product(40, Transform::Bitmap(bounds(0)));
         assert_eq!((narrow.share(), narrow.targets()), (16, 8..10));
         assert_eq!((narrow.sources(8), narrow.sources(9)), (100..132, 132..140));
-        let wide = product(64, How::Bitmap(bounds(1)));
+        let wide = product(64, Transform::Bitmap(bounds(1)));
         assert_eq!((wide.targets(), wide.sources(8)), (8..9, 100..164));
-        assert_eq!(product(3, How::Copy).sources(10), 102..103);
+        assert_eq!(product(3, Transform::Copy).sources(10), 102..103);
     }
 }

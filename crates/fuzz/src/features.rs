@@ -70,7 +70,8 @@ impl Features {
         keys.iter().any(|&k| self.value(k) != Features::default(k))
     }
 
-    /// What stands against a request, in the order of the README: feature or value, save, namespace, not a namespace's.
+    /// What stands against a request, in the order of the README: feature or value, save,
+    /// namespace, not a namespace's.
     fn refuse(&self, r: FeatureRequest, queues_exist: bool) -> Option<Status> {
         let w = r.cdw11;
         let bad = match r.fid() {
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_kept_as_far_as_they_are_implemented() {
+    fn features_keep_values_as_far_as_they_are_implemented() {
         let mut f = Features::new(4, Rc::new(Namespaces::new(&[8, 0, 8])));
         assert_eq!(
             f.serve(request(false, ARBITRATION.into(), 0, 0), true),
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_come_in_the_order_of_the_contract() {
+    fn features_report_errors_in_the_order_of_the_contract() {
         let mut f = Features::new(4, Rc::new(Namespaces::new(&[8, 0, 8])));
         let mut refused = |set, cdw10: u32, cdw11, nsid| {
             f.serve(

@@ -1,30 +1,31 @@
 //! A fuzzer of NVMe controllers, against a reference model.
 //!
-//! A campaign runs episodes. Each one gives a fresh [`Device`] to a hostile host: random and malformed admin and I/O
-//! commands, PRPs and SGLs with offsets, cycles and addresses where nothing is, fused pairs and halves, formats, bad
-//! doorbells, accesses to the PM window, resets at any moment; the crate's README has the list. Whatever the device does
-//! to its host is checked as it happens ([`World`](world::World)); what it stores is compared with a model of the media,
-//! at each read and as a whole at the end. Nothing may be lost, hang, or reach what no command names.
+//! A campaign runs episodes. Each one gives a fresh [`Device`] to a hostile host: random and
+//! malformed admin and I/O commands, PRPs and SGLs with offsets, cycles and addresses where nothing
+//! is, fused pairs and halves, formats, bad doorbells, accesses to the PM window, resets at any
+//! moment; the crate's README has the list. Whatever the device does to its host is checked as it
+//! happens ([`HostModel`](world::World)); what it stores is compared with a model of the media, at
+//! each read and as a whole at the end. Nothing may be lost, hang, or reach what no command names.
 //!
-//! Every step of an episode has a seed of its own. So a failure is run again with fewer and fewer steps, and reported with
-//! those that it needs: [`Replay`] names them.
+//! Every step of an episode has a seed of its own. So a failure is run again with fewer and fewer
+//! steps, and reported with those that it needs: [`Replay`] names them.
 
 #![warn(missing_docs)]
 
 mod block;
+mod block_view;
 mod buffer;
-mod draw;
-mod draw_engines;
-mod draw_lists;
-mod draw_sgl;
-mod draw_tables;
 pub mod engines;
 mod episode;
 mod features;
 mod fused;
+mod generate;
+mod generate_engines;
+mod generate_lists;
+mod generate_sgl;
+mod generate_tables;
+mod host_model;
 mod lists;
-pub mod litter;
-mod look;
 mod media;
 mod memory;
 mod model;
@@ -32,13 +33,13 @@ mod namespaces;
 mod nearpm;
 mod nvm;
 mod prp;
+pub mod reserved;
 mod rig;
 mod sgl;
 mod shadow;
 pub mod shrink;
 mod tables;
 mod walk;
-mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -47,8 +48,8 @@ use std::str::FromStr;
 use serde::Serialize;
 use sim::{Device, Time};
 
-use episode::{Going, Outcome, Script};
-use shrink::{Again, Tried};
+use episode::{EpisodeResult, KeepRunning, Script};
+use shrink::{Rerun, RunFailure};
 
 pub use episode::WINDOW_BYTES;
 
@@ -69,31 +70,32 @@ pub struct Conditions {
 pub struct Campaign {
     /// Seed of everything.
     pub seed: u64,
-    /// Commands in all, or bytes of the media if `calm`; the last episode may add some.
+    /// Commands in all, or bytes of the media if `valid_only`; the last episode may add some.
     pub amount: u64,
     /// The same of an episode.
     pub per_episode: u64,
     /// Begin with this episode.
     pub first_episode: u32,
     /// A soak: no malformed commands, no resets.
-    pub calm: bool,
+    pub valid_only: bool,
     /// Tries to make a failing episode shorter.
     pub shrinks: u32,
     /// Bytes of the device's media.
     pub media_bytes: u64,
-    /// Bytes at the end of the media that belong to no namespace. With [`WINDOW_BYTES`] of them some episodes have two devices that use
-    /// each other's; with fewer no episode has.
+    /// Bytes at the end of the media that belong to no namespace. With [`WINDOW_BYTES`] of them
+    /// some episodes have two devices that use each other's; with fewer no episode has.
     pub unclaimed_bytes: u64,
     /// Take a block that holds parts of several contents for right.
     pub torn_blocks: bool,
-    /// Where the command page of an engine `nearpm` is in BAR4: then its commands are drawn, and none of the controller's.
+    /// Where the command page of an engine `nearpm` is in BAR4: then its commands are drawn, and
+    /// none of the controller's.
     pub nearpm: Option<u64>,
     /// Run only this.
     pub replay: Option<Replay>,
 }
 
-/// An episode, or some steps of it: `SEED:EPISODE` or `SEED:EPISODE:STEPS` with steps such as `0-7,12`, or `none` for a failure that
-/// starting and ending the episode is enough for.
+/// An episode, or some steps of it: `SEED:EPISODE` or `SEED:EPISODE:STEPS` with steps such as
+/// `0-7,12`, or `none` for a failure that starting and ending the episode is enough for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// Seed of the campaign.
@@ -224,7 +226,8 @@ pub struct Report {
     pub simulated_ns: f64,
     /// Completions by queue type, opcode and status (SCT and SC).
     pub outcomes: BTreeMap<String, u64>,
-    /// What was drawn, of kinds that commands and statuses do not show: commands fetched and other things done.
+    /// What was drawn, of kinds that commands and statuses do not show: commands fetched and other
+    /// things done.
     pub kinds: BTreeMap<String, u64>,
     /// Mismatches: 0 or 1, since the first one ends the campaign.
     pub mismatches: u32,
@@ -234,14 +237,14 @@ pub struct Report {
 
 impl Report {
     fn amount(&self, campaign: &Campaign) -> u64 {
-        if campaign.calm {
+        if campaign.valid_only {
             self.moved_bytes
         } else {
             self.commands
         }
     }
 
-    fn add(&mut self, outcome: &Outcome) {
+    fn add(&mut self, outcome: &EpisodeResult) {
         let counts = &outcome.counts;
         self.episodes += 1;
         self.commands += counts.fetched;
@@ -267,8 +270,8 @@ impl Report {
     }
 }
 
-/// Runs a campaign. `progress` is told commands done and wanted, and stops it by answering false. An error says why no
-/// device could be had; what a device does wrong is in the report.
+/// Runs a campaign. `progress` is told commands done and wanted, and stops it by answering false.
+/// An error says why no device could be had; what a device does wrong is in the report.
 pub fn run(
     make: &mut Make,
     campaign: &Campaign,
@@ -294,7 +297,7 @@ pub fn run(
             seed,
             episode,
             amount,
-            calm: campaign.calm,
+            valid_only: campaign.valid_only,
             media_bytes: campaign.media_bytes,
             window: campaign.unclaimed_bytes >= WINDOW_BYTES,
             torn_blocks: campaign.torn_blocks,
@@ -303,8 +306,8 @@ pub fn run(
         };
         let before = report.amount(campaign);
         let most = campaign.amount.saturating_sub(1);
-        let mut going = |done: u64| progress((before + done).min(most), campaign.amount);
-        let outcome = live(make, &script, &mut going)?;
+        let mut keep_running = |done: u64| progress((before + done).min(most), campaign.amount);
+        let outcome = run_episode(make, &script, &mut keep_running)?;
         report.add(&outcome);
         if outcome.failure.is_some() {
             report.mismatches = 1;
@@ -327,10 +330,14 @@ pub fn run(
 }
 
 /// One life of a device.
-fn live(make: &mut Make, script: &Script, going: &mut Going) -> Result<Outcome, String> {
+fn run_episode(
+    make: &mut Make,
+    script: &Script,
+    keep_running: &mut KeepRunning,
+) -> Result<EpisodeResult, String> {
     match script.nearpm {
-        Some(page) => nearpm::run(make, script, page, going),
-        None => episode::run(make, script, going),
+        Some(page) => nearpm::run(make, script, page, keep_running),
+        None => episode::run(make, script, keep_running),
     }
 }
 
@@ -338,7 +345,7 @@ fn live(make: &mut Make, script: &Script, going: &mut Going) -> Result<Outcome, 
 fn shrink(
     make: &mut Make,
     script: &Script,
-    outcome: Outcome,
+    outcome: EpisodeResult,
     shrinks: u32,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Failure, String> {
@@ -359,18 +366,18 @@ fn shrink(
             steps: Some(fewer),
             ..script.clone()
         };
-        let mut going = |_: u64| progress(tries, shrinks.into());
-        let outcome = live(make, &fewer_steps, &mut going)?;
-        Ok(Again {
+        let mut keep_running = |_: u64| progress(tries, shrinks.into());
+        let outcome = run_episode(make, &fewer_steps, &mut keep_running)?;
+        Ok(Rerun {
             steps: outcome.steps,
             stopped: outcome.stopped,
             failure: outcome
                 .failure
-                .map(|(what, history)| Tried { what, history }),
+                .map(|(what, history)| RunFailure { what, history }),
         })
     };
-    let (kept, Tried { what, history }) =
-        shrink::shrink(all, Tried { what, history }, shrinks, &mut again)?;
+    let (kept, RunFailure { what, history }) =
+        shrink::shrink(all, RunFailure { what, history }, shrinks, &mut again)?;
     let steps = kept.len();
     let replay = Replay {
         seed: script.seed,
@@ -391,7 +398,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replay_is_written_as_it_is_read() {
+    fn replay_is_written_as_it_is_read() {
         for text in ["7:3", "7:3:0-7,12,14-15", "7:3:none"] {
             assert_eq!(text.parse::<Replay>().unwrap().to_string(), text);
         }

@@ -2,7 +2,7 @@
 
 use sim::Random;
 
-use crate::draw::chance;
+use crate::generate::chance;
 
 /// Of 100 pages for data and lists, those in the window of another device, where there is one.
 const IN_WINDOW: u64 = 15;
@@ -29,7 +29,7 @@ impl Region {
         }
     }
 
-    fn take(&mut self, random: &mut Random) -> Option<u64> {
+    fn alloc(&mut self, random: &mut Random) -> Option<u64> {
         if self.free.is_empty() {
             return None;
         }
@@ -37,7 +37,7 @@ impl Region {
         Some(self.free.swap_remove(at))
     }
 
-    fn take_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
+    fn alloc_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
         let all = self.bytes.len() as u64 / PAGE;
         let mut is_free = vec![false; all as usize];
         for page in &self.free {
@@ -69,19 +69,19 @@ impl Region {
 
 /// What there is besides the bytes: they are a model of memory that is elsewhere.
 #[derive(Default)]
-struct Real {
+struct BackingMemory {
     /// What the host has stored and not told that memory yet.
     stores: Vec<(u64, Vec<u8>)>,
     /// Where the device has written since somebody looked.
     landed: Vec<(u64, u64)>,
 }
 
-/// One range of pages, and perhaps a window of another device; every other address answers reads with an error and swallows
-/// writes.
+/// One range of pages, and perhaps a window of another device; every other address answers reads
+/// with an error and swallows writes.
 pub struct Memory {
     host: Region,
     window: Option<Region>,
-    real: Option<Real>,
+    real: Option<BackingMemory>,
 }
 
 impl Memory {
@@ -94,50 +94,51 @@ impl Memory {
         }
     }
 
-    /// A model of such a memory, of which one of several hosts owns its share, and of so many pages of a window at `window`.
+    /// A model of such a memory, of which one of several hosts owns its share, and of so many pages
+    /// of a window at `window`.
     pub fn shared(pages: u64, share: u64, of: u64, window: (u64, u64)) -> Memory {
         let mut memory = Memory::new(pages);
         let own = |page: &u64| (page - BASE) / PAGE / CLUSTER % of == share;
         memory.host.free.retain(own);
         memory.window = Some(Region::new(window.0, window.1));
-        memory.real = Some(Real::default());
+        memory.real = Some(BackingMemory::default());
         memory
     }
 
     /// Pages of the host that nobody owns.
-    pub fn room(&self) -> usize {
+    pub fn free_pages(&self) -> usize {
         self.host.free.len()
     }
 
     /// A page of the host out of those that nobody owns, all zeros.
-    pub fn take(&mut self, random: &mut Random) -> Option<u64> {
-        let page = self.host.take(random)?;
-        self.put(page, &[0; PAGE as usize]);
+    pub fn alloc(&mut self, random: &mut Random) -> Option<u64> {
+        let page = self.host.alloc(random)?;
+        self.store(page, &[0; PAGE as usize]);
         Some(page)
     }
 
     /// The same, sometimes in the window.
-    pub fn take_any(&mut self, random: &mut Random) -> Option<u64> {
-        self.take_run(random, 1)
+    pub fn alloc_any(&mut self, random: &mut Random) -> Option<u64> {
+        self.alloc_run(random, 1)
     }
 
     /// So many pages in a row out of those that nobody owns, all zeros: the first one.
-    pub fn take_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
-        let draw = |region: &mut Region, random: &mut Random| match count {
-            1 => region.take(random),
-            _ => region.take_run(random, count),
+    pub fn alloc_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
+        let alloc_in = |region: &mut Region, random: &mut Random| match count {
+            1 => region.alloc(random),
+            _ => region.alloc_run(random, count),
         };
         let window = self.window.as_mut();
         let window = window.filter(|_| chance(random, IN_WINDOW));
         let first = window
-            .and_then(|window| draw(window, random))
-            .or_else(|| draw(&mut self.host, random))?;
-        (0..count).for_each(|n| self.put(first + n * PAGE, &[0; PAGE as usize]));
+            .and_then(|window| alloc_in(window, random))
+            .or_else(|| alloc_in(&mut self.host, random))?;
+        (0..count).for_each(|n| self.store(first + n * PAGE, &[0; PAGE as usize]));
         Some(first)
     }
 
     /// Gives a page back.
-    pub fn give(&mut self, page: u64) {
+    pub fn free(&mut self, page: u64) {
         if let Some(region) = self.region(page, PAGE) {
             region.free.push(page);
         }
@@ -190,7 +191,7 @@ impl Memory {
     }
 
     /// The host stores bytes; what does not exist swallows them.
-    pub fn put(&mut self, addr: u64, data: &[u8]) {
+    pub fn store(&mut self, addr: u64, data: &[u8]) {
         if self.fill(addr, data) {
             if let Some(real) = &mut self.real {
                 real.stores.push((addr, data.to_vec()));
@@ -199,7 +200,7 @@ impl Memory {
     }
 
     /// The device stores bytes; what does not exist swallows them.
-    pub fn land(&mut self, addr: u64, data: &[u8]) {
+    pub fn device_write(&mut self, addr: u64, data: &[u8]) {
         if self.fill(addr, data) {
             if let Some(real) = &mut self.real {
                 real.landed.push((addr, data.len() as u64));
@@ -220,14 +221,14 @@ impl Memory {
     }
 
     /// What the host has stored since the last call.
-    pub fn stores(&mut self) -> Vec<(u64, Vec<u8>)> {
+    pub fn take_stores(&mut self) -> Vec<(u64, Vec<u8>)> {
         let real = self.real.as_mut();
         real.map(|r| std::mem::take(&mut r.stores))
             .unwrap_or_default()
     }
 
     /// Where the device has written since the last call.
-    pub fn landed(&mut self) -> Vec<(u64, u64)> {
+    pub fn take_device_writes(&mut self) -> Vec<(u64, u64)> {
         let real = self.real.as_mut();
         real.map(|r| std::mem::take(&mut r.landed))
             .unwrap_or_default()
@@ -245,23 +246,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_owned_once_and_nothing_exists_around_them() {
+    fn memory_pages_have_one_owner_and_nothing_exists_around_them() {
         let mut memory = Memory::new(4);
         let mut random = Random::new(1);
-        let mut pages: Vec<u64> = (0..4).filter_map(|_| memory.take(&mut random)).collect();
-        assert_eq!((memory.take(&mut random), pages.len()), (None, 4));
+        let mut pages: Vec<u64> = (0..4).filter_map(|_| memory.alloc(&mut random)).collect();
+        assert_eq!((memory.alloc(&mut random), pages.len()), (None, 4));
         pages.sort_unstable();
         pages.dedup();
         assert_eq!(pages.len(), 4);
-        memory.give(pages[1]);
-        memory.give(pages[2]);
-        assert_eq!(memory.take_run(&mut random, 3), None);
-        memory.give(pages[3]);
+        memory.free(pages[1]);
+        memory.free(pages[2]);
+        assert_eq!(memory.alloc_run(&mut random, 3), None);
+        memory.free(pages[3]);
         for _ in 0..8 {
-            assert_eq!(memory.take_run(&mut random, 3), Some(pages[1]));
-            pages[1..].iter().for_each(|&p| memory.give(p));
+            assert_eq!(memory.alloc_run(&mut random, 3), Some(pages[1]));
+            pages[1..].iter().for_each(|&p| memory.free(p));
         }
-        memory.put(pages[3], &[7; 16]);
+        memory.store(pages[3], &[7; 16]);
         assert_eq!(memory.get(pages[3], 16), Some(&[7; 16][..]));
         assert_eq!(memory.qword(pages[3]), Some(0x0707_0707_0707_0707));
         assert!(!memory.exists(pages[0] - 1, 1) && !memory.exists(pages[3] + 1, PAGE));

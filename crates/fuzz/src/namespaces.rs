@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_inactive_namespace_is_known_but_of_no_use() {
+    fn namespace_that_is_inactive_is_known_but_unusable() {
         let all = Namespaces::new(&[16, 9, 0, 1]);
         for nsid in [0, 5, u32::MAX] {
             assert_eq!(find(&all, nsid), Err(status::INVALID_NAMESPACE_OR_FORMAT));

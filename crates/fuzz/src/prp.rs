@@ -43,15 +43,16 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn lists_are_noted_and_end_where_no_memory_is() {
+    fn prp_lists_are_noted_and_end_where_no_memory_is() {
         let mut memory = Memory::new(8);
         let mut random = Random::new(3);
-        let p: Vec<u64> = (0..8).filter_map(|_| memory.take(&mut random)).collect();
-        // The list begins with the last but one entry of its page; the last one leads back to the page's start.
-        memory.put(p[0] + 4080, &p[1].to_le_bytes());
-        memory.put(p[0] + 4088, &p[0].to_le_bytes());
+        let p: Vec<u64> = (0..8).filter_map(|_| memory.alloc(&mut random)).collect();
+        // The list begins with the last but one entry of its page; the last one leads back to the
+        // page's start.
+        memory.store(p[0] + 4080, &p[1].to_le_bytes());
+        memory.store(p[0] + 4088, &p[0].to_le_bytes());
         for (n, page) in p[2..4].iter().enumerate() {
-            memory.put(p[0] + 8 * n as u64, &page.to_le_bytes());
+            memory.store(p[0] + 8 * n as u64, &page.to_le_bytes());
         }
         let w = walk(&memory, p[4], p[0] + 4080, 4 * PAGE);
         assert_eq!((w.segments.len(), w.fault), (4, None));

@@ -49,7 +49,7 @@ impl Shadow {
         self.offered = Some(pages);
         for (&(qid, head), &value) in &self.values {
             let at = pages.doorbells / PAGE * PAGE + place(qid, head);
-            memory.put(at, &u32::from(value).to_le_bytes());
+            memory.store(at, &u32::from(value).to_le_bytes());
         }
     }
 
@@ -59,7 +59,7 @@ impl Shadow {
         let mut event = None;
         for pages in self.pages() {
             let at = pages.doorbells / PAGE * PAGE + place(qid, head);
-            memory.put(at, &u32::from(value).to_le_bytes());
+            memory.store(at, &u32::from(value).to_le_bytes());
             let bytes = memory.get(pages.events / PAGE * PAGE + place(qid, head), 2);
             event = bytes.map(|b| u16::from(b[0]) | u16::from(b[1]) << 8);
         }
@@ -76,7 +76,7 @@ impl Shadow {
         self.values.remove(&(qid, head));
         for pages in self.pages() {
             let at = pages.doorbells / PAGE * PAGE + place(qid, head);
-            memory.put(at, &[0; 4]);
+            memory.store(at, &[0; 4]);
         }
     }
 }
@@ -87,10 +87,10 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn a_register_is_written_when_the_controller_waits_for_it() {
+    fn shadow_doorbell_register_is_written_when_the_controller_waits_for_it() {
         let mut memory = Memory::new(2);
         let mut random = Random::new(1);
-        let mut take = || memory.take(&mut random).unwrap();
+        let mut take = || memory.alloc(&mut random).unwrap();
         let (doorbells, events) = (take(), take());
         let mut shadow = Shadow::default();
         assert!(
@@ -102,11 +102,11 @@ mod tests {
         assert!(shadow.ring(&mut memory, 1, true, 3), "nor is it in use");
         shadow.opened.extend(shadow.offered.take());
         shadow.on = true;
-        memory.put(events + 12, &[3, 0]);
+        memory.store(events + 12, &[3, 0]);
         assert!(shadow.ring(&mut memory, 1, true, 5));
         assert!(!shadow.ring(&mut memory, 1, true, 6), "it is awake");
         assert_eq!(memory.get(doorbells + 12, 4), Some(&[6, 0, 0, 0][..]));
-        memory.put(events + 12, &[6, 0]);
+        memory.store(events + 12, &[6, 0]);
         assert!(shadow.ring(&mut memory, 1, true, 1), "over the end");
         assert_eq!(queue_at(doorbells + 12), (1, true));
         shadow.close(&mut memory, 1, true);

@@ -1,4 +1,5 @@
-//! Commands of the engines that sort tables, for the reference model: `hw/engine/sorter`, `hw/engine/row_shuffle`, `hw/engine/dict_decode`.
+//! Commands of the engines that sort tables, for the reference model: `hw/engine/sorter`,
+//! `hw/engine/row_shuffle`, `hw/engine/dict_decode`.
 //!
 //! What they make is tested elsewhere (crates/device/tests/behaviour/engines/tables,
 //! crates/lockstep). Here it counts that they touch nothing but what their commands name, what they
@@ -9,7 +10,7 @@ use spec::nvme::{status, Sqe};
 
 use crate::engines::{SHUFFLE, SORT};
 use crate::media::BLOCK;
-use crate::model::{Use, Verdict};
+use crate::model::{Expectation, MediaUse};
 
 /// Places are told in so many bytes.
 pub const UNIT: u64 = 4096;
@@ -22,31 +23,31 @@ const MOST_DICTIONARY_BYTES: u64 = 512 << 10;
 
 /// Bytes that a command names, from the namespace's first one on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Part {
+struct ByteRange {
     from: u64,
     bytes: u64,
     written: bool,
 }
 
-impl Part {
+impl ByteRange {
     fn end(&self) -> u64 {
         self.from + self.bytes
     }
 
     /// Those without bytes are nowhere.
-    fn meets(&self, other: &Part) -> bool {
+    fn meets(&self, other: &ByteRange) -> bool {
         let some = self.bytes > 0 && other.bytes > 0;
         some && self.from < other.end() && other.from < self.end()
     }
 }
 
 /// What a command asks for.
-struct Request {
+struct TableRequest {
     /// Bits that should be 0 are.
     clear: bool,
     /// Its numbers are of those that there are.
     valid: bool,
-    parts: [Part; 3],
+    parts: [ByteRange; 3],
     /// What is only read may overlap.
     shared: bool,
     /// What it reads may be wrong.
@@ -79,10 +80,10 @@ fn passes(count: u64, kind: u32) -> u64 {
     passes
 }
 
-impl Request {
-    fn of(sqe: &Sqe) -> Request {
+impl TableRequest {
+    fn of(sqe: &Sqe) -> TableRequest {
         let dw = |n: usize| u64::from(sqe.dw[n]);
-        let part = |n: usize, bytes: u64, written: bool| Part {
+        let part = |n: usize, bytes: u64, written: bool| ByteRange {
             from: dw(n) * UNIT,
             bytes,
             written,
@@ -92,7 +93,7 @@ impl Request {
         match sqe.opcode() {
             SORT => {
                 let [keys, target, room] = sort_bytes(count, kind);
-                Request {
+                TableRequest {
                     clear: kind >> 7 == 0 && sqe.dw[15] == 0,
                     valid: counted && kind & 3 < 3 && kind >> 2 & 3 < 3,
                     parts: [
@@ -108,7 +109,7 @@ impl Request {
             SHUFFLE => {
                 let (row, rows) = (u64::from(kind & 0x1_FFFF), dw(14));
                 let list = (4 * count) << (kind >> 24 & 3);
-                Request {
+                TableRequest {
                     clear: kind & !0x301_FFFF == 0,
                     valid: counted && rows > 0 && (1..=MOST_ROW_BYTES).contains(&row),
                     parts: [
@@ -127,7 +128,7 @@ impl Request {
                     (kind >> 16 & 0x3F, kind >> 26 & 1 == 1, kind >> 27 & 1 == 1);
                 let dictionary = if plain { 0 } else { entries << size };
                 let keys = !packed || !plain && [8, 16, 32].contains(&width);
-                Request {
+                TableRequest {
                     clear: kind >> 28 == 0 && kind >> 22 & 3 == 0,
                     valid: counted && width <= 32 && keys && dictionary <= MOST_DICTIONARY_BYTES,
                     parts: [
@@ -145,19 +146,19 @@ impl Request {
 }
 
 /// What such an engine says of its command.
-pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
+pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace) -> Expectation {
     // It waits for its engine like any other, and may be ended before that looks at it.
-    let refused = |status| Verdict {
+    let refused = |status| Expectation {
         long: true,
-        ..Verdict::refused(status)
+        ..Expectation::refused(status)
     };
-    let request = Request::of(sqe);
+    let request = TableRequest::of(sqe);
     if !request.clear {
         return refused(status::INVALID_FIELD);
     }
     let bytes = ns.blocks * BLOCK;
     // Of those without bytes, only the gatherer looks where they are.
-    let looked = |part: &&Part| part.bytes > 0 || sqe.opcode() == SHUFFLE;
+    let looked = |part: &&ByteRange| part.bytes > 0 || sqe.opcode() == SHUFFLE;
     if request
         .parts
         .iter()
@@ -179,16 +180,16 @@ pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
         .parts
         .into_iter()
         .filter(|part| part.written && part.bytes > 0);
-    let mut verdict = Verdict {
-        media: Use::Spoil(written.map(|part| (base + part.from, part.bytes)).collect()),
+    let mut expectation = Expectation {
+        media: MediaUse::Spoil(written.map(|part| (base + part.from, part.bytes)).collect()),
         dw0: Some(request.dw0 as u32),
         long: true,
-        ..Verdict::fine()
+        ..Expectation::fine()
     };
     if request.may_refuse {
-        verdict.statuses.push(status::INVALID_FIELD.dnr());
+        expectation.statuses.push(status::INVALID_FIELD.dnr());
     }
-    verdict
+    expectation
 }
 
 #[cfg(test)]
@@ -203,9 +204,9 @@ mod tests {
         blocks: 128,
     };
 
-    fn command(opcode: u8, dwords: [u32; 6]) -> Verdict {
+    fn command(opcode: u8, dwords: [u32; 6]) -> Expectation {
         let numbered = dwords.into_iter().zip(10..);
-        verdict(
+        expectation(
             &numbered.fold(Sqe::new(opcode), |sqe, (value, n)| sqe.with_cdw(n, value)),
             &NS,
         )
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn sorts_stay_in_their_namespace_and_off_their_keys() {
+    fn sort_stays_in_its_namespace_and_off_its_keys() {
         let (field, range) = (
             vec![status::INVALID_FIELD.dnr()],
             vec![status::LBA_OUT_OF_RANGE.dnr()],
@@ -234,14 +235,14 @@ mod tests {
             assert_eq!(sort([0, 8, 0, count, kind, 0]), field);
         }
         let spoils = |dwords| match command(SORT, dwords).media {
-            Use::Spoil(ranges) => ranges,
+            MediaUse::Spoil(ranges) => ranges,
             other => panic!("{other:?}"),
         };
         assert_eq!(spoils([0, 3, 0, 100, 0, 0]), [(16 * 512 + 3 * 4096, 800)]);
     }
 
     #[test]
-    fn lists_and_tables_may_overlap_but_not_what_is_written() {
+    fn row_shuffle_inputs_may_overlap_but_not_its_target() {
         let shuffle = |dwords| statuses(SHUFFLE, dwords);
         let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
         assert_eq!(shuffle([0, 0, 1, 16, 16, 64]), [status::SUCCESS, field]);
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn dictionaries_have_an_end() {
+    fn dict_decode_dictionary_has_an_end() {
         let decode = |dwords| statuses(DECODE, dwords);
         let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
         let kind = |entries: u32, width: u32, size: u32| (entries - 1) | width << 16 | size << 24;

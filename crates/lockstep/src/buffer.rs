@@ -7,7 +7,7 @@ use sim::Random;
 use spec::nvme::sgl_type::{BIT_BUCKET, DATA_BLOCK, LAST_SEGMENT, SEGMENT};
 use spec::nvme::Sqe;
 
-use crate::draw::BLOCK;
+use crate::generate::BLOCK;
 use crate::memory::{Arena, PAGE};
 
 /// Descriptors of data in an SGL, about.
@@ -21,7 +21,7 @@ pub struct Buffer {
     /// Where its bytes are, in their order: offset in the data, address, length.
     pub pieces: Vec<(u64, u64, u64)>,
     /// One thing is wrong with it.
-    pub spoiled: bool,
+    pub corrupted: bool,
     /// A page is named twice.
     pub twice: bool,
     /// What the host has to store first.
@@ -82,7 +82,7 @@ pub fn prps(
     arena: &mut Arena,
     sqe: Sqe,
     bytes: u64,
-    spoil: u64,
+    corrupt: u64,
 ) -> Option<(Sqe, Buffer)> {
     let offset = if chance(random, 50) {
         0
@@ -92,7 +92,7 @@ pub fn prps(
     let count = (offset + bytes).div_ceil(PAGE).max(1);
     let mut data = Vec::new();
     for _ in 0..count {
-        data.push(arena.take(random)?);
+        data.push(arena.alloc(random)?);
     }
     let mut buffer = Buffer {
         pages: data.clone(),
@@ -107,10 +107,10 @@ pub fn prps(
     }
     let mut prp1 = data[0] + offset;
     let mut targets = data[1..].to_vec();
-    let spoiled = chance(random, spoil);
+    let corrupted = chance(random, corrupt);
     let what = random.below(9);
-    buffer.spoiled = spoiled;
-    if spoiled {
+    buffer.corrupted = corrupted;
+    if corrupted {
         match what {
             0 | 1 => prp1 |= 1 + random.below(3),
             2 => prp1 = nowhere(random) + offset,
@@ -139,7 +139,7 @@ pub fn prps(
         1 => targets[0],
         _ => list(random, arena, &targets, &mut buffer)?,
     };
-    if spoiled && what == 8 && targets.len() > 1 {
+    if corrupted && what == 8 && targets.len() > 1 {
         match chance(random, 50) {
             true => prp2 |= 1 + random.below(7),
             false => prp2 = nowhere(random),
@@ -155,7 +155,7 @@ fn list(
     targets: &[u64],
     buffer: &mut Buffer,
 ) -> Option<u64> {
-    let mut page = arena.take(random)?;
+    let mut page = arena.alloc(random)?;
     buffer.pages.push(page);
     let first = match random.below(4) {
         0 | 1 => 0,
@@ -166,7 +166,7 @@ fn list(
     let mut slot = first;
     for (n, &target) in targets.iter().enumerate() {
         if slot == 511 && n + 1 < targets.len() {
-            let next = arena.take(random)?;
+            let next = arena.alloc(random)?;
             buffer.pages.push(next);
             buffer
                 .stores
@@ -188,13 +188,13 @@ pub fn sgl(
     sqe: Sqe,
     bytes: u64,
     to_host: bool,
-    spoil: u64,
+    corrupt: u64,
 ) -> Option<(Sqe, Buffer)> {
     let mut buffer = Buffer::default();
     let mut list = blocks(random, arena, bytes, to_host, &mut buffer)?;
-    let spoiled = chance(random, spoil);
-    buffer.spoiled = spoiled;
-    if !spoiled && chance(random, 15) {
+    let corrupted = chance(random, corrupt);
+    buffer.corrupted = corrupted;
+    if !corrupted && chance(random, 15) {
         // More than the data needs.
         if let Some(last) = list.last_mut() {
             last.len += 4 * random.below(1 << 20) as u32;
@@ -202,10 +202,10 @@ pub fn sgl(
     }
     let mut first = list[0];
     if list.len() > 1 || chance(random, 40) {
-        first = segments(random, arena, &mut list, spoiled, &mut buffer)?;
+        first = segments(random, arena, &mut list, corrupted, &mut buffer)?;
     }
-    if spoiled && (buffer.stores.is_empty() || chance(random, 15)) {
-        spoil_one(random, &mut first);
+    if corrupted && (buffer.stores.is_empty() || chance(random, 15)) {
+        corrupt_one(random, &mut first);
     }
     let mut sqe = sqe.with_prps(first.addr, first.high());
     sqe.dw[0] |= pick(random, &[1 << 14, 2 << 14]);
@@ -255,11 +255,11 @@ fn blocks(
             _ => PAGE - 4 * (1 + random.below(16)),
         };
         let mut count = (offset + len).div_ceil(PAGE);
-        let run = match arena.run(random, count) {
+        let run = match arena.alloc_run(random, count) {
             Some(run) => run,
             None => {
                 (len, count) = (len.min(PAGE - offset), 1);
-                arena.take(random)?
+                arena.alloc(random)?
             }
         };
         buffer.pages.extend((0..count).map(|n| run + n * PAGE));
@@ -279,24 +279,24 @@ fn segments(
     random: &mut Random,
     arena: &mut Arena,
     list: &mut [Descriptor],
-    spoiled: bool,
+    corrupted: bool,
     buffer: &mut Buffer,
 ) -> Option<Descriptor> {
     let parts = 1 + random.below(4.min(list.len() as u64)) as usize;
     let parts = parts.max(list.len().div_ceil(128));
     let size = list.len().div_ceil(parts);
     let count = list.len().div_ceil(size);
-    let bad = spoiled.then(|| random.below(count as u64) as usize);
+    let bad = corrupted.then(|| random.below(count as u64) as usize);
     let mut next: Option<Descriptor> = None;
     for (n, chunk) in list.chunks(size).enumerate().rev() {
         let mut group: Vec<Descriptor> = chunk.iter().copied().chain(next).collect();
         let last = next.is_none() && chance(random, 85);
         if bad == Some(n) {
             let at = random.below(group.len() as u64) as usize;
-            spoil_one(random, &mut group[at]);
+            corrupt_one(random, &mut group[at]);
         }
         let len = group.len() as u64 * DESCRIPTOR;
-        let page = arena.run(random, 2)?;
+        let page = arena.alloc_run(random, 2)?;
         buffer.pages.extend([page, page + PAGE]);
         let start = match chance(random, 20) {
             // Across the boundary.
@@ -318,7 +318,7 @@ fn segments(
 }
 
 /// Makes one thing wrong with a descriptor.
-fn spoil_one(random: &mut Random, d: &mut Descriptor) {
+fn corrupt_one(random: &mut Random, d: &mut Descriptor) {
     let segment = matches!(d.kind, SEGMENT | LAST_SEGMENT);
     match random.below(9) {
         0 => d.kind = random.next() as u8,

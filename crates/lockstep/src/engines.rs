@@ -1,5 +1,5 @@
-//! Engines: jobs for those of a device, and what they leave (those of tables: `tables`). A job stands in registers, in a command page, or is
-//! an NVMe I/O command.
+//! Engines: jobs for those of a device, and what they leave (those of tables: `tables`). A job
+//! stands in registers, in a command page, or is an NVMe I/O command.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use fuzz::engines::{Bounds, COPY, COUNT, DECODE, FILTER, PIPELINE, SHUFFLE, SORT
 use sim::Random;
 
 use crate::buffer::{chance, pick};
-use crate::draw::{Claims, BLOCK};
+use crate::generate::{RangeLocks, BLOCK};
 use crate::memory::PAGE;
 use crate::{lists, tables};
 
@@ -29,7 +29,7 @@ const USUAL: u64 = 20_000;
 
 /// What an engine does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EngineKind {
     /// `hw/engine/copy`.
     Copy,
     /// `hw/engine/scan`.
@@ -48,7 +48,7 @@ pub enum Kind {
 #[derive(Clone, Debug)]
 pub struct Engine {
     /// What it does.
-    pub kind: Kind,
+    pub kind: EngineKind,
     /// Its registers in BAR4.
     pub registers: u64,
     /// Its command page in BAR4.
@@ -65,12 +65,12 @@ impl Engine {
         let manifest = &plugged.manifest;
         let name = &plugged.engine.name;
         let kind = match manifest.kind {
-            COPY_KIND => Kind::Copy,
-            SCAN_KIND => Kind::Scan,
-            SORT_KIND => Kind::Sort,
-            SHUFFLE_KIND => Kind::Shuffle,
-            DECODE_KIND => Kind::Decode,
-            PIPELINE_KIND => Kind::Pipeline,
+            COPY_KIND => EngineKind::Copy,
+            SCAN_KIND => EngineKind::Scan,
+            SORT_KIND => EngineKind::Sort,
+            SHUFFLE_KIND => EngineKind::Shuffle,
+            DECODE_KIND => EngineKind::Decode,
+            PIPELINE_KIND => EngineKind::Pipeline,
             _ => {
                 return Err(format!(
                     "engine {name}: differential runs know those of hw/engine alone"
@@ -95,12 +95,12 @@ impl Engine {
     pub fn opcodes(&self) -> &'static [u8] {
         match (self.commands, self.kind) {
             (false, _) => &[],
-            (true, Kind::Copy) => &[COPY],
-            (true, Kind::Scan) => &[COUNT, FILTER],
-            (true, Kind::Sort) => &[SORT],
-            (true, Kind::Shuffle) => &[SHUFFLE],
-            (true, Kind::Decode) => &[DECODE],
-            (true, Kind::Pipeline) => &[PIPELINE],
+            (true, EngineKind::Copy) => &[COPY],
+            (true, EngineKind::Scan) => &[COUNT, FILTER],
+            (true, EngineKind::Sort) => &[SORT],
+            (true, EngineKind::Shuffle) => &[SHUFFLE],
+            (true, EngineKind::Decode) => &[DECODE],
+            (true, EngineKind::Pipeline) => &[PIPELINE],
         }
     }
 }
@@ -171,7 +171,7 @@ pub fn bound(random: &mut Random, source: &[u8]) -> u64 {
 /// A place for so many bytes at a multiple of something that nobody is in the way of.
 pub fn place(
     random: &mut Random,
-    claims: &mut Claims,
+    locks: &mut RangeLocks,
     (media, bytes, unit): (u64, u64, u64),
     write: bool,
 ) -> Option<u64> {
@@ -181,7 +181,7 @@ pub fn place(
             0 => most - 1,
             _ => random.below(most),
         } * unit;
-        if claims.take_alone(around(&(at..at + bytes)), write) {
+        if locks.lock_exclusive(around(&(at..at + bytes)), write) {
             return Some(at);
         }
     }
@@ -199,23 +199,23 @@ fn length(random: &mut Random, media: u64) -> u64 {
 /// A job, on bytes that nobody else uses, or one that is wrong.
 pub fn job(
     random: &mut Random,
-    kind: Kind,
+    kind: EngineKind,
     media: &[u8],
-    claims: &mut Claims,
+    locks: &mut RangeLocks,
     wrong: u64,
 ) -> Option<Job> {
     if chance(random, wrong) {
         return Some(wrong_job(random, kind, media.len() as u64));
     }
     match kind {
-        _ if chance(random, wrong / 2) => beyond(random, kind, media.len() as u64, claims),
-        Kind::Copy => copy(random, media, claims),
-        Kind::Scan => scan(random, media, claims),
-        Kind::Pipeline => {
+        _ if chance(random, wrong / 2) => beyond(random, kind, media.len() as u64, locks),
+        EngineKind::Copy => copy(random, media, locks),
+        EngineKind::Scan => scan(random, media, locks),
+        EngineKind::Pipeline => {
             let reach = reach(random, media.len() as u64);
-            lists::job(random, media, claims, reach)
+            lists::job(random, media, locks, reach)
         }
-        _ => tables::job(random, kind, media, claims),
+        _ => tables::job(random, kind, media, locks),
     }
 }
 
@@ -231,39 +231,44 @@ fn reach(random: &mut Random, media: u64) -> Range<u64> {
 }
 
 /// A job of which a part lies behind the media.
-fn beyond(random: &mut Random, kind: Kind, media: u64, claims: &mut Claims) -> Option<Job> {
+fn beyond(
+    random: &mut Random,
+    kind: EngineKind,
+    media: u64,
+    locks: &mut RangeLocks,
+) -> Option<Job> {
     let bytes = length(random, media).next_multiple_of(LINE);
     let inside = LINE * random.below(bytes / LINE);
     let unit = match kind {
-        Kind::Copy | Kind::Scan => 1,
+        EngineKind::Copy | EngineKind::Scan => 1,
         _ => LINE,
     };
     let (end, own) = (
         media - inside,
-        place(random, claims, (media, bytes, unit), true)?,
+        place(random, locks, (media, bytes, unit), true)?,
     );
     let (arguments, written) = match kind {
-        Kind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
+        EngineKind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
         // Where its list or table is not there, the copy of some of the rows may have begun.
-        Kind::Shuffle | Kind::Pipeline => return None,
+        EngineKind::Shuffle | EngineKind::Pipeline => return None,
         _ if chance(random, 50) => {
-            if inside > 0 && !claims.take_alone(around(&(end..media)), true) {
+            if inside > 0 && !locks.lock_exclusive(around(&(end..media)), true) {
                 return None;
             }
             let arguments = match kind {
-                Kind::Copy => vec![own, end, bytes],
+                EngineKind::Copy => vec![own, end, bytes],
                 _ => tables::beyond(kind, true, own, end, bytes),
             };
             (arguments, end..media)
         }
-        Kind::Copy => (vec![end, own, bytes], own..own + bytes),
+        EngineKind::Copy => (vec![end, own, bytes], own..own + bytes),
         _ => (
             tables::beyond(kind, false, own, end, bytes),
             own..own + bytes,
         ),
     };
     // What is read there has to stay as it is.
-    if inside > 0 && written.start != end && !claims.take_alone(around(&(end..media)), false) {
+    if inside > 0 && written.start != end && !locks.lock_exclusive(around(&(end..media)), false) {
         return None;
     }
     Some(Job {
@@ -274,13 +279,13 @@ fn beyond(random: &mut Random, kind: Kind, media: u64, claims: &mut Claims) -> O
     })
 }
 
-fn copy(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+fn copy(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
     let size = media.len() as u64;
     let bytes = length(random, size);
     // Now and then whole granules or lines.
     let unit = pick(random, &[1, 1, 1, 4, 64, 4096]);
-    let src = place(random, claims, (size, bytes, unit), false)?;
-    let dst = place(random, claims, (size, bytes, unit), true)?;
+    let src = place(random, locks, (size, bytes, unit), false)?;
+    let dst = place(random, locks, (size, bytes, unit), true)?;
     let data = &media[src as usize..(src + bytes) as usize];
     Some(Job {
         arguments: vec![src, dst, bytes],
@@ -290,14 +295,14 @@ fn copy(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
     })
 }
 
-fn scan(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+fn scan(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
     let size = media.len() as u64;
     let kind = random.below(4);
     let each = if kind & 1 == 1 { 8 } else { 4 };
     let bytes = length(random, size).next_multiple_of(each);
     let bitmap = chance(random, 50);
     let unit = if bitmap { LINE } else { each };
-    let src = place(random, claims, (size, bytes, unit), false)?;
+    let src = place(random, locks, (size, bytes, unit), false)?;
     let source = &media[src as usize..(src + bytes) as usize];
     let (low, high) = (bound(random, source), bound(random, source));
     let (count, bits) = scanned(&Bounds::new(kind, low, high), source);
@@ -309,7 +314,7 @@ fn scan(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
     };
     if bitmap {
         let unit = if each == 4 { 2 } else { 1 };
-        let dst = place(random, claims, (size, bits.len() as u64, unit), true)?;
+        let dst = place(random, locks, (size, bits.len() as u64, unit), true)?;
         job.arguments[4] |= BITMAP;
         job.arguments[5] = dst;
         job.writes = laid(media, dst, &bits);
@@ -318,20 +323,20 @@ fn scan(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
 }
 
 /// A job that does nothing: no bytes, too many of them, or such that there are none of.
-fn wrong_job(random: &mut Random, kind: Kind, media: u64) -> Job {
+fn wrong_job(random: &mut Random, kind: EngineKind, media: u64) -> Job {
     let (at, far) = (random.below(media / 64) * 64, u64::MAX - random.below(4096));
     let bytes = 64 * (1 + random.below(16));
     let long = pick(random, &[media + 64, 1 << 40, 1 << 63, !63]);
     let arguments = match (kind, random.below(4)) {
-        (Kind::Copy, 0) => vec![at, at, 0],
-        (Kind::Copy, 1) => vec![far, at, bytes + 4096],
-        (Kind::Copy, 2) => vec![at, far, bytes + 4096],
-        (Kind::Copy, _) => vec![at, 0, long],
-        (Kind::Scan, 0) => vec![at, 0, 0, 9, random.below(4), 0],
-        (Kind::Scan, 1) => vec![at + 1 + random.below(3), bytes, 0, 9, random.below(4), 0],
-        (Kind::Scan, 2) => vec![at, bytes, 0, 9, 8 << random.below(60), 0],
-        (Kind::Scan, _) => vec![far & !63, bytes + 4096, 0, 9, random.below(4), 0],
-        (Kind::Pipeline, _) => lists::wrong_job(random, media),
+        (EngineKind::Copy, 0) => vec![at, at, 0],
+        (EngineKind::Copy, 1) => vec![far, at, bytes + 4096],
+        (EngineKind::Copy, 2) => vec![at, far, bytes + 4096],
+        (EngineKind::Copy, _) => vec![at, 0, long],
+        (EngineKind::Scan, 0) => vec![at, 0, 0, 9, random.below(4), 0],
+        (EngineKind::Scan, 1) => vec![at + 1 + random.below(3), bytes, 0, 9, random.below(4), 0],
+        (EngineKind::Scan, 2) => vec![at, bytes, 0, 9, 8 << random.below(60), 0],
+        (EngineKind::Scan, _) => vec![far & !63, bytes + 4096, 0, 9, random.below(4), 0],
+        (EngineKind::Pipeline, _) => lists::wrong_job(random, media),
         _ => tables::wrong_job(random, kind, media),
     };
     Job {

@@ -1,4 +1,5 @@
-//! The host's side of a device's link: memory, answers after a time of their own, and what the device writes.
+//! The host's side of a device's link: memory, answers after a time of their own, and what the
+//! device writes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -13,7 +14,8 @@ pub const MSI: Range<u64> = 0xFEE0_0000..0xFEF0_0000;
 
 /// One of so many reads from where no memory is ends by the link's completion timeout.
 const LOST: u64 = 12;
-/// Which is this at most. PCI Express (4.0, 7.5.3.16) has 50 us to 64 s; the controller's own patience is 25 ms.
+/// Which is this at most. PCI Express (4.0, 7.5.3.16) has 50 us to 64 s; the controller's own
+/// patience is 25 ms.
 const TIMEOUT_US: u64 = 250;
 /// A calm host's time for each answer.
 const CALM: Time = Time::ns(300);
@@ -51,7 +53,7 @@ pub struct Host {
     parts: Parts,
     wake: bool,
     stall: Time,
-    calm: bool,
+    fixed_timing: bool,
 }
 
 impl Host {
@@ -71,7 +73,7 @@ impl Host {
             parts: Parts::default(),
             wake: false,
             stall: Time::ZERO,
-            calm: false,
+            fixed_timing: false,
         }
     }
 
@@ -81,8 +83,8 @@ impl Host {
     }
 
     /// Answers everything after the same time from now on, or after a time of its own.
-    pub fn set_calm(&mut self, calm: bool) {
-        self.calm = calm;
+    pub fn set_fixed_timing(&mut self, fixed_timing: bool) {
+        self.fixed_timing = fixed_timing;
     }
 
     /// Sends something to the device.
@@ -114,7 +116,7 @@ impl Host {
         self.stall = Time::ZERO;
     }
 
-    fn landed(&mut self, time: Time, addr: u64, data: &[u8]) {
+    fn device_write(&mut self, time: Time, addr: u64, data: &[u8]) {
         if MSI.contains(&addr) {
             let word: Result<[u8; 4], _> = data.try_into();
             match word {
@@ -142,7 +144,7 @@ impl Host {
                 }
             }
         }
-        self.memory.land(addr, data);
+        self.memory.device_write(addr, data);
     }
 }
 
@@ -151,11 +153,11 @@ impl HostPort for Host {
         if now < self.stall {
             return false;
         }
-        if !self.calm && self.random.below(256) == 0 {
+        if !self.fixed_timing && self.random.below(256) == 0 {
             self.stall = now + Time::ns(self.random.below(300));
             return false;
         }
-        self.landed(now, addr, data);
+        self.device_write(now, addr, data);
         true
     }
 
@@ -163,7 +165,7 @@ impl HostPort for Host {
         if SILENT.contains(&addr) {
             return true;
         }
-        let (mut time, piece, pause) = match self.calm {
+        let (mut time, piece, pause) = match self.fixed_timing {
             true => (now + CALM, 512, 1),
             false => {
                 let time = now + Time::ns(100 + self.random.below(400));
@@ -173,7 +175,8 @@ impl HostPort for Host {
         let mut answers = Vec::new();
         match self.memory.get(addr, len.into()) {
             None => {
-                // Nobody answers: now and then it is the link that ends the read, when its time is over.
+                // Nobody answers: now and then it is the link that ends the read, when its time is
+                // over.
                 if self.random.below(LOST) == 0 {
                     time += Time::us(self.random.below(TIMEOUT_US));
                 }

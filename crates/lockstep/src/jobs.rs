@@ -1,4 +1,5 @@
-//! Steps with engines: jobs in their registers and command pages, beside NVMe commands of engines and others.
+//! Steps with engines: jobs in their registers and command pages, beside NVMe commands of engines
+//! and others.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +9,12 @@ use spec::bar4;
 use spec::regs::copy;
 
 use crate::buffer::{chance, pick};
-use crate::draw::{Blocks, Claims, Command, BLOCK};
-use crate::engines::{job, Job, Kind};
+use crate::engines::{job, EngineKind, Job};
+use crate::generate::{Blocks, Command, RangeLocks, BLOCK};
 use crate::lists;
+use crate::pair::{AllowedContents, LockstepPair, StepResult, UNKNOWN};
 use crate::steps::WRONG;
-use crate::tables::tells;
-use crate::twin::{Allowed, Step, Twin, UNKNOWN};
+use crate::tables::output_is_defined;
 
 /// Lines of a command page, and bytes of one.
 const LINES: u64 = 64;
@@ -31,16 +32,16 @@ const STOP: u64 = 6_000;
 
 /// Where a job stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum JobLocation {
     Registers,
     /// A line of the page.
     Page(u64),
 }
 
 /// A job to begin.
-pub struct Drawn {
+pub struct GeneratedJob {
     engine: usize,
-    place: Place,
+    place: JobLocation,
     job: Job,
     /// What has to be 0 is not.
     odd: bool,
@@ -49,49 +50,52 @@ pub struct Drawn {
 /// A job that has begun, of an engine by its number.
 pub struct Started {
     engine: usize,
-    place: Place,
+    place: JobLocation,
     job: Job,
     /// It was asked to end early.
     stopped: bool,
 }
 
-impl Twin {
+impl LockstepPair {
     /// Jobs in registers and pages, beside commands.
-    pub fn engines(&mut self) -> Step {
+    pub fn engines(&mut self) -> StepResult {
         if self.shape.engines.is_empty() {
             return Ok(());
         }
         self.count("jobs of engines");
-        let mut claims = Claims::default();
+        let mut locks = RangeLocks::default();
         let count = self.random.below(BESIDE);
         let before = chance(&mut self.random, 50);
         let stops = chance(&mut self.random, 20);
-        let drawn = self.draw_jobs(&mut claims, stops)?;
-        let lists = self.draw_lists(&mut claims)?;
+        let generated = self.generate_jobs(&mut locks, stops)?;
+        let lists = self.generate_lists(&mut locks)?;
         let mut sent = Vec::new();
         if before {
-            sent = self.submit_behind(lists.clone(), count, WRONG, &mut claims, |_| true);
+            sent = self.submit_after(lists.clone(), count, WRONG, &mut locks, |_| true);
         }
-        let mut jobs = self.start_jobs(drawn);
+        let mut jobs = self.start_jobs(generated);
         if !before {
-            sent = self.submit_behind(lists, count, WRONG, &mut claims, |_| true);
+            sent = self.submit_after(lists, count, WRONG, &mut locks, |_| true);
         }
         if stops {
             let ns = self.random.below(STOP);
-            self.pass(ns)?;
-            for job in jobs.iter_mut().filter(|job| job.place == Place::Registers) {
+            self.wait_ns(ns)?;
+            for job in jobs
+                .iter_mut()
+                .filter(|job| job.place == JobLocation::Registers)
+            {
                 let at = self.shape.engines[job.engine].registers + copy::CONTROL;
                 let stop = copy::control::STOP.mask() as u32;
-                for side in &mut self.sides {
-                    side.write32(Bar::Control, at, stop);
+                for dut in &mut self.duts {
+                    dut.write32(Bar::Control, at, stop);
                 }
                 job.stopped = true;
                 self.state.loose_engines.insert(job.engine);
             }
         }
-        self.rest()?;
+        self.wait_until_idle()?;
         self.ended(&jobs)?;
-        let mut allowed: BTreeMap<u64, Allowed> = BTreeMap::new();
+        let mut allowed: BTreeMap<u64, AllowedContents> = BTreeMap::new();
         for started in &jobs {
             for (block, content) in &started.job.writes {
                 let may = match started.stopped || content.is_empty() {
@@ -104,36 +108,41 @@ impl Twin {
             self.state.loose_counts |= started.stopped || started.job.ends.is_none();
         }
         self.check_blocks(&allowed)?;
-        self.judge(&sent, &Twin::races(&sent)).map(drop)
+        self.compare_step(&sent, &LockstepPair::races(&sent))
+            .map(drop)
     }
 
     /// Draws jobs for engines, and lays what they are to find. `all`: each in its registers, too.
-    pub fn draw_jobs(&mut self, claims: &mut Claims, all: bool) -> Result<Vec<Drawn>, String> {
+    pub fn generate_jobs(
+        &mut self,
+        locks: &mut RangeLocks,
+        all: bool,
+    ) -> Result<Vec<GeneratedJob>, String> {
         let (mut jobs, mut blocks) = (Vec::new(), Vec::new());
         for engine in 0..self.shape.engines.len() {
             let mut places = Vec::new();
             if all || chance(&mut self.random, 60) {
-                places.push(Place::Registers);
+                places.push(JobLocation::Registers);
             }
             let first = self.random.below(LINES);
             let count = self.random.below(MOST + 1);
-            places.extend((0..count).map(|n| Place::Page((first + n) % LINES)));
+            places.extend((0..count).map(|n| JobLocation::Page((first + n) % LINES)));
             let turn = self.random.below(places.len().max(1) as u64) as usize;
             places.rotate_left(turn);
             for place in places {
                 let kind = self.shape.engines[engine].kind;
                 let random = &mut self.random;
-                let Some(mut job) = job(random, kind, &self.media, claims, WRONG) else {
+                let Some(mut job) = job(random, kind, &self.media, locks, WRONG) else {
                     continue;
                 };
                 // What is not argument in a line has to be 0, where there is room for more.
                 let room = job.arguments.len() < MOST_ARGUMENTS;
-                let odd = place != Place::Registers && room && chance(random, WRONG / 2);
+                let odd = place != JobLocation::Registers && room && chance(random, WRONG / 2);
                 if odd {
                     (job.writes, job.ends) = (Vec::new(), None);
                 }
-                self.lay(&job.lays, &mut blocks);
-                jobs.push(Drawn {
+                self.place_content(&job.lays, &mut blocks);
+                jobs.push(GeneratedJob {
                     engine,
                     place,
                     job,
@@ -141,29 +150,29 @@ impl Twin {
                 });
             }
         }
-        self.mend_blocks(&blocks)?;
+        self.equalise_blocks(&blocks)?;
         Ok(jobs)
     }
 
     /// NVMe commands of lists, which are laid.
-    fn draw_lists(&mut self, claims: &mut Claims) -> Result<Vec<Command>, String> {
+    fn generate_lists(&mut self, locks: &mut RangeLocks) -> Result<Vec<Command>, String> {
         if !self.shape.opcodes().contains(&PIPELINE) {
             return Ok(Vec::new());
         }
         let (mut commands, mut blocks) = (Vec::new(), Vec::new());
         for _ in 0..self.random.below(MOST_LISTS + 1) {
-            if let Some((command, lays)) = self.draw(0).list(claims) {
+            if let Some((command, lays)) = self.generate(0).list(locks) {
                 self.count("lists of commands");
-                self.lay(&lays, &mut blocks);
+                self.place_content(&lays, &mut blocks);
                 commands.push(command);
             }
         }
-        self.mend_blocks(&blocks)?;
+        self.equalise_blocks(&blocks)?;
         Ok(commands)
     }
 
     /// Content that blocks are to have, once they are mended.
-    fn lay(&mut self, lays: &Blocks, blocks: &mut Vec<u64>) {
+    fn place_content(&mut self, lays: &Blocks, blocks: &mut Vec<u64>) {
         for (block, content) in lays {
             let at = (block * BLOCK) as usize;
             self.media[at..at + content.len()].copy_from_slice(content);
@@ -172,16 +181,16 @@ impl Twin {
     }
 
     /// Gives jobs to engines.
-    pub fn start_jobs(&mut self, drawn: Vec<Drawn>) -> Vec<Started> {
-        let start = |drawn: Drawn| {
-            let (engine, place, job) = (drawn.engine, drawn.place, drawn.job);
+    pub fn start_jobs(&mut self, generated: Vec<GeneratedJob>) -> Vec<Started> {
+        let start = |generated: GeneratedJob| {
+            let (engine, place, job) = (generated.engine, generated.place, generated.job);
             self.note(format!(
                 "  engine {engine}, {place:?}: {:x?}",
                 job.arguments
             ));
             match place {
-                Place::Registers => self.launch(engine, &job),
-                Place::Page(line) => self.write_line(engine, line, &job, drawn.odd),
+                JobLocation::Registers => self.launch(engine, &job),
+                JobLocation::Page(line) => self.write_line(engine, line, &job, generated.odd),
             }
             Started {
                 engine,
@@ -190,7 +199,7 @@ impl Twin {
                 stopped: false,
             }
         };
-        drawn.into_iter().map(start).collect()
+        generated.into_iter().map(start).collect()
     }
 
     /// Sets registers, and starts.
@@ -199,15 +208,15 @@ impl Twin {
         let base = self.shape.engines[engine].registers;
         let (all, source) = (self.random.below(2) as u32, self.random.below(2) as u32);
         let start = copy::control::START.mask() as u32;
-        for side in &mut self.sides {
+        for dut in &mut self.duts {
             for (n, value) in (0..).zip(&job.arguments) {
                 let at = base + bar4::ARGUMENTS + bar4::ARGUMENT_STEP * n;
-                side.write64(Bar::Control, at, *value);
+                dut.write64(Bar::Control, at, *value);
             }
-            side.write32(Bar::Control, base + copy::STATUS, 1);
-            side.write32(Bar::Control, base + copy::INTERRUPT, all);
-            side.write32(Bar::Control, base + copy::SOURCES, source);
-            side.write32(Bar::Control, base + copy::CONTROL, start);
+            dut.write32(Bar::Control, base + copy::STATUS, 1);
+            dut.write32(Bar::Control, base + copy::INTERRUPT, all);
+            dut.write32(Bar::Control, base + copy::SOURCES, source);
+            dut.write32(Bar::Control, base + copy::CONTROL, start);
         }
         self.state.loose_engines.remove(&engine);
     }
@@ -231,15 +240,15 @@ impl Twin {
         if chance(&mut self.random, 50) {
             pieces.reverse();
         }
-        for side in &mut self.sides {
+        for dut in &mut self.duts {
             for (at, piece) in &pieces {
-                side.write(Bar::Control, base + at, piece);
+                dut.write(Bar::Control, base + at, piece);
             }
         }
     }
 
     /// Compares what registers and lines say at rest, with what is known, too.
-    fn ended(&mut self, jobs: &[Started]) -> Step {
+    fn ended(&mut self, jobs: &[Started]) -> StepResult {
         for started in jobs {
             let engine = &self.shape.engines[started.engine];
             let (registers, page, words) = (engine.registers, engine.page, engine.words);
@@ -247,24 +256,24 @@ impl Twin {
             let outputs = words - started.job.arguments.len() as u64;
             let output = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * (words - 1);
             let found = match started.place {
-                Place::Registers if started.stopped => continue,
-                Place::Registers => self.same("an engine's end", |side| {
-                    let done = side.read32(Bar::Control, registers + copy::STATUS)?;
-                    let result = side.read32(Bar::Control, registers + copy::RESULT)?;
+                JobLocation::Registers if started.stopped => continue,
+                JobLocation::Registers => self.same("an engine's end", |dut| {
+                    let done = dut.read32(Bar::Control, registers + copy::STATUS)?;
+                    let result = dut.read32(Bar::Control, registers + copy::RESULT)?;
                     // Outputs have no meaning where something was wrong.
-                    if !tells(kind, result) {
+                    if !output_is_defined(kind, result) {
                         return Ok((done, result, 0));
                     }
-                    let value = side.read32(Bar::Control, registers + output)?;
-                    let high = side.read32(Bar::Control, registers + output + 4)?;
+                    let value = dut.read32(Bar::Control, registers + output)?;
+                    let high = dut.read32(Bar::Control, registers + output + 4)?;
                     Ok((done, result, u64::from(high) << 32 | u64::from(value)))
                 })?,
-                Place::Page(line) => {
-                    let line = self.same("a line of an engine's page", |side| {
-                        let mut line = side.load(Bar::Control, page + LINE * line, LINE as u32)?;
+                JobLocation::Page(line) => {
+                    let line = self.same("a line of an engine's page", |dut| {
+                        let mut line = dut.load(Bar::Control, page + LINE * line, LINE as u32)?;
                         if let Some(line) = line.as_mut().filter(|l| {
                             let result = [4, 5, 6, 7].map(|at| l[at]);
-                            !tells(kind, u32::from_le_bytes(result))
+                            !output_is_defined(kind, u32::from_le_bytes(result))
                         }) {
                             line[8..16].fill(0);
                         }
@@ -278,22 +287,22 @@ impl Twin {
                     (word(0) as u32 >> 1, (word(0) >> 32) as u32, word(8))
                 }
             };
-            let told = (found.1, if outputs == 1 { found.2 } else { 0 });
-            if found.0 != 1 || started.job.ends.is_some_and(|ends| ends != told) {
+            let reports = (found.1, if outputs == 1 { found.2 } else { 0 });
+            if found.0 != 1 || started.job.ends.is_some_and(|ends| ends != reports) {
                 return Err(format!(
                     "both engines {} ended {:x?} by {found:x?}, and not by {:x?}",
                     started.engine, started.job.arguments, started.job.ends
                 ));
             }
             if let Some((at, bytes)) =
-                lists::reports(&started.job).filter(|_| kind == Kind::Pipeline)
+                lists::reports(&started.job).filter(|_| kind == EngineKind::Pipeline)
             {
-                self.same("reports of a list", |side| {
-                    let told = side.load(Bar::Pm, at, bytes)?;
-                    Ok(told.map(lists::without_cycles))
+                self.same("reports of a list", |dut| {
+                    let reports = dut.load(Bar::Pm, at, bytes)?;
+                    Ok(reports.map(lists::without_cycles))
                 })?;
             }
-            if started.place == Place::Registers && found.1 != 0 {
+            if started.place == JobLocation::Registers && found.1 != 0 {
                 self.state.loose_engines.insert(started.engine);
             }
         }
@@ -301,7 +310,7 @@ impl Twin {
     }
 
     /// Compares the registers of an engine at rest.
-    fn engine_words(&mut self, number: usize) -> Step {
+    fn engine_words(&mut self, number: usize) -> StepResult {
         let engine = &self.shape.engines[number];
         let loose = self.state.loose_engines.contains(&number);
         let outputs = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * (engine.words - 1);
@@ -312,7 +321,7 @@ impl Twin {
     }
 
     /// A reset has come between: jobs may have ended anywhere.
-    pub fn jobs_cut(&mut self, jobs: &[Started]) -> Step {
+    pub fn jobs_cut(&mut self, jobs: &[Started]) -> StepResult {
         let blocks = jobs.iter().flat_map(|started| &started.job.writes);
         let allowed = blocks.map(|(block, _)| (*block, (vec![UNKNOWN], false)));
         self.check_blocks(&allowed.collect())?;

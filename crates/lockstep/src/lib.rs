@@ -1,50 +1,53 @@
-//! Differential runs: the same random sequence into two devices, and everything that a host can see of them compared.
+//! Differential runs: the same random sequence into two devices, and everything that a host can see
+//! of them compared.
 //!
-//! A campaign runs episodes. Each gives two fresh [`Device`]s of one design, the RTL and its model for example, to a host each. Hosts do
-//! the same in steps; a step ends where everything that a host can see is determined, whatever time anything took, and there both are
-//! compared. Where an order is free, only what is allowed counts (`rules`, and the crate's README).
+//! A campaign runs episodes. Each gives two fresh [`Device`]s of one design, the RTL and its model
+//! for example, to a host each. Hosts do the same in steps; a step ends where everything that a
+//! host can see is determined, whatever time anything took, and there both are compared. Where an
+//! order is free, only what is allowed counts (`rules`, and the crate's README).
 //!
-//! Every step has a seed of its own. So a difference is run again with fewer and fewer steps, and reported with those that it needs.
+//! Every step has a seed of its own. So a difference is run again with fewer and fewer steps, and
+//! reported with those that it needs.
 
 #![warn(missing_docs)]
 
 mod buffer;
-mod draw;
+mod dut;
 mod engines;
+mod generate;
 mod host;
 mod jobs;
-mod life;
+mod lifecycle;
 mod lists;
 mod memory;
+mod pair;
 mod rules;
-mod side;
 mod silence;
 mod steps;
 mod tables;
 mod timed;
-mod twin;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use design::Design;
-use fuzz::shrink::{shrink, Tried};
+use fuzz::shrink::{shrink, RunFailure};
 use nvme::Namespaces;
 use serde::Serialize;
 use sim::{Device, Random, Time};
 
 pub use fuzz::{Conditions, Failure, Replay};
 
-use side::Side;
-use twin::Twin;
+use dut::Dut;
+use pair::LockstepPair;
 
 pub use timed::Latency;
 
 /// Makes the two devices of an episode, with empty media (zeros) and power.
-pub type Make<'a> = dyn FnMut(&Conditions) -> Result<Pair, String> + 'a;
+pub type Make<'a> = dyn FnMut(&Conditions) -> Result<DevicePair, String> + 'a;
 
 /// Two devices and what they are called.
-pub type Pair = [(&'static str, Box<dyn Device + Send>); 2];
+pub type DevicePair = [(&'static str, Box<dyn Device + Send>); 2];
 
 /// What both devices are.
 #[derive(Clone, Debug)]
@@ -66,7 +69,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of a design's device; `root` is that of the repository, with the engines. An error says why it can't be compared.
+    /// Of a design's device; `root` is that of the repository, with the engines. An error says why
+    /// it can't be compared.
     pub fn of(design: &Design, root: &Path) -> Result<Shape, String> {
         let media = design.media.bytes.0;
         if media > MOST_MEDIA {
@@ -161,7 +165,7 @@ pub struct Report {
 }
 
 /// What an episode did.
-struct Outcome {
+struct EpisodeResult {
     steps: u32,
     commands: u64,
     compared: u64,
@@ -181,15 +185,16 @@ fn mix(parts: [u64; 3]) -> u64 {
         .fold(start, |seed, &part| Random::new(seed ^ part).next())
 }
 
-/// Runs an episode, or some of its steps. `going` is told commands done, and ends it by answering false.
+/// Runs an episode, or some of its steps. `keep_running` is told commands done, and ends it by
+/// answering false.
 fn episode(
     make: &mut Make,
     shape: &Shape,
     (seed, number): (u64, u32),
     commands: u64,
     steps: Option<&BTreeSet<u32>>,
-    going: &mut dyn FnMut(u64) -> bool,
-) -> Result<Outcome, String> {
+    keep_running: &mut dyn FnMut(u64) -> bool,
+) -> Result<EpisodeResult, String> {
     let of = |step: u64| mix([seed, number.into(), step]);
     let mut random = Random::new(of(u64::MAX - 2));
     let late = buffer::chance(&mut random, 25);
@@ -198,48 +203,48 @@ fn episode(
         late_memory: late.then_some(Time::ns(most)),
         seed: random.next(),
     };
-    let sides = make(&conditions)?.map(|(name, device)| Side::new(name, device));
-    let mut twin = Twin::new(sides, shape.clone());
-    twin.late = late;
+    let duts = make(&conditions)?.map(|(name, device)| Dut::new(name, device));
+    let mut pair = LockstepPair::new(duts, shape.clone());
+    pair.late = late;
     let (mut last, mut stopped) = (0, false);
-    let mut play = |twin: &mut Twin| {
-        twin.reseed(of(u64::MAX));
-        twin.begin()?;
+    let mut play = |pair: &mut LockstepPair| {
+        pair.reseed(of(u64::MAX));
+        pair.begin()?;
         let mut kept = steps.map(|s| s.iter().copied());
         loop {
             let step = match &mut kept {
                 Some(kept) => kept.next(),
-                None => (twin.commands < commands && last < MOST_STEPS).then_some(last),
+                None => (pair.commands < commands && last < MOST_STEPS).then_some(last),
             };
             let Some(step) = step else { break };
-            if !going(twin.commands) {
+            if !keep_running(pair.commands) {
                 stopped = true;
                 return Ok(());
             }
             last = step + 1;
-            twin.reseed(of(step.into()));
-            twin.note(format!("step {step} at {}", twin.sides[0].now));
-            twin.step()?;
+            pair.reseed(of(step.into()));
+            pair.note(format!("step {step} at {}", pair.duts[0].now));
+            pair.step()?;
         }
-        twin.reseed(of(u64::MAX - 1));
-        twin.finish()
+        pair.reseed(of(u64::MAX - 1));
+        pair.finish()
     };
-    let result: Result<(), String> = play(&mut twin);
-    Ok(Outcome {
+    let result: Result<(), String> = play(&mut pair);
+    Ok(EpisodeResult {
         steps: last,
-        commands: twin.commands,
-        compared: twin.compared,
-        time: twin.sides[0].now,
-        failure: result.err().map(|what| (what, twin.history())),
-        outcomes: twin.outcomes,
-        kinds: twin.kinds,
-        latencies: twin.latencies,
+        commands: pair.commands,
+        compared: pair.compared,
+        time: pair.duts[0].now,
+        failure: result.err().map(|what| (what, pair.history())),
+        outcomes: pair.outcomes,
+        kinds: pair.kinds,
+        latencies: pair.latencies,
         stopped,
     })
 }
 
-/// Runs a campaign. `progress` is told commands done and wanted, and stops it by answering false. An error says why no device could be
-/// had; a difference is in the report.
+/// Runs a campaign. `progress` is told commands done and wanted, and stops it by answering false.
+/// An error says why no device could be had; a difference is in the report.
 pub fn run(
     make: &mut Make,
     shape: &Shape,
@@ -262,8 +267,8 @@ pub fn run(
         };
         let kept = replay.and_then(|r| r.steps.as_ref());
         let (before, most) = (report.commands, campaign.commands.saturating_sub(1));
-        let mut going = |done: u64| progress((before + done).min(most), campaign.commands);
-        let outcome = episode(make, shape, (seed, number), amount, kept, &mut going)?;
+        let mut keep_running = |done: u64| progress((before + done).min(most), campaign.commands);
+        let outcome = episode(make, shape, (seed, number), amount, kept, &mut keep_running)?;
         report.episodes += 1;
         report.steps += u64::from(outcome.steps);
         report.commands += outcome.commands;
@@ -294,18 +299,27 @@ pub fn run(
             };
             let of_steps = all.len();
             let mut tries = 0;
-            let tried = Tried { what, history };
+            let tried = RunFailure { what, history };
             let shrunk = shrink(all, tried, campaign.shrinks, &mut |steps| {
                 tries += 1;
-                let mut going = |_| progress(tries, campaign.shrinks.into());
-                let again = episode(make, shape, (seed, number), amount, Some(steps), &mut going)?;
-                Ok(fuzz::shrink::Again {
+                let mut keep_running = |_| progress(tries, campaign.shrinks.into());
+                let again = episode(
+                    make,
+                    shape,
+                    (seed, number),
+                    amount,
+                    Some(steps),
+                    &mut keep_running,
+                )?;
+                Ok(fuzz::shrink::Rerun {
                     steps: again.steps,
                     stopped: again.stopped,
-                    failure: again.failure.map(|(what, history)| Tried { what, history }),
+                    failure: again
+                        .failure
+                        .map(|(what, history)| RunFailure { what, history }),
                 })
             })?;
-            let (kept, Tried { what, history }) = shrunk;
+            let (kept, RunFailure { what, history }) = shrunk;
             let steps = kept.len();
             let replay = Replay {
                 seed,
@@ -330,7 +344,7 @@ pub fn run(
         number = number.wrapping_add(1);
     }
     if report.failure.is_none() && replay.is_none() {
-        if let Some(what) = timed::apart(&report.latencies) {
+        if let Some(what) = timed::mean_mismatch(&report.latencies) {
             report.mismatches = 1;
             report.failure = Some(Failure {
                 what,

@@ -1,5 +1,6 @@
-//! Lists of the pipeline: commands of the engines of tables one after another, each on what those before it have left. What they make is
-//! computed from the media, as `tables` does for one of them.
+//! Lists of the pipeline: commands of the engines of tables one after another, each on what those
+//! before it have left. What they make is computed from the media, as `tables` does for one of
+//! them.
 
 use std::ops::Range;
 
@@ -8,10 +9,10 @@ use sim::Random;
 use spec::nvme::Sqe;
 
 use crate::buffer::{chance, pick};
-use crate::draw::Claims;
 use crate::engines::{around, laid, Job};
+use crate::generate::RangeLocks;
 use crate::tables::{
-    amount, column, held, indexes, rows, unknown, Sort, BAD_DATA, BAD_ENTRY, WRONG,
+    column, held, indexes, random_count, rows, unknown, Sort, BAD_DATA, BAD_ENTRY, WRONG,
 };
 
 /// Places in entries count in so many bytes.
@@ -22,9 +23,9 @@ const MOST: u64 = 16;
 const REPORT: u64 = 1;
 
 /// A list while it is drawn.
-struct List<'a> {
+struct ListBuilder<'a> {
     random: &'a mut Random,
-    claims: &'a mut Claims,
+    locks: &'a mut RangeLocks,
     /// What places in entries count from, and how far they reach.
     reach: Range<u64>,
     /// What the media holds before its next entry.
@@ -36,7 +37,7 @@ struct List<'a> {
 }
 
 /// An entry, and what comes of it.
-struct Entry {
+struct ListEntry {
     sqe: Sqe,
     /// Its return value.
     result: u32,
@@ -50,15 +51,15 @@ struct Entry {
 pub fn job(
     random: &mut Random,
     media: &[u8],
-    claims: &mut Claims,
+    locks: &mut RangeLocks,
     reach: Range<u64>,
 ) -> Option<Job> {
     let most = pick(random, &[3, 3, 6, MOST]);
     let count = 1 + random.below(most);
     let kind = if chance(random, 60) { REPORT } else { 0 };
-    let mut list = List {
+    let mut list = ListBuilder {
         random,
-        claims,
+        locks,
         media: media.to_vec(),
         reach: reach.clone(),
         made: Vec::new(),
@@ -71,7 +72,7 @@ pub fn job(
     for _ in 0..count {
         let mut entry = list.entry()?;
         if result == 0 && chance(list.random, 4) {
-            list.spoil(&mut entry);
+            list.corrupt(&mut entry);
         }
         bytes.extend(entry.sqe.to_bytes());
         if result != 0 {
@@ -83,7 +84,7 @@ pub fn job(
             _ => BAD_DATA,
         };
         done += u64::from(result == 0);
-        list.carry_out(entry);
+        list.apply_entry(entry);
     }
     // Reports tell cycles, which are no two devices' alike.
     let mut writes = match kind {
@@ -101,7 +102,7 @@ pub fn job(
     })
 }
 
-impl List<'_> {
+impl ListBuilder<'_> {
     /// A place that nobody is in the way of.
     fn place(&mut self, bytes: u64, write: bool) -> Option<u64> {
         let room = (self.reach.end - self.reach.start).checked_sub(bytes)?;
@@ -111,7 +112,7 @@ impl List<'_> {
                 _ => self.random.below(room / UNIT + 1),
             };
             let at = self.reach.start + unit * UNIT;
-            if self.claims.take_alone(around(&(at..at + bytes)), write) {
+            if self.locks.lock_exclusive(around(&(at..at + bytes)), write) {
                 return Some(at);
             }
         }
@@ -129,7 +130,7 @@ impl List<'_> {
     }
 
     /// Puts something where an entry is to find it.
-    fn lay(&mut self, at: u64, data: &[u8]) {
+    fn place_content(&mut self, at: u64, data: &[u8]) {
         self.lays.extend(laid(&self.media, at, data));
         self.media[at as usize..at as usize + data.len()].copy_from_slice(data);
     }
@@ -138,7 +139,7 @@ impl List<'_> {
         ((at - self.reach.start) / UNIT) as u32
     }
 
-    fn entry(&mut self) -> Option<Entry> {
+    fn entry(&mut self) -> Option<ListEntry> {
         match self.random.below(3) {
             0 => self.sort(),
             1 => self.shuffle(),
@@ -146,16 +147,16 @@ impl List<'_> {
         }
     }
 
-    fn sort(&mut self) -> Option<Entry> {
-        let count = amount(self.random, 4000);
-        let job = Sort::draw(self.random, count);
+    fn sort(&mut self) -> Option<ListEntry> {
+        let count = random_count(self.random, 4000);
+        let job = Sort::generate(self.random, count);
         let [keys, out, _] = job.sizes();
         let (src, dst) = (self.source(keys)?, self.place(out, true)?);
         let data = job.made(held(&self.media, src, keys));
         let (src, to) = (self.unit(src), self.unit(dst));
         let tmp = self.random.next() as u32;
         let dwords = [src, to, tmp, count as u32, job.kind as u32, 0];
-        Some(Entry {
+        Some(ListEntry {
             sqe: command(SORT, dwords),
             result: 0,
             at: dst,
@@ -164,7 +165,7 @@ impl List<'_> {
         })
     }
 
-    fn shuffle(&mut self) -> Option<Entry> {
+    fn shuffle(&mut self) -> Option<ListEntry> {
         let (rows, bad) = rows(self.random, self.reach.end - self.reach.start);
         let [listed, table, out] = rows.sizes();
         let list = match chance(self.random, 30) {
@@ -173,7 +174,7 @@ impl List<'_> {
                 let at = self.place(listed, true)?;
                 let old = held(&self.media, at, listed).to_vec();
                 let places = indexes(self.random, &rows, &old, bad);
-                self.lay(at, &places);
+                self.place_content(at, &places);
                 at
             }
         };
@@ -189,7 +190,7 @@ impl List<'_> {
         let (list, src, to) = (self.unit(list), self.unit(src), self.unit(dst));
         let last = rows.row as u32 | (rows.kind as u32) << 24;
         let dwords = [list, src, to, rows.count as u32, rows.rows as u32, last];
-        Some(Entry {
+        Some(ListEntry {
             sqe: command(SHUFFLE, dwords),
             result,
             at: dst,
@@ -198,7 +199,7 @@ impl List<'_> {
         })
     }
 
-    fn decode(&mut self) -> Option<Entry> {
+    fn decode(&mut self) -> Option<ListEntry> {
         let (column, keys) = column(self.random);
         let (log, bytes) = (column.kind >> 8 & 3, keys.len() as u64);
         let (entries, out) = (column.entries << log, column.count << log);
@@ -208,7 +209,7 @@ impl List<'_> {
         };
         let (src, dst) = (self.place(bytes.max(1), true)?, self.place(out, true)?);
         if bytes > 0 {
-            self.lay(src, &keys);
+            self.place_content(src, &keys);
         }
         let table = dict.map_or(&[][..], |at| held(&self.media, at, entries));
         let (made, (result, _)) = column.made(table, &keys);
@@ -227,7 +228,7 @@ impl List<'_> {
             bytes as u32,
             last as u32,
         ];
-        Some(Entry {
+        Some(ListEntry {
             sqe: command(DECODE, dwords),
             result,
             at: dst,
@@ -237,7 +238,7 @@ impl List<'_> {
     }
 
     /// Makes an entry one that is none, or that its kernel refuses: it changes nothing.
-    fn spoil(&mut self, entry: &mut Entry) {
+    fn corrupt(&mut self, entry: &mut ListEntry) {
         let units = (self.reach.end - self.reach.start).div_ceil(UNIT) as u32;
         let sort = entry.sqe.opcode() == SORT;
         let dw = &mut entry.sqe.dw;
@@ -259,7 +260,7 @@ impl List<'_> {
     }
 
     /// What an entry leaves to those behind it.
-    fn carry_out(&mut self, entry: Entry) {
+    fn apply_entry(&mut self, entry: ListEntry) {
         let target = entry.at..entry.at + entry.bytes;
         match entry.data {
             _ if entry.bytes == 0 => {}

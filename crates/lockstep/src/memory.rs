@@ -1,4 +1,5 @@
-//! The memory of a host: some real pages, and what a device has written where no memory is, which is compared as well.
+//! The memory of a host: some real pages, and what a device has written where no memory is, which
+//! is compared as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,14 +42,14 @@ impl Memory {
     }
 
     /// The host stores something. Where no memory is, nothing happens.
-    pub fn put(&mut self, addr: u64, data: &[u8]) {
+    pub fn store(&mut self, addr: u64, data: &[u8]) {
         if let Some(place) = Memory::place(addr, data.len() as u64) {
             self.bytes[place].copy_from_slice(data);
         }
     }
 
     /// A device writes something within a page.
-    pub fn land(&mut self, addr: u64, data: &[u8]) {
+    pub fn device_write(&mut self, addr: u64, data: &[u8]) {
         let page = addr - addr % PAGE;
         self.dirty.insert(page);
         if let Some(place) = Memory::place(addr, data.len() as u64) {
@@ -102,7 +103,7 @@ impl Arena {
     }
 
     /// Pages in a row, until the end of the step. `None` if there are none.
-    pub fn run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
+    pub fn alloc_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
         let fits = |first: &u64| (0..count).all(|n| self.is_free(first + n));
         let first = (0..64).map(|_| random.below(PAGES)).find(fits)?;
         self.taken.extend(first..first + count);
@@ -110,24 +111,24 @@ impl Arena {
     }
 
     /// A page, until the end of the step.
-    pub fn take(&mut self, random: &mut Random) -> Option<u64> {
-        self.run(random, 1)
+    pub fn alloc(&mut self, random: &mut Random) -> Option<u64> {
+        self.alloc_run(random, 1)
     }
 
     /// A page until [`Arena::give`].
-    pub fn keep(&mut self, random: &mut Random) -> Option<u64> {
-        let page = self.take(random)?;
-        self.hold(page);
+    pub fn alloc_kept(&mut self, random: &mut Random) -> Option<u64> {
+        let page = self.alloc(random)?;
+        self.keep(page);
         Some(page)
     }
 
     /// Keeps a page that was taken.
-    pub fn hold(&mut self, page: u64) {
+    pub fn keep(&mut self, page: u64) {
         self.kept.insert((page.wrapping_sub(BASE)) / PAGE);
     }
 
     /// A page is no more kept.
-    pub fn give(&mut self, page: u64) {
+    pub fn release(&mut self, page: u64) {
         self.kept.remove(&(page.wrapping_sub(BASE) / PAGE));
     }
 

@@ -1,9 +1,10 @@
-//! What may differ between two devices that both are right: each rule, and where it stands. The crate's README has them as a table.
+//! What may differ between two devices that both are right: each rule, and where it stands. The
+//! crate's README has them as a table.
 
 use nvme::log::GetLogPage;
 use spec::nvme::{admin, feature, status, Sqe, Status};
 
-use crate::twin::State;
+use crate::pair::HostState;
 
 /// Bytes of an entry of the error log.
 const ENTRY: usize = 64;
@@ -14,7 +15,7 @@ const SMART_FIXED: usize = 32;
 
 /// How the data of a command are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Data {
+pub enum DataRule {
     /// Byte by byte.
     Same,
     /// As an error log in which some entries have no order.
@@ -26,46 +27,52 @@ pub enum Data {
 }
 
 /// How the data of a command that has ended well are compared.
-pub fn of_data(sqid: u16, sqe: &Sqe, state: &State) -> Data {
+pub fn of_data(sqid: u16, sqe: &Sqe, state: &HostState) -> DataRule {
     if sqid != 0 {
-        return Data::Same;
+        return DataRule::Same;
     }
     match sqe.opcode() {
         admin::GET_LOG_PAGE => match GetLogPage::of(sqe).lid {
-            1 if !state.groups.is_empty() || state.loose_logs => Data::ErrorLog,
-            2 if state.loose_logs => Data::Smart,
-            _ => Data::Same,
+            1 if !state.groups.is_empty() || state.loose_logs => DataRule::ErrorLog,
+            2 if state.loose_logs => DataRule::Smart,
+            _ => DataRule::Same,
         },
-        admin::GET_FEATURES if sqe.dw[10] as u8 == feature::TIMESTAMP => Data::Timestamp,
-        _ => Data::Same,
+        admin::GET_FEATURES if sqe.dw[10] as u8 == feature::TIMESTAMP => DataRule::Timestamp,
+        _ => DataRule::Same,
     }
 }
 
 /// Compares data by a rule.
-pub fn compare(rule: Data, sqe: &Sqe, data: &[Vec<u8>; 2], state: &State) -> Result<(), String> {
+pub fn compare(
+    rule: DataRule,
+    sqe: &Sqe,
+    data: &[Vec<u8>; 2],
+    state: &HostState,
+) -> Result<(), String> {
     let [a, b] = data;
     let fine = match rule {
-        Data::Same => a == b,
-        Data::Timestamp => same_time(a, b),
+        DataRule::Same => a == b,
+        DataRule::Timestamp => same_time(a, b),
         // NVM Express 1.4, 5.14.1.2: what commands have done, of which a reset has ended some.
-        Data::Smart => {
+        DataRule::Smart => {
             let skip = GetLogPage::of(sqe).offset as usize;
             let fixed = SMART_FIXED.saturating_sub(skip).min(a.len());
             a[..fixed] == b[..fixed]
         }
-        Data::ErrorLog => same_errors(sqe, a, b, state),
+        DataRule::ErrorLog => same_errors(sqe, a, b, state),
     };
     match fine {
         true => Ok(()),
         false => Err(format!(
             "data of {:08x?} differ: {}",
             sqe.dw,
-            crate::twin::first_difference(a, b)
+            crate::pair::first_difference(a, b)
         )),
     }
 }
 
-/// Milliseconds that have passed: commands that come at the same time need not be fetched at the same time.
+/// Milliseconds that have passed: commands that come at the same time need not be fetched at the
+/// same time.
 fn same_time(a: &[u8], b: &[u8]) -> bool {
     let ms = |data: &[u8]| {
         let bytes = data.iter().take(6).rev();
@@ -74,8 +81,9 @@ fn same_time(a: &[u8], b: &[u8]) -> bool {
     ms(a).abs_diff(ms(b)) <= 1 && a.get(6..) == b.get(6..)
 }
 
-/// The log has the completions in the order in which they came (5.14.1.1), and those of several commands have none (4.1).
-fn same_errors(sqe: &Sqe, a: &[u8], b: &[u8], state: &State) -> bool {
+/// The log has the completions in the order in which they came (5.14.1.1), and those of several
+/// commands have none (4.1).
+fn same_errors(sqe: &Sqe, a: &[u8], b: &[u8], state: &HostState) -> bool {
     let offset = GetLogPage::of(sqe).offset as usize;
     if state.loose_logs || offset % ENTRY != 0 || a.len() % ENTRY != 0 {
         return true;
@@ -83,8 +91,9 @@ fn same_errors(sqe: &Sqe, a: &[u8], b: &[u8], state: &State) -> bool {
     entries(a, state) == entries(b, state)
 }
 
-/// The entries; those of a group as a sorted set without their numbers and phases, or not at all where some of it is not here.
-fn entries(data: &[u8], state: &State) -> Vec<Vec<u8>> {
+/// The entries; those of a group as a sorted set without their numbers and phases, or not at all
+/// where some of it is not here.
+fn entries(data: &[u8], state: &HostState) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     let mut groups: Vec<Vec<Vec<u8>>> = vec![Vec::new(); state.groups.len()];
     for entry in data.chunks(ENTRY) {
@@ -117,13 +126,13 @@ fn entries(data: &[u8], state: &State) -> Vec<Vec<u8>> {
 }
 
 /// Groups that the log no more holds are of no use.
-pub fn forget_old(state: &mut State) {
+pub fn forget_old(state: &mut HostState) {
     let oldest = state.errors.saturating_sub(ENTRIES as u64);
     state.groups.retain(|group| group.end > oldest);
 }
 
-/// The status of a command that has written nothing: it was refused before its data moved. Of others each block is old or new
-/// (hw/ip/nvme_ctrl/README.md, "A logical block is atomic").
+/// The status of a command that has written nothing: it was refused before its data moved. Of
+/// others each block is old or new (hw/ip/nvme_ctrl/README.md, "A logical block is atomic").
 pub fn changes_nothing(of: Status) -> bool {
     let bare = of.bare();
     let refused = [
@@ -146,8 +155,9 @@ pub fn status(of: Status) -> String {
     }
 }
 
-/// EventIdx of tails are the same at rest, but for that of a queue that was deleted amid its work; those of heads tell whether a command
-/// has waited for room, which is a matter of time (hw/ip/nvme_ctrl/README.md, "Shadow doorbells").
+/// EventIdx of tails are the same at rest, but for that of a queue that was deleted amid its work;
+/// those of heads tell whether a command has waited for room, which is a matter of time
+/// (hw/ip/nvme_ctrl/README.md, "Shadow doorbells").
 pub fn same_event_idx(a: &[u8], b: &[u8], deleted: Option<u16>) -> bool {
     let mut pairs = (0..).zip(a.chunks(8).zip(b.chunks(8)));
     pairs.all(|(qid, (a, b)): (u16, _)| a[..4] == b[..4] || deleted == Some(qid))

@@ -2,7 +2,7 @@
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use lockstep::{Campaign, Conditions, Pair, Report, Shape};
+use lockstep::{Campaign, Conditions, DevicePair, Report, Shape};
 use rtl::bitstream::{repo_root, stderr_progress};
 use sim::controller::Memory;
 use sim::Media;
@@ -42,7 +42,7 @@ fn run_of(design: &Design, models: [Model; 2], campaign: &Campaign) -> Report {
     };
     let mut factories = models
         .map(|model| Factory::new(design, model, &options, &mut stderr_progress("diff")).unwrap());
-    let mut make = |conditions: &Conditions| -> Result<Pair, String> {
+    let mut make = |conditions: &Conditions| -> Result<DevicePair, String> {
         let mut one = |n: usize| {
             let memory = match conditions.late_memory {
                 Some(most) => Memory::Late {
@@ -77,7 +77,7 @@ fn check(report: &Report) {
 
 #[test]
 #[ignore = "long: builds a device of its own"]
-fn the_model_does_what_the_rtl_does() {
+fn fast_model_matches_the_rtl() {
     let commands = from_env("DIFF_COMMANDS", 2000);
     let campaign = campaign(commands);
     let report = run([Model::Rtl, Model::Fast], &campaign);
@@ -87,7 +87,7 @@ fn the_model_does_what_the_rtl_does() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn what_is_compared_does_not_depend_on_time() {
+fn comparison_does_not_depend_on_time() {
     let report = run([Model::Fast; 2], &campaign(10_000));
     check(&report);
     for kind in [
@@ -112,7 +112,7 @@ fn tables() -> Design {
 
 #[test]
 #[ignore = "takes seconds"]
-fn what_engines_of_tables_do_does_not_depend_on_time() {
+fn table_engines_do_not_depend_on_time() {
     let report = run_of(&tables(), [Model::Fast; 2], &campaign(10_000));
     check(&report);
     for kind in ["jobs in pages", "lists of commands"] {
@@ -126,7 +126,7 @@ fn what_engines_of_tables_do_does_not_depend_on_time() {
 }
 
 #[test]
-fn the_same_seed_does_the_same() {
+fn seed_reproduces_the_run() {
     let text = || format!("{:?}", run([Model::Fast; 2], &campaign(1000)));
     assert_eq!(text(), text());
 }
@@ -141,7 +141,7 @@ fn designs_that_cannot_be_compared_are_refused() {
 /// A device whose host finds another word in the list of blocks.
 #[test]
 #[ignore = "takes seconds"]
-fn a_difference_is_found_and_made_short() {
+fn difference_is_found_and_shrunk() {
     let design = design();
     let other = design.with_values("clock_mhz = 299").unwrap();
     let options = RtlOptions::default();
@@ -150,7 +150,7 @@ fn a_difference_is_found_and_made_short() {
         Factory::new(&design, Model::Fast, &options, quiet).unwrap(),
         Factory::new(&other, Model::Fast, &options, quiet).unwrap(),
     ];
-    let mut make = |_: &Conditions| -> Result<Pair, String> {
+    let mut make = |_: &Conditions| -> Result<DevicePair, String> {
         let one = |n: usize| {
             let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
             let device = factories[n].device(media).map_err(|e| e.to_string())?;
@@ -182,7 +182,7 @@ mod long {
 
     #[test]
     #[ignore = "builds a device of its own"]
-    fn engines_of_tables_do_what_those_of_the_rtl_do() {
+    fn table_engines_match_the_rtl() {
         let campaign = campaign(from_env("DIFF_COMMANDS", 500));
         check(&run_of(&tables(), [Model::Rtl, Model::Fast], &campaign));
     }

@@ -1,14 +1,15 @@
-//! One life of a device with the engine `nearpm`: commands beside stores and loads of the PM window, in one order, against a model that does each at
-//! once. Between steps everything has ended, and the power may fail or the function be reset, which must change nothing.
+//! One life of a device with the engine `nearpm`: commands beside stores and loads of the PM
+//! window, in one order, against a model that does each at once. Between steps everything has
+//! ended, and the power may fail or the function be reset, which must change nothing.
 
-mod draw;
+mod generate;
 mod model;
 
 use sim::{Bar, HostConfig, LinkConfig, Random, System, Time};
 use spec::nearpm::{Command, Operation, ReturnValue, COMMANDS, LINE, RESERVED_BYTES};
 
-use crate::draw::chance;
-use crate::episode::{mix, Going, Outcome, Script};
+use crate::episode::{mix, EpisodeResult, KeepRunning, Script};
+use crate::generate::chance;
 use crate::{Conditions, Make};
 use model::{Arguments, Model};
 
@@ -21,7 +22,7 @@ const HISTORY: usize = 60;
 /// Where in a line of the command page what is.
 const STATE: std::ops::Range<usize> = 0..4;
 
-type Step = Result<(), String>;
+type StepResult = Result<(), String>;
 
 struct Bench {
     system: System,
@@ -29,19 +30,19 @@ struct Bench {
     model: Model,
     random: Random,
     history: Vec<String>,
-    outcome: Outcome,
+    outcome: EpisodeResult,
 }
 
 /// A command that was written: its line, its arguments, how it has to end.
-type Sent = (usize, Arguments, model::Outcome);
+type Sent = (usize, Arguments, model::CommandResult);
 
 /// Runs an episode, on the engine whose command page is there in BAR4.
 pub fn run(
     make: &mut Make,
     script: &Script,
     page: u64,
-    going: &mut Going,
-) -> Result<Outcome, String> {
+    keep_running: &mut KeepRunning,
+) -> Result<EpisodeResult, String> {
     let mut random = Random::new(mix([script.seed, script.episode.into(), u64::MAX - 2]));
     let late =
         chance(&mut random, 30).then(|| Time::ns([200, 2000, 10_000][random.below(3) as usize]));
@@ -60,9 +61,9 @@ pub fn run(
         model: Model::new(ARENA, script.media_bytes - RESERVED_BYTES),
         random: Random::new(0),
         history: Vec::new(),
-        outcome: Outcome::default(),
+        outcome: EpisodeResult::default(),
     };
-    let result = bench.play(script, going);
+    let result = bench.run_steps(script, keep_running);
     let mut outcome = bench.outcome;
     outcome.time = bench.system.now();
     let begin = bench.history.len().saturating_sub(HISTORY);
@@ -77,7 +78,7 @@ fn text(error: sim::Error) -> String {
 }
 
 impl Bench {
-    fn play(&mut self, script: &Script, going: &mut Going) -> Step {
+    fn run_steps(&mut self, script: &Script, keep_running: &mut KeepRunning) -> StepResult {
         let mut kept = script.steps.map(|steps| steps.iter().copied());
         loop {
             let done = self.outcome.counts.fetched;
@@ -86,7 +87,7 @@ impl Bench {
                 None => (done < script.amount).then_some(self.outcome.steps),
             };
             let Some(step) = step else { break };
-            if !going(done) {
+            if !keep_running(done) {
                 self.outcome.stopped = true;
                 return Ok(());
             }
@@ -110,7 +111,7 @@ impl Bench {
         *self.outcome.kinds.entry(what).or_default() += 1;
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> StepResult {
         match self.random.below(20) {
             0 => self.lose_power(false),
             1 => self.lose_power(true),
@@ -124,7 +125,7 @@ impl Bench {
     }
 
     /// All has ended, so all is kept.
-    fn lose_power(&mut self, function: bool) -> Step {
+    fn lose_power(&mut self, function: bool) -> StepResult {
         match function {
             true => {
                 self.system.function_reset(0);
@@ -142,21 +143,21 @@ impl Bench {
             "loss of power".into()
         });
         // It opens when it has restored what it had.
-        self.some_load()
+        self.random_load()
     }
 
     /// Commands, and accesses between them. All have ended afterwards.
-    fn burst(&mut self, most: u64) -> Step {
+    fn burst(&mut self, most: u64) -> StepResult {
         let mut sent: Vec<Sent> = Vec::new();
         for line in 0..most as usize {
             while chance(&mut self.random, 40) {
                 match chance(&mut self.random, 70) {
                     true => self.store()?,
-                    false => self.some_load()?,
+                    false => self.random_load()?,
                 }
             }
-            let arguments = draw::command(&mut self.random, &self.model);
-            let ends = self.take(&arguments);
+            let arguments = generate::command(&mut self.random, &self.model);
+            let ends = self.expect(&arguments);
             self.write(line, &arguments)?;
             sent.push((line, arguments, ends));
             // What it finds in a closed log decides what becomes of those behind it.
@@ -165,11 +166,11 @@ impl Bench {
                 break;
             }
         }
-        self.settle(&sent)
+        self.wait_for_ends(&sent)
     }
 
     /// A command for a line whose command is under way is dropped.
-    fn busy_line(&mut self) -> Step {
+    fn busy_line(&mut self) -> StepResult {
         let mapped = self
             .model
             .pools
@@ -193,18 +194,18 @@ impl Bench {
             ..own(Operation::Switch)
         };
         let arguments = long.arguments();
-        let ends = self.take(&arguments);
+        let ends = self.expect(&arguments);
         self.write(0, &arguments)?;
         self.note("to be dropped:".into());
         self.write(0, &dropped.arguments())?;
         self.count("commands for a busy line");
-        self.settle(&[(0, arguments, ends)])?;
+        self.wait_for_ends(&[(0, arguments, ends)])?;
         self.load(map.target, 64)
     }
 
     /// The model takes a command.
-    fn take(&mut self, arguments: &Arguments) -> model::Outcome {
-        let ends = self.model.take(arguments);
+    fn expect(&mut self, arguments: &Arguments) -> model::CommandResult {
+        let ends = self.model.execute(arguments);
         let name = Command::from_arguments(arguments).map(|c| format!("{:?}", c.operation));
         let name = name.unwrap_or_else(|| "unknown".into());
         let status = match ends {
@@ -218,7 +219,7 @@ impl Bench {
         ends
     }
 
-    fn write(&mut self, line: usize, arguments: &Arguments) -> Step {
+    fn write(&mut self, line: usize, arguments: &Arguments) -> StepResult {
         let mut bytes = [0; LINE as usize];
         for (to, argument) in bytes[8..].chunks_exact_mut(8).zip(arguments) {
             to.copy_from_slice(&argument.to_le_bytes());
@@ -234,7 +235,7 @@ impl Bench {
     }
 
     /// Waits for the ends of commands.
-    fn settle(&mut self, sent: &[Sent]) -> Step {
+    fn wait_for_ends(&mut self, sent: &[Sent]) -> StepResult {
         let limit = self.system.now() + PATIENCE;
         for (line, arguments, ends) in sent {
             let found = loop {
@@ -274,7 +275,7 @@ impl Bench {
                 ));
             }
         }
-        self.some_load()
+        self.random_load()
     }
 
     /// Somewhere in the arena, now and then across lines, never across pages.
@@ -302,7 +303,7 @@ impl Bench {
         (at, len.min(4096 - at % 4096))
     }
 
-    fn store(&mut self) -> Step {
+    fn store(&mut self) -> StepResult {
         let (at, len) = self.place();
         // What stands in logs is the engine's.
         let in_logs = |pool: &model::Pool| {
@@ -319,14 +320,14 @@ impl Bench {
         self.system.mmio_write(0, Bar::Pm, at, &data).map_err(text)
     }
 
-    fn some_load(&mut self) -> Step {
+    fn random_load(&mut self) -> StepResult {
         let (at, len) = self.place();
         self.count("PM window loads");
         self.load(at, len)
     }
 
     /// A load finds what all commands and stores before it have left.
-    fn load(&mut self, at: u64, len: u64) -> Step {
+    fn load(&mut self, at: u64, len: u64) -> StepResult {
         let found = self
             .system
             .mmio_read(0, Bar::Pm, at, len as usize)

@@ -4,22 +4,22 @@ use crate::media::{Media, BLOCK};
 
 /// The bytes of a Read.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ReadScoreboard {
     lba: u64,
     /// When it began.
     since: u64,
     bytes: Vec<Option<u8>>,
 }
 
-impl Seen {
+impl ReadScoreboard {
     /// Nothing of so many blocks.
-    pub(super) fn new(lba: u64, count: u64, since: u64) -> Seen {
+    pub(super) fn new(lba: u64, count: u64, since: u64) -> ReadScoreboard {
         let bytes = vec![None; (count * BLOCK) as usize];
-        Seen { lba, since, bytes }
+        ReadScoreboard { lba, since, bytes }
     }
 
     /// These bytes have come. The block that is no more of one content, if there is one.
-    pub(super) fn take(&mut self, media: &Media, from: u64, data: &[u8]) -> Option<u64> {
+    pub(super) fn record(&mut self, media: &Media, from: u64, data: &[u8]) -> Option<u64> {
         let from = from as usize;
         let place = self.bytes.get_mut(from..from + data.len())?;
         for (byte, &new) in place.iter_mut().zip(data) {

@@ -1,17 +1,18 @@
 //! The host's side of the device's link, where every access of the device is checked as it comes.
 //!
-//! - A write is a completion queue entry at its queue's tail, an interrupt of the table, or the right bytes at a place that
-//!   a command in flight names. Anything else is a failure; so nothing outside the host's buffers can change unseen.
+//! - A write is a completion queue entry at its queue's tail, an interrupt of the table, or the
+//!   right bytes at a place that a command in flight names. Anything else is a failure; so
+//!   nothing outside the host's buffers can change unseen.
 //! - A read fetches the next rung submission queue entry, or bytes that a command in flight names.
-//! - A completion belongs to a command that was fetched and not completed, with a status that the model allows, after
-//!   all of its data.
+//! - A completion belongs to a command that was fetched and not completed, with a status that the
+//!   model allows, after all of its data.
 //! - No access comes while the controller has to be silent.
 
 mod completion;
 mod messages;
 mod pairs;
 mod port;
-mod seen;
+mod scoreboard;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
@@ -19,16 +20,18 @@ use std::rc::Rc;
 use sim::{Mmio, Parts, Random, ReadData, Time};
 use spec::nvme::Sqe;
 
-use crate::block::End;
-use crate::fused::{More, FIRST, SECOND};
+use crate::block::WriteOutcome;
+use crate::fused::{NextCommand, FIRST, SECOND};
 use crate::media::Media;
 use crate::memory::{Memory, PAGE};
-use crate::model::{flags, After, Content, Direction, Limits, Model, Use, Verdict};
+use crate::model::{
+    flags, CompletionEffect, DataSource, Direction, Expectation, Limits, MediaUse, Model,
+};
 use crate::shadow::{queue_at, Pages, Shadow};
 use crate::walk::Walk;
 pub use messages::Messages;
 use pairs::Fused;
-use seen::Seen;
+use scoreboard::ReadScoreboard;
 
 /// Interrupt messages go to this range.
 pub const MSI: std::ops::Range<u64> = 0xFEE0_0000..0xFEF0_0000;
@@ -39,7 +42,7 @@ const HISTORY: usize = 60;
 
 /// A command that was rung and not yet fetched.
 #[derive(Clone, Debug, Default)]
-pub struct Rung {
+pub struct PendingCommand {
     /// The pages that it owns.
     pub pages: Vec<u64>,
 }
@@ -64,7 +67,7 @@ pub struct SqState {
     /// Told to the host as free again.
     pub head: u64,
     /// Placed and not fetched, oldest first.
-    pub waiting: VecDeque<Rung>,
+    pub waiting: VecDeque<PendingCommand>,
     /// The host may use it.
     pub usable: bool,
     /// A read of it has failed.
@@ -78,14 +81,14 @@ impl SqState {
     }
 
     /// Whether there was another command behind this one when it was fetched.
-    fn more(&mut self, position: u64) -> More {
+    fn more(&mut self, position: u64) -> NextCommand {
         while self.rungs.front().is_some_and(|&tail| tail <= position) {
             self.rungs.pop_front();
         }
         match self.rungs.front() {
-            _ if self.rung <= position + 1 => More::No,
-            Some(&tail) if tail >= position + 2 => More::Yes,
-            _ => More::Unsure,
+            _ if self.rung <= position + 1 => NextCommand::No,
+            Some(&tail) if tail >= position + 2 => NextCommand::Yes,
+            _ => NextCommand::Unsure,
         }
     }
 }
@@ -111,12 +114,12 @@ pub struct CqState {
 
 /// A command that was fetched and not yet completed.
 #[derive(Debug)]
-struct Flight {
+struct InFlight {
     sqe: Sqe,
     position: u64,
     /// When it was fetched.
     begun: Time,
-    verdict: Verdict,
+    expectation: Expectation,
     pages: Vec<u64>,
     written: u64,
     shared: bool,
@@ -124,29 +127,29 @@ struct Flight {
     user: u64,
     fused: Option<Fused>,
     /// What a Read has brought so far.
-    seen: Option<Seen>,
+    seen: Option<ReadScoreboard>,
     /// It may wait behind a pair of fused commands, or has.
-    behind_pair: bool,
+    after_pair: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claim {
+enum ClaimKind {
     ToHost,
     FromHost,
     List,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ClaimedRange {
     key: (u16, u16),
     at: u64,
     len: u64,
     offset: u64,
-    claim: Claim,
+    claim: ClaimKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ring {
+enum WatchedPage {
     Sq(u16),
     Cq(u16),
     Shadow,
@@ -193,7 +196,7 @@ impl Counts {
 }
 
 /// All that the device can reach, and what it may do there.
-pub struct World {
+pub struct HostModel {
     /// Host memory.
     pub memory: Memory,
     /// What the media may hold.
@@ -225,10 +228,11 @@ pub struct World {
     pub prompt: Time,
     /// While the Keep Alive Timer runs: when it expires at the earliest, and at the latest.
     pub keep_alive: Option<(Time, Time)>,
-    /// A message later than this after its cause is a breach: a doorbell that empties its queue has been at the device for long.
+    /// A message later than this after its cause is a breach: a doorbell that empties its queue has
+    /// been at the device for long.
     pub stale: Time,
     /// Only commands that are right.
-    pub calm: bool,
+    pub valid_only: bool,
     /// Writes to invalid doorbells: of absent queues, of bad values.
     pub bad_doorbells: u64,
     /// DW0 of the last completion.
@@ -237,11 +241,11 @@ pub struct World {
     pub counts: Counts,
     /// What happened last.
     pub history: VecDeque<String>,
-    flights: BTreeMap<(u16, u16), Flight>,
+    in_flight: BTreeMap<(u16, u16), InFlight>,
     /// A command of an I/O queue that ended as aborted; its Abort has to say so.
     aborted: Option<(u16, u16)>,
-    places: HashMap<u64, Vec<Place>>,
-    rings: HashMap<u64, Ring>,
+    places: HashMap<u64, Vec<ClaimedRange>>,
+    rings: HashMap<u64, WatchedPage>,
     mmio: VecDeque<(Time, Mmio)>,
     last_mmio: Time,
     data: BTreeMap<(Time, u64), ReadData>,
@@ -254,10 +258,10 @@ pub struct World {
     wake: bool,
 }
 
-impl World {
+impl HostModel {
     /// A host with this memory before a device with this media.
-    pub fn new(memory: Memory, media: Media, model: Model) -> World {
-        World {
+    pub fn new(memory: Memory, media: Media, model: Model) -> HostModel {
+        HostModel {
             memory,
             media,
             model,
@@ -275,13 +279,13 @@ impl World {
             prompt: Time::us(5),
             keep_alive: None,
             stale: Time::us(10),
-            calm: false,
+            valid_only: false,
             now: Time::ZERO,
             bad_doorbells: 0,
             result: 0,
             counts: Counts::default(),
             history: VecDeque::new(),
-            flights: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             aborted: None,
             places: HashMap::new(),
             rings: HashMap::new(),
@@ -297,7 +301,7 @@ impl World {
     }
 
     /// A host without anything, in place of one that is away.
-    pub fn vacant() -> World {
+    pub fn vacant() -> HostModel {
         let limits = Limits {
             queues: 0,
             entries: 2,
@@ -307,7 +311,7 @@ impl World {
             engines: Vec::new(),
         };
         let model = Model::new(limits, BTreeMap::new());
-        World::new(Memory::new(0), Media::new(0), model)
+        HostModel::new(Memory::new(0), Media::new(0), model)
     }
 
     /// Notes what happened, for the report of a failure.
@@ -331,18 +335,18 @@ impl World {
     }
 
     /// What was sent to the device since the last call, for a link with a timing of its own.
-    pub fn posted(&mut self) -> Vec<Mmio> {
+    pub fn take_posted(&mut self) -> Vec<Mmio> {
         self.mmio.drain(..).map(|(_, access)| access).collect()
     }
 
     /// True if the device may now use a page in the window of another one.
     pub fn names_window(&self) -> bool {
         let rung = self.sqs.values().flat_map(|q| {
-            let told = q.rung.saturating_sub(q.fetched) as usize;
-            q.waiting.iter().take(told).flat_map(|r| &r.pages)
+            let count = q.rung.saturating_sub(q.fetched) as usize;
+            q.waiting.iter().take(count).flat_map(|r| &r.pages)
         });
-        let flying = self.flights.values().flat_map(|f| &f.pages);
-        rung.chain(flying).any(|&p| self.memory.is_window(p))
+        let active_pages = self.in_flight.values().flat_map(|f| &f.pages);
+        rung.chain(active_pages).any(|&p| self.memory.is_window(p))
     }
 
     /// Makes a queue of the model known: its page is watched.
@@ -353,7 +357,7 @@ impl World {
         if let Some(old) = self.sqs.get(&qid).map(|q| q.base) {
             self.close_sq(qid, old);
         }
-        self.rings.insert(q.base / PAGE, Ring::Sq(qid));
+        self.rings.insert(q.base / PAGE, WatchedPage::Sq(qid));
         let (entries, usable) = (u64::from(q.entries), qid == 0);
         self.sqs.insert(
             qid,
@@ -367,7 +371,7 @@ impl World {
         );
     }
 
-    /// See [`World::open_sq`].
+    /// See [`HostModel::open_sq`].
     pub fn open_cq(&mut self, qid: u16) {
         let Some(q) = self.model.cqs.get(&qid).cloned() else {
             return;
@@ -375,7 +379,7 @@ impl World {
         if let Some(old) = self.cqs.get(&qid).map(|q| q.base) {
             self.close_cq(qid, old);
         }
-        self.rings.insert(q.base / PAGE, Ring::Cq(qid));
+        self.rings.insert(q.base / PAGE, WatchedPage::Cq(qid));
         let (entries, usable) = (u64::from(q.entries), qid == 0);
         self.cqs.insert(
             qid,
@@ -393,7 +397,7 @@ impl World {
     fn close_sq(&mut self, qid: u16, base: u64) {
         if self.sqs.get(&qid).is_some_and(|q| q.base == base) {
             let rungs = self.sqs.remove(&qid).map(|q| q.waiting).unwrap_or_default();
-            rungs.into_iter().for_each(|r| self.give(r.pages));
+            rungs.into_iter().for_each(|r| self.free_pages(r.pages));
             self.shadow.close(&mut self.memory, qid, false);
             self.close(base);
         }
@@ -409,55 +413,62 @@ impl World {
     }
 
     /// Commands in flight, without those that wait for events as they may.
-    pub fn in_flight(&self) -> usize {
+    pub fn in_flight_count(&self) -> usize {
         let events = self
-            .flights
+            .in_flight
             .values()
-            .filter(|f| matches!(f.verdict.after, After::Event(_)))
+            .filter(|f| matches!(f.expectation.after, CompletionEffect::Event(_)))
             .count();
-        self.flights.len() - events.min(self.model.limits.events)
+        self.in_flight.len() - events.min(self.model.limits.events)
     }
 
-    /// A format, a deletion of a queue or an Abort of an I/O command is under way: admin commands may wait for I/O commands.
-    pub fn slow_admin(&self) -> bool {
-        let mut flights = self.flights.range((0, 0)..(1, 0));
-        flights.any(|(_, f)| {
+    /// A format, a deletion of a queue or an Abort of an I/O command is under way: admin commands
+    /// may wait for I/O commands.
+    pub fn admin_waits_for_io(&self) -> bool {
+        let mut in_flight = self.in_flight.range((0, 0)..(1, 0));
+        in_flight.any(|(_, f)| {
             matches!(
-                f.verdict.after,
-                After::Formatted(_) | After::SqDeleted(..) | After::AbortIo(..)
+                f.expectation.after,
+                CompletionEffect::Formatted(_)
+                    | CompletionEffect::SqDeleted(..)
+                    | CompletionEffect::AbortIo(..)
             )
         })
     }
 
-    /// How long the lists of what is in flight may take to be read. Each one is read for the address of the next, and SGLs of one
-    /// direction are walked one after the other: a ring of segments holds up what comes after it until it has been found out.
+    /// How long the lists of what is in flight may take to be read. Each one is read for the
+    /// address of the next, and SGLs of one direction are walked one after the other: a ring of
+    /// segments holds up what comes after it until it has been found out.
     pub fn lists(&self) -> Time {
-        let lists = self.flights.values().map(|f| f.verdict.walk.lists.len());
+        let lists = self
+            .in_flight
+            .values()
+            .map(|f| f.expectation.walk.lists.len());
         Time(LIST.0 * lists.sum::<usize>() as u64)
     }
 
     /// Accesses of the media that the data of what is in flight take, at most.
     pub fn accesses(&self) -> u64 {
-        let walks = self.flights.values().map(|f| &f.verdict.walk);
+        let walks = self.in_flight.values().map(|f| &f.expectation.walk);
         // A piece of the host's memory lies in a page, and so in two pieces of the media at most.
         walks.map(|walk| 2 * walk.segments.len() as u64).sum()
     }
 
-    /// An admin command that is not done although it waits for no other command and `since` or its fetch is long ago: `bound` if it moves
-    /// no data, else `data`.
+    /// An admin command that is not done although it waits for no other command and `since` or its
+    /// fetch is long ago: `bound` if it moves no data, else `data`.
     pub fn late_admin(&self, now: Time, since: Time, bound: Time, data: Time) -> Option<String> {
-        if self.slow_admin() {
+        if self.admin_waits_for_io() {
             return None;
         }
         let waiting = self.sqs.get(&0).is_some_and(|q| q.fetched < q.rung);
-        let mut flights = self.flights.range((0, 0)..(1, 0));
-        let late = flights.find_map(|(k, f)| {
-            let bound = if f.verdict.walk == Walk::default() {
+        let mut in_flight = self.in_flight.range((0, 0)..(1, 0));
+        let late = in_flight.find_map(|(k, f)| {
+            let bound = if f.expectation.walk == Walk::default() {
                 bound
             } else {
                 data
             };
-            let event = matches!(f.verdict.after, After::Event(_));
+            let event = matches!(f.expectation.after, CompletionEffect::Event(_));
             let late = !event && now >= f.begun.max(since) + bound;
             late.then(|| {
                 format!(
@@ -473,13 +484,13 @@ impl World {
 
     /// True while a command with this identifier is in flight.
     pub fn uses(&self, cid: u16) -> bool {
-        self.flights.keys().any(|k| k.1 == cid)
+        self.in_flight.keys().any(|k| k.1 == cid)
     }
 
     /// What is in flight, for the report of a failure.
     pub fn describe(&self) -> String {
         let mut lines: Vec<String> = self
-            .flights
+            .in_flight
             .iter()
             .map(|((sqid, cid), f)| {
                 format!("  in flight: SQ {sqid} CID {cid:#06x} {:08x?}", f.sqe.dw)
@@ -502,9 +513,9 @@ impl World {
 
     /// The controller was reset: whatever was in flight is gone.
     pub fn forget(&mut self) {
-        for (key, flight) in std::mem::take(&mut self.flights) {
+        for (key, active) in std::mem::take(&mut self.in_flight) {
             self.counts.dropped += 1;
-            self.release(key, flight, End::Part);
+            self.release(key, active, WriteOutcome::Part);
         }
         let sqs: Vec<(u16, u64)> = self.sqs.iter().map(|(&qid, q)| (qid, q.base)).collect();
         sqs.into_iter()
@@ -554,30 +565,30 @@ impl World {
     fn close(&mut self, base: u64) {
         self.rings.remove(&(base / PAGE));
         if self.memory.exists(base, PAGE) {
-            self.memory.give(base);
+            self.memory.free(base);
         }
     }
 
-    fn give(&mut self, pages: Vec<u64>) {
+    fn free_pages(&mut self, pages: Vec<u64>) {
         for page in pages {
-            self.memory.give(page);
+            self.memory.free(page);
         }
     }
 
     // ---- what the device reads ----
 
-    fn serve(&mut self, addr: u64, len: u32) -> Result<Option<Vec<u8>>, String> {
+    fn handle_read(&mut self, addr: u64, len: u32) -> Result<Option<Vec<u8>>, String> {
         let len = u64::from(len);
         match self.rings.get(&(addr / PAGE)) {
-            Some(&Ring::Sq(qid)) => return self.fetch(qid, addr, len),
-            Some(Ring::Shadow) => return self.serve_shadow(addr, len),
+            Some(&WatchedPage::Sq(qid)) => return self.fetch(qid, addr, len),
+            Some(WatchedPage::Shadow) => return self.serve_shadow(addr, len),
             _ => {}
         }
         let at = addr % PAGE;
         let places = self.places.get(&(addr / PAGE)).map_or(&[][..], |p| &p[..]);
         let named = places.iter().any(|p| {
             let (from, to) = (p.at / 64 * 64, (p.at + p.len).next_multiple_of(64));
-            p.claim != Claim::ToHost && at >= from && at + len <= to
+            p.claim != ClaimKind::ToHost && at >= from && at + len <= to
         });
         if !named {
             return Err(format!(
@@ -622,7 +633,7 @@ impl World {
             return Err(format!("a wrong EventIdx {data:02x?} at {addr:#x}"));
         }
         *self.counts.kinds.entry("EventIdx written").or_default() += 1;
-        self.memory.land(addr, data);
+        self.memory.device_write(addr, data);
         Ok(())
     }
 
@@ -654,7 +665,7 @@ impl World {
         else {
             queue.broken = true;
             self.fatal = true;
-            self.give(rung.pages);
+            self.free_pages(rung.pages);
             self.close_down();
             return Ok(None);
         };
@@ -664,37 +675,41 @@ impl World {
         }
         let sqe = Sqe::from_bytes(&bytes);
         let key = (qid, sqe.cid());
-        let judged = self.model.judge(qid, &sqe, more, &self.memory, &self.media);
-        let (verdict, pair) = judged;
+        let judged = self
+            .model
+            .expect(qid, &sqe, more, &self.memory, &self.media);
+        let (expectation, pair) = judged;
         let fused = pair.and_then(|pair| self.fuse(key, pair));
-        let user = self.user();
-        self.attach(key, user, &verdict);
+        let user = self.new_user();
+        self.begin_command(key, user, &expectation);
         if rung.pages.iter().any(|&p| self.memory.is_window(p)) {
-            let kind = match verdict.direction {
+            let kind = match expectation.direction {
                 Direction::ToHost(_) => "commands with data to another device",
                 Direction::FromHost => "commands with data from another device",
                 Direction::None => "commands refused that name another device",
             };
             *self.counts.kinds.entry(kind).or_default() += 1;
         }
-        for kind in kinds(qid, &sqe, &verdict, fused.is_some()) {
+        for kind in kinds(qid, &sqe, &expectation, fused.is_some()) {
             *self.counts.kinds.entry(kind).or_default() += 1;
         }
-        match verdict.after {
+        match expectation.after {
             // The page belongs to the queue from now on.
-            After::SqCreated(new) => {
+            CompletionEffect::SqCreated(new) => {
                 rung.pages.clear();
                 self.open_sq(new);
             }
-            After::CqCreated(new) => {
+            CompletionEffect::CqCreated(new) => {
                 rung.pages.clear();
                 self.open_cq(new);
             }
-            After::SqDeleted(old, _) => self.leave_alone(old),
-            After::Shadow(pages) => {
+            CompletionEffect::SqDeleted(old, _) => self.leave_alone(old),
+            CompletionEffect::Shadow(pages) => {
                 rung.pages.clear();
-                self.rings.insert(pages.doorbells / PAGE, Ring::Shadow);
-                self.rings.insert(pages.events / PAGE, Ring::EventIdx);
+                self.rings
+                    .insert(pages.doorbells / PAGE, WatchedPage::Shadow);
+                self.rings
+                    .insert(pages.events / PAGE, WatchedPage::EventIdx);
                 self.shadow.opened.push(pages);
             }
             _ => {}
@@ -703,28 +718,28 @@ impl World {
             "fetched SQ {qid} CID {:#06x} {:08x?} -> {:?}",
             sqe.cid(),
             sqe.dw,
-            verdict.statuses
+            expectation.statuses
         ));
-        let seen = match (&verdict.media, &verdict.direction) {
-            (&Use::Read(lba, count), Direction::ToHost(_)) => {
-                Some(Seen::new(lba, count, self.media.now()))
+        let seen = match (&expectation.media, &expectation.direction) {
+            (&MediaUse::Read(lba, count), Direction::ToHost(_)) => {
+                Some(ReadScoreboard::new(lba, count, self.media.now()))
             }
             _ => None,
         };
-        let flight = Flight {
+        let active = InFlight {
             sqe,
             position,
             begun: self.now,
-            verdict,
+            expectation,
             pages: rung.pages,
             written: 0,
             shared: false,
             user,
             fused,
             seen,
-            behind_pair: self.flights.values().any(|f| f.fused.is_some()),
+            after_pair: self.in_flight.values().any(|f| f.fused.is_some()),
         };
-        if self.flights.insert(key, flight).is_some() {
+        if self.in_flight.insert(key, active).is_some() {
             return Err(format!(
                 "the fuzzer used CID {:#06x} twice on SQ {qid}",
                 key.1
@@ -734,35 +749,36 @@ impl World {
         Ok(Some(bytes.to_vec()))
     }
 
-    /// Commands of I/O queues in flight that an Abort may find: what may take long, and first ones of fused pairs.
-    pub fn flying(&self) -> Vec<(u16, u16)> {
-        let flights = self.flights.iter();
-        flights
-            .filter(|(k, f)| k.0 != 0 && (f.verdict.long || flags(&f.sqe).0 == FIRST))
+    /// Commands of I/O queues in flight that an Abort may find: what may take long, and first ones
+    /// of fused pairs.
+    pub fn abortable(&self) -> Vec<(u16, u16)> {
+        let in_flight = self.in_flight.iter();
+        in_flight
+            .filter(|(k, f)| k.0 != 0 && (f.expectation.long || flags(&f.sqe).0 == FIRST))
             .map(|(&k, _)| k)
             .collect()
     }
 
     /// Someone who uses the media.
-    pub fn user(&mut self) -> u64 {
+    pub fn new_user(&mut self) -> u64 {
         self.users += 1;
         self.users
     }
 
     /// A command begins: the places that it names, and what it does to the media.
-    fn attach(&mut self, key: (u16, u16), user: u64, verdict: &Verdict) {
-        let claim = match verdict.direction {
-            Direction::ToHost(_) => Some(Claim::ToHost),
-            Direction::FromHost => Some(Claim::FromHost),
+    fn begin_command(&mut self, key: (u16, u16), user: u64, expectation: &Expectation) {
+        let claim = match expectation.direction {
+            Direction::ToHost(_) => Some(ClaimKind::ToHost),
+            Direction::FromHost => Some(ClaimKind::FromHost),
             Direction::None => None,
         };
         if let Some(claim) = claim {
-            let data = verdict.walk.segments.iter();
+            let data = expectation.walk.segments.iter();
             let data = data.map(|s| (s.addr, s.len, s.offset, claim));
-            let lists = verdict.walk.lists.iter();
-            let lists = lists.map(|&(addr, len)| (addr, len, 0, Claim::List));
+            let lists = expectation.walk.lists.iter();
+            let lists = lists.map(|&(addr, len)| (addr, len, 0, ClaimKind::List));
             for (addr, len, offset, claim) in data.chain(lists) {
-                let place = Place {
+                let place = ClaimedRange {
                     key,
                     at: addr % PAGE,
                     len,
@@ -772,20 +788,20 @@ impl World {
                 self.places.entry(addr / PAGE).or_default().push(place);
             }
         }
-        if let Some((lba, count)) = verdict.list {
+        if let Some((lba, count)) = expectation.list {
             self.media.begin_read(lba, count);
         }
-        match &verdict.media {
-            Use::None => {}
-            Use::Read(lba, count) | Use::Compare(lba, count, _) | Use::Count(lba, count, _) => {
-                self.media.begin_read(*lba, *count)
-            }
-            Use::Write(lba, data) => self.media.begin_write(user, *lba, data),
-            Use::Make(product) => self.media.begin_make(user, *product),
-            Use::Spoil(parts) => parts
+        match &expectation.media {
+            MediaUse::None => {}
+            MediaUse::Read(lba, count)
+            | MediaUse::Compare(lba, count, _)
+            | MediaUse::Count(lba, count, _) => self.media.begin_read(*lba, *count),
+            MediaUse::Write(lba, data) => self.media.begin_write(user, *lba, data),
+            MediaUse::Make(product) => self.media.begin_derive(user, *product),
+            MediaUse::Spoil(parts) => parts
                 .iter()
-                .for_each(|part| self.media.begin_spoil(user, part.0, part.1)),
-            Use::Zero(ranges) => ranges
+                .for_each(|part| self.media.begin_unknown_write(user, part.0, part.1)),
+            MediaUse::Zero(ranges) => ranges
                 .iter()
                 .for_each(|r| self.media.begin_zero(user, r.0, r.1)),
         }
@@ -793,25 +809,26 @@ impl World {
 
     // ---- what the device writes ----
 
-    fn take(&mut self, addr: u64, data: &[u8]) -> Result<(), String> {
+    fn handle_write(&mut self, addr: u64, data: &[u8]) -> Result<(), String> {
         let len = data.len() as u64;
         match self.rings.get(&(addr / PAGE)) {
-            Some(&Ring::Cq(qid)) => return self.complete(qid, addr, data),
-            Some(Ring::EventIdx) => return self.take_event_idx(addr, data),
+            Some(&WatchedPage::Cq(qid)) => return self.complete(qid, addr, data),
+            Some(WatchedPage::EventIdx) => return self.take_event_idx(addr, data),
             _ => {}
         }
         let at = addr % PAGE;
         let (mut wrong, mut taken, mut ways) = (None, Vec::new(), Vec::new());
         let places = self.places.get(&(addr / PAGE)).map_or(&[][..], |p| &p[..]);
         for place in places {
-            if place.claim != Claim::ToHost || at < place.at || at + len > place.at + place.len {
+            if place.claim != ClaimKind::ToHost || at < place.at || at + len > place.at + place.len
+            {
                 continue;
             }
-            let Some(flight) = self.flights.get(&place.key) else {
+            let Some(active) = self.in_flight.get(&place.key) else {
                 continue;
             };
             let from = place.offset + (at - place.at);
-            if right(&self.media, &flight.verdict.direction, from, data) {
+            if right(&self.media, &active.expectation.direction, from, data) {
                 ways.push((place.key, from));
                 if !taken.contains(&place.key) {
                     taken.push(place.key);
@@ -825,8 +842,8 @@ impl World {
         }
         if let [(key, from)] = ways[..] {
             // It can only be this one's.
-            let seen = self.flights.get_mut(&key).and_then(|f| f.seen.as_mut());
-            if let Some(block) = seen.and_then(|seen| seen.take(&self.media, from, data)) {
+            let seen = self.in_flight.get_mut(&key).and_then(|f| f.seen.as_mut());
+            if let Some(block) = seen.and_then(|seen| seen.record(&self.media, from, data)) {
                 return Err(format!(
                     "SQ {} CID {:#06x} brings a mixture of what block {block} has held: {data:02x?} at byte {from} \
                      are not of the content that its other bytes are of",
@@ -836,14 +853,14 @@ impl World {
         }
         if !taken.is_empty() {
             for key in &taken {
-                if let Some(flight) = self.flights.get_mut(key) {
-                    flight.written += len;
+                if let Some(active) = self.in_flight.get_mut(key) {
+                    active.written += len;
                     // Commands that name the same place: the write may be any one's.
-                    flight.shared |= taken.len() > 1;
+                    active.shared |= taken.len() > 1;
                 }
             }
             self.counts.checked_bytes += len;
-            self.memory.land(addr, data);
+            self.memory.device_write(addr, data);
             return Ok(());
         }
         if let Some(wrong) = wrong {
@@ -853,7 +870,7 @@ impl World {
             self.counts.interrupts += 1;
             let exact = !self.shadow.wanted && !self.model.features.coalesced();
             let late = exact.then_some(self.stale);
-            return self.messages.take(self.now, addr, data, late);
+            return self.messages.receive(self.now, addr, data, late);
         }
         Err(format!(
             "a write of {len} bytes at {addr:#x}, which no command in flight names"
@@ -862,7 +879,7 @@ impl World {
 }
 
 /// What a reader wants to know that was drawn.
-fn kinds(qid: u16, sqe: &Sqe, verdict: &Verdict, second: bool) -> Vec<&'static str> {
+fn kinds(qid: u16, sqe: &Sqe, expectation: &Expectation, second: bool) -> Vec<&'static str> {
     let mut kinds = Vec::new();
     let mut when = |is: bool, kind| {
         if is {
@@ -870,7 +887,7 @@ fn kinds(qid: u16, sqe: &Sqe, verdict: &Verdict, second: bool) -> Vec<&'static s
         }
     };
     let (fuse, psdt) = flags(sqe);
-    let walk = &verdict.walk;
+    let walk = &expectation.walk;
     let moved = walk.bytes() > 0 || walk.fault.is_some();
     let (prps, sgl) = (moved && psdt == 0, moved && psdt != 0);
     when(prps, "PRPs");
@@ -884,7 +901,7 @@ fn kinds(qid: u16, sqe: &Sqe, verdict: &Verdict, second: bool) -> Vec<&'static s
     when(qid != 0 && fuse == SECOND, "fused, second commands");
     when(second, "fused pairs");
     when(
-        matches!(verdict.after, After::Formatted(_)),
+        matches!(expectation.after, CompletionEffect::Formatted(_)),
         "formats begun",
     );
     when(qid != 0 && sqe.nsid() > 1, "I/O with other NSIDs than 1");
@@ -894,12 +911,14 @@ fn kinds(qid: u16, sqe: &Sqe, verdict: &Verdict, second: bool) -> Vec<&'static s
 /// True if a command may send these bytes as those from `from` on.
 fn right(media: &Media, direction: &Direction, from: u64, data: &[u8]) -> bool {
     match direction {
-        Direction::ToHost(Content::Media(start)) => media.permits(start + from, data),
-        Direction::ToHost(Content::Page(page, start)) => data.iter().enumerate().all(|(n, &b)| {
-            let at = start + from + n as u64;
-            b == page.get(at as usize).copied().unwrap_or(0)
-        }),
-        Direction::ToHost(Content::Any) => true,
+        Direction::ToHost(DataSource::Media(start)) => media.permits(start + from, data),
+        Direction::ToHost(DataSource::Page(page, start)) => {
+            data.iter().enumerate().all(|(n, &b)| {
+                let at = start + from + n as u64;
+                b == page.get(at as usize).copied().unwrap_or(0)
+            })
+        }
+        Direction::ToHost(DataSource::Any) => true,
         _ => false,
     }
 }

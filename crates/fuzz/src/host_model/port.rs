@@ -2,9 +2,9 @@
 
 use sim::{HostPort, Mmio, ReadData, Time};
 
-use super::World;
+use super::HostModel;
 
-impl HostPort for World {
+impl HostPort for HostModel {
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
         self.now = now;
         if now < self.stall {
@@ -86,7 +86,7 @@ impl HostPort for World {
     }
 }
 
-impl World {
+impl HostModel {
     /// A read of the device's registers or media is answered.
     pub fn answer(&mut self, tag: u32, data: Option<Vec<u8>>) {
         self.messages.answered(tag);
@@ -103,7 +103,7 @@ impl World {
                 data.len()
             ));
         }
-        if let Err(text) = self.take(addr, data) {
+        if let Err(text) = self.handle_write(addr, data) {
             self.fail(format!("at {now}: {text}"));
         }
     }
@@ -116,7 +116,7 @@ impl World {
                 "a read of {len} bytes at {addr:#x} at {now}, after CSTS said silence"
             ));
         }
-        self.serve(addr, len).unwrap_or_else(|text| {
+        self.handle_read(addr, len).unwrap_or_else(|text| {
             self.fail(format!("at {now}: {text}"));
             None
         })
@@ -131,7 +131,7 @@ impl World {
     }
 
     /// Forgets what has woken the host.
-    pub fn rest(&mut self) {
+    pub fn clear_wake(&mut self) {
         self.wake = false;
     }
 

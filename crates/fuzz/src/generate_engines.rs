@@ -4,32 +4,32 @@ use nvme::Namespace;
 use sim::Random;
 use spec::nvme::Sqe;
 
-use crate::draw::{blocks, chance, flags, namespace, nsid, pick, place, unused, Command};
-use crate::draw_lists::{list_command, lists, List};
-use crate::draw_tables::table_command;
 use crate::engines::{BITMAP_UNIT, BLOCKS, COPY, COUNT, FILTER, TABLES};
+use crate::generate::{blocks, chance, flags, namespace, nsid, pick, place, unused, Command};
+use crate::generate_lists::{list_command, lists, List};
+use crate::generate_tables::table_command;
+use crate::host_model::HostModel;
 use crate::media::BLOCK;
-use crate::world::World;
 
 /// A command of an engine. A `long` one is of much of the largest namespace.
-pub fn engine_command(world: &World, random: &mut Random, long: bool) -> Command {
-    let known = &world.model.limits.engines;
+pub fn engine_command(host: &HostModel, random: &mut Random, long: bool) -> Command {
+    let known = &host.model.limits.engines;
     let tables = known.iter().filter(|o| TABLES.contains(o)).count();
     let turn = random.below(known.len().max(1) as u64);
     if turn < tables as u64 {
-        return table_command(world, random, long);
+        return table_command(host, random, long);
     }
-    if lists(world) && turn == tables as u64 {
+    if lists(host) && turn == tables as u64 {
         // Of what happens to stand there.
-        let ns = namespace(world, random);
+        let ns = namespace(host, random);
         let list = List::anywhere(random, &ns);
-        return list_command(world, random, &list);
+        return list_command(host, random, &list);
     }
     let opcode = pick(random, &[COUNT, COPY, COPY, FILTER, FILTER]);
-    let active = world.model.limits.namespaces.active();
+    let active = host.model.limits.namespaces.active();
     let ns = match active.max_by_key(|ns| ns.blocks) {
         Some(ns) if long => *ns,
-        _ => namespace(world, random),
+        _ => namespace(host, random),
     };
     // A target has to have room beside the source.
     let most = match opcode {
@@ -45,13 +45,13 @@ pub fn engine_command(world: &World, random: &mut Random, long: bool) -> Command
     if count > most && chance(random, 95) {
         count = 1 + random.below(most);
     }
-    let lba = place(world, random, &ns, count);
-    let nsid = nsid(world, random, ns.nsid);
+    let lba = place(host, random, &ns, count);
+    let nsid = nsid(host, random, ns.nsid);
     let mut sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
     sqe.dw[12] = (count - 1) as u32;
     sqe = match opcode {
-        COPY => with_target(world, random, sqe, &ns, count),
-        _ => with_values(world, random, sqe, &ns, count),
+        COPY => with_target(host, random, sqe, &ns, count),
+        _ => with_values(host, random, sqe, &ns, count),
     };
     if chance(random, 3) {
         sqe.dw[12] = pick(random, &[0xFF_FFFF, 0x80_0000, 0xFFFF, 0x1_0000]);
@@ -67,25 +67,25 @@ pub fn engine_command(world: &World, random: &mut Random, long: bool) -> Command
 }
 
 /// A copy's target: beside its source, or over a part of it, or somewhere else.
-fn with_target(world: &World, random: &mut Random, sqe: Sqe, ns: &Namespace, count: u64) -> Sqe {
+fn with_target(host: &HostModel, random: &mut Random, sqe: Sqe, ns: &Namespace, count: u64) -> Sqe {
     let from = sqe.slba();
     let to = match random.below(20) {
         0 => from.wrapping_add(random.below(count)),
         1 => from.wrapping_sub(random.below(count)),
         2 => from.wrapping_add(count),
         3 => from.wrapping_sub(count),
-        4 => place(world, random, ns, count),
+        4 => place(host, random, ns, count),
         // The last one that fits, or one block beyond.
         5 | 6 => ns.blocks.saturating_sub(count) + random.below(2),
         _ => apart(from, count, || {
-            unused(world, random, ns, count, ns.blocks, 3)
+            unused(host, random, ns, count, ns.blocks, 3)
         }),
     };
     sqe.with_cdw(14, to as u32).with_cdw(15, (to >> 32) as u32)
 }
 
 /// Kind and bounds of values, of which the media hold some; a bitmap's place.
-fn with_values(world: &World, random: &mut Random, sqe: Sqe, ns: &Namespace, count: u64) -> Sqe {
+fn with_values(host: &HostModel, random: &mut Random, sqe: Sqe, ns: &Namespace, count: u64) -> Sqe {
     let kind = random.below(4) as u32;
     let from = sqe.slba();
     let mut bound = || match random.below(6) {
@@ -95,7 +95,7 @@ fn with_values(world: &World, random: &mut Random, sqe: Sqe, ns: &Namespace, cou
         3 | 4 => {
             // One of the values, so that it matters that the bounds are included.
             let lba = from.wrapping_add(random.below(count));
-            let block = world.media.any(ns.base.wrapping_add(lba));
+            let block = host.media.any(ns.base.wrapping_add(lba));
             let at = random.below(BLOCK / 8) as usize * 8;
             let bytes = block[at..at + 8].iter().rev();
             let value = bytes.fold(0, |v, &b| v << 8 | u64::from(b));
@@ -122,7 +122,7 @@ fn with_values(world: &World, random: &mut Random, sqe: Sqe, ns: &Namespace, cou
         }
         (_, 1) => pick(random, &[(ns.blocks / BITMAP_UNIT) as u32, (1 << 30) - 1]),
         (_, 2) => from.wrapping_add(random.below(count)) as u32 / BITMAP_UNIT as u32,
-        _ => bitmap(world, random, ns, from, count, kind),
+        _ => bitmap(host, random, ns, from, count, kind),
     };
     sqe.dw[13] = unit << 2 | kind;
     sqe
@@ -139,7 +139,7 @@ fn values_of(kind: u32) -> u64 {
 
 /// A place for a bitmap outside of its source, if it is found soon.
 fn bitmap(
-    world: &World,
+    host: &HostModel,
     random: &mut Random,
     ns: &Namespace,
     from: u64,
@@ -153,7 +153,7 @@ fn bitmap(
         unit = random.below(units);
         let lba = unit * BITMAP_UNIT;
         let beside = lba + len <= from || from.saturating_add(count) <= lba;
-        if beside && !world.media.in_use(ns.base + lba, len) {
+        if beside && !host.media.in_use(ns.base + lba, len) {
             break;
         }
     }
@@ -161,21 +161,21 @@ fn bitmap(
 }
 
 /// A range beside another one, if it is found soon.
-fn apart(from: u64, count: u64, mut draw: impl FnMut() -> u64) -> u64 {
-    let mut to = draw();
+fn apart(from: u64, count: u64, mut generate: impl FnMut() -> u64) -> u64 {
+    let mut to = generate();
     for _ in 0..12 {
         if to.abs_diff(from) >= count {
             break;
         }
-        to = draw();
+        to = generate();
     }
     to
 }
 
 /// A command of an engine that is right, of up to 64 KiB; `None` if there is none.
-pub fn calm_engine_command(world: &World, random: &mut Random) -> Option<Command> {
-    let ns = namespace(world, random);
-    let known = &world.model.limits.engines;
+pub fn valid_engine_command(host: &HostModel, random: &mut Random) -> Option<Command> {
+    let ns = namespace(host, random);
+    let known = &host.model.limits.engines;
     // Copies and bitmaps need two ranges.
     let fits = |o: &u8| *o == COUNT || BLOCKS.contains(o) && ns.blocks >= 32;
     let fit: Vec<u8> = known.iter().copied().filter(fits).collect();

@@ -1,7 +1,8 @@
 //! Interrupts: the table as the host has written it, and what each vector owes.
 //!
-//! A mask that was read back holds: no message comes before the host takes it away, and none to an address that
-//! the host has replaced meanwhile (PCI Express 4.0, 6.1.4; PCI Local Bus 3.0, 6.8.3.1).
+//! A mask that was read back holds: no message comes before the host takes it away, and none to an
+//! address that the host has replaced meanwhile (PCI Express 4.0, 6.1.4; PCI Local Bus 3.0,
+//! 6.8.3.1).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -38,7 +39,8 @@ pub struct Messages {
     causes: BTreeMap<u16, Time>,
     /// Completion queues of each vector, by queue.
     queues: BTreeMap<u16, u16>,
-    /// Vectors of which nobody can say whether they have something pending: they have or had several queues, or lost one.
+    /// Vectors of which nobody can say whether they have something pending: they have or had
+    /// several queues, or lost one.
     unsure: BTreeSet<u16>,
 }
 
@@ -63,7 +65,8 @@ impl Messages {
         matches!(self.function.0, Function::On | Function::Enabled)
     }
 
-    /// The function's vectors are masked all, or MSI-X is disabled. What is on its way may still come.
+    /// The function's vectors are masked all, or MSI-X is disabled. What is on its way may still
+    /// come.
     pub fn stop(&mut self, disabled: bool) {
         self.function = (Function::Masked, false);
         if disabled {
@@ -153,8 +156,8 @@ impl Messages {
         self.causes.insert(vector, now);
     }
 
-    /// The host has emptied a queue: an interrupt that is not on its way by now need not come any more. One that may be coalesced
-    /// may be held back for long.
+    /// The host has emptied a queue: an interrupt that is not on its way by now need not come any
+    /// more. One that may be coalesced may be held back for long.
     pub fn emptied(&mut self, vector: u16, now: Time, coalesced: bool) {
         let held = coalesced || self.masked.contains(&vector) || !self.on();
         if self
@@ -167,18 +170,19 @@ impl Messages {
     }
 
     /// Vectors that owe an interrupt for longer than this.
-    pub fn owed(&self, now: Time, patience: Time) -> Vec<u16> {
+    pub fn owed(&self, now: Time, bound: Time) -> Vec<u16> {
         if !self.on() {
             return Vec::new();
         }
         let late = |&(v, since): &(&u16, &Time)| {
-            !self.masked.contains(v) && !self.unsure.contains(v) && *since + patience <= now
+            !self.masked.contains(v) && !self.unsure.contains(v) && *since + bound <= now
         };
         self.due.iter().filter(late).map(|(&v, _)| v).collect()
     }
 
-    /// A message. The controller knows at once which queues are empty, so one is a breach if its last cause is as long ago as `late`.
-    pub fn take(
+    /// A message. The controller knows at once which queues are empty, so one is a breach if its
+    /// last cause is as long ago as `late`.
+    pub fn receive(
         &mut self,
         now: Time,
         addr: u64,
@@ -224,11 +228,11 @@ mod tests {
 
     fn send(messages: &mut Messages, us: u64) -> Result<(), String> {
         let late = Some(Time::us(10));
-        messages.take(Time::us(us), 0xFEE0_0000, &[7, 0, 0, 0], late)
+        messages.receive(Time::us(us), 0xFEE0_0000, &[7, 0, 0, 0], late)
     }
 
     #[test]
-    fn a_mask_holds_from_its_read_back_on() {
+    fn interrupt_mask_holds_from_its_read_back_on() {
         let mut messages = table();
         messages.completed(2, Time::us(1));
         messages.mask_from(5, 2);
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_polled_is_not_reported() {
+    fn interrupt_is_not_sent_for_what_was_polled() {
         let mut messages = table();
         messages.mask(2);
         messages.completed(2, Time::us(1));
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_share_a_vector_do_not_speak_for_each_other() {
+    fn interrupt_queues_that_share_a_vector_are_judged_separately() {
         let mut messages = table();
         messages.completed(2, Time::us(1));
         messages.clear();
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_coalesced_need_not_come_once_its_queue_is_empty() {
+    fn interrupt_that_is_coalesced_need_not_come_once_its_queue_is_empty() {
         for (coalesced, owed) in [(false, vec![2]), (true, vec![])] {
             let mut messages = table();
             messages.completed(2, Time::us(1));
@@ -289,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_function_holds_back_comes_later_or_is_forgotten() {
+    fn interrupt_held_back_by_the_function_comes_later_or_is_dropped() {
         let mut messages = table();
         messages.stop(false);
         messages.completed(2, Time::us(1));

@@ -7,10 +7,10 @@ use sim::{Bar, Random, Time};
 use spec::nvme::properties::CSTS;
 use spec::nvme::{admin, io, Cqe, Sqe, Status};
 
-use crate::draw::{Command, Draw, BLOCK};
+use crate::dut::Dut;
+use crate::generate::{Command, Generator, BLOCK};
 use crate::memory::{Arena, PAGE};
 use crate::rules;
-use crate::side::Side;
 use crate::timed::Latency;
 use crate::Shape;
 use fuzz::engines::{DECODE, PIPELINE, SHUFFLE};
@@ -26,7 +26,7 @@ const COMMON: u64 = 1_000_000;
 const LOST: [&str; 2] = ["media.failures", "mmio.lost_writes"];
 
 /// What went wrong, or nothing.
-pub type Step<T = ()> = Result<T, String>;
+pub type StepResult<T = ()> = Result<T, String>;
 
 /// A command that was submitted.
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Sent {
 
 /// What may differ after a step.
 #[derive(Clone, Debug, Default)]
-pub struct Freedom {
+pub struct AllowedDifferences {
     /// Commands that may end in several ways, or not at all.
     pub outcome: BTreeSet<(u16, u16)>,
     /// A reset has come between: nobody waits for completions.
@@ -58,7 +58,7 @@ pub struct Freedom {
 }
 
 /// What the hosts know of their devices: the same of both.
-pub struct State {
+pub struct HostState {
     /// Asynchronous Event Requests that wait.
     pub parked: BTreeSet<u16>,
     /// Errors in the log since it began.
@@ -75,23 +75,25 @@ pub struct State {
     pub cc: u32,
     /// Interrupts may be held back.
     pub coalesced: bool,
-    /// Engines whose last job may have ended in several ways, by their numbers: return values and outputs are free.
+    /// Engines whose last job may have ended in several ways, by their numbers: return values and
+    /// outputs are free.
     pub loose_engines: BTreeSet<usize>,
     /// The identifier of the next command.
     pub cid: u16,
 }
 
-/// What a block may hold: what has been brought to it, [`UNKNOWN`] where that may be anything; and whether it has to hold that, so that
-/// both devices hold the same, or may hold what was there before.
-pub type Allowed<'a> = (Vec<&'a Vec<u8>>, bool);
+/// What a block may hold: what has been brought to it, [`UNKNOWN`] where that may be anything; and
+/// whether it has to hold that, so that both devices hold the same, or may hold what was there
+/// before.
+pub type AllowedContents<'a> = (Vec<&'a Vec<u8>>, bool);
 
 /// No content that anybody knows.
 pub const UNKNOWN: &Vec<u8> = &Vec::new();
 
 /// Two devices.
-pub struct Twin {
+pub struct LockstepPair {
     /// The devices.
-    pub sides: [Side; 2],
+    pub duts: [Dut; 2],
     /// What both are.
     pub shape: Shape,
     /// Chance, of this step.
@@ -100,8 +102,8 @@ pub struct Twin {
     pub arena: Arena,
     /// What the media of both hold.
     pub media: Vec<u8>,
-    /// See [`State`].
-    pub state: State,
+    /// See [`HostState`].
+    pub state: HostState,
     /// Commands submitted.
     pub commands: u64,
     /// Bytes of the media compared.
@@ -117,17 +119,17 @@ pub struct Twin {
     history: VecDeque<String>,
 }
 
-impl Twin {
+impl LockstepPair {
     /// Two devices before their first access, with media of zeros.
-    pub fn new(sides: [Side; 2], shape: Shape) -> Twin {
+    pub fn new(duts: [Dut; 2], shape: Shape) -> LockstepPair {
         let media = vec![0; shape.media_bytes as usize];
-        Twin {
-            sides,
+        LockstepPair {
+            duts,
             shape,
             random: Random::new(0),
             arena: Arena::new(),
             media,
-            state: State {
+            state: HostState {
                 parked: BTreeSet::new(),
                 errors: 0,
                 groups: Vec::new(),
@@ -152,8 +154,8 @@ impl Twin {
     /// Draws everything of a step from a seed.
     pub fn reseed(&mut self, seed: u64) {
         let mut random = Random::new(seed);
-        for side in &mut self.sides {
-            side.host.reseed(random.next());
+        for dut in &mut self.duts {
+            dut.host.reseed(random.next());
         }
         self.random = random;
     }
@@ -177,8 +179,8 @@ impl Twin {
     }
 
     /// Draws commands.
-    pub fn draw(&mut self, wrong: u64) -> Draw<'_> {
-        Draw {
+    pub fn generate(&mut self, wrong: u64) -> Generator<'_> {
+        Generator {
             random: &mut self.random,
             arena: &mut self.arena,
             media: &self.media,
@@ -191,17 +193,17 @@ impl Twin {
     // ---- both ----
 
     /// Does the same with both.
-    pub fn each(&mut self, mut act: impl FnMut(&mut Side) -> Step) -> Step {
-        self.sides.iter_mut().try_for_each(&mut act)
+    pub fn each(&mut self, mut act: impl FnMut(&mut Dut) -> StepResult) -> StepResult {
+        self.duts.iter_mut().try_for_each(&mut act)
     }
 
     /// Asks both the same, and compares the answers.
     pub fn same<T: PartialEq + std::fmt::Debug>(
         &mut self,
         what: &str,
-        mut ask: impl FnMut(&mut Side) -> Step<T>,
-    ) -> Step<T> {
-        let [left, right] = &mut self.sides;
+        mut ask: impl FnMut(&mut Dut) -> StepResult<T>,
+    ) -> StepResult<T> {
+        let [left, right] = &mut self.duts;
         let (a, b) = (ask(left)?, ask(right)?);
         match a == b {
             true => Ok(a),
@@ -213,9 +215,9 @@ impl Twin {
     }
 
     /// Compares 32-bit registers.
-    pub fn words(&mut self, what: &str, bar: Bar, words: &[u64]) -> Step {
+    pub fn words(&mut self, what: &str, bar: Bar, words: &[u64]) -> StepResult {
         let loads: Vec<(u64, u32)> = words.iter().map(|&offset| (offset, 4)).collect();
-        let [left, right] = &mut self.sides;
+        let [left, right] = &mut self.duts;
         let (a, b) = (left.loads(bar, &loads)?, right.loads(bar, &loads)?);
         let mut all = words.iter().zip(a.iter().zip(&b));
         match all.find(|(_, (a, b))| a != b) {
@@ -228,28 +230,28 @@ impl Twin {
     }
 
     /// Both go on to a moment that they have in common.
-    pub fn meet(&mut self) -> Step {
+    pub fn align_time(&mut self) -> StepResult {
         let latest = self
-            .sides
+            .duts
             .iter()
-            .map(|side| side.now)
+            .map(|dut| dut.now)
             .max()
             .unwrap_or_default();
         let until = Time((latest.0 / COMMON + 2) * COMMON);
-        self.each(|side| side.advance(until))
+        self.each(|dut| dut.advance(until))
     }
 
     /// Both come to rest, and to a moment that they have in common.
-    pub fn rest(&mut self) -> Step {
-        self.each(Side::settle)?;
+    pub fn wait_until_idle(&mut self) -> StepResult {
+        self.each(Dut::complete_all)?;
         self.counters()?;
-        self.meet()
+        self.align_time()
     }
 
     /// Compares what devices count of what was lost.
-    fn counters(&mut self) -> Step {
-        self.same("lost accesses", |side| {
-            let all = side.device.counters().into_iter();
+    fn counters(&mut self) -> StepResult {
+        self.same("lost accesses", |dut| {
+            let all = dut.device.counters().into_iter();
             let lost = all.filter(|counter| LOST.contains(&counter.name.as_str()));
             Ok(lost.map(|c| (c.name, c.value)).collect::<Vec<_>>())
         })
@@ -258,63 +260,72 @@ impl Twin {
 
     /// Writes a register of BAR0.
     pub fn write32(&mut self, offset: u64, value: u32) {
-        for side in &mut self.sides {
-            side.write32(Bar::Nvme, offset, value);
+        for dut in &mut self.duts {
+            dut.write32(Bar::Nvme, offset, value);
         }
     }
 
     // ---- commands ----
 
-    /// Puts a command into a queue of both. It is told of by [`Side::ring_sq`].
+    /// Puts a command into a queue of both. It is told of by [`Dut::ring_sq`].
     pub fn push(&mut self, sqid: u16, mut command: Command) -> Sent {
         self.state.cid = self.state.cid.wrapping_add(1) % 0xE000;
         command.sqe = command.sqe.with_cid(self.state.cid);
         self.commands += 1;
-        for side in &mut self.sides {
+        for dut in &mut self.duts {
             for (addr, data) in &command.buffer.stores {
-                side.host.memory.put(*addr, data);
+                dut.host.memory.store(*addr, data);
             }
-            side.push(sqid, &command.sqe);
+            dut.push(sqid, &command.sqe);
         }
         self.note(format!("  queue {sqid}: {:08x?}", command.sqe.dw));
         Sent { sqid, command }
     }
 
     /// Runs commands to their ends, and compares all that they leave.
-    pub fn run(&mut self, sent: &[Sent], freedom: &Freedom) -> Step<BTreeMap<(u16, u16), Cqe>> {
-        self.rest()?;
-        self.judge(sent, freedom)
+    pub fn run(
+        &mut self,
+        sent: &[Sent],
+        differences: &AllowedDifferences,
+    ) -> StepResult<BTreeMap<(u16, u16), Cqe>> {
+        self.wait_until_idle()?;
+        self.compare_step(sent, differences)
     }
 
     /// An admin command alone; its completion, if there is one.
-    pub fn alone(&mut self, command: Command) -> Step<Option<Cqe>> {
+    pub fn alone(&mut self, command: Command) -> StepResult<Option<Cqe>> {
         let sent = [self.push(0, command)];
-        for side in &mut self.sides {
-            side.ring_sq(0);
+        for dut in &mut self.duts {
+            dut.ring_sq(0);
         }
-        let done = self.run(&sent, &Freedom::default())?;
+        let done = self.run(&sent, &AllowedDifferences::default())?;
         Ok(done.get(&sent[0].name()).copied())
     }
 
     /// Compares what commands have left.
-    pub fn judge(&mut self, sent: &[Sent], freedom: &Freedom) -> Step<BTreeMap<(u16, u16), Cqe>> {
-        let done = self.completions(sent, freedom)?;
-        self.buffers(sent, &done, freedom)?;
-        self.blocks(sent, &done, freedom)?;
-        if freedom.cut || freedom.deleted.is_some() {
-            self.each(|side| {
-                side.host.messages.clear();
+    pub fn compare_step(
+        &mut self,
+        sent: &[Sent],
+        differences: &AllowedDifferences,
+    ) -> StepResult<BTreeMap<(u16, u16), Cqe>> {
+        let done = self.completions(sent, differences)?;
+        self.buffers(sent, &done, differences)?;
+        self.blocks(sent, &done, differences)?;
+        if differences.cut || differences.deleted.is_some() {
+            self.each(|dut| {
+                dut.host.messages.clear();
                 Ok(())
             })?;
         }
-        if !freedom.cut {
-            // Of a queue that is deleted amid its work, commands that were not fetched never complete.
-            if freedom.deleted.is_none() {
+        if !differences.cut {
+            // Of a queue that is deleted amid its work, commands that were not fetched never
+            // complete.
+            if differences.deleted.is_none() {
                 self.messages(sent.len() <= 1)?;
             }
-            self.same("CSTS", |side| side.read32(Bar::Nvme, CSTS))?;
+            self.same("CSTS", |dut| dut.read32(Bar::Nvme, CSTS))?;
         }
-        self.memory(freedom.deleted)?;
+        self.memory(differences.deleted)?;
         rules::forget_old(&mut self.state);
         let [left, _] = done;
         Ok(left)
@@ -324,28 +335,28 @@ impl Twin {
     fn completions(
         &mut self,
         sent: &[Sent],
-        freedom: &Freedom,
-    ) -> Step<[BTreeMap<(u16, u16), Cqe>; 2]> {
+        differences: &AllowedDifferences,
+    ) -> StepResult<[BTreeMap<(u16, u16), Cqe>; 2]> {
         let mut done: [BTreeMap<(u16, u16), Cqe>; 2] = Default::default();
         let mut order: [Vec<u16>; 2] = Default::default();
         let mut errors = [0; 2];
-        for (n, side) in self.sides.iter_mut().enumerate() {
-            for (cqid, cqe) in std::mem::take(&mut side.got) {
+        for (n, dut) in self.duts.iter_mut().enumerate() {
+            for (cqid, cqe) in std::mem::take(&mut dut.completed) {
                 let name = (cqe.sqid(), cqe.cid());
                 let parked = name.0 == 0 && self.state.parked.contains(&name.1);
                 let known = parked || sent.iter().any(|s| s.name() == name);
-                let home = side.sqs.get(&name.0).map(|sq| sq.cqid);
-                let fits = freedom.cut || home.is_none_or(|home| home == cqid);
+                let home = dut.sqs.get(&name.0).map(|sq| sq.cqid);
+                let fits = differences.cut || home.is_none_or(|home| home == cqid);
                 if !known || !fits {
                     return Err(format!(
                         "{}: no such command has been sent: {cqe:x?} in {cqid}",
-                        side.name
+                        dut.name
                     ));
                 }
                 if done[n].insert(name, cqe).is_some() {
                     return Err(format!(
                         "{}: a command has completed twice: {cqe:x?}",
-                        side.name
+                        dut.name
                     ));
                 }
                 errors[n] += u64::from(!cqe.status().is_success());
@@ -354,7 +365,7 @@ impl Twin {
                 }
             }
         }
-        let names = self.sides.each_ref().map(|side| side.name);
+        let names = self.duts.each_ref().map(|dut| dut.name);
         let wrong =
             |what: &str, sqe: Option<&Sqe>, a: &dyn std::fmt::Debug, b: &dyn std::fmt::Debug| {
                 let sqe = sqe
@@ -373,14 +384,14 @@ impl Twin {
                     .map(|cqe| (cqe.status(), cqe.result()))
             };
             let (a, b) = (of(0), of(1));
-            if a != b && !freedom.cut {
+            if a != b && !differences.cut {
                 return wrong("completion of an event request", None, &a, &b);
             }
         }
         for s in sent {
             let name = s.name();
             let (a, b) = (done[0].get(&name), done[1].get(&name));
-            if freedom.cut || freedom.outcome.contains(&name) {
+            if differences.cut || differences.outcome.contains(&name) {
                 let status = |cqe: Option<&Cqe>| cqe.map(|cqe| cqe.status());
                 self.state.loose_logs |= status(a) != status(b);
                 continue;
@@ -408,77 +419,79 @@ impl Twin {
                 None => return Err(format!("no completion of {:08x?} on either side", sqe.dw)),
             }
         }
-        if order[0] != order[1] && !freedom.cut && freedom.outcome.is_empty() {
+        if order[0] != order[1] && !differences.cut && differences.outcome.is_empty() {
             return wrong("order of admin completions", None, &order[0], &order[1]);
         }
         self.state
             .parked
             .retain(|cid| !done[0].contains_key(&(0, *cid)));
-        if freedom.cut {
+        if differences.cut {
             self.state.parked.clear();
         }
-        if freedom.cut || errors[0] != errors[1] {
+        if differences.cut || errors[0] != errors[1] {
             self.state.loose_logs = true;
         }
         let first = self.state.errors + 1;
         self.state.errors += errors[0];
         // One alone may have another phase, behind more or fewer of the others.
-        if errors[0] > 0 && sent.len() > 1 && !freedom.ordered {
+        if errors[0] > 0 && sent.len() > 1 && !differences.ordered {
             self.state.groups.push(first..first + errors[0]);
         }
         Ok(done)
     }
 
-    /// Compares what came to the hosts where that may differ a little, and makes both the same where it may differ at all.
+    /// Compares what came to the hosts where that may differ a little, and makes both the same
+    /// where it may differ at all.
     fn buffers(
         &mut self,
         sent: &[Sent],
         done: &[BTreeMap<(u16, u16), Cqe>; 2],
-        freedom: &Freedom,
-    ) -> Step {
-        let mut holes = freedom.cut;
+        differences: &AllowedDifferences,
+    ) -> StepResult {
+        let mut holes = differences.cut;
         for (n, s) in sent.iter().enumerate() {
             let c = &s.command;
             if !c.to_host {
                 continue;
             }
             let name = s.name();
-            let fine = |side: usize| {
-                let cqe: Option<&Cqe> = done[side].get(&name);
+            let fine = |dut: usize| {
+                let cqe: Option<&Cqe> = done[dut].get(&name);
                 cqe.is_some_and(|cqe| cqe.status().is_success())
             };
             let others = sent.iter().enumerate().filter(|(other, _)| *other != n);
             let raced = others
                 .map(|(_, o)| &o.command)
                 .any(|o| o.writes_in(&c.reads));
-            let free = freedom.cut || freedom.outcome.contains(&name) || raced || c.buffer.twice;
+            let free =
+                differences.cut || differences.outcome.contains(&name) || raced || c.buffer.twice;
             if fine(0) && fine(1) && !free {
                 let rule = rules::of_data(s.sqid, &c.sqe, &self.state);
-                if rule == rules::Data::Same {
+                if rule == rules::DataRule::Same {
                     continue;
                 }
-                let data = self.sides.each_ref().map(|side| gather(side, c));
+                let data = self.duts.each_ref().map(|dut| gather(dut, c));
                 rules::compare(rule, &c.sqe, &data, &self.state)?;
-                holes |= c.buffer.spoiled;
+                holes |= c.buffer.corrupted;
             } else {
                 holes = true;
             }
-            self.mend_pages(&c.buffer.pages);
+            self.equalise_pages(&c.buffer.pages);
         }
         if holes {
-            for side in &mut self.sides {
-                side.host.memory.drop_holes();
+            for dut in &mut self.duts {
+                dut.host.memory.drop_holes();
             }
         }
         Ok(())
     }
 
     /// Makes pages the same.
-    pub fn mend_pages(&mut self, pages: &[u64]) {
-        let [left, right] = &mut self.sides;
+    pub fn equalise_pages(&mut self, pages: &[u64]) {
+        let [left, right] = &mut self.duts;
         for &page in pages {
             let bytes = left.host.memory.page(page).to_vec();
-            right.host.memory.put(page, &bytes);
+            right.host.memory.store(page, &bytes);
         }
     }
 
@@ -487,21 +500,22 @@ impl Twin {
         &mut self,
         sent: &[Sent],
         done: &[BTreeMap<(u16, u16), Cqe>; 2],
-        freedom: &Freedom,
-    ) -> Step {
-        let mut allowed: BTreeMap<u64, Allowed> = BTreeMap::new();
+        differences: &AllowedDifferences,
+    ) -> StepResult {
+        let mut allowed: BTreeMap<u64, AllowedContents> = BTreeMap::new();
         for s in sent {
             let name = s.name();
-            let status = |side: usize| done[side].get(&name).map(|cqe: &Cqe| cqe.status());
+            let status = |dut: usize| done[dut].get(&name).map(|cqe: &Cqe| cqe.status());
             let (a, b) = (status(0), status(1));
-            let free = freedom.cut || freedom.outcome.contains(&name);
+            let free = differences.cut || differences.outcome.contains(&name);
             // These find out amid their work that their data are wrong.
             let late = [SHUFFLE, DECODE, PIPELINE].contains(&s.command.sqe.opcode());
             if !free && !late && a.is_some_and(rules::changes_nothing) {
                 continue;
             }
             self.state.loose_counts |= free || a.is_some_and(|a| !a.is_success());
-            // Of such a block the model reads the media once, and the RTL piece by piece: see the README, "Known differences".
+            // Of such a block the model reads the media once, and the RTL piece by piece: see the
+            // README, "Known differences".
             self.state.loose_counts |= !s.command.buffer.is_blockwise();
             let sure = !free && a.is_some_and(Status::is_success) && a == b;
             for (block, content) in &s.command.writes {
@@ -520,7 +534,7 @@ impl Twin {
     }
 
     /// Compares blocks of the media with what they may hold.
-    pub fn check_blocks(&mut self, allowed: &BTreeMap<u64, Allowed>) -> Step {
+    pub fn check_blocks(&mut self, allowed: &BTreeMap<u64, AllowedContents>) -> StepResult {
         let pages: BTreeSet<u64> = allowed.keys().map(|block| block / BLOCKS).collect();
         let found = self.load_pages(&pages)?;
         let mut unsure: Vec<u64> = Vec::new();
@@ -534,12 +548,12 @@ impl Twin {
                     .unwrap_or_default()
             });
             let known = contents.iter().all(|c| !c.is_empty());
-            for (side, held) in self.sides.iter().zip(held) {
+            for (dut, held) in self.duts.iter().zip(held) {
                 let fits = contents.iter().any(|c| c[..] == *held) || !sure && old == held;
                 if known && !fits {
                     return Err(format!(
                         "{}: block {block} of the media holds {:02x?}..., which no command has brought",
-                        side.name,
+                        dut.name,
                         &held[..16.min(held.len())]
                     ));
                 }
@@ -556,36 +570,36 @@ impl Twin {
             }
             self.compared += BLOCK;
         }
-        self.mend_blocks(&unsure)
+        self.equalise_blocks(&unsure)
     }
 
     /// Writes what the media is taken to hold to where it may hold something else.
-    pub fn mend_blocks(&mut self, blocks: &[u64]) -> Step {
+    pub fn equalise_blocks(&mut self, blocks: &[u64]) -> StepResult {
         for &block in blocks {
             let at = (block * BLOCK) as usize..((block + 1) * BLOCK) as usize;
             let content = &self.media[at];
-            for side in &mut self.sides {
-                side.write(Bar::Pm, block * BLOCK, content);
+            for dut in &mut self.duts {
+                dut.write(Bar::Pm, block * BLOCK, content);
             }
         }
         match blocks.is_empty() {
             true => Ok(()),
-            false => self.rest(),
+            false => self.wait_until_idle(),
         }
     }
 
     /// Loads pages of the media of both.
-    fn load_pages(&mut self, pages: &BTreeSet<u64>) -> Step<[BTreeMap<u64, Vec<u8>>; 2]> {
+    fn load_pages(&mut self, pages: &BTreeSet<u64>) -> StepResult<[BTreeMap<u64, Vec<u8>>; 2]> {
         let mut out: [BTreeMap<u64, Vec<u8>>; 2] = Default::default();
         let loads: Vec<(u64, u32)> = pages
             .iter()
             .map(|page| (page * PAGE, PAGE as u32))
             .collect();
-        for (side, out) in self.sides.iter_mut().zip(&mut out) {
-            let found = side.loads(Bar::Pm, &loads)?;
+        for (dut, out) in self.duts.iter_mut().zip(&mut out) {
+            let found = dut.loads(Bar::Pm, &loads)?;
             for (&page, data) in pages.iter().zip(found) {
                 let data = data.ok_or_else(|| {
-                    format!("{}: page {page} of the media cannot be loaded", side.name)
+                    format!("{}: page {page} of the media cannot be loaded", dut.name)
                 })?;
                 out.insert(page, data);
             }
@@ -594,7 +608,7 @@ impl Twin {
     }
 
     /// Compares all of the media.
-    pub fn all_media(&mut self) -> Step {
+    pub fn all_media(&mut self) -> StepResult {
         let pages: Vec<u64> = (0..self.shape.media_bytes / PAGE).collect();
         for some in pages.chunks(64) {
             let some: BTreeSet<u64> = some.iter().copied().collect();
@@ -602,26 +616,27 @@ impl Twin {
             for (page, data) in left {
                 let at = (page * PAGE) as usize..((page + 1) * PAGE) as usize;
                 let known = &self.media[at];
-                for (side, data) in self.sides.iter().zip([&data, &right[&page]]) {
+                for (dut, data) in self.duts.iter().zip([&data, &right[&page]]) {
                     if data != known {
                         let what = first_difference(data, known);
                         return Err(format!(
                             "{}: page {page} of the media is not as it should be: {what}",
-                            side.name
+                            dut.name
                         ));
                     }
                 }
                 self.compared += PAGE;
             }
         }
-        self.meet()
+        self.align_time()
     }
 
-    /// Compares messages: all of them, or which there were at all. Their order is that of completions, which is free.
-    pub fn messages(&mut self, exact: bool) -> Step {
+    /// Compares messages: all of them, or which there were at all. Their order is that of
+    /// completions, which is free.
+    pub fn messages(&mut self, exact: bool) -> StepResult {
         let exact = exact && !self.state.coalesced;
-        self.same("messages", |side| {
-            let mut all = std::mem::take(&mut side.host.messages);
+        self.same("messages", |dut| {
+            let mut all = std::mem::take(&mut dut.host.messages);
             all.sort();
             if !exact {
                 all.dedup();
@@ -632,12 +647,12 @@ impl Twin {
     }
 
     /// Compares the memory that the devices have written.
-    pub fn memory(&mut self, deleted: Option<u16>) -> Step {
+    pub fn memory(&mut self, deleted: Option<u16>) -> StepResult {
         let mut dirty = BTreeSet::new();
-        for side in &mut self.sides {
-            dirty.extend(side.host.memory.take_dirty());
+        for dut in &mut self.duts {
+            dirty.extend(dut.host.memory.take_dirty());
         }
-        let [left, right] = &self.sides;
+        let [left, right] = &self.duts;
         let shadow = left.shadow.map(|(_, events)| events);
         for page in dirty {
             if left.host.rings.contains_key(&page) {
@@ -661,11 +676,11 @@ impl Twin {
 }
 
 /// The data of a command, in their order. What it has left out is zero.
-fn gather(side: &Side, command: &Command) -> Vec<u8> {
+fn gather(dut: &Dut, command: &Command) -> Vec<u8> {
     let mut data = vec![0; command.bytes as usize];
     for &(offset, addr, len) in &command.buffer.pieces {
         let to = data.get_mut(offset as usize..(offset + len) as usize);
-        if let (Some(to), Some(from)) = (to, side.host.memory.get(addr, len)) {
+        if let (Some(to), Some(from)) = (to, dut.host.memory.get(addr, len)) {
             to.copy_from_slice(from);
         }
     }

@@ -74,7 +74,7 @@ impl Cq {
 }
 
 /// A device and its host.
-pub struct Side {
+pub struct Dut {
     /// What the device is called.
     pub name: &'static str,
     /// The device.
@@ -90,16 +90,16 @@ pub struct Side {
     /// Shadow doorbells and EventIdx, if they are in use.
     pub shadow: Option<(u64, u64)>,
     /// What has completed: completion queue, entry.
-    pub got: Vec<(u16, Cqe)>,
+    pub completed: Vec<(u16, Cqe)>,
     /// When commands have completed, by submission queue and identifier.
     pub times: BTreeMap<(u16, u16), Time>,
     tag: u32,
 }
 
-impl Side {
+impl Dut {
     /// A device before its first access.
-    pub fn new(name: &'static str, device: Box<dyn Device + Send>) -> Side {
-        Side {
+    pub fn new(name: &'static str, device: Box<dyn Device + Send>) -> Dut {
+        Dut {
             name,
             device,
             host: Host::new(),
@@ -107,7 +107,7 @@ impl Side {
             sqs: BTreeMap::new(),
             cqs: BTreeMap::new(),
             shadow: None,
-            got: Vec::new(),
+            completed: Vec::new(),
             times: BTreeMap::new(),
             tag: 0,
         }
@@ -120,7 +120,7 @@ impl Side {
     // ---- time ----
 
     /// Lets time pass; true if an answer has come before the end.
-    fn pass(&mut self, until: Time) -> Result<bool, String> {
+    fn advance_once(&mut self, until: Time) -> Result<bool, String> {
         self.host.woken();
         let passed = self.device.advance(until, &mut self.host);
         if let Some(wrong) = &self.host.wrong {
@@ -138,13 +138,13 @@ impl Side {
     /// Lets time pass.
     pub fn advance(&mut self, until: Time) -> Result<(), String> {
         while self.now < until {
-            self.pass(until)?;
+            self.advance_once(until)?;
         }
         Ok(())
     }
 
     /// Lets time pass until nothing goes on any more.
-    pub fn quiet(&mut self) -> Result<(), String> {
+    pub fn run_until_idle(&mut self) -> Result<(), String> {
         let limit = self.now + PATIENCE;
         loop {
             let until = self.now + LOOK;
@@ -205,7 +205,7 @@ impl Side {
                     if self.now >= limit {
                         return Err(self.err("a load of a BAR was not answered"));
                     }
-                    self.pass(limit)?;
+                    self.advance_once(limit)?;
                 };
                 out.push(data);
             }
@@ -256,7 +256,7 @@ impl Side {
         if let Some(sq) = self.sqs.get_mut(&sqid) {
             let at = sq.base + u64::from(sq.tail) * SQE_BYTES as u64;
             sq.tail = (sq.tail + 1) % sq.entries;
-            self.host.memory.put(at, &sqe.to_bytes());
+            self.host.memory.store(at, &sqe.to_bytes());
         }
     }
 
@@ -271,7 +271,7 @@ impl Side {
     fn ring(&mut self, qid: u16, completion: bool, value: u32) {
         if let (Some((doorbells, _)), true) = (self.shadow, qid != 0) {
             let at = doorbells + 8 * u64::from(qid) + 4 * u64::from(completion);
-            self.host.memory.put(at, &value.to_le_bytes());
+            self.host.memory.store(at, &value.to_le_bytes());
         }
         let offset = match completion {
             false => properties::sq_doorbell(qid, 4),
@@ -286,7 +286,7 @@ impl Side {
     }
 
     /// Takes what has completed, and tells the device of it or not. How many entries there were.
-    pub fn collect(&mut self, tell: bool) -> Result<usize, String> {
+    pub fn collect(&mut self, ring: bool) -> Result<usize, String> {
         let entries = std::mem::take(&mut self.host.entries);
         let mut moved: BTreeMap<u16, u32> = BTreeMap::new();
         for posted in &entries {
@@ -321,9 +321,9 @@ impl Side {
                 ));
             }
             self.times.insert((cqe.sqid(), cqe.cid()), posted.time);
-            self.got.push((posted.cqid, cqe));
+            self.completed.push((posted.cqid, cqe));
         }
-        for &cqid in moved.keys().filter(|_| tell) {
+        for &cqid in moved.keys().filter(|_| ring) {
             if let Some(cq) = self.cqs.get(&cqid) {
                 let head = cq.head;
                 self.ring(cqid, true, head);
@@ -333,9 +333,9 @@ impl Side {
     }
 
     /// Goes on until nothing completes any more.
-    pub fn settle(&mut self) -> Result<(), String> {
+    pub fn complete_all(&mut self) -> Result<(), String> {
         loop {
-            self.quiet()?;
+            self.run_until_idle()?;
             if self.consume()? == 0 {
                 return Ok(());
             }
@@ -362,7 +362,7 @@ impl Side {
         self.cqs.clear();
         self.host.rings.clear();
         self.host.entries.clear();
-        self.got.clear();
+        self.completed.clear();
         self.shadow = None;
     }
 }

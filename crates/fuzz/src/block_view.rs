@@ -8,7 +8,8 @@ use crate::media::BLOCK;
 
 /// Bytes that the memory takes at once.
 pub const LINE: usize = 64;
-/// Bytes that a command with data takes at once: a piece of its data may end behind any of these, and the next one is read by itself.
+/// Bytes that a command with data takes at once: a piece of its data may end behind any of these,
+/// and the next one is read by itself.
 pub const DWORD: usize = 4;
 
 /// All bytes of a block, or the first ones of it.
@@ -16,7 +17,7 @@ pub type Content = Rc<[u8]>;
 
 /// One content that a block may have.
 #[derive(Clone, Debug)]
-pub struct Value {
+pub struct Candidate {
     /// Its bytes.
     pub content: Content,
     /// Bits that nobody can tell, if there are any.
@@ -27,10 +28,10 @@ pub struct Value {
     pub old: bool,
 }
 
-impl Value {
+impl Candidate {
     /// What this writer brings.
-    pub fn new(writer: u64, content: Content) -> Value {
-        Value {
+    pub fn new(writer: u64, content: Content) -> Candidate {
+        Candidate {
             content,
             loose: None,
             writer,
@@ -44,14 +45,14 @@ impl Value {
     }
 
     /// The same with other bytes from one on, as this writer brings it.
-    pub fn patched(&self, writer: u64, at: usize, patch: &Patch) -> Value {
+    pub fn patched(&self, writer: u64, at: usize, patch: &Patch) -> Candidate {
         let len = patch.content.len();
         if len == BLOCK as usize {
             let loose = patch.loose.clone();
             let content = patch.content.clone();
-            return Value {
+            return Candidate {
                 loose,
-                ..Value::new(writer, content)
+                ..Candidate::new(writer, content)
             };
         }
         let mut content = self.content.to_vec();
@@ -65,9 +66,9 @@ impl Value {
             None => loose[at..at + len].fill(0),
         }
         let any = loose.iter().any(|&b| b != 0);
-        Value {
+        Candidate {
             loose: any.then(|| loose.into()),
-            ..Value::new(writer, content.into())
+            ..Candidate::new(writer, content.into())
         }
     }
 }
@@ -93,31 +94,34 @@ impl Patch {
 
 /// All that a block may hold now.
 #[derive(Clone)]
-pub struct Look<'a> {
+pub struct BlockView<'a> {
     /// Its contents.
-    pub values: Cow<'a, [Value]>,
+    pub values: Cow<'a, [Candidate]>,
     /// So many bytes, from a multiple of that on, are of one of them.
     pub grain: usize,
     /// It is made of itself, so it may hold more.
     pub endless: bool,
 }
 
-impl Look<'_> {
-    /// True if the bytes that are known of it, each with its place and in their order, may be there at the same time.
+impl BlockView<'_> {
+    /// True if the bytes that are known of it, each with its place and in their order, may be there
+    /// at the same time.
     pub fn permits(&self, bytes: impl Iterator<Item = (usize, u8)>) -> bool {
         let bytes: Vec<(usize, u8)> = bytes.collect();
         let mut parts = bytes.chunk_by(|a, b| a.0 / self.grain == b.0 / self.grain);
         parts.all(|part| {
-            let fits = |v: &Value| part.iter().all(|&(at, byte)| v.holds(at, byte));
+            let fits = |v: &Candidate| part.iter().all(|&(at, byte)| v.holds(at, byte));
             self.values.iter().any(fits)
         })
     }
 
-    /// Whether these bytes, as far as they are wanted, may be found equal, and whether a difference may be found.
+    /// Whether these bytes, as far as they are wanted, may be found equal, and whether a difference
+    /// may be found.
     pub fn compares(&self, wanted: &[Option<u8>]) -> (bool, bool) {
         let bytes = wanted.iter().enumerate();
         let bytes = bytes.filter_map(|(at, byte)| byte.map(|b| (at, b)));
-        let sure = |v: &Value| v.loose.is_none() && bytes.clone().all(|(at, b)| v.content[at] == b);
+        let sure =
+            |v: &Candidate| v.loose.is_none() && bytes.clone().all(|(at, b)| v.content[at] == b);
         (
             self.permits(bytes.clone()),
             !self.values.iter().all(sure) || self.endless,
@@ -127,7 +131,7 @@ impl Look<'_> {
     /// Whether the value from this byte on may lie between the bounds, and whether it may not.
     pub fn bounded(&self, at: usize, bounds: &Bounds) -> (bool, bool) {
         let place = at..at + bounds.bytes();
-        let loose = |v: &Value| {
+        let loose = |v: &Candidate| {
             let loose = v.loose.as_ref();
             loose.is_some_and(|l| l[place.clone()].iter().any(|&b| b != 0))
         };

@@ -6,13 +6,13 @@ use sim::Random;
 use spec::nvme::{admin, feature, io, Sqe, ALL_NAMESPACES};
 
 use crate::buffer::{with_data, with_prps, Fill};
-use crate::draw_engines::{calm_engine_command, engine_command};
 use crate::engines::COPY;
 use crate::fused::{FIRST, SECOND};
+use crate::generate_engines::{engine_command, valid_engine_command};
+use crate::host_model::HostModel;
 use crate::media::BLOCK;
 use crate::memory::PAGE;
 use crate::nvm::moves;
-use crate::world::World;
 
 /// Blocks that a long Dataset Management clears, about.
 const LONG: u64 = 8192;
@@ -41,17 +41,17 @@ pub fn flags(random: &mut Random, sqe: &mut Sqe, fuse: &[u32], psdt: &[u32]) {
 }
 
 /// An active namespace.
-pub fn namespace(world: &World, random: &mut Random) -> Namespace {
-    let active: Vec<Namespace> = world.model.limits.namespaces.active().copied().collect();
+pub fn namespace(host: &HostModel, random: &mut Random) -> Namespace {
+    let active: Vec<Namespace> = host.model.limits.namespaces.active().copied().collect();
     pick(random, &active)
 }
 
 /// This NSID, or sometimes one that may not be right.
-pub fn nsid(world: &World, random: &mut Random, right: u32) -> u32 {
+pub fn nsid(host: &HostModel, random: &mut Random, right: u32) -> u32 {
     if chance(random, 95) {
         return right;
     }
-    let count = world.model.limits.namespaces.count();
+    let count = host.model.limits.namespaces.count();
     match chance(random, 50) {
         true => random.below(u64::from(count) + 2) as u32,
         false => pick(
@@ -79,7 +79,7 @@ pub fn blocks(random: &mut Random) -> u64 {
 }
 
 /// First block of a range in a namespace.
-pub fn place(world: &World, random: &mut Random, ns: &Namespace, count: u64) -> u64 {
+pub fn place(host: &HostModel, random: &mut Random, ns: &Namespace, count: u64) -> u64 {
     let all = ns.blocks;
     if chance(random, 4) {
         let end = all.saturating_sub(count);
@@ -102,12 +102,12 @@ pub fn place(world: &World, random: &mut Random, ns: &Namespace, count: u64) -> 
     } else {
         all
     };
-    unused(world, random, ns, count, span, 6)
+    unused(host, random, ns, count, span, 6)
 }
 
 /// A range that no command uses now, if it is found soon.
 pub fn unused(
-    world: &World,
+    host: &HostModel,
     random: &mut Random,
     ns: &Namespace,
     count: u64,
@@ -117,7 +117,7 @@ pub fn unused(
     let mut lba = 0;
     for _ in 0..tries {
         lba = random.below(span.saturating_sub(count) + 1);
-        if !world.media.in_use(ns.base + lba, count) {
+        if !host.media.in_use(ns.base + lba, count) {
             break;
         }
     }
@@ -125,9 +125,9 @@ pub fn unused(
 }
 
 /// An I/O command.
-pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
-    if world.calm {
-        return calm_command(world, random);
+pub fn io_command(host: &mut HostModel, random: &mut Random) -> Option<Command> {
+    if host.valid_only {
+        return valid_command(host, random);
     }
     let opcode = match random.below(100) {
         0..=29 => io::READ,
@@ -137,14 +137,14 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
         75..=78 => io::VERIFY,
         79..=86 => io::DATASET_MANAGEMENT,
         87 | 88 => io::FLUSH,
-        89..=97 if world.model.limits.engines.is_empty() => io::READ,
-        89..=97 => return Some(engine_command(world, random, false)),
+        89..=97 if host.model.limits.engines.is_empty() => io::READ,
+        89..=97 => return Some(engine_command(host, random, false)),
         _ => random.next() as u8,
     };
     if opcode == io::DATASET_MANAGEMENT {
-        return deallocation(world, random);
+        return deallocation(host, random);
     }
-    let ns = namespace(world, random);
+    let ns = namespace(host, random);
     let mut count = match opcode {
         // What moves no data may be as long as the field allows.
         io::WRITE_ZEROES | io::VERIFY if chance(random, 2) => 1 + random.below(65536),
@@ -153,17 +153,17 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
     if count > ns.blocks && chance(random, 95) {
         count = 1 + random.below(ns.blocks);
     }
-    let lba = place(world, random, &ns, count);
-    let nsid = nsid(world, random, ns.nsid);
+    let lba = place(host, random, &ns, count);
+    let nsid = nsid(host, random, ns.nsid);
     let sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
     let fill = match opcode {
         io::WRITE => Fill::Random,
-        io::COMPARE => Fill::Bytes(expected(world, random, ns.base.wrapping_add(lba), count)),
+        io::COMPARE => Fill::Bytes(expected(host, random, ns.base.wrapping_add(lba), count)),
         _ => Fill::Nothing,
     };
-    let bytes = (count * BLOCK).min(world.model.limits.transfer);
+    let bytes = (count * BLOCK).min(host.model.limits.transfer);
     let (mut sqe, pages) = match moves(opcode) {
-        true => with_data(world, random, sqe, bytes, fill)?,
+        true => with_data(host, random, sqe, bytes, fill)?,
         false => {
             let mut sqe = sqe.with_prps(random.next(), random.next());
             sqe.dw[0] |= pick(random, &[0, 0, 1, 2]) << 14;
@@ -175,9 +175,9 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
 }
 
 /// An I/O command that is right, of up to 64 KiB.
-fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
+fn valid_command(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     if chance(random, 2) {
-        if let Some(command) = calm_engine_command(world, random) {
+        if let Some(command) = valid_engine_command(host, random) {
             return Some(command);
         }
     }
@@ -189,30 +189,30 @@ fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
         94..=96 => io::VERIFY,
         _ => io::FLUSH,
     };
-    let ns = namespace(world, random);
+    let ns = namespace(host, random);
     let most = random.below(8);
     let count = (1 + random.below(1 << most)).min(ns.blocks);
-    let lba = unused(world, random, &ns, count, ns.blocks, 12);
+    let lba = unused(host, random, &ns, count, ns.blocks, 12);
     let fill = match opcode {
         io::WRITE => Fill::Random,
         io::COMPARE => {
             let blocks = ns.base + lba..ns.base + lba + count;
-            Fill::Bytes(blocks.flat_map(|b| world.media.any(b).to_vec()).collect())
+            Fill::Bytes(blocks.flat_map(|b| host.media.any(b).to_vec()).collect())
         }
         _ => Fill::Nothing,
     };
     let sqe = Sqe::of_blocks(opcode, ns.nsid, lba, count as u32);
     match moves(opcode) {
-        true => with_data(world, random, sqe, count * BLOCK, fill),
+        true => with_data(host, random, sqe, count * BLOCK, fill),
         false => Some((sqe, Vec::new())),
     }
 }
 
 /// A fused Compare and Write, mostly whole and right.
-pub fn fused_pair(world: &mut World, random: &mut Random) -> Option<Vec<Command>> {
-    let ns = namespace(world, random);
+pub fn fused_pair(host: &mut HostModel, random: &mut Random) -> Option<Vec<Command>> {
+    let ns = namespace(host, random);
     let count = blocks(random).min(ns.blocks).min(64);
-    let lba = place(world, random, &ns, count);
+    let lba = place(host, random, &ns, count);
     let mut halves = [(io::COMPARE, ns, lba, count), (io::WRITE, ns, lba, count)];
     let odd = &mut halves[random.below(2) as usize];
     let mut fuses = vec![FIRST, SECOND];
@@ -224,7 +224,7 @@ pub fn fused_pair(world: &mut World, random: &mut Random) -> Option<Vec<Command>
             )
         }
         1 => odd.0 = pick(random, &[io::FLUSH, io::DATASET_MANAGEMENT, COPY, 0x77]),
-        2 => odd.1 = namespace(world, random),
+        2 => odd.1 = namespace(host, random),
         3 => odd.2 = odd.2.wrapping_add(1),
         4 => odd.3 += 1,
         5 => odd.2 = ns.blocks,
@@ -240,14 +240,14 @@ pub fn fused_pair(world: &mut World, random: &mut Random) -> Option<Vec<Command>
     for (&fuse, &(opcode, ns, lba, count)) in fuses.iter().zip(&halves) {
         let nsid = match chance(random, 98) {
             true => ns.nsid,
-            false => nsid(world, random, ns.nsid),
+            false => nsid(host, random, ns.nsid),
         };
         let sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
         let fill = match opcode {
-            io::COMPARE => Fill::Bytes(expected(world, random, ns.base.wrapping_add(lba), count)),
+            io::COMPARE => Fill::Bytes(expected(host, random, ns.base.wrapping_add(lba), count)),
             _ => Fill::Random,
         };
-        let (mut sqe, pages) = with_data(world, random, sqe, count * BLOCK, fill)?;
+        let (mut sqe, pages) = with_data(host, random, sqe, count * BLOCK, fill)?;
         sqe.dw[0] |= fuse << 8;
         commands.push((sqe, pages));
     }
@@ -255,9 +255,9 @@ pub fn fused_pair(world: &mut World, random: &mut Random) -> Option<Vec<Command>
 }
 
 /// What a Compare should find from this block of the media on, sometimes with a bit changed.
-fn expected(world: &World, random: &mut Random, lba: u64, count: u64) -> Vec<u8> {
+fn expected(host: &HostModel, random: &mut Random, lba: u64, count: u64) -> Vec<u8> {
     let mut data: Vec<u8> = (0..count)
-        .flat_map(|n| world.media.any(lba.wrapping_add(n)).to_vec())
+        .flat_map(|n| host.media.any(lba.wrapping_add(n)).to_vec())
         .collect();
     if chance(random, 30) {
         let at = random.below(data.len() as u64) as usize;
@@ -266,14 +266,14 @@ fn expected(world: &World, random: &mut Random, lba: u64, count: u64) -> Vec<u8>
     data
 }
 
-fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
+fn deallocation(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let count = match random.below(20) {
         0 => 1 + random.below(256),
         1..=5 => 1 + random.below(20),
         _ => 1 + random.below(3),
     };
     let mut list = Vec::new();
-    let ns = namespace(world, random);
+    let ns = namespace(host, random);
     // Some take long: up to all of a namespace, some times over.
     let long = count > 1 && chance(random, 8);
     let most = if long {
@@ -289,7 +289,7 @@ fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
         };
         let lba = match chance(random, 99) {
             true => random.below(ns.blocks.saturating_sub(n) + 1),
-            false => place(world, random, &ns, n),
+            false => place(host, random, &ns, n),
         };
         list.extend((random.next() as u32).to_le_bytes());
         list.extend((n as u32).to_le_bytes());
@@ -297,23 +297,23 @@ fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
     }
     let attributes = if chance(random, 85) { 4 } else { 0 };
     let sqe = Sqe::new(io::DATASET_MANAGEMENT)
-        .with_nsid(nsid(world, random, ns.nsid))
+        .with_nsid(nsid(host, random, ns.nsid))
         .with_cdw(10, count as u32 - 1)
         .with_cdw(11, attributes);
-    let (mut sqe, pages) = with_data(world, random, sqe, count * 16, Fill::Bytes(list))?;
+    let (mut sqe, pages) = with_data(host, random, sqe, count * 16, Fill::Bytes(list))?;
     flags(random, &mut sqe, &[3], &[3]);
     Some((sqe, pages))
 }
 
 /// An admin command.
-pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> {
-    let queues = world.model.limits.queues;
+pub fn admin_command(host: &mut HostModel, random: &mut Random) -> Option<Command> {
+    let queues = host.model.limits.queues;
     let (mut sqe, pages) = match random.below(100) {
-        0..=21 => identify(world, random)?,
-        22..=39 => log(world, random)?,
-        40..=64 => features(world, random)?,
-        65..=70 => create_cq(world, random)?,
-        71..=79 => create_sq(world, random)?,
+        0..=21 => identify(host, random)?,
+        22..=39 => log(host, random)?,
+        40..=64 => features(host, random)?,
+        65..=70 => create_cq(host, random)?,
+        71..=79 => create_sq(host, random)?,
         80..=83 => (
             Sqe::delete_io_sq(random.below(u64::from(queues) + 2) as u16),
             Vec::new(),
@@ -325,7 +325,7 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
         88..=90 => (Sqe::new(admin::ASYNC_EVENT_REQUEST), Vec::new()),
         91 => (Sqe::new(admin::KEEP_ALIVE), Vec::new()),
         92..=95 => {
-            let waiting = world.model.waiting.clone();
+            let waiting = host.model.waiting.clone();
             let cid = match waiting.is_empty() || chance(random, 40) {
                 true => random.next() as u32 & 0xFFFF,
                 false => u32::from(pick(random, &waiting)),
@@ -335,7 +335,7 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
             } else {
                 random.below(8) as u32
             };
-            let flying = world.flying();
+            let flying = host.abortable();
             let (sqid, cid) = match flying.is_empty() || chance(random, 30) {
                 true => (sqid, cid),
                 false => {
@@ -356,15 +356,15 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
             };
             let ses = random.below(2) as u32;
             let right = match chance(random, 80) {
-                true => namespace(world, random).nsid,
+                true => namespace(host, random).nsid,
                 false => ALL_NAMESPACES,
             };
             let sqe = Sqe::new(admin::FORMAT_NVM)
-                .with_nsid(nsid(world, random, right))
+                .with_nsid(nsid(host, random, right))
                 .with_cdw(10, odd | ses << 9);
             (sqe, Vec::new())
         }
-        98 if world.shadow.wanted => shadow(world, random)?,
+        98 if host.shadow.wanted => shadow(host, random)?,
         _ => match random.next() as u8 {
             // Only where the host knows of it.
             admin::DOORBELL_BUFFER_CONFIG => return None,
@@ -375,23 +375,24 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
     Some((sqe, pages))
 }
 
-/// Doorbell Buffer Config, one at a time: of the pages that it offers, a host keeps those of one up to date.
-/// Shadow doorbells where no memory is are fatal when they are read; an EventIdx there is never seen.
-pub fn shadow(world: &mut World, random: &mut Random) -> Option<Command> {
-    if world.memory.room() < 64 || world.shadow.offered.is_some() {
+/// Doorbell Buffer Config, one at a time: of the pages that it offers, a host keeps those of one up
+/// to date. Shadow doorbells where no memory is are fatal when they are read; an EventIdx there is
+/// never seen.
+pub fn shadow(host: &mut HostModel, random: &mut Random) -> Option<Command> {
+    if host.memory.free_pages() < 64 || host.shadow.offered.is_some() {
         return None;
     }
     let mut pages = Vec::new();
     let mut page = |hostile: u64| {
-        if chance(random, hostile) && !world.calm {
+        if chance(random, hostile) && !host.valid_only {
             return Some((1 << 46) + random.below(1 << 20) * PAGE);
         }
-        let page = world.memory.take(random)?;
+        let page = host.memory.alloc(random)?;
         pages.push(page);
         Some(page)
     };
     let (mut doorbells, mut events) = (page(6)?, page(6)?);
-    if odd(world, random, 10) {
+    if odd(host, random, 10) {
         let offset = 1 << random.below(12);
         *pick_mut(random, &mut doorbells, &mut events) += offset;
     }
@@ -406,7 +407,7 @@ fn pick_mut<'a>(random: &mut Random, a: &'a mut u64, b: &'a mut u64) -> &'a mut 
     }
 }
 
-fn identify(world: &mut World, random: &mut Random) -> Option<Command> {
+fn identify(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let cns = match random.below(20) {
         0..=11 => random.below(4),
         12 | 13 => 6,
@@ -415,17 +416,17 @@ fn identify(world: &mut World, random: &mut Random) -> Option<Command> {
         17 => 0x12 + random.below(2),
         _ => random.below(256),
     } as u8;
-    let count = u64::from(world.model.limits.namespaces.count());
+    let count = u64::from(host.model.limits.namespaces.count());
     // Inactive ones, too.
     let right = match cns {
         0 | 3 | 8 => 1 + random.below(count) as u32,
         _ => random.below(count + 1) as u32,
     };
-    let sqe = Sqe::identify(cns, nsid(world, random, right));
-    with_prps(world, random, sqe, PAGE, Fill::Nothing)
+    let sqe = Sqe::identify(cns, nsid(host, random, right));
+    with_prps(host, random, sqe, PAGE, Fill::Nothing)
 }
 
-fn log(world: &mut World, random: &mut Random) -> Option<Command> {
+fn log(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let lid = if chance(random, 92) {
         1 + random.below(5)
     } else {
@@ -453,16 +454,16 @@ fn log(world: &mut World, random: &mut Random) -> Option<Command> {
         .with_nsid(if chance(random, 50) {
             ALL_NAMESPACES
         } else {
-            nsid(world, random, 0)
+            nsid(host, random, 0)
         })
         .with_cdw(10, (dwords as u32 & 0xFFFF) << 16 | rae << 15 | lid as u32)
         .with_cdw(11, (dwords >> 16) as u32 & 0xFFFF)
         .with_cdw(12, offset as u32)
         .with_cdw(13, (offset >> 32) as u32);
-    with_prps(world, random, sqe, bytes, Fill::Nothing)
+    with_prps(host, random, sqe, bytes, Fill::Nothing)
 }
 
-fn features(world: &mut World, random: &mut Random) -> Option<Command> {
+fn features(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let set = chance(random, 50);
     let fid = match chance(random, 75) {
         true => pick(
@@ -484,7 +485,7 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
         6 => (random.below(256) << 8 | random.below(20)) as u32,
         _ => 0,
     };
-    let count = u64::from(world.model.limits.namespaces.count());
+    let count = u64::from(host.model.limits.namespaces.count());
     let one = 1 + random.below(count) as u32;
     let right = match (fid, set && chance(random, 20)) {
         (5, false) => one,
@@ -499,7 +500,7 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     let nsid = if chance(random, 85) {
         right
     } else {
-        nsid(world, random, one)
+        nsid(host, random, one)
     };
     let sqe = Sqe::new(if set {
         admin::SET_FEATURES
@@ -510,7 +511,7 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     .with_cdw(10, fid | save | select)
     .with_cdw(11, value);
     if fid as u8 != feature::HOST_BEHAVIOR_SUPPORT {
-        return with_prps(world, random, sqe, 8, Fill::Random);
+        return with_prps(host, random, sqe, 8, Fill::Random);
     }
     // ACRE, mostly; what is reserved does not count.
     let mut bytes = vec![0; BEHAVIOR_BYTES as usize];
@@ -520,22 +521,22 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     if chance(random, 90) {
         bytes[0] = random.below(2) as u8;
     }
-    with_prps(world, random, sqe, BEHAVIOR_BYTES, Fill::Bytes(bytes))
+    with_prps(host, random, sqe, BEHAVIOR_BYTES, Fill::Bytes(bytes))
 }
 
 /// True with a chance of `percent`, where the host isn't calm.
-fn odd(world: &World, random: &mut Random, percent: u64) -> bool {
-    !world.calm && chance(random, percent)
+fn odd(host: &HostModel, random: &mut Random, percent: u64) -> bool {
+    !host.valid_only && chance(random, percent)
 }
 
 /// A page for a queue; sometimes one that does not exist, or an offset in one.
-fn ring(world: &mut World, random: &mut Random) -> Option<(u64, Vec<u64>)> {
-    if world.memory.room() < 64 {
+fn ring(host: &mut HostModel, random: &mut Random) -> Option<(u64, Vec<u64>)> {
+    if host.memory.free_pages() < 64 {
         return None;
     }
-    let page = world.memory.take(random)?;
-    world.memory.put(page, &[0; PAGE as usize]);
-    let base = if odd(world, random, 5) {
+    let page = host.memory.alloc(random)?;
+    host.memory.store(page, &[0; PAGE as usize]);
+    let base = if odd(host, random, 5) {
         page + (1 << random.below(12))
     } else {
         page
@@ -543,56 +544,56 @@ fn ring(world: &mut World, random: &mut Random) -> Option<(u64, Vec<u64>)> {
     Some((base, vec![page]))
 }
 
-fn entries(world: &World, random: &mut Random) -> u32 {
-    match odd(world, random, 10) {
+fn entries(host: &HostModel, random: &mut Random) -> u32 {
+    match odd(host, random, 10) {
         // All entries of both queues are in one page.
-        false => 2 + random.below(u64::from(world.model.limits.entries.min(64)) - 1) as u32,
-        true => pick(random, &[1, world.model.limits.entries + 1, 65536]),
+        false => 2 + random.below(u64::from(host.model.limits.entries.min(64)) - 1) as u32,
+        true => pick(random, &[1, host.model.limits.entries + 1, 65536]),
     }
 }
 
 /// Create I/O Completion Queue, mostly of one that does not exist.
-pub fn create_cq(world: &mut World, random: &mut Random) -> Option<Command> {
-    let queues = u64::from(world.model.limits.queues);
-    let (base, pages) = ring(world, random)?;
+pub fn create_cq(host: &mut HostModel, random: &mut Random) -> Option<Command> {
+    let queues = u64::from(host.model.limits.queues);
+    let (base, pages) = ring(host, random)?;
     let free: Vec<u16> = (1..=queues as u16)
-        .filter(|q| !world.cqs.contains_key(q))
+        .filter(|q| !host.cqs.contains_key(q))
         .collect();
-    let qid = match free.is_empty() || odd(world, random, 10) {
+    let qid = match free.is_empty() || odd(host, random, 10) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &free),
     };
-    let vectors = queues + if odd(world, random, 5) { 9 } else { 1 };
+    let vectors = queues + if odd(host, random, 5) { 9 } else { 1 };
     let vector = chance(random, 80).then(|| random.below(vectors) as u16);
-    let mut sqe = Sqe::create_io_cq(qid, entries(world, random), base, vector);
-    sqe.dw[11] ^= u32::from(odd(world, random, 4));
+    let mut sqe = Sqe::create_io_cq(qid, entries(host, random), base, vector);
+    sqe.dw[11] ^= u32::from(odd(host, random, 4));
     Some((sqe, pages))
 }
 
-/// Create I/O Submission Queue, mostly of one that does not exist to one that does. Sometimes at an address where
-/// no memory is: its first fetch is fatal.
-pub fn create_sq(world: &mut World, random: &mut Random) -> Option<Command> {
-    let queues = u64::from(world.model.limits.queues);
-    let (mut base, mut pages) = ring(world, random)?;
-    if odd(world, random, 2) {
-        world.memory.give(pages.remove(0));
+/// Create I/O Submission Queue, mostly of one that does not exist to one that does. Sometimes at an
+/// address where no memory is: its first fetch is fatal.
+pub fn create_sq(host: &mut HostModel, random: &mut Random) -> Option<Command> {
+    let queues = u64::from(host.model.limits.queues);
+    let (mut base, mut pages) = ring(host, random)?;
+    if odd(host, random, 2) {
+        host.memory.free(pages.remove(0));
         base = (1 << 45) + random.below(1 << 30) * PAGE;
     }
     let free: Vec<u16> = (1..=queues as u16)
-        .filter(|q| !world.sqs.contains_key(q))
+        .filter(|q| !host.sqs.contains_key(q))
         .collect();
-    let qid = match free.is_empty() || odd(world, random, 10) {
+    let qid = match free.is_empty() || odd(host, random, 10) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &free),
     };
-    let there: Vec<u16> = world.cqs.keys().copied().filter(|&q| q != 0).collect();
-    let cqid = match there.is_empty() || odd(world, random, 8) {
+    let there: Vec<u16> = host.cqs.keys().copied().filter(|&q| q != 0).collect();
+    let cqid = match there.is_empty() || odd(host, random, 8) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &there),
     };
-    let mut sqe = Sqe::create_io_sq(qid, entries(world, random), base, cqid);
+    let mut sqe = Sqe::create_io_sq(qid, entries(host, random), base, cqid);
     // Any priority.
     sqe.dw[11] |= (random.below(4) as u32) << 1;
-    sqe.dw[11] ^= u32::from(odd(world, random, 4));
+    sqe.dw[11] ^= u32::from(odd(host, random, 4));
     Some((sqe, pages))
 }

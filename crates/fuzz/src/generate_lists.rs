@@ -1,16 +1,17 @@
-//! Random lists of the pipeline and commands that name them: mostly right, sometimes wrong in an entry, or in the command.
+//! Random lists of the pipeline and commands that name them: mostly right, sometimes wrong in an
+//! entry, or in the command.
 
 use nvme::Namespace;
 use sim::Random;
 use spec::nvme::Sqe;
 
-use crate::draw::{chance, flags, nsid, pick, Command};
-use crate::draw_tables::{right, spoil};
 use crate::engines::{PIPELINE, TABLES};
+use crate::generate::{chance, flags, nsid, pick, Command};
+use crate::generate_tables::{corrupt, right};
+use crate::host_model::HostModel;
 use crate::lists::{ENTRY, MOST};
 use crate::media::BLOCK;
 use crate::tables::UNIT;
-use crate::world::World;
 
 /// Where a list stands.
 pub struct List {
@@ -38,14 +39,14 @@ impl List {
 }
 
 /// Whether a device has an engine for them.
-pub fn lists(world: &World) -> bool {
-    world.model.limits.engines.contains(&PIPELINE)
+pub fn lists(host: &HostModel) -> bool {
+    host.model.limits.engines.contains(&PIPELINE)
 }
 
-/// A list and its bytes, at a place that nobody uses; none if none is found soon. A `long` one has an entry that is about much of the
-/// largest namespace.
-pub fn list(world: &World, random: &mut Random, long: bool) -> Option<(List, Vec<u8>)> {
-    let active = world.model.limits.namespaces.active();
+/// A list and its bytes, at a place that nobody uses; none if none is found soon. A `long` one has
+/// an entry that is about much of the largest namespace.
+pub fn list(host: &HostModel, random: &mut Random, long: bool) -> Option<(List, Vec<u8>)> {
+    let active = host.model.limits.namespaces.active();
     let active: Vec<Namespace> = active.copied().collect();
     let largest = active.iter().max_by_key(|ns| ns.blocks);
     let ns = match largest {
@@ -59,7 +60,7 @@ pub fn list(world: &World, random: &mut Random, long: bool) -> Option<(List, Vec
             entries,
             ..List::anywhere(random, &ns)
         })
-        .find(|list| !world.media.in_use(list.byte() / BLOCK, UNIT / BLOCK))?;
+        .find(|list| !host.media.in_use(list.byte() / BLOCK, UNIT / BLOCK))?;
     if chance(random, 5) {
         // With the namespace, or its last whole unit.
         list.unit = (ns.blocks * BLOCK - entries * ENTRY) / UNIT;
@@ -68,9 +69,9 @@ pub fn list(world: &World, random: &mut Random, long: bool) -> Option<(List, Vec
     let mut bytes = Vec::new();
     for n in 0..entries {
         let opcode = pick(random, &TABLES);
-        let mut sqe = right(world, random, opcode, &ns, long && n == slow);
+        let mut sqe = right(host, random, opcode, &ns, long && n == slow);
         if chance(random, 30) {
-            spoil(random, &mut sqe, &ns);
+            corrupt(random, &mut sqe, &ns);
         }
         match random.below(40) {
             // Its target over the list, or over where reports come.
@@ -86,9 +87,9 @@ pub fn list(world: &World, random: &mut Random, long: bool) -> Option<(List, Vec
 }
 
 /// The command that has a list run.
-pub fn list_command(world: &World, random: &mut Random, list: &List) -> Command {
+pub fn list_command(host: &HostModel, random: &mut Random, list: &List) -> Command {
     let units = list.ns.blocks * BLOCK / UNIT;
-    let nsid = nsid(world, random, list.ns.nsid);
+    let nsid = nsid(host, random, list.ns.nsid);
     let mut sqe = Sqe::new(PIPELINE)
         .with_nsid(nsid)
         .with_cdw(10, list.unit as u32)

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use sim::Time;
 use spec::nvme::{admin, status, Status};
 
-use super::World;
+use super::HostModel;
 use crate::fused::{Pair, FIRST};
-use crate::model::{flags, After, Use};
+use crate::model::{flags, CompletionEffect, MediaUse};
 use crate::nvm::comparison;
 
-/// A first command waits at least so long for its partner, which may find no room in the completion queue (`HostTimeout`).
+/// A first command waits at least so long for its partner, which may find no room in the completion
+/// queue (`HostTimeout`).
 const PATIENCE: Time = Time::ms(25);
 
 /// One of a pair of fused commands.
@@ -23,14 +24,15 @@ pub(super) struct Fused {
     pub(super) alone: Vec<(Status, Status)>,
 }
 
-impl World {
-    /// What a command means for the first one before it. Returns what the command itself needs to know.
+impl HostModel {
+    /// What a command means for the first one before it. Returns what the command itself needs to
+    /// know.
     pub(super) fn fuse(&mut self, second: (u16, u16), pair: Pair) -> Option<Fused> {
         let first = (second.0, pair.cid);
-        let user = self.flights.get(&first)?.user;
-        self.attach(first, user, &pair.verdict);
-        let flight = self.flights.get_mut(&first)?;
-        flight.verdict = pair.verdict;
+        let user = self.in_flight.get(&first)?.user;
+        self.begin_command(first, user, &pair.expectation);
+        let active = self.in_flight.get_mut(&first)?;
+        active.expectation = pair.expectation;
         self.note(format!(
             "SQ {} CID {:#06x} and the next one: {:?}",
             first.0, first.1, pair.outcomes
@@ -46,11 +48,11 @@ impl World {
             alone: pair.alone.clone(),
         };
         let (mine, its) = (of(first, false), of(second, true));
-        let begun = self.flights.get(&first)?.begun;
-        let later = self.flights.values_mut().filter(|f| f.begun >= begun);
-        later.for_each(|f| f.behind_pair = true);
-        if let Some(flight) = self.flights.get_mut(&first) {
-            flight.fused = Some(its);
+        let begun = self.in_flight.get(&first)?.begun;
+        let later = self.in_flight.values_mut().filter(|f| f.begun >= begun);
+        later.for_each(|f| f.after_pair = true);
+        if let Some(active) = self.in_flight.get_mut(&first) {
+            active.fused = Some(its);
         }
         Some(mine)
     }
@@ -64,7 +66,7 @@ impl World {
     /// The controller may have stopped, or be about to.
     pub fn may_stop(&mut self) {
         self.model.closing = true;
-        let qids: BTreeSet<u16> = self.flights.keys().map(|k| k.0).collect();
+        let qids: BTreeSet<u16> = self.in_flight.keys().map(|k| k.0).collect();
         qids.into_iter().for_each(|qid| self.leave_alone(qid));
     }
 
@@ -72,27 +74,27 @@ impl World {
     pub(super) fn leave_alone(&mut self, qid: u16) {
         if let Some(half) = self.model.firsts.get_mut(&qid) {
             let (key, statuses) = ((qid, half.cid()), half.leave_alone());
-            if let Some(flight) = self.flights.get_mut(&key) {
-                flight.verdict.statuses = statuses;
+            if let Some(active) = self.in_flight.get_mut(&key) {
+                active.expectation.statuses = statuses;
             }
         }
-        let here = |k: &(u16, u16)| k.0 == qid && self.flights.contains_key(k);
+        let here = |k: &(u16, u16)| k.0 == qid && self.in_flight.contains_key(k);
         let whole: Vec<(u16, u16)> = self
-            .flights
+            .in_flight
             .iter()
             .filter(|(_, f)| f.fused.as_ref().is_some_and(|p| here(&p.partner)))
             .map(|(&key, _)| key)
             .collect();
         for key in whole {
-            let Some(flight) = self.flights.get_mut(&key) else {
+            let Some(active) = self.in_flight.get_mut(&key) else {
                 continue;
             };
-            let Some(fused) = &mut flight.fused else {
+            let Some(fused) = &mut active.fused else {
                 continue;
             };
             fused.outcomes.append(&mut fused.alone);
             let outcomes = fused.outcomes.iter();
-            flight.verdict.statuses = outcomes
+            active.expectation.statuses = outcomes
                 .map(|&(a, b)| if fused.first { a } else { b })
                 .collect();
         }
@@ -100,19 +102,21 @@ impl World {
 
     /// The command of an I/O queue that an Abort in flight names. There is one Abort at a time.
     pub(super) fn named(&self) -> Option<(u16, u16)> {
-        let of_admin = self.flights.range((0, 0)..(1, 0));
+        let of_admin = self.in_flight.range((0, 0)..(1, 0));
         of_admin
             .map(|(_, f)| f)
-            .find_map(|f| match f.verdict.after {
-                After::AbortIo(sqid, cid) if f.sqe.opcode() == admin::ABORT => Some((sqid, cid)),
+            .find_map(|f| match f.expectation.after {
+                CompletionEffect::AbortIo(sqid, cid) if f.sqe.opcode() == admin::ABORT => {
+                    Some((sqid, cid))
+                }
                 _ => None,
             })
     }
 
-    /// The first one of a pair is given up, with its own error or as interrupted, if its partner has not come for long; then that one is
-    /// alone.
+    /// The first one of a pair is given up, with its own error or as interrupted, if its partner
+    /// has not come for long; then that one is alone.
     pub(super) fn offer_giving_up(&mut self, key: (u16, u16)) {
-        let first = match self.flights.get(&key).and_then(|f| f.fused.as_ref()) {
+        let first = match self.in_flight.get(&key).and_then(|f| f.fused.as_ref()) {
             Some(fused) if !fused.first => fused.partner,
             _ => key,
         };
@@ -122,13 +126,13 @@ impl World {
             true => interrupted.clone(),
             false => vec![alone],
         };
-        let Some(flight) = self.flights.get_mut(&first) else {
+        let Some(active) = self.in_flight.get_mut(&first) else {
             return;
         };
-        if flags(&flight.sqe).0 != FIRST || self.now < flight.begun + PATIENCE {
+        if flags(&active.sqe).0 != FIRST || self.now < active.begun + PATIENCE {
             return;
         }
-        let Some(fused) = flight.fused.clone() else {
+        let Some(fused) = active.fused.clone() else {
             if let Some(half) = self
                 .model
                 .firsts
@@ -136,7 +140,7 @@ impl World {
                 .filter(|h| h.cid() == first.1)
             {
                 let statuses = half.missing().into_iter().flat_map(given_up);
-                flight.verdict.statuses.extend(statuses);
+                active.expectation.statuses.extend(statuses);
             }
             return;
         };
@@ -150,7 +154,7 @@ impl World {
     /// The first one of a pair may be aborted before the second one meets it, which is then alone.
     pub(super) fn offer_abort(&mut self) {
         let Some(key) = self.named() else { return };
-        let Some(fused) = self.flights.get(&key).and_then(|f| f.fused.as_ref()) else {
+        let Some(fused) = self.in_flight.get(&key).and_then(|f| f.fused.as_ref()) else {
             return;
         };
         let missing = status::ABORTED_MISSING_FUSED.dnr();
@@ -169,15 +173,15 @@ impl World {
     /// A pair may answer this, too.
     fn offer(&mut self, keys: [(u16, u16); 2], more: &[(Status, Status)]) {
         for key in keys {
-            let Some(flight) = self.flights.get_mut(&key) else {
+            let Some(active) = self.in_flight.get_mut(&key) else {
                 continue;
             };
-            let Some(fused) = &mut flight.fused else {
+            let Some(fused) = &mut active.fused else {
                 continue;
             };
             fused.outcomes.extend_from_slice(more);
             let outcomes = fused.outcomes.iter();
-            flight.verdict.statuses = outcomes
+            active.expectation.statuses = outcomes
                 .map(|&(a, b)| if fused.first { a } else { b })
                 .collect();
         }
@@ -185,33 +189,34 @@ impl World {
 
     /// A first command without a partner, which may be aborted while it waits for one.
     pub(super) fn waits(&self, key: (u16, u16)) -> bool {
-        let Some(flight) = self.flights.get(&key) else {
+        let Some(active) = self.in_flight.get(&key) else {
             return false;
         };
         let missing = status::ABORTED_MISSING_FUSED.dnr();
         let statuses = match self.model.firsts.get(&key.0) {
             Some(half) if half.cid() == key.1 => half.missing(),
-            _ => flight.verdict.statuses.clone(),
+            _ => active.expectation.statuses.clone(),
         };
-        flags(&flight.sqe).0 == FIRST && flight.fused.is_none() && statuses.contains(&missing)
+        flags(&active.sqe).0 == FIRST && active.fused.is_none() && statuses.contains(&missing)
     }
 
-    /// The first answer of a pair has come. What others have written since it was fetched may have made a difference for its
-    /// Compare, or taken one away.
+    /// The first answer of a pair has come. What others have written since it was fetched may have
+    /// made a difference for its Compare, or taken one away.
     pub(super) fn compare_again(&mut self, key: (u16, u16)) {
-        let Some(fused) = self.flights.get(&key).and_then(|f| f.fused.clone()) else {
+        let Some(fused) = self.in_flight.get(&key).and_then(|f| f.fused.clone()) else {
             return;
         };
         let (first, second) = match fused.first {
             true => (key, fused.partner),
             false => (fused.partner, key),
         };
-        let (Some(compare), Some(write)) = (self.flights.get(&first), self.flights.get(&second))
+        let (Some(compare), Some(write)) =
+            (self.in_flight.get(&first), self.in_flight.get(&second))
         else {
             return;
         };
-        let (Use::Compare(lba, _, data), false) =
-            (&compare.verdict.media, fused.written.is_empty())
+        let (MediaUse::Compare(lba, _, data), false) =
+            (&compare.expectation.media, fused.written.is_empty())
         else {
             return;
         };
@@ -221,7 +226,7 @@ impl World {
             let failed = status::ABORTED_FAILED_FUSED.dnr();
             more.push((status::COMPARE_FAILURE.dnr(), failed));
         }
-        if same && compare.verdict.clean {
+        if same && compare.expectation.clean {
             more.extend(fused.written.iter().map(|&b| (status::SUCCESS, b)));
         }
         self.offer([first, second], &more);
@@ -229,11 +234,11 @@ impl World {
 
     /// One of a pair has answered: what is left for the other.
     pub(super) fn narrow(&mut self, fused: &Fused, answer: Status) {
-        if let Some(partner) = self.flights.get_mut(&fused.partner) {
+        if let Some(partner) = self.in_flight.get_mut(&fused.partner) {
             let outcomes = fused.outcomes.iter();
             let turned = outcomes.map(|&(a, b)| if fused.first { (a, b) } else { (b, a) });
             let left = turned.filter(|o| o.0 == answer).map(|o| o.1);
-            partner.verdict.statuses = left.collect();
+            partner.expectation.statuses = left.collect();
         }
     }
 }

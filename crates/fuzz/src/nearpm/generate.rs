@@ -5,7 +5,7 @@ use spec::nearpm::{Command, ErrorBit, Operation, RecordKind, ALIGN, LINE, MAX_BY
 
 use super::model::{Arguments, Model, Pool};
 use super::ARENA;
-use crate::draw::{chance, pick};
+use crate::generate::{chance, pick};
 
 /// Bytes of a pool; its second half has the logs.
 const POOL: u64 = 64 << 10;
@@ -45,7 +45,7 @@ fn map(random: &mut Random) -> Command {
 }
 
 /// A command that is mostly right.
-fn fair(random: &mut Random, model: &Model) -> Command {
+fn mostly_valid(random: &mut Random, model: &Model) -> Command {
     let mapped: Vec<&Pool> = model.pools.iter().flatten().collect();
     let Some(pool) =
         (!mapped.is_empty()).then(|| mapped[random.below(mapped.len() as u64) as usize])
@@ -133,7 +133,7 @@ fn fair(random: &mut Random, model: &Model) -> Command {
 }
 
 /// Something of a command becomes wrong, or another number that may be right.
-fn spoil(random: &mut Random, arguments: &mut Arguments) {
+fn corrupt(random: &mut Random, arguments: &mut Arguments) {
     let edge = [
         0,
         1,
@@ -179,9 +179,10 @@ fn spoil(random: &mut Random, arguments: &mut Arguments) {
     }
 }
 
-/// Whether a command has but one end, whenever it is done beside those around it: none that is taken changes what stands in logs, or a pool outside of
-/// the arena, and none is applied that no record is of.
-fn has_one_end(model: &Model, arguments: &Arguments) -> bool {
+/// Whether a command has but one end, whenever it is done beside those around it: none that is
+/// taken changes what stands in logs, or a pool outside of the arena, and none is applied that no
+/// record is of.
+fn has_determined_result(model: &Model, arguments: &Arguments) -> bool {
     let Some(c) = Command::from_arguments(arguments) else {
         return true;
     };
@@ -231,11 +232,11 @@ fn has_one_end(model: &Model, arguments: &Arguments) -> bool {
 /// The next command.
 pub fn command(random: &mut Random, model: &Model) -> Arguments {
     loop {
-        let mut command = fair(random, model);
+        let mut command = mostly_valid(random, model);
         command.transaction = random.next();
         let mut arguments = command.arguments();
         if chance(random, 25) {
-            spoil(random, &mut arguments);
+            corrupt(random, &mut arguments);
         }
         if command.operation == Operation::PoolMap {
             // This is no transaction's number.
@@ -244,7 +245,7 @@ pub fn command(random: &mut Random, model: &Model) -> Arguments {
                 _ => arguments[4],
             };
         }
-        if has_one_end(model, &arguments) {
+        if has_determined_result(model, &arguments) {
             return arguments;
         }
     }
