@@ -1,4 +1,4 @@
-//! Buffers of random commands: pages, PRPs and SGLs, mostly right, sometimes spoiled.
+//! Buffers of random commands: pages, PRPs and SGLs, mostly valid, sometimes corrupted.
 
 use sim::Random;
 use spec::nvme::{io, Sqe};
@@ -9,7 +9,7 @@ use crate::host_model::HostModel;
 use crate::memory::PAGE;
 use crate::model::transfer;
 
-/// An address at which no memory is, and no interrupt either.
+/// An address without memory and outside the interrupt range.
 pub fn nowhere(random: &mut Random) -> u64 {
     let page = pick(
         random,
@@ -31,9 +31,9 @@ pub fn nowhere(random: &mut Random) -> u64 {
     }
 }
 
-/// What fills a buffer.
+/// Content of a buffer.
 pub enum Fill {
-    /// Nothing: zeros.
+    /// Zeros.
     Nothing,
     /// Random bytes.
     Random,
@@ -41,7 +41,7 @@ pub enum Fill {
     Bytes(Vec<u8>),
 }
 
-/// Gives an I/O command a buffer of so many bytes. `None` if there is no room.
+/// Gives an I/O command a buffer of `bytes` bytes. `None` if there is no room.
 pub fn with_data(
     host: &mut HostModel,
     random: &mut Random,
@@ -59,7 +59,7 @@ pub fn with_data(
     Some((sqe, pages))
 }
 
-/// Gives a command a buffer of so many bytes, with PRPs. `None` if there is no room.
+/// Gives a command a buffer of `bytes` bytes, with PRPs. `None` if there is no room.
 pub fn with_prps(
     host: &mut HostModel,
     random: &mut Random,
@@ -73,7 +73,7 @@ pub fn with_prps(
     Some((sqe, pages))
 }
 
-/// Fills what a command names.
+/// Fills the buffer that a command names.
 fn put(host: &mut HostModel, random: &mut Random, sqe: &Sqe, bytes: u64, fill: Fill) {
     let content: Vec<u8> = match fill {
         Fill::Nothing => return,
@@ -91,7 +91,7 @@ fn put(host: &mut HostModel, random: &mut Random, sqe: &Sqe, bytes: u64, fill: F
     }
 }
 
-/// PRP1, PRP2, and the pages of so many bytes. `None` if there is no room.
+/// PRP1, PRP2, and the pages of `bytes` bytes. `None` if there is no room.
 fn prps(host: &mut HostModel, random: &mut Random, bytes: u64) -> Option<(u64, u64, Vec<u64>)> {
     let offset = if chance(random, 50) {
         0
@@ -121,7 +121,7 @@ fn prps(host: &mut HostModel, random: &mut Random, bytes: u64) -> Option<(u64, u
     Some((prp1, prp2, pages))
 }
 
-/// A PRP list of these pages, from any entry of its page on, and sometimes back to its own start.
+/// A PRP list of these pages, from any entry of its page on. Sometimes it leads back to its start.
 fn list(
     host: &mut HostModel,
     random: &mut Random,
@@ -159,7 +159,7 @@ fn list(
     Some(start)
 }
 
-/// Makes one thing wrong with a pair of PRPs.
+/// Corrupts one field of a pair of PRPs.
 fn corrupt(host: &mut HostModel, random: &mut Random, count: u64, prp1: &mut u64, prp2: &mut u64) {
     let in_list = |random: &mut Random, list: u64| {
         let entries = (count - 1).min((PAGE - list % PAGE) / 8);

@@ -1,5 +1,5 @@
-//! One life of a device under fire: steps drawn from seeds of their own, so that a part of them can
-//! be run again.
+//! One episode: a device from power-on to the final comparison. Each step has a separate seed, so a
+//! subset of the steps can be run again.
 
 mod reset;
 mod window;
@@ -30,45 +30,46 @@ use crate::{Conditions, Make};
 
 /// Host memory of an episode.
 const PAGES: u64 = 4096;
-/// A register read is answered within this.
+/// Longest time of a register read.
 const REGISTER: Time = Time(1_000_000_000);
-/// Everything that was submitted completes, and every reset ends, within this, if the memory is not
-/// late.
+/// Longest time until every submitted command completes, and until a reset ends, without late
+/// memory.
 const PATIENCE: Time = Time(20_000_000_000);
 /// Longer than the longest aggregation time of interrupts (5.21.1.8: 255 times 100 us).
 const COALESCED: Time = Time(25_600_000_000);
-/// Longer than twice what the controller waits for anything of the host's (`HostTimeout`, 25 ms).
+/// Longer than twice the controller's timeout for the host (`HostTimeout`, 25 ms).
 const ASLEEP: Time = Time::ms(60);
-/// The end of a Keep Alive Timeout is seen in CSTS after this.
+/// CSTS shows the end of a Keep Alive Timeout after this time.
 const EXPIRED: Time = Time(2_000_000);
-/// Keep Alive Timeouts that are waited for.
+/// Longest Keep Alive Timeout that the host waits for.
 const WAITED: Time = Time(1_000_000_000_000);
-/// Admin commands that wait for no other one are answered within this, if the host takes what
-/// comes, and they move no data or the memory is not late.
+/// Longest time of an admin command that waits for no other command, while the host accepts writes.
+/// It holds for commands without data, and for all commands without late memory.
 const ADMIN: Time = Time(150_000_000);
 /// Accesses to late memory that the data of an admin command may wait for.
 const ADMIN_ACCESSES: u64 = 100;
-/// The same as [`ADMIN`] behind a link, with other devices at the host.
+/// As [`ADMIN`], for a device on a link, with other devices at the host.
 const ADMIN_BESIDE: Time = Time(1_000_000_000);
-/// Messages of a device of several are at the host so soon: they may stand behind a read of another
-/// device, which waits behind a queue of stores on a link that takes one at a time.
+/// Longest time of a message to the host, with several devices. It may queue after a read of
+/// another device, which waits for the stores on a link that takes one at a time.
 const PROMPT_BESIDE: Time = Time(100_000_000);
-/// Doorbells of one of several are at the device so soon: they queue behind stores to its media.
+/// Longest time of a doorbell to the device, with several devices. It queues after stores to the
+/// media.
 const DOORBELL_BESIDE: Time = Time(1_000_000_000);
-/// What was on a link when its device lost power has arrived after this.
+/// Time (ns) in which everything on a link arrives after its device has lost power.
 const LAST_WORDS: u64 = 20_000;
-/// Pages at the end of each device's media that are a window of another one, where there is one.
+/// Pages at the end of each device's media that are the window of another device, if there is one.
 const WINDOW_PAGES: u64 = 64;
 /// The same in bytes.
 pub const WINDOW_BYTES: u64 = WINDOW_PAGES * PAGE;
-/// Every so many-th episode has two devices.
+/// One of this many episodes has two devices.
 const PAIRS: u32 = 3;
-/// Namespaces that are asked for.
+/// Most namespaces that the host asks for.
 const MOST_NAMESPACES: u64 = 1024;
-/// Entries of a completion queue that has room for commands that wait for their partner, of all
-/// submission queues.
+/// Entries of a completion queue that leave room for the waiting first halves of all submission
+/// queues.
 const ROOM_FOR_PAIRS: u64 = 12;
-/// Reads of the PM window on their way at once.
+/// Reads of the PM window in flight at once.
 const LOADS: usize = 8;
 
 /// Resets of each kind.
@@ -88,45 +89,46 @@ pub struct Resets {
     pub fatal: u64,
 }
 
-/// What an episode did.
+/// Result of an episode.
 #[derive(Clone, Debug, Default)]
 pub struct EpisodeResult {
     /// Steps begun.
     pub steps: u32,
     /// Commands and data.
     pub counts: Counts,
-    /// Resets.
+    /// Resets by kind.
     pub resets: Resets,
-    /// Other things that were done, by name.
+    /// Other actions, by name.
     pub kinds: BTreeMap<&'static str, u64>,
     /// Blocks of the media compared at the end.
     pub blocks: u64,
     /// Simulated time.
     pub time: Time,
-    /// Why it failed, and what came before.
+    /// The failure, with the events before it.
     pub failure: Option<(String, Vec<String>)>,
-    /// It was told to end.
+    /// It was ended from outside.
     pub stopped: bool,
 }
 
-/// Which episode, and how much of it.
+/// The episode to run, and its extent.
 #[derive(Clone, Debug)]
 pub struct Script<'a> {
     /// Seed of the campaign.
     pub seed: u64,
     /// Number of the episode.
     pub episode: u32,
-    /// So many commands; bytes of the media if `valid_only`.
+    /// Number of commands; bytes of the media if `valid_only`.
     pub amount: u64,
     /// No malformed commands, no resets.
     pub valid_only: bool,
     /// Bytes of the media.
     pub media_bytes: u64,
-    /// Its last pages belong to no namespace: they can be a window of another device.
+    /// The last pages of the media belong to no namespace: they can be the window of another
+    /// device.
     pub window: bool,
-    /// A block may hold parts of several contents.
+    /// Accepts blocks that hold parts of several contents.
     pub torn_blocks: bool,
-    /// The command page of an engine `nearpm`, whose commands are drawn.
+    /// The command page of an engine `nearpm`, if its commands are to be generated.
     pub nearpm: Option<u64>,
     /// Only these steps.
     pub steps: Option<&'a BTreeSet<u32>>,
@@ -140,7 +142,7 @@ pub fn mix(parts: [u64; 3]) -> u64 {
 }
 
 impl EpisodeResult {
-    /// And what a host has done. The time is that of all of them.
+    /// Adds the actions of one host. The time is common to all hosts.
     fn add(&mut self, bench: &Bench) {
         self.counts.add(&bench.host.counts);
         let (to, of) = (&mut self.resets, &bench.outcome.resets);
@@ -159,7 +161,7 @@ impl EpisodeResult {
 }
 
 impl Script<'_> {
-    /// A host before a device whose last pages belong to somebody else.
+    /// A host whose device's last pages may be the window of another device.
     fn host(&self, memory: Memory, pages: u64) -> HostModel {
         let limits = HostModel::vacant().model.limits;
         let media = Media::new((self.media_bytes - pages * PAGE) / BLOCK);
@@ -171,7 +173,7 @@ impl Script<'_> {
         host
     }
 
-    /// What the episode's device is to be like.
+    /// Conditions of the episode's device.
     fn conditions(&self) -> Conditions {
         let mut random = Random::new(mix([self.seed, self.episode.into(), u64::MAX - 2]));
         let late = !self.valid_only && chance(&mut random, 40);
@@ -183,10 +185,11 @@ impl Script<'_> {
     }
 }
 
-/// Told how much of [`Script::amount`] is done, before each step; false ends the episode.
+/// Receives the completed part of [`Script::amount`] before each step; ends the episode by
+/// returning false.
 pub type KeepRunning<'a> = dyn FnMut(u64) -> bool + 'a;
 
-/// Runs an episode on fresh devices with empty media. An error says why there are none.
+/// Runs an episode on fresh devices with empty media. It is an error if no device can be made.
 pub fn run(
     make: &mut Make,
     script: &Script,
@@ -218,7 +221,7 @@ pub fn run(
     Ok(outcome)
 }
 
-/// What hosts do to their devices, one after the other by steps.
+/// Runs the steps of all hosts in turn.
 fn run_steps(
     mut benches: Vec<Bench>,
     script: &Script,
@@ -307,15 +310,15 @@ struct Bench {
     cc: u32,
     known: BTreeMap<KnownPage, Rc<Vec<u8>>>,
     limits: Limits,
-    /// This life has shadow doorbells, or may get them.
+    /// The controller may use shadow doorbells until its next reset.
     shadows: bool,
-    /// Everything that was submitted completes within this.
+    /// Longest time until every submitted command completes.
     patience: Time,
-    /// Admin commands that wait for no other one are done within this if they move no data, and if
-    /// they do: their data take the same path as those of I/O commands, and wait for as long as the
-    /// memory takes for these.
+    /// Longest times of admin commands that wait for no other command: without data, and with data.
+    /// The data take the same path as those of I/O commands, and wait for the memory as long as
+    /// these.
     admin: (Time, Time),
-    /// What an access of the memory takes longer at most.
+    /// Longest additional time of a memory access.
     late: Time,
     outcome: EpisodeResult,
 }
@@ -326,7 +329,7 @@ impl Bench {
         let late = conditions.late_memory.unwrap_or_default();
         let alone = matches!(seat, Seat::Alone(_));
         let admin = if alone { ADMIN } else { ADMIN_BESIDE };
-        // What waits for late memory waits for the commands before it, too.
+        // An access to late memory waits for earlier commands as well.
         let patience = Time(PATIENCE.0 * if alone { 1 } else { 3 } + late.0 * 4000);
         let mut bench = Bench {
             seat,
@@ -350,7 +353,7 @@ impl Bench {
         bench
     }
 
-    /// What a host does by itself. Between its turns its world is where the devices are.
+    /// Runs an action of one host. Outside of its turn, its host model is in the [`Rig`].
     fn in_turn(&mut self, act: impl FnOnce(&mut Bench) -> StepResult) -> StepResult {
         let Seat::Beside(rig, n) = &self.seat else {
             return act(self);
@@ -365,7 +368,7 @@ impl Bench {
         result
     }
 
-    /// What counts for the length of an episode.
+    /// The measure of an episode's length: commands, or bytes if `valid_only`.
     fn done(&mut self) -> u64 {
         let mut done = 0;
         let look = |bench: &mut Bench| {
@@ -392,7 +395,7 @@ impl Bench {
 
     // ---- time and registers ----
 
-    /// Lets time pass; true if the host was woken before the end.
+    /// Advances the time; true if the host was woken before `until`.
     fn advance(&mut self, until: Time, watch: bool) -> Result<bool, String> {
         let device = match &mut self.seat {
             Seat::Alone(device) => device,
@@ -480,7 +483,8 @@ impl Bench {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Waits until CSTS says so. What it says holds from then on: `silent` is judged at its answer.
+    /// Waits until CSTS satisfies `done`. The state holds from the answer on, where `silent` takes
+    /// effect.
     fn csts(&mut self, what: &str, silent: bool, done: impl Fn(Csts) -> bool) -> StepResult {
         let limit = self.now + self.patience;
         loop {
@@ -502,7 +506,7 @@ impl Bench {
 
     // ---- life cycle ----
 
-    /// Asks the controller for its sizes, in a first short life.
+    /// Discovers the controller's limits in a first, short enabled period.
     fn discover(&mut self) -> StepResult {
         let cap = u64::from(self.read32(0)?) | u64::from(self.read32(4)?) << 32;
         self.limits.entries = Cap(cap).max_queue_entries();
@@ -518,7 +522,7 @@ impl Bench {
         };
         self.limits.events = usize::from(controller[259]) + 1;
         let count = word(&controller, 516, 4).min(MOST_NAMESPACES) as u32;
-        // Until it is known how large they are.
+        // Defaults until the limits are known.
         let any = Namespaces::new(&vec![1; count as usize]);
         self.host.model.limits.namespaces = Rc::new(any);
         let mut sizes = Vec::new();
@@ -551,7 +555,7 @@ impl Bench {
             let sqe = Sqe::new(admin::GET_LOG_PAGE).with_cdw(10, dwords << 16 | u32::from(lid));
             let mut page = self.page(sqe)?;
             page.truncate(4 * (dwords as usize + 1));
-            // The I/O commands come behind 256 admin commands.
+            // The I/O commands may follow 256 admin commands.
             if lid == 5 {
                 let effects = |opcode: u8| word(&page, 4 * (256 + usize::from(opcode)), 4);
                 let engines = engines::COMMANDS.into_iter();
@@ -564,7 +568,7 @@ impl Bench {
         self.disable()
     }
 
-    /// A command alone, with a page for its data; returns what the page holds then.
+    /// Runs a single command with a page for its data; returns the page's content.
     fn page(&mut self, sqe: Sqe) -> Result<Vec<u8>, String> {
         let page = self
             .host
@@ -625,7 +629,7 @@ impl Bench {
         self.csts("ready", false, |csts| csts.ready())
     }
 
-    /// The table of messages.
+    /// Sets up the MSI-X table.
     fn interrupts(&mut self) {
         self.host.messages.clear();
         for vector in 0..=self.limits.queues {
@@ -638,7 +642,7 @@ impl Bench {
         }
     }
 
-    /// Gives a vector an address and data; where its entry is.
+    /// Sets address and data of a vector; returns the offset of its entry.
     fn message(&mut self, vector: u16) -> u64 {
         let addr = MSI.start + 16 * self.random.below(4096);
         let data = self.random.next() as u32 & 0xFFFF_FF00 | u32::from(vector);
@@ -649,7 +653,7 @@ impl Bench {
         entry
     }
 
-    /// Masks a vector, changes its entry, and unmasks it, beside whatever is under way.
+    /// Masks a vector, changes its entry, and unmasks it, while commands are in flight.
     fn change_mask(&mut self) -> StepResult {
         let vector = self.random.below(u64::from(self.limits.queues) + 1) as u16;
         let entry = properties::MSIX_TABLE + 16 * u64::from(vector);
@@ -671,22 +675,22 @@ impl Bench {
             wait(self)?;
         }
         if chance(&mut self.random, 40) {
-            // What is polled meanwhile is no more to be reported.
+            // Completions that are polled meanwhile need no interrupt any more.
             self.consume_all();
             wait(self)?;
         }
         self.host.messages.unmask(vector, self.now);
         self.write32(entry + 12, 0);
-        // What is due has its time from the arrival on.
+        // The bound of due messages counts from the arrival of the write.
         if self.flush_messages()? {
             self.host.messages.unmask(vector, self.now);
         }
         Ok(())
     }
 
-    /// Masks all vectors of the function, or disables MSI-X, beside whatever is under way, for a
-    /// while or until a later step. It is configuration space that says so: behind the accesses to
-    /// registers before, ahead of those after.
+    /// Masks all vectors of the function, or disables MSI-X, while commands are in flight: for some
+    /// time, or until a later step. Configuration space holds these bits. So they take effect after
+    /// earlier accesses to registers and before later ones.
     fn switch_messages(&mut self) -> StepResult {
         self.read32(properties::CSTS)?;
         let prompt = self.host.prompt.0 / 1000;
@@ -708,7 +712,7 @@ impl Bench {
             let ns = self.random.below(20_000);
             self.wait_ns(ns)?;
             if chance(&mut self.random, 40) {
-                // What is polled meanwhile is no more to be reported.
+                // Completions that are polled meanwhile need no interrupt any more.
                 self.consume_all();
             }
             self.read32(properties::CSTS)?;
@@ -723,8 +727,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Behind a link, where messages may wait behind data for another device: those that were
-    /// decided have come before the answer of a read. True if it was needed.
+    /// On a link, messages may wait for data of another device. Messages that are already decided
+    /// arrive before the answer to a read. Returns true if such a read was needed.
     fn flush_messages(&mut self) -> Result<bool, String> {
         let beside = matches!(self.seat, Seat::Beside(..));
         if beside {
@@ -735,7 +739,7 @@ impl Bench {
 
     fn enable(&mut self) -> StepResult {
         let queues = u64::from(self.limits.queues);
-        // Two entries hold one command.
+        // A queue of two entries holds one command.
         let few = chance(&mut self.random, 15);
         let sq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
         let cq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
@@ -776,7 +780,7 @@ impl Bench {
             randomise_reserved(&mut self.random, set, &mut sqe);
         }
         self.cid = self.cid.wrapping_add(1);
-        // Parked commands keep theirs for long.
+        // Asynchronous Event Requests keep their identifiers for long.
         while self.host.uses(self.cid) {
             self.cid = self.cid.wrapping_add(1);
         }
@@ -797,9 +801,9 @@ impl Bench {
             .store(at, &sqe.with_cid(self.cid).to_bytes());
     }
 
-    /// Tells the controller of all that was placed. The doorbell of a queue that is being deleted
-    /// is left alone: a deletion may take as long as an engine does, and to the controller the
-    /// queue is gone from its beginning on.
+    /// Writes the doorbell for all placed commands. The doorbell of a queue that is being deleted
+    /// is left alone: a deletion may take as long as an engine's command. For the controller the
+    /// queue is gone from the beginning of the deletion on.
     fn ring_sq(&mut self, qid: u16) {
         if let Some(queue) = self.host.sqs.get_mut(&qid).filter(|q| q.usable) {
             queue.rung = queue.tail;
@@ -809,8 +813,8 @@ impl Bench {
         }
     }
 
-    /// A host has stored what a command needs when it stores its shadow doorbell, and that when it
-    /// looks at EventIdx.
+    /// A host stores the command's data before its shadow doorbell, and the shadow doorbell before
+    /// it reads EventIdx.
     fn flush(&mut self) {
         if let Seat::Beside(rig, n) = &self.seat {
             let flushed = rig.borrow_mut().flush(*n, &mut self.host);
@@ -840,7 +844,7 @@ impl Bench {
         self.write32(offset, value.into());
     }
 
-    /// Consumes completions, at most so many.
+    /// Consumes at most `most` completions.
     fn consume(&mut self, qid: u16, most: u64) {
         if let Some(queue) = self.host.cqs.get_mut(&qid) {
             let count = (queue.tail - queue.head).min(most);
@@ -863,7 +867,7 @@ impl Bench {
         qids.into_iter().for_each(|qid| self.consume(qid, u64::MAX));
     }
 
-    /// Queues that can take a command.
+    /// Queues with room for a command.
     fn with_room(&self) -> Vec<u16> {
         self.host
             .sqs
@@ -873,7 +877,7 @@ impl Bench {
             .collect()
     }
 
-    /// True if a first command of a fused operation will not wait for room that its partner needs.
+    /// True if a first command of a fused pair does not wait for room that its partner needs.
     fn takes_pairs(&self, qid: u16) -> bool {
         let cq = self
             .host
@@ -883,7 +887,7 @@ impl Bench {
         cq.is_some_and(|cq| cq.entries >= ROOM_FOR_PAIRS)
     }
 
-    /// Waits until everything that was rung has completed.
+    /// Waits until every command with a rung doorbell has completed.
     fn drain(&mut self) -> StepResult {
         let qids: Vec<u16> = self.host.sqs.keys().copied().collect();
         qids.into_iter().for_each(|qid| self.ring_sq(qid));
@@ -899,15 +903,15 @@ impl Bench {
             }
             self.interrupts_came()?;
             self.consume_all();
-            // What waits for others has its time from their end on.
+            // The bound of a command that waits for others counts from their end.
             let slow = self.host.admin_waits_for_io();
             if slow || held {
                 since = self.now;
             }
             held = slow;
             lists = lists.max(self.host.lists());
-            // Transfers of I/O commands that have begun have the walkers and the room of a mover
-            // before those of an admin command.
+            // Transfers of I/O commands that have begun occupy the walkers and the room of a mover
+            // first.
             accesses = accesses.max(self.host.accesses());
             let others = Time(self.late.0 * accesses);
             let (bound, data) = (self.admin.0, self.admin.1 + lists + others);
@@ -925,18 +929,18 @@ impl Bench {
                     "hung: not all commands have completed within {patience}"
                 ));
             }
-            // A fatal error wakes nobody.
+            // A fatal error wakes no host.
             let until = (self.now + Time::us(20)).min(limit);
             self.advance(until, true)?;
         }
         self.host.watch = false;
-        // Interrupts come after their completions.
+        // Interrupts follow their completions.
         self.wait_ns(self.host.prompt.0 / 1000 + 1000)?;
         self.interrupts_came()?;
         Ok(())
     }
 
-    /// The Keep Alive Timeout may have expired: then it has soon, and the controller says so.
+    /// If the Keep Alive Timeout may have expired, waits until the controller reports it.
     fn keep_alive(&mut self) -> StepResult {
         let Some((earliest, latest)) = self.host.keep_alive else {
             return Ok(());
@@ -947,7 +951,7 @@ impl Bench {
         if self.now < latest + EXPIRED {
             self.advance(latest + EXPIRED, false)?;
         }
-        // A Keep Alive may have come in time.
+        // A Keep Alive command may have arrived in time.
         if self.host.keep_alive == Some((earliest, latest)) {
             self.count("Keep Alive Timeouts expired");
             self.host.fatal = true;
@@ -956,8 +960,8 @@ impl Bench {
         Ok(())
     }
 
-    /// Waits until shortly before the end of a Keep Alive Timeout; then comes a Keep Alive command,
-    /// or the end.
+    /// Waits until shortly before the end of a Keep Alive Timeout. Then sends a Keep Alive command,
+    /// or lets the timeout expire.
     fn outlast_keep_alive(&mut self) -> StepResult {
         self.drain()?;
         if !self.host.valid_only && !self.admin_full() && chance(&mut self.random, 80) {
@@ -995,21 +999,21 @@ impl Bench {
         self.advance(earliest, false).map(drop)
     }
 
-    /// The host looks at nothing for longer than a first fused command waits for a partner that
-    /// finds no room.
+    /// The host polls nothing for longer than a first fused command waits for a partner without
+    /// room.
     fn ignore_device(&mut self) -> StepResult {
         self.count("hosts that sleep");
         self.advance(self.now + ASLEEP, false).map(drop)
     }
 
-    /// Nothing happens for longer than anything may be put off.
+    /// The host waits for longer than any interrupt may be delayed.
     fn wait_longest(&mut self) -> StepResult {
         self.drain()?;
         if self.host.fatal {
             return Ok(());
         }
         self.count("rests longer than any coalescing");
-        // Nobody polls.
+        // No queue is polled.
         self.advance(self.now + COALESCED, false)?;
         let owed = self.host.messages.owed(self.now, COALESCED);
         if owed.is_empty() {
@@ -1034,13 +1038,13 @@ impl Bench {
     // ---- steps ----
 
     fn step(&mut self) -> StepResult {
-        // The time of another device has passed, too.
+        // Steps of other devices have advanced the time, too.
         self.keep_alive()?;
         if self.host.fatal {
             return self.recover();
         }
         let kind = match self.host.valid_only {
-            // What is right, in the same proportions.
+            // Valid commands, in the same proportions.
             true => [0, 0, 0, 0, 0, 660, 790, 955][self.random.below(8) as usize],
             false => self.random.below(1000),
         };
@@ -1089,7 +1093,7 @@ impl Bench {
     fn io_batch(&mut self) -> StepResult {
         let queues = self.with_room();
         if queues.is_empty() {
-            // They may be full of what no doorbell has told of yet.
+            // The queues may be full of commands whose doorbell was not written yet.
             let unrung = |(&qid, q): (&u16, &SqState)| (q.rung < q.tail).then_some(qid);
             let qids: Vec<u16> = self.host.sqs.iter().filter_map(unrung).collect();
             qids.into_iter().for_each(|qid| self.ring_sq(qid));
@@ -1107,7 +1111,7 @@ impl Bench {
                     false => io_command(&mut self.host, &mut self.random).map(|c| vec![c]),
                 };
                 let Some(drawn) = drawn else {
-                    // No memory: let some come back.
+                    // No free memory: wait for commands to release some.
                     self.ring_sq(qid);
                     self.consume_all();
                     return self.wait_ns(5000);
@@ -1122,7 +1126,7 @@ impl Bench {
             };
             self.submit(qid, command);
             if !commands.is_empty() && chance(&mut self.random, 5) {
-                // Between the two of a pair.
+                // A doorbell between the halves of a pair.
                 self.ring_sq(qid);
             }
         }
@@ -1135,7 +1139,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A command of an engine that takes long, and mostly something that ends it early.
+    /// A long command of an engine, and mostly an action that ends it early.
     fn interrupt_engine(&mut self) -> StepResult {
         let queues = self.with_room();
         if queues.is_empty() || self.admin_full() || self.limits.engines.is_empty() {
@@ -1164,8 +1168,8 @@ impl Bench {
         Ok(())
     }
 
-    /// A list where the device finds it, and the command that has it run; none if there is no
-    /// place.
+    /// Stores a list in the media, and returns the command that runs it; `None` without an unused
+    /// location.
     fn store_random_list(&mut self, long: bool) -> Result<Option<Command>, String> {
         let Some((list, bytes)) = list(&self.host, &mut self.random, long) else {
             return Ok(None);
@@ -1175,12 +1179,12 @@ impl Bench {
         Ok(Some(list_command(&self.host, &mut self.random, &list)))
     }
 
-    /// A command of a list, beside all else.
+    /// Runs a command of a list, beside other commands.
     fn run_list(&mut self) -> StepResult {
         let Some(command) = self.store_random_list(false)? else {
             return Ok(());
         };
-        // Whom the store has let wait.
+        // Commands that the store has delayed.
         if let Some(&qid) = self.with_room().first() {
             self.submit(qid, command);
             self.ring_sq(qid);
@@ -1188,7 +1192,7 @@ impl Bench {
         Ok(())
     }
 
-    /// True when the admin queue has no room for another command.
+    /// True if the admin queue has no room for another command.
     fn admin_full(&self) -> bool {
         !self.host.sqs.get(&0).is_some_and(SqState::has_room)
     }
@@ -1209,10 +1213,10 @@ impl Bench {
     }
 
     fn submit_admin(&mut self, command: Command) {
-        // The host doesn't use what it deletes.
+        // The host does not use a queue that it deletes.
         if command.0.opcode() == admin::DELETE_IO_SQ {
             let qid = command.0.dw[10] as u16;
-            // The admin queue stays whatever comes.
+            // The admin queue always stays.
             if let Some(queue) = self.host.sqs.get_mut(&qid).filter(|_| qid != 0) {
                 queue.usable = false;
             }
@@ -1220,11 +1224,11 @@ impl Bench {
         self.submit(0, command);
     }
 
-    /// A doorbell of a queue that doesn't exist, or a value outside of its queue.
+    /// Writes a doorbell of a queue that does not exist, or a value outside its queue.
     fn write_bad_doorbell(&mut self) -> StepResult {
         let mut qid = self.random.below(u64::from(self.limits.queues) + 4) as u16;
         if self.shadows && qid <= self.limits.queues {
-            // Which value a shadow doorbell begins with after that is not defined.
+            // The initial value of a shadow doorbell is undefined after that.
             qid = 0;
         }
         let head = chance(&mut self.random, 50);
@@ -1232,8 +1236,8 @@ impl Bench {
             true => self.host.cqs.get(&qid).map(|q| q.entries),
             false => self.host.sqs.get(&qid).map(|q| q.entries),
         };
-        // A queue may come to be, or be replaced, before the doorbell arrives: none has more than
-        // 64 entries.
+        // A queue may be created or replaced before the doorbell arrives: no queue has more than 64
+        // entries.
         let settled =
             self.host.in_flight_count() == 0 && self.host.sqs.values().all(|q| q.fetched == q.rung);
         let value = match entries {
@@ -1252,11 +1256,11 @@ impl Bench {
         Ok(())
     }
 
-    /// Registers that only can be read are written, others are read.
+    /// Writes read-only registers, or reads others.
     fn access_registers(&mut self) -> StepResult {
         match self.random.below(4) {
             0 => {
-                // Anything but the one value resets nothing.
+                // Only one value causes a reset.
                 let value = self.random.next() as u32 & !1;
                 self.write32(properties::NSSR, value);
                 Ok(())

@@ -1,9 +1,9 @@
-//! Fused Compare and Write, for the reference model (NVM Express 1.4, 4.12; status table in the
-//! README of `nvme_ctrl`).
+//! Fused Compare and Write, for the reference model (NVM Express 1.4, 4.12; status table in
+//! `docs/hardware/nvme_ctrl.md`).
 //!
-//! A first command is judged again when the next one of its queue is fetched: then it is known
-//! whether they are a pair. What both may answer is a list of pairs of statuses, so what one has
-//! answered says what is left for the other.
+//! A first command is evaluated again when the next command of its queue is fetched: only then it
+//! is known whether they are a pair. The permitted answers of both are a list of pairs of statuses.
+//! So the answer of one restricts the answers of the other.
 
 use nvme::Namespace;
 use spec::nvme::{io, status, Sqe, Status};
@@ -17,40 +17,41 @@ pub const FIRST: u32 = 1;
 /// FUSE of a second command.
 pub const SECOND: u32 = 2;
 
-/// Whether there was another command behind one when it was fetched.
+/// Whether the queue held another command after this one when it was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextCommand {
-    /// The doorbell said so.
+    /// The doorbell covered another command.
     Yes,
-    /// No doorbell had said so.
+    /// No doorbell covered another command.
     No,
-    /// A later doorbell may have come in time.
+    /// A later doorbell may have arrived in time.
     Unsure,
 }
 
-/// A first command that waits.
+/// A first command that waits for its partner.
 #[derive(Clone, Debug)]
 pub struct WaitingFirst {
     sqe: Sqe,
-    /// Its own errors; `None` is that it has none.
+    /// The errors of the command itself; `None` if it has none.
     own: Vec<Option<Status>>,
     namespace: Option<Namespace>,
-    /// It may have ended alone already.
+    /// It may already have ended without a partner.
     alone: bool,
 }
 
-/// What a command means for the first command before it.
+/// The effect of a command on the first command before it.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The first command.
     pub cid: u16,
-    /// What it may do.
+    /// The expectation of the first command.
     pub expectation: Expectation,
-    /// Statuses that both may have, the first one's first. None: it has no partner.
+    /// Pairs of permitted statuses, the first command's first. Empty: it has no partner.
     pub outcomes: Vec<(Status, Status)>,
-    /// What the second one may answer if the comparison ends well. None: they are no right pair.
+    /// Permitted statuses of the second command after a successful comparison. Empty: the pair is
+    /// invalid.
     pub written: Vec<Status>,
-    /// The same if they do not find each other.
+    /// Permitted statuses of the second command if the two do not form a pair.
     pub alone: Vec<(Status, Status)>,
 }
 
@@ -60,13 +61,13 @@ impl WaitingFirst {
         self.sqe.cid()
     }
 
-    /// Its partner may not come any more. Statuses for that.
+    /// The partner may be missing. Returns the statuses for that case.
     pub fn leave_alone(&mut self) -> Vec<Status> {
         self.alone = true;
         self.missing()
     }
 
-    /// What it answers without a partner.
+    /// Permitted statuses without a partner.
     pub fn missing(&self) -> Vec<Status> {
         let missing = status::ABORTED_MISSING_FUSED.dnr();
         self.own.iter().map(|o| o.unwrap_or(missing)).collect()
@@ -79,7 +80,7 @@ impl WaitingFirst {
 }
 
 impl Model {
-    /// A command of an I/O queue, with what it means for the one before it.
+    /// Evaluates a command of an I/O queue, with its effect on the first command before it.
     pub fn fused(
         &mut self,
         sqid: u16,
@@ -93,7 +94,7 @@ impl Model {
         if let (Some(first), SECOND) = (&first, fuse) {
             return self.pair(first, sqe, self.stops(sqid), memory, media);
         }
-        // Whoever waits waits in vain.
+        // A waiting first command has no partner.
         let lone = first.map(|first| Pair {
             cid: first.cid(),
             expectation: Expectation::new(first.missing()),
@@ -116,8 +117,8 @@ impl Model {
         (expectation, lone)
     }
 
-    /// A queue that stops, or all of them: first commands may be given up before their partner
-    /// comes.
+    /// True if the queue, or the controller, is about to stop: first commands may end before their
+    /// partner arrives.
     fn stops(&self, sqid: u16) -> bool {
         self.closing || !self.sqs.contains_key(&sqid)
     }
@@ -203,7 +204,7 @@ impl Model {
         (write, Some(pair))
     }
 
-    /// What both do if they are a right pair.
+    /// The expectation of both commands if they are a valid pair.
     fn both(
         &self,
         first: &WaitingFirst,
@@ -254,7 +255,7 @@ mod tests {
         sqe
     }
 
-    /// What both may answer.
+    /// The permitted pairs of statuses.
     fn outcomes(first: Sqe, second: Sqe) -> Vec<(Status, Status)> {
         let (mut model, memory, media) = bench();
         let (expectation, none) = model.expect(1, &first, NextCommand::Yes, &memory, &media);

@@ -1,4 +1,4 @@
-//! Random commands with their data: mostly right, sometimes malformed or hostile.
+//! Random commands with their data: mostly valid, sometimes malformed or hostile.
 
 use nvme::feature::BEHAVIOR_BYTES;
 use nvme::Namespace;
@@ -17,20 +17,20 @@ use crate::nvm::moves;
 /// Blocks that a long Dataset Management clears, about.
 const LONG: u64 = 8192;
 
-/// A command to submit, and the pages that it owns.
+/// A command to submit, and its pages.
 pub type Command = (Sqe, Vec<u64>);
 
-/// True with a chance of `percent`.
+/// True with a probability of `percent`.
 pub fn chance(random: &mut Random, percent: u64) -> bool {
     random.below(100) < percent
 }
 
-/// One of these.
+/// A random element.
 pub fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.below(from.len() as u64) as usize]
 }
 
-/// Now and then FUSE and PSDT with values that aren't allowed here.
+/// Occasionally sets FUSE and PSDT to values that are not allowed here.
 pub fn flags(random: &mut Random, sqe: &mut Sqe, fuse: &[u32], psdt: &[u32]) {
     if chance(random, 3) {
         sqe.dw[0] |= match chance(random, 50) {
@@ -46,7 +46,7 @@ pub fn namespace(host: &HostModel, random: &mut Random) -> Namespace {
     pick(random, &active)
 }
 
-/// This NSID, or sometimes one that may not be right.
+/// This NSID, or sometimes another one that may be invalid.
 pub fn nsid(host: &HostModel, random: &mut Random, right: u32) -> u32 {
     if chance(random, 95) {
         return right;
@@ -67,7 +67,7 @@ pub fn nsid(host: &HostModel, random: &mut Random, right: u32) -> u32 {
     }
 }
 
-/// Number of blocks: mostly few.
+/// A number of blocks, mostly small.
 pub fn blocks(random: &mut Random) -> u64 {
     1 + match random.below(1000) {
         0..=599 => random.below(8),
@@ -78,7 +78,7 @@ pub fn blocks(random: &mut Random) -> u64 {
     }
 }
 
-/// First block of a range in a namespace.
+/// The first block of a range in a namespace.
 pub fn place(host: &HostModel, random: &mut Random, ns: &Namespace, count: u64) -> u64 {
     let all = ns.blocks;
     if chance(random, 4) {
@@ -105,7 +105,7 @@ pub fn place(host: &HostModel, random: &mut Random, ns: &Namespace, count: u64) 
     unused(host, random, ns, count, span, 6)
 }
 
-/// A range that no command uses now, if it is found soon.
+/// A range that no command uses now, if a few attempts find one.
 pub fn unused(
     host: &HostModel,
     random: &mut Random,
@@ -146,7 +146,7 @@ pub fn io_command(host: &mut HostModel, random: &mut Random) -> Option<Command> 
     }
     let ns = namespace(host, random);
     let mut count = match opcode {
-        // What moves no data may be as long as the field allows.
+        // Commands without data may be as long as the field allows.
         io::WRITE_ZEROES | io::VERIFY if chance(random, 2) => 1 + random.below(65536),
         _ => blocks(random),
     };
@@ -174,7 +174,7 @@ pub fn io_command(host: &mut HostModel, random: &mut Random) -> Option<Command> 
     Some((sqe, pages))
 }
 
-/// An I/O command that is right, of up to 64 KiB.
+/// A valid I/O command of up to 64 KiB.
 fn valid_command(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     if chance(random, 2) {
         if let Some(command) = valid_engine_command(host, random) {
@@ -208,7 +208,7 @@ fn valid_command(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     }
 }
 
-/// A fused Compare and Write, mostly whole and right.
+/// A fused Compare and Write, mostly complete and valid.
 pub fn fused_pair(host: &mut HostModel, random: &mut Random) -> Option<Vec<Command>> {
     let ns = namespace(host, random);
     let count = blocks(random).min(ns.blocks).min(64);
@@ -254,7 +254,7 @@ pub fn fused_pair(host: &mut HostModel, random: &mut Random) -> Option<Vec<Comma
     Some(commands)
 }
 
-/// What a Compare should find from this block of the media on, sometimes with a bit changed.
+/// The bytes that a Compare should find from this block on, sometimes with one bit inverted.
 fn expected(host: &HostModel, random: &mut Random, lba: u64, count: u64) -> Vec<u8> {
     let mut data: Vec<u8> = (0..count)
         .flat_map(|n| host.media.any(lba.wrapping_add(n)).to_vec())
@@ -274,7 +274,7 @@ fn deallocation(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     };
     let mut list = Vec::new();
     let ns = namespace(host, random);
-    // Some take long: up to all of a namespace, some times over.
+    // Some take long: up to the whole namespace, several times over.
     let long = count > 1 && chance(random, 8);
     let most = if long {
         (LONG / count).min(ns.blocks)
@@ -366,7 +366,7 @@ pub fn admin_command(host: &mut HostModel, random: &mut Random) -> Option<Comman
         }
         98 if host.shadow.wanted => shadow(host, random)?,
         _ => match random.next() as u8 {
-            // Only where the host knows of it.
+            // Only if the host knows the command.
             admin::DOORBELL_BUFFER_CONFIG => return None,
             opcode => (Sqe::new(opcode), Vec::new()),
         },
@@ -375,9 +375,9 @@ pub fn admin_command(host: &mut HostModel, random: &mut Random) -> Option<Comman
     Some((sqe, pages))
 }
 
-/// Doorbell Buffer Config, one at a time: of the pages that it offers, a host keeps those of one up
-/// to date. Shadow doorbells where no memory is are fatal when they are read; an EventIdx there is
-/// never seen.
+/// Doorbell Buffer Config, one at a time: of the pages that it offers, the host keeps one pair up
+/// to date. Shadow doorbells at addresses without memory are fatal when they are read. An EventIdx
+/// written there is never seen.
 pub fn shadow(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     if host.memory.free_pages() < 64 || host.shadow.offered.is_some() {
         return None;
@@ -417,7 +417,7 @@ fn identify(host: &mut HostModel, random: &mut Random) -> Option<Command> {
         _ => random.below(256),
     } as u8;
     let count = u64::from(host.model.limits.namespaces.count());
-    // Inactive ones, too.
+    // Inactive namespaces, too.
     let right = match cns {
         0 | 3 | 8 => 1 + random.below(count) as u32,
         _ => random.below(count + 1) as u32,
@@ -472,7 +472,7 @@ fn features(host: &mut HostModel, random: &mut Random) -> Option<Command> {
                 0x01, 0x02, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0E, 0x0F, 0x16,
             ],
         ),
-        // Any, most often those that NVM Express gives a name to.
+        // Any identifier, most often one that NVM Express defines.
         false if chance(random, 50) => random.below(0x20) as u32,
         false => random.below(256) as u32,
     };
@@ -481,7 +481,7 @@ fn features(host: &mut HostModel, random: &mut Random) -> Option<Command> {
         3 => random.below(16) as u32,
         4 => (random.below(16) << 16 | random.below(400)) as u32,
         5 => 1 << random.below(32),
-        // Coalescing: thresholds that are reached, times up to 25.5 ms.
+        // Interrupt coalescing: thresholds that are reached, times up to 25.5 ms.
         6 => (random.below(256) << 8 | random.below(20)) as u32,
         _ => 0,
     };
@@ -513,7 +513,7 @@ fn features(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     if fid as u8 != feature::HOST_BEHAVIOR_SUPPORT {
         return with_prps(host, random, sqe, 8, Fill::Random);
     }
-    // ACRE, mostly; what is reserved does not count.
+    // Mostly ACRE; reserved bits have no effect.
     let mut bytes = vec![0; BEHAVIOR_BYTES as usize];
     if chance(random, 50) {
         bytes.fill_with(|| random.next() as u8);
@@ -524,12 +524,12 @@ fn features(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     with_prps(host, random, sqe, BEHAVIOR_BYTES, Fill::Bytes(bytes))
 }
 
-/// True with a chance of `percent`, where the host isn't calm.
+/// True with a probability of `percent`, unless the host sends valid commands only.
 fn odd(host: &HostModel, random: &mut Random, percent: u64) -> bool {
     !host.valid_only && chance(random, percent)
 }
 
-/// A page for a queue; sometimes one that does not exist, or an offset in one.
+/// A page for a queue; sometimes a page without memory, or an offset within a page.
 fn ring(host: &mut HostModel, random: &mut Random) -> Option<(u64, Vec<u64>)> {
     if host.memory.free_pages() < 64 {
         return None;
@@ -546,13 +546,13 @@ fn ring(host: &mut HostModel, random: &mut Random) -> Option<(u64, Vec<u64>)> {
 
 fn entries(host: &HostModel, random: &mut Random) -> u32 {
     match odd(host, random, 10) {
-        // All entries of both queues are in one page.
+        // All entries of a queue lie in one page.
         false => 2 + random.below(u64::from(host.model.limits.entries.min(64)) - 1) as u32,
         true => pick(random, &[1, host.model.limits.entries + 1, 65536]),
     }
 }
 
-/// Create I/O Completion Queue, mostly of one that does not exist.
+/// Create I/O Completion Queue, mostly with an unused identifier.
 pub fn create_cq(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let queues = u64::from(host.model.limits.queues);
     let (base, pages) = ring(host, random)?;
@@ -570,8 +570,8 @@ pub fn create_cq(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     Some((sqe, pages))
 }
 
-/// Create I/O Submission Queue, mostly of one that does not exist to one that does. Sometimes at an
-/// address where no memory is: its first fetch is fatal.
+/// Create I/O Submission Queue, mostly with an unused identifier and an existing completion queue.
+/// Sometimes its address has no memory: the first fetch is fatal.
 pub fn create_sq(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let queues = u64::from(host.model.limits.queues);
     let (mut base, mut pages) = ring(host, random)?;

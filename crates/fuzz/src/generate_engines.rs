@@ -1,4 +1,4 @@
-//! Random commands of engines: mostly right, sometimes wrong in what only the engine looks at.
+//! Random commands of engines: mostly valid, sometimes wrong in fields that only the engine checks.
 
 use nvme::Namespace;
 use sim::Random;
@@ -11,7 +11,7 @@ use crate::generate_tables::table_command;
 use crate::host_model::HostModel;
 use crate::media::BLOCK;
 
-/// A command of an engine. A `long` one is of much of the largest namespace.
+/// A command of an engine. A `long` one covers a large part of the largest namespace.
 pub fn engine_command(host: &HostModel, random: &mut Random, long: bool) -> Command {
     let known = &host.model.limits.engines;
     let tables = known.iter().filter(|o| TABLES.contains(o)).count();
@@ -20,7 +20,7 @@ pub fn engine_command(host: &HostModel, random: &mut Random, long: bool) -> Comm
         return table_command(host, random, long);
     }
     if lists(host) && turn == tables as u64 {
-        // Of what happens to stand there.
+        // Over whatever the media hold there.
         let ns = namespace(host, random);
         let list = List::anywhere(random, &ns);
         return list_command(host, random, &list);
@@ -31,7 +31,7 @@ pub fn engine_command(host: &HostModel, random: &mut Random, long: bool) -> Comm
         Some(ns) if long => *ns,
         _ => namespace(host, random),
     };
-    // A target has to have room beside the source.
+    // The target needs room beside the source.
     let most = match opcode {
         COUNT => ns.blocks,
         COPY => ns.blocks / 2,
@@ -66,7 +66,7 @@ pub fn engine_command(host: &HostModel, random: &mut Random, long: bool) -> Comm
     (sqe, Vec::new())
 }
 
-/// A copy's target: beside its source, or over a part of it, or somewhere else.
+/// A target for a copy: beside its source, over a part of it, or anywhere.
 fn with_target(host: &HostModel, random: &mut Random, sqe: Sqe, ns: &Namespace, count: u64) -> Sqe {
     let from = sqe.slba();
     let to = match random.below(20) {
@@ -75,7 +75,7 @@ fn with_target(host: &HostModel, random: &mut Random, sqe: Sqe, ns: &Namespace, 
         2 => from.wrapping_add(count),
         3 => from.wrapping_sub(count),
         4 => place(host, random, ns, count),
-        // The last one that fits, or one block beyond.
+        // The last position that fits, or one block beyond it.
         5 | 6 => ns.blocks.saturating_sub(count) + random.below(2),
         _ => apart(from, count, || {
             unused(host, random, ns, count, ns.blocks, 3)
@@ -84,7 +84,7 @@ fn with_target(host: &HostModel, random: &mut Random, sqe: Sqe, ns: &Namespace, 
     sqe.with_cdw(14, to as u32).with_cdw(15, (to >> 32) as u32)
 }
 
-/// Kind and bounds of values, of which the media hold some; a bitmap's place.
+/// Kind of values, bounds that occur in the media, and the place of a bitmap.
 fn with_values(host: &HostModel, random: &mut Random, sqe: Sqe, ns: &Namespace, count: u64) -> Sqe {
     let kind = random.below(4) as u32;
     let from = sqe.slba();
@@ -93,7 +93,7 @@ fn with_values(host: &HostModel, random: &mut Random, sqe: Sqe, ns: &Namespace, 
         1 => u64::MAX,
         2 => random.next() & 0xFFFF_FFFF,
         3 | 4 => {
-            // One of the values, so that it matters that the bounds are included.
+            // A value of the media, so that the inclusion of the bounds matters.
             let lba = from.wrapping_add(random.below(count));
             let block = host.media.any(ns.base.wrapping_add(lba));
             let at = random.below(BLOCK / 8) as usize * 8;
@@ -112,7 +112,7 @@ fn with_values(host: &HostModel, random: &mut Random, sqe: Sqe, ns: &Namespace, 
     let unit = match (sqe.opcode(), random.below(20)) {
         (COUNT, _) => 0,
         (_, 0) => {
-            // It ends with the namespace, or one block beyond.
+            // It ends with the namespace, or one block beyond it.
             let unit = (ns.blocks - 1) / BITMAP_UNIT;
             let len = ns.blocks - unit * BITMAP_UNIT + random.below(2);
             let count = (len - 1) * values_of(kind) + 1 + random.below(values_of(kind));
@@ -128,7 +128,7 @@ fn with_values(host: &HostModel, random: &mut Random, sqe: Sqe, ns: &Namespace, 
     sqe
 }
 
-/// Blocks of values that one block of a bitmap is made of.
+/// Blocks of values that one block of a bitmap covers.
 fn values_of(kind: u32) -> u64 {
     if kind & 1 == 1 {
         64
@@ -137,7 +137,7 @@ fn values_of(kind: u32) -> u64 {
     }
 }
 
-/// A place for a bitmap outside of its source, if it is found soon.
+/// A place for a bitmap outside its source, if a few attempts find one.
 fn bitmap(
     host: &HostModel,
     random: &mut Random,
@@ -160,7 +160,7 @@ fn bitmap(
     unit as u32
 }
 
-/// A range beside another one, if it is found soon.
+/// A range that does not overlap another one, if a few attempts find one.
 fn apart(from: u64, count: u64, mut generate: impl FnMut() -> u64) -> u64 {
     let mut to = generate();
     for _ in 0..12 {
@@ -172,7 +172,7 @@ fn apart(from: u64, count: u64, mut generate: impl FnMut() -> u64) -> u64 {
     to
 }
 
-/// A command of an engine that is right, of up to 64 KiB; `None` if there is none.
+/// A valid command of an engine, of up to 64 KiB; `None` if there is no engine.
 pub fn valid_engine_command(host: &HostModel, random: &mut Random) -> Option<Command> {
     let ns = namespace(host, random);
     let known = &host.model.limits.engines;
@@ -181,7 +181,7 @@ pub fn valid_engine_command(host: &HostModel, random: &mut Random) -> Option<Com
     let fit: Vec<u8> = known.iter().copied().filter(fits).collect();
     let opcode = *fit.get(random.below(fit.len().max(1) as u64) as usize)?;
     let count = 1 + random.below((ns.blocks / 4).clamp(1, 128));
-    // The source in one half, the target in the other one.
+    // The source lies in one half, the target in the other one.
     let half = ns.blocks / 2;
     let lba = random.below(half.saturating_sub(count) + 1);
     let to = half + random.below((ns.blocks - half).saturating_sub(count) + 1);

@@ -1,5 +1,5 @@
-//! Random lists of the pipeline and commands that name them: mostly right, sometimes wrong in an
-//! entry, or in the command.
+//! Random lists of the pipeline and commands that name them: mostly valid, sometimes with a wrong
+//! entry or a wrong command.
 
 use nvme::Namespace;
 use sim::Random;
@@ -13,16 +13,16 @@ use crate::lists::{ENTRY, MOST};
 use crate::media::BLOCK;
 use crate::tables::UNIT;
 
-/// Where a list stands.
+/// The location of a list.
 pub struct List {
     ns: Namespace,
-    /// Its place in the namespace, in units.
+    /// Its offset in the namespace, in units.
     unit: u64,
     entries: u64,
 }
 
 impl List {
-    /// One that nobody has written, most likely.
+    /// A random location, at which most likely no list was written.
     pub fn anywhere(random: &mut Random, ns: &Namespace) -> List {
         let units = (ns.blocks * BLOCK).div_ceil(UNIT);
         List {
@@ -38,13 +38,13 @@ impl List {
     }
 }
 
-/// Whether a device has an engine for them.
+/// True if the device has an engine for lists.
 pub fn lists(host: &HostModel) -> bool {
     host.model.limits.engines.contains(&PIPELINE)
 }
 
-/// A list and its bytes, at a place that nobody uses; none if none is found soon. A `long` one has
-/// an entry that is about much of the largest namespace.
+/// A list and its bytes, at an unused location; `None` if a few attempts find none. A `long` list
+/// has an entry that covers a large part of the largest namespace.
 pub fn list(host: &HostModel, random: &mut Random, long: bool) -> Option<(List, Vec<u8>)> {
     let active = host.model.limits.namespaces.active();
     let active: Vec<Namespace> = active.copied().collect();
@@ -62,7 +62,7 @@ pub fn list(host: &HostModel, random: &mut Random, long: bool) -> Option<(List, 
         })
         .find(|list| !host.media.in_use(list.byte() / BLOCK, UNIT / BLOCK))?;
     if chance(random, 5) {
-        // With the namespace, or its last whole unit.
+        // At the end of the namespace, or of its last whole unit.
         list.unit = (ns.blocks * BLOCK - entries * ENTRY) / UNIT;
     }
     let slow = random.below(entries);
@@ -74,7 +74,7 @@ pub fn list(host: &HostModel, random: &mut Random, long: bool) -> Option<(List, 
             corrupt(random, &mut sqe, &ns);
         }
         match random.below(40) {
-            // Its target over the list, or over where reports come.
+            // The target overlaps the list, or its reports.
             0 => sqe.dw[11 + usize::from(sqe.dw[0] & 0xFF != 0xD0)] = list.unit as u32,
             1 => sqe.dw[random.below(10) as usize] ^= 1 << random.below(32),
             2 => sqe.dw[0] = pick(random, &[0, 1, 0xC0, 0xDC, 0xD1, 0xFF, u32::MAX]),
@@ -86,7 +86,7 @@ pub fn list(host: &HostModel, random: &mut Random, long: bool) -> Option<(List, 
     Some((list, bytes))
 }
 
-/// The command that has a list run.
+/// The command that runs a list.
 pub fn list_command(host: &HostModel, random: &mut Random, list: &List) -> Command {
     let units = list.ns.blocks * BLOCK / UNIT;
     let nsid = nsid(host, random, list.ns.nsid);

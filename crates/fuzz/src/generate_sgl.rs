@@ -1,4 +1,5 @@
-//! Random SGLs: blocks, buckets and segments of all shapes, mostly right, sometimes spoiled.
+//! Random SGLs: data blocks, bit buckets and segments of all shapes, mostly valid, sometimes
+//! corrupted.
 
 use nvme::sgl::{Descriptor, DESCRIPTOR};
 use sim::Random;
@@ -8,24 +9,24 @@ use crate::generate::{chance, pick};
 use crate::host_model::HostModel;
 use crate::memory::PAGE;
 
-/// Descriptors of data in an SGL, about.
+/// Approximate number of data descriptors in an SGL.
 const PIECES: usize = 24;
-/// Descriptors of data in a segment, at most.
+/// Most data descriptors in a segment.
 const MOST_IN_SEGMENT: usize = 128;
-/// What a controller may read beyond the descriptors that it needs, with room to spare.
+/// Upper bound of the bytes that a controller may read beyond the descriptors that it needs.
 const SLACK: u64 = 6 * 64;
 
-/// A descriptor in memory, or the one in the command.
+/// The place of a descriptor: in memory, or in the command (`None`).
 #[derive(Clone, Copy)]
 struct DescriptorSlot(Option<u64>);
 
-/// Descriptors that follow each other in memory, and the one that leads to them.
+/// Consecutive descriptors in memory.
 struct Segment {
     start: u64,
     count: u64,
 }
 
-/// An SGL of so many bytes: its first descriptor, and the pages. `None` if there is no room.
+/// An SGL of `bytes` bytes: its first descriptor, and the pages. `None` if there is no room.
 pub fn sgl(
     host: &mut HostModel,
     random: &mut Random,
@@ -52,7 +53,7 @@ pub fn sgl(
         return Some((first, pages));
     }
     if !corrupted && chance(random, 20) {
-        // Nobody looks at what is behind the data.
+        // The controller ignores descriptors past the data.
         for _ in 0..1 + random.below(6) {
             list.push(Descriptor::new(random.next(), random.next()));
         }
@@ -74,7 +75,7 @@ pub fn sgl(
     Some((first, pages))
 }
 
-/// Descriptors of so many bytes.
+/// Descriptors of `bytes` bytes.
 fn data(
     host: &mut HostModel,
     random: &mut Random,
@@ -95,7 +96,7 @@ fn data(
             });
         }
         if !to_host && chance(random, 8) {
-            // Nothing, whatever its length.
+            // A bit bucket moves nothing, whatever its length.
             list.push(Descriptor {
                 addr: random.next(),
                 len: 4 * random.below(1 << 20) as u32,
@@ -124,7 +125,7 @@ fn data(
         let run = match host.memory.alloc_run(random, count) {
             Some(run) => run,
             None => {
-                // Memory is in pieces.
+                // Free memory is fragmented.
                 (len, count) = (len.min(PAGE - offset), 1);
                 host.memory.alloc_any(random)?
             }
@@ -140,8 +141,8 @@ fn data(
     Some(list)
 }
 
-/// Puts descriptors into segments; the first descriptor, and where they are. `long` allows the last
-/// one to claim to be longer.
+/// Puts descriptors into segments. Returns the first descriptor and the segments. `long` allows the
+/// last segment to claim a greater length.
 fn segments(
     host: &mut HostModel,
     random: &mut Random,
@@ -150,7 +151,7 @@ fn segments(
     pages: &mut Vec<u64>,
 ) -> Option<(Descriptor, Vec<Segment>)> {
     let parts = 1 + random.below(4.min(list.len() as u64)) as usize;
-    // What is in many pieces does not fit into the page of one segment.
+    // Many descriptors do not fit into the page of one segment.
     let parts = parts.max(list.len().div_ceil(MOST_IN_SEGMENT));
     let chunks: Vec<&[Descriptor]> = list.chunks(list.len().div_ceil(parts)).collect();
     let mut next: Option<Descriptor> = None;
@@ -169,7 +170,7 @@ fn segments(
         pages.extend((0..run).map(|n| page + n * PAGE));
         let start = page
             + match run {
-                // Across the boundary.
+                // Across the boundary of the pages.
                 2 => PAGE - 8 * random.below(size / 8),
                 _ => 8 * random.below((PAGE - room) / 8 + 1),
             };
@@ -206,7 +207,7 @@ impl DescriptorSlot {
     }
 }
 
-/// Any descriptor.
+/// A random descriptor.
 fn slot(random: &mut Random, segments_placed: &[Segment]) -> DescriptorSlot {
     let segment = &segments_placed[random.below(segments_placed.len() as u64) as usize];
     match chance(random, 15) {
@@ -217,7 +218,7 @@ fn slot(random: &mut Random, segments_placed: &[Segment]) -> DescriptorSlot {
     }
 }
 
-/// Makes one thing wrong with a descriptor.
+/// Corrupts one field of a descriptor.
 fn corrupt(random: &mut Random, d: &mut Descriptor) {
     let nowhere = pick(
         random,
@@ -239,7 +240,8 @@ fn corrupt(random: &mut Random, d: &mut Descriptor) {
     }
 }
 
-/// Leads the last descriptor of a segment back to one of the segments before, or to its own.
+/// Makes a ring: the last descriptor of a segment leads back to an earlier segment, or to the same
+/// one.
 fn close_ring(host: &mut HostModel, random: &mut Random, segments_placed: &[Segment]) {
     let from = random.below(segments_placed.len() as u64);
     let to = &segments_placed[random.below(from + 1) as usize];
@@ -253,7 +255,7 @@ fn close_ring(host: &mut HostModel, random: &mut Random, segments_placed: &[Segm
     host.memory.store(at, &back.bytes());
 }
 
-/// Leaves out the end of a segment.
+/// Shortens a segment.
 fn shorten(
     host: &mut HostModel,
     random: &mut Random,

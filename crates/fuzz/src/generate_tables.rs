@@ -1,5 +1,5 @@
-//! Random commands of the engines that sort tables: mostly right, sometimes wrong in what only the
-//! engine looks at.
+//! Random commands of the engines that sort tables: mostly valid, sometimes wrong in fields that
+//! only the engine checks.
 
 use nvme::Namespace;
 use sim::Random;
@@ -11,12 +11,12 @@ use crate::host_model::HostModel;
 use crate::media::BLOCK;
 use crate::tables::{sort_bytes, UNIT};
 
-/// Units that so many bytes take.
+/// Units that `bytes` bytes occupy.
 fn units(bytes: u64) -> u64 {
     bytes.div_ceil(UNIT)
 }
 
-/// A number of pieces of so many bytes each, few in most cases, that leave room in a namespace.
+/// A number of elements of `each` bytes that fit into a namespace; small in most cases.
 fn number(random: &mut Random, ns: &Namespace, each: u64, much: bool) -> u64 {
     let most = (ns.blocks * BLOCK / each.max(1)).max(1);
     match much {
@@ -28,8 +28,8 @@ fn number(random: &mut Random, ns: &Namespace, each: u64, much: bool) -> u64 {
     }
 }
 
-/// Three ranges of so many units beside one another in some order, from a random place on; beyond
-/// the namespace's end if there is no room.
+/// Three adjacent ranges of `sizes` units in a random order, from a random place on. Without enough
+/// room they extend beyond the end of the namespace.
 fn places(host: &HostModel, random: &mut Random, ns: &Namespace, sizes: [u64; 3]) -> [u32; 3] {
     let all = ns.blocks * BLOCK / UNIT;
     let room = all.saturating_sub(sizes.iter().sum());
@@ -60,8 +60,8 @@ fn places(host: &HostModel, random: &mut Random, ns: &Namespace, sizes: [u64; 3]
     out
 }
 
-/// A command of one of these engines that a design has. A `long` one is of much of the largest
-/// namespace.
+/// A command of one of the design's engines for tables. A `long` one covers a large part of the
+/// largest namespace.
 pub fn table_command(host: &HostModel, random: &mut Random, long: bool) -> Command {
     let active = host.model.limits.namespaces.active();
     let ns = match active.max_by_key(|ns| ns.blocks) {
@@ -80,7 +80,7 @@ pub fn table_command(host: &HostModel, random: &mut Random, long: bool) -> Comma
     (sqe, Vec::new())
 }
 
-/// One that is right, if it has room.
+/// A valid command, if the namespace has room for it.
 pub fn right(host: &HostModel, random: &mut Random, opcode: u8, ns: &Namespace, long: bool) -> Sqe {
     match opcode {
         SHUFFLE => shuffle(host, random, ns, long),
@@ -124,7 +124,7 @@ fn decode(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> 
         1 => pick(random, &[8, 16, 32]),
         _ => random.below(17),
     };
-    // With all keys of 8 bits in it, a dictionary has what is asked for.
+    // A dictionary that covers all 8-bit keys holds every value that is looked up.
     let entries = pick(random, &[1, 256, 1 << width.min(16)]);
     let bytes = match (plain, packed) {
         (1, _) => count << size,
@@ -141,8 +141,8 @@ fn decode(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> 
     )
 }
 
-/// Sometimes something is wrong: places beyond the end or over each other, absurd numbers, bits
-/// that should be 0.
+/// Sometimes corrupts a command: places beyond the end or over each other, absurd numbers, reserved
+/// bits set.
 pub fn corrupt(random: &mut Random, sqe: &mut Sqe, ns: &Namespace) {
     let all = ns.blocks * BLOCK / UNIT;
     let place = 10 + random.below(3) as usize;

@@ -1,14 +1,18 @@
-//! A fuzzer of NVMe controllers, against a reference model.
+//! Fuzzing of NVMe controllers against a reference model.
 //!
-//! A campaign runs episodes. Each one gives a fresh [`Device`] to a hostile host: random and
-//! malformed admin and I/O commands, PRPs and SGLs with offsets, cycles and addresses where nothing
-//! is, fused pairs and halves, formats, bad doorbells, accesses to the PM window, resets at any
-//! moment; the crate's README has the list. Whatever the device does to its host is checked as it
-//! happens ([`HostModel`](world::World)); what it stores is compared with a model of the media, at
-//! each read and as a whole at the end. Nothing may be lost, hang, or reach what no command names.
+//! For tests of any `sim::Device`: random, malformed and hostile input, checked access by access.
+//! Differential runs of two devices are in `crates/lockstep`.
 //!
-//! Every step of an episode has a seed of its own. So a failure is run again with fewer and fewer
-//! steps, and reported with those that it needs: [`Replay`] names them.
+//! A campaign runs episodes. Each episode connects a fresh [`Device`] to a hostile host. The host
+//! sends random and malformed admin and I/O commands. Its PRPs and SGLs have offsets, rings, and
+//! addresses without memory. It sends fused pairs and halves, formats and bad doorbells, accesses
+//! the PM window, and resets the device at any time. Every access of the device to its host is
+//! checked as it arrives ([`HostModel`](host_model::HostModel)). The stored data are compared with
+//! a model of the media, at each read and as a whole at the end. Nothing may be lost, hang, or
+//! reach an address that no command names.
+//!
+//! Every step of an episode has a separate seed. A failing episode is run again with fewer and
+//! fewer steps, and reported with the steps that it needs: [`Replay`] names them.
 
 #![warn(missing_docs)]
 
@@ -56,46 +60,48 @@ pub use episode::WINDOW_BYTES;
 /// Makes a device with empty media (zeros) and power.
 pub type Make<'a> = dyn FnMut(&Conditions) -> Result<Box<dyn Device + Send>, String> + 'a;
 
-/// What an episode asks of its device.
+/// Conditions of an episode's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conditions {
-    /// Memory with answers as late as this, each access its own; the design's memory if `None`.
+    /// Longest latency of the memory, random for each access; the design's memory if `None`.
     pub late_memory: Option<Time>,
-    /// Draws what the device leaves open.
+    /// Seed of everything that the device leaves open.
     pub seed: u64,
 }
 
-/// What to run.
+/// Parameters of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// Seed of everything.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Commands in all, or bytes of the media if `valid_only`; the last episode may add some.
+    /// Commands in total, or bytes of the media if `valid_only`; the last episode may exceed it.
     pub amount: u64,
-    /// The same of an episode.
+    /// Commands, or bytes, of one episode.
     pub per_episode: u64,
-    /// Begin with this episode.
+    /// Number of the first episode.
     pub first_episode: u32,
-    /// A soak: no malformed commands, no resets.
+    /// A soak: valid commands only, no resets.
     pub valid_only: bool,
-    /// Tries to make a failing episode shorter.
+    /// Most attempts to shorten a failing episode.
     pub shrinks: u32,
     /// Bytes of the device's media.
     pub media_bytes: u64,
-    /// Bytes at the end of the media that belong to no namespace. With [`WINDOW_BYTES`] of them
-    /// some episodes have two devices that use each other's; with fewer no episode has.
+    /// Bytes at the end of the media that belong to no namespace. With [`WINDOW_BYTES`] of them,
+    /// some episodes have two devices that use each other's bytes. With fewer, no episode has two
+    /// devices.
     pub unclaimed_bytes: u64,
-    /// Take a block that holds parts of several contents for right.
+    /// Accepts blocks that hold parts of several contents.
     pub torn_blocks: bool,
-    /// Where the command page of an engine `nearpm` is in BAR4: then its commands are drawn, and
-    /// none of the controller's.
+    /// Offset in BAR4 of the command page of an engine `nearpm`. If given, the campaign sends
+    /// commands to this engine, and none to the controller.
     pub nearpm: Option<u64>,
-    /// Run only this.
+    /// The only episode, or steps, to run.
     pub replay: Option<Replay>,
 }
 
-/// An episode, or some steps of it: `SEED:EPISODE` or `SEED:EPISODE:STEPS` with steps such as
-/// `0-7,12`, or `none` for a failure that starting and ending the episode is enough for.
+/// An episode, or some of its steps: `SEED:EPISODE` or `SEED:EPISODE:STEPS` with steps such as
+/// `0-7,12`. The steps are `none` for a failure that needs only the start and the end of the
+/// episode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// Seed of the campaign.
@@ -106,7 +112,7 @@ pub struct Replay {
     pub steps: Option<BTreeSet<u32>>,
 }
 
-/// Written in the place of no steps at all: an empty list is more likely a mistake.
+/// Stands for an empty list of steps: an empty string is more likely a mistake.
 const NO_STEPS: &str = "none";
 
 impl fmt::Display for Replay {
@@ -177,19 +183,19 @@ impl FromStr for Replay {
 /// A mismatch between device and model.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
-    /// What is wrong.
+    /// Description of the mismatch.
     pub what: String,
-    /// How to see it again: see [`Replay`].
+    /// The string that reproduces it: see [`Replay`].
     pub replay: String,
-    /// Steps that are needed, out of those that were run.
+    /// Number of steps that are needed to reproduce it.
     pub steps: usize,
-    /// See `steps`.
+    /// Number of steps that were run.
     pub of_steps: usize,
-    /// What happened last before it.
+    /// The last events before it.
     pub history: Vec<String>,
 }
 
-/// What a campaign did. The same for the same seed and design.
+/// Result of a campaign. It is the same for the same seed and design.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// Seed.
@@ -198,13 +204,13 @@ pub struct Report {
     pub episodes: u32,
     /// Commands that the device has fetched.
     pub commands: u64,
-    /// Of these, completed.
+    /// Commands that completed.
     pub completed: u64,
-    /// Of these, in flight when a reset came.
+    /// Commands that were in flight at a reset.
     pub dropped: u64,
     /// Bytes of the media that completed commands have read, written, compared or cleared.
     pub moved_bytes: u64,
-    /// Bytes that the device sent to the host, all of them checked.
+    /// Bytes that the device sent to the host; each is checked.
     pub checked_bytes: u64,
     /// Blocks of the media compared at the ends of episodes.
     pub compared_blocks: u64,
@@ -220,14 +226,13 @@ pub struct Report {
     pub subsystem_resets: u64,
     /// Losses of power.
     pub power_cuts: u64,
-    /// Fatal statuses that the host has provoked.
+    /// Fatal statuses that the host provoked.
     pub fatal: u64,
     /// Simulated time in ns.
     pub simulated_ns: f64,
     /// Completions by queue type, opcode and status (SCT and SC).
     pub outcomes: BTreeMap<String, u64>,
-    /// What was drawn, of kinds that commands and statuses do not show: commands fetched and other
-    /// things done.
+    /// Kinds of commands and actions that opcodes and statuses do not show: number of each.
     pub kinds: BTreeMap<String, u64>,
     /// Mismatches: 0 or 1, since the first one ends the campaign.
     pub mismatches: u32,
@@ -270,8 +275,9 @@ impl Report {
     }
 }
 
-/// Runs a campaign. `progress` is told commands done and wanted, and stops it by answering false.
-/// An error says why no device could be had; what a device does wrong is in the report.
+/// Runs a campaign. `progress` receives the commands completed and requested, and stops the
+/// campaign by returning false. It is an error if no device can be made; mismatches are in the
+/// report.
 pub fn run(
     make: &mut Make,
     campaign: &Campaign,
@@ -322,14 +328,14 @@ pub fn run(
         if !progress(done, campaign.amount) {
             break;
         }
-        // After the last one the first comes again: there are that many.
+        // The episode numbers wrap: there are 2^32 of them.
         episode = episode.wrapping_add(1);
     }
     progress(campaign.amount, campaign.amount);
     Ok(report)
 }
 
-/// One life of a device.
+/// Runs one episode.
 fn run_episode(
     make: &mut Make,
     script: &Script,
@@ -341,7 +347,7 @@ fn run_episode(
     }
 }
 
-/// Leaves out steps of a failing episode as long as it fails.
+/// Removes steps of a failing episode as long as it fails.
 fn shrink(
     make: &mut Make,
     script: &Script,

@@ -1,9 +1,9 @@
-//! Lists of the pipeline (hw/engine/pipeline), for the reference model: what a list may do is what
-//! its entries may, as far as it is known what stands there.
+//! Lists of the pipeline (hw/engine/pipeline), for the reference model. A list may do what its
+//! entries may do, as far as the content of the list is known.
 //!
-//! Its place may be written while its command waits. What others write is none of a list's entries,
-//! but in a case that is not looked for: rows or values that are copied from one list to the place
-//! of another.
+//! A list may be overwritten while its command waits. The model assumes that other writes there do
+//! not form valid entries. The exception is not modelled: rows or values copied from one list to
+//! the place of another.
 
 use nvme::Namespace;
 use spec::nvme::{status, Sqe, Status};
@@ -18,7 +18,7 @@ pub const MOST: u64 = 16;
 /// Bytes of an entry, and of a report.
 pub const ENTRY: u64 = 64;
 
-/// The command that an entry is.
+/// The command of an entry.
 fn entry(bytes: &[u8]) -> Option<Sqe> {
     let mut sqe = Sqe::new(0);
     for (dword, four) in sqe.dw.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -29,7 +29,7 @@ fn entry(bytes: &[u8]) -> Option<Sqe> {
     (known && own).then_some(sqe)
 }
 
-/// Its bytes, if they can only be these.
+/// The bytes at an address of the media, if they are determined.
 fn held(media: &Media, byte: u64, bytes: u64) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for lba in byte / BLOCK..(byte + bytes).div_ceil(BLOCK) {
@@ -39,7 +39,7 @@ fn held(media: &Media, byte: u64, bytes: u64) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Ranges that share no block: each begins with one.
+/// Merges ranges that share blocks: each range begins at a block.
 fn apart(mut parts: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     parts.sort_unstable();
     let mut out: Vec<(u64, u64)> = Vec::new();
@@ -54,7 +54,7 @@ fn apart(mut parts: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     out
 }
 
-/// What the pipeline says of its command.
+/// What the pipeline may answer to its command.
 pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace, media: &Media) -> Expectation {
     let refused = |status| Expectation {
         long: true,
@@ -72,7 +72,7 @@ pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace, media: &Media) -> Expectati
         return refused(status::INVALID_FIELD);
     }
     let at = base + place * UNIT;
-    // Somebody may write there before it is read.
+    // The list may be overwritten before it is read.
     let mut expectation = Expectation {
         dw0: Some(count as u32),
         list: Some((at / BLOCK, (count * ENTRY).div_ceil(BLOCK))),
@@ -81,7 +81,7 @@ pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace, media: &Media) -> Expectati
     };
     let mut parts = Vec::new();
     if kind == 1 {
-        // Ranges begin with a block.
+        // Ranges begin at a block.
         let reports = (at + count * ENTRY) / BLOCK * BLOCK;
         parts.push((reports, at + 2 * count * ENTRY - reports));
     }
@@ -101,7 +101,7 @@ pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace, media: &Media) -> Expectati
     expectation
 }
 
-/// How a list ends, if nothing that its entries read is wrong, and where they write.
+/// The status of a list whose entries read valid data; adds the ranges that they write.
 fn run(list: &[u8], ns: &Namespace, parts: &mut Vec<(u64, u64)>) -> Status {
     for bytes in list.chunks_exact(ENTRY as usize) {
         let Some(sqe) = entry(bytes) else {
@@ -123,13 +123,13 @@ mod tests {
     use super::*;
     use crate::engines::{PIPELINE, SHUFFLE, SORT};
 
-    /// Of 32 units of 4 KiB, from the second one of the media on.
+    /// 32 units of 4 KiB, from the second unit of the media on.
     const NS: Namespace = Namespace {
         nsid: 1,
         base: 8,
         blocks: 256,
     };
-    /// The list's place in it.
+    /// The place of the list in the namespace.
     const LIST: u32 = 3;
 
     fn command(dwords: [u32; 6]) -> Sqe {

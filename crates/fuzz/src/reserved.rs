@@ -1,6 +1,6 @@
-//! Random bits wherever a command has none that count: reserved fields, those of other commands,
-//! dwords that nobody reads. A controller may not be moved by any of them (NVM Express 1.4, 1.8: a
-//! reserved field is not checked by the recipient).
+//! Random bits in all fields of a command that have no effect: reserved fields, fields of other
+//! commands, unused dwords. No such bit may change what the controller does (NVM Express 1.4, 1.8:
+//! a reserved field is not checked by the recipient).
 
 use sim::Random;
 use spec::nvme::{admin, io, Sqe};
@@ -9,16 +9,16 @@ use crate::engines::{BLOCKS, COPY, PIPELINE, TABLES};
 use crate::generate::{chance, pick};
 use crate::nvm::has_range;
 
-/// Bits of each dword that count.
+/// The significant bits of each dword.
 pub type SignificantBits = [u32; 16];
 
 /// Opcode, FUSE, PSDT and CID.
 const FIRST: u32 = 0xFFFF_C3FF;
 const ALL: u32 = u32::MAX;
 
-/// The bits of a command that count, of the admin command set or the NVM command set. What is not
-/// here is metadata (there is none, so MPTR means nothing, 4.2), protection information, streams
-/// and hints (not supported, 6.9), and UUID indices (5.14.1.1).
+/// The significant bits of a command, of the admin command set or the NVM command set. Not
+/// significant are metadata (none exist, so MPTR has no meaning, 4.2), protection information,
+/// streams and hints (not supported, 6.9), and UUID indices (5.14.1.1).
 pub fn significant_bits(set: Set, sqe: &Sqe) -> SignificantBits {
     let mut u = [0; 16];
     u[0] = FIRST;
@@ -29,12 +29,12 @@ pub fn significant_bits(set: Set, sqe: &Sqe) -> SignificantBits {
     u
 }
 
-/// Whose opcode it is.
+/// The command set of an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
-    /// The admin queue's.
+    /// Admin command set.
     Admin,
-    /// An I/O queue's.
+    /// NVM command set.
     Nvm,
 }
 
@@ -73,13 +73,13 @@ fn admin_fields(sqe: &Sqe, u: &mut SignificantBits) {
         admin::IDENTIFY => {
             (u[1], u[10]) = (ALL, 0xFF);
             u[both].fill(ALL);
-            // CSI, of NVMe 2.0, and of what it made.
+            // CSI, of NVMe 2.0, which is ignored.
             u[11] = if sqe.dw[10] as u8 == 6 { 0xFF << 24 } else { 0 };
         }
         admin::GET_LOG_PAGE => {
             u[1] = ALL;
             u[both].fill(ALL);
-            // RAE counts for what the log reports later, so the host chooses it.
+            // RAE affects later logs, so the host chooses it.
             (u[10], u[11], u[12], u[13]) = (0xFFFF_80FF, 0xFFFF, ALL, ALL);
         }
         admin::SET_FEATURES | admin::GET_FEATURES => {
@@ -104,7 +104,7 @@ fn admin_fields(sqe: &Sqe, u: &mut SignificantBits) {
     }
 }
 
-/// Fills what does not count: nothing of it, one bit, one dword, some dwords, or all.
+/// Randomises bits that are not significant: none, one bit, one dword, several dwords, or all.
 pub fn randomise_reserved(random: &mut Random, set: Set, sqe: &mut Sqe) {
     let significant_bits = significant_bits(set, sqe);
     let free: Vec<usize> = (0..16).filter(|&n| significant_bits[n] != ALL).collect();

@@ -1,4 +1,4 @@
-//! Resets of all kinds, and settings that cannot be used.
+//! Resets of all kinds, and invalid settings.
 
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, Csts};
@@ -8,7 +8,7 @@ use crate::generate::chance;
 use crate::memory::PAGE;
 use crate::rig::Seat;
 
-/// What NSSR takes: "NVMe".
+/// The value of NSSR that causes a reset: "NVMe".
 const SUBSYSTEM_RESET: u32 = 0x4E56_4D65;
 /// CSTS.NSSRO.
 const RESET_OCCURRED: u32 = 1 << 4;
@@ -43,7 +43,7 @@ impl Bench {
         self.wait_ns(ns)
     }
 
-    /// Stores to the media that are on their way have arrived.
+    /// Waits until stores to the media have arrived.
     fn drain_stores(&mut self) -> StepResult {
         if matches!(self.seat, Seat::Alone(_)) {
             return Ok(());
@@ -52,11 +52,11 @@ impl Bench {
         self.answer(tag).map(drop)
     }
 
-    /// The link was dead: the host knows of nothing that is under way.
+    /// Forgets everything in flight, after the link was down.
     fn reset_link(&mut self) -> StepResult {
         match &self.seat {
             Seat::Alone(device) => self.now = self.now.max(device.now()),
-            // What was on the wire arrives.
+            // Transfers that are on the link still arrive.
             Seat::Beside(..) => self.wait_ns(LAST_WORDS)?,
         }
         self.host.silent = true;
@@ -65,7 +65,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Power is lost at any cycle, and comes back.
+    /// Cuts the power at an arbitrary cycle, and restores it.
     fn power_cut(&mut self) -> StepResult {
         let ps = self.random.below(5_000_000);
         self.advance(self.now + Time(ps), false)?;
@@ -79,11 +79,11 @@ impl Bench {
         if !chance(&mut self.random, 25) {
             return Ok(());
         }
-        // The media as the cut has left it.
+        // The media hold what the power cut has left.
         self.compare_media()
     }
 
-    /// An NVM subsystem reset: a disable, after which no property has kept its value.
+    /// An NVM subsystem reset: a disable that resets all properties.
     fn subsystem_reset(&mut self) -> StepResult {
         self.host.close_down();
         self.write32(properties::NSSR, SUBSYSTEM_RESET);
@@ -115,7 +115,7 @@ impl Bench {
         }
     }
 
-    /// Settings that cannot be used: CFS instead of ready.
+    /// Enables with invalid settings: the controller reports CFS instead of ready.
     fn try_unusable_settings(&mut self) -> StepResult {
         let page = 1 << 32;
         let right = properties::Cc::DEFAULT.with_enable(true).0;
@@ -168,7 +168,7 @@ impl Bench {
         self.enable()
     }
 
-    /// A fetch has failed: the controller says so, and only a reset helps.
+    /// Recovers after a failed fetch: the controller reports CFS, and only a reset clears it.
     pub(super) fn recover(&mut self) -> StepResult {
         self.outcome.resets.fatal += 1;
         self.csts("fatal", false, Csts::fatal)?;

@@ -1,4 +1,4 @@
-//! The PM window: loads and stores beside commands, and the comparison of all of the media.
+//! The PM window: loads and stores beside commands, and the comparison of the whole media.
 
 use sim::{Bar, Mmio};
 
@@ -8,11 +8,11 @@ use crate::media::BLOCK;
 use crate::memory::PAGE;
 use crate::rig::Seat;
 
-/// Blocks, the first one and their number, and who writes them.
+/// First block, number of blocks, and their writer.
 type Stored = (u64, u64, u64);
 
 impl Bench {
-    /// Reads some of the PM window.
+    /// Loads a part of the PM window.
     pub(super) fn load_media(&mut self) -> StepResult {
         self.count("PM window loads");
         if let Seat::Beside(..) = self.seat {
@@ -25,8 +25,8 @@ impl Bench {
         self.check_media(lba, 1)
     }
 
-    /// Writes to the PM window, beside commands that may use the same blocks. What is there is
-    /// known again after a load.
+    /// Stores to the PM window, beside commands that may use the same blocks. The content is
+    /// determined again after a load.
     pub(super) fn store_media(&mut self) -> StepResult {
         let mut stored = Vec::new();
         for _ in 0..1 + self.random.below(5) {
@@ -39,12 +39,12 @@ impl Bench {
         self.learn_stored(stored)
     }
 
-    /// What stores have left is known from here on.
+    /// From here on the content of stored blocks is determined.
     fn learn_stored(&mut self, stored: Vec<Stored>) -> StepResult {
         let Some(&(lba, ..)) = stored.first() else {
             return Ok(());
         };
-        // A load ends after all stores before it.
+        // A load completes after all earlier stores.
         self.check_media(lba, 1)?;
         for &(lba, count, user) in &stored {
             self.host.media.end_store(user, lba, count);
@@ -55,13 +55,13 @@ impl Bench {
         Ok(())
     }
 
-    /// Writes to blocks that nothing uses, within a page.
+    /// Stores to unused blocks, within a page.
     pub(super) fn store_list(&mut self, byte: u64, data: Vec<u8>) -> StepResult {
         let stored = self.store_at(byte, data);
         self.learn_stored(vec![stored])
     }
 
-    /// One store to blocks that nothing uses.
+    /// A single store to unused blocks.
     fn store(&mut self) -> Option<Stored> {
         let media = &self.host.media;
         let mut byte = 0;
@@ -77,7 +77,7 @@ impl Bench {
             false => PAGE,
         };
         let (lba, mut len) = (byte / BLOCK, 1 + self.random.below(most));
-        // Within a page, and the blocks that nothing uses.
+        // Within a page, and within the unused blocks.
         len = len.min(PAGE - byte % PAGE);
         let end = (byte + len).div_ceil(BLOCK);
         let significant_bits = (lba..end).find(|&b| media.in_use(b, 1));
@@ -101,7 +101,7 @@ impl Bench {
         (lba, count, user)
     }
 
-    /// A page of another device's media that is this one's.
+    /// Checks a page of another device's media that belongs to this host.
     fn check_window(&mut self, page: u64, model: &[u8]) -> StepResult {
         let Seat::Beside(rig, n) = &self.seat else {
             return Ok(());
@@ -153,7 +153,7 @@ impl Bench {
         )
     }
 
-    /// Compares all of the media with what the model says of it.
+    /// Compares the whole media with the reference model.
     pub(super) fn compare_media(&mut self) -> StepResult {
         let per_page = PAGE / BLOCK;
         let pages: Vec<u64> = (0..self.host.media.len() / per_page).collect();
@@ -175,8 +175,8 @@ impl Bench {
         self.compare_shared()
     }
 
-    /// The same for what is shared with others, if there are any: the window, and the host's
-    /// memory.
+    /// Compares the window and the host memory, which are shared with other devices, if there are
+    /// any.
     fn compare_shared(&mut self) -> StepResult {
         let Seat::Beside(rig, n) = &self.seat else {
             return Ok(());
