@@ -34,11 +34,11 @@ const PAGES: u64 = 4096;
 const REGISTER: Time = Time(1_000_000_000);
 /// Longest time until every submitted command completes, and until a reset ends, without late
 /// memory.
-const PATIENCE: Time = Time(20_000_000_000);
+const DEADLINE: Time = Time(20_000_000_000);
 /// Longer than the longest aggregation time of interrupts (5.21.1.8: 255 times 100 us).
 const COALESCED: Time = Time(25_600_000_000);
 /// Longer than twice the controller's timeout for the host (`HostTimeout`, 25 ms).
-const ASLEEP: Time = Time::ms(60);
+const HOST_PAUSE: Time = Time::ms(60);
 /// CSTS shows the end of a Keep Alive Timeout after this time.
 const EXPIRED: Time = Time(2_000_000);
 /// Longest Keep Alive Timeout that the host waits for.
@@ -57,13 +57,13 @@ const PROMPT_BESIDE: Time = Time(100_000_000);
 /// media.
 const DOORBELL_BESIDE: Time = Time(1_000_000_000);
 /// Time (ns) in which everything on a link arrives after its device has lost power.
-const LAST_WORDS: u64 = 20_000;
+const LINK_DRAIN_NS: u64 = 20_000;
 /// Pages at the end of each device's media that are the window of another device, if there is one.
 const WINDOW_PAGES: u64 = 64;
 /// The same in bytes.
 pub const WINDOW_BYTES: u64 = WINDOW_PAGES * PAGE;
 /// One of this many episodes has two devices.
-const PAIRS: u32 = 3;
+const PAIR_PERIOD: u32 = 3;
 /// Most namespaces that the host asks for.
 const MOST_NAMESPACES: u64 = 1024;
 /// Entries of a completion queue that leave room for the waiting first halves of all submission
@@ -196,7 +196,7 @@ pub fn run(
     keep_running: &mut KeepRunning,
 ) -> Result<EpisodeResult, String> {
     let conditions = script.conditions();
-    if script.valid_only || !script.window || script.episode % PAIRS != 1 {
+    if script.valid_only || !script.window || script.episode % PAIR_PERIOD != 1 {
         let mut bench = Bench::new(Seat::Alone(make(&conditions)?), &conditions);
         bench.host = script.host(Memory::new(PAGES), 0);
         return Ok(run_steps(vec![bench], script, keep_running));
@@ -271,11 +271,11 @@ fn step_devices(
         let step = match &mut kept {
             Some(steps) => steps.next(),
             None => {
-                let (now, patience) = (benches[0].now, benches[0].patience);
+                let (now, deadline) = (benches[0].now, benches[0].deadline);
                 if amount != moved.0 {
                     moved = (amount, now);
-                } else if script.valid_only && now > moved.1 + patience {
-                    return Err(format!("hung: nothing has happened for {patience}"));
+                } else if script.valid_only && now > moved.1 + deadline {
+                    return Err(format!("hung: nothing has happened for {deadline}"));
                 }
                 (amount < script.amount).then_some(outcome.steps)
             }
@@ -313,7 +313,7 @@ struct Bench {
     /// The controller may use shadow doorbells until its next reset.
     shadows: bool,
     /// Longest time until every submitted command completes.
-    patience: Time,
+    deadline: Time,
     /// Longest times of admin commands that wait for no other command: without data, and with data.
     /// The data take the same path as those of I/O commands, and wait for the memory as long as
     /// these.
@@ -330,7 +330,7 @@ impl Bench {
         let alone = matches!(seat, Seat::Alone(_));
         let admin = if alone { ADMIN } else { ADMIN_BESIDE };
         // An access to late memory waits for earlier commands as well.
-        let patience = Time(PATIENCE.0 * if alone { 1 } else { 3 } + late.0 * 4000);
+        let deadline = Time(DEADLINE.0 * if alone { 1 } else { 3 } + late.0 * 4000);
         let mut bench = Bench {
             seat,
             random: Random::new(0),
@@ -342,7 +342,7 @@ impl Bench {
             limits: host.model.limits.clone(),
             host,
             shadows: false,
-            patience,
+            deadline,
             admin: (admin, admin + Time(late.0 * ADMIN_ACCESSES)),
             late,
             outcome: EpisodeResult::default(),
@@ -486,7 +486,7 @@ impl Bench {
     /// Waits until CSTS satisfies `done`. The state holds from the answer on, where `silent` takes
     /// effect.
     fn csts(&mut self, what: &str, silent: bool, done: impl Fn(Csts) -> bool) -> StepResult {
-        let limit = self.now + self.patience;
+        let limit = self.now + self.deadline;
         loop {
             let csts = Csts(self.read32(properties::CSTS)?);
             if done(csts) {
@@ -496,7 +496,7 @@ impl Bench {
             if self.now > limit {
                 return Err(format!(
                     "hung: CSTS is {:#x}, and not {what}, after {}",
-                    csts.0, self.patience
+                    csts.0, self.deadline
                 ));
             }
             let ns = 50 + self.random.below(500);
@@ -922,11 +922,11 @@ impl Bench {
             if !open && self.host.in_flight_count() == 0 {
                 break;
             }
-            let patience = self.patience + lists;
-            let limit = begun + patience;
+            let deadline = self.deadline + lists;
+            let limit = begun + deadline;
             if self.now >= limit {
                 return Err(format!(
-                    "hung: not all commands have completed within {patience}"
+                    "hung: not all commands have completed within {deadline}"
                 ));
             }
             // A fatal error wakes no host.
@@ -1003,7 +1003,7 @@ impl Bench {
     /// room.
     fn ignore_device(&mut self) -> StepResult {
         self.count("hosts that sleep");
-        self.advance(self.now + ASLEEP, false).map(drop)
+        self.advance(self.now + HOST_PAUSE, false).map(drop)
     }
 
     /// The host waits for longer than any interrupt may be delayed.

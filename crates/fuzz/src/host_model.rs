@@ -1,12 +1,13 @@
-//! The host's side of the device's link, where every access of the device is checked as it comes.
+//! The host's side of the device's link, where every access of the device is checked as it arrives.
 //!
 //! - A write is a completion queue entry at its queue's tail, an interrupt of the table, or the
-//!   right bytes at a place that a command in flight names. Anything else is a failure; so
-//!   nothing outside the host's buffers can change unseen.
-//! - A read fetches the next rung submission queue entry, or bytes that a command in flight names.
-//! - A completion belongs to a command that was fetched and not completed, with a status that the
-//!   model allows, after all of its data.
-//! - No access comes while the controller has to be silent.
+//!   correct bytes at an address that a command in flight names. Anything else is a failure, so
+//!   no data outside the host's buffers can change unnoticed.
+//! - A read fetches the next rung submission queue entry, or bytes that a command in flight
+//!   names.
+//! - A completion belongs to a command in flight, follows all of its data, and has a status that
+//!   the model permits.
+//! - No access arrives while the controller has to be silent.
 
 mod completion;
 mod messages;
@@ -33,17 +34,17 @@ pub use messages::Messages;
 use pairs::Fused;
 use scoreboard::ReadScoreboard;
 
-/// Interrupt messages go to this range.
+/// Address range of interrupt messages.
 pub const MSI: std::ops::Range<u64> = 0xFEE0_0000..0xFEF0_0000;
-/// A list (of PRPs, or a segment of an SGL) is read within this, also through a slow link.
+/// Longest time to read a list (of PRPs, or a segment of an SGL), including a slow link.
 const LIST: Time = Time::us(2);
-/// Lines of history that a failure shows.
+/// Lines of history in the report of a failure.
 const HISTORY: usize = 60;
 
-/// A command that was rung and not yet fetched.
+/// A command that was placed and not yet fetched.
 #[derive(Clone, Debug, Default)]
 pub struct PendingCommand {
-    /// The pages that it owns.
+    /// Its pages.
     pub pages: Vec<u64>,
 }
 
@@ -56,31 +57,31 @@ pub struct SqState {
     pub entries: u64,
     /// Its completion queue.
     pub cqid: u16,
-    /// Placed by the host.
+    /// Entries placed by the host.
     pub tail: u64,
-    /// Told to the controller.
+    /// Entries that the controller was notified of.
     pub rung: u64,
-    /// What it was told one after the other, beyond what it has fetched.
+    /// Successive doorbell values beyond the fetched entries.
     pub rungs: VecDeque<u64>,
-    /// Fetched.
+    /// Entries fetched.
     pub fetched: u64,
-    /// Told to the host as free again.
+    /// Entries that the controller has reported as free again.
     pub head: u64,
-    /// Placed and not fetched, oldest first.
+    /// Commands placed and not fetched, oldest first.
     pub waiting: VecDeque<PendingCommand>,
-    /// The host may use it.
+    /// The host may use the queue.
     pub usable: bool,
-    /// A read of it has failed.
+    /// A read of the queue has failed.
     pub broken: bool,
 }
 
 impl SqState {
-    /// There is an entry for another command: one of them always stays free.
+    /// True if another command fits: one entry always stays free.
     pub fn has_room(&self) -> bool {
         self.tail - self.head < self.entries - 1
     }
 
-    /// Whether there was another command behind this one when it was fetched.
+    /// Whether the queue held another command after this one when it was fetched.
     fn more(&mut self, position: u64) -> NextCommand {
         while self.rungs.front().is_some_and(|&tail| tail <= position) {
             self.rungs.pop_front();
@@ -102,13 +103,13 @@ pub struct CqState {
     pub entries: u64,
     /// Its interrupt vector, if it has interrupts.
     pub vector: Option<u16>,
-    /// Written by the controller.
+    /// Entries written by the controller.
     pub tail: u64,
-    /// Consumed by the host.
+    /// Entries consumed by the host.
     pub head: u64,
-    /// Told to the controller.
+    /// Entries that the controller was notified of.
     pub rung: u64,
-    /// The host may use it.
+    /// The host may use the queue.
     pub usable: bool,
 }
 
@@ -123,12 +124,12 @@ struct InFlight {
     pages: Vec<u64>,
     written: u64,
     shared: bool,
-    /// Who it is for the media.
+    /// Its user number in the media.
     user: u64,
     fused: Option<Fused>,
-    /// What a Read has brought so far.
+    /// The data that a Read has delivered so far.
     seen: Option<ReadScoreboard>,
-    /// It may wait behind a pair of fused commands, or has.
+    /// It waits, or may have waited, after a fused pair.
     after_pair: bool,
 }
 
@@ -156,14 +157,14 @@ enum WatchedPage {
     EventIdx,
 }
 
-/// What has happened so far.
+/// Statistics of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Commands fetched.
     pub fetched: u64,
     /// Commands completed.
     pub completed: u64,
-    /// Commands that were in flight when a reset came.
+    /// Commands that were in flight at a reset.
     pub dropped: u64,
     /// Bytes of the media that completed commands have read, written, compared or cleared.
     pub moved_bytes: u64,
@@ -173,12 +174,12 @@ pub struct Counts {
     pub interrupts: u64,
     /// Completions by command and status.
     pub outcomes: BTreeMap<String, u64>,
-    /// Commands fetched, of some kinds.
+    /// Commands fetched, by selected kinds.
     pub kinds: BTreeMap<&'static str, u64>,
 }
 
 impl Counts {
-    /// And these.
+    /// Adds other statistics.
     pub fn add(&mut self, other: &Counts) {
         self.fetched += other.fetched;
         self.completed += other.completed;
@@ -195,27 +196,28 @@ impl Counts {
     }
 }
 
-/// All that the device can reach, and what it may do there.
+/// The host as the device sees it: everything that the device can access, and its permitted
+/// accesses.
 pub struct HostModel {
     /// Host memory.
     pub memory: Memory,
-    /// What the media may hold.
+    /// Possible contents of the media.
     pub media: Media,
     /// The reference model.
     pub model: Model,
-    /// Draws the host's timing.
+    /// Randomness of the host's timing.
     pub random: Random,
     /// Submission queues.
     pub sqs: BTreeMap<u16, SqState>,
     /// Completion queues.
     pub cqs: BTreeMap<u16, CqState>,
-    /// The controller may not touch the host.
+    /// The controller may not access the host.
     pub silent: bool,
-    /// A failure that the model expects: CSTS.CFS must come.
+    /// The model expects a fatal error: CSTS.CFS must be set.
     pub fatal: bool,
-    /// The first breach.
+    /// The first failure.
     pub failure: Option<String>,
-    /// Hand control back at the next completion.
+    /// Returns control to the host at the next completion.
     pub watch: bool,
     /// Answers of register reads.
     pub answers: Vec<(u32, Option<Vec<u8>>)>,
@@ -224,25 +226,25 @@ pub struct HostModel {
     pub shadow: Shadow,
     /// Interrupts.
     pub messages: Messages,
-    /// A message comes so soon after its cause, or what masks it.
+    /// Longest time of a message after its cause, and after its mask.
     pub prompt: Time,
-    /// While the Keep Alive Timer runs: when it expires at the earliest, and at the latest.
+    /// Earliest and latest expiry of the Keep Alive Timer, while it runs.
     pub keep_alive: Option<(Time, Time)>,
-    /// A message later than this after its cause is a breach: a doorbell that empties its queue has
-    /// been at the device for long.
+    /// A message later than this after its cause is a failure, as the doorbell that empties its
+    /// queue has reached the device long before.
     pub stale: Time,
-    /// Only commands that are right.
+    /// The host sends valid commands only.
     pub valid_only: bool,
-    /// Writes to invalid doorbells: of absent queues, of bad values.
+    /// Invalid doorbell writes: of absent queues, or with bad values.
     pub bad_doorbells: u64,
     /// DW0 of the last completion.
     pub result: u32,
     /// Statistics.
     pub counts: Counts,
-    /// What happened last.
+    /// The last events.
     pub history: VecDeque<String>,
     in_flight: BTreeMap<(u16, u16), InFlight>,
-    /// A command of an I/O queue that ended as aborted; its Abort has to say so.
+    /// An I/O command that ended as aborted; its Abort has to report so.
     aborted: Option<(u16, u16)>,
     places: HashMap<u64, Vec<ClaimedRange>>,
     rings: HashMap<u64, WatchedPage>,
@@ -300,7 +302,7 @@ impl HostModel {
         }
     }
 
-    /// A host without anything, in place of one that is away.
+    /// An empty host model, in place of a model that is in use elsewhere.
     pub fn vacant() -> HostModel {
         let limits = Limits {
             queues: 0,
@@ -314,7 +316,7 @@ impl HostModel {
         HostModel::new(Memory::new(0), Media::new(0), model)
     }
 
-    /// Notes what happened, for the report of a failure.
+    /// Adds an event to the history, for the report of a failure.
     pub fn note(&mut self, text: String) {
         if self.history.len() == HISTORY {
             self.history.pop_front();
@@ -322,7 +324,7 @@ impl HostModel {
         self.history.push_back(text);
     }
 
-    /// Notes a breach; the first one counts.
+    /// Records a failure; only the first one is kept.
     pub fn fail(&mut self, text: String) {
         self.failure.get_or_insert(text);
     }
@@ -334,12 +336,12 @@ impl HostModel {
         self.mmio.push_back((time, access));
     }
 
-    /// What was sent to the device since the last call, for a link with a timing of its own.
+    /// Accesses to the device since the last call, for a link with separate timing.
     pub fn take_posted(&mut self) -> Vec<Mmio> {
         self.mmio.drain(..).map(|(_, access)| access).collect()
     }
 
-    /// True if the device may now use a page in the window of another one.
+    /// True if the device may now access a page in the window of another device.
     pub fn names_window(&self) -> bool {
         let rung = self.sqs.values().flat_map(|q| {
             let count = q.rung.saturating_sub(q.fetched) as usize;
@@ -349,7 +351,7 @@ impl HostModel {
         rung.chain(active_pages).any(|&p| self.memory.is_window(p))
     }
 
-    /// Makes a queue of the model known: its page is watched.
+    /// Opens a queue of the model: accesses to its page are watched.
     pub fn open_sq(&mut self, qid: u16) {
         let Some(q) = self.model.sqs.get(&qid).cloned() else {
             return;
@@ -412,7 +414,7 @@ impl HostModel {
         }
     }
 
-    /// Commands in flight, without those that wait for events as they may.
+    /// Number of commands in flight, without waiting Asynchronous Event Requests.
     pub fn in_flight_count(&self) -> usize {
         let events = self
             .in_flight
@@ -422,8 +424,8 @@ impl HostModel {
         self.in_flight.len() - events.min(self.model.limits.events)
     }
 
-    /// A format, a deletion of a queue or an Abort of an I/O command is under way: admin commands
-    /// may wait for I/O commands.
+    /// True if a format, a deletion of a queue or an Abort of an I/O command is in flight: admin
+    /// commands may wait for I/O commands then.
     pub fn admin_waits_for_io(&self) -> bool {
         let mut in_flight = self.in_flight.range((0, 0)..(1, 0));
         in_flight.any(|(_, f)| {
@@ -436,9 +438,9 @@ impl HostModel {
         })
     }
 
-    /// How long the lists of what is in flight may take to be read. Each one is read for the
-    /// address of the next, and SGLs of one direction are walked one after the other: a ring of
-    /// segments holds up what comes after it until it has been found out.
+    /// Longest time to read the lists of the commands in flight. Each list gives the address of the
+    /// next one. SGLs of one direction are walked in turn, so a ring of segments delays later ones
+    /// until it is detected.
     pub fn lists(&self) -> Time {
         let lists = self
             .in_flight
@@ -447,15 +449,15 @@ impl HostModel {
         Time(LIST.0 * lists.sum::<usize>() as u64)
     }
 
-    /// Accesses of the media that the data of what is in flight take, at most.
+    /// Most accesses of the media for the data of the commands in flight.
     pub fn accesses(&self) -> u64 {
         let walks = self.in_flight.values().map(|f| &f.expectation.walk);
-        // A piece of the host's memory lies in a page, and so in two pieces of the media at most.
+        // A segment of host memory lies in a page, and so in at most two segments of the media.
         walks.map(|walk| 2 * walk.segments.len() as u64).sum()
     }
 
-    /// An admin command that is not done although it waits for no other command and `since` or its
-    /// fetch is long ago: `bound` if it moves no data, else `data`.
+    /// Reports an admin command that is late: it waits for no other command, and `since` and its
+    /// fetch were long ago. The limit is `bound` for commands without data, else `data`.
     pub fn late_admin(&self, now: Time, since: Time, bound: Time, data: Time) -> Option<String> {
         if self.admin_waits_for_io() {
             return None;
@@ -472,7 +474,8 @@ impl HostModel {
             let late = !event && now >= f.begun.max(since) + bound;
             late.then(|| {
                 format!(
-                    "the admin command {:02x}h, CID {:#06x}, is not done {bound} after it was fetched and the host has begun to wait",
+                    "the admin command {:02x}h, CID {:#06x}, is not done \
+                     {bound} after it was fetched and the host has begun to wait",
                     f.sqe.opcode(),
                     k.1
                 )
@@ -482,12 +485,12 @@ impl HostModel {
         late.or(unfetched.then(|| format!("an admin command was not fetched in {data}")))
     }
 
-    /// True while a command with this identifier is in flight.
+    /// True if a command with this identifier is in flight.
     pub fn uses(&self, cid: u16) -> bool {
         self.in_flight.keys().any(|k| k.1 == cid)
     }
 
-    /// What is in flight, for the report of a failure.
+    /// The commands in flight, for the report of a failure.
     pub fn describe(&self) -> String {
         let mut lines: Vec<String> = self
             .in_flight
@@ -511,7 +514,7 @@ impl HostModel {
         lines.join("\n")
     }
 
-    /// The controller was reset: whatever was in flight is gone.
+    /// The controller was reset: all commands in flight are dropped.
     pub fn forget(&mut self) {
         for (key, active) in std::mem::take(&mut self.in_flight) {
             self.counts.dropped += 1;
@@ -533,21 +536,21 @@ impl HostModel {
         self.fatal = false;
     }
 
-    /// A command that was fetched then has begun the Keep Alive Timer again.
+    /// A command fetched at this time has restarted the Keep Alive Timer.
     fn restart_keep_alive(&mut self, fetched: Time) {
-        // While the host stops the controller the timer rests.
+        // The timer is halted while the host stops the controller.
         let stopped = self.model.closing && self.keep_alive.is_none();
         let time = Time::ms(self.model.features.keep_alive().into());
         let runs = !stopped && time > Time::ZERO;
         self.keep_alive = runs.then_some((fetched + time, self.now + time));
     }
 
-    /// The Keep Alive Timeout may have expired by then.
+    /// True if the Keep Alive Timeout may have expired by then.
     pub fn may_have_expired(&self, now: Time) -> bool {
         self.keep_alive.is_some_and(|(earliest, _)| now >= earliest)
     }
 
-    /// Power is gone: so is what was on the way.
+    /// The power is lost, with everything in flight on the link.
     pub fn forget_link(&mut self) {
         self.mmio.clear();
         self.data.clear();
@@ -749,7 +752,7 @@ impl HostModel {
         Ok(Some(bytes.to_vec()))
     }
 
-    /// Commands of I/O queues in flight that an Abort may find: what may take long, and first ones
+    /// I/O commands in flight that an Abort may find: those that may take long, and first commands
     /// of fused pairs.
     pub fn abortable(&self) -> Vec<(u16, u16)> {
         let in_flight = self.in_flight.iter();
@@ -759,13 +762,13 @@ impl HostModel {
             .collect()
     }
 
-    /// Someone who uses the media.
+    /// A new user number for the media.
     pub fn new_user(&mut self) -> u64 {
         self.users += 1;
         self.users
     }
 
-    /// A command begins: the places that it names, and what it does to the media.
+    /// Begins a command: the addresses that it names, and its use of the media.
     fn begin_command(&mut self, key: (u16, u16), user: u64, expectation: &Expectation) {
         let claim = match expectation.direction {
             Direction::ToHost(_) => Some(ClaimKind::ToHost),
@@ -797,8 +800,8 @@ impl HostModel {
             | MediaUse::Compare(lba, count, _)
             | MediaUse::Count(lba, count, _) => self.media.begin_read(*lba, *count),
             MediaUse::Write(lba, data) => self.media.begin_write(user, *lba, data),
-            MediaUse::Make(product) => self.media.begin_derive(user, *product),
-            MediaUse::Spoil(parts) => parts
+            MediaUse::Derive(product) => self.media.begin_derive(user, *product),
+            MediaUse::WriteUnknown(parts) => parts
                 .iter()
                 .for_each(|part| self.media.begin_unknown_write(user, part.0, part.1)),
             MediaUse::Zero(ranges) => ranges
@@ -841,12 +844,12 @@ impl HostModel {
             }
         }
         if let [(key, from)] = ways[..] {
-            // It can only be this one's.
+            // Only this command can have written.
             let seen = self.in_flight.get_mut(&key).and_then(|f| f.seen.as_mut());
             if let Some(block) = seen.and_then(|seen| seen.record(&self.media, from, data)) {
                 return Err(format!(
-                    "SQ {} CID {:#06x} brings a mixture of what block {block} has held: {data:02x?} at byte {from} \
-                     are not of the content that its other bytes are of",
+                    "SQ {} CID {:#06x} delivers a mixture of contents of block {block}: {data:02x?} \
+                     at byte {from} do not belong to the content of its other bytes",
                     key.0, key.1
                 ));
             }
@@ -855,7 +858,7 @@ impl HostModel {
             for key in &taken {
                 if let Some(active) = self.in_flight.get_mut(key) {
                     active.written += len;
-                    // Commands that name the same place: the write may be any one's.
+                    // Several commands name the same address: the write may belong to any of them.
                     active.shared |= taken.len() > 1;
                 }
             }
@@ -878,7 +881,7 @@ impl HostModel {
     }
 }
 
-/// What a reader wants to know that was drawn.
+/// Kinds of a command, for the statistics of the report.
 fn kinds(qid: u16, sqe: &Sqe, expectation: &Expectation, second: bool) -> Vec<&'static str> {
     let mut kinds = Vec::new();
     let mut when = |is: bool, kind| {
@@ -908,7 +911,7 @@ fn kinds(qid: u16, sqe: &Sqe, expectation: &Expectation, second: bool) -> Vec<&'
     kinds
 }
 
-/// True if a command may send these bytes as those from `from` on.
+/// True if a command may send these bytes at its offset `from`.
 fn right(media: &Media, direction: &Direction, from: u64, data: &[u8]) -> bool {
     match direction {
         Direction::ToHost(DataSource::Media(start)) => media.permits(start + from, data),

@@ -412,7 +412,9 @@ mod tests {
             "7:3:none".parse::<Replay>().unwrap().steps,
             Some(BTreeSet::new())
         );
-        let bad = "7 7:x 7:3:4:5 7:3:a-b 7:3:0-4294967295 7:3:4294967295 7:3:5-2 7:3:1,5-2 7:3: 7:3:, 7:3:1, 7:3:,1 7:3:1,,2 7:3:- 7:3:1- 7:3:none,1 7:3:none:";
+        let bad = "7 7:x 7:3:4:5 7:3:a-b 7:3:0-4294967295 7:3:4294967295 7:3:5-2 \
+                   7:3:1,5-2 7:3: 7:3:, 7:3:1, 7:3:,1 \
+                   7:3:1,,2 7:3:- 7:3:1- 7:3:none,1 7:3:none:";
         for text in bad.split(' ').chain([""]) {
             let error = text.parse::<Replay>().unwrap_err();
             assert!(

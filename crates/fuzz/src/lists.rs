@@ -97,7 +97,7 @@ pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace, media: &Media) -> Expectati
     if !expectation.statuses.contains(&end) {
         expectation.statuses.push(end);
     }
-    expectation.media = MediaUse::Spoil(apart(parts));
+    expectation.media = MediaUse::WriteUnknown(apart(parts));
     expectation
 }
 
@@ -108,7 +108,7 @@ fn run(list: &[u8], ns: &Namespace, parts: &mut Vec<(u64, u64)>) -> Status {
             return status::INVALID_FIELD.dnr();
         };
         let expectation = tables::expectation(&sqe, ns);
-        if let MediaUse::Spoil(written) = expectation.media {
+        if let MediaUse::WriteUnknown(written) = expectation.media {
             parts.extend(written);
         }
         if !expectation.statuses.contains(&status::SUCCESS) {
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(of(3, 0).statuses, [field, range]);
         assert_eq!(of(4, 0).statuses, [field, range]);
         let spoils = |expectation: Expectation| match expectation.media {
-            MediaUse::Spoil(parts) => parts,
+            MediaUse::WriteUnknown(parts) => parts,
             other => panic!("{other:?}"),
         };
         let target = |unit: u64| ((1 + unit) * UNIT, 800);
@@ -227,7 +227,9 @@ mod tests {
         let v = expectation(&command([LIST, 0, 0, 1, 1, 0]), &NS, &media);
         assert!(v.statuses.contains(&status::SUCCESS));
         match v.media {
-            MediaUse::Spoil(parts) => assert_eq!(parts, [(NS.base * BLOCK, NS.blocks * BLOCK)]),
+            MediaUse::WriteUnknown(parts) => {
+                assert_eq!(parts, [(NS.base * BLOCK, NS.blocks * BLOCK)])
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -1,19 +1,18 @@
-//! What each block of the media may hold.
+//! The possible contents of each block of the media.
 //!
-//! A block is whole: it holds one of the contents that it had, or that a command has brought, never
-//! a part of one and a part of another (NVM Express 1.4, 6.4: AWUN, AWUPF). While a command writes
-//! it, the old and the new content are possible, and so they stay if the command fails or is gone
-//! through a reset. Of commands that overlap, each may have been the last. A block that was read
-//! while nobody wrote it holds what was read. Who uses a block says who it is, by a number other
-//! than 0.
+//! A block is atomic: it holds one of the contents that it had or that a command has written, never
+//! a mixture (NVM Express 1.4, 6.4: AWUN, AWUPF). While a command writes a block, the old and the
+//! new content are possible. Both stay possible if the command fails or is lost in a reset. Of
+//! overlapping commands, each may have been the last. A block that was read without a concurrent
+//! writer holds the bytes that were read. Each user of a block has a number other than 0.
 //!
-//! What engines write is not kept whole: it comes in lines of 64 bytes (a copy) or bytes (a
-//! bitmap), in any order, and is made of what they read meanwhile: of each line, or value, of the
-//! source any content that it has had while the command was under way. So what a target may hold is
-//! looked up in its source until the command ends.
+//! Writes of engines are not atomic per block. They arrive in lines of 64 bytes (a copy) or bytes
+//! (a bitmap), in any order. Each line or value follows from any content that its source has had
+//! during the command. So the possible contents of a target are derived from its source until the
+//! command ends.
 //!
-//! Stores to the PM window change bytes, not blocks. Where one meets a command on the same block,
-//! its bytes are judged one by one until somebody has looked.
+//! Stores to the PM window change bytes, not blocks. Where a store and a command overlap in time on
+//! a block, its bytes are checked one by one until the block is read.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -24,18 +23,18 @@ use crate::engines::{Bounds, EngineOutput, Transform};
 
 /// Bytes of a block.
 pub const BLOCK: u64 = nvme::BLOCK_BYTES;
-/// A command of an engine that is under way.
+/// A command of an engine in flight.
 struct ActiveEngine {
     user: u64,
-    /// When it began.
+    /// The time of its start.
     since: u64,
-    /// A store to the PM window was on its way to what it reads.
+    /// A store to the PM window was in flight to its source.
     stored: bool,
     product: EngineOutput,
 }
 
 impl ActiveEngine {
-    /// Pieces in which its product comes.
+    /// Size of the pieces in which its output arrives.
     fn grain(&self) -> usize {
         match self.product.how {
             Transform::Copy => LINE,
@@ -44,7 +43,7 @@ impl ActiveEngine {
     }
 }
 
-/// The blocks, the first one and their number, that bytes from the beginning of one on lie in.
+/// The first block and the number of blocks of a byte range.
 fn blocks_of(byte: u64, bytes: u64) -> (u64, u64) {
     (byte / BLOCK, bytes.div_ceil(BLOCK))
 }
@@ -56,12 +55,12 @@ pub struct Media {
     zeros: Content,
     /// Blocks may be torn.
     torn: bool,
-    /// Counts beginnings and ends of writes.
+    /// Number of beginnings and ends of writes so far.
     now: u64,
 }
 
 impl Media {
-    /// So many blocks of zeros.
+    /// A media of `blocks` blocks of zeros.
     pub fn new(blocks: u64) -> Media {
         let zeros: Content = vec![0; WHOLE].into();
         let block = Block::new(zeros.clone());
@@ -74,7 +73,7 @@ impl Media {
         }
     }
 
-    /// From now on a block may hold parts of several contents.
+    /// Permits blocks that hold parts of several contents from now on.
     pub fn tolerate_torn_blocks(&mut self) {
         self.torn = true;
     }
@@ -90,7 +89,7 @@ impl Media {
         &mut self.blocks[lba.min(end) as usize..end as usize]
     }
 
-    /// Now, to be told to [`Media::learn`] later.
+    /// The present time, for a later call of [`Media::learn`].
     pub fn now(&self) -> u64 {
         self.now
     }
@@ -100,15 +99,15 @@ impl Media {
         self.range(lba, count).iter_mut().for_each(Block::add_user);
     }
 
-    /// It has ended.
+    /// The command has ended.
     pub fn end_read(&mut self, lba: u64, count: u64) {
         self.range(lba, count)
             .iter_mut()
             .for_each(Block::remove_user);
     }
 
-    /// Whole blocks were read by somebody who began at `since`, and were right: where nobody has
-    /// written from then on, they hold this.
+    /// Whole blocks were read, from the time `since` on, and were permitted. Blocks without a
+    /// writer since then hold these bytes.
     pub fn learn(&mut self, lba: u64, data: &[u8], since: u64) {
         let count = data.len() as u64 / BLOCK;
         let blocks = self.range(lba, count).iter_mut();
@@ -120,7 +119,7 @@ impl Media {
         }
     }
 
-    /// A command that writes begins. A block of which it cannot get all bytes stays as it is.
+    /// A command that writes begins. A block for which not all bytes are available stays unchanged.
     pub fn begin_write(&mut self, writer: u64, lba: u64, data: &[Option<u8>]) {
         self.now += 1;
         let (now, torn) = (self.now, self.torn);
@@ -154,7 +153,7 @@ impl Media {
         }
     }
 
-    /// A command that writes who knows what to these bytes begins.
+    /// A command begins that writes unknown content to these bytes.
     pub fn begin_unknown_write(&mut self, writer: u64, byte: u64, bytes: u64) {
         self.now += 1;
         let now = self.now;
@@ -162,7 +161,7 @@ impl Media {
         let end = byte + bytes;
         for (block, lba) in self.range(first, count).iter_mut().zip(first..) {
             block.add_writer(now);
-            // Whoever writes it, too, may find its own bytes beside any of these.
+            // The bytes of another writer may end up beside any of these.
             block.split(1);
             let len = (end - lba * BLOCK).min(BLOCK) as usize;
             let patch = Patch {
@@ -178,13 +177,13 @@ impl Media {
         }
     }
 
-    /// It has ended.
+    /// The command has ended.
     pub fn end_unknown_write(&mut self, writer: u64, byte: u64, bytes: u64, end: WriteOutcome) {
         let (first, count) = blocks_of(byte, bytes);
         self.end_write(writer, first, count, end);
     }
 
-    /// A command that writes has ended with these blocks.
+    /// A command has ended its writes of these blocks.
     pub fn end_write(&mut self, writer: u64, lba: u64, count: u64, end: WriteOutcome) {
         self.now += 1;
         let now = self.now;
@@ -193,7 +192,7 @@ impl Media {
         }
     }
 
-    /// A store to the PM window begins, of blocks that nobody uses.
+    /// A store to the PM window begins, of blocks without users.
     pub fn begin_store(&mut self, writer: u64, byte: u64, data: &[u8]) {
         self.now += 1;
         let now = self.now;
@@ -216,7 +215,7 @@ impl Media {
         }
     }
 
-    /// It has ended.
+    /// The command has ended.
     pub fn end_store(&mut self, writer: u64, lba: u64, count: u64) {
         self.now += 1;
         let now = self.now;
@@ -226,7 +225,7 @@ impl Media {
             if !block.met && block.users == 1 {
                 block.values.retain(|v| v.writer == writer);
             } else if !block.met {
-                // Who reads it may have come before.
+                // A concurrent reader may have read before the store.
                 block.written = true;
                 block.new_grain = block.new_grain.min(block.old_grain);
             }
@@ -239,7 +238,7 @@ impl Media {
         }
     }
 
-    /// True if some command uses one of the blocks.
+    /// True if a command uses one of the blocks.
     pub fn in_use(&self, lba: u64, count: u64) -> bool {
         let end = lba.saturating_add(count).min(self.len());
         (lba.min(end)..end).any(|b| self.blocks[b as usize].users > 0)
@@ -267,7 +266,7 @@ impl Media {
         self.active_engines.push(maker);
     }
 
-    /// It has ended.
+    /// The command has ended.
     pub fn end_derive(&mut self, user: u64, end: WriteOutcome) {
         let Some(at) = self.active_engines.iter().position(|m| m.user == user) else {
             return;
@@ -295,7 +294,7 @@ impl Media {
         self.end_read(product.from, product.count);
     }
 
-    /// What a block may hold now.
+    /// The possible contents of a block now.
     fn view(&self, lba: u64) -> Option<BlockView<'_>> {
         let mut view = self.view_along(lba, &mut Vec::new())?;
         if self.torn {
@@ -304,8 +303,8 @@ impl Media {
         Some(view)
     }
 
-    /// What a command with data may find there. Pieces of them are held together against other
-    /// commands with data, not against engines.
+    /// The possible contents for a command with data. Segments of such commands are ordered among
+    /// each other, but not with engines.
     fn find(&self, lba: u64) -> Option<BlockView<'_>> {
         let mut view = self.view(lba)?;
         if self.blocks[lba as usize].made {
@@ -314,7 +313,7 @@ impl Media {
         Some(view)
     }
 
-    /// The same on the way through `path`, of blocks that it is needed for.
+    /// As `view`; `path` holds the blocks that are being derived from this one.
     fn view_along(&self, lba: u64, path: &mut Vec<u64>) -> Option<BlockView<'_>> {
         let block = self.blocks.get(lba as usize)?;
         let mut view = BlockView {
@@ -340,7 +339,7 @@ impl Media {
         Some(view)
     }
 
-    /// What a command of an engine may have made of a block.
+    /// What a command of an engine may have written to a block.
     fn made(&self, maker: &ActiveEngine, lba: u64, path: &mut Vec<u64>) -> DerivedContent {
         let product = &maker.product;
         let view = |source: u64, path: &mut Vec<u64>| {
@@ -404,7 +403,7 @@ impl Media {
         })
     }
 
-    /// The same for a load from the PM window, which takes a line at a time, and began at `since`.
+    /// As `permits`, for a load from the PM window that began at `since` and reads line by line.
     pub fn permits_load(&self, byte: u64, data: &[u8], since: u64) -> bool {
         self.check_bytes(byte, data, |lba, block, offset, piece| {
             let Some(view) = self.view(lba) else {
@@ -413,7 +412,7 @@ impl Media {
             if block.writers == 0 && !block.stored && block.changed <= since {
                 return view.permits((offset..).zip(piece.iter().copied()));
             }
-            // Of a store, any part may be seen.
+            // Any part of a store may be visible.
             let unit = if block.stored { 1 } else { LINE };
             let mut units = piece.chunks(unit).enumerate();
             units.all(|(n, part)| {
@@ -423,7 +422,7 @@ impl Media {
         })
     }
 
-    /// The same for some bytes of one block, each with its place, in their order.
+    /// As `permits`, for bytes of one block, each with its offset and in ascending order.
     pub fn permits_some(&self, lba: u64, bytes: impl Iterator<Item = (usize, u8)>) -> bool {
         self.find(lba).is_some_and(|view| view.permits(bytes))
     }
@@ -452,7 +451,7 @@ impl Media {
     }
 
     /// Whether a comparison with this block may find it equal, and whether it may find a
-    /// difference. What `but` writes, if anybody, comes later.
+    /// difference. Writes of the user `but` come later.
     pub fn compares(&self, lba: u64, data: &[Option<u8>], but: Option<u64>) -> (bool, bool) {
         let Some(mut view) = self.find(lba) else {
             return (false, false);
@@ -463,8 +462,8 @@ impl Media {
         view.compares(data)
     }
 
-    /// How many values of these blocks may lie between the bounds, for somebody who reads them
-    /// value by value while others write.
+    /// How many values of these blocks may lie between the bounds, for a reader that reads value by
+    /// value during writes.
     pub fn counts(&self, lba: u64, count: u64, bounds: &Bounds) -> RangeInclusive<u64> {
         let end = lba.saturating_add(count).min(self.len());
         let (mut least, mut most) = (0, 0);
@@ -472,7 +471,7 @@ impl Media {
             let Some(mut view) = self.view(lba) else {
                 continue;
             };
-            // Stores may have left parts of values.
+            // Stores may have changed parts of values.
             if self.blocks[lba as usize].stored {
                 view.grain = 1;
             }
@@ -484,7 +483,7 @@ impl Media {
         least..=most
     }
 
-    /// The content of a block, if it can only be one.
+    /// The content of a block, if only one is possible.
     pub fn known(&self, lba: u64) -> Option<&[u8]> {
         let block = self.blocks.get(lba as usize)?;
         block.is_known().then(|| &block.values[0].content[..])
@@ -666,7 +665,7 @@ mod tests {
         }
     }
 
-    /// A bitmap of the values of 32 bits that are not 0.
+    /// A bitmap of the 32-bit values that are not 0.
     fn bitmap(from: u64, count: u64, to: u64) -> EngineOutput {
         let sqe = spec::nvme::Sqe::new(0)
             .with_cdw(2, 1)
@@ -697,7 +696,7 @@ mod tests {
         for seen in [torn(5, 0), torn(0, 5), [0; 512], [5; 512]] {
             assert!(media.permits(1024, &seen));
         }
-        // Pieces of a Read may have looked at a line at different times.
+        // Segments of a Read may have read a line at different times.
         let mut half = [0; 512];
         half[..32].fill(5);
         assert!(media.permits(1024, &half) && !media.permits_load(1024, &half, 0));

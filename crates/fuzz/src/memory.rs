@@ -1,19 +1,19 @@
-//! Host memory: pages that commands own one at a time, at scattered addresses.
+//! Host memory: pages with one owner at a time, at scattered addresses.
 
 use sim::Random;
 
 use crate::generate::chance;
 
-/// Of 100 pages for data and lists, those in the window of another device, where there is one.
+/// Percentage of data and list pages that lie in the window of another device, if there is one.
 const IN_WINDOW: u64 = 15;
 /// Bytes of a host page.
 pub const PAGE: u64 = spec::nvme::PAGE_BYTES;
 /// First address. Above 4 GiB, so that 64-bit addresses are exercised.
 pub const BASE: u64 = 1 << 32;
-/// Hosts of several devices own this many pages in a row, in turn.
+/// Hosts of several devices own this many consecutive pages, in turn.
 const CLUSTER: u64 = 64;
 
-/// Some pages in a row.
+/// Consecutive pages.
 struct Region {
     base: u64,
     bytes: Vec<u8>,
@@ -45,7 +45,7 @@ impl Region {
         }
         let from = random.below(all.max(1));
         let mut found = 0;
-        // From anywhere on, and what is before it.
+        // From a random position on, wrapping around.
         let at = (from..all).chain(0..all).find(|&page| {
             found = match is_free[page as usize] {
                 _ if page == 0 => u64::from(is_free[0]),
@@ -67,17 +67,17 @@ impl Region {
     }
 }
 
-/// What there is besides the bytes: they are a model of memory that is elsewhere.
+/// Pending transfers, if the bytes are a model of memory elsewhere.
 #[derive(Default)]
 struct BackingMemory {
-    /// What the host has stored and not told that memory yet.
+    /// Stores of the host that have not been copied to that memory yet.
     stores: Vec<(u64, Vec<u8>)>,
-    /// Where the device has written since somebody looked.
+    /// Places that the device has written since the last query.
     landed: Vec<(u64, u64)>,
 }
 
-/// One range of pages, and perhaps a window of another device; every other address answers reads
-/// with an error and swallows writes.
+/// One range of pages, and possibly a window of another device. Reads of any other address fail,
+/// and writes to it have no effect.
 pub struct Memory {
     host: Region,
     window: Option<Region>,
@@ -85,7 +85,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// So many pages, all free, all zero.
+    /// A memory of `pages` pages, all free and zero.
     pub fn new(pages: u64) -> Memory {
         Memory {
             host: Region::new(BASE, pages),
@@ -94,8 +94,8 @@ impl Memory {
         }
     }
 
-    /// A model of such a memory, of which one of several hosts owns its share, and of so many pages
-    /// of a window at `window`.
+    /// A model of such a memory with several hosts. This host owns its share of the pages, and all
+    /// pages of the window at `window`.
     pub fn shared(pages: u64, share: u64, of: u64, window: (u64, u64)) -> Memory {
         let mut memory = Memory::new(pages);
         let own = |page: &u64| (page - BASE) / PAGE / CLUSTER % of == share;
@@ -105,24 +105,24 @@ impl Memory {
         memory
     }
 
-    /// Pages of the host that nobody owns.
+    /// Number of free pages of the host.
     pub fn free_pages(&self) -> usize {
         self.host.free.len()
     }
 
-    /// A page of the host out of those that nobody owns, all zeros.
+    /// Allocates a page of the host, filled with zeros.
     pub fn alloc(&mut self, random: &mut Random) -> Option<u64> {
         let page = self.host.alloc(random)?;
         self.store(page, &[0; PAGE as usize]);
         Some(page)
     }
 
-    /// The same, sometimes in the window.
+    /// Allocates a page, sometimes in the window.
     pub fn alloc_any(&mut self, random: &mut Random) -> Option<u64> {
         self.alloc_run(random, 1)
     }
 
-    /// So many pages in a row out of those that nobody owns, all zeros: the first one.
+    /// Allocates `count` consecutive pages, filled with zeros; returns the first one.
     pub fn alloc_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
         let alloc_in = |region: &mut Region, random: &mut Random| match count {
             1 => region.alloc(random),
@@ -137,7 +137,7 @@ impl Memory {
         Some(first)
     }
 
-    /// Gives a page back.
+    /// Frees a page.
     pub fn free(&mut self, page: u64) {
         if let Some(region) = self.region(page, PAGE) {
             region.free.push(page);
@@ -151,19 +151,19 @@ impl Memory {
             .is_some_and(|w| w.locate(page, PAGE).is_some())
     }
 
-    /// A page of the window that nobody owns, any of them, and what is in it.
+    /// A random free page of the window, and its content.
     pub fn idle_window(&self, random: &mut Random) -> Option<(u64, &[u8])> {
         let window = self.window.as_ref().filter(|w| !w.free.is_empty())?;
         let page = window.free[random.below(window.free.len() as u64) as usize];
         Some((page, self.get(page, PAGE)?))
     }
 
-    /// All of the window: its first address, and what is in it.
+    /// The whole window: its first address, and its content.
     pub fn window(&self) -> Option<(u64, &[u8])> {
         self.window.as_ref().map(|w| (w.base, &w.bytes[..]))
     }
 
-    /// The pages of a share, with what is in them.
+    /// The pages of a share, with their content.
     pub fn share(&self, share: u64, of: u64) -> impl Iterator<Item = (u64, &[u8])> {
         let clusters = self.host.bytes.chunks((CLUSTER * PAGE) as usize);
         let places = (0..).map(|n| BASE + n * CLUSTER * PAGE);
@@ -190,7 +190,7 @@ impl Memory {
         })
     }
 
-    /// The host stores bytes; what does not exist swallows them.
+    /// Stores bytes for the host; addresses without memory ignore them.
     pub fn store(&mut self, addr: u64, data: &[u8]) {
         if self.fill(addr, data) {
             if let Some(real) = &mut self.real {
@@ -199,7 +199,7 @@ impl Memory {
         }
     }
 
-    /// The device stores bytes; what does not exist swallows them.
+    /// Stores bytes for the device; addresses without memory ignore them.
     pub fn device_write(&mut self, addr: u64, data: &[u8]) {
         if self.fill(addr, data) {
             if let Some(real) = &mut self.real {
@@ -208,7 +208,7 @@ impl Memory {
         }
     }
 
-    /// True if there is such a place.
+    /// True if the range exists.
     fn fill(&mut self, addr: u64, data: &[u8]) -> bool {
         let len = data.len() as u64;
         let Some(region) = self.region(addr, len) else {
@@ -220,14 +220,14 @@ impl Memory {
         true
     }
 
-    /// What the host has stored since the last call.
+    /// Stores of the host since the last call.
     pub fn take_stores(&mut self) -> Vec<(u64, Vec<u8>)> {
         let real = self.real.as_mut();
         real.map(|r| std::mem::take(&mut r.stores))
             .unwrap_or_default()
     }
 
-    /// Where the device has written since the last call.
+    /// Places that the device has written since the last call.
     pub fn take_device_writes(&mut self) -> Vec<(u64, u64)> {
         let real = self.real.as_mut();
         real.map(|r| std::mem::take(&mut r.landed))

@@ -1,9 +1,9 @@
-//! The controller's contract as a reference model: what each command may answer, move and change.
+//! The reference model of the controller: what each command may answer, transfer and change.
 //!
-//! Written from NVM Express 1.4 and the status table in the README of `nvme_ctrl`. A command is
-//! judged when it is fetched: admin commands are fetched one at a time, so their order is defined;
-//! what I/O commands do to each other is left to [`Media`]. Where several errors race with each
-//! other, each of them is allowed.
+//! Written from NVM Express 1.4 and the status table in `docs/hardware/nvme_ctrl.md`. A command is
+//! evaluated when it is fetched. Admin commands are fetched one at a time, so their order is
+//! defined. The mutual effects of I/O commands are left to [`Media`]. Where several errors race,
+//! each of them is permitted.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ use crate::sgl::walk_sgl;
 use crate::shadow::Pages;
 use crate::walk::Walk;
 
-/// What a controller says of its sizes.
+/// The limits that a controller reports.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// I/O queue pairs; there is one more interrupt vector.
@@ -42,25 +42,25 @@ pub struct Limits {
     pub events: usize,
     /// Namespaces.
     pub namespaces: Rc<Namespaces>,
-    /// Opcodes of the engines' commands that it has.
+    /// Opcodes of the commands of its engines.
     pub engines: Vec<u8>,
 }
 
-/// What data a command sends to the host.
+/// The data that a command sends to the host.
 #[derive(Clone, Debug)]
 pub enum DataSource {
     /// The media from this byte on.
     Media(u64),
-    /// A page that is known, from this byte on; zeros behind it.
+    /// A known page, from this byte on; zeros past its end.
     Page(Rc<Vec<u8>>, u64),
-    /// Nobody can tell.
+    /// Undetermined.
     Any,
 }
 
-/// Where a command's data go.
+/// Direction of a command's data.
 #[derive(Clone, Debug)]
 pub enum Direction {
-    /// There are none.
+    /// No data.
     None,
     /// To the host.
     ToHost(DataSource),
@@ -68,7 +68,7 @@ pub enum Direction {
     FromHost,
 }
 
-/// What a command does to the media.
+/// Use of the media by a command.
 #[derive(Clone, Debug)]
 pub enum MediaUse {
     /// Nothing.
@@ -81,49 +81,49 @@ pub enum MediaUse {
     Count(u64, u64, Bounds),
     /// It writes these bytes from this block on.
     Write(u64, Vec<Option<u8>>),
-    /// An engine writes what it makes of other blocks.
-    Make(EngineOutput),
-    /// An engine writes anything to these bytes: first and number.
-    Spoil(Vec<(u64, u64)>),
+    /// An engine writes data derived from other blocks.
+    Derive(EngineOutput),
+    /// An engine writes unknown content to these bytes: first and number.
+    WriteUnknown(Vec<(u64, u64)>),
     /// It writes zeros to these ranges.
     Zero(Vec<(u64, u64)>),
 }
 
-/// What a command changes when it is over.
+/// The effect of a command's completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletionEffect {
     /// Nothing.
     Nothing,
-    /// This submission queue may be used.
+    /// This submission queue becomes usable.
     SqCreated(u16),
     /// This submission queue, at this address, has nothing in flight.
     SqDeleted(u16, u64),
-    /// This completion queue may be used.
+    /// This completion queue becomes usable.
     CqCreated(u16),
-    /// This completion queue, at this address, is gone.
+    /// This completion queue, at this address, is deleted.
     CqDeleted(u16, u64),
-    /// An Asynchronous Event Request, with those that waited before it.
+    /// An Asynchronous Event Request, with the requests that waited before it.
     Event(usize),
     /// This namespace is formatted, or all of them.
     Formatted(u32),
     /// The controller uses these shadow doorbells.
     Shadow(Pages),
-    /// An Abort of the command with this identifier, which waits.
+    /// An Abort of the waiting command with this identifier.
     Abort(u16),
     /// An Abort of a command of an I/O queue: its submission queue and identifier.
     AbortIo(u16, u16),
-    /// A Host Behavior Support, with what the controller may have known before.
+    /// A Host Behavior Support, with the possible state before it.
     Behavior(Acre, Acre),
-    /// The Keep Alive Timer begins again.
+    /// The Keep Alive Timer restarts.
     KeptAlive,
 }
 
-/// What the controller may know of ACRE: that it is not set, or set.
+/// Possible states of ACRE in the controller: cleared, set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acre {
-    /// Not set.
+    /// It may be cleared.
     pub clear: bool,
-    /// Set.
+    /// It may be set.
     pub set: bool,
 }
 
@@ -139,8 +139,8 @@ impl Acre {
         }
     }
 
-    /// How a command may end that the controller could not go on with: Command Interrupted, after
-    /// CRDT1, only if the host takes that.
+    /// The permitted status of a command that the controller cannot continue: Command Interrupted,
+    /// after CRDT1, only if the host supports it.
     pub fn interrupted(self) -> impl Iterator<Item = Status> {
         let known = self
             .set
@@ -150,32 +150,32 @@ impl Acre {
     }
 }
 
-/// What the model says of a command.
+/// The expectation of the model for a command.
 #[derive(Clone, Debug)]
 pub struct Expectation {
-    /// Statuses that it may have.
+    /// Permitted statuses.
     pub statuses: Vec<Status>,
     /// Dword 0 of its completion, if it is known.
     pub dw0: Option<u32>,
     /// The pages of its data.
     pub walk: Walk,
-    /// Where they go.
+    /// Direction of the data.
     pub direction: Direction,
-    /// What it does to the media.
+    /// Use of the media.
     pub media: MediaUse,
-    /// Blocks that it reads to learn what it is to do.
+    /// Blocks that it reads as its parameters.
     pub list: Option<(u64, u64)>,
-    /// What it changes.
+    /// Effect of its completion.
     pub after: CompletionEffect,
-    /// Nothing keeps it from reading all of its data from the host.
+    /// True if no error prevents it from reading all of its data from the host.
     pub clean: bool,
-    /// It works on ranges of the media without data of the host, which may take long: a controller
+    /// It works on ranges of the media without data of the host. That may take long: a controller
     /// that stops ends it.
     pub long: bool,
 }
 
 impl Expectation {
-    /// Nothing to move, and one of these statuses.
+    /// No data, and one of these statuses.
     pub fn new(statuses: Vec<Status>) -> Expectation {
         Expectation {
             statuses,
@@ -198,13 +198,13 @@ impl Expectation {
             | MediaUse::Compare(_, count, _)
             | MediaUse::Count(_, count, _) => count * BLOCK,
             MediaUse::Write(_, data) => data.len() as u64,
-            MediaUse::Make(product) => product.count * (BLOCK + product.share()),
-            MediaUse::Spoil(parts) => parts.iter().map(|part| part.1).sum(),
+            MediaUse::Derive(product) => product.count * (BLOCK + product.share()),
+            MediaUse::WriteUnknown(parts) => parts.iter().map(|part| part.1).sum(),
             MediaUse::Zero(ranges) => ranges.iter().map(|r| r.1 * BLOCK).sum(),
         }
     }
 
-    /// What becomes of the blocks that it writes if it ends so.
+    /// The outcome of its writes if it ends with this status.
     pub fn end(&self, answer: Status) -> WriteOutcome {
         let refused = [
             status::INVALID_FIELD,
@@ -217,15 +217,15 @@ impl Expectation {
             (status::SUCCESS, CompletionEffect::Formatted(_), _) => WriteOutcome::Erased,
             (status::SUCCESS, ..) => WriteOutcome::Whole,
             (status::COMMAND_INTERRUPTED | status::INTERNAL_ERROR, ..) => WriteOutcome::Part,
-            // It has waited in front of the movers, as one of a fused pair or behind one.
+            // It has waited upstream of the movers, as part of a fused pair or after one.
             (status::ABORTED_SQ_DELETION, _, MediaUse::Write(..)) => WriteOutcome::Untouched,
             (status::ABORTED_SQ_DELETION, ..) => WriteOutcome::Part,
             (status::ABORT_REQUESTED, ..) => WriteOutcome::Part,
-            // What it has read was wrong.
-            (status::INVALID_FIELD, _, MediaUse::Spoil(_)) => WriteOutcome::Part,
-            // An entry of a list, behind others.
-            (status::LBA_OUT_OF_RANGE, _, MediaUse::Spoil(_)) => WriteOutcome::Part,
-            // A list of ranges is checked whole before the first block changes.
+            // The data that it read were invalid.
+            (status::INVALID_FIELD, _, MediaUse::WriteUnknown(_)) => WriteOutcome::Part,
+            // A later entry of a list.
+            (status::LBA_OUT_OF_RANGE, _, MediaUse::WriteUnknown(_)) => WriteOutcome::Part,
+            // A list of ranges is checked completely before the first block changes.
             (_, CompletionEffect::Nothing, MediaUse::Zero(_)) => WriteOutcome::Untouched,
             (answer, CompletionEffect::Nothing, _) if refused.contains(&answer) => {
                 WriteOutcome::Untouched
@@ -234,12 +234,12 @@ impl Expectation {
         }
     }
 
-    /// It succeeds.
+    /// A command that succeeds.
     pub fn fine() -> Expectation {
         Expectation::new(vec![status::SUCCESS])
     }
 
-    /// It is refused.
+    /// A command that is refused.
     pub fn refused(status: Status) -> Expectation {
         Expectation::new(vec![status.dnr()])
     }
@@ -267,8 +267,7 @@ pub struct CompletionQueue {
     pub vector: Option<u16>,
 }
 
-/// Pages whose content is known, by what brings them: Identify (CNS, NSID) or Get Log Page
-/// (identifier).
+/// Pages with known content, by their command: Identify (CNS, NSID) or Get Log Page (identifier).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KnownPage {
     /// Identify with this CNS, of this namespace or of none (0).
@@ -292,7 +291,7 @@ pub struct Model {
     pub waiting: Vec<u16>,
     /// Pages that never change.
     pub known: BTreeMap<KnownPage, Rc<Vec<u8>>>,
-    /// CC.IOSQES and CC.IOCQES are right.
+    /// CC.IOSQES and CC.IOCQES are valid.
     pub entry_sizes: (bool, bool),
     /// NSIDs of the Format NVM commands that were fetched and have not completed.
     pub formatting: Vec<u32>,
@@ -300,12 +299,12 @@ pub struct Model {
     pub firsts: BTreeMap<u16, WaitingFirst>,
     /// The controller is about to stop: first commands may be given up.
     pub closing: bool,
-    /// Whether the host takes Command Interrupted.
+    /// Whether the host supports Command Interrupted.
     pub acre: Acre,
 }
 
 impl Model {
-    /// A controller that was just enabled.
+    /// A controller just after it was enabled.
     pub fn new(limits: Limits, known: BTreeMap<KnownPage, Rc<Vec<u8>>>) -> Model {
         let features = Features::new(limits.queues, limits.namespaces.clone());
         Model {
@@ -323,8 +322,8 @@ impl Model {
         }
     }
 
-    /// Judges a command that was fetched, and changes the model as it does; with what it means for
-    /// the one before it, if they are fused.
+    /// Evaluates a fetched command, and updates the model. Also returns its effect on a fused first
+    /// command before it.
     pub fn expect(
         &mut self,
         sqid: u16,
@@ -339,7 +338,7 @@ impl Model {
         }
     }
 
-    /// True while a namespace may be one that is being formatted.
+    /// True while a namespace may be in a format.
     pub fn is_formatting(&self, nsid: u32) -> bool {
         self.formatting
             .iter()
@@ -364,7 +363,7 @@ impl Model {
             admin::KEEP_ALIVE,
             admin::DOORBELL_BUFFER_CONFIG,
         ];
-        // Flags first here, opcodes first in the NVM command set.
+        // The flags are checked first here, the opcode first in the NVM command set.
         if flags(sqe) != (0, 0) {
             return Expectation::refused(status::INVALID_FIELD);
         }
@@ -408,7 +407,7 @@ impl Model {
             }
             0x03 if find(namespaces, nsid).is_err() => return Err(status::INVALID_FIELD),
             0x02 if nsid >= 0xFFFF_FFFE => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
-            // CNS 06h and 08h are of NVMe 2.0; hosts ask for them all the same.
+            // CNS 06h and 08h are of NVMe 2.0; hosts of NVMe 1.4 request them as well.
             0x06 if request.csi != 0 => return Err(status::INVALID_FIELD),
             0x00 | 0x03 | 0x08 => self.page(KnownPage::Identify(cns, nsid), 0),
             0x01 | 0x06 => self.page(KnownPage::Identify(cns, 0), 0),
@@ -424,7 +423,7 @@ impl Model {
         Ok(send(memory, sqe, PAGE, content))
     }
 
-    /// A Controller List with the one controller that there is, from an identifier on.
+    /// A Controller List with the only controller, from an identifier on.
     fn controllers(&self, from: u16, attached: bool) -> DataSource {
         let Some(page) = self.known.get(&KnownPage::Identify(1, 0)) else {
             return DataSource::Any;
@@ -609,7 +608,7 @@ impl Model {
         let request = FeatureRequest::of(sqe);
         let queues = self.sqs.len() > 1 || self.cqs.len() > 1;
         match self.features.serve(request, queues) {
-            // Errors carry their own DNR.
+            // Errors have their DNR bit set already.
             Err(status) => Ok(Expectation::new(vec![status])),
             Ok(dw0) if request.select() == CAPABILITIES => Ok(Expectation {
                 dw0: Some(dw0),
@@ -637,7 +636,7 @@ impl Model {
                 after: CompletionEffect::KeptAlive,
                 ..Expectation::fine()
             }),
-            // Before the number of queues is known, nobody can say.
+            // Undetermined before the number of queues is known.
             Ok(dw0) => Ok(Expectation {
                 dw0: (self.limits.queues > 0).then_some(dw0),
                 ..Expectation::fine()
@@ -684,7 +683,7 @@ pub fn flags(sqe: &Sqe) -> (u32, u32) {
     (sqe.fuse().into(), sqe.psdt().into())
 }
 
-/// Physically contiguous, at a page.
+/// Physically contiguous, and aligned to a page.
 fn placed(contiguous: bool, base: u64) -> Result<(), Status> {
     if !contiguous {
         return Err(status::INVALID_FIELD);
@@ -695,7 +694,7 @@ fn placed(contiguous: bool, base: u64) -> Result<(), Status> {
     Ok(())
 }
 
-/// The pieces of a command's data: PRPs, or the SGL of an I/O command.
+/// The segments of a command's data: PRPs, or the SGL of an I/O command.
 pub fn transfer(memory: &Memory, sqe: &Sqe, bytes: u64, to_host: bool) -> Walk {
     match flags(sqe).1 {
         0 => walk(memory, sqe.prp1(), sqe.prp2(), bytes),
@@ -706,7 +705,7 @@ pub fn transfer(memory: &Memory, sqe: &Sqe, bytes: u64, to_host: bool) -> Walk {
     }
 }
 
-/// Data from the controller to the host: writes to addresses that do not exist vanish unseen.
+/// Data from the controller to the host: writes to addresses without memory have no effect.
 pub fn send(memory: &Memory, sqe: &Sqe, bytes: u64, content: DataSource) -> Expectation {
     let mut v = Expectation::fine();
     v.walk = transfer(memory, sqe, bytes, true);
@@ -720,7 +719,7 @@ pub fn send(memory: &Memory, sqe: &Sqe, bytes: u64, content: DataSource) -> Expe
     v
 }
 
-/// Data from the host: of an error of the list and one of the data, either may be seen first.
+/// Data from the host: an error of the list and an error of the data may be found in either order.
 pub fn fetch(memory: &Memory, sqe: &Sqe, bytes: u64) -> Expectation {
     let mut v = Expectation::fine();
     v.walk = transfer(memory, sqe, bytes, false);

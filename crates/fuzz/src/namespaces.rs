@@ -1,9 +1,9 @@
-//! Looking namespaces up.
+//! Lookup of namespaces.
 
 use nvme::{Namespace, Namespaces};
 use spec::nvme::{status, Status};
 
-/// Looks an NSID up as commands do: an error if it is not valid, or inactive.
+/// Looks an NSID up for a command: an error if it is invalid or inactive.
 pub fn find(namespaces: &Namespaces, nsid: u32) -> Result<Namespace, Status> {
     match namespaces.get(nsid) {
         None => Err(status::INVALID_NAMESPACE_OR_FORMAT),

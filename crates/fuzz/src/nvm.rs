@@ -1,5 +1,5 @@
-//! The NVM command set, for the reference model (NVM Express 1.4, chapter 6; status table in the
-//! README of `nvme_ctrl`).
+//! The NVM command set, for the reference model (NVM Express 1.4, chapter 6; status table in
+//! `docs/hardware/nvme_ctrl.md`).
 
 use nvme::{dataset, Namespace};
 use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
@@ -23,8 +23,8 @@ pub fn has_range(opcode: u8) -> bool {
 }
 
 impl Model {
-    /// What stands against a command before its namespace's state counts. A Flush of all of them
-    /// has none.
+    /// Checks a command before the state of its namespace matters. A Flush of all namespaces has no
+    /// namespace.
     pub fn check(&self, sqe: &Sqe) -> Result<Option<Namespace>, Status> {
         let opcode = sqe.opcode();
         let known = matches!(opcode, io::FLUSH | io::DATASET_MANAGEMENT)
@@ -42,7 +42,7 @@ impl Model {
         find(&self.limits.namespaces, sqe.nsid()).map(Some)
     }
 
-    /// What stands against its size and range.
+    /// Checks the size and the range of a command.
     pub fn check_range(&self, sqe: &Sqe, namespace: &Namespace) -> Result<(), Status> {
         let count = u64::from(sqe.blocks());
         if moves(sqe.opcode()) && count * BLOCK > self.limits.transfer {
@@ -54,7 +54,7 @@ impl Model {
         Ok(())
     }
 
-    /// A command that is none of a fused pair.
+    /// A command outside of fused pairs.
     pub fn io(&self, sqe: &Sqe, memory: &Memory, media: &Media) -> Expectation {
         let namespace = match self.check(sqe) {
             Err(status) => return Expectation::refused(status),
@@ -65,14 +65,14 @@ impl Model {
             Err(status) => Expectation::refused(status),
             Ok(()) => self.work(sqe, &namespace, memory, media),
         };
-        // When exactly a format begins and ends is not defined.
+        // The exact start and end of a format are undefined.
         if self.is_formatting(namespace.nsid) {
             v.statuses.push(status::FORMAT_IN_PROGRESS);
         }
         v
     }
 
-    /// What a command does that nothing stands against.
+    /// The expectation of a command that has passed all checks.
     pub fn work(&self, sqe: &Sqe, ns: &Namespace, memory: &Memory, media: &Media) -> Expectation {
         let lba = ns.base.wrapping_add(sqe.slba());
         let count = u64::from(sqe.blocks());
@@ -114,8 +114,8 @@ fn compare(sqe: &Sqe, lba: u64, memory: &Memory, media: &Media) -> Expectation {
     v
 }
 
-/// Whether a Compare of these bytes may find them all equal, and whether it may find a difference,
-/// before `but` has written.
+/// Whether a Compare may find these bytes equal, and whether it may find a difference, before the
+/// user `but` has written.
 pub fn comparison(lba: u64, data: &[Option<u8>], but: Option<u64>, media: &Media) -> (bool, bool) {
     let pieces = (lba..).zip(data.chunks(BLOCK as usize));
     pieces.fold((true, false), |(same, other), (at, piece)| {
@@ -124,8 +124,8 @@ pub fn comparison(lba: u64, data: &[Option<u8>], but: Option<u64>, media: &Media
     })
 }
 
-/// Dataset Management with AD: a list of ranges of 16 bytes (6.7). DMRL, DMRSL and DMSL recommend
-/// only: what is beyond them is done, too.
+/// Dataset Management with AD: a list of ranges of 16 bytes each (6.7). DMRL, DMRSL and DMSL are
+/// recommendations only: ranges beyond them are executed, too.
 fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Expectation {
     let mut v = fetch(memory, sqe, dataset::list_bytes(sqe));
     v.long = true;
@@ -141,7 +141,7 @@ fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Expectation {
         if ns.holds(lba, count) {
             ranges.push((ns.base + lba, count));
         } else if count == 0 {
-            // A range of no blocks lies nowhere.
+            // An empty range is within any namespace.
             unclear = true;
         } else {
             outside = true;

@@ -73,7 +73,7 @@ fn admin_fields(sqe: &Sqe, u: &mut SignificantBits) {
         admin::IDENTIFY => {
             (u[1], u[10]) = (ALL, 0xFF);
             u[both].fill(ALL);
-            // CSI, of NVMe 2.0, which is ignored.
+            // CSI has a meaning with CNS 06h only; both are of NVMe 2.0.
             u[11] = if sqe.dw[10] as u8 == 6 { 0xFF << 24 } else { 0 };
         }
         admin::GET_LOG_PAGE => {

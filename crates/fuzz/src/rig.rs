@@ -1,14 +1,14 @@
-//! Several devices at one host: each behind a link of its own, all of them in one `sim::System`.
+//! Several devices at one host: each is connected by a separate link, all in one `sim::System`.
 //!
-//! Whatever a device asks of the root complex comes to its own [`HostModel`], in the order of time,
-//! and is judged there as if it came from the device itself. The memory of a world is a model of
-//! the host's memory: what its host stores is copied to that memory before time passes, and what
-//! the device writes must be in that memory as soon as it was judged. Interrupts are judged where
-//! they arrive.
+//! Each access of a device at the root complex is passed to the device's [`HostModel`], in the
+//! order of time. It is checked there as if it came from the device directly. The memory of a host
+//! model mirrors the host memory. Stores of its host are copied to the host memory before time
+//! advances. Writes of the device must be in the host memory as soon as they were checked.
+//! Interrupts are checked when they arrive.
 //!
-//! Each world has a window, too: the last pages of another device's media, as that device's BAR2
-//! shows them, which no command of that device reaches. For a world they are memory like any other.
-//! The host fills them through the other device's link.
+//! Each host model also has a window: the last pages of another device's media, seen through that
+//! device's BAR2. No command of that device reaches them. The host model treats them as memory. The
+//! host fills them through the other device's link.
 
 use std::cell::RefCell;
 use std::mem::swap;
@@ -23,16 +23,16 @@ use crate::memory::{Memory, BASE, PAGE};
 /// BAR0 of a device.
 const REGISTERS: u64 = 64 << 10;
 
-/// What is around a device.
+/// The environment of a device.
 pub enum Seat {
-    /// The world itself.
+    /// The device is connected to its host model directly.
     Alone(Box<dyn Device + Send>),
-    /// A link, as this device of several.
+    /// The device has this number on a host with several devices.
     Beside(Rc<RefCell<Rig>>, usize),
 }
 
 impl Seat {
-    /// The host's time, as far as it is known here.
+    /// The time of the host.
     pub fn now(&self) -> Time {
         match self {
             Seat::Alone(device) => device.now(),
@@ -40,8 +40,8 @@ impl Seat {
         }
     }
 
-    /// True if no other device may reach the media of this one for now. (What the host has stored
-    /// there may still be on its way.)
+    /// True if no other device may access the media of this device at present. Stores of the host
+    /// to these media may still be in flight.
     pub fn is_left_alone(&self) -> bool {
         match self {
             Seat::Alone(_) => true,
@@ -94,13 +94,13 @@ impl Seat {
 /// A host with several devices.
 pub struct Rig {
     system: System,
-    /// What is behind each device; that of the host whose turn it is is with the host while no time
+    /// The host model of each device. The model of the active host is with that host while no time
     /// passes.
     hosts: Vec<HostModel>,
 }
 
-/// A link with some timing or other, and buffers that fill up. Fast enough for what the hosts wait
-/// for.
+/// A link with random timing and buffers that fill up. It is fast enough for the timeouts of the
+/// hosts.
 fn link(random: &mut Random) -> LinkConfig {
     let mut link = LinkConfig::default();
     let speeds = [(3, 1), (1, 8), (3, 4), (3, 8), (4, 8), (5, 4), (3, 16)];
@@ -120,7 +120,7 @@ fn link(random: &mut Random) -> LinkConfig {
 }
 
 impl Rig {
-    /// A host with these devices of so many bytes of media, of which the last pages are windows for
+    /// A host with these devices of `media_bytes` bytes of media, whose last pages are windows for
     /// others; `pages` of memory.
     pub fn new(
         devices: Vec<Box<dyn Device + Send>>,
@@ -164,12 +164,12 @@ impl Rig {
         Ok(Rig { system, hosts })
     }
 
-    /// Takes a host's world, or gives it back.
+    /// Exchanges the stored host model with `host`.
     pub fn swap(&mut self, n: usize, host: &mut HostModel) {
         swap(&mut self.hosts[n], host);
     }
 
-    /// Lets time pass for all; true if the host of one device was woken before the end.
+    /// Advances the time of all devices; true if the host of device `n` was woken before the end.
     pub fn advance(
         &mut self,
         n: usize,
@@ -188,7 +188,7 @@ impl Rig {
             self.hosts[n].clear_wake();
             let answered = self.send()?;
             if answered && watch {
-                // What has come while the host's stores waited for their links.
+                // Accesses that arrived while the host's stores waited for their links.
                 self.check_accesses()?;
                 return Ok(true);
             }
@@ -217,10 +217,9 @@ impl Rig {
         }
     }
 
-    /// What the hosts have stored, then what they have sent to their devices. True if a read was
-    /// answered.
+    /// Sends the stores of the hosts, then their register accesses. True if a read was answered.
     fn send(&mut self) -> Result<bool, String> {
-        // In order: time may pass while a link is full.
+        // In order, as time may pass while a link is full.
         for n in 0..self.hosts.len() {
             for (addr, data) in self.hosts[n].memory.take_stores() {
                 if self.system.memory_mut().write(addr, &data).is_err() {
@@ -239,13 +238,13 @@ impl Rig {
         Ok(answered)
     }
 
-    /// The device whose media a world's window shows, and the place of an address in it.
+    /// The device whose media a host model's window shows, and the offset of an address in it.
     fn peer(&self, n: usize, addr: u64) -> (usize, u64) {
         let peer = (n + 1) % self.hosts.len();
         (peer, addr - self.system.window(peer, Bar::Pm).unwrap_or(0))
     }
 
-    /// True if it was a read, which is answered now.
+    /// Sends an access. True if it was a read, which is answered now.
     fn access(&mut self, n: usize, access: Mmio) -> Result<bool, String> {
         match access {
             Mmio::Write { bar, offset, data } => {
@@ -260,7 +259,7 @@ impl Rig {
                 tag,
             } => {
                 let answer = self.system.mmio_read(n, bar, offset, len as usize);
-                // What has come before the answer.
+                // Accesses that arrived before the answer.
                 self.check_accesses()?;
                 let data = match answer {
                     Ok(data) => Some(data),
@@ -273,12 +272,12 @@ impl Rig {
         }
     }
 
-    /// Tells the worlds what has happened.
+    /// Passes observed accesses and interrupts to the host models.
     fn check_accesses(&mut self) -> Result<(), String> {
         for access in self.system.observed() {
             let host = &mut self.hosts[access.device];
             match access.data {
-                // Where it arrives counts.
+                // Interrupts count when they arrive.
                 Some(_) if MSI.contains(&access.addr) => {}
                 Some(data) => host.written(access.time, access.addr, &data),
                 None => drop(host.asked(access.time, access.addr, access.len)),
@@ -301,8 +300,7 @@ impl Rig {
         Ok(())
     }
 
-    /// What the host has stored is where it belongs, or on its way there behind what was sent
-    /// before.
+    /// Sends all stores of the host: they have arrived, or are in flight after earlier transfers.
     pub fn flush(&mut self, n: usize, host: &mut HostModel) -> Result<(), String> {
         self.swap(n, host);
         let result = self.send().and_then(|_| self.check_accesses());
@@ -310,7 +308,7 @@ impl Rig {
         result
     }
 
-    /// Compares a world's part of the host's memory with its model of it.
+    /// Compares a host model's part of the host memory with its mirror.
     pub fn compare_memory(&mut self, n: usize, host: &mut HostModel) -> Result<(), String> {
         self.swap(n, host);
         let result = self
@@ -330,7 +328,7 @@ impl Rig {
         result
     }
 
-    /// What the host finds at an address of a world's window.
+    /// Loads a page of a host model's window.
     pub fn load_peer_page(
         &mut self,
         n: usize,
@@ -349,7 +347,7 @@ impl Rig {
     }
 }
 
-/// An address at which host memory does not hold what the device has written.
+/// An address at which host memory lacks data that the device has written.
 fn lost(host: &mut HostModel, real: &HostMemory) -> Option<u64> {
     let written = host.memory.take_device_writes();
     let wrong = |&(addr, len): &(u64, u64)| {

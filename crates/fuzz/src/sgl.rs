@@ -1,4 +1,4 @@
-//! What an SGL comes to in the host's memory, for the reference model.
+//! Resolves an SGL in host memory, for the reference model.
 
 use nvme::sgl::{Descriptor, Walker, DESCRIPTOR};
 use nvme::WalkStep;
@@ -9,19 +9,19 @@ use crate::walk::Walk;
 /// Bytes of a segment that may be read before they are needed.
 const AHEAD: u64 = 4 * 64;
 
-/// The segment that a walk is in.
+/// The position of a walk in its segment.
 #[derive(Default)]
 struct SegmentCursor {
     start: u64,
-    /// Bytes of descriptors that were looked at.
+    /// Bytes of descriptors that were evaluated.
     taken: u64,
-    /// Bytes of the others.
+    /// Bytes of the remaining descriptors.
     left: u64,
 }
 
 impl SegmentCursor {
-    /// What the controller may have read of it by now: the lines of what was looked at, and some
-    /// ahead.
+    /// Notes what the controller may have read by now: the lines of evaluated descriptors, and some
+    /// lines ahead.
     fn note_reads(&self, walk: &mut Walk, memory: &Memory) {
         let skew = self.start % 64;
         let most = (skew + self.taken.max(1)).next_multiple_of(64) + AHEAD - skew;
@@ -59,7 +59,7 @@ pub fn walk_sgl(memory: &Memory, first: Descriptor, bytes: u64, to_host: bool) -
                         left: list.entries * 8,
                     };
                 }
-                // One at a time, as what is behind the data is not looked at.
+                // One descriptor at a time, as descriptors past the data are not evaluated.
                 let high = list.addr.wrapping_add(8);
                 match (memory.qword(list.addr), memory.qword(high)) {
                     (Some(low), Some(high)) => {

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use crate::memory::{Memory, PAGE};
 
-/// Two pages of the host.
+/// Two pages of host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
-    /// Of the doorbells.
+    /// Page of the shadow doorbells.
     pub doorbells: u64,
-    /// Of EventIdx.
+    /// Page of the EventIdx values.
     pub events: u64,
 }
 
-/// Place of a doorbell in its page.
+/// Offset of a doorbell in its page.
 fn place(qid: u16, head: bool) -> u64 {
     4 * (2 * u64::from(qid) + u64::from(head))
 }
@@ -24,7 +24,7 @@ pub fn queue_at(addr: u64) -> (u16, bool) {
     ((index / 2) as u16, index % 2 == 1)
 }
 
-/// What a host knows of its shadow doorbells.
+/// The host's state of its shadow doorbells.
 #[derive(Clone, Debug, Default)]
 pub struct Shadow {
     /// The host wants to use them.
@@ -33,7 +33,7 @@ pub struct Shadow {
     pub offered: Option<Pages>,
     /// Pages that the controller may use, the newest ones last.
     pub opened: Vec<Pages>,
-    /// The newest ones are in use: their command has completed.
+    /// The newest pages are in use: their command has completed.
     pub on: bool,
     /// Last value of each doorbell of an I/O queue.
     values: BTreeMap<(u16, bool), u16>,
@@ -44,7 +44,7 @@ impl Shadow {
         self.opened.iter().chain(&self.offered)
     }
 
-    /// Pages are offered to the controller: they say what the doorbells say.
+    /// Offers pages to the controller, filled with the present doorbell values.
     pub fn offer(&mut self, memory: &mut Memory, pages: Pages) {
         self.offered = Some(pages);
         for (&(qid, head), &value) in &self.values {
@@ -53,7 +53,7 @@ impl Shadow {
         }
     }
 
-    /// A doorbell gets a value. True if it has to be written to its register, too.
+    /// Sets a doorbell. True if its register has to be written, too.
     pub fn ring(&mut self, memory: &mut Memory, qid: u16, head: bool, value: u16) -> bool {
         let old = self.values.insert((qid, head), value).unwrap_or(0);
         let mut event = None;
@@ -71,7 +71,7 @@ impl Shadow {
         }
     }
 
-    /// A queue is gone: the next one of its name begins at 0.
+    /// A queue is deleted: the next queue with this identifier begins at 0.
     pub fn close(&mut self, memory: &mut Memory, qid: u16, head: bool) {
         self.values.remove(&(qid, head));
         for pages in self.pages() {

@@ -2,28 +2,28 @@
 
 use std::collections::BTreeSet;
 
-/// How a run has failed.
+/// The failure of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunFailure {
-    /// What is wrong.
+    /// Description of the failure.
     pub what: String,
-    /// What happened last before it.
+    /// The last events before it.
     pub history: Vec<String>,
 }
 
-/// What became of a run with fewer steps.
+/// Result of a run with fewer steps.
 #[derive(Clone, Debug, Default)]
 pub struct Rerun {
-    /// Steps begun, by the number of the last one.
+    /// Steps begun, by the number of the last step.
     pub steps: u32,
-    /// It was told to end.
+    /// It was ended from outside.
     pub stopped: bool,
-    /// How it has failed, if it has.
+    /// The failure, if the run failed.
     pub failure: Option<RunFailure>,
 }
 
-/// Leaves out steps of a failing run as long as it fails, with `tries` runs at most; the steps that
-/// are needed, and how it fails with them.
+/// Removes steps of a failing run as long as it fails, with `tries` runs at most. Returns the steps
+/// that are needed, and the failure with these steps.
 pub fn shrink(
     all: Vec<u32>,
     failure: RunFailure,

@@ -1,9 +1,9 @@
 //! Commands of the engines that sort tables, for the reference model: `hw/engine/sorter`,
 //! `hw/engine/row_shuffle`, `hw/engine/dict_decode`.
 //!
-//! What they make is tested elsewhere (crates/device/tests/behaviour/engines/tables,
-//! crates/lockstep). Here it counts that they touch nothing but what their commands name, what they
-//! say of commands that are wrong, and that they come to an end.
+//! The content of their output is tested elsewhere (crates/device/tests/behaviour/engines/tables,
+//! crates/lockstep). The model checks three things: they access only what their commands name, they
+//! report wrong commands, and they end.
 
 use nvme::Namespace;
 use spec::nvme::{status, Sqe};
@@ -12,7 +12,7 @@ use crate::engines::{SHUFFLE, SORT};
 use crate::media::BLOCK;
 use crate::model::{Expectation, MediaUse};
 
-/// Places are told in so many bytes.
+/// The unit of places, in bytes.
 pub const UNIT: u64 = 4096;
 /// Keys that are sorted in one pass.
 const ONE_PASS: u64 = 128 << 10;
@@ -21,7 +21,7 @@ const MOST: u64 = 1 << 31;
 const MOST_ROW_BYTES: u64 = 64 << 10;
 const MOST_DICTIONARY_BYTES: u64 = 512 << 10;
 
-/// Bytes that a command names, from the namespace's first one on.
+/// A byte range that a command names, relative to the namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ByteRange {
     from: u64,
@@ -34,29 +34,29 @@ impl ByteRange {
         self.from + self.bytes
     }
 
-    /// Those without bytes are nowhere.
+    /// True if the ranges overlap; an empty range overlaps none.
     fn meets(&self, other: &ByteRange) -> bool {
         let some = self.bytes > 0 && other.bytes > 0;
         some && self.from < other.end() && other.from < self.end()
     }
 }
 
-/// What a command asks for.
+/// A decoded command.
 struct TableRequest {
-    /// Bits that should be 0 are.
+    /// The reserved bits are 0.
     clear: bool,
-    /// Its numbers are of those that there are.
+    /// Its numbers are within their limits.
     valid: bool,
     parts: [ByteRange; 3],
-    /// What is only read may overlap.
+    /// Read-only ranges may overlap each other.
     shared: bool,
-    /// What it reads may be wrong.
+    /// The data that it reads may be invalid.
     may_refuse: bool,
     /// Dword 0 of its completion.
     dw0: u64,
 }
 
-/// Bytes of keys, of what comes of them, and of room to sort.
+/// Bytes of the keys, of the output, and of the scratch range.
 pub fn sort_bytes(count: u64, kind: u32) -> [u64; 3] {
     let width = u64::from(kind & 3);
     let records = count << (3 + width);
@@ -71,7 +71,7 @@ pub fn sort_bytes(count: u64, kind: u32) -> [u64; 3] {
 
 /// Passes of a sort.
 fn passes(count: u64, kind: u32) -> u64 {
-    // Runs that become one in each pass but the first.
+    // Runs that each pass but the first merges into one.
     let group = if kind >> 6 & 1 == 1 { 2 } else { 64 };
     let (mut passes, mut most) = (1, ONE_PASS);
     while count > most {
@@ -145,9 +145,9 @@ impl TableRequest {
     }
 }
 
-/// What such an engine says of its command.
+/// What such an engine may answer to its command.
 pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace) -> Expectation {
-    // It waits for its engine like any other, and may be ended before that looks at it.
+    // A wrong command waits for its engine as well, and may be aborted before the engine checks it.
     let refused = |status| Expectation {
         long: true,
         ..Expectation::refused(status)
@@ -157,7 +157,7 @@ pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace) -> Expectation {
         return refused(status::INVALID_FIELD);
     }
     let bytes = ns.blocks * BLOCK;
-    // Of those without bytes, only the gatherer looks where they are.
+    // Only the gather engine checks the place of an empty range.
     let looked = |part: &&ByteRange| part.bytes > 0 || sqe.opcode() == SHUFFLE;
     if request
         .parts
@@ -181,7 +181,7 @@ pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace) -> Expectation {
         .into_iter()
         .filter(|part| part.written && part.bytes > 0);
     let mut expectation = Expectation {
-        media: MediaUse::Spoil(written.map(|part| (base + part.from, part.bytes)).collect()),
+        media: MediaUse::WriteUnknown(written.map(|part| (base + part.from, part.bytes)).collect()),
         dw0: Some(request.dw0 as u32),
         long: true,
         ..Expectation::fine()
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use crate::engines::DECODE;
 
-    /// Of 16 units of 4 KiB.
+    /// A namespace of 16 units of 4 KiB.
     const NS: Namespace = Namespace {
         nsid: 1,
         base: 16,
@@ -235,7 +235,7 @@ mod tests {
             assert_eq!(sort([0, 8, 0, count, kind, 0]), field);
         }
         let spoils = |dwords| match command(SORT, dwords).media {
-            MediaUse::Spoil(ranges) => ranges,
+            MediaUse::WriteUnknown(ranges) => ranges,
             other => panic!("{other:?}"),
         };
         assert_eq!(spoils([0, 3, 0, 100, 0, 0]), [(16 * 512 + 3 * 4096, 800)]);

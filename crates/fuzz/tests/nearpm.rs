@@ -1,4 +1,4 @@
-//! Commands of the engine `nearpm`, on the fast model, or on that which `NEARSIDE_MODEL` names.
+//! Commands of the engine `nearpm`, on the fast model, or on the model that `NEARSIDE_MODEL` names.
 
 use std::path::Path;
 
@@ -56,8 +56,7 @@ fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
 mod sampled {
     use device::Model;
 
-    /// Of all that can be refused and done something is drawn, and all of it ends as the model
-    /// says.
+    /// Every kind of refusal and of operation occurs, and each command ends as the model expects.
     #[test]
     fn nearpm_commands_match_the_reference_model_and_loads_see_earlier_ones() {
         let fast = Model::named(Model::Fast) == Ok(Model::Fast);
@@ -102,7 +101,7 @@ mod sampled {
     }
 }
 
-/// What is left out is missed.
+/// Each fault injection is detected.
 #[test]
 fn nearpm_conflict_filter_that_passes_everything_is_found() {
     if Model::named(Model::Fast) != Ok(Model::Fast) {

@@ -1,4 +1,4 @@
-//! The controller in hardware under fire.
+//! Campaigns against the RTL model of the controller.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -14,12 +14,13 @@ fn design() -> Design {
     Design::load(&root.join(Path::new("designs/fuzz.toml"))).unwrap()
 }
 
-/// The device of `designs/fuzz.toml`, from one bitstream. Its registers are others in each episode.
+/// The device of `designs/fuzz.toml`, from one bitstream. Its initial register values differ in
+/// each episode.
 fn device(conditions: &Conditions) -> Result<Box<dyn Device + Send>, String> {
     device_holding(conditions, None)
 }
 
-/// The same with these registers, if they are chosen.
+/// The same device with these initial register values, if given.
 fn device_holding(
     conditions: &Conditions,
     registers: Option<Contents>,
@@ -120,7 +121,7 @@ fn check(report: &Report) {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
+#[ignore = "long: builds a separate device"]
 fn controller_matches_the_reference_model() {
     let replay = std::env::var("FUZZ_REPLAY").ok();
     let whole = replay.is_none();
@@ -131,10 +132,10 @@ fn controller_matches_the_reference_model() {
     assert!(!whole || report.commands >= commands, "{}", report.commands);
 }
 
-/// All that a campaign tells, down to the simulated time, is the same whatever registers hold when
-/// the power comes.
+/// The report of a campaign, including the simulated time, does not depend on the values of
+/// registers at power-on.
 #[test]
-#[ignore = "long: builds a device of its own"]
+#[ignore = "long: builds a separate device"]
 fn power_on_register_values_have_no_effect() {
     let campaign = Campaign {
         per_episode: 50,
@@ -153,11 +154,11 @@ fn power_on_register_values_have_no_effect() {
     }
 }
 
-/// An episode of two devices that reach into each other's media, in one host behind links.
+/// An episode of two devices that access each other's media, connected to one host by links.
 const PAIR: u32 = 1;
 
 #[test]
-#[ignore = "long: builds a device of its own"]
+#[ignore = "long: builds a separate device"]
 fn two_devices_match_the_reference_model() {
     let commands = from_env("FUZZ_COMMANDS", 1000).min(2000);
     let report = campaign_from(PAIR, from_env("FUZZ_SEED", 1), commands, false, None);
@@ -170,7 +171,7 @@ fn two_devices_match_the_reference_model() {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
+#[ignore = "long: builds a separate device"]
 fn device_whose_namespaces_take_all_of_its_media_is_alone() {
     let campaign = Campaign {
         unclaimed_bytes: fuzz::WINDOW_BYTES - 1,
@@ -186,7 +187,7 @@ fn device_whose_namespaces_take_all_of_its_media_is_alone() {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
+#[ignore = "long: builds a separate device"]
 fn soak_finds_every_byte_right() {
     let bytes = from_env("SOAK_BYTES", 8 << 20);
     let report = campaign(from_env("FUZZ_SEED", 1), bytes, true, None);
@@ -198,7 +199,7 @@ fn soak_finds_every_byte_right() {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
+#[ignore = "long: builds a separate device"]
 fn seed_reproduces_the_run() {
     for first in [0, PAIR] {
         let text = || format!("{:?}", campaign_from(first, 5, 100, false, None));

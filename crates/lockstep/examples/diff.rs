@@ -1,6 +1,6 @@
-//! Runs RTL and model side by side: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` takes the model
-//! twice, `DESIGN` another design than `fuzz`; `VALUES` are read over the design; `SECONDS` ends it
-//! earlier.
+//! Compares RTL model and fast model: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` compares the fast
+//! model with itself. `DESIGN` names another design than `fuzz`; `VALUES` override its keys.
+//! `SECONDS` limits the wall-clock time.
 
 use device::{Factory, Model, RtlOptions};
 use lockstep::{Campaign, Conditions, Shape};
@@ -36,7 +36,7 @@ fn main() -> Result<(), String> {
     };
     let options = RtlOptions {
         hang_cycles: Some(200_000),
-        // Hosts owe answers for ever, now and then.
+        // Hosts occasionally never answer.
         link_patience: Some(sim::Time::MAX),
         ..RtlOptions::default()
     };

@@ -1,6 +1,6 @@
-//! Buffers of commands: PRPs and SGLs of all shapes, some of them with one thing wrong.
+//! Buffers of commands: PRPs and SGLs of all shapes, some with one corrupted field.
 //!
-//! What is wrong has one cause only: which of two errors a controller reports is its own choice.
+//! A corrupted buffer has a single error, as the controller may report either of two errors.
 
 use nvme::sgl::{Descriptor, DESCRIPTOR};
 use sim::Random;
@@ -10,26 +10,26 @@ use spec::nvme::Sqe;
 use crate::generate::BLOCK;
 use crate::memory::{Arena, PAGE};
 
-/// Descriptors of data in an SGL, about.
+/// Approximate number of data descriptors in an SGL.
 const PIECES: usize = 12;
 
-/// Memory of a command.
+/// The memory of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Buffer {
-    /// Pages that it owns, those of lists included.
+    /// Its pages, including those of lists.
     pub pages: Vec<u64>,
-    /// Where its bytes are, in their order: offset in the data, address, length.
+    /// Its segments in order: offset in the data, address, length.
     pub pieces: Vec<(u64, u64, u64)>,
-    /// One thing is wrong with it.
+    /// One field is corrupted.
     pub corrupted: bool,
     /// A page is named twice.
     pub twice: bool,
-    /// What the host has to store first.
+    /// Stores that the host has to make first.
     pub stores: Vec<(u64, Vec<u8>)>,
 }
 
 impl Buffer {
-    /// No block of its data lies in two pages or descriptors.
+    /// True if no block of its data lies in two pages or descriptors.
     pub fn is_blockwise(&self) -> bool {
         self.pieces.iter().all(|&(offset, addr, len)| {
             let to_page_end = PAGE - addr % PAGE;
@@ -37,7 +37,7 @@ impl Buffer {
         })
     }
 
-    /// The host stores these bytes where the command finds its data.
+    /// Adds stores of these bytes to the places of the command's data.
     pub fn fill(&mut self, data: &[u8]) {
         for &(offset, addr, len) in &self.pieces {
             if let Some(piece) = data.get(offset as usize..(offset + len) as usize) {
@@ -47,17 +47,17 @@ impl Buffer {
     }
 }
 
-/// True with a chance of `percent`.
+/// True with a probability of `percent`.
 pub fn chance(random: &mut Random, percent: u64) -> bool {
     random.below(100) < percent
 }
 
-/// One of these.
+/// A random element.
 pub fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.below(from.len().max(1) as u64) as usize]
 }
 
-/// An address at which no memory is, and no interrupt either.
+/// An address without memory and outside the interrupt range.
 fn nowhere(random: &mut Random) -> u64 {
     match chance(random, 50) {
         true => pick(
@@ -76,7 +76,7 @@ fn nowhere(random: &mut Random) -> u64 {
     }
 }
 
-/// PRPs of so many bytes. `None` if there is no room.
+/// PRPs of `bytes` bytes. `None` if there is no room.
 pub fn prps(
     random: &mut Random,
     arena: &mut Arena,
@@ -181,7 +181,7 @@ fn list(
     Some(start)
 }
 
-/// An SGL of so many bytes. `None` if there is no room.
+/// An SGL of `bytes` bytes. `None` if there is no room.
 pub fn sgl(
     random: &mut Random,
     arena: &mut Arena,
@@ -212,7 +212,7 @@ pub fn sgl(
     Some((sqe, buffer))
 }
 
-/// Descriptors of so many bytes.
+/// Descriptors of `bytes` bytes.
 fn blocks(
     random: &mut Random,
     arena: &mut Arena,
@@ -238,7 +238,8 @@ fn blocks(
             false => 4 * (1 + random.below(left.min(9000) / 4)),
         };
         if chance(random, 10) {
-            // To the host: some of the data; else nothing, whatever its length.
+            // A bit bucket: to the host it discards some of the data; otherwise it moves nothing,
+            // whatever its length.
             let addr = random.next();
             let kind = BIT_BUCKET;
             list.push(Descriptor {
@@ -274,7 +275,7 @@ fn blocks(
     Some(list)
 }
 
-/// Puts descriptors into segments; the first descriptor.
+/// Puts descriptors into segments; returns the first descriptor.
 fn segments(
     random: &mut Random,
     arena: &mut Arena,
@@ -299,7 +300,7 @@ fn segments(
         let page = arena.alloc_run(random, 2)?;
         buffer.pages.extend([page, page + PAGE]);
         let start = match chance(random, 20) {
-            // Across the boundary.
+            // Across the boundary of the pages.
             true => page + PAGE - 8 * random.below(len / 8),
             false => page + 8 * random.below((PAGE - len) / 8),
         };
@@ -317,7 +318,7 @@ fn segments(
     next
 }
 
-/// Makes one thing wrong with a descriptor.
+/// Corrupts one field of a descriptor.
 fn corrupt_one(random: &mut Random, d: &mut Descriptor) {
     let segment = matches!(d.kind, SEGMENT | LAST_SEGMENT);
     match random.below(9) {

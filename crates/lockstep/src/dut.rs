@@ -1,4 +1,4 @@
-//! One of the two devices, with a host of its own that keeps queues.
+//! One of the two devices under test, with a separate host that keeps its queues.
 
 use std::collections::BTreeMap;
 
@@ -8,47 +8,47 @@ use spec::nvme::{Cqe, Sqe, CQE_BYTES, SQE_BYTES};
 
 use crate::host::Host;
 
-/// Nothing takes longer.
+/// Longest time of any action.
 const PATIENCE: Time = Time::ms(400);
-/// How long a device is let go on before it is looked at again.
+/// Interval at which a device is polled.
 const LOOK: Time = Time::us(20);
-/// A read of a BAR is answered within this.
+/// Longest time of a read of a BAR.
 const REGISTER: Time = Time::ms(2);
-/// Loads on their way at once.
+/// Loads in flight at once.
 const LOADS: usize = 16;
 
-/// A submission queue as its host has it.
+/// A submission queue of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sq {
-    /// Where it is.
+    /// Its address.
     pub base: u64,
     /// Entries.
     pub entries: u32,
     /// Its completion queue.
     pub cqid: u16,
-    /// Where the next entry goes.
+    /// Index of the next entry.
     pub tail: u32,
-    /// Its priority, as Create I/O Submission Queue has it.
+    /// Its priority, as in Create I/O Submission Queue.
     pub priority: u32,
 }
 
-/// A completion queue as its host has it.
+/// A completion queue of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cq {
-    /// Where it is.
+    /// Its address.
     pub base: u64,
     /// Entries.
     pub entries: u32,
     /// The vector of its interrupts.
     pub vector: Option<u16>,
-    /// Where the next entry comes.
+    /// Index of the next entry.
     pub head: u32,
     /// The phase of the next entry.
     pub phase: bool,
 }
 
 impl Sq {
-    /// An empty one.
+    /// An empty queue.
     pub fn new(base: u64, entries: u32, cqid: u16) -> Sq {
         Sq {
             base,
@@ -61,7 +61,7 @@ impl Sq {
 }
 
 impl Cq {
-    /// An empty one.
+    /// An empty queue.
     pub fn new(base: u64, entries: u32, vector: Option<u16>) -> Cq {
         Cq {
             base,
@@ -73,9 +73,9 @@ impl Cq {
     }
 }
 
-/// A device and its host.
+/// A device under test and its host.
 pub struct Dut {
-    /// What the device is called.
+    /// Name of the device.
     pub name: &'static str,
     /// The device.
     pub device: Box<dyn Device + Send>,
@@ -87,11 +87,11 @@ pub struct Dut {
     pub sqs: BTreeMap<u16, Sq>,
     /// Completion queues.
     pub cqs: BTreeMap<u16, Cq>,
-    /// Shadow doorbells and EventIdx, if they are in use.
+    /// Pages of shadow doorbells and EventIdx, if they are in use.
     pub shadow: Option<(u64, u64)>,
-    /// What has completed: completion queue, entry.
+    /// Completions: completion queue, entry.
     pub completed: Vec<(u16, Cqe)>,
-    /// When commands have completed, by submission queue and identifier.
+    /// Completion times, by submission queue and identifier.
     pub times: BTreeMap<(u16, u16), Time>,
     tag: u32,
 }
@@ -119,7 +119,7 @@ impl Dut {
 
     // ---- time ----
 
-    /// Lets time pass; true if an answer has come before the end.
+    /// Advances the time; true if an arrival ended it before `until`.
     fn advance_once(&mut self, until: Time) -> Result<bool, String> {
         self.host.woken();
         let passed = self.device.advance(until, &mut self.host);
@@ -135,7 +135,7 @@ impl Dut {
         Ok(woken)
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn advance(&mut self, until: Time) -> Result<(), String> {
         while self.now < until {
             self.advance_once(until)?;
@@ -143,7 +143,7 @@ impl Dut {
         Ok(())
     }
 
-    /// Lets time pass until nothing goes on any more.
+    /// Advances the time until the device is idle.
     pub fn run_until_idle(&mut self) -> Result<(), String> {
         let limit = self.now + PATIENCE;
         loop {
@@ -177,7 +177,7 @@ impl Dut {
         self.write32(bar, offset + 4, (value >> 32) as u32);
     }
 
-    /// Loads from a BAR; each within a page. `None`: it has failed.
+    /// Loads from a BAR; each within a page. `None` for a failed load.
     pub fn loads(&mut self, bar: Bar, all: &[(u64, u32)]) -> Result<Vec<Option<Vec<u8>>>, String> {
         let mut out = Vec::new();
         for some in all.chunks(LOADS) {
@@ -227,7 +227,7 @@ impl Dut {
         bytes.map(u32::from_le_bytes).ok_or_else(failed)
     }
 
-    /// Waits until a register says so.
+    /// Waits until a register satisfies a condition.
     pub fn wait32(
         &mut self,
         offset: u64,
@@ -251,7 +251,7 @@ impl Dut {
 
     // ---- queues ----
 
-    /// Puts a command into its queue. The caller sees to it that there is room.
+    /// Places a command into its queue. The caller ensures that there is room.
     pub fn push(&mut self, sqid: u16, sqe: &Sqe) {
         if let Some(sq) = self.sqs.get_mut(&sqid) {
             let at = sq.base + u64::from(sq.tail) * SQE_BYTES as u64;
@@ -260,7 +260,7 @@ impl Dut {
         }
     }
 
-    /// Tells the device of what was put into a queue.
+    /// Rings the doorbell of a submission queue.
     pub fn ring_sq(&mut self, sqid: u16) {
         if let Some(sq) = self.sqs.get(&sqid) {
             let tail = sq.tail;
@@ -280,12 +280,12 @@ impl Dut {
         self.write32(Bar::Nvme, offset, value);
     }
 
-    /// Takes what has completed, and tells the device of it. How many entries there were.
+    /// Consumes completions, and rings the doorbells. Returns the number of entries.
     pub fn consume(&mut self) -> Result<usize, String> {
         self.collect(true)
     }
 
-    /// Takes what has completed, and tells the device of it or not. How many entries there were.
+    /// Consumes completions, and rings the doorbells if `ring`. Returns the number of entries.
     pub fn collect(&mut self, ring: bool) -> Result<usize, String> {
         let entries = std::mem::take(&mut self.host.entries);
         let mut moved: BTreeMap<u16, u32> = BTreeMap::new();
@@ -302,7 +302,8 @@ impl Dut {
             if posted.addr != at || cqe.phase() != cq.phase {
                 let (cqid, addr) = (posted.cqid, posted.addr);
                 return Err(format!(
-                    "{name}: an entry of completion queue {cqid} at {addr:#x} with phase {}, not at {at:#x} with {}",
+                    "{name}: an entry of completion queue {cqid} at {addr:#x} with phase {}, \
+                         not at {at:#x} with {}",
                     cqe.phase(),
                     cq.phase
                 ));
@@ -332,7 +333,7 @@ impl Dut {
         Ok(entries.len())
     }
 
-    /// Goes on until nothing completes any more.
+    /// Consumes completions until there are no more.
     pub fn complete_all(&mut self) -> Result<(), String> {
         loop {
             self.run_until_idle()?;
@@ -342,21 +343,21 @@ impl Dut {
         }
     }
 
-    /// Makes a completion queue known, in a page of its own.
+    /// Opens a completion queue, in a separate page.
     pub fn open_cq(&mut self, cqid: u16, cq: Cq) {
         self.close_cq(cqid);
         self.host.rings.insert(cq.base, cqid);
         self.cqs.insert(cqid, cq);
     }
 
-    /// A completion queue has gone.
+    /// Closes a deleted completion queue.
     pub fn close_cq(&mut self, cqid: u16) {
         if let Some(cq) = self.cqs.remove(&cqid) {
             self.host.rings.remove(&cq.base);
         }
     }
 
-    /// All queues have gone with a reset.
+    /// Closes all queues after a reset.
     pub fn close_all(&mut self) {
         self.sqs.clear();
         self.cqs.clear();

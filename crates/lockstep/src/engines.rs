@@ -1,5 +1,5 @@
-//! Engines: jobs for those of a device, and what they leave (those of tables: `tables`). A job
-//! stands in registers, in a command page, or is an NVMe I/O command.
+//! Engines: jobs for the engines of a device, and their results (engines of tables: `tables`). A
+//! job is started in registers, in a command page, or by an NVMe I/O command.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::generate::{RangeLocks, BLOCK};
 use crate::memory::PAGE;
 use crate::{lists, tables};
 
-/// Their types in the list of blocks.
+/// Types of the engines in the status block.
 const COPY_KIND: u32 = 16;
 const SCAN_KIND: u32 = 17;
 const DECODE_KIND: u32 = 18;
@@ -21,13 +21,13 @@ const SHUFFLE_KIND: u32 = 20;
 const PIPELINE_KIND: u32 = 21;
 /// The bit of `kind` that asks a scan for a bitmap.
 const BITMAP: u64 = 4;
-/// A bitmap and its source begin at multiples of these, in bytes and, in commands, in blocks.
+/// Alignment of a bitmap and its source, in bytes; in commands, in blocks.
 pub const LINE: u64 = 64;
 const UNIT: u64 = 8;
-/// Bytes of a job, mostly at most.
+/// Upper bound of the bytes of most jobs.
 const USUAL: u64 = 20_000;
 
-/// What an engine does.
+/// Kind of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
     /// `hw/engine/copy`.
@@ -47,20 +47,20 @@ pub enum EngineKind {
 /// An engine of a device.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    /// What it does.
+    /// Its kind.
     pub kind: EngineKind,
-    /// Its registers in BAR4.
+    /// Offset of its registers in BAR4.
     pub registers: u64,
-    /// Its command page in BAR4.
+    /// Offset of its command page in BAR4.
     pub page: u64,
-    /// Arguments and outputs.
+    /// Numbers of arguments and outputs.
     pub words: u64,
-    /// It has NVMe I/O commands, with their usual opcodes.
+    /// True if it has NVMe I/O commands, with their default opcodes.
     pub commands: bool,
 }
 
 impl Engine {
-    /// As it stands in a device. An error says why its jobs can't be compared.
+    /// The engine of a design. An error states why its jobs cannot be compared.
     pub fn of(plugged: &EngineInstance, media: u64) -> Result<Engine, String> {
         let manifest = &plugged.manifest;
         let name = &plugged.engine.name;
@@ -79,7 +79,8 @@ impl Engine {
         };
         if plugged.media != (0..media) || plugged.local || plugged.engine.opcodes.is_some() {
             return Err(format!(
-                "engine {name}: differential runs know those that may touch all of the media and nothing else, with their own opcodes"
+                "engine {name}: differential runs support engines that access all of the media and \
+                 nothing else, with their default opcodes"
             ));
         }
         Ok(Engine {
@@ -105,25 +106,25 @@ impl Engine {
     }
 }
 
-/// What an engine is to do, and what comes of it.
+/// A job of an engine, and its results.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Its arguments.
     pub arguments: Vec<u64>,
-    /// Blocks that it writes, and what they hold then; nothing where that is not known.
+    /// Blocks that it writes, and their content; empty where it is unknown.
     pub writes: Vec<(u64, Vec<u8>)>,
-    /// Blocks that have to hold something before.
+    /// Blocks that have to hold some content before.
     pub lays: Vec<(u64, Vec<u8>)>,
     /// Return value and output, if they are known.
     pub ends: Option<(u32, u64)>,
 }
 
-/// Blocks that some bytes lie in.
+/// Blocks that contain a byte range.
 pub fn around(bytes: &Range<u64>) -> Range<u64> {
     bytes.start / BLOCK..bytes.end.div_ceil(BLOCK)
 }
 
-/// The blocks around some bytes, with other data in these.
+/// The blocks around some bytes, with these bytes replaced.
 pub fn laid(media: &[u8], at: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let blocks = around(&(at..at + data.len() as u64));
     let first = blocks.start * BLOCK;
@@ -134,7 +135,7 @@ pub fn laid(media: &[u8], at: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
         .collect()
 }
 
-/// How many values lie between bounds, and a bit for each.
+/// The number of values between the bounds, and the bitmap.
 pub fn scanned(bounds: &Bounds, source: &[u8]) -> (u64, Vec<u8>) {
     let values = source.chunks(bounds.bytes());
     let mut bits = vec![0; values.len().div_ceil(8)];
@@ -152,7 +153,7 @@ pub fn scanned(bounds: &Bounds, source: &[u8]) -> (u64, Vec<u8>) {
     (count, bits)
 }
 
-/// A bound: one of the values, so that it matters that they are included, or anything.
+/// A bound: a value of the source, so that its inclusion matters, or a random number.
 pub fn bound(random: &mut Random, source: &[u8]) -> u64 {
     match random.below(6) {
         0 => 0,
@@ -168,7 +169,7 @@ pub fn bound(random: &mut Random, source: &[u8]) -> u64 {
     }
 }
 
-/// A place for so many bytes at a multiple of something that nobody is in the way of.
+/// An aligned place for `bytes` bytes without conflicts.
 pub fn place(
     random: &mut Random,
     locks: &mut RangeLocks,
@@ -196,7 +197,7 @@ fn length(random: &mut Random, media: u64) -> u64 {
     }
 }
 
-/// A job, on bytes that nobody else uses, or one that is wrong.
+/// A job on unused bytes, or an invalid job.
 pub fn job(
     random: &mut Random,
     kind: EngineKind,
@@ -219,7 +220,7 @@ pub fn job(
     }
 }
 
-/// What a list may be about: all of the media, or some of it.
+/// The range that a list may access: the whole media, or a part.
 fn reach(random: &mut Random, media: u64) -> Range<u64> {
     match chance(random, 50) {
         true => 0..media,
@@ -230,7 +231,7 @@ fn reach(random: &mut Random, media: u64) -> Range<u64> {
     }
 }
 
-/// A job of which a part lies behind the media.
+/// A job of which a part lies beyond the media.
 fn beyond(
     random: &mut Random,
     kind: EngineKind,
@@ -249,7 +250,7 @@ fn beyond(
     );
     let (arguments, written) = match kind {
         EngineKind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
-        // Where its list or table is not there, the copy of some of the rows may have begun.
+        // If its list or table is missing, the copy of some rows may have begun.
         EngineKind::Shuffle | EngineKind::Pipeline => return None,
         _ if chance(random, 50) => {
             if inside > 0 && !locks.lock_exclusive(around(&(end..media)), true) {
@@ -267,7 +268,7 @@ fn beyond(
             own..own + bytes,
         ),
     };
-    // What is read there has to stay as it is.
+    // The source must not change meanwhile.
     if inside > 0 && written.start != end && !locks.lock_exclusive(around(&(end..media)), false) {
         return None;
     }
@@ -282,7 +283,7 @@ fn beyond(
 fn copy(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
     let size = media.len() as u64;
     let bytes = length(random, size);
-    // Now and then whole granules or lines.
+    // Occasionally whole granules or lines.
     let unit = pick(random, &[1, 1, 1, 4, 64, 4096]);
     let src = place(random, locks, (size, bytes, unit), false)?;
     let dst = place(random, locks, (size, bytes, unit), true)?;
@@ -322,7 +323,7 @@ fn scan(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job
     Some(job)
 }
 
-/// A job that does nothing: no bytes, too many of them, or such that there are none of.
+/// A job without effect: no bytes, too many bytes, or invalid ones.
 fn wrong_job(random: &mut Random, kind: EngineKind, media: u64) -> Job {
     let (at, far) = (random.below(media / 64) * 64, u64::MAX - random.below(4096));
     let bytes = 64 * (1 + random.below(16));

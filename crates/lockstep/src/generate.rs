@@ -1,4 +1,4 @@
-//! Random commands: right ones, and such with one thing wrong.
+//! Random commands: valid ones, and commands with one error.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ use crate::memory::{Arena, PAGE};
 use crate::tables::{random_count, Column, Rows, Sort};
 use crate::MOST_MEDIA;
 
-/// Blocks, and what they hold.
+/// Blocks and their content.
 pub type Blocks = Vec<(u64, Vec<u8>)>;
 
 /// Bytes of a block.
 pub const BLOCK: u64 = nvme::BLOCK_BYTES;
-/// Percent of I/O commands that are an engine's.
+/// Percentage of I/O commands for engines.
 const ENGINES: u64 = 10;
 /// Blocks of the largest transfer.
 const MOST: u64 = (1 << 20) / BLOCK;
@@ -39,9 +39,9 @@ pub struct Command {
     pub to_host: bool,
     /// Blocks of the media that it reads.
     pub reads: Range<u64>,
-    /// Blocks of the media that it may write, and what is there afterwards.
+    /// Blocks of the media that it may write, and their content afterwards.
     pub writes: Vec<(u64, Vec<u8>)>,
-    /// Where it does not end well, its blocks may be written in part.
+    /// If it fails, its blocks may be written in part.
     pub torn: bool,
 }
 
@@ -63,44 +63,44 @@ impl Command {
         Command::new(sqe)
     }
 
-    /// Its data are not those that were drawn for it: a page comes twice, or a descriptor is longer
-    /// or shorter than it was.
+    /// True if its data differ from the generated data: a page occurs twice, or a descriptor has
+    /// another length.
     pub fn is_odd(&self) -> bool {
         self.buffer.twice || self.buffer.corrupted && self.sqe.psdt() != 0
     }
 
-    /// It may write some of these blocks.
+    /// True if it may write one of these blocks.
     pub fn writes_in(&self, blocks: &Range<u64>) -> bool {
         self.writes.iter().any(|(block, _)| blocks.contains(block))
     }
 }
 
-/// What commands are drawn from.
+/// Generator of commands.
 pub struct Generator<'a> {
-    /// Chance.
+    /// Source of random numbers.
     pub random: &'a mut Random,
-    /// Pages of memory.
+    /// Allocator of host pages.
     pub arena: &'a mut Arena,
-    /// What the media holds.
+    /// Content of the media.
     pub media: &'a [u8],
     /// Namespaces.
     pub namespaces: &'a Namespaces,
-    /// Opcodes of engines.
+    /// Opcodes of the engines.
     pub opcodes: Vec<u8>,
-    /// Percent of commands with something wrong.
+    /// Percentage of commands with an error.
     pub wrong: u64,
 }
 
-/// Blocks that other commands of the same step use.
+/// Locks on block ranges that commands of the same step use.
 #[derive(Clone, Debug, Default)]
 pub struct RangeLocks {
-    /// Blocks that are read.
+    /// Ranges that are read.
     pub reads: Vec<Range<u64>>,
-    /// Blocks that are written.
+    /// Ranges that are written.
     pub writes: Vec<Range<u64>>,
-    /// Overlapping is fine,
+    /// Ranges may overlap, except with exclusive ones.
     pub shared: bool,
-    /// but not with these: what engines read and write. Reads, writes.
+    /// Exclusive ranges of engines: reads, writes.
     pub exclusive: [Vec<Range<u64>>; 2],
 }
 
@@ -109,7 +109,7 @@ fn overlap(all: &[Range<u64>], one: &Range<u64>) -> bool {
 }
 
 impl RangeLocks {
-    /// True if nobody is in the way of it.
+    /// Locks a range; true if no other command conflicts with it.
     fn lock(&mut self, blocks: Range<u64>, write: bool) -> bool {
         let busy = overlap(&self.writes, &blocks) || write && overlap(&self.reads, &blocks);
         let [read, written] = &self.exclusive;
@@ -124,7 +124,7 @@ impl RangeLocks {
         true
     }
 
-    /// The same, and nobody gets in the way of it later, whatever may overlap otherwise.
+    /// Locks a range against all later commands, even if ranges may overlap otherwise.
     pub fn lock_exclusive(&mut self, blocks: Range<u64>, write: bool) -> bool {
         let shared = std::mem::replace(&mut self.shared, false);
         let taken = self.lock(blocks.clone(), write);
@@ -146,7 +146,7 @@ impl Generator<'_> {
         pick(self.random, &active)
     }
 
-    /// A namespace identifier that is `right`, or another one where something is to be wrong.
+    /// The namespace identifier `right`, or another one if the command is to be wrong.
     fn nsid(&mut self, right: u32) -> u32 {
         let wrong = self.wrong / 4;
         if !self.chance(wrong) {
@@ -185,7 +185,7 @@ impl Generator<'_> {
         self.media.get(range).unwrap_or_default().to_vec()
     }
 
-    /// A range of blocks that nobody is in the way of: the first one of the namespace's.
+    /// The first block of a range in the namespace, without conflicts.
     fn place(
         &mut self,
         ns: &Namespace,
@@ -208,7 +208,7 @@ impl Generator<'_> {
         None
     }
 
-    /// Gives a command memory. An SGL where that is possible.
+    /// Gives a command memory. `sgls` permits an SGL.
     fn with_data(&mut self, mut command: Command, sgls: bool, corrupt: u64) -> Option<Command> {
         let (sqe, bytes) = (command.sqe, command.bytes);
         let (sqe, buffer) = match sgls && chance(self.random, 40) {
@@ -256,7 +256,7 @@ impl Generator<'_> {
         Some(command)
     }
 
-    /// An opcode that is none, or of a command that no namespace has such blocks for.
+    /// A command with an unsupported opcode, or with blocks beyond every namespace.
     fn unsupported_command(&mut self) -> Option<Command> {
         let ns = self.namespace();
         let known = [
@@ -320,8 +320,7 @@ impl Generator<'_> {
         }
         if moves {
             command.bytes = count * BLOCK;
-            // In another namespace a comparison finds other data: one thing that is wrong is
-            // enough.
+            // In another namespace a comparison finds other data; a second error is not added.
             let corrupt = if right { self.wrong } else { 0 };
             command = self.with_data(command, true, corrupt)?;
         }
@@ -331,7 +330,7 @@ impl Generator<'_> {
                 command.buffer.fill(&data);
                 command.writes = blocks_of(first, &data);
                 if command.is_odd() {
-                    // What it writes is not what it was to write.
+                    // It writes other data than it was generated for.
                     command.writes.iter_mut().for_each(|w| w.1.clear());
                 }
             }
@@ -355,9 +354,9 @@ impl Generator<'_> {
         Some(command)
     }
 
-    /// A command whose namespace is another one than it was drawn for: what it does there. It does
-    /// not come to be where somebody is in its way: what engines write and others write is not
-    /// whole blocks of either.
+    /// The effect of a command whose namespace was replaced by another one. The command is dropped
+    /// if it conflicts there: blocks that engines and other commands write at the same time are not
+    /// atomic.
     fn effect_in_other_namespace(
         &mut self,
         command: &mut Command,
@@ -439,8 +438,8 @@ impl Generator<'_> {
             self.corrupt_engine(&mut command, &ns, count);
         }
         if command.sqe.nsid() != ns.nsid {
-            // What it does there is not known, and others may be in its way: it does not come to be
-            // where it would do something.
+            // Its effect there is unknown, and may conflict with other commands. So it is dropped
+            // if it would have an effect.
             let there = self.namespaces.get(command.sqe.nsid());
             if there.is_some_and(|there| there.is_active()) {
                 return None;
@@ -450,7 +449,7 @@ impl Generator<'_> {
         Some(command)
     }
 
-    /// A command of an engine of tables, on what happens to be there.
+    /// A command of an engine of tables, on the present content of the media.
     fn table(&mut self, opcode: u8, ns: &Namespace, locks: &mut RangeLocks) -> Option<Command> {
         let most = ns.blocks * BLOCK / 16;
         let count = random_count(self.random, most);
@@ -491,7 +490,7 @@ impl Generator<'_> {
             }
             _ => {
                 let log = self.random.below(2);
-                // Any keys are in a dictionary that is large enough.
+                // A dictionary that is large enough contains every key.
                 let flags = [0, 8 | 1 << 17, 16 | 1 << 17, 1 << 16, 2, 8];
                 let kind = pick(self.random, &flags) | log << 8;
                 let entries = match kind & 63 {
@@ -538,7 +537,7 @@ impl Generator<'_> {
         Some(command)
     }
 
-    /// A command of a list that the engine refuses before it reads it.
+    /// A command of a list that the engine refuses before it reads the list.
     fn wrong_list_command(&mut self, ns: &Namespace) -> Command {
         let nsid = self.nsid(ns.nsid);
         let mut sqe = Sqe::new(PIPELINE).with_nsid(nsid).with_cdw(13, 1);
@@ -558,7 +557,7 @@ impl Generator<'_> {
         Command::new(sqe)
     }
 
-    /// A command of a list in a namespace, and what has to stand there before.
+    /// A command of a list in a namespace, and the content that has to be there before.
     pub fn list(&mut self, locks: &mut RangeLocks) -> Option<(Command, Blocks)> {
         let ns = self.namespace();
         let reach = ns.base * BLOCK..(ns.base + ns.blocks) * BLOCK;
@@ -577,7 +576,7 @@ impl Generator<'_> {
         Some((command, job.lays))
     }
 
-    /// One thing wrong, or two: the command changes nothing.
+    /// Corrupts one or two fields: the command changes nothing.
     fn corrupt_table(&mut self, command: &mut Command, ns: &Namespace) {
         let beyond = |generate: &mut Self| match generate.random.below(3) {
             0 => u32::MAX,
@@ -597,7 +596,7 @@ impl Generator<'_> {
         match self.random.below(5) {
             0 => dw[13] = 0,
             1 => dw[last] |= reserved,
-            // The target; source and list, too.
+            // The target; also the source and the list.
             2 => dw[if opcode == SORT { 11 } else { 12 }] = far,
             3 => (dw[10 + n], dw[last]) = (far, dw[last] | reserved),
             _ if opcode == SORT => dw[14] |= pick(self.random, &[3, 3 << 2]),
@@ -606,8 +605,8 @@ impl Generator<'_> {
         }
     }
 
-    /// The first block of what an engine of tables reads or writes, or of what another one writes:
-    /// a multiple of so many.
+    /// The first block of a range of an engine of tables, or of a target of another engine: a
+    /// multiple of its unit.
     fn target(
         &mut self,
         ns: &Namespace,
@@ -628,7 +627,7 @@ impl Generator<'_> {
         })
     }
 
-    /// One thing wrong in what only the engine looks at: the command changes nothing.
+    /// Corrupts one field that only the engine checks: the command changes nothing.
     fn corrupt_engine(&mut self, command: &mut Command, ns: &Namespace, count: u64) {
         let copy = command.sqe.opcode() == COPY;
         let slba = command.sqe.slba();
@@ -673,7 +672,7 @@ impl Generator<'_> {
             };
             let lba = match len {
                 0 => self.random.below(ns.blocks),
-                // Nobody else is in the way, or the command does not come to be.
+                // The command is dropped if another command conflicts with it.
                 _ => self.place(&ns, len, true, locks)?,
             };
             let (lba, len) = match beyond == Some(n) {
@@ -698,7 +697,7 @@ impl Generator<'_> {
             command.writes.clear();
         }
         command.bytes = count * 16;
-        // A list that is read from elsewhere may name anything.
+        // A list that is read from another address may name anything.
         let sgls = self.chance(40);
         let corrupt = if beyond.is_some() || sgls {
             0
@@ -732,7 +731,7 @@ impl Generator<'_> {
         Some(command)
     }
 
-    /// A fused Compare and Write, mostly whole and right.
+    /// A fused Compare and Write, mostly complete and valid.
     pub fn fused(&mut self) -> Option<Vec<Command>> {
         let ns = self.namespace();
         let count = self.count(ns.blocks).min(64);
@@ -816,7 +815,7 @@ impl Generator<'_> {
             78..=85 => Command::new(Sqe::new(admin::ASYNC_EVENT_REQUEST)),
             86 => Command::new(Sqe::new(admin::KEEP_ALIVE)),
             87..=90 => {
-                // Of nothing that is there.
+                // Of a command that does not exist.
                 let (sqid, cid) = (
                     self.random.below(8) as u32,
                     0xF000 | self.random.below(0x1000) as u32,
@@ -901,7 +900,7 @@ impl Generator<'_> {
         };
         let mut command = Command::new(Sqe::identify(cns, self.nsid(right)));
         if self.chance(10) {
-            // CNTID, and CSI.
+            // CNTID and CSI.
             command.sqe.dw[10] |= (self.random.below(4) as u32) << 16;
             command.sqe.dw[11] = (self.random.below(3) as u32) << 24;
         }
@@ -916,7 +915,7 @@ impl Generator<'_> {
             self.random.below(256)
         };
         let dwords = match self.random.below(60) {
-            // As much as a transfer can have.
+            // The largest transfer.
             0 => (MOST * BLOCK) / 4,
             1 | 2 => 1 + self.random.below(20_000),
             3..=20 => 1 + self.random.below(1024),
@@ -963,7 +962,7 @@ impl Generator<'_> {
             false => self.random.below(256) as u32,
         };
         if set && fid as u8 == feature::KEEP_ALIVE_TIMER {
-            // A step of its own sets it.
+            // A separate step sets it.
             fid = feature::ARBITRATION.into();
         }
         let value = match self.random.below(9) {
@@ -1021,7 +1020,7 @@ impl Generator<'_> {
     }
 }
 
-/// Blocks from the first one on, and their content.
+/// Blocks from `first` on, and their content.
 fn blocks_of(first: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let contents = data.chunks(BLOCK as usize).map(<[u8]>::to_vec);
     (first..).zip(contents).collect()
@@ -1031,16 +1030,16 @@ fn blocks_of(first: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
 mod tests {
     use super::*;
 
-    /// Blocks of each of two namespaces: few, so that commands meet.
+    /// Blocks of each of two namespaces: few, so that commands overlap.
     const BLOCKS: u64 = 512;
 
     fn is_engines(command: &Command) -> bool {
         [COPY, COUNT].contains(&command.sqe.opcode())
     }
 
-    /// What engines write is not whole blocks beside what others write: nobody uses it meanwhile,
-    /// not even a command whose namespace is a wrong one, and that does there what it was to do
-    /// elsewhere.
+    /// Blocks that engines and other commands write at the same time are not atomic. So no other
+    /// command uses blocks of an engine's command, not even a command with a wrong namespace, whose
+    /// effect moves there.
     #[test]
     #[ignore = "takes seconds"]
     fn engine_blocks_are_used_by_no_other_command() {

@@ -19,18 +19,18 @@ use crate::tables::output_is_defined;
 /// Lines of a command page, and bytes of one.
 const LINES: u64 = 64;
 const LINE: u64 = 64;
-/// Arguments that a line has room for.
+/// Number of arguments of a line.
 const MOST_ARGUMENTS: usize = 7;
-/// Jobs that a page is given in a step, at most.
+/// Most jobs of a page in a step.
 const MOST: u64 = 4;
-/// NVMe commands of lists in a step, at most.
+/// Most NVMe commands of lists in a step.
 const MOST_LISTS: u64 = 2;
-/// Commands beside.
+/// I/O commands beside the jobs.
 const BESIDE: u64 = 10;
 /// Longest time until a job is stopped, ns.
 const STOP: u64 = 6_000;
 
-/// Where a job stands.
+/// The location of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JobLocation {
     Registers,
@@ -38,21 +38,21 @@ enum JobLocation {
     Page(u64),
 }
 
-/// A job to begin.
+/// A job to start.
 pub struct GeneratedJob {
     engine: usize,
     place: JobLocation,
     job: Job,
-    /// What has to be 0 is not.
+    /// A reserved field is not 0.
     odd: bool,
 }
 
-/// A job that has begun, of an engine by its number.
+/// A started job of an engine.
 pub struct Started {
     engine: usize,
     place: JobLocation,
     job: Job,
-    /// It was asked to end early.
+    /// It was stopped.
     stopped: bool,
 }
 
@@ -104,7 +104,7 @@ impl LockstepPair {
                 };
                 allowed.insert(*block, may);
             }
-            // One that has not found all of its range has come as far as it has.
+            // The progress of a job with an invalid range is not determined.
             self.state.loose_counts |= started.stopped || started.job.ends.is_none();
         }
         self.check_blocks(&allowed)?;
@@ -112,7 +112,8 @@ impl LockstepPair {
             .map(drop)
     }
 
-    /// Draws jobs for engines, and lays what they are to find. `all`: each in its registers, too.
+    /// Generates jobs for engines, and stores the content that they need. With `all`, each engine
+    /// also has a job in its registers.
     pub fn generate_jobs(
         &mut self,
         locks: &mut RangeLocks,
@@ -135,7 +136,7 @@ impl LockstepPair {
                 let Some(mut job) = job(random, kind, &self.media, locks, WRONG) else {
                     continue;
                 };
-                // What is not argument in a line has to be 0, where there is room for more.
+                // Unused argument fields of a line have to be 0.
                 let room = job.arguments.len() < MOST_ARGUMENTS;
                 let odd = place != JobLocation::Registers && room && chance(random, WRONG / 2);
                 if odd {
@@ -154,7 +155,7 @@ impl LockstepPair {
         Ok(jobs)
     }
 
-    /// NVMe commands of lists, which are laid.
+    /// Generates NVMe commands of lists, and stores the lists.
     fn generate_lists(&mut self, locks: &mut RangeLocks) -> Result<Vec<Command>, String> {
         if !self.shape.opcodes().contains(&PIPELINE) {
             return Ok(Vec::new());
@@ -171,7 +172,7 @@ impl LockstepPair {
         Ok(commands)
     }
 
-    /// Content that blocks are to have, once they are mended.
+    /// Sets the required content of blocks, to be stored later by `equalise_blocks`.
     fn place_content(&mut self, lays: &Blocks, blocks: &mut Vec<u64>) {
         for (block, content) in lays {
             let at = (block * BLOCK) as usize;
@@ -180,7 +181,7 @@ impl LockstepPair {
         }
     }
 
-    /// Gives jobs to engines.
+    /// Starts jobs.
     pub fn start_jobs(&mut self, generated: Vec<GeneratedJob>) -> Vec<Started> {
         let start = |generated: GeneratedJob| {
             let (engine, place, job) = (generated.engine, generated.place, generated.job);
@@ -202,7 +203,7 @@ impl LockstepPair {
         generated.into_iter().map(start).collect()
     }
 
-    /// Sets registers, and starts.
+    /// Starts a job by registers.
     fn launch(&mut self, engine: usize, job: &Job) {
         self.count("jobs in registers");
         let base = self.shape.engines[engine].registers;
@@ -221,7 +222,7 @@ impl LockstepPair {
         self.state.loose_engines.remove(&engine);
     }
 
-    /// Writes a line of a page, in pieces of any size and in any order.
+    /// Starts a job by a line of a command page, written in pieces of any size and order.
     fn write_line(&mut self, engine: usize, line: u64, job: &Job, odd: bool) {
         self.count("jobs in pages");
         let base = self.shape.engines[engine].page + LINE * line;
@@ -247,7 +248,7 @@ impl LockstepPair {
         }
     }
 
-    /// Compares what registers and lines say at rest, with what is known, too.
+    /// Compares registers and lines after the jobs, with each other and with known results.
     fn ended(&mut self, jobs: &[Started]) -> StepResult {
         for started in jobs {
             let engine = &self.shape.engines[started.engine];
@@ -260,7 +261,7 @@ impl LockstepPair {
                 JobLocation::Registers => self.same("an engine's end", |dut| {
                     let done = dut.read32(Bar::Control, registers + copy::STATUS)?;
                     let result = dut.read32(Bar::Control, registers + copy::RESULT)?;
-                    // Outputs have no meaning where something was wrong.
+                    // Outputs are undefined after an error.
                     if !output_is_defined(kind, result) {
                         return Ok((done, result, 0));
                     }
@@ -309,7 +310,7 @@ impl LockstepPair {
         (0..self.shape.engines.len()).try_for_each(|number| self.engine_words(number))
     }
 
-    /// Compares the registers of an engine at rest.
+    /// Compares the registers of an idle engine.
     fn engine_words(&mut self, number: usize) -> StepResult {
         let engine = &self.shape.engines[number];
         let loose = self.state.loose_engines.contains(&number);
@@ -320,7 +321,7 @@ impl LockstepPair {
         self.words("registers of an engine", Bar::Control, &words)
     }
 
-    /// A reset has come between: jobs may have ended anywhere.
+    /// After a reset, jobs may have ended at any point.
     pub fn jobs_cut(&mut self, jobs: &[Started]) -> StepResult {
         let blocks = jobs.iter().flat_map(|started| &started.job.writes);
         let allowed = blocks.map(|(block, _)| (*block, (vec![UNKNOWN], false)));

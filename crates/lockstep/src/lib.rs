@@ -1,13 +1,17 @@
-//! Differential runs: the same random sequence into two devices, and everything that a host can see
-//! of them compared.
+//! Lockstep runs: two devices receive the same random sequence, and everything that a host can see
+//! of them is compared.
 //!
-//! A campaign runs episodes. Each gives two fresh [`Device`]s of one design, the RTL and its model
-//! for example, to a host each. Hosts do the same in steps; a step ends where everything that a
-//! host can see is determined, whatever time anything took, and there both are compared. Where an
-//! order is free, only what is allowed counts (`rules`, and the crate's README).
+//! For tests of a fast model against the RTL model, without a reference model. The hostile fuzzer
+//! with a reference model is `crates/fuzz`.
 //!
-//! Every step has a seed of its own. So a difference is run again with fewer and fewer steps, and
-//! reported with those that it needs.
+//! A campaign runs episodes. Each episode connects two fresh [`Device`]s of one design, for example
+//! the RTL model and the fast model, to one host each. The hosts do the same in steps. A step ends
+//! where everything that a host can see is determined, independent of timing; there both are
+//! compared. Where the standard leaves an order free, only permitted differences are accepted
+//! (`rules`, and the README).
+//!
+//! Every step has a separate seed. A failing sequence is run again with fewer and fewer steps, and
+//! reported with the steps that it needs.
 
 #![warn(missing_docs)]
 
@@ -46,15 +50,15 @@ pub use timed::Latency;
 /// Makes the two devices of an episode, with empty media (zeros) and power.
 pub type Make<'a> = dyn FnMut(&Conditions) -> Result<DevicePair, String> + 'a;
 
-/// Two devices and what they are called.
+/// Two devices and their names.
 pub type DevicePair = [(&'static str, Box<dyn Device + Send>); 2];
 
-/// What both devices are.
+/// The common configuration of both devices.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// Namespaces.
     pub namespaces: Namespaces,
-    /// I/O queues.
+    /// Number of I/O queues.
     pub queues: u16,
     /// Entries of the longest queue.
     pub entries: u32,
@@ -62,20 +66,21 @@ pub struct Shape {
     pub media_bytes: u64,
     /// Bytes of the PM window.
     pub window_bytes: u64,
-    /// Memory channels.
+    /// Number of memory channels.
     pub channels: u32,
     /// Engines.
     engines: Vec<engines::Engine>,
 }
 
 impl Shape {
-    /// Of a design's device; `root` is that of the repository, with the engines. An error says why
-    /// it can't be compared.
+    /// The configuration of a design. `root` is the repository, which holds the engines. An error
+    /// states why the design cannot be compared.
     pub fn of(design: &Design, root: &Path) -> Result<Shape, String> {
         let media = design.media.bytes.0;
         if media > MOST_MEDIA {
             return Err(format!(
-                "media.bytes = {media}: differential runs load all of the media again and again; allowed are up to {MOST_MEDIA}"
+                "media.bytes = {media}: differential runs load the whole media repeatedly; at most \
+                 {MOST_MEDIA} are supported"
             ));
         }
         let sizes: Vec<u64> = match design.nvme.namespaces.is_empty() {
@@ -109,35 +114,35 @@ impl Shape {
         all.copied().collect()
     }
 
-    /// The last vector: that of the last engine, or of the last queue.
+    /// The last vector: of the last engine, or of the last queue.
     fn last_vector(&self) -> u16 {
         self.queues + self.engines.len() as u16
     }
 }
 
-/// Most bytes of media.
+/// Largest supported media, in bytes.
 const MOST_MEDIA: u64 = 64 << 20;
-/// Steps of an episode, at most.
+/// Most steps of an episode.
 const MOST_STEPS: u32 = 1 << 20;
 
-/// What to run.
+/// Parameters of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// Seed of everything.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Commands in all; the last episode may add some.
+    /// Commands in total; the last episode may exceed it.
     pub commands: u64,
     /// Commands of an episode.
     pub per_episode: u64,
-    /// Begin with this episode.
+    /// Number of the first episode.
     pub first_episode: u32,
-    /// Tries to make a failing episode shorter.
+    /// Most attempts to shorten a failing episode.
     pub shrinks: u32,
-    /// Run only this.
+    /// The only episode, or steps, to run.
     pub replay: Option<Replay>,
 }
 
-/// What a campaign did. The same for the same seed and design.
+/// Result of a campaign. It is the same for the same seed and design.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// Seed.
@@ -146,17 +151,17 @@ pub struct Report {
     pub episodes: u32,
     /// Steps.
     pub steps: u64,
-    /// Commands that were given to both devices.
+    /// Commands sent to both devices.
     pub commands: u64,
     /// Bytes of the media compared.
     pub compared_bytes: u64,
     /// Simulated time in ns, of each device.
     pub simulated_ns: f64,
-    /// How commands have ended in both: queue, opcode, status type and code.
+    /// Number of commands by queue, opcode, status type and code.
     pub outcomes: BTreeMap<String, u64>,
-    /// What was done, by name.
+    /// Actions, by name.
     pub kinds: BTreeMap<String, u64>,
-    /// How long commands took, by what they were.
+    /// Latencies of commands, by kind.
     pub latencies: BTreeMap<String, Latency>,
     /// Differences: 0 or 1, since the first one ends the campaign.
     pub mismatches: u32,
@@ -164,7 +169,7 @@ pub struct Report {
     pub failure: Option<Failure>,
 }
 
-/// What an episode did.
+/// Result of an episode.
 struct EpisodeResult {
     steps: u32,
     commands: u64,
@@ -185,8 +190,8 @@ fn mix(parts: [u64; 3]) -> u64 {
         .fold(start, |seed, &part| Random::new(seed ^ part).next())
 }
 
-/// Runs an episode, or some of its steps. `keep_running` is told commands done, and ends it by
-/// answering false.
+/// Runs an episode, or some of its steps. `keep_running` receives the completed commands, and ends
+/// the episode by returning false.
 fn episode(
     make: &mut Make,
     shape: &Shape,
@@ -243,8 +248,9 @@ fn episode(
     })
 }
 
-/// Runs a campaign. `progress` is told commands done and wanted, and stops it by answering false.
-/// An error says why no device could be had; a difference is in the report.
+/// Runs a campaign. `progress` receives the commands completed and requested, and stops the
+/// campaign by returning false. It is an error if no device can be made; a difference is in the
+/// report.
 pub fn run(
     make: &mut Make,
     shape: &Shape,

@@ -1,4 +1,4 @@
-//! The life of a controller: enabling, resets of all kinds, queues.
+//! Life cycle of a controller: enabling, resets of all kinds, queues.
 
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, Cc, Csts};
@@ -11,7 +11,7 @@ use crate::generate::Command;
 use crate::host::MSI;
 use crate::pair::{LockstepPair, StepResult};
 
-/// What NSSR takes: "NVMe".
+/// The value of NSSR that causes a reset: "NVMe".
 const SUBSYSTEM_RESET: u32 = 0x4E56_4D65;
 /// CSTS.NSSRO.
 const RESET_OCCURRED: u32 = 1 << 4;
@@ -21,7 +21,7 @@ const PROPERTIES: [u64; 24] = [
     0xE00, 0xE04, 0xE08, 0xE0C, 0xE10, 0xE14, 0xE18, 0xE1C,
 ];
 
-/// How a life ends.
+/// How the enabled state of a controller ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
     /// CC.EN to 0.
@@ -46,7 +46,7 @@ impl Reset {
         Reset::Power,
     ];
 
-    /// Logs begin anew.
+    /// True if the logs restart.
     pub fn is_of_function(self) -> bool {
         matches!(self, Reset::Function | Reset::Power)
     }
@@ -64,13 +64,13 @@ impl Reset {
 }
 
 impl LockstepPair {
-    /// The first life.
+    /// Enables the controllers for the first time.
     pub fn begin(&mut self) -> StepResult {
         self.table()?;
         self.start()
     }
 
-    /// Fills the table of messages, some vectors masked.
+    /// Fills the MSI-X table, with some vectors masked.
     fn table(&mut self) -> StepResult {
         self.state.masked.clear();
         for vector in 0..=self.shape.last_vector() {
@@ -85,7 +85,7 @@ impl LockstepPair {
         Ok(())
     }
 
-    /// Gives a vector an address and data.
+    /// Sets address and data of a vector.
     pub fn message(&mut self, vector: u16) {
         let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
         let addr = MSI.start + 16 * self.random.below(4096);
@@ -113,7 +113,7 @@ impl LockstepPair {
             .with_enable(true)
             .0;
         if chance(&mut self.random, 3) {
-            // Entry sizes that no queue can have.
+            // Entry sizes that no queue supports.
             cc = cc & !(0xFF << 16) | 0x55 << 16;
         }
         self.state.cc = cc;
@@ -143,7 +143,7 @@ impl LockstepPair {
         Ok(())
     }
 
-    /// Compares properties, pending bits and the table of messages.
+    /// Compares properties, pending bits and the MSI-X table.
     pub fn properties(&mut self) -> StepResult {
         let vectors = u64::from(self.shape.last_vector()) + 2;
         let table = (0..4 * vectors).map(|n| properties::MSIX_TABLE + 4 * n);
@@ -153,15 +153,15 @@ impl LockstepPair {
         self.words("BAR0", Bar::Nvme, &words)
     }
 
-    /// With shadow doorbells, pending bits of queues that were emptied by polling: they go when the
-    /// controller has read the queue's head, which it does when a command waits for room
-    /// (hw/ip/nvme_ctrl/README.md, "Left out").
+    /// True for pending bits that are not determined: with shadow doorbells, those of queues that
+    /// were emptied by polling. The controller clears them when it reads the queue's head, which it
+    /// does when a command waits for room (`docs/hardware/nvme_ctrl.md`, "Left out").
     pub fn is_free_word(&self, at: u64) -> bool {
         self.duts[0].shadow.is_some() && at >= regs::MSIX_PENDING
     }
 
-    /// The same after a reset of the function: addresses and data of messages have no value then,
-    /// but each vector is masked (PCI Express 4.0, 7.7.2.5 to 7.7.2.8).
+    /// Compares the properties after a reset of the function. Addresses and data of messages are
+    /// undefined then, but each vector is masked (PCI Express 4.0, 7.7.2.5 to 7.7.2.8).
     fn first_properties(&mut self) -> StepResult {
         let masks = (0..=self.shape.last_vector())
             .map(|n| properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(n) + 12);
@@ -219,7 +219,7 @@ impl LockstepPair {
             .collect()
     }
 
-    /// Create I/O Completion Queue, as it should be or not.
+    /// Create I/O Completion Queue, valid or invalid.
     pub fn create_cq(&mut self, right: bool) -> StepResult {
         let Some((page, base)) = self.ring(right) else {
             return Ok(());
@@ -241,7 +241,7 @@ impl LockstepPair {
         Ok(())
     }
 
-    /// Create I/O Submission Queue, as it should be or not.
+    /// Create I/O Submission Queue, valid or invalid.
     pub fn create_sq(&mut self, right: bool) -> StepResult {
         let Some((page, base)) = self.ring(right) else {
             return Ok(());
@@ -265,7 +265,7 @@ impl LockstepPair {
         Ok(())
     }
 
-    /// The entries of a queue that begins are 0.
+    /// Shadow doorbell and EventIdx of a new queue are 0.
     fn clear_shadow(&mut self, qid: u16, completion: bool) {
         for dut in &mut self.duts {
             let there = if completion {
@@ -283,7 +283,7 @@ impl LockstepPair {
         }
     }
 
-    /// Deletes an I/O queue that is there, or one that is not.
+    /// Deletes an I/O queue, existing or not.
     pub fn delete(&mut self) -> StepResult {
         let submission = chance(&mut self.random, 60);
         let there = if submission {
@@ -304,7 +304,7 @@ impl LockstepPair {
         Ok(())
     }
 
-    /// A queue has gone.
+    /// A queue was deleted.
     pub fn deleted(&mut self, qid: u16, submission: bool) {
         let base = match submission {
             true => self.duts[0].sqs.get(&qid).map(|sq| sq.base),
@@ -316,7 +316,7 @@ impl LockstepPair {
                 false => dut.close_cq(qid),
             }
         }
-        // What was still to be told of it.
+        // Its remaining messages.
         let events = self.duts[0].shadow.map(|(_, events)| events);
         self.equalise_pages(&events.into_iter().collect::<Vec<_>>());
         if let Some(base) = base {
@@ -329,7 +329,7 @@ impl LockstepPair {
         self.alone(Command::plain(sqe))
     }
 
-    /// Doorbell Buffer Config, now and then with an offset.
+    /// Doorbell Buffer Config, occasionally with an offset.
     pub fn shadow(&mut self) -> StepResult {
         let (Some(doorbells), Some(events)) = (
             self.arena.alloc(&mut self.random),
@@ -356,7 +356,7 @@ impl LockstepPair {
             dut.host.memory.store(events, &[0; 4096]);
         }
         let sqe = Sqe::new(admin::DOORBELL_BUFFER_CONFIG).with_prps(doorbells + offset, events);
-        // EventIdx of queues at rest may come at once.
+        // EventIdx of idle queues may be written immediately.
         self.arena.keep(doorbells);
         self.arena.keep(events);
         let cqe = self.structural(sqe)?;
@@ -377,7 +377,7 @@ impl LockstepPair {
 
     // ---- resets ----
 
-    /// Ends a life. What was under way may have happened or not.
+    /// Ends the enabled state by a reset. Commands in flight may have been executed or not.
     pub fn end(&mut self, reset: Reset) -> StepResult {
         self.count(reset.name());
         self.note(format!("  {reset:?}"));
@@ -437,7 +437,7 @@ impl LockstepPair {
         Ok(())
     }
 
-    /// What is after the end of a life, once what it has left was compared.
+    /// Restarts the controllers after a reset, once the remaining state was compared.
     pub fn restart(&mut self, reset: Reset) -> StepResult {
         self.duts.iter_mut().for_each(|dut| dut.close_all());
         self.state.parked.clear();
@@ -460,7 +460,7 @@ impl LockstepPair {
         self.start()
     }
 
-    /// A submission queue where no memory is: its first fetch is fatal, and only a reset helps.
+    /// A submission queue without memory: its first fetch is fatal, and only a reset clears it.
     pub fn fatal(&mut self) -> StepResult {
         let (there, cqs) = (self.submission_queues(), self.completion_queues());
         let left = &self.duts[0];
@@ -496,7 +496,7 @@ impl LockstepPair {
         self.restart(reset)
     }
 
-    /// Settings that cannot be used: CFS instead of ready.
+    /// Enables with invalid settings: the controllers report CFS instead of ready.
     fn unusable(&mut self) -> StepResult {
         self.count("unusable settings");
         let page = 1 << 32;

@@ -1,6 +1,5 @@
-//! Lists of the pipeline: commands of the engines of tables one after another, each on what those
-//! before it have left. What they make is computed from the media, as `tables` does for one of
-//! them.
+//! Lists of the pipeline: commands of the engines of tables in sequence, each on the results of the
+//! earlier ones. Their results are computed from the media, as `tables` does for a single command.
 
 use std::ops::Range;
 
@@ -15,39 +14,39 @@ use crate::tables::{
     column, held, indexes, random_count, rows, unknown, Sort, BAD_DATA, BAD_ENTRY, WRONG,
 };
 
-/// Places in entries count in so many bytes.
+/// The unit of places in entries, in bytes.
 const UNIT: u64 = 4096;
 const ENTRY: u64 = 64;
 const MOST: u64 = 16;
-/// Bit of `kind`: reports are written behind the list.
+/// Bit of `kind`: reports are written after the list.
 const REPORT: u64 = 1;
 
-/// A list while it is drawn.
+/// A list during its generation.
 struct ListBuilder<'a> {
     random: &'a mut Random,
     locks: &'a mut RangeLocks,
-    /// What places in entries count from, and how far they reach.
+    /// The range that places in entries are relative to.
     reach: Range<u64>,
-    /// What the media holds before its next entry.
+    /// Content of the media before its next entry.
     media: Vec<u8>,
-    /// Ranges that entries have written, whose content is known.
+    /// Ranges with known content that entries have written.
     made: Vec<Range<u64>>,
     writes: Vec<(u64, Vec<u8>)>,
     lays: Vec<(u64, Vec<u8>)>,
 }
 
-/// An entry, and what comes of it.
+/// An entry, and its results.
 struct ListEntry {
     sqe: Sqe,
     /// Its return value.
     result: u32,
-    /// Where it writes, and what; nothing where that is not known.
+    /// Ranges that it writes, and their content; empty where it is unknown.
     at: u64,
     bytes: u64,
     data: Option<Vec<u8>>,
 }
 
-/// A job that has a list run, of entries whose places lie in `reach`.
+/// A job that runs a list of entries with places in `reach`.
 pub fn job(
     random: &mut Random,
     media: &[u8],
@@ -86,7 +85,7 @@ pub fn job(
         done += u64::from(result == 0);
         list.apply_entry(entry);
     }
-    // Reports tell cycles, which are no two devices' alike.
+    // Reports contain cycles, which differ between devices.
     let mut writes = match kind {
         REPORT => unknown(at + count * ENTRY..at + 2 * count * ENTRY),
         _ => Vec::new(),
@@ -103,7 +102,7 @@ pub fn job(
 }
 
 impl ListBuilder<'_> {
-    /// A place that nobody is in the way of.
+    /// A place without conflicts.
     fn place(&mut self, bytes: u64, write: bool) -> Option<u64> {
         let room = (self.reach.end - self.reach.start).checked_sub(bytes)?;
         for _ in 0..12 {
@@ -119,7 +118,7 @@ impl ListBuilder<'_> {
         None
     }
 
-    /// Where an entry reads: what one before it has made, or anything.
+    /// A source of an entry: the output of an earlier entry, or any place.
     fn source(&mut self, bytes: u64) -> Option<u64> {
         let fits = |made: &&Range<u64>| made.end - made.start >= bytes;
         let made: Vec<u64> = self.made.iter().filter(fits).map(|m| m.start).collect();
@@ -129,7 +128,7 @@ impl ListBuilder<'_> {
         }
     }
 
-    /// Puts something where an entry is to find it.
+    /// Stores the source of an entry.
     fn place_content(&mut self, at: u64, data: &[u8]) {
         self.lays.extend(laid(&self.media, at, data));
         self.media[at as usize..at as usize + data.len()].copy_from_slice(data);
@@ -184,7 +183,7 @@ impl ListBuilder<'_> {
             held(&self.media, src, table),
         );
         let (result, _) = rows.ends(&data);
-        // What is not written stays.
+        // Unwritten bytes stay.
         let begun = data.len();
         data.extend_from_slice(&held(&self.media, dst, out)[begun..]);
         let (list, src, to) = (self.unit(list), self.unit(src), self.unit(dst));
@@ -237,7 +236,7 @@ impl ListBuilder<'_> {
         })
     }
 
-    /// Makes an entry one that is none, or that its kernel refuses: it changes nothing.
+    /// Corrupts an entry so that it is invalid, or refused by its kernel: it changes nothing.
     fn corrupt(&mut self, entry: &mut ListEntry) {
         let units = (self.reach.end - self.reach.start).div_ceil(UNIT) as u32;
         let sort = entry.sqe.opcode() == SORT;
@@ -259,7 +258,7 @@ impl ListBuilder<'_> {
         (entry.result, entry.bytes) = (WRONG, 0);
     }
 
-    /// What an entry leaves to those behind it.
+    /// Applies the output of an entry, for later entries.
     fn apply_entry(&mut self, entry: ListEntry) {
         let target = entry.at..entry.at + entry.bytes;
         match entry.data {
@@ -279,7 +278,7 @@ fn command(opcode: u8, dwords: [u32; 6]) -> Sqe {
     numbered.fold(Sqe::new(opcode), |sqe, (value, n)| sqe.with_cdw(n, value))
 }
 
-/// Where reports of a job are, and their bytes, if it has any.
+/// Place and bytes of a job's reports, if it has any.
 pub fn reports(job: &Job) -> Option<(u64, u32)> {
     let [at, count, _, _, REPORT] = job.arguments[..] else {
         return None;
@@ -288,7 +287,7 @@ pub fn reports(job: &Job) -> Option<(u64, u32)> {
     Some((at + count * ENTRY, (count * ENTRY) as u32))
 }
 
-/// Reports, but for how long entries took.
+/// Reports without the times of the entries.
 pub fn without_cycles(mut reports: Vec<u8>) -> Vec<u8> {
     for report in reports.chunks_mut(ENTRY as usize) {
         report[8..16].fill(0);
@@ -296,7 +295,7 @@ pub fn without_cycles(mut reports: Vec<u8>) -> Vec<u8> {
     reports
 }
 
-/// A job whose list is none: it does nothing, and reads nothing.
+/// A job with an invalid list: it changes nothing, and reads nothing.
 pub fn wrong_job(random: &mut Random, media: u64) -> Vec<u64> {
     let at = random.below(media / UNIT) * UNIT;
     let mut arguments = vec![at, 3, 0, media, 0];

@@ -1,4 +1,4 @@
-//! Two devices that get the same, and what a step has to leave behind in both.
+//! Two devices with the same input, and the comparison of their state after each step.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -15,17 +15,17 @@ use crate::timed::Latency;
 use crate::Shape;
 use fuzz::engines::{DECODE, PIPELINE, SHUFFLE};
 
-/// Lines of the history that a failure shows.
+/// Lines of history in the report of a failure.
 const HISTORY: usize = 60;
-/// Most stored blocks of a page of the PM window.
+/// Blocks of a page of the PM window.
 const BLOCKS: u64 = PAGE / BLOCK;
-/// Moments that both devices have in common are multiples of this.
+/// Common times of both devices are multiples of this.
 const COMMON: u64 = 1_000_000;
 
-/// Counters that are the same at rest.
+/// Counters that are equal while the devices are idle.
 const LOST: [&str; 2] = ["media.failures", "mmio.lost_writes"];
 
-/// What went wrong, or nothing.
+/// Result of a step: an error describes the difference.
 pub type StepResult<T = ()> = Result<T, String>;
 
 /// A command that was submitted.
@@ -33,74 +33,74 @@ pub type StepResult<T = ()> = Result<T, String>;
 pub struct Sent {
     /// Its queue.
     pub sqid: u16,
-    /// What it is, with its identifier.
+    /// The command, with its identifier.
     pub command: Command,
 }
 
 impl Sent {
-    /// What names it in its completion.
+    /// Queue and identifier, as in its completion.
     pub fn name(&self) -> (u16, u16) {
         (self.sqid, self.command.sqe.cid())
     }
 }
 
-/// What may differ after a step.
+/// Permitted differences after a step.
 #[derive(Clone, Debug, Default)]
 pub struct AllowedDifferences {
-    /// Commands that may end in several ways, or not at all.
+    /// Commands that may end with several results, or not at all.
     pub outcome: BTreeSet<(u16, u16)>,
-    /// A reset has come between: nobody waits for completions.
+    /// A reset has cut the step: completions are optional.
     pub cut: bool,
-    /// A submission queue that was deleted while its commands were under way.
+    /// A submission queue that was deleted while its commands were in flight.
     pub deleted: Option<u16>,
-    /// Errors stand in the log in the order of the queue.
+    /// Errors are logged in the order of the queue.
     pub ordered: bool,
 }
 
-/// What the hosts know of their devices: the same of both.
+/// State of the hosts, common to both.
 pub struct HostState {
     /// Asynchronous Event Requests that wait.
     pub parked: BTreeSet<u16>,
-    /// Errors in the log since it began.
+    /// Number of errors in the log since its start.
     pub errors: u64,
-    /// Errors of which the order is free, by their numbers.
+    /// Unordered errors, by their numbers.
     pub groups: Vec<Range<u64>>,
-    /// Counts of the logs depend on which of some commands have ended well.
+    /// Counts of the logs are not determined, as they depend on the results of some commands.
     pub loose_logs: bool,
-    /// Counts of the memories' traffic depend on how far some commands came.
+    /// Counts of memory traffic are not determined, as they depend on the progress of some
+    /// commands.
     pub loose_counts: bool,
     /// Vectors that are masked.
     pub masked: BTreeSet<u16>,
     /// CC.
     pub cc: u32,
-    /// Interrupts may be held back.
+    /// Interrupts may be coalesced.
     pub coalesced: bool,
-    /// Engines whose last job may have ended in several ways, by their numbers: return values and
-    /// outputs are free.
+    /// Engines whose last job may have ended with several results, by number: return values and
+    /// outputs are not compared.
     pub loose_engines: BTreeSet<usize>,
     /// The identifier of the next command.
     pub cid: u16,
 }
 
-/// What a block may hold: what has been brought to it, [`UNKNOWN`] where that may be anything; and
-/// whether it has to hold that, so that both devices hold the same, or may hold what was there
-/// before.
+/// Possible contents of a block: written contents, or [`UNKNOWN`]. The flag is true if the block
+/// has to hold one of them, so that both devices agree. Otherwise it may also hold its old content.
 pub type AllowedContents<'a> = (Vec<&'a Vec<u8>>, bool);
 
-/// No content that anybody knows.
+/// Unknown content.
 pub const UNKNOWN: &Vec<u8> = &Vec::new();
 
-/// Two devices.
+/// Two devices under test with the same input.
 pub struct LockstepPair {
     /// The devices.
     pub duts: [Dut; 2],
-    /// What both are.
+    /// Their common configuration.
     pub shape: Shape,
-    /// Chance, of this step.
+    /// Random numbers of this step.
     pub random: Random,
-    /// Memory that is free in both hosts.
+    /// Allocator of pages, common to both hosts.
     pub arena: Arena,
-    /// What the media of both hold.
+    /// Content of the media of both.
     pub media: Vec<u8>,
     /// See [`HostState`].
     pub state: HostState,
@@ -108,13 +108,13 @@ pub struct LockstepPair {
     pub commands: u64,
     /// Bytes of the media compared.
     pub compared: u64,
-    /// How commands have ended: queue, opcode, status.
+    /// Number of commands, by queue, opcode and status.
     pub outcomes: BTreeMap<String, u64>,
-    /// Other things, by name.
+    /// Other actions, by name.
     pub kinds: BTreeMap<String, u64>,
-    /// Each access of the memories takes a time of its own.
+    /// Each access of the memories has a random latency.
     pub late: bool,
-    /// How long commands took.
+    /// Latencies of commands.
     pub latencies: BTreeMap<String, Latency>,
     history: VecDeque<String>,
 }
@@ -151,7 +151,7 @@ impl LockstepPair {
         }
     }
 
-    /// Draws everything of a step from a seed.
+    /// Sets the seed of a step.
     pub fn reseed(&mut self, seed: u64) {
         let mut random = Random::new(seed);
         for dut in &mut self.duts {
@@ -160,7 +160,7 @@ impl LockstepPair {
         self.random = random;
     }
 
-    /// Writes into the history.
+    /// Adds a line to the history.
     pub fn note(&mut self, line: String) {
         if self.history.len() >= HISTORY {
             self.history.pop_front();
@@ -168,17 +168,17 @@ impl LockstepPair {
         self.history.push_back(line);
     }
 
-    /// What has happened last.
+    /// The last events.
     pub fn history(&self) -> Vec<String> {
         self.history.iter().cloned().collect()
     }
 
-    /// Counts something.
+    /// Counts an action.
     pub fn count(&mut self, what: &str) {
         *self.kinds.entry(what.to_string()).or_default() += 1;
     }
 
-    /// Draws commands.
+    /// A generator of commands.
     pub fn generate(&mut self, wrong: u64) -> Generator<'_> {
         Generator {
             random: &mut self.random,
@@ -192,12 +192,12 @@ impl LockstepPair {
 
     // ---- both ----
 
-    /// Does the same with both.
+    /// Applies an action to both devices.
     pub fn each(&mut self, mut act: impl FnMut(&mut Dut) -> StepResult) -> StepResult {
         self.duts.iter_mut().try_for_each(&mut act)
     }
 
-    /// Asks both the same, and compares the answers.
+    /// Queries both devices, and compares the answers.
     pub fn same<T: PartialEq + std::fmt::Debug>(
         &mut self,
         what: &str,
@@ -229,7 +229,7 @@ impl LockstepPair {
         }
     }
 
-    /// Both go on to a moment that they have in common.
+    /// Advances both devices to a common time.
     pub fn align_time(&mut self) -> StepResult {
         let latest = self
             .duts
@@ -241,14 +241,14 @@ impl LockstepPair {
         self.each(|dut| dut.advance(until))
     }
 
-    /// Both come to rest, and to a moment that they have in common.
+    /// Runs both devices until they are idle, and to a common time.
     pub fn wait_until_idle(&mut self) -> StepResult {
         self.each(Dut::complete_all)?;
         self.counters()?;
         self.align_time()
     }
 
-    /// Compares what devices count of what was lost.
+    /// Compares the devices' counters of lost accesses.
     fn counters(&mut self) -> StepResult {
         self.same("lost accesses", |dut| {
             let all = dut.device.counters().into_iter();
@@ -267,7 +267,7 @@ impl LockstepPair {
 
     // ---- commands ----
 
-    /// Puts a command into a queue of both. It is told of by [`Dut::ring_sq`].
+    /// Places a command into a queue of both. The doorbell is rung by [`Dut::ring_sq`].
     pub fn push(&mut self, sqid: u16, mut command: Command) -> Sent {
         self.state.cid = self.state.cid.wrapping_add(1) % 0xE000;
         command.sqe = command.sqe.with_cid(self.state.cid);
@@ -282,7 +282,7 @@ impl LockstepPair {
         Sent { sqid, command }
     }
 
-    /// Runs commands to their ends, and compares all that they leave.
+    /// Runs commands to their ends, and compares the resulting state.
     pub fn run(
         &mut self,
         sent: &[Sent],
@@ -302,7 +302,7 @@ impl LockstepPair {
         Ok(done.get(&sent[0].name()).copied())
     }
 
-    /// Compares what commands have left.
+    /// Compares the state after commands.
     pub fn compare_step(
         &mut self,
         sent: &[Sent],
@@ -318,7 +318,7 @@ impl LockstepPair {
             })?;
         }
         if !differences.cut {
-            // Of a queue that is deleted amid its work, commands that were not fetched never
+            // In a queue that is deleted during its work, commands that were not fetched never
             // complete.
             if differences.deleted.is_none() {
                 self.messages(sent.len() <= 1)?;
@@ -331,7 +331,7 @@ impl LockstepPair {
         Ok(left)
     }
 
-    /// Compares completions. Those of each side.
+    /// Compares completions; returns those of each device.
     fn completions(
         &mut self,
         sent: &[Sent],
@@ -376,7 +376,7 @@ impl LockstepPair {
                     names[0], names[1]
                 ))
             };
-        // Events.
+        // Asynchronous Event Requests.
         for &cid in &self.state.parked {
             let of = |n: usize| {
                 done[n]
@@ -433,15 +433,15 @@ impl LockstepPair {
         }
         let first = self.state.errors + 1;
         self.state.errors += errors[0];
-        // One alone may have another phase, behind more or fewer of the others.
+        // A single completion may have another phase, after a different number of others.
         if errors[0] > 0 && sent.len() > 1 && !differences.ordered {
             self.state.groups.push(first..first + errors[0]);
         }
         Ok(done)
     }
 
-    /// Compares what came to the hosts where that may differ a little, and makes both the same
-    /// where it may differ at all.
+    /// Compares data in host memory with permitted differences, and makes both hosts equal where
+    /// they may differ.
     fn buffers(
         &mut self,
         sent: &[Sent],
@@ -486,7 +486,7 @@ impl LockstepPair {
         Ok(())
     }
 
-    /// Makes pages the same.
+    /// Copies pages from the first host to the second.
     pub fn equalise_pages(&mut self, pages: &[u64]) {
         let [left, right] = &mut self.duts;
         for &page in pages {
@@ -495,7 +495,7 @@ impl LockstepPair {
         }
     }
 
-    /// Compares the blocks that commands may have written with what they may hold.
+    /// Compares the blocks that commands may have written with their possible contents.
     fn blocks(
         &mut self,
         sent: &[Sent],
@@ -508,21 +508,21 @@ impl LockstepPair {
             let status = |dut: usize| done[dut].get(&name).map(|cqe: &Cqe| cqe.status());
             let (a, b) = (status(0), status(1));
             let free = differences.cut || differences.outcome.contains(&name);
-            // These find out amid their work that their data are wrong.
+            // These find invalid data during their work.
             let late = [SHUFFLE, DECODE, PIPELINE].contains(&s.command.sqe.opcode());
             if !free && !late && a.is_some_and(rules::changes_nothing) {
                 continue;
             }
             self.state.loose_counts |= free || a.is_some_and(|a| !a.is_success());
-            // Of such a block the model reads the media once, and the RTL piece by piece: see the
-            // README, "Known differences".
+            // The fast model reads the media of such a block once, and the RTL model segment by
+            // segment: see the README, "Known differences".
             self.state.loose_counts |= !s.command.buffer.is_blockwise();
             let sure = !free && a.is_some_and(Status::is_success) && a == b;
             for (block, content) in &s.command.writes {
                 let of = allowed.entry(*block).or_insert((Vec::new(), true));
-                // Reports of lists tell times.
-                let told = content.is_empty() && s.command.sqe.opcode() == PIPELINE;
-                of.1 &= sure && of.0.is_empty() && !told;
+                // Reports of lists contain times.
+                let has_reports = content.is_empty() && s.command.sqe.opcode() == PIPELINE;
+                of.1 &= sure && of.0.is_empty() && !has_reports;
                 of.0.push(if s.command.torn && !sure {
                     UNKNOWN
                 } else {
@@ -533,7 +533,7 @@ impl LockstepPair {
         self.check_blocks(&allowed)
     }
 
-    /// Compares blocks of the media with what they may hold.
+    /// Compares blocks of the media with their possible contents.
     pub fn check_blocks(&mut self, allowed: &BTreeMap<u64, AllowedContents>) -> StepResult {
         let pages: BTreeSet<u64> = allowed.keys().map(|block| block / BLOCKS).collect();
         let found = self.load_pages(&pages)?;
@@ -552,7 +552,8 @@ impl LockstepPair {
                 let fits = contents.iter().any(|c| c[..] == *held) || !sure && old == held;
                 if known && !fits {
                     return Err(format!(
-                        "{}: block {block} of the media holds {:02x?}..., which no command has brought",
+                        "{}: block {block} of the media holds {:02x?}..., \
+                         which no command has written",
                         dut.name,
                         &held[..16.min(held.len())]
                     ));
@@ -573,7 +574,7 @@ impl LockstepPair {
         self.equalise_blocks(&unsure)
     }
 
-    /// Writes what the media is taken to hold to where it may hold something else.
+    /// Writes the assumed content to blocks that may hold something else.
     pub fn equalise_blocks(&mut self, blocks: &[u64]) -> StepResult {
         for &block in blocks {
             let at = (block * BLOCK) as usize..((block + 1) * BLOCK) as usize;
@@ -631,8 +632,8 @@ impl LockstepPair {
         self.align_time()
     }
 
-    /// Compares messages: all of them, or which there were at all. Their order is that of
-    /// completions, which is free.
+    /// Compares messages: all of them if `exact`, else the set of messages. Their order is that of
+    /// completions, which is not determined.
     pub fn messages(&mut self, exact: bool) -> StepResult {
         let exact = exact && !self.state.coalesced;
         self.same("messages", |dut| {
@@ -675,7 +676,7 @@ impl LockstepPair {
     }
 }
 
-/// The data of a command, in their order. What it has left out is zero.
+/// The data of a command, in order. Bytes that it has not written are zero.
 fn gather(dut: &Dut, command: &Command) -> Vec<u8> {
     let mut data = vec![0; command.bytes as usize];
     for &(offset, addr, len) in &command.buffer.pieces {
@@ -687,7 +688,7 @@ fn gather(dut: &Dut, command: &Command) -> Vec<u8> {
     data
 }
 
-/// Where two contents differ.
+/// Describes the first difference of two contents.
 pub fn first_difference(a: &[u8], b: &[u8]) -> String {
     if a.len() != b.len() {
         return format!("{} bytes and {}", a.len(), b.len());
@@ -697,7 +698,7 @@ pub fn first_difference(a: &[u8], b: &[u8]) -> String {
     format!("at {at:#x}: {:02x?}, {:02x?}", &a[near.clone()], &b[near])
 }
 
-/// True if it may take long, so that somebody may end it.
+/// True if a command with this opcode may take long, so that it may be aborted.
 pub fn takes_long(opcode: u8) -> bool {
     matches!(
         opcode,

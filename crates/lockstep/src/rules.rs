@@ -1,5 +1,5 @@
-//! What may differ between two devices that both are right: each rule, and where it stands. The
-//! crate's README has them as a table.
+//! Permitted differences between two correct devices: each rule, with its source. The README has
+//! them as a table.
 
 use nvme::log::GetLogPage;
 use spec::nvme::{admin, feature, status, Sqe, Status};
@@ -10,23 +10,23 @@ use crate::pair::HostState;
 const ENTRY: usize = 64;
 /// Entries of the error log.
 const ENTRIES: usize = 64;
-/// Bytes of SMART that are the same whatever commands have done: temperature, spare, usage.
+/// Bytes of SMART that commands do not affect: temperature, spare, usage.
 const SMART_FIXED: usize = 32;
 
-/// How the data of a command are compared.
+/// Rule for the comparison of a command's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataRule {
     /// Byte by byte.
     Same,
-    /// As an error log in which some entries have no order.
+    /// As an error log with some unordered entries.
     ErrorLog,
-    /// As a SMART log with counts that are free.
+    /// As a SMART log with undetermined counts.
     Smart,
     /// As a time.
     Timestamp,
 }
 
-/// How the data of a command that has ended well are compared.
+/// The rule for the data of a successful command.
 pub fn of_data(sqid: u16, sqe: &Sqe, state: &HostState) -> DataRule {
     if sqid != 0 {
         return DataRule::Same;
@@ -53,7 +53,7 @@ pub fn compare(
     let fine = match rule {
         DataRule::Same => a == b,
         DataRule::Timestamp => same_time(a, b),
-        // NVM Express 1.4, 5.14.1.2: what commands have done, of which a reset has ended some.
+        // NVM Express 1.4, 5.14.1.2: counts of commands, of which a reset has ended some.
         DataRule::Smart => {
             let skip = GetLogPage::of(sqe).offset as usize;
             let fixed = SMART_FIXED.saturating_sub(skip).min(a.len());
@@ -71,8 +71,7 @@ pub fn compare(
     }
 }
 
-/// Milliseconds that have passed: commands that come at the same time need not be fetched at the
-/// same time.
+/// Compares elapsed milliseconds: concurrent commands may be fetched at different times.
 fn same_time(a: &[u8], b: &[u8]) -> bool {
     let ms = |data: &[u8]| {
         let bytes = data.iter().take(6).rev();
@@ -81,8 +80,8 @@ fn same_time(a: &[u8], b: &[u8]) -> bool {
     ms(a).abs_diff(ms(b)) <= 1 && a.get(6..) == b.get(6..)
 }
 
-/// The log has the completions in the order in which they came (5.14.1.1), and those of several
-/// commands have none (4.1).
+/// Compares error logs. The log has the order of the completions (5.14.1.1), and concurrent
+/// commands complete in any order (4.1).
 fn same_errors(sqe: &Sqe, a: &[u8], b: &[u8], state: &HostState) -> bool {
     let offset = GetLogPage::of(sqe).offset as usize;
     if state.loose_logs || offset % ENTRY != 0 || a.len() % ENTRY != 0 {
@@ -91,8 +90,8 @@ fn same_errors(sqe: &Sqe, a: &[u8], b: &[u8], state: &HostState) -> bool {
     entries(a, state) == entries(b, state)
 }
 
-/// The entries; those of a group as a sorted set without their numbers and phases, or not at all
-/// where some of it is not here.
+/// The entries. Those of an unordered group are a sorted set without numbers and phases. A group
+/// that the log holds in part is left out.
 fn entries(data: &[u8], state: &HostState) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     let mut groups: Vec<Vec<Vec<u8>>> = vec![Vec::new(); state.groups.len()];
@@ -125,14 +124,15 @@ fn entries(data: &[u8], state: &HostState) -> Vec<Vec<u8>> {
     out
 }
 
-/// Groups that the log no more holds are of no use.
+/// Drops groups that the log holds no more.
 pub fn forget_old(state: &mut HostState) {
     let oldest = state.errors.saturating_sub(ENTRIES as u64);
     state.groups.retain(|group| group.end > oldest);
 }
 
-/// The status of a command that has written nothing: it was refused before its data moved. Of
-/// others each block is old or new (hw/ip/nvme_ctrl/README.md, "A logical block is atomic").
+/// True for the status of a command that has written nothing: it was refused before its data moved.
+/// For others each block is old or new (`docs/hardware/nvme_ctrl_data_path.md`, "A logical block is
+/// atomic").
 pub fn changes_nothing(of: Status) -> bool {
     let bare = of.bare();
     let refused = [
@@ -147,7 +147,7 @@ pub fn changes_nothing(of: Status) -> bool {
     refused.iter().any(|r| r.bare() == bare)
 }
 
-/// A status as reports name it.
+/// The name of a status in reports.
 pub fn status(of: Status) -> String {
     match of.is_success() {
         true => "ok".into(),
@@ -155,9 +155,9 @@ pub fn status(of: Status) -> String {
     }
 }
 
-/// EventIdx of tails are the same at rest, but for that of a queue that was deleted amid its work;
-/// those of heads tell whether a command has waited for room, which is a matter of time
-/// (hw/ip/nvme_ctrl/README.md, "Shadow doorbells").
+/// Compares EventIdx pages of idle devices. EventIdx of tails are equal, except for a queue that
+/// was deleted during its work. EventIdx of heads show whether a command has waited for room, which
+/// depends on timing (`docs/hardware/nvme_ctrl.md`, "Shadow doorbells").
 pub fn same_event_idx(a: &[u8], b: &[u8], deleted: Option<u16>) -> bool {
     let mut pairs = (0..).zip(a.chunks(8).zip(b.chunks(8)));
     pairs.all(|(qid, (a, b)): (u16, _)| a[..4] == b[..4] || deleted == Some(qid))

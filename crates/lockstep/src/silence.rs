@@ -1,4 +1,4 @@
-//! A host that does not answer: data that it never sends.
+//! A host that never sends the data of some writes.
 
 use std::ops::Range;
 
@@ -12,22 +12,22 @@ use crate::lifecycle::Reset;
 use crate::memory::PAGE;
 use crate::pair::{AllowedDifferences, LockstepPair, StepResult};
 
-/// Of what lies here no read is answered, not even by the link.
+/// Address range whose reads are never answered, not even by the link.
 pub const SILENT: Range<u64> = 1 << 46..(1 << 46) + (1 << 30);
-/// Commands of a step, at most.
+/// Most commands of a step.
 const MOST: u64 = 3;
-/// A device gives up within this (`HostTimeout`: 25 to 50 ms). A small completion queue lets
-/// commands begin one after the other.
+/// Longest time until a device gives up (`HostTimeout`: 25 to 50 ms). A small completion queue
+/// serialises the commands.
 const PATIENCE: Time = Time::ms(60);
-/// How often completions are taken, and how long the messages of the last ones have.
+/// Interval at which completions are consumed, and the longest time of the last messages.
 const LOOK: Time = Time::us(200);
 
 impl LockstepPair {
-    /// Writes whose data never come end as errors, and write nothing. What is behind lost answers
+    /// Writes whose data never arrive end as errors, and write nothing. Commands after lost answers
     /// may wait for them, so a reset of the function follows.
     pub fn silence(&mut self) -> StepResult {
         let mut queue_rooms = self.queue_rooms();
-        // Messages that are held back would have to be waited for, too.
+        // Coalesced messages would have to be waited for as well.
         if queue_rooms.is_empty() || self.state.coalesced || self.duts[0].shadow.is_some() {
             return Ok(());
         }
@@ -76,7 +76,7 @@ impl LockstepPair {
 }
 
 impl Dut {
-    /// Waits until so many commands have completed, without ever being at rest.
+    /// Waits until `count` commands have completed; the device is never idle meanwhile.
     fn given_up(&mut self, count: usize) -> Result<(), String> {
         let patience = Time(PATIENCE.0 * count as u64);
         let limit = self.now + patience;

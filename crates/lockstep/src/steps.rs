@@ -1,4 +1,4 @@
-//! Steps: what hosts do, drawn from a seed each.
+//! Steps: actions of the hosts, each generated from a seed.
 
 use sim::{Bar, Time};
 use spec::bar4;
@@ -12,17 +12,17 @@ use crate::lifecycle::Reset;
 use crate::memory::PAGE;
 use crate::pair::{takes_long, AllowedDifferences, LockstepPair, Sent, StepResult};
 
-/// Percent of commands with something wrong.
+/// Percentage of commands with an error.
 pub(crate) const WRONG: u64 = 12;
 /// Most commands of a burst.
 const BURST: u64 = 40;
-/// Longest time until a burst is cut, ns.
+/// Longest time until a burst is cut by a reset, ns.
 const CUT: u64 = 12_000;
-/// Within this a command is fetched, and an Abort carried out, ns.
+/// Time in which a command is fetched, and an Abort executed, ns.
 const HALF: u64 = 20_000;
 
 impl LockstepPair {
-    /// One step.
+    /// Runs one step.
     pub fn step(&mut self) -> StepResult {
         match self.random.below(100) {
             0..=36 => self.burst(),
@@ -49,7 +49,7 @@ impl LockstepPair {
             95 => match self.random.below(100) {
                 0..=59 => self.delete_busy(),
                 60..=94 => self.fatal(),
-                // Milliseconds of the RTL's time, cycle by cycle: some seconds.
+                // Milliseconds of simulated time, cycle by cycle: several seconds of the RTL model.
                 _ => self.silence(),
             },
             96 | 97 => self.reset(),
@@ -59,13 +59,13 @@ impl LockstepPair {
 
     // ---- I/O ----
 
-    /// Submission queues, and for how many commands each has room.
+    /// Submission queues, and the number of commands that fit into each.
     pub(crate) fn queue_rooms(&self) -> Vec<(u16, u32)> {
         let queues = self.duts[0].sqs.iter().filter(|(&qid, _)| qid != 0);
         queues.map(|(&qid, sq)| (qid, sq.entries - 1)).collect()
     }
 
-    /// Puts I/O commands into queues, and tells of them some at a time.
+    /// Submits I/O commands, with a doorbell for several at a time.
     pub(crate) fn submit(
         &mut self,
         count: u64,
@@ -76,7 +76,7 @@ impl LockstepPair {
         self.submit_after(Vec::new(), count, wrong, locks, fits)
     }
 
-    /// The same behind some that were drawn before.
+    /// As `submit`, after commands that were generated before.
     pub(crate) fn submit_after(
         &mut self,
         first: Vec<Command>,
@@ -120,21 +120,22 @@ impl LockstepPair {
         }
     }
 
-    /// Comparisons that have two ways to end, such as those beside somebody who writes the same.
+    /// Commands with several permitted results, such as comparisons beside writes of the same
+    /// blocks.
     pub(crate) fn races(sent: &[Sent]) -> AllowedDifferences {
         let mut differences = AllowedDifferences::default();
         for (n, s) in sent.iter().enumerate() {
             if s.command.sqe.opcode() != io::COMPARE {
                 continue;
             }
-            // The second half of a pair writes when its first has ended.
+            // The second half of a pair writes after its first half has ended.
             let fuse = s.command.sqe.fuse();
             let is_partner = |other: usize, o: &Sent| {
                 other == n + 1 && o.sqid == s.sqid && (fuse, o.command.sqe.fuse()) == (1, 2)
             };
             let others = sent.iter().enumerate();
             let others = others.filter(|&(other, o)| other != n && !is_partner(other, o));
-            // One that finds other data than it should may end by that, or by the error in its SGL.
+            // A Compare with other data and an error in its SGL may report either.
             if s.command.is_odd()
                 || others
                     .map(|(_, o)| &o.command)
@@ -190,12 +191,12 @@ impl LockstepPair {
         self.run(&sent, &LockstepPair::races(&sent)).map(drop)
     }
 
-    /// A first half of a fused pair that waits for its partner, for which the completion queue has
-    /// no room, and an Abort of one of both.
+    /// A first half of a fused pair waits for its partner, for which the completion queue has no
+    /// room; an Abort of one of both follows.
     fn half(&mut self) -> StepResult {
         let left = &self.duts[0];
         let mut queue_rooms = self.queue_rooms();
-        // How many entries of the completion queue have to be in use.
+        // Entries of the completion queue that have to be in use.
         let used = |qid: u16| {
             let cq = left.cqs.get(&left.sqs.get(&qid)?.cqid)?;
             cq.entries.checked_sub(2)
@@ -232,7 +233,7 @@ impl LockstepPair {
         sent.push(self.push(0, Command::plain(abort)));
         self.ring_all(&[0].into());
         self.wait_ns(HALF)?;
-        // A half that nobody has ended would wait for 25 ms.
+        // A half that was not aborted would wait for 25 ms.
         self.each(|dut| dut.consume().map(drop))?;
         self.wait_ns(HALF)?;
         self.run(&sent, &LockstepPair::races(&sent)).map(drop)
@@ -268,7 +269,7 @@ impl LockstepPair {
         self.run(&sent, &differences).map(drop)
     }
 
-    /// A queue is deleted while its commands are under way.
+    /// Deletes a queue while its commands are in flight.
     fn delete_busy(&mut self) -> StepResult {
         self.count("deletions of busy queues");
         let count = 2 + self.random.below(12);
@@ -295,8 +296,8 @@ impl LockstepPair {
         Ok(())
     }
 
-    /// A command that would take milliseconds, and an end to it: by an Abort, or by the deletion of
-    /// its queue. It has to come.
+    /// A command that would take milliseconds, ended by an Abort or by the deletion of its queue.
+    /// It has to end early.
     fn endless(&mut self) -> StepResult {
         let queue_rooms = self.queue_rooms();
         if queue_rooms.is_empty() {
@@ -502,7 +503,7 @@ impl LockstepPair {
             2 | 3 => self.delays(channel)?,
             4 => self.delay_counts()?,
             5 => {
-                // Anything, at any place, but for what tells of times.
+                // Any offset, except for registers that depend on time.
                 let base = pick(
                     &mut self.random,
                     &[bar4::STATUS, bar4::QOS, channel, 0x2000, 0x2_0000, 0xF_F000],
@@ -533,7 +534,7 @@ impl LockstepPair {
         self.wait_until_idle()
     }
 
-    /// Writes registers of an `nvm_delay`, commits or not, and compares what they read.
+    /// Writes registers of an `nvm_delay`, with or without a commit, and compares their values.
     fn delays(&mut self, base: u64) -> StepResult {
         let mut writes: Vec<(u64, u32)> = Vec::new();
         let slow = pick(&mut self.random, &[1, 100, 1500]);
@@ -612,8 +613,8 @@ impl LockstepPair {
             let len = pick(&mut self.random, &[1, 2, 4, 4, 4, 8, 16]);
             let len = (len as u64).min(PAGE - offset % PAGE) as u32;
             if chance(&mut self.random, 40) {
-                // What can only be read, and what has no effect while the controller is enabled;
-                // PMRCTL and its like.
+                // Read-only properties, properties without effect while the controller is enabled,
+                // and PMRCTL and the like.
                 let at = pick(
                     &mut self.random,
                     &[
@@ -642,7 +643,7 @@ impl LockstepPair {
         self.wait_until_idle()
     }
 
-    /// A write to a doorbell that is wrong: an error, and an event.
+    /// An invalid doorbell write: an error, and an event.
     fn bad_doorbell(&mut self) -> StepResult {
         self.count("bad doorbells");
         let queues = u64::from(self.shape.queues);
@@ -667,7 +668,7 @@ impl LockstepPair {
         let offset = regs::DOORBELLS + 8 * qid + 4 * u64::from(completion);
         self.note(format!("  doorbell {offset:#x} = {value:#x}"));
         match chance(&mut self.random, 15) {
-            // A part of a doorbell is none.
+            // A partial write is not a doorbell write.
             true => {
                 for dut in &mut self.duts {
                     dut.write(Bar::Nvme, offset, &[value as u8]);
@@ -681,7 +682,7 @@ impl LockstepPair {
         self.run(&[], &AllowedDifferences::default()).map(drop)
     }
 
-    /// A vector is masked while commands complete, changed, and unmasked.
+    /// Masks a vector while commands complete, changes its entry, and unmasks it.
     fn masks(&mut self) -> StepResult {
         self.count("vectors masked");
         let function = chance(&mut self.random, 35);
@@ -702,7 +703,7 @@ impl LockstepPair {
         let mut locks = RangeLocks::default();
         let sent = self.submit(count, WRONG, &mut locks, |_| true);
         if !self.state.coalesced {
-            // As far as it comes while nobody takes what has completed.
+            // Runs as far as the device gets without free completion entries.
             self.each(|dut| dut.run_until_idle())?;
             self.align_time()?;
             self.properties()?;
@@ -726,7 +727,7 @@ impl LockstepPair {
             .map(drop)
     }
 
-    /// With shadow doorbells, whether what was held back is still to be told: see
+    /// With shadow doorbells, it is undetermined whether a masked message is still sent: see
     /// [`LockstepPair::is_free_word`].
     fn free_messages(&mut self) {
         if self.duts[0].shadow.is_some() {
@@ -752,7 +753,7 @@ impl LockstepPair {
 
     // ---- resets ----
 
-    /// A reset at rest.
+    /// A reset while the devices are idle.
     fn reset(&mut self) -> StepResult {
         let reset = pick(&mut self.random, &Reset::ALL);
         self.end(reset)?;
@@ -764,7 +765,7 @@ impl LockstepPair {
         self.restart(reset)
     }
 
-    /// A reset amid commands.
+    /// A reset during commands.
     fn cut(&mut self) -> StepResult {
         self.count("bursts cut off");
         let reset = pick(&mut self.random, &Reset::ALL);
@@ -782,7 +783,7 @@ impl LockstepPair {
         let ns = self.random.below(CUT);
         self.wait_ns(ns)?;
         self.end(reset)?;
-        // What stands in registers and pages of engines is none of the controller's, and goes on.
+        // Jobs in registers and pages of engines are independent of the controller, and continue.
         self.each(|dut| dut.run_until_idle())?;
         self.align_time()?;
         let differences = AllowedDifferences {
@@ -794,7 +795,7 @@ impl LockstepPair {
         self.restart(reset)
     }
 
-    /// The end of an episode: all of the media.
+    /// The end of an episode: compares the whole media.
     pub fn finish(&mut self) -> StepResult {
         self.wait_until_idle()?;
         self.compare_step(&[], &AllowedDifferences::default())?;

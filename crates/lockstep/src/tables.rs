@@ -1,5 +1,5 @@
-//! Jobs of the engines of tables: sorter, gatherer of rows, decoder of dictionaries. What they make
-//! is computed from the media, as their READMEs say.
+//! Jobs of the engines of tables: sorter, gather engine, dictionary decoder. Their results are
+//! computed from the media, by their documentation.
 
 use std::ops::Range;
 
@@ -9,21 +9,21 @@ use crate::buffer::{chance, pick};
 use crate::engines::{around, laid, place, EngineKind, Job, LINE};
 use crate::generate::RangeLocks;
 
-/// Keys that one pass of the sorter takes.
+/// Keys that one pass of the sorter sorts.
 const CHUNK: u64 = 128 << 10;
-/// Bits of return values: of all three, and of those that tell a place.
+/// Bits of return values: of all three engines, and of those that report a position.
 pub const WRONG: u32 = 4;
 const BAD: u32 = 16;
 const TRUNCATED: u32 = 32;
 const OVERRUN: u32 = 64;
-/// Bits of the pipeline's, of an entry that is none and of one that has read something wrong.
+/// Bits of the pipeline's return value: an invalid entry, and an entry that has read invalid data.
 pub const BAD_ENTRY: u32 = 16;
 pub const BAD_DATA: u32 = 32;
 /// Bits of the decoder's `kind`.
 const PLAIN: u64 = 1 << 16;
 const PACKED: u64 = 1 << 17;
 
-/// Whether the output says something beside this return value.
+/// True if the output is defined with this return value.
 pub fn output_is_defined(kind: EngineKind, result: u32) -> bool {
     match kind {
         EngineKind::Shuffle => [0, BAD].contains(&result),
@@ -37,14 +37,14 @@ fn low(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |v, &b| v << 8 | u128::from(b))
 }
 
-/// Bytes of the sorter's keys and of what it writes, and its passes.
+/// Parameters of a sort.
 pub struct Sort {
     pub kind: u64,
     pub count: u64,
 }
 
 impl Sort {
-    /// Any kind.
+    /// A sort of a random kind.
     pub fn generate(random: &mut Random, count: u64) -> Sort {
         let kind = random.below(3) | random.below(3) << 2 | random.below(8) << 4;
         Sort { kind, count }
@@ -76,7 +76,7 @@ impl Sort {
         }
     }
 
-    /// What is written.
+    /// The output.
     pub fn made(&self, source: &[u8]) -> Vec<u8> {
         let keys = source.chunks(self.key() as usize);
         let mut all: Vec<(i128, usize, &[u8])> = keys
@@ -123,7 +123,7 @@ impl Rows {
         ]
     }
 
-    /// The rows that are copied.
+    /// The copied rows.
     pub fn made(&self, list: &[u8], table: &[u8]) -> Vec<u8> {
         let at = if self.kind == 0 { 0 } else { self.each() / 2 } as usize;
         let places = list.chunks(self.each() as usize);
@@ -133,7 +133,7 @@ impl Rows {
         rows.flatten().copied().collect()
     }
 
-    /// Return value and position then.
+    /// Return value and position.
     pub fn ends(&self, made: &[u8]) -> (u32, u64) {
         match made.len() as u64 / self.row {
             all if all == self.count => (0, all),
@@ -158,12 +158,12 @@ impl Column {
         self.kind & 63
     }
 
-    /// Values, and no keys.
+    /// True for plain values instead of keys.
     pub fn is_plain(&self) -> bool {
         self.kind & PLAIN != 0
     }
 
-    /// What is written, as far as nothing is wrong, and how it ends.
+    /// The output up to the first error, with return value and position.
     pub fn made(&self, dict: &[u8], source: &[u8]) -> (Vec<u8>, (u32, u64)) {
         let size = self.size();
         if self.kind & PLAIN != 0 {
@@ -259,7 +259,7 @@ impl Column {
     }
 }
 
-/// Runs of keys less than a number.
+/// Runs of keys below a limit.
 fn runs(random: &mut Random, column: &Column) -> Vec<u8> {
     let width = column.width();
     let (mut out, mut left) = (Vec::new(), column.count);
@@ -296,7 +296,7 @@ fn runs(random: &mut Random, column: &Column) -> Vec<u8> {
     out
 }
 
-/// How many: a few mostly.
+/// A count, mostly small.
 pub fn random_count(random: &mut Random, most: u64) -> u64 {
     let usual = pick(random, &[10, 100, 1000, 4000]);
     1 + random.below(most.min(usual).max(1))
@@ -353,8 +353,8 @@ fn sort(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job
     })
 }
 
-/// Rows to gather, of a table of at most an eighth of so many bytes, and whether an index is to be
-/// wrong.
+/// Rows to gather, of a table of at most an eighth of `size` bytes, and whether an index is to be
+/// invalid.
 pub fn rows(random: &mut Random, size: u64) -> (Rows, bool) {
     let row = match random.below(8) {
         0 => 1 + random.below(65536),
@@ -370,7 +370,7 @@ pub fn rows(random: &mut Random, size: u64) -> (Rows, bool) {
     (rows, chance(random, 15))
 }
 
-/// Indexes among what stands where the list is.
+/// Indexes that replace the content of the list's place.
 pub fn indexes(random: &mut Random, rows: &Rows, held: &[u8], bad: bool) -> Vec<u8> {
     let (each, middle) = (
         rows.each(),
@@ -399,7 +399,7 @@ fn shuffle(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<
     let places = indexes(random, &rows, held(media, list, listed), bad);
     let mut made = rows.made(&places, held(media, src, table));
     let ends = rows.ends(&made);
-    // What is not written stays.
+    // Unwritten bytes stay.
     let begun = made.len();
     made.extend_from_slice(&held(media, dst, out)[begun..]);
     Some(Job {
@@ -410,7 +410,7 @@ fn shuffle(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<
     })
 }
 
-/// A column to decode, and its keys, in which something may be wrong.
+/// A column to decode, and its keys, which may be invalid.
 pub fn column(random: &mut Random) -> (Column, Vec<u8>) {
     let (width, log) = (random.below(33), random.below(4));
     let most = (1 << width).min(65536).min((512 << 10) >> log);
@@ -463,7 +463,7 @@ fn decode(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<J
         held(media, dict, entries << log)
     };
     let (made, ends) = column.made(table, &source);
-    // Room for a bit more, so that no range is empty.
+    // At least one unit, so that no range is empty.
     let src = place(random, locks, (size, bytes.max(1), LINE), true)?;
     let dst = place(random, locks, (size, out, LINE), true)?;
     Some(Job {
@@ -480,17 +480,17 @@ fn decode(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<J
     })
 }
 
-/// A job of which a part lies behind the media: `bytes` from `end - inside` on.
+/// A job of which a part lies beyond the media: `bytes` from `end - inside` on.
 pub fn beyond(kind: EngineKind, target: bool, own: u64, far: u64, bytes: u64) -> Vec<u64> {
     let (src, dst) = if target { (own, far) } else { (far, own) };
     match kind {
-        // Indexes alone, which take as many bytes as the keys.
+        // Indexes only, with as many bytes as the keys.
         EngineKind::Sort => vec![src, dst, 0, bytes / 4, 32],
         _ => vec![0, 0, src, bytes, dst, bytes, PLAIN],
     }
 }
 
-/// A job that does nothing.
+/// A job without effect.
 pub fn wrong_job(random: &mut Random, kind: EngineKind, media: u64) -> Vec<u64> {
     let at = random.below(media / 128) * 64;
     let other = media / 2 + random.below(media / 128) * 64;

@@ -1,8 +1,8 @@
-//! Time: each device takes its own, but in the mean the same.
+//! Time: single latencies of the devices may differ, but their means must agree.
 //!
-//! Some steps measure commands of one kind, alone or many of them at once, with delays off and a
-//! host that answers all in the same time. A campaign ends with a look at the means. So models of
-//! time that are exact, and such that are good, both pass; a wrong one does not.
+//! Some steps measure commands of one kind, alone or concurrently, with delays disabled and a host
+//! with fixed timing. At the end of a campaign the means are compared. So exact models of time and
+//! good approximations pass; a wrong model fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,32 +17,32 @@ use crate::generate::{Command, RangeLocks, BLOCK};
 use crate::memory::PAGE;
 use crate::pair::{AllowedDifferences, LockstepPair, StepResult};
 
-/// What is measured of commands one after the other.
+/// Measurements of sequential commands.
 const READS: &str = "reads";
 const WRITES: &str = "writes";
-/// What is measured of many commands at once.
+/// Measurements of concurrent commands.
 const FLUSHES: &str = "flushes at once";
 const PAGES: &str = "pages at once";
 const SHARES: &str = "shares";
-/// Most commands at once.
+/// Most concurrent commands.
 const FLOOD: u64 = 100;
-/// Commands measured in a step that has them one after the other.
+/// Sequential commands measured in a step.
 const ALONE: u64 = 16;
-/// So many measurements make a mean; of commands that share time with others more do.
+/// Fewest measurements of a mean; concurrent commands need more.
 const LEAST: u64 = 16;
 const LEAST_AT_ONCE: u64 = 32;
 
-/// How long commands of a kind took.
+/// Latencies of one kind of command.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Latency {
-    /// Measurements.
+    /// Number of measurements.
     pub count: u64,
-    /// Of each device, ns, all together.
+    /// Sum of each device's latencies, ns.
     pub ns: [f64; 2],
 }
 
 impl Latency {
-    /// More of them.
+    /// Adds other latencies.
     pub fn add(&mut self, other: &Latency) {
         self.count += other.count;
         for (sum, ns) in self.ns.iter_mut().zip(other.ns) {
@@ -51,7 +51,7 @@ impl Latency {
     }
 }
 
-/// What flushes are called that share time by weights: by their queues' priority.
+/// Names of flushes that share time by weights, by the priority of their queues.
 const CLASSES: [&str; 4] = [
     "flushes of urgent priority",
     "flushes of high priority",
@@ -59,7 +59,7 @@ const CLASSES: [&str; 4] = [
     "flushes of low priority",
 ];
 
-/// Kinds of measurements, and how far their means may be apart.
+/// Kinds of measurements, and the permitted difference of their means.
 const BOUNDS: [(&str, f64); 12] = [
     (FLUSHES, 0.05),
     ("flushes at once, late memory", 0.05),
@@ -75,7 +75,7 @@ const BOUNDS: [(&str, f64); 12] = [
     ("writes, late memory", 0.06),
 ];
 
-/// What says that the means of a kind are too far apart.
+/// A message if the means of a kind differ too much.
 pub fn mean_mismatch(all: &BTreeMap<String, Latency>) -> Option<String> {
     BOUNDS.iter().find_map(|&(name, bound)| {
         let alone = name.starts_with(READS) || name.starts_with(WRITES);
@@ -95,7 +95,7 @@ pub fn mean_mismatch(all: &BTreeMap<String, Latency>) -> Option<String> {
 }
 
 impl LockstepPair {
-    /// Commands whose time is measured.
+    /// A step that measures commands.
     pub fn timed(&mut self) -> StepResult {
         self.count("measurements of time");
         self.undelayed()?;
@@ -117,7 +117,7 @@ impl LockstepPair {
         duts.for_each(|dut| dut.host.set_fixed_timing(set_fixed_timing));
     }
 
-    /// Memories without delays.
+    /// Disables the emulated delays.
     fn undelayed(&mut self) -> StepResult {
         for channel in 0..u64::from(self.shape.channels) {
             let base = bar4::DELAY + bar4::DELAY_STEP * channel;
@@ -129,12 +129,12 @@ impl LockstepPair {
         self.wait_until_idle()
     }
 
-    /// Commands are fetched by weighted round robin, in this life.
+    /// True if commands are fetched by weighted round robin at present.
     fn is_weighted(&self) -> bool {
         cc::AMS.get(self.state.cc.into()) == 1
     }
 
-    /// As many flushes as there is room for, with weights of their own.
+    /// As many flushes as fit into the queues, with separate weights.
     fn shares(&mut self) -> StepResult {
         let weights = (0..3).fold(0, |all, _| all << 8 | pick(&mut self.random, &[0, 1, 3, 7]));
         let fid = u32::from(feature::ARBITRATION);
@@ -162,8 +162,8 @@ impl LockstepPair {
         Ok(())
     }
 
-    /// Many commands that move nothing, or that read a page each, as many as completion queues have
-    /// room for.
+    /// As many commands as fit into the completion queues: without data, or with a read of one page
+    /// each.
     fn measure_at_once(&mut self, name: &str) -> StepResult {
         let wanted = match name == SHARES {
             true => 4 * FLOOD,
@@ -225,7 +225,7 @@ impl LockstepPair {
         Some(command)
     }
 
-    /// Runs commands, and measures how long they take, each since all were told of.
+    /// Runs commands, and measures their latencies from the doorbells on.
     fn measure(&mut self, name: &str, commands: Vec<(u16, Command)>) -> StepResult {
         let commands = commands.into_iter();
         let sent: Vec<_> = commands.map(|(qid, c)| self.push(qid, c)).collect();

@@ -1,4 +1,4 @@
-//! The RTL beside its model, and the model beside one whose host has other times.
+//! Lockstep of the RTL model and the fast model, and of two fast models with different host timing.
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
@@ -36,7 +36,7 @@ fn run(models: [Model; 2], campaign: &Campaign) -> Report {
 fn run_of(design: &Design, models: [Model; 2], campaign: &Campaign) -> Report {
     let options = RtlOptions {
         hang_cycles: Some(200_000),
-        // Hosts owe answers for ever, now and then.
+        // Hosts occasionally never answer.
         link_patience: Some(sim::Time::MAX),
         ..RtlOptions::default()
     };
@@ -76,7 +76,7 @@ fn check(report: &Report) {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
+#[ignore = "long: builds a separate device"]
 fn fast_model_matches_the_rtl() {
     let commands = from_env("DIFF_COMMANDS", 2000);
     let campaign = campaign(commands);
@@ -138,7 +138,7 @@ fn designs_that_cannot_be_compared_are_refused() {
     assert!(error.starts_with("media.bytes = 134217728: "), "{error}");
 }
 
-/// A device whose host finds another word in the list of blocks.
+/// A device with a changed word in its list of blocks.
 #[test]
 #[ignore = "takes seconds"]
 fn difference_is_found_and_shrunk() {
@@ -181,7 +181,7 @@ mod long {
     use super::*;
 
     #[test]
-    #[ignore = "builds a device of its own"]
+    #[ignore = "builds a separate device"]
     fn table_engines_match_the_rtl() {
         let campaign = campaign(from_env("DIFF_COMMANDS", 500));
         check(&run_of(&tables(), [Model::Rtl, Model::Fast], &campaign));

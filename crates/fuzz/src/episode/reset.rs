@@ -3,7 +3,7 @@
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, Csts};
 
-use super::{Bench, StepResult, LAST_WORDS};
+use super::{Bench, StepResult, LINK_DRAIN_NS};
 use crate::generate::chance;
 use crate::memory::PAGE;
 use crate::rig::Seat;
@@ -57,7 +57,7 @@ impl Bench {
         match &self.seat {
             Seat::Alone(device) => self.now = self.now.max(device.now()),
             // Transfers that are on the link still arrive.
-            Seat::Beside(..) => self.wait_ns(LAST_WORDS)?,
+            Seat::Beside(..) => self.wait_ns(LINK_DRAIN_NS)?,
         }
         self.host.silent = true;
         self.host.forget_link();

@@ -147,7 +147,8 @@ impl Bench {
             })
             .collect();
         format!(
-            "the media holds wrong data, or a mixture, in block {lba}: its lines alone are {}; {:02x?} ...",
+            "wrong data, or a mixture, in block {lba} of the media: its lines alone are {}; \
+             {:02x?} ...",
             known.join(" "),
             &block[..16.min(block.len())]
         )

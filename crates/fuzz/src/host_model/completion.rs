@@ -1,5 +1,5 @@
-//! Completions: each one of a command in flight, once, after its data, with a status that the model
-//! allows.
+//! Completions: each command in flight has one, after its data, with a status that the model
+//! permits.
 
 use sim::Time;
 use spec::nvme::{admin, status, Cqe, Status};
@@ -121,11 +121,11 @@ impl HostModel {
         let v = &active.expectation;
         let sqid = cqe.sqid();
         if self.sqs.get(&sqid).is_some_and(|q| q.cqid != cqid) {
-            return Err(format!("completed to CQ {cqid}, which isn't its own"));
+            return Err(format!("completed to CQ {cqid}, which is another queue's"));
         }
         let mut allowed: Vec<Status> = v.statuses.clone();
         if let (MediaUse::Compare(lba, _, data), None) = (&v.media, &active.fused) {
-            // What others wrote meanwhile may have made a difference, or taken one away.
+            // Concurrent writes may have made a difference, or removed one.
             let (same, other) = comparison(*lba, data, None, &self.media);
             if other {
                 allowed.push(status::COMPARE_FAILURE.dnr());
@@ -140,8 +140,8 @@ impl HostModel {
         if matches!(v.after, CompletionEffect::Formatted(_)) && self.model.closing {
             allowed.extend(self.model.acre.interrupted());
         }
-        // Those, a pair of fused commands that waits for what is in flight, and what waits behind
-        // it.
+        // Long commands, a fused pair that waits for commands in flight, and commands that wait for
+        // the pair.
         let waits = active.fused.is_some() || active.after_pair;
         let can_wait = v.long || waits && !matches!(v.media, MediaUse::None);
         if can_wait && sqid != 0 && !self.model.sqs.contains_key(&sqid) {
@@ -159,7 +159,7 @@ impl HostModel {
         let success = cqe.status() == status::SUCCESS;
         let counted = match v.media {
             MediaUse::Count(lba, count, bounds) => Some((lba, count, bounds)),
-            MediaUse::Make(EngineOutput {
+            MediaUse::Derive(EngineOutput {
                 from,
                 count,
                 how: Transform::Bitmap(bounds),
@@ -259,7 +259,7 @@ impl HostModel {
                 }
             }
             CompletionEffect::Shadow(_) => {
-                // The pages of before are the host's again.
+                // The previous pages belong to the host again.
                 let newest = self.shadow.opened.pop();
                 for pages in std::mem::take(&mut self.shadow.opened) {
                     self.close_shadow(pages);
@@ -268,7 +268,7 @@ impl HostModel {
                 self.shadow.on = true;
             }
             CompletionEffect::Behavior(new, old) => {
-                // What ends meanwhile may have been judged before.
+                // Commands that end meanwhile may have been evaluated before.
                 if !self.model.closing {
                     self.model.acre = if success { new } else { old };
                 }
@@ -304,8 +304,8 @@ impl HostModel {
                 let count = (data.len() as u64).div_ceil(BLOCK);
                 self.media.end_write(active.user, *lba, count, end);
             }
-            MediaUse::Make(_) => self.media.end_derive(active.user, end),
-            MediaUse::Spoil(parts) => parts.iter().for_each(|part| {
+            MediaUse::Derive(_) => self.media.end_derive(active.user, end),
+            MediaUse::WriteUnknown(parts) => parts.iter().for_each(|part| {
                 self.media
                     .end_unknown_write(active.user, part.0, part.1, end)
             }),

@@ -1,24 +1,24 @@
-//! Interrupts: the table as the host has written it, and what each vector owes.
+//! Interrupts: the MSI-X table as the host has written it, and the messages due for each vector.
 //!
-//! A mask that was read back holds: no message comes before the host takes it away, and none to an
-//! address that the host has replaced meanwhile (PCI Express 4.0, 6.1.4; PCI Local Bus 3.0,
-//! 6.8.3.1).
+//! A mask that was read back is effective: no message arrives before the host removes the mask.
+//! None is sent to an address that the host has replaced meanwhile (PCI Express 4.0, 6.1.4; PCI
+//! Local Bus 3.0, 6.8.3.1).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sim::Time;
 
-/// What configuration space says of the function's messages.
+/// State of the function's messages in configuration space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Function {
-    /// They come.
+    /// Messages are sent.
     #[default]
     On,
     /// All vectors are masked.
     Masked,
-    /// There are none, and what would be one is forgotten.
+    /// MSI-X is disabled, and messages are dropped.
     Disabled,
-    /// They are enabled again; what has just been forgotten does not come any more.
+    /// MSI-X is enabled again; dropped messages do not arrive any more.
     Enabled,
 }
 
@@ -29,18 +29,17 @@ pub struct Messages {
     table: HashMap<(u64, u32), u16>,
     /// Vectors that are masked.
     masked: BTreeSet<u16>,
-    /// Function mask and enable, and whether what was on its way has come since then.
+    /// Function mask and enable, and whether messages in flight have arrived since the last change.
     function: (Function, bool),
-    /// Vectors whose mask holds from the answer to this read on.
+    /// Vectors whose mask is effective from the answer to this read on.
     masking: Option<(u32, u16)>,
-    /// Vectors with a completion since the last message, and when it came.
+    /// Vectors with a completion since the last message, and its time.
     due: BTreeMap<u16, Time>,
-    /// When each vector had its last completion, or was freed of its mask with one pending.
+    /// Time of each vector's last completion, or of its unmasking with a pending message.
     causes: BTreeMap<u16, Time>,
     /// Completion queues of each vector, by queue.
     queues: BTreeMap<u16, u16>,
-    /// Vectors of which nobody can say whether they have something pending: they have or had
-    /// several queues, or lost one.
+    /// Vectors whose pending state is undetermined: they have or had several queues, or lost one.
     unsure: BTreeSet<u16>,
 }
 
@@ -53,20 +52,20 @@ impl Messages {
         self.unsure.clear();
     }
 
-    /// The table is written anew. Queues are what they were, and so is what they are owed.
+    /// The table is rewritten. Queues and their due messages stay.
     pub fn clear(&mut self) {
         self.table.clear();
         self.masked.clear();
         self.masking = None;
     }
 
-    /// True if configuration space lets messages out.
+    /// True if configuration space permits messages.
     pub fn on(&self) -> bool {
         matches!(self.function.0, Function::On | Function::Enabled)
     }
 
-    /// The function's vectors are masked all, or MSI-X is disabled. What is on its way may still
-    /// come.
+    /// All vectors of the function are masked, or MSI-X is disabled. Messages in flight may still
+    /// arrive.
     pub fn stop(&mut self, disabled: bool) {
         self.function = (Function::Masked, false);
         if disabled {
@@ -75,12 +74,12 @@ impl Messages {
         }
     }
 
-    /// Nothing is on its way any more.
+    /// No message is in flight any more.
     pub fn stopped(&mut self) {
         self.function.1 = true;
     }
 
-    /// Messages may come again; those that were held back do.
+    /// Messages are permitted again; pending messages are sent.
     pub fn start(&mut self, now: Time) {
         self.function = match self.function.0 {
             Function::Masked => (Function::On, false),
@@ -92,23 +91,23 @@ impl Messages {
         }
     }
 
-    /// Whatever comes from now on counts.
+    /// Completions from now on require messages.
     pub fn started(&mut self) {
         self.function = (Function::On, false);
     }
 
-    /// An entry of the table.
+    /// Sets an entry of the table.
     pub fn set(&mut self, vector: u16, addr: u64, data: u32) {
         self.table.retain(|_, v| *v != vector);
         self.table.insert((addr, data), vector);
     }
 
-    /// A vector is masked from now on.
+    /// Masks a vector from now on.
     pub fn mask(&mut self, vector: u16) {
         self.masked.insert(vector);
     }
 
-    /// A vector is masked from the answer to this read on.
+    /// Masks a vector from the answer to this read on.
     pub fn mask_from(&mut self, tag: u32, vector: u16) {
         self.masking = Some((tag, vector));
     }
@@ -120,7 +119,7 @@ impl Messages {
         }
     }
 
-    /// The mask goes.
+    /// Unmasks a vector.
     pub fn unmask(&mut self, vector: u16, now: Time) {
         self.masked.remove(&vector);
         if let Some(since) = self.due.get_mut(&vector) {
@@ -129,7 +128,7 @@ impl Messages {
         }
     }
 
-    /// A completion queue comes, with its vector.
+    /// A completion queue was created, with its vector.
     pub fn opened(&mut self, qid: u16, vector: Option<u16>) {
         if let Some(vector) = vector {
             if self.queues.values().any(|&v| v == vector) {
@@ -139,7 +138,7 @@ impl Messages {
         }
     }
 
-    /// A completion queue goes: what it had pending may come, or not.
+    /// A completion queue was deleted: its pending messages may arrive or not.
     pub fn closed(&mut self, qid: u16) {
         if let Some(vector) = self.queues.remove(&qid) {
             if self.due.remove(&vector).is_some() {
@@ -148,7 +147,7 @@ impl Messages {
         }
     }
 
-    /// A completion has come.
+    /// A completion has arrived.
     pub fn completed(&mut self, vector: u16, now: Time) {
         if !matches!(self.function.0, Function::Disabled | Function::Enabled) {
             self.due.entry(vector).or_insert(now);
@@ -156,8 +155,8 @@ impl Messages {
         self.causes.insert(vector, now);
     }
 
-    /// The host has emptied a queue: an interrupt that is not on its way by now need not come any
-    /// more. One that may be coalesced may be held back for long.
+    /// The host has emptied a queue: an interrupt that is not in flight by now may be omitted. A
+    /// coalesced interrupt may be delayed for long.
     pub fn emptied(&mut self, vector: u16, now: Time, coalesced: bool) {
         let held = coalesced || self.masked.contains(&vector) || !self.on();
         if self
@@ -169,7 +168,7 @@ impl Messages {
         }
     }
 
-    /// Vectors that owe an interrupt for longer than this.
+    /// Vectors whose interrupt is due for longer than this.
     pub fn owed(&self, now: Time, bound: Time) -> Vec<u16> {
         if !self.on() {
             return Vec::new();
@@ -180,8 +179,8 @@ impl Messages {
         self.due.iter().filter(late).map(|(&v, _)| v).collect()
     }
 
-    /// A message. The controller knows at once which queues are empty, so one is a breach if its
-    /// last cause is as long ago as `late`.
+    /// Checks a message. The controller knows immediately which queues are empty, so a message is a
+    /// failure if its last cause is older than `late`.
     pub fn receive(
         &mut self,
         now: Time,

@@ -1,4 +1,5 @@
-//! Fused commands in flight: what one of a pair has answered says what is left for the other.
+//! Fused commands in flight: the answer of one command of a pair restricts the answers of the
+//! other.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +11,11 @@ use crate::fused::{Pair, FIRST};
 use crate::model::{flags, CompletionEffect, MediaUse};
 use crate::nvm::comparison;
 
-/// A first command waits at least so long for its partner, which may find no room in the completion
+/// Shortest time that a first command waits for a partner that finds no room in the completion
 /// queue (`HostTimeout`).
-const PATIENCE: Time = Time::ms(25);
+const DEADLINE: Time = Time::ms(25);
 
-/// One of a pair of fused commands.
+/// A command of a fused pair.
 #[derive(Clone, Debug)]
 pub(super) struct Fused {
     pub(super) partner: (u16, u16),
@@ -25,8 +26,8 @@ pub(super) struct Fused {
 }
 
 impl HostModel {
-    /// What a command means for the first one before it. Returns what the command itself needs to
-    /// know.
+    /// Applies the effect of a command to the first command before it. Returns the fused state of
+    /// the command itself.
     pub(super) fn fuse(&mut self, second: (u16, u16), pair: Pair) -> Option<Fused> {
         let first = (second.0, pair.cid);
         let user = self.in_flight.get(&first)?.user;
@@ -63,14 +64,14 @@ impl HostModel {
         self.may_stop();
     }
 
-    /// The controller may have stopped, or be about to.
+    /// The controller has stopped, or may be about to stop.
     pub fn may_stop(&mut self) {
         self.model.closing = true;
         let qids: BTreeSet<u16> = self.in_flight.keys().map(|k| k.0).collect();
         qids.into_iter().for_each(|qid| self.leave_alone(qid));
     }
 
-    /// A queue stops: fused commands in it may not find each other any more.
+    /// A queue stops: fused commands in it may not form a pair any more.
     pub(super) fn leave_alone(&mut self, qid: u16) {
         if let Some(half) = self.model.firsts.get_mut(&qid) {
             let (key, statuses) = ((qid, half.cid()), half.leave_alone());
@@ -100,7 +101,7 @@ impl HostModel {
         }
     }
 
-    /// The command of an I/O queue that an Abort in flight names. There is one Abort at a time.
+    /// The I/O command that an Abort in flight names. There is one Abort at a time.
     pub(super) fn named(&self) -> Option<(u16, u16)> {
         let of_admin = self.in_flight.range((0, 0)..(1, 0));
         of_admin
@@ -113,8 +114,8 @@ impl HostModel {
             })
     }
 
-    /// The first one of a pair is given up, with its own error or as interrupted, if its partner
-    /// has not come for long; then that one is alone.
+    /// The first command of a pair is given up, with its error or as interrupted, if its partner is
+    /// missing for long. Then the second command is alone.
     pub(super) fn offer_giving_up(&mut self, key: (u16, u16)) {
         let first = match self.in_flight.get(&key).and_then(|f| f.fused.as_ref()) {
             Some(fused) if !fused.first => fused.partner,
@@ -129,7 +130,7 @@ impl HostModel {
         let Some(active) = self.in_flight.get_mut(&first) else {
             return;
         };
-        if flags(&active.sqe).0 != FIRST || self.now < active.begun + PATIENCE {
+        if flags(&active.sqe).0 != FIRST || self.now < active.begun + DEADLINE {
             return;
         }
         let Some(fused) = active.fused.clone() else {
@@ -151,7 +152,8 @@ impl HostModel {
         self.offer([first, fused.partner], &more);
     }
 
-    /// The first one of a pair may be aborted before the second one meets it, which is then alone.
+    /// The first command of a pair may be aborted before the second one arrives, which is then
+    /// alone.
     pub(super) fn offer_abort(&mut self) {
         let Some(key) = self.named() else { return };
         let Some(fused) = self.in_flight.get(&key).and_then(|f| f.fused.as_ref()) else {
@@ -170,7 +172,7 @@ impl HostModel {
         self.offer([key, fused.partner], &more);
     }
 
-    /// A pair may answer this, too.
+    /// Permits further answers of a pair.
     fn offer(&mut self, keys: [(u16, u16); 2], more: &[(Status, Status)]) {
         for key in keys {
             let Some(active) = self.in_flight.get_mut(&key) else {
@@ -187,7 +189,7 @@ impl HostModel {
         }
     }
 
-    /// A first command without a partner, which may be aborted while it waits for one.
+    /// True for a first command without a partner, which may be aborted while it waits.
     pub(super) fn waits(&self, key: (u16, u16)) -> bool {
         let Some(active) = self.in_flight.get(&key) else {
             return false;
@@ -200,8 +202,8 @@ impl HostModel {
         flags(&active.sqe).0 == FIRST && active.fused.is_none() && statuses.contains(&missing)
     }
 
-    /// The first answer of a pair has come. What others have written since it was fetched may have
-    /// made a difference for its Compare, or taken one away.
+    /// The first answer of a pair has arrived. Concurrent writes may have made a difference for its
+    /// Compare, or removed one.
     pub(super) fn compare_again(&mut self, key: (u16, u16)) {
         let Some(fused) = self.in_flight.get(&key).and_then(|f| f.fused.clone()) else {
             return;
@@ -232,7 +234,7 @@ impl HostModel {
         self.offer([first, second], &more);
     }
 
-    /// One of a pair has answered: what is left for the other.
+    /// One command of a pair has answered: restricts the answers of the other.
     pub(super) fn narrow(&mut self, fused: &Fused, answer: Status) {
         if let Some(partner) = self.in_flight.get_mut(&fused.partner) {
             let outcomes = fused.outcomes.iter();

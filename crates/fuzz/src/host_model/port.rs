@@ -1,4 +1,4 @@
-//! The device's side: accesses as they come, with the host's timing.
+//! The host port of the model: accesses as they arrive, with random timing.
 
 use sim::{HostPort, Mmio, ReadData, Time};
 
@@ -87,7 +87,7 @@ impl HostPort for HostModel {
 }
 
 impl HostModel {
-    /// A read of the device's registers or media is answered.
+    /// The device has answered a read of its registers or media.
     pub fn answer(&mut self, tag: u32, data: Option<Vec<u8>>) {
         self.messages.answered(tag);
         let data = self.parts.end(tag, data);
@@ -108,7 +108,7 @@ impl HostModel {
         }
     }
 
-    /// The device asks for something; `None` if nothing is there.
+    /// The device has read something; `None` if there is no memory.
     pub fn asked(&mut self, now: Time, addr: u64, len: u32) -> Option<Vec<u8>> {
         self.tick(now);
         if self.silent {
@@ -122,7 +122,7 @@ impl HostModel {
         })
     }
 
-    /// What the device does now.
+    /// Advances the time of the model to an access of the device.
     fn tick(&mut self, now: Time) {
         self.now = now;
         if !self.model.closing && self.may_have_expired(now) {
@@ -130,12 +130,12 @@ impl HostModel {
         }
     }
 
-    /// Forgets what has woken the host.
+    /// Clears the wake-up of the host.
     pub fn clear_wake(&mut self) {
         self.wake = false;
     }
 
-    /// True if something has woken the host.
+    /// True if the host was woken.
     pub fn woken(&self) -> bool {
         self.wake
     }

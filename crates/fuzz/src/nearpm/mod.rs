@@ -1,6 +1,6 @@
-//! One life of a device with the engine `nearpm`: commands beside stores and loads of the PM
-//! window, in one order, against a model that does each at once. Between steps everything has
-//! ended, and the power may fail or the function be reset, which must change nothing.
+//! One episode of a device with the engine `nearpm`. Commands run beside stores and loads of the PM
+//! window, in one order. A model executes each at once. Between steps all commands have ended.
+//! There the power may fail or the function be reset, which must change nothing.
 
 mod generate;
 mod model;
@@ -13,13 +13,13 @@ use crate::generate::chance;
 use crate::{Conditions, Make};
 use model::{Arguments, Model};
 
-/// The part of the media that pools are in, from its start on.
+/// The part of the media that holds pools, from its start on.
 const ARENA: u64 = 512 << 10;
-/// Commands end within this, whatever is beside them.
-const PATIENCE: Time = Time::ms(5);
-/// Lines of history that a failure is told with.
+/// Longest time of a command under any load.
+const DEADLINE: Time = Time::ms(5);
+/// Lines of history in the report of a failure.
 const HISTORY: usize = 60;
-/// Where in a line of the command page what is.
+/// Fields of a line of the command page.
 const STATE: std::ops::Range<usize> = 0..4;
 
 type StepResult = Result<(), String>;
@@ -33,10 +33,10 @@ struct Bench {
     outcome: EpisodeResult,
 }
 
-/// A command that was written: its line, its arguments, how it has to end.
+/// A command that was written: its line, its arguments, its expected result.
 type Sent = (usize, Arguments, model::CommandResult);
 
-/// Runs an episode, on the engine whose command page is there in BAR4.
+/// Runs an episode, on the engine whose command page is at `page` in BAR4.
 pub fn run(
     make: &mut Make,
     script: &Script,
@@ -124,7 +124,7 @@ impl Bench {
         }
     }
 
-    /// All has ended, so all is kept.
+    /// All commands have ended, so all data are kept.
     fn lose_power(&mut self, function: bool) -> StepResult {
         match function {
             true => {
@@ -142,11 +142,11 @@ impl Bench {
         } else {
             "loss of power".into()
         });
-        // It opens when it has restored what it had.
+        // The window opens after the engine has restored its state.
         self.random_load()
     }
 
-    /// Commands, and accesses between them. All have ended afterwards.
+    /// Commands, and accesses between them. All commands have ended afterwards.
     fn burst(&mut self, most: u64) -> StepResult {
         let mut sent: Vec<Sent> = Vec::new();
         for line in 0..most as usize {
@@ -160,7 +160,7 @@ impl Bench {
             let ends = self.expect(&arguments);
             self.write(line, &arguments)?;
             sent.push((line, arguments, ends));
-            // What it finds in a closed log decides what becomes of those behind it.
+            // The content of a closed log determines the results of later commands.
             let recover = |c: Command| c.operation == Operation::Recover;
             if Command::from_arguments(&arguments).is_some_and(recover) {
                 break;
@@ -169,7 +169,7 @@ impl Bench {
         self.wait_for_ends(&sent)
     }
 
-    /// A command for a line whose command is under way is dropped.
+    /// A command written to a busy line is dropped.
     fn busy_line(&mut self) -> StepResult {
         let mapped = self
             .model
@@ -203,7 +203,7 @@ impl Bench {
         self.load(map.target, 64)
     }
 
-    /// The model takes a command.
+    /// Executes a command in the model; returns the expected result.
     fn expect(&mut self, arguments: &Arguments) -> model::CommandResult {
         let ends = self.model.execute(arguments);
         let name = Command::from_arguments(arguments).map(|c| format!("{:?}", c.operation));
@@ -234,9 +234,9 @@ impl Bench {
             .map_err(text)
     }
 
-    /// Waits for the ends of commands.
+    /// Waits for the ends of commands, and checks their results.
     fn wait_for_ends(&mut self, sent: &[Sent]) -> StepResult {
-        let limit = self.system.now() + PATIENCE;
+        let limit = self.system.now() + DEADLINE;
         for (line, arguments, ends) in sent {
             let found = loop {
                 let at = self.page + LINE * *line as u64;
@@ -251,7 +251,7 @@ impl Bench {
                     1 if self.system.now() < limit => {}
                     1 => {
                         return Err(format!(
-                            "hung: line {line} is busy for {PATIENCE}: {arguments:x?}"
+                            "hung: line {line} is busy for {DEADLINE}: {arguments:x?}"
                         ))
                     }
                     state => {
@@ -269,7 +269,8 @@ impl Bench {
             };
             if found != (result.0, value) {
                 return Err(format!(
-                    "line {line} ends with {} and {:#x}, not {result} and {value:#x}: {arguments:x?}",
+                    "line {line} ends with {} and {:#x}, not {result} and {value:#x}: \
+                         {arguments:x?}",
                     ReturnValue(found.0),
                     found.1
                 ));
@@ -278,13 +279,13 @@ impl Bench {
         self.random_load()
     }
 
-    /// Somewhere in the arena, now and then across lines, never across pages.
+    /// A random range of the arena, occasionally across lines, never across pages.
     fn place(&mut self) -> (u64, u64) {
         let len = match chance(&mut self.random, 60) {
             true => 1 + self.random.below(64),
             false => 1 + self.random.below(300),
         };
-        // Where pools' objects meet, more often than anywhere.
+        // Mostly where objects of pools overlap.
         let pools: Vec<u64> = self
             .model
             .pools
@@ -305,7 +306,7 @@ impl Bench {
 
     fn store(&mut self) -> StepResult {
         let (at, len) = self.place();
-        // What stands in logs is the engine's.
+        // The content of logs belongs to the engine.
         let in_logs = |pool: &model::Pool| {
             let logs = pool.map.target + pool.map.transaction;
             at < pool.map.target + pool.map.bytes && at + len > logs
@@ -326,7 +327,7 @@ impl Bench {
         self.load(at, len)
     }
 
-    /// A load finds what all commands and stores before it have left.
+    /// A load returns the result of all earlier commands and stores.
     fn load(&mut self, at: u64, len: u64) -> StepResult {
         let found = self
             .system
@@ -336,7 +337,8 @@ impl Bench {
         match found.iter().zip(wanted).position(|(a, b)| a != b) {
             None => Ok(()),
             Some(n) => Err(format!(
-                "a load of {len} bytes at {at:#x} finds {:02x?}... from byte {n} on, not {:02x?}...",
+                "a load of {len} bytes at {at:#x} finds {:02x?}... from byte {n} on, \
+                 not {:02x?}...",
                 &found[n..found.len().min(n + 8)],
                 &wanted[n..wanted.len().min(n + 8)]
             )),

@@ -1,5 +1,5 @@
-//! What the engine `nearpm` does, by its README, one command after the other: the order that its
-//! hook and its table keep up.
+//! A model of the engine `nearpm`, written from its documentation. It executes one command after
+//! another: the order that the conflict filter and the table maintain.
 
 use spec::nearpm::{
     next_record, padded, payload_crc, Command, Descriptor, ErrorBit, Header, LogState, Operation,
@@ -9,7 +9,7 @@ use spec::nearpm::{
 /// Arguments of a command, the first one its operation.
 pub type Arguments = [u64; 7];
 
-/// A record that a log holds.
+/// A record of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     pub at: u64,
@@ -29,13 +29,13 @@ pub struct Log {
 
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// What has mapped it.
+    /// The command that has mapped it.
     pub map: Command,
     pub logs: Vec<Option<Log>>,
 }
 
 impl Pool {
-    /// Offset of a thread's log.
+    /// Offset of the log of a thread.
     pub fn log_at(&self, thread: u8) -> u64 {
         self.map.transaction + u64::from(thread) * self.map.value
     }
@@ -51,15 +51,15 @@ impl Pool {
     }
 }
 
-/// What an engine knows, and the media in its reach.
+/// The state of an engine, and the media that it can access.
 pub struct Model {
     pub arena: Vec<u8>,
     pub pools: Vec<Option<Pool>>,
-    /// Bytes of the media that pools may lie in.
+    /// Bytes of the media that may hold pools.
     media: u64,
 }
 
-/// How a command ends: what it tells, if anything.
+/// The result of a command: its return value, if it has one.
 pub type CommandResult = Result<Option<u64>, ErrorBit>;
 
 impl Model {
@@ -85,7 +85,7 @@ impl Model {
         line
     }
 
-    /// Takes a command, and does it.
+    /// Executes a command.
     pub fn execute(&mut self, arguments: &Arguments) -> CommandResult {
         let command = Command::from_arguments(arguments).ok_or(ErrorBit::Invalid)?;
         well_formed(&command)?;
@@ -303,7 +303,7 @@ impl Model {
         }
     }
 
-    /// Recovers a log of which only the media know.
+    /// Recovers a log that only the media hold.
     fn recover_closed(&mut self, c: &Command, place: u64, map: &Command) -> CommandResult {
         let old = Descriptor::from_line(&self.line(place)).ok_or(ErrorBit::Torn)?;
         let mut records = Vec::new();
@@ -347,7 +347,7 @@ impl Model {
     }
 }
 
-/// Refuses operations whose arguments can't be.
+/// Refuses operations with impossible arguments.
 fn well_formed(c: &Command) -> Result<(), ErrorBit> {
     use Operation::*;
     let copied = (1..=MAX_BYTES).contains(&c.bytes);
