@@ -1,4 +1,67 @@
 //! Random commands with their data: mostly valid, sometimes malformed or hostile.
+//!
+//! # What is generated
+//!
+//! Valid and invalid input of each kind:
+//!
+//! - Every command: all 16 dwords. Bits without effect for the opcode stay 0, or one bit, one
+//!   dword, or all of them are random. These are reserved bits, unused dwords, MPTR, tags, hints,
+//!   the UUID index, and the NSID of commands without one.
+//! - I/O commands: Read, Write, Compare, Write Zeroes, Verify, Dataset Management and Flush, of 1
+//!   to 65536 blocks, mostly few, partly on the same blocks. Invalid: any opcode, ranges beyond
+//!   the end, excessive lengths, FUSE 11b, PSDT 11b, and fields without meaning.
+//! - `scan`: `count` and `filter`, with bitmaps of all kinds of values and bounds that occur in
+//!   the media.
+//! - `copy`: next to its source or anywhere, from 1 block to a whole namespace, beside other
+//!   commands. Long copies are followed by an Abort, a deletion of the queue or a reset. Formats
+//!   and power cuts occur while they wait or work.
+//! - Invalid commands of both: ranges and targets beyond the end, 2^24 blocks, targets over their
+//!   source, reserved bits, NSIDs.
+//! - `sorter`, `row_shuffle`, `dict_decode` (`nearside fuzz fuzz-sort`): all kinds and widths,
+//!   few and many keys, rows and values, with an Abort, a deletion of the queue or a reset soon
+//!   after. Invalid: overlapping places, places beyond the end or at 2^44, counts of 0, 2^31 and
+//!   2^32 - 1, oversized dictionaries, reserved bits.
+//! - Lists of `pipeline` (`fuzz-sort`): written by stores to unused blocks of the PM window, or
+//!   over older content. They have 1 to 16 entries of the kinds above, with or without reports.
+//! - Invalid lists: other opcodes, reserved or random bits, places beyond the end, over each
+//!   other or over the list. Lists and reports lie at the end of the namespace or beyond, and
+//!   have 0, 17 or 2^32 - 1 entries.
+//! - PRPs: any offset, lists from any entry on, chained lists, lists that lead back to their
+//!   page. Invalid: forbidden offsets, addresses without memory, a page twice, 0, all ones.
+//! - SGLs (PSDT 01b, 10b): one block, or up to four segments at any qword and across pages, bit
+//!   buckets, empty blocks, more data than needed, excessive segment lengths. Invalid: types and
+//!   subtypes, granularity, missing bytes, segments within or after a last one, lengths of 0 or
+//!   8, rings, addresses without memory.
+//! - Fused pairs: Compare and Write, equal or not. Invalid: a half alone, the same half twice,
+//!   another opcode, range or namespace, errors of either half, and a doorbell between both.
+//! - Namespaces: four of different sizes, and an inactive one. Invalid: NSID 0, too large,
+//!   inactive, and FFFFFFFFh where it has no meaning.
+//! - Admin commands: Identify CNS 00h to 03h, 06h, 08h; Get Log Page 00h to 05h; Set and Get
+//!   Features with Select; Create and Delete of queues with any priority. Abort is mostly of
+//!   commands in flight. Keep Alive, Asynchronous Event Request, and Format NVM of one or all
+//!   namespaces (SES 0 and 1) run beside I/O. Invalid: all other opcodes, FUSE and PSDT, and all
+//!   fields.
+//! - Doorbells: one or several commands and completions at a time, and shadow doorbells by
+//!   EventIdx, enabled at any time. Invalid: absent queues, values beyond the queue, offsets of
+//!   shadow pages, shadow pages without memory.
+//! - Registers: writes to read-only registers, reads anywhere, NSSR with other values.
+//! - PM window: loads, and stores of 1 byte to 4 KiB at any byte, beside commands.
+//! - Features: every identifier with any value, Select and Save. Coalescing has any threshold and
+//!   time, followed by a pause longer than any. Host Behavior Support and Keep Alive Timeouts are
+//!   included, expired or not. Invalid: reserved values of ACRE.
+//! - Interrupts: a vector is masked, its entry changed, read back and unmasked. The function is
+//!   masked, or MSI-X disabled, for microseconds or until a later step, beside commands.
+//! - Memory: the design's, or a memory with a random latency of each access, up to 200 ns, 2, 10
+//!   or 40 us.
+//! - Life cycle: round robin or weighted round robin, queues of 2 to 64 entries, masked vectors.
+//!   At any time: disable, shutdown, function level reset, subsystem reset, power cut, invalid
+//!   settings, queues without memory.
+//! - The link: answers after 100 to 500 ns in several parts, back-pressure, and error answers.
+//! - Two devices, in every third episode (1, 4, 7 ...), if the last 256 KiB of the media belong
+//!   to no namespace. Each is connected by a `sim::Link` of one of seven speeds, with small and
+//!   large TLPs, credits, tags and buffers. The pages of the one host memory belong to both hosts
+//!   in turn. Of 100 pages for data, PRP lists and SGL segments, 15 lie in the other device's
+//!   BAR2.
 
 use nvme::feature::BEHAVIOR_BYTES;
 use nvme::Namespace;

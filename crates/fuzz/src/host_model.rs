@@ -8,6 +8,40 @@
 //! - A completion belongs to a command in flight, follows all of its data, and has a status that
 //!   the model permits.
 //! - No access arrives while the controller has to be silent.
+//!
+//! # What is checked
+//!
+//! - Fused commands answer as a pair: the answer of one restricts the answers of the other.
+//! - Every fetched command completes once, after all of its data, or is lost in a reset. The
+//!   model permits its status, dword 0 and SQHD. Where errors race, each of them is permitted;
+//!   otherwise one only.
+//! - After a format all blocks are zeros, except for later writes. A refused command has changed
+//!   nothing.
+//! - No access arrives after CSTS reports that there is none. A subsystem reset resets all
+//!   properties.
+//! - Interrupts follow completions, at the latest after the longest aggregation time. None
+//!   arrives while a mask that was read back is effective, at an entry that was replaced, or for
+//!   a queue that was emptied long ago.
+//! - No interrupt arrives 5 us after the function was masked or disabled. On a link, this is
+//!   after the answer of a read that begins 20 us later.
+//! - Masked messages are sent as soon as the mask is removed. Messages that fall due while MSI-X
+//!   is disabled are dropped. Events have a cause.
+//! - A Keep Alive Timeout ends in CFS at its time, under any load, and never earlier. Command
+//!   Interrupted is used only with ACRE.
+//! - Admin commands that wait for no other command complete within 150 us after the host accepts
+//!   writes (1 ms with two devices). With late memory, those with data may take 100 accesses
+//!   more: their data take the path of I/O data.
+//! - Everything ends within 20 ms of simulated time (60 ms with two devices), and 4000 accesses
+//!   more with late memory. Both limits grow by 2 us for each list of the commands in flight (of
+//!   PRPs, or a segment of an SGL). A ring of segments is detected after 4096 of them.
+//! - The deletion of a queue aborts commands that zero, verify or belong to an engine (08h). Of
+//!   other commands it aborts only a fused pair and commands that may have waited after one;
+//!   those have written nothing.
+//! - Counts of an engine match values that its range has held during the count.
+//! - The device's clock has 50 MHz or more: slower ones are refused.
+//! - All media, including blocks outside of namespaces, hold what the model permits. This is
+//!   checked at each read, load and Compare, and at the end. A Compare, alone or fused, takes
+//!   commands into account that arrived meanwhile.
 
 mod completion;
 mod messages;
@@ -848,8 +882,8 @@ impl HostModel {
             let seen = self.in_flight.get_mut(&key).and_then(|f| f.seen.as_mut());
             if let Some(block) = seen.and_then(|seen| seen.record(&self.media, from, data)) {
                 return Err(format!(
-                    "SQ {} CID {:#06x} delivers a mixture of contents of block {block}: {data:02x?} \
-                     at byte {from} do not belong to the content of its other bytes",
+                    "SQ {} CID {:#06x} delivers a mixture of contents of block {block}: \
+                     {data:02x?} at byte {from} do not belong to the content of its other bytes",
                     key.0, key.1
                 ));
             }

@@ -13,7 +13,62 @@
 //!
 //! Every step of an episode has a separate seed. A failing episode is run again with fewer and
 //! fewer steps, and reported with the steps that it needs: [`Replay`] names them.
+//!
+//! # Modules in reading order
+//!
+//! - `episode`: one episode of a device. Its submodules are `reset` (resets) and `window` (the PM
+//!   window).
+//! - `generate`: random commands. `generate_engines`, `generate_tables` and `generate_lists` make
+//!   commands of engines; `buffer` and `generate_sgl` make their PRPs and SGLs.
+//! - [`reserved`]: random bits in every field that has no effect.
+//! - `host_model`: checks each access of the device as it arrives. Its submodules are `port`
+//!   (timing), `completion`, `pairs` (fused commands in flight), `messages` (interrupts) and
+//!   `scoreboard` (data of a Read).
+//! - `model`: the reference model, with `nvm`, [`engines`], `tables`, `lists`, `fused`,
+//!   `features` and `namespaces`. The decoding of fields, PRPs, SGLs and namespaces is in
+//!   `crates/nvme`.
+//! - `media`, `block`, `block_view`: possible contents of the media, of a block, and their view
+//!   by a reader.
+//! - `memory`, `walk`, `prp`, `sgl`, `shadow`: host memory, transfers in it, and shadow
+//!   doorbells.
+//! - `rig`: two devices in one `sim::System`.
+//! - `nearpm`: episodes of the engine `nearpm`.
+//! - [`shrink`]: shortens a failing sequence of steps.
+//!
+//! # Left out
+//!
+//! Each item names the tests that cover it instead.
+//!
+//! - Hosts that never answer (completion timeout, 25 ms and more): `silent_reads` and others in
+//!   `hw/ip/nvme_ctrl/dv/cocotb_ctrl_data.py`.
+//! - A first fused command whose partner finds no room for 25 ms, and the atomicity of fused
+//!   commands for other commands (`atomic`): `cocotb_ctrl_fused.py`.
+//! - Content of logs and Identify pages, which are read once and then compared with themselves:
+//!   `identify`, `log_ranges` and others in `cocotb_logs.py`.
+//! - Errors of the memory: `bus_errors` in `cocotb_ctrl.py`.
+//! - Shares of weighted round robin: `cocotb_queues.py`.
+//! - A device that loses power while another one accesses its media: `power.rs` and `peers.rs` in
+//!   `crates/sim/tests/link`, without a controller.
+//! - More than two devices: `peers.rs` (order of devices), without a controller.
+//! - Registers and command pages of engines, the local memory, and namespaces that an engine may
+//!   not access: `tests/test_engines.py`, `test_scan.py`, `test_pages.py`, `test_memories.py`,
+//!   and `pages.rs` in `crates/device/tests/behaviour`.
+//! - Output of the engines that sort tables: `tables/` in
+//!   `crates/device/tests/behaviour/engines`, and `crates/lockstep`. The model permits any bytes
+//!   in the ranges that a command names, and none outside.
+//! - Reports of lists, and a valid list that is refused because it may have been overwritten:
+//!   `tables/pipeline.rs` in the same folder, and `crates/lockstep`.
+//!
+//! No test covers these:
+//!
+//! - Invalid values of registers of I/O queues while shadow doorbells are in use, and invalid
+//!   values of shadow doorbells.
+//! - An SGL or a list at an address that data of the same command are written to.
+//! - Queues in another device's media, and a device that accesses its media through the host.
+//! - The order of two commands of one engine with the same target: the model permits parts of
+//!   both.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod block;

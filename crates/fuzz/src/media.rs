@@ -13,6 +13,11 @@
 //!
 //! Stores to the PM window change bytes, not blocks. Where a store and a command overlap in time on
 //! a block, its bytes are checked one by one until the block is read.
+//!
+//! A Read or Compare beside an engine takes each dword separately: where its pages or descriptors
+//! meet within a line, it reads that line twice. After a successful command of an engine without
+//! other writers, the target holds exactly the source's content, and bytes past a bitmap are
+//! unchanged. Loads of the PM window read 64 bytes at a time beside commands.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;

@@ -9,6 +9,11 @@
 //! Each host model also has a window: the last pages of another device's media, seen through that
 //! device's BAR2. No command of that device reaches them. The host model treats them as memory. The
 //! host fills them through the other device's link.
+//!
+//! At the end the host memory must hold nothing else. The last 64 pages of each device's media are
+//! the window. The other host checks it at each command that reads data there, at loads, and at the
+//! end. A device loses power, or is reset as a function, only while no command of the other device
+//! names its media.
 
 use std::cell::RefCell;
 use std::mem::swap;

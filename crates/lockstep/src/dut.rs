@@ -9,9 +9,9 @@ use spec::nvme::{Cqe, Sqe, CQE_BYTES, SQE_BYTES};
 use crate::host::Host;
 
 /// Longest time of any action.
-const PATIENCE: Time = Time::ms(400);
+const DEADLINE: Time = Time::ms(400);
 /// Interval at which a device is polled.
-const LOOK: Time = Time::us(20);
+const POLL: Time = Time::us(20);
 /// Longest time of a read of a BAR.
 const REGISTER: Time = Time::ms(2);
 /// Loads in flight at once.
@@ -145,15 +145,15 @@ impl Dut {
 
     /// Advances the time until the device is idle.
     pub fn run_until_idle(&mut self) -> Result<(), String> {
-        let limit = self.now + PATIENCE;
+        let limit = self.now + DEADLINE;
         loop {
-            let until = self.now + LOOK;
+            let until = self.now + POLL;
             self.advance(until)?;
             if self.host.is_quiet() && self.device.idle() {
                 return Ok(());
             }
             if self.now > limit {
-                return Err(self.err(format!("hung: still busy after {PATIENCE}")));
+                return Err(self.err(format!("hung: still busy after {DEADLINE}")));
             }
         }
     }
@@ -234,7 +234,7 @@ impl Dut {
         what: &str,
         done: impl Fn(u32) -> bool,
     ) -> Result<u32, String> {
-        let limit = self.now + PATIENCE;
+        let limit = self.now + DEADLINE;
         loop {
             let value = self.read32(Bar::Nvme, offset)?;
             if done(value) {

@@ -12,7 +12,38 @@
 //!
 //! Every step has a separate seed. A failing sequence is run again with fewer and fewer steps, and
 //! reported with the steps that it needs.
+//!
+//! # Modules in reading order
+//!
+//! - `pair`: both devices, and the comparison after each step.
+//! - `dut`, `host`: a device under test with its host. The host has a time, queues, and random
+//!   timing.
+//! - `steps`, `lifecycle`: the actions of the hosts: bursts, single commands, registers, the PM
+//!   window, queues, resets.
+//! - `jobs`, `engines`, `tables`, `lists`: jobs of engines as steps, and their results.
+//! - `silence`: data that the host never sends.
+//! - `generate`, `buffer`: random commands, with PRPs and SGLs. Reserved bits come from
+//!   `fuzz::reserved`.
+//! - `timed`: measurements of latency, and the permitted difference of means.
+//! - `rules`: permitted differences.
+//! - `memory`: host memory, its allocator, and writes to addresses without memory.
+//!
+//! # Left out
+//!
+//! Each item names the tests that cover it instead.
+//!
+//! - Engines on overlapping ranges, busy lines of pages, local memory, and engines with separate
+//!   namespaces or opcodes: `crates/fuzz`, `crates/device/tests/behaviour`.
+//! - Two devices on links, and peer-to-peer transfers: `crates/fuzz`.
+//! - Entries, lists and data of Compares that are never answered, and answers after the timeout:
+//!   `crates/device/tests/behaviour/silence.rs`, cocotb.
+//! - Completion queues without memory: `crates/fuzz`, cocotb.
+//! - Commands beside loads and stores of the PM window: `crates/fuzz`.
+//! - Shares of weighted round robin, except for mean times: cocotb.
+//! - Counters of late answers, sums, extremes and buckets of latencies: `crates/fast/tests`.
+//!   Traces of commands are covered by no test.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod buffer;

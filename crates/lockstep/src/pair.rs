@@ -1,4 +1,24 @@
 //! Two devices with the same input, and the comparison of their state after each step.
+//!
+//! # What is compared
+//!
+//! - Each completion: status, dword 0, its queue, place and phase. SQHD is compared if the
+//!   command is alone in its queue. Each command completes once.
+//! - The order of admin completions.
+//! - Every byte that a device has written to its host, also at addresses without memory: data,
+//!   logs, Identify pages, EventIdx.
+//! - Messages: all of them after a single command, otherwise the set of vectors.
+//! - Every block that a command may have written, after its step. All media are compared at the
+//!   end and after some resets. Blocks also have to hold a content that a command has written or
+//!   the old one, so an error that both devices share is found as well.
+//! - CSTS after each step. All properties, the MSI-X table and pending bits after resets, and
+//!   while a vector is masked.
+//! - Engines: all registers while idle, and lines of pages. For a valid job also the known return
+//!   value, the count, the written bytes, and the reports of lists without cycles.
+//! - BAR4: the status block, QoS, registers of `nvm_delay`, transactions and beats of each
+//!   channel.
+//! - Lost stores and failed accesses of the media, as both devices count them.
+//! - That no device hangs for 400 ms of simulated time, and the assertions of the RTL.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;

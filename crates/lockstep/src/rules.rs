@@ -1,5 +1,41 @@
-//! Permitted differences between two correct devices: each rule, with its source. The README has
-//! them as a table.
+//! Permitted differences between two correct devices: each rule, its extent, and its source. After
+//! a step with such a difference, the state is made the same in both devices.
+//!
+//! - Times, except for means (`timed`). `crates/fast/tests/delay.rs` and `channel.rs` compare
+//!   them.
+//! - Order of completions of I/O commands, and order and number of their messages, within a
+//!   burst. NVM Express 1.4, 4.1: commands are processed in any order. MSI-X pending bits merge.
+//! - SQHD, within a burst on the queue. 4.6.1: its value is that at the creation of the
+//!   completion.
+//! - Order of entries in the error log, and their phases, if they belong to one burst. 5.14.1.1:
+//!   in the order of completions.
+//! - Blocks that two commands of a step write, or that a failing command writes. Each block is
+//!   atomic and holds a written content or the old one (`docs/hardware/nvme_ctrl_data_path.md`,
+//!   "A logical block is atomic").
+//! - Data and status of a Read or Compare beside a Write of the same blocks: by the same section.
+//! - Buffers of failing commands. 4.1: their content is undefined.
+//! - A Compare with an error in its SGL and other data may report either error, as in
+//!   `crates/fuzz`.
+//! - Whether a command of an Abort, or of a deleted queue, was in time: status and dword 0. For a
+//!   deleted queue this includes the existence of the completion and its message. 5.1: best
+//!   effort; `docs/hardware/nvme_ctrl.md`, "Abort".
+//! - Which commands a reset has cut off: completions, blocks as above, SMART and error log until
+//!   the next reset of the function. 7.3.2; `docs/hardware/nvme_ctrl.md`.
+//! - EventIdx of heads, and EventIdx of a queue that was deleted during its work. A head is read
+//!   when a command waits for room (`docs/hardware/nvme_ctrl.md`, "Shadow doorbells").
+//! - Pending bits and messages of masked vectors while shadow doorbells are in use. A queue is
+//!   known to be empty only when its head is read (`docs/hardware/nvme_ctrl.md`, "Left out").
+//! - Addresses and data in the MSI-X table, after a reset of the function and before they are
+//!   written. PCI Express 4.0, 7.7.2.5 to 7.7.2.7: no default. The mask bit (7.7.2.8) has one,
+//!   and is compared.
+//! - Cycles in reports of lists, as they are times.
+//! - Timestamp, by 1 ms. 5.21.1.14: a command is fetched some cycles earlier or later.
+//! - Return value and outputs of registers, and written data, of a job that was stopped or cut by
+//!   a reset. Outputs also after a return value other than 0, and a target also if the job
+//!   extends beyond the media. `copy` and `scan` write whole pieces from the start on: each line,
+//!   or byte of a bitmap, is old or new.
+//! - Counters of `nvm_delay`, if jobs or commands failed or were cut off since they were cleared.
+//!   The progress of a transfer depends on timing.
 
 use nvme::log::GetLogPage;
 use spec::nvme::{admin, feature, status, Sqe, Status};

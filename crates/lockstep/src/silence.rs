@@ -18,9 +18,9 @@ pub const SILENT: Range<u64> = 1 << 46..(1 << 46) + (1 << 30);
 const MOST: u64 = 3;
 /// Longest time until a device gives up (`HostTimeout`: 25 to 50 ms). A small completion queue
 /// serialises the commands.
-const PATIENCE: Time = Time::ms(60);
+const DEADLINE: Time = Time::ms(60);
 /// Interval at which completions are consumed, and the longest time of the last messages.
-const LOOK: Time = Time::us(200);
+const POLL: Time = Time::us(200);
 
 impl LockstepPair {
     /// Writes whose data never arrive end as errors, and write nothing. Commands after lost answers
@@ -78,7 +78,7 @@ impl LockstepPair {
 impl Dut {
     /// Waits until `count` commands have completed; the device is never idle meanwhile.
     fn given_up(&mut self, count: usize) -> Result<(), String> {
-        let patience = Time(PATIENCE.0 * count as u64);
+        let patience = Time(DEADLINE.0 * count as u64);
         let limit = self.now + patience;
         while self.completed.len() < count {
             if self.now > limit {
@@ -87,11 +87,11 @@ impl Dut {
                     self.name
                 ));
             }
-            let until = self.now + LOOK;
+            let until = self.now + POLL;
             self.advance(until)?;
             self.consume()?;
         }
-        let until = self.now + LOOK;
+        let until = self.now + POLL;
         self.advance(until)
     }
 }

@@ -1,4 +1,45 @@
 //! Steps: actions of the hosts, each generated from a seed.
+//!
+//! # What is generated
+//!
+//! Of 100 steps:
+//!
+//! - 37 are bursts of 2 to 40 I/O commands on all queues. They use separate blocks; one burst in
+//!   five has blocks in common. A tenth of the commands is for engines (`count`, `filter`,
+//!   `copy`), on blocks that no other command uses, not even one with a wrong namespace.
+//! - 8 are single I/O commands, a third of them with an error.
+//! - 5 are measurements, with delays disabled and fixed timing of the host. They are sequential
+//!   reads or writes, concurrent reads of whole pages, and concurrent flushes, also by the
+//!   priority of queues with separate weights.
+//! - 16 are 1 to 5 admin commands: Identify, logs, features, event requests, Abort, Keep Alive,
+//!   Format NVM, any other opcode.
+//! - 3 are fused pairs and halves. 1 is a first half that waits for its partner without room in
+//!   the completion queue, with an Abort of one of both.
+//! - 5 create and delete I/O queues. 3 are loads and stores of the PM window, also beyond its
+//!   media.
+//! - 5 are jobs of engines, in registers and up to four lines of each command page, beside I/O
+//!   commands. Lines are written in parts of any order. Jobs use any bytes of the media; some are
+//!   invalid, lie beyond the media, or have reserved bits set.
+//! - Jobs of the pipeline, also as NVMe commands, have 1 to 16 entries that read the output of
+//!   earlier ones; some entries are wrong. Interrupts are on or off. One step in five stops the
+//!   jobs of registers.
+//! - 4 are accesses of BAR4: status block, QoS, registers and commits of `nvm_delay`, snapshots
+//!   of its counters, and absent offsets.
+//! - 2 are loads and stores of BAR0 of any size, and 2 are wrong doorbells.
+//! - 1 masks, changes and unmasks interrupts by entry and by function, or disables MSI-X.
+//! - 2 are Doorbell Buffer Config, or Keep Alive Timeouts, expired or not, beside other commands.
+//! - 2 are long commands with Aborts, a queue deleted with its commands, commands of milliseconds
+//!   that have to be ended, or a queue without memory (CFS).
+//! - 0.05 are writes whose data never arrive, not even by the link's timeout, and a reset of the
+//!   function. They take 25 to 50 ms of simulated time: 50 s of the RTL model at 300 MHz.
+//! - 4 are resets, idle or during a burst, a third of the latter with jobs in registers and
+//!   pages. They are a disable, a shutdown, a subsystem or function reset, or a power cut,
+//!   occasionally followed by invalid settings.
+//!
+//! A quarter of the episodes has a memory with a random latency of each access. A read without
+//! memory fails after 100 to 500 ns. One in twelve fails after up to 250 us, as by the link's
+//! completion timeout. An invalid command has one error only, as the controller may report either
+//! of two.
 
 use sim::{Bar, Time};
 use spec::bar4;

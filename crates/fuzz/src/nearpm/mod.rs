@@ -1,6 +1,31 @@
 //! One episode of a device with the engine `nearpm`. Commands run beside stores and loads of the PM
 //! window, in one order. A model executes each at once. Between steps all commands have ended.
 //! There the power may fail or the function be reset, which must change nothing.
+//!
+//! # What is generated
+//!
+//! 1 to 64 commands at once, in four pools of four processes, which are mapped and unmapped: undo
+//! and redo records, checkpoints, copies, switches, applies, commits, aborts and recoveries. Logs
+//! have 192 bytes to 8 KiB, open and closed.
+//!
+//! A quarter of the commands is corrupted. They have any operation, reserved bits, absent pools and
+//! threads, another process, or addresses of another pool. Ranges cross the end of a pool or of all
+//! addresses, and lengths are 0, 65,537 and 2^64 - 1. They have arguments that an operation lacks,
+//! maps over other pools and beyond the media, a busy line, and records that exceed a log.
+//!
+//! # What is checked
+//!
+//! The model follows the engine's chapter, `docs/hardware/nearpm.md`. Each command has to end with
+//! the status and the value of the model. Each load has to return the result of everything before
+//! it. At the end all pools are compared, including logs. A conflict filter or a table that does
+//! not wait is found within 3,000 commands, and so is a power cut that loses the engine's state.
+//!
+//! # Left out
+//!
+//! - Commands whose result depends on timing: damaged records while others of their log are in
+//!   flight.
+//! - Power cuts during commands: `nearside crashtest`, `crates/device/tests/nearpm.rs`.
+//! - NVMe commands beside those of the engine.
 
 mod generate;
 mod model;
