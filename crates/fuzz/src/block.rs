@@ -96,12 +96,12 @@ impl Block {
     }
 
     /// Adds a possible content.
-    pub fn add(&mut self, writer: u64, content: Content) {
+    pub fn add_candidate(&mut self, writer: u64, content: Content) {
         self.values.push(Candidate::new(writer, content));
     }
 
     /// A command that writes has ended.
-    pub fn end(&mut self, writer: u64, end: WriteOutcome, now: u64) {
+    pub fn end_write(&mut self, writer: u64, end: WriteOutcome, now: u64) {
         match end {
             WriteOutcome::Whole => self.written = true,
             WriteOutcome::Part => {}

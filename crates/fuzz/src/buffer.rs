@@ -55,7 +55,7 @@ pub fn with_data(
     let (first, pages) = sgl(host, random, bytes, sqe.opcode() == io::READ)?;
     sqe = sqe.with_prps(first.addr, first.high());
     sqe.dw[0] |= pick(random, &[1 << 14, 2 << 14]);
-    put(host, random, &sqe, bytes, fill);
+    fill_buffer(host, random, &sqe, bytes, fill);
     Some((sqe, pages))
 }
 
@@ -69,12 +69,12 @@ pub fn with_prps(
 ) -> Option<Command> {
     let (prp1, prp2, pages) = prps(host, random, bytes)?;
     let sqe = sqe.with_prps(prp1, prp2);
-    put(host, random, &sqe, bytes, fill);
+    fill_buffer(host, random, &sqe, bytes, fill);
     Some((sqe, pages))
 }
 
 /// Fills the buffer that a command names.
-fn put(host: &mut HostModel, random: &mut Random, sqe: &Sqe, bytes: u64, fill: Fill) {
+fn fill_buffer(host: &mut HostModel, random: &mut Random, sqe: &Sqe, bytes: u64, fill: Fill) {
     let content: Vec<u8> = match fill {
         Fill::Nothing => return,
         Fill::Random => {

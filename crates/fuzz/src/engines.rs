@@ -185,7 +185,7 @@ pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace) -> Expectation {
         media: make.map_or(MediaUse::Count(from, count, bounds), MediaUse::Derive),
         dw0: (opcode == COPY).then_some(0),
         long: true,
-        ..Expectation::fine()
+        ..Expectation::success()
     }
 }
 

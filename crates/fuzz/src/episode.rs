@@ -267,7 +267,7 @@ fn step_devices(
     let mut kept = script.steps.map(|s| s.iter().copied());
     let mut moved = (0, Time::ZERO);
     loop {
-        let amount = benches.iter_mut().map(Bench::done).sum();
+        let amount = benches.iter_mut().map(Bench::progress).sum();
         let step = match &mut kept {
             Some(steps) => steps.next(),
             None => {
@@ -369,7 +369,7 @@ impl Bench {
     }
 
     /// The measure of an episode's length: commands, or bytes if `valid_only`.
-    fn done(&mut self) -> u64 {
+    fn progress(&mut self) -> u64 {
         let mut done = 0;
         let look = |bench: &mut Bench| {
             let counts = &bench.host.counts;
@@ -510,7 +510,7 @@ impl Bench {
     fn discover(&mut self) -> StepResult {
         let cap = u64::from(self.read32(0)?) | u64::from(self.read32(4)?) << 32;
         self.limits.entries = Cap(cap).max_queue_entries();
-        self.start(32, 32)?;
+        self.start_controller(32, 32)?;
         let controller = self.page(Sqe::identify(1, 0))?;
         let word = |page: &[u8], at: usize, len: usize| {
             let bytes = page[at..at + len].iter().rev();
@@ -587,7 +587,7 @@ impl Bench {
     }
 
     /// Enables the controller with admin queues of these entries.
-    fn start(&mut self, sq_entries: u32, cq_entries: u32) -> StepResult {
+    fn start_controller(&mut self, sq_entries: u32, cq_entries: u32) -> StepResult {
         let mut take = || self.host.memory.alloc(&mut self.random).ok_or("no memory");
         let (asq, acq) = (take()?, take()?);
         self.host.model = Model::new(self.limits.clone(), self.known.clone());
@@ -649,7 +649,7 @@ impl Bench {
         let entry = properties::MSIX_TABLE + 16 * u64::from(vector);
         self.write64(entry, addr);
         self.write32(entry + 8, data);
-        self.host.messages.set(vector, addr, data);
+        self.host.messages.set_entry(vector, addr, data);
         entry
     }
 
@@ -694,18 +694,18 @@ impl Bench {
     fn switch_messages(&mut self) -> StepResult {
         self.read32(properties::CSTS)?;
         let prompt = self.host.prompt.0 / 1000;
-        if self.host.messages.on() {
+        if self.host.messages.permitted() {
             let disabled = chance(&mut self.random, 25);
             self.count(match disabled {
                 true => "MSI-X disabled",
                 false => "functions masked",
             });
-            self.host.messages.stop(disabled);
+            self.host.messages.suspend(disabled);
             self.seat
                 .set_msix(!disabled, !disabled || chance(&mut self.random, 50));
             self.wait_ns(prompt)?;
             self.flush_messages()?;
-            self.host.messages.stopped();
+            self.host.messages.suspended();
             if chance(&mut self.random, 30) {
                 return Ok(());
             }
@@ -717,13 +717,13 @@ impl Bench {
             }
             self.read32(properties::CSTS)?;
         }
-        self.host.messages.start(self.now);
+        self.host.messages.resume(self.now);
         self.seat.set_msix(true, false);
         self.wait_ns(prompt)?;
         if self.flush_messages()? {
-            self.host.messages.start(self.now);
+            self.host.messages.resume(self.now);
         }
-        self.host.messages.started();
+        self.host.messages.resumed();
         Ok(())
     }
 
@@ -743,7 +743,7 @@ impl Bench {
         let few = chance(&mut self.random, 15);
         let sq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
         let cq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
-        self.start(sq, cq)?;
+        self.start_controller(sq, cq)?;
         self.shadows = chance(&mut self.random, 40);
         self.host.shadow.wanted = self.shadows;
         let shadow_at = self.shadows.then(|| self.random.below(6));
@@ -787,7 +787,7 @@ impl Bench {
         if qid == 0 && sqe.opcode() == admin::DOORBELL_BUFFER_CONFIG {
             let (doorbells, events) = (sqe.prp1(), sqe.prp2());
             let HostModel { shadow, memory, .. } = &mut self.host;
-            shadow.offer(memory, Pages { doorbells, events });
+            shadow.offer_pages(memory, Pages { doorbells, events });
         }
         let Some(queue) = self.host.sqs.get_mut(&qid) else {
             pages.into_iter().for_each(|p| self.host.memory.free(p));
@@ -1015,7 +1015,7 @@ impl Bench {
         self.count("rests longer than any coalescing");
         // No queue is polled.
         self.advance(self.now + COALESCED, false)?;
-        let owed = self.host.messages.owed(self.now, COALESCED);
+        let owed = self.host.messages.overdue(self.now, COALESCED);
         if owed.is_empty() {
             return Ok(());
         }
@@ -1026,7 +1026,7 @@ impl Bench {
 
     /// Checks that interrupts have followed their completions.
     fn interrupts_came(&mut self) -> StepResult {
-        let owed = self.host.messages.owed(self.now, self.host.prompt);
+        let owed = self.host.messages.overdue(self.now, self.host.prompt);
         if owed.is_empty() || self.host.model.features.coalesced() {
             return Ok(());
         }
@@ -1106,17 +1106,17 @@ impl Bench {
             if commands.is_empty() {
                 let fused =
                     !self.host.valid_only && self.takes_pairs(qid) && chance(&mut self.random, 8);
-                let drawn = match fused {
+                let generated = match fused {
                     true => fused_pair(&mut self.host, &mut self.random),
                     false => io_command(&mut self.host, &mut self.random).map(|c| vec![c]),
                 };
-                let Some(drawn) = drawn else {
+                let Some(generated) = generated else {
                     // No free memory: wait for commands to release some.
                     self.ring_sq(qid);
                     self.consume_all();
                     return self.wait_ns(5000);
                 };
-                commands.extend(drawn);
+                commands.extend(generated);
             }
             if !self.with_room().contains(&qid) {
                 break;

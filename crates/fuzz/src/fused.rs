@@ -62,13 +62,13 @@ impl WaitingFirst {
     }
 
     /// The partner may be missing. Returns the statuses for that case.
-    pub fn leave_alone(&mut self) -> Vec<Status> {
+    pub fn may_lack_partner(&mut self) -> Vec<Status> {
         self.alone = true;
-        self.missing()
+        self.answers_alone()
     }
 
     /// Permitted statuses without a partner.
-    pub fn missing(&self) -> Vec<Status> {
+    pub fn answers_alone(&self) -> Vec<Status> {
         let missing = status::ABORTED_MISSING_FUSED.dnr();
         self.own.iter().map(|o| o.unwrap_or(missing)).collect()
     }
@@ -92,12 +92,12 @@ impl Model {
         let fuse = flags(sqe).0;
         let first = self.firsts.remove(&sqid);
         if let (Some(first), SECOND) = (&first, fuse) {
-            return self.pair(first, sqe, self.stops(sqid), memory, media);
+            return self.pair(first, sqe, self.is_stopping(sqid), memory, media);
         }
         // A waiting first command has no partner.
         let lone = first.map(|first| Pair {
             cid: first.cid(),
-            expectation: Expectation::new(first.missing()),
+            expectation: Expectation::new(first.answers_alone()),
             outcomes: Vec::new(),
             written: Vec::new(),
             alone: Vec::new(),
@@ -105,9 +105,9 @@ impl Model {
         if fuse != FIRST && fuse != SECOND {
             return (self.io(sqe, memory, media), lone);
         }
-        let mut half = self.half(sqe);
-        half.alone = more != NextCommand::Yes || self.stops(sqid);
-        let mut expectation = Expectation::new(half.missing());
+        let mut half = self.waiting_first(sqe);
+        half.alone = more != NextCommand::Yes || self.is_stopping(sqid);
+        let mut expectation = Expectation::new(half.answers_alone());
         if fuse == FIRST && more != NextCommand::No {
             if !half.alone {
                 expectation.statuses.clear();
@@ -119,11 +119,11 @@ impl Model {
 
     /// True if the queue, or the controller, is about to stop: first commands may end before their
     /// partner arrives.
-    fn stops(&self, sqid: u16) -> bool {
+    fn is_stopping(&self, sqid: u16) -> bool {
         self.closing || !self.sqs.contains_key(&sqid)
     }
 
-    fn half(&self, sqe: &Sqe) -> WaitingFirst {
+    fn waiting_first(&self, sqe: &Sqe) -> WaitingFirst {
         let (mut own, namespace) = match self.check(sqe) {
             Err(status) => (vec![Some(status.dnr())], None),
             Ok(None) => (vec![None], None),
@@ -147,11 +147,11 @@ impl Model {
         &self,
         first: &WaitingFirst,
         sqe: &Sqe,
-        stops: bool,
+        is_stopping: bool,
         memory: &Memory,
         media: &Media,
     ) -> (Expectation, Option<Pair>) {
-        let second = self.half(sqe);
+        let second = self.waiting_first(sqe);
         let field = status::INVALID_FIELD.dnr();
         let partner = status::ABORTED_FAILED_FUSED.dnr();
         let wrong =
@@ -183,10 +183,10 @@ impl Model {
             }
         }
         let mut alone = Vec::new();
-        for a in first.missing() {
-            alone.extend(second.missing().into_iter().map(|b| (a, b)));
+        for a in first.answers_alone() {
+            alone.extend(second.answers_alone().into_iter().map(|b| (a, b)));
         }
-        if first.alone || stops {
+        if first.alone || is_stopping {
             outcomes.extend_from_slice(&alone);
         }
         let nothing = || (Expectation::new(Vec::new()), Expectation::new(Vec::new()));

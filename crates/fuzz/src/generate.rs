@@ -131,7 +131,7 @@ pub fn nsid(host: &HostModel, random: &mut Random, right: u32) -> u32 {
 }
 
 /// A number of blocks, mostly small.
-pub fn blocks(random: &mut Random) -> u64 {
+pub fn block_count(random: &mut Random) -> u64 {
     1 + match random.below(1000) {
         0..=599 => random.below(8),
         600..=879 => random.below(32),
@@ -142,7 +142,7 @@ pub fn blocks(random: &mut Random) -> u64 {
 }
 
 /// The first block of a range in a namespace.
-pub fn place(host: &HostModel, random: &mut Random, ns: &Namespace, count: u64) -> u64 {
+pub fn first_block(host: &HostModel, random: &mut Random, ns: &Namespace, count: u64) -> u64 {
     let all = ns.blocks;
     if chance(random, 4) {
         let end = all.saturating_sub(count);
@@ -211,12 +211,12 @@ pub fn io_command(host: &mut HostModel, random: &mut Random) -> Option<Command> 
     let mut count = match opcode {
         // Commands without data may be as long as the field allows.
         io::WRITE_ZEROES | io::VERIFY if chance(random, 2) => 1 + random.below(65536),
-        _ => blocks(random),
+        _ => block_count(random),
     };
     if count > ns.blocks && chance(random, 95) {
         count = 1 + random.below(ns.blocks);
     }
-    let lba = place(host, random, &ns, count);
+    let lba = first_block(host, random, &ns, count);
     let nsid = nsid(host, random, ns.nsid);
     let sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
     let fill = match opcode {
@@ -274,8 +274,8 @@ fn valid_command(host: &mut HostModel, random: &mut Random) -> Option<Command> {
 /// A fused Compare and Write, mostly complete and valid.
 pub fn fused_pair(host: &mut HostModel, random: &mut Random) -> Option<Vec<Command>> {
     let ns = namespace(host, random);
-    let count = blocks(random).min(ns.blocks).min(64);
-    let lba = place(host, random, &ns, count);
+    let count = block_count(random).min(ns.blocks).min(64);
+    let lba = first_block(host, random, &ns, count);
     let mut halves = [(io::COMPARE, ns, lba, count), (io::WRITE, ns, lba, count)];
     let odd = &mut halves[random.below(2) as usize];
     let mut fuses = vec![FIRST, SECOND];
@@ -352,7 +352,7 @@ fn deallocation(host: &mut HostModel, random: &mut Random) -> Option<Command> {
         };
         let lba = match chance(random, 99) {
             true => random.below(ns.blocks.saturating_sub(n) + 1),
-            false => place(host, random, &ns, n),
+            false => first_block(host, random, &ns, n),
         };
         list.extend((random.next() as u32).to_le_bytes());
         list.extend((n as u32).to_le_bytes());
@@ -455,7 +455,7 @@ pub fn shadow(host: &mut HostModel, random: &mut Random) -> Option<Command> {
         Some(page)
     };
     let (mut doorbells, mut events) = (page(6)?, page(6)?);
-    if odd(host, random, 10) {
+    if is_wrong(host, random, 10) {
         let offset = 1 << random.below(12);
         *pick_mut(random, &mut doorbells, &mut events) += offset;
     }
@@ -588,18 +588,18 @@ fn features(host: &mut HostModel, random: &mut Random) -> Option<Command> {
 }
 
 /// True with a probability of `percent`, unless the host sends valid commands only.
-fn odd(host: &HostModel, random: &mut Random, percent: u64) -> bool {
+fn is_wrong(host: &HostModel, random: &mut Random, percent: u64) -> bool {
     !host.valid_only && chance(random, percent)
 }
 
 /// A page for a queue; sometimes a page without memory, or an offset within a page.
-fn ring(host: &mut HostModel, random: &mut Random) -> Option<(u64, Vec<u64>)> {
+fn queue_page(host: &mut HostModel, random: &mut Random) -> Option<(u64, Vec<u64>)> {
     if host.memory.free_pages() < 64 {
         return None;
     }
     let page = host.memory.alloc(random)?;
     host.memory.store(page, &[0; PAGE as usize]);
-    let base = if odd(host, random, 5) {
+    let base = if is_wrong(host, random, 5) {
         page + (1 << random.below(12))
     } else {
         page
@@ -608,7 +608,7 @@ fn ring(host: &mut HostModel, random: &mut Random) -> Option<(u64, Vec<u64>)> {
 }
 
 fn entries(host: &HostModel, random: &mut Random) -> u32 {
-    match odd(host, random, 10) {
+    match is_wrong(host, random, 10) {
         // All entries of a queue lie in one page.
         false => 2 + random.below(u64::from(host.model.limits.entries.min(64)) - 1) as u32,
         true => pick(random, &[1, host.model.limits.entries + 1, 65536]),
@@ -618,18 +618,18 @@ fn entries(host: &HostModel, random: &mut Random) -> u32 {
 /// Create I/O Completion Queue, mostly with an unused identifier.
 pub fn create_cq(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let queues = u64::from(host.model.limits.queues);
-    let (base, pages) = ring(host, random)?;
+    let (base, pages) = queue_page(host, random)?;
     let free: Vec<u16> = (1..=queues as u16)
         .filter(|q| !host.cqs.contains_key(q))
         .collect();
-    let qid = match free.is_empty() || odd(host, random, 10) {
+    let qid = match free.is_empty() || is_wrong(host, random, 10) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &free),
     };
-    let vectors = queues + if odd(host, random, 5) { 9 } else { 1 };
+    let vectors = queues + if is_wrong(host, random, 5) { 9 } else { 1 };
     let vector = chance(random, 80).then(|| random.below(vectors) as u16);
     let mut sqe = Sqe::create_io_cq(qid, entries(host, random), base, vector);
-    sqe.dw[11] ^= u32::from(odd(host, random, 4));
+    sqe.dw[11] ^= u32::from(is_wrong(host, random, 4));
     Some((sqe, pages))
 }
 
@@ -637,26 +637,26 @@ pub fn create_cq(host: &mut HostModel, random: &mut Random) -> Option<Command> {
 /// Sometimes its address has no memory: the first fetch is fatal.
 pub fn create_sq(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let queues = u64::from(host.model.limits.queues);
-    let (mut base, mut pages) = ring(host, random)?;
-    if odd(host, random, 2) {
+    let (mut base, mut pages) = queue_page(host, random)?;
+    if is_wrong(host, random, 2) {
         host.memory.free(pages.remove(0));
         base = (1 << 45) + random.below(1 << 30) * PAGE;
     }
     let free: Vec<u16> = (1..=queues as u16)
         .filter(|q| !host.sqs.contains_key(q))
         .collect();
-    let qid = match free.is_empty() || odd(host, random, 10) {
+    let qid = match free.is_empty() || is_wrong(host, random, 10) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &free),
     };
     let there: Vec<u16> = host.cqs.keys().copied().filter(|&q| q != 0).collect();
-    let cqid = match there.is_empty() || odd(host, random, 8) {
+    let cqid = match there.is_empty() || is_wrong(host, random, 8) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &there),
     };
     let mut sqe = Sqe::create_io_sq(qid, entries(host, random), base, cqid);
     // Any priority.
     sqe.dw[11] |= (random.below(4) as u32) << 1;
-    sqe.dw[11] ^= u32::from(odd(host, random, 4));
+    sqe.dw[11] ^= u32::from(is_wrong(host, random, 4));
     Some((sqe, pages))
 }

@@ -5,7 +5,9 @@ use sim::Random;
 use spec::nvme::Sqe;
 
 use crate::engines::{BITMAP_UNIT, BLOCKS, COPY, COUNT, FILTER, TABLES};
-use crate::generate::{blocks, chance, flags, namespace, nsid, pick, place, unused, Command};
+use crate::generate::{
+    block_count, chance, first_block, flags, namespace, nsid, pick, unused, Command,
+};
 use crate::generate_lists::{list_command, lists, List};
 use crate::generate_tables::table_command;
 use crate::host_model::HostModel;
@@ -40,12 +42,12 @@ pub fn engine_command(host: &HostModel, random: &mut Random, long: bool) -> Comm
     let most = most.max(1);
     let mut count = match long || chance(random, 10) {
         true => most.div_ceil(2) + random.below(most.div_ceil(2)),
-        false => blocks(random),
+        false => block_count(random),
     };
     if count > most && chance(random, 95) {
         count = 1 + random.below(most);
     }
-    let lba = place(host, random, &ns, count);
+    let lba = first_block(host, random, &ns, count);
     let nsid = nsid(host, random, ns.nsid);
     let mut sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
     sqe.dw[12] = (count - 1) as u32;
@@ -74,7 +76,7 @@ fn with_target(host: &HostModel, random: &mut Random, sqe: Sqe, ns: &Namespace, 
         1 => from.wrapping_sub(random.below(count)),
         2 => from.wrapping_add(count),
         3 => from.wrapping_sub(count),
-        4 => place(host, random, ns, count),
+        4 => first_block(host, random, ns, count),
         // The last position that fits, or one block beyond it.
         5 | 6 => ns.blocks.saturating_sub(count) + random.below(2),
         _ => apart(from, count, || {

@@ -17,9 +17,9 @@ fn units(bytes: u64) -> u64 {
 }
 
 /// A number of elements of `each` bytes that fit into a namespace; small in most cases.
-fn number(random: &mut Random, ns: &Namespace, each: u64, much: bool) -> u64 {
+fn element_count(random: &mut Random, ns: &Namespace, each: u64, large: bool) -> u64 {
     let most = (ns.blocks * BLOCK / each.max(1)).max(1);
-    match much {
+    match large {
         true => most.div_ceil(2) + random.below(most.div_ceil(2)),
         false => {
             let few = pick(random, &[4, 64, 1500]);
@@ -99,15 +99,15 @@ fn command(opcode: u8, places: [u32; 3], rest: [u64; 3]) -> Sqe {
 fn sort(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
     let width = random.below(3);
     let kind = width | random.below(3) << 2 | random.below(8) << 4;
-    let count = number(random, ns, 4 << (2 + width), long);
+    let count = element_count(random, ns, 4 << (2 + width), long);
     let sizes = sort_bytes(count, kind as u32).map(units);
     command(SORT, places(host, random, ns, sizes), [count, kind, 0])
 }
 
 fn shuffle(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
     let row = pick(random, &[1, 3, 16, 64, 100, 256, 1000, 4096]);
-    let count = number(random, ns, 3 * row, long);
-    let (rows, how) = (number(random, ns, 3 * row, long), random.below(4));
+    let count = element_count(random, ns, 3 * row, long);
+    let (rows, how) = (element_count(random, ns, 3 * row, long), random.below(4));
     let sizes = [(4 * count) << how, rows * row, count * row].map(units);
     command(
         SHUFFLE,
@@ -118,7 +118,7 @@ fn shuffle(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) ->
 
 fn decode(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
     let size = random.below(4);
-    let count = number(random, ns, 3 << size, long);
+    let count = element_count(random, ns, 3 << size, long);
     let (plain, packed) = pick(random, &[(0, 0), (1, 0), (0, 1)]);
     let width = match packed {
         1 => pick(random, &[8, 16, 32]),

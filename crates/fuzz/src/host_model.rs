@@ -162,7 +162,7 @@ struct InFlight {
     user: u64,
     fused: Option<Fused>,
     /// The data that a Read has delivered so far.
-    seen: Option<ReadScoreboard>,
+    scoreboard: Option<ReadScoreboard>,
     /// It waits, or may have waited, after a fused pair.
     after_pair: bool,
 }
@@ -716,7 +716,7 @@ impl HostModel {
             .model
             .expect(qid, &sqe, more, &self.memory, &self.media);
         let (expectation, pair) = judged;
-        let fused = pair.and_then(|pair| self.fuse(key, pair));
+        let fused = pair.and_then(|pair| self.apply_pair(key, pair));
         let user = self.new_user();
         self.begin_command(key, user, &expectation);
         if rung.pages.iter().any(|&p| self.memory.is_window(p)) {
@@ -727,7 +727,7 @@ impl HostModel {
             };
             *self.counts.kinds.entry(kind).or_default() += 1;
         }
-        for kind in kinds(qid, &sqe, &expectation, fused.is_some()) {
+        for kind in command_kinds(qid, &sqe, &expectation, fused.is_some()) {
             *self.counts.kinds.entry(kind).or_default() += 1;
         }
         match expectation.after {
@@ -740,7 +740,7 @@ impl HostModel {
                 rung.pages.clear();
                 self.open_cq(new);
             }
-            CompletionEffect::SqDeleted(old, _) => self.leave_alone(old),
+            CompletionEffect::SqDeleted(old, _) => self.break_pairs(old),
             CompletionEffect::Shadow(pages) => {
                 rung.pages.clear();
                 self.rings
@@ -757,7 +757,7 @@ impl HostModel {
             sqe.dw,
             expectation.statuses
         ));
-        let seen = match (&expectation.media, &expectation.direction) {
+        let scoreboard = match (&expectation.media, &expectation.direction) {
             (&MediaUse::Read(lba, count), Direction::ToHost(_)) => {
                 Some(ReadScoreboard::new(lba, count, self.media.now()))
             }
@@ -773,7 +773,7 @@ impl HostModel {
             shared: false,
             user,
             fused,
-            seen,
+            scoreboard,
             after_pair: self.in_flight.values().any(|f| f.fused.is_some()),
         };
         if self.in_flight.insert(key, active).is_some() {
@@ -782,7 +782,7 @@ impl HostModel {
                 key.1
             ));
         }
-        self.offer_abort();
+        self.permit_abort();
         Ok(Some(bytes.to_vec()))
     }
 
@@ -865,7 +865,7 @@ impl HostModel {
                 continue;
             };
             let from = place.offset + (at - place.at);
-            if right(&self.media, &active.expectation.direction, from, data) {
+            if may_send(&self.media, &active.expectation.direction, from, data) {
                 ways.push((place.key, from));
                 if !taken.contains(&place.key) {
                     taken.push(place.key);
@@ -879,8 +879,13 @@ impl HostModel {
         }
         if let [(key, from)] = ways[..] {
             // Only this command can have written.
-            let seen = self.in_flight.get_mut(&key).and_then(|f| f.seen.as_mut());
-            if let Some(block) = seen.and_then(|seen| seen.record(&self.media, from, data)) {
+            let scoreboard = self
+                .in_flight
+                .get_mut(&key)
+                .and_then(|f| f.scoreboard.as_mut());
+            if let Some(block) =
+                scoreboard.and_then(|scoreboard| scoreboard.record(&self.media, from, data))
+            {
                 return Err(format!(
                     "SQ {} CID {:#06x} delivers a mixture of contents of block {block}: \
                      {data:02x?} at byte {from} do not belong to the content of its other bytes",
@@ -916,7 +921,12 @@ impl HostModel {
 }
 
 /// Kinds of a command, for the statistics of the report.
-fn kinds(qid: u16, sqe: &Sqe, expectation: &Expectation, second: bool) -> Vec<&'static str> {
+fn command_kinds(
+    qid: u16,
+    sqe: &Sqe,
+    expectation: &Expectation,
+    second: bool,
+) -> Vec<&'static str> {
     let mut kinds = Vec::new();
     let mut when = |is: bool, kind| {
         if is {
@@ -946,7 +956,7 @@ fn kinds(qid: u16, sqe: &Sqe, expectation: &Expectation, second: bool) -> Vec<&'
 }
 
 /// True if a command may send these bytes at its offset `from`.
-fn right(media: &Media, direction: &Direction, from: u64, data: &[u8]) -> bool {
+fn may_send(media: &Media, direction: &Direction, from: u64, data: &[u8]) -> bool {
     match direction {
         Direction::ToHost(DataSource::Media(start)) => media.permits(start + from, data),
         Direction::ToHost(DataSource::Page(page, start)) => {

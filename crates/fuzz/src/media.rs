@@ -144,7 +144,7 @@ impl Media {
             let content = content.filter(|c| c.len() as u64 == BLOCK);
             content
                 .into_iter()
-                .for_each(|c| block.add(writer, c.into()));
+                .for_each(|c| block.add_candidate(writer, c.into()));
         }
     }
 
@@ -154,7 +154,7 @@ impl Media {
         let (zeros, now) = (self.zeros.clone(), self.now);
         for block in self.range(lba, count) {
             block.add_writer(now);
-            block.add(writer, zeros.clone());
+            block.add_candidate(writer, zeros.clone());
         }
     }
 
@@ -193,7 +193,7 @@ impl Media {
         self.now += 1;
         let now = self.now;
         for block in self.range(lba, count) {
-            block.end(writer, end, now);
+            block.end_write(writer, end, now);
         }
     }
 
@@ -282,7 +282,8 @@ impl Media {
         let made: Vec<Option<DerivedContent>> = targets
             .clone()
             .map(|lba| {
-                (end != WriteOutcome::Untouched).then(|| self.made(maker, lba, &mut vec![lba]))
+                (end != WriteOutcome::Untouched)
+                    .then(|| self.derived_content(maker, lba, &mut vec![lba]))
             })
             .collect();
         self.active_engines.swap_remove(at);
@@ -332,7 +333,7 @@ impl Media {
         path.push(lba);
         for maker in &self.active_engines {
             if maker.product.targets().contains(&lba) {
-                let made = self.made(maker, lba, path);
+                let made = self.derived_content(maker, lba, path);
                 let values = made.patches.iter();
                 let values = values.map(|p| block.values[0].patched(maker.user, 0, p));
                 view.values.to_mut().extend(values);
@@ -345,7 +346,12 @@ impl Media {
     }
 
     /// What a command of an engine may have written to a block.
-    fn made(&self, maker: &ActiveEngine, lba: u64, path: &mut Vec<u64>) -> DerivedContent {
+    fn derived_content(
+        &self,
+        maker: &ActiveEngine,
+        lba: u64,
+        path: &mut Vec<u64>,
+    ) -> DerivedContent {
         let product = &maker.product;
         let view = |source: u64, path: &mut Vec<u64>| {
             let block = &self.blocks[source as usize];
@@ -632,10 +638,10 @@ mod tests {
                 && media.known(0).is_none()
         );
         assert!(!media.permits(0, &[0]), "both have been there");
-        let mut seen = [5; 512];
-        seen[0] = 9;
-        media.learn(0, &seen, media.now());
-        assert_eq!(media.known(0), Some(&seen[..]));
+        let mut found = [5; 512];
+        found[0] = 9;
+        media.learn(0, &found, media.now());
+        assert_eq!(media.known(0), Some(&found[..]));
     }
 
     #[test]
@@ -643,11 +649,11 @@ mod tests {
         let mut media = Media::new(1);
         let since = media.now();
         media.begin_write(7, 0, &data(5));
-        let mut seen = [5; 512];
-        seen[..64].fill(0);
-        assert!(media.permits_load(0, &seen, since) && !media.permits(0, &seen));
-        seen[3] = 5;
-        assert!(!media.permits_load(0, &seen, since));
+        let mut found = [5; 512];
+        found[..64].fill(0);
+        assert!(media.permits_load(0, &found, since) && !media.permits(0, &found));
+        found[3] = 5;
+        assert!(!media.permits_load(0, &found, since));
     }
 
     #[test]
@@ -698,8 +704,8 @@ mod tests {
         let mut media = Media::new(4);
         write(&mut media, 0, 5, WriteOutcome::Whole);
         media.begin_derive(8, copy(0, 2, 2));
-        for seen in [torn(5, 0), torn(0, 5), [0; 512], [5; 512]] {
-            assert!(media.permits(1024, &seen));
+        for found in [torn(5, 0), torn(0, 5), [0; 512], [5; 512]] {
+            assert!(media.permits(1024, &found));
         }
         // Segments of a Read may have read a line at different times.
         let mut half = [0; 512];
@@ -789,13 +795,13 @@ mod tests {
         write(&mut media, 1, 5, WriteOutcome::Whole);
         write(&mut media, 8, 7, WriteOutcome::Whole);
         media.begin_derive(8, bitmap(0, 3, 8));
-        let mut seen = [7; 512];
-        seen[..48].fill(0);
-        seen[16..32].fill(0xFF);
-        assert!(media.permits(8 * 512, &seen) && media.permits(8 * 512, &[7; 512]));
+        let mut found = [7; 512];
+        found[..48].fill(0);
+        found[16..32].fill(0xFF);
+        assert!(media.permits(8 * 512, &found) && media.permits(8 * 512, &[7; 512]));
         assert!(media.permits(8 * 512, &[0, 7]) && !media.permits(8 * 512, &[1]));
         media.end_derive(8, WriteOutcome::Whole);
-        assert_eq!(media.known(8), Some(&seen[..]));
+        assert_eq!(media.known(8), Some(&found[..]));
     }
 
     #[test]

@@ -235,7 +235,7 @@ impl Expectation {
     }
 
     /// A command that succeeds.
-    pub fn fine() -> Expectation {
+    pub fn success() -> Expectation {
         Expectation::new(vec![status::SUCCESS])
     }
 
@@ -381,7 +381,7 @@ impl Model {
             admin::DOORBELL_BUFFER_CONFIG => shadow(sqe),
             admin::KEEP_ALIVE => Ok(Expectation {
                 after: CompletionEffect::KeptAlive,
-                ..Expectation::fine()
+                ..Expectation::success()
             }),
             admin::ABORT => self.abort(sqe),
             admin::ASYNC_EVENT_REQUEST => self.event_request(sqe),
@@ -475,7 +475,7 @@ impl Model {
         self.formatting.push(nsid);
         let mut v = Expectation {
             after: CompletionEffect::Formatted(nsid),
-            ..Expectation::fine()
+            ..Expectation::success()
         };
         v.media = MediaUse::Zero(formatted);
         Ok(v)
@@ -500,7 +500,7 @@ impl Model {
         if wanted.vector > self.limits.queues {
             return Err(status::INVALID_INTERRUPT_VECTOR);
         }
-        placed(wanted.contiguous, wanted.base)?;
+        check_contiguous(wanted.contiguous, wanted.base)?;
         let queue = CompletionQueue {
             base: wanted.base,
             entries: wanted.entries,
@@ -509,7 +509,7 @@ impl Model {
         self.cqs.insert(qid, queue);
         Ok(Expectation {
             after: CompletionEffect::CqCreated(qid),
-            ..Expectation::fine()
+            ..Expectation::success()
         })
     }
 
@@ -526,7 +526,7 @@ impl Model {
         if self.bad_size(wanted.entries) || !self.entry_sizes.0 {
             return Err(status::INVALID_QUEUE_SIZE);
         }
-        placed(wanted.contiguous, wanted.base)?;
+        check_contiguous(wanted.contiguous, wanted.base)?;
         let queue = SubmissionQueue {
             base: wanted.base,
             entries: wanted.entries,
@@ -536,7 +536,7 @@ impl Model {
         self.sqs.insert(qid, queue);
         Ok(Expectation {
             after: CompletionEffect::SqCreated(qid),
-            ..Expectation::fine()
+            ..Expectation::success()
         })
     }
 
@@ -550,7 +550,7 @@ impl Model {
             .ok_or(status::INVALID_QUEUE_IDENTIFIER)?;
         Ok(Expectation {
             after: CompletionEffect::SqDeleted(qid, queue.base),
-            ..Expectation::fine()
+            ..Expectation::success()
         })
     }
 
@@ -569,7 +569,7 @@ impl Model {
         self.cqs.remove(&qid);
         Ok(Expectation {
             after: CompletionEffect::CqDeleted(qid, base),
-            ..Expectation::fine()
+            ..Expectation::success()
         })
     }
 
@@ -577,7 +577,7 @@ impl Model {
         let Abort { sqid, cid } = Abort::of(sqe);
         let mut v = Expectation {
             dw0: Some(1),
-            ..Expectation::fine()
+            ..Expectation::success()
         };
         if sqid == 0 && self.waiting.contains(&cid) {
             v.dw0 = None; // it may be overtaken by an event, or find its completion queue full
@@ -594,7 +594,7 @@ impl Model {
         let mut v = Expectation {
             dw0: None,
             after: CompletionEffect::Event(before),
-            ..Expectation::fine()
+            ..Expectation::success()
         };
         v.statuses.push(status::ABORT_REQUESTED);
         if before >= self.limits.events {
@@ -612,7 +612,7 @@ impl Model {
             Err(status) => Ok(Expectation::new(vec![status])),
             Ok(dw0) if request.select() == CAPABILITIES => Ok(Expectation {
                 dw0: Some(dw0),
-                ..Expectation::fine()
+                ..Expectation::success()
             }),
             Ok(_) if request.fid() == feature::TIMESTAMP && request.set => {
                 Ok(fetch(memory, sqe, TIMESTAMP_BYTES))
@@ -634,12 +634,12 @@ impl Model {
             }
             Ok(_) if request.fid() == feature::KEEP_ALIVE_TIMER && request.set => Ok(Expectation {
                 after: CompletionEffect::KeptAlive,
-                ..Expectation::fine()
+                ..Expectation::success()
             }),
             // Undetermined before the number of queues is known.
             Ok(dw0) => Ok(Expectation {
                 dw0: (self.limits.queues > 0).then_some(dw0),
-                ..Expectation::fine()
+                ..Expectation::success()
             }),
         }
     }
@@ -674,7 +674,7 @@ fn shadow(sqe: &Sqe) -> Result<Expectation, Status> {
     }
     Ok(Expectation {
         after: CompletionEffect::Shadow(Pages { doorbells, events }),
-        ..Expectation::fine()
+        ..Expectation::success()
     })
 }
 
@@ -684,7 +684,7 @@ pub fn flags(sqe: &Sqe) -> (u32, u32) {
 }
 
 /// Physically contiguous, and aligned to a page.
-fn placed(contiguous: bool, base: u64) -> Result<(), Status> {
+fn check_contiguous(contiguous: bool, base: u64) -> Result<(), Status> {
     if !contiguous {
         return Err(status::INVALID_FIELD);
     }
@@ -707,7 +707,7 @@ pub fn transfer(memory: &Memory, sqe: &Sqe, bytes: u64, to_host: bool) -> Walk {
 
 /// Data from the controller to the host: writes to addresses without memory have no effect.
 pub fn send(memory: &Memory, sqe: &Sqe, bytes: u64, content: DataSource) -> Expectation {
-    let mut v = Expectation::fine();
+    let mut v = Expectation::success();
     v.walk = transfer(memory, sqe, bytes, true);
     v.direction = Direction::ToHost(content);
     if let Some(fault) = v.walk.fault {
@@ -721,7 +721,7 @@ pub fn send(memory: &Memory, sqe: &Sqe, bytes: u64, content: DataSource) -> Expe
 
 /// Data from the host: an error of the list and an error of the data may be found in either order.
 pub fn fetch(memory: &Memory, sqe: &Sqe, bytes: u64) -> Expectation {
-    let mut v = Expectation::fine();
+    let mut v = Expectation::success();
     v.walk = transfer(memory, sqe, bytes, false);
     v.direction = Direction::FromHost;
     let mut errors: Vec<Status> = v.walk.fault.map(WalkError::status).into_iter().collect();

@@ -58,7 +58,7 @@ impl Model {
     pub fn io(&self, sqe: &Sqe, memory: &Memory, media: &Media) -> Expectation {
         let namespace = match self.check(sqe) {
             Err(status) => return Expectation::refused(status),
-            Ok(None) => return Expectation::fine(),
+            Ok(None) => return Expectation::success(),
             Ok(Some(namespace)) => namespace,
         };
         let mut v = match self.check_range(sqe, &namespace) {
@@ -86,7 +86,7 @@ impl Model {
             io::DATASET_MANAGEMENT if dataset::deallocates(sqe) => {
                 return deallocate(sqe, ns, memory)
             }
-            _ => Expectation::fine(),
+            _ => Expectation::success(),
         };
         v.long = matches!(sqe.opcode(), io::VERIFY | io::WRITE_ZEROES);
         v.media = match sqe.opcode() {

@@ -157,7 +157,7 @@ mod tests {
             });
             let first = Sqe { dw };
             let significant_bits = significant_bits(set, &first);
-            let mut drawn = [0; 16];
+            let mut seen_bits = [0; 16];
             for _ in 0..300 {
                 let mut sqe = first;
                 randomise_reserved(&mut random, set, &mut sqe);
@@ -168,12 +168,12 @@ mod tests {
                         0,
                         "{set:?} {opcode:#x} dword {n}"
                     );
-                    drawn[n] |= other;
+                    seen_bits[n] |= other;
                 }
             }
             for n in 0..16 {
                 assert_eq!(
-                    drawn[n], !significant_bits[n],
+                    seen_bits[n], !significant_bits[n],
                     "{set:?} {opcode:#x} dword {n}"
                 );
             }

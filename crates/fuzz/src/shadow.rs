@@ -14,7 +14,7 @@ pub struct Pages {
 }
 
 /// Offset of a doorbell in its page.
-fn place(qid: u16, head: bool) -> u64 {
+fn offset_of(qid: u16, head: bool) -> u64 {
     4 * (2 * u64::from(qid) + u64::from(head))
 }
 
@@ -45,10 +45,10 @@ impl Shadow {
     }
 
     /// Offers pages to the controller, filled with the present doorbell values.
-    pub fn offer(&mut self, memory: &mut Memory, pages: Pages) {
+    pub fn offer_pages(&mut self, memory: &mut Memory, pages: Pages) {
         self.offered = Some(pages);
         for (&(qid, head), &value) in &self.values {
-            let at = pages.doorbells / PAGE * PAGE + place(qid, head);
+            let at = pages.doorbells / PAGE * PAGE + offset_of(qid, head);
             memory.store(at, &u32::from(value).to_le_bytes());
         }
     }
@@ -58,9 +58,9 @@ impl Shadow {
         let old = self.values.insert((qid, head), value).unwrap_or(0);
         let mut event = None;
         for pages in self.pages() {
-            let at = pages.doorbells / PAGE * PAGE + place(qid, head);
+            let at = pages.doorbells / PAGE * PAGE + offset_of(qid, head);
             memory.store(at, &u32::from(value).to_le_bytes());
-            let bytes = memory.get(pages.events / PAGE * PAGE + place(qid, head), 2);
+            let bytes = memory.get(pages.events / PAGE * PAGE + offset_of(qid, head), 2);
             event = bytes.map(|b| u16::from(b[0]) | u16::from(b[1]) << 8);
         }
         match (self.on && self.offered.is_none(), event) {
@@ -75,7 +75,7 @@ impl Shadow {
     pub fn close(&mut self, memory: &mut Memory, qid: u16, head: bool) {
         self.values.remove(&(qid, head));
         for pages in self.pages() {
-            let at = pages.doorbells / PAGE * PAGE + place(qid, head);
+            let at = pages.doorbells / PAGE * PAGE + offset_of(qid, head);
             memory.store(at, &[0; 4]);
         }
     }
@@ -97,7 +97,7 @@ mod tests {
             shadow.ring(&mut memory, 1, true, 2),
             "there is no shadow yet"
         );
-        shadow.offer(&mut memory, Pages { doorbells, events });
+        shadow.offer_pages(&mut memory, Pages { doorbells, events });
         assert_eq!(memory.get(doorbells + 12, 4), Some(&[2, 0, 0, 0][..]));
         assert!(shadow.ring(&mut memory, 1, true, 3), "nor is it in use");
         shadow.opened.extend(shadow.offered.take());

@@ -184,7 +184,7 @@ pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace) -> Expectation {
         media: MediaUse::WriteUnknown(written.map(|part| (base + part.from, part.bytes)).collect()),
         dw0: Some(request.dw0 as u32),
         long: true,
-        ..Expectation::fine()
+        ..Expectation::success()
     };
     if request.may_refuse {
         expectation.statuses.push(status::INVALID_FIELD.dnr());

@@ -213,7 +213,7 @@ pub fn job(
         EngineKind::Copy => copy(random, media, locks),
         EngineKind::Scan => scan(random, media, locks),
         EngineKind::Pipeline => {
-            let reach = reach(random, media.len() as u64);
+            let reach = list_range(random, media.len() as u64);
             lists::job(random, media, locks, reach)
         }
         _ => tables::job(random, kind, media, locks),
@@ -221,7 +221,7 @@ pub fn job(
 }
 
 /// The range that a list may access: the whole media, or a part.
-fn reach(random: &mut Random, media: u64) -> Range<u64> {
+fn list_range(random: &mut Random, media: u64) -> Range<u64> {
     match chance(random, 50) {
         true => 0..media,
         false => {

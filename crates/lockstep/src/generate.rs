@@ -186,7 +186,7 @@ impl Generator<'_> {
     }
 
     /// The first block of a range in the namespace, without conflicts.
-    fn place(
+    fn first_block(
         &mut self,
         ns: &Namespace,
         count: u64,
@@ -309,7 +309,7 @@ impl Generator<'_> {
             count = 1 + self.random.below(ns.blocks);
         }
         let write = matches!(opcode, io::WRITE | io::WRITE_ZEROES);
-        let lba = self.place(&ns, count, write, locks)?;
+        let lba = self.first_block(&ns, count, write, locks)?;
         let first = ns.base + lba;
         let nsid = self.nsid(ns.nsid);
         let mut command = Command::new(Sqe::of_blocks(opcode, nsid, lba, count as u32));
@@ -387,7 +387,7 @@ impl Generator<'_> {
         let opcode = pick(self.random, &self.opcodes);
         let ns = self.namespace();
         if TABLES.contains(&opcode) {
-            return self.table(opcode, &ns, locks);
+            return self.table_command(opcode, &ns, locks);
         }
         if opcode == PIPELINE {
             return Some(self.wrong_list_command(&ns));
@@ -401,7 +401,7 @@ impl Generator<'_> {
             true => 1 + self.random.below(most.max(1)),
             false => self.count(most.max(1)),
         };
-        let lba = self.place(&ns, count, false, locks)?;
+        let lba = self.first_block(&ns, count, false, locks)?;
         let first = ns.base + lba;
         if !locks.lock_exclusive(first..first + count, false) {
             return None;
@@ -450,7 +450,12 @@ impl Generator<'_> {
     }
 
     /// A command of an engine of tables, on the present content of the media.
-    fn table(&mut self, opcode: u8, ns: &Namespace, locks: &mut RangeLocks) -> Option<Command> {
+    fn table_command(
+        &mut self,
+        opcode: u8,
+        ns: &Namespace,
+        locks: &mut RangeLocks,
+    ) -> Option<Command> {
         let most = ns.blocks * BLOCK / 16;
         let count = random_count(self.random, most);
         let mut place = |generate: &mut Self, bytes: u64, write: bool| {
@@ -673,7 +678,7 @@ impl Generator<'_> {
             let lba = match len {
                 0 => self.random.below(ns.blocks),
                 // The command is dropped if another command conflicts with it.
-                _ => self.place(&ns, len, true, locks)?,
+                _ => self.first_block(&ns, len, true, locks)?,
             };
             let (lba, len) = match beyond == Some(n) {
                 true => (ns.blocks - len.min(ns.blocks) + 1, len + 1),
@@ -736,7 +741,7 @@ impl Generator<'_> {
         let ns = self.namespace();
         let count = self.count(ns.blocks).min(64);
         let mut locks = RangeLocks::default();
-        let lba = self.place(&ns, count, true, &mut locks)?;
+        let lba = self.first_block(&ns, count, true, &mut locks)?;
         let mut halves = [(io::COMPARE, ns, lba, count), (io::WRITE, ns, lba, count)];
         let mut fuses = vec![1, 2];
         let odd = &mut halves[self.random.below(2) as usize];

@@ -258,7 +258,7 @@ impl LockstepPair {
             let output = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * (words - 1);
             let found = match started.place {
                 JobLocation::Registers if started.stopped => continue,
-                JobLocation::Registers => self.same("an engine's end", |dut| {
+                JobLocation::Registers => self.compare("an engine's end", |dut| {
                     let done = dut.read32(Bar::Control, registers + copy::STATUS)?;
                     let result = dut.read32(Bar::Control, registers + copy::RESULT)?;
                     // Outputs are undefined after an error.
@@ -270,7 +270,7 @@ impl LockstepPair {
                     Ok((done, result, u64::from(high) << 32 | u64::from(value)))
                 })?,
                 JobLocation::Page(line) => {
-                    let line = self.same("a line of an engine's page", |dut| {
+                    let line = self.compare("a line of an engine's page", |dut| {
                         let mut line = dut.load(Bar::Control, page + LINE * line, LINE as u32)?;
                         if let Some(line) = line.as_mut().filter(|l| {
                             let result = [4, 5, 6, 7].map(|at| l[at]);
@@ -298,7 +298,7 @@ impl LockstepPair {
             if let Some((at, bytes)) =
                 lists::reports(&started.job).filter(|_| kind == EngineKind::Pipeline)
             {
-                self.same("reports of a list", |dut| {
+                self.compare("reports of a list", |dut| {
                     let reports = dut.load(Bar::Pm, at, bytes)?;
                     Ok(reports.map(lists::without_cycles))
                 })?;
@@ -318,7 +318,7 @@ impl LockstepPair {
         let known = |&at: &u64| !loose || at != copy::RESULT && at < outputs;
         let words = (0..0x100).step_by(4).filter(known);
         let words: Vec<u64> = words.map(|at| engine.registers + at).collect();
-        self.words("registers of an engine", Bar::Control, &words)
+        self.compare_registers("registers of an engine", Bar::Control, &words)
     }
 
     /// After a reset, jobs may have ended at any point.

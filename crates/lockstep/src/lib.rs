@@ -245,7 +245,7 @@ fn episode(
     let (mut last, mut stopped) = (0, false);
     let mut play = |pair: &mut LockstepPair| {
         pair.reseed(of(u64::MAX));
-        pair.begin()?;
+        pair.enable_first()?;
         let mut kept = steps.map(|s| s.iter().copied());
         loop {
             let step = match &mut kept {

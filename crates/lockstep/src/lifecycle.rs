@@ -65,17 +65,17 @@ impl Reset {
 
 impl LockstepPair {
     /// Enables the controllers for the first time.
-    pub fn begin(&mut self) -> StepResult {
-        self.table()?;
-        self.start()
+    pub fn enable_first(&mut self) -> StepResult {
+        self.fill_msix_table()?;
+        self.enable()
     }
 
     /// Fills the MSI-X table, with some vectors masked.
-    fn table(&mut self) -> StepResult {
+    fn fill_msix_table(&mut self) -> StepResult {
         self.state.masked.clear();
         for vector in 0..=self.shape.last_vector() {
             let masked = vector != 0 && chance(&mut self.random, 12);
-            self.message(vector);
+            self.set_msix_entry(vector);
             let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
             self.write32(entry + 12, masked.into());
             if masked {
@@ -86,7 +86,7 @@ impl LockstepPair {
     }
 
     /// Sets address and data of a vector.
-    pub fn message(&mut self, vector: u16) {
+    pub fn set_msix_entry(&mut self, vector: u16) {
         let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
         let addr = MSI.start + 16 * self.random.below(4096);
         let data = self.random.next() as u32 & 0xFFFF_FF00 | u32::from(vector);
@@ -97,7 +97,7 @@ impl LockstepPair {
     }
 
     /// Enables the controllers, and creates some queues.
-    pub fn start(&mut self) -> StepResult {
+    pub fn enable(&mut self) -> StepResult {
         let (asq, acq) = match (
             self.arena.alloc_kept(&mut self.random),
             self.arena.alloc_kept(&mut self.random),
@@ -129,7 +129,7 @@ impl LockstepPair {
             dut.sqs.insert(0, Sq::new(asq, sq_entries, 0));
             dut.open_cq(0, Cq::new(acq, cq_entries, Some(0)));
         }
-        self.each(|dut| {
+        self.for_each(|dut| {
             dut.wait32(properties::CSTS, "ready", |csts| Csts(csts).ready())
                 .map(drop)
         })?;
@@ -150,7 +150,7 @@ impl LockstepPair {
         let pending = (0..4).map(|n| regs::MSIX_PENDING + 4 * n);
         let all = PROPERTIES.into_iter().chain(table).chain(pending);
         let words: Vec<u64> = all.filter(|&at| !self.is_free_word(at)).collect();
-        self.words("BAR0", Bar::Nvme, &words)
+        self.compare_registers("BAR0", Bar::Nvme, &words)
     }
 
     /// True for pending bits that are not determined: with shadow doorbells, those of queues that
@@ -166,12 +166,12 @@ impl LockstepPair {
         let masks = (0..=self.shape.last_vector())
             .map(|n| properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(n) + 12);
         let words: Vec<u64> = PROPERTIES.into_iter().chain(masks).collect();
-        self.words("BAR0", Bar::Nvme, &words)
+        self.compare_registers("BAR0", Bar::Nvme, &words)
     }
 
     // ---- queues ----
 
-    fn ring(&mut self, right: bool) -> Option<(u64, u64)> {
+    fn queue_page(&mut self, right: bool) -> Option<(u64, u64)> {
         let page = self.arena.alloc(&mut self.random)?;
         for dut in &mut self.duts {
             dut.host.memory.store(page, &[0; 4096]);
@@ -181,14 +181,14 @@ impl LockstepPair {
         Some((page, base))
     }
 
-    fn entries(&mut self, right: bool) -> u32 {
+    fn queue_entries(&mut self, right: bool) -> u32 {
         match right || chance(&mut self.random, 85) {
             true => 2 + self.random.below(u64::from(self.shape.entries.min(64)) - 1) as u32,
             false => pick(&mut self.random, &[1, self.shape.entries + 1, 65536]),
         }
     }
 
-    fn number(&mut self, there: &[u16], fresh: bool, right: bool) -> u16 {
+    fn queue_id(&mut self, there: &[u16], fresh: bool, right: bool) -> u16 {
         let all: Vec<u16> = (1..=self.shape.queues).collect();
         let fit: Vec<u16> = all
             .into_iter()
@@ -221,11 +221,11 @@ impl LockstepPair {
 
     /// Create I/O Completion Queue, valid or invalid.
     pub fn create_cq(&mut self, right: bool) -> StepResult {
-        let Some((page, base)) = self.ring(right) else {
+        let Some((page, base)) = self.queue_page(right) else {
             return Ok(());
         };
-        let qid = self.number(&self.completion_queues(), true, right);
-        let entries = self.entries(right);
+        let qid = self.queue_id(&self.completion_queues(), true, right);
+        let entries = self.queue_entries(right);
         let most = u64::from(self.shape.queues) + if right { 1 } else { 4 };
         let vector = chance(&mut self.random, 85).then(|| self.random.below(most) as u16);
         let mut sqe = Sqe::create_io_cq(qid, entries, base, vector);
@@ -243,12 +243,12 @@ impl LockstepPair {
 
     /// Create I/O Submission Queue, valid or invalid.
     pub fn create_sq(&mut self, right: bool) -> StepResult {
-        let Some((page, base)) = self.ring(right) else {
+        let Some((page, base)) = self.queue_page(right) else {
             return Ok(());
         };
-        let qid = self.number(&self.submission_queues(), true, right);
-        let cqid = self.number(&self.completion_queues(), false, right);
-        let entries = self.entries(right);
+        let qid = self.queue_id(&self.submission_queues(), true, right);
+        let cqid = self.queue_id(&self.completion_queues(), false, right);
+        let entries = self.queue_entries(right);
         let mut sqe = Sqe::create_io_sq(qid, entries, base, cqid);
         let priority = self.random.below(4) as u32;
         sqe.dw[11] |= priority << 1;
@@ -291,7 +291,7 @@ impl LockstepPair {
         } else {
             self.completion_queues()
         };
-        let qid = self.number(&there, false, false);
+        let qid = self.queue_id(&there, false, false);
         let sqe = if submission {
             Sqe::delete_io_sq(qid)
         } else {
@@ -326,7 +326,7 @@ impl LockstepPair {
     }
 
     fn structural(&mut self, sqe: Sqe) -> StepResult<Option<Cqe>> {
-        self.alone(Command::plain(sqe))
+        self.run_alone(Command::plain(sqe))
     }
 
     /// Doorbell Buffer Config, occasionally with an offset.
@@ -378,13 +378,13 @@ impl LockstepPair {
     // ---- resets ----
 
     /// Ends the enabled state by a reset. Commands in flight may have been executed or not.
-    pub fn end(&mut self, reset: Reset) -> StepResult {
+    pub fn end_by_reset(&mut self, reset: Reset) -> StepResult {
         self.count(reset.name());
         self.note(format!("  {reset:?}"));
         let how = 1 + self.random.below(2) as u32;
         let dark = Time::ns(self.random.below(500));
         let cc = self.state.cc;
-        self.each(|dut| match reset {
+        self.for_each(|dut| match reset {
             Reset::Disable => {
                 dut.write32(Bar::Nvme, properties::CC, cc & !1);
                 dut.wait32(properties::CSTS, "not ready", |csts| csts & 3 == 0)
@@ -420,7 +420,7 @@ impl LockstepPair {
                 dut.advance(dut.now + Time::ns(100))
             }
         })?;
-        self.each(|dut| dut.collect(false).map(drop))?;
+        self.for_each(|dut| dut.collect(false).map(drop))?;
         self.align_time()?;
         let mut pages: Vec<u64> = Vec::new();
         let left = &self.duts[0];
@@ -452,12 +452,12 @@ impl LockstepPair {
             self.state.loose_counts = false;
             self.state.loose_engines.clear();
             self.first_properties()?;
-            self.table()?;
+            self.fill_msix_table()?;
         }
         if chance(&mut self.random, 20) {
             self.unusable()?;
         }
-        self.start()
+        self.enable()
     }
 
     /// A submission queue without memory: its first fetch is fatal, and only a reset clears it.
@@ -468,8 +468,8 @@ impl LockstepPair {
         if left.shadow.is_some() || full || cqs.is_empty() {
             return Ok(());
         }
-        let qid = self.number(&there, true, true);
-        let cqid = self.number(&cqs, false, true);
+        let qid = self.queue_id(&there, true, true);
+        let cqid = self.queue_id(&cqs, false, true);
         let base = (1 << 45) + self.random.below(1 << 30) * 4096;
         let cqe = self.structural(Sqe::create_io_sq(qid, 8, base, cqid))?;
         if !cqe.is_some_and(|cqe| cqe.status().is_success()) {
@@ -477,13 +477,13 @@ impl LockstepPair {
         }
         self.count("fetches where no memory is");
         self.write32(properties::sq_doorbell(qid, 4), 1);
-        self.each(|dut| {
+        self.for_each(|dut| {
             dut.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
                 .map(drop)
         })?;
         self.wait_until_idle()?;
         self.properties()?;
-        self.messages(false)?;
+        self.compare_messages(false)?;
         let resets = [
             Reset::Disable,
             Reset::Subsystem,
@@ -491,8 +491,8 @@ impl LockstepPair {
             Reset::Power,
         ];
         let reset = pick(&mut self.random, &resets);
-        self.end(reset)?;
-        self.memory(None)?;
+        self.end_by_reset(reset)?;
+        self.compare_memory(None)?;
         self.restart(reset)
     }
 
@@ -517,13 +517,13 @@ impl LockstepPair {
             dut.write64(Bar::Nvme, properties::ACQ, acq);
             dut.write32(Bar::Nvme, properties::CC, cc);
         }
-        self.each(|dut| {
+        self.for_each(|dut| {
             dut.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
                 .map(drop)
         })?;
         self.properties()?;
         self.write32(properties::CC, cc & !1);
-        self.each(|dut| {
+        self.for_each(|dut| {
             dut.wait32(properties::CSTS, "not fatal", |csts| csts & 3 == 0)
                 .map(drop)
         })?;

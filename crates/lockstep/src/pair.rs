@@ -59,7 +59,7 @@ pub struct Sent {
 
 impl Sent {
     /// Queue and identifier, as in its completion.
-    pub fn name(&self) -> (u16, u16) {
+    pub fn key(&self) -> (u16, u16) {
         (self.sqid, self.command.sqe.cid())
     }
 }
@@ -213,12 +213,12 @@ impl LockstepPair {
     // ---- both ----
 
     /// Applies an action to both devices.
-    pub fn each(&mut self, mut act: impl FnMut(&mut Dut) -> StepResult) -> StepResult {
+    pub fn for_each(&mut self, mut act: impl FnMut(&mut Dut) -> StepResult) -> StepResult {
         self.duts.iter_mut().try_for_each(&mut act)
     }
 
     /// Queries both devices, and compares the answers.
-    pub fn same<T: PartialEq + std::fmt::Debug>(
+    pub fn compare<T: PartialEq + std::fmt::Debug>(
         &mut self,
         what: &str,
         mut ask: impl FnMut(&mut Dut) -> StepResult<T>,
@@ -235,7 +235,7 @@ impl LockstepPair {
     }
 
     /// Compares 32-bit registers.
-    pub fn words(&mut self, what: &str, bar: Bar, words: &[u64]) -> StepResult {
+    pub fn compare_registers(&mut self, what: &str, bar: Bar, words: &[u64]) -> StepResult {
         let loads: Vec<(u64, u32)> = words.iter().map(|&offset| (offset, 4)).collect();
         let [left, right] = &mut self.duts;
         let (a, b) = (left.loads(bar, &loads)?, right.loads(bar, &loads)?);
@@ -258,19 +258,19 @@ impl LockstepPair {
             .max()
             .unwrap_or_default();
         let until = Time((latest.0 / COMMON + 2) * COMMON);
-        self.each(|dut| dut.advance(until))
+        self.for_each(|dut| dut.advance(until))
     }
 
     /// Runs both devices until they are idle, and to a common time.
     pub fn wait_until_idle(&mut self) -> StepResult {
-        self.each(Dut::complete_all)?;
-        self.counters()?;
+        self.for_each(Dut::complete_all)?;
+        self.compare_counters()?;
         self.align_time()
     }
 
     /// Compares the devices' counters of lost accesses.
-    fn counters(&mut self) -> StepResult {
-        self.same("lost accesses", |dut| {
+    fn compare_counters(&mut self) -> StepResult {
+        self.compare("lost accesses", |dut| {
             let all = dut.device.counters().into_iter();
             let lost = all.filter(|counter| LOST.contains(&counter.name.as_str()));
             Ok(lost.map(|c| (c.name, c.value)).collect::<Vec<_>>())
@@ -303,7 +303,7 @@ impl LockstepPair {
     }
 
     /// Runs commands to their ends, and compares the resulting state.
-    pub fn run(
+    pub fn run_commands(
         &mut self,
         sent: &[Sent],
         differences: &AllowedDifferences,
@@ -313,13 +313,13 @@ impl LockstepPair {
     }
 
     /// An admin command alone; its completion, if there is one.
-    pub fn alone(&mut self, command: Command) -> StepResult<Option<Cqe>> {
+    pub fn run_alone(&mut self, command: Command) -> StepResult<Option<Cqe>> {
         let sent = [self.push(0, command)];
         for dut in &mut self.duts {
             dut.ring_sq(0);
         }
-        let done = self.run(&sent, &AllowedDifferences::default())?;
-        Ok(done.get(&sent[0].name()).copied())
+        let done = self.run_commands(&sent, &AllowedDifferences::default())?;
+        Ok(done.get(&sent[0].key()).copied())
     }
 
     /// Compares the state after commands.
@@ -328,11 +328,11 @@ impl LockstepPair {
         sent: &[Sent],
         differences: &AllowedDifferences,
     ) -> StepResult<BTreeMap<(u16, u16), Cqe>> {
-        let done = self.completions(sent, differences)?;
-        self.buffers(sent, &done, differences)?;
-        self.blocks(sent, &done, differences)?;
+        let done = self.compare_completions(sent, differences)?;
+        self.compare_buffers(sent, &done, differences)?;
+        self.compare_blocks(sent, &done, differences)?;
         if differences.cut || differences.deleted.is_some() {
-            self.each(|dut| {
+            self.for_each(|dut| {
                 dut.host.messages.clear();
                 Ok(())
             })?;
@@ -341,18 +341,18 @@ impl LockstepPair {
             // In a queue that is deleted during its work, commands that were not fetched never
             // complete.
             if differences.deleted.is_none() {
-                self.messages(sent.len() <= 1)?;
+                self.compare_messages(sent.len() <= 1)?;
             }
-            self.same("CSTS", |dut| dut.read32(Bar::Nvme, CSTS))?;
+            self.compare("CSTS", |dut| dut.read32(Bar::Nvme, CSTS))?;
         }
-        self.memory(differences.deleted)?;
+        self.compare_memory(differences.deleted)?;
         rules::forget_old(&mut self.state);
         let [left, _] = done;
         Ok(left)
     }
 
     /// Compares completions; returns those of each device.
-    fn completions(
+    fn compare_completions(
         &mut self,
         sent: &[Sent],
         differences: &AllowedDifferences,
@@ -364,7 +364,7 @@ impl LockstepPair {
             for (cqid, cqe) in std::mem::take(&mut dut.completed) {
                 let name = (cqe.sqid(), cqe.cid());
                 let parked = name.0 == 0 && self.state.parked.contains(&name.1);
-                let known = parked || sent.iter().any(|s| s.name() == name);
+                let known = parked || sent.iter().any(|s| s.key() == name);
                 let home = dut.sqs.get(&name.0).map(|sq| sq.cqid);
                 let fits = differences.cut || home.is_none_or(|home| home == cqid);
                 if !known || !fits {
@@ -409,7 +409,7 @@ impl LockstepPair {
             }
         }
         for s in sent {
-            let name = s.name();
+            let name = s.key();
             let (a, b) = (done[0].get(&name), done[1].get(&name));
             if differences.cut || differences.outcome.contains(&name) {
                 let status = |cqe: Option<&Cqe>| cqe.map(|cqe| cqe.status());
@@ -462,7 +462,7 @@ impl LockstepPair {
 
     /// Compares data in host memory with permitted differences, and makes both hosts equal where
     /// they may differ.
-    fn buffers(
+    fn compare_buffers(
         &mut self,
         sent: &[Sent],
         done: &[BTreeMap<(u16, u16), Cqe>; 2],
@@ -474,7 +474,7 @@ impl LockstepPair {
             if !c.to_host {
                 continue;
             }
-            let name = s.name();
+            let name = s.key();
             let fine = |dut: usize| {
                 let cqe: Option<&Cqe> = done[dut].get(&name);
                 cqe.is_some_and(|cqe| cqe.status().is_success())
@@ -516,7 +516,7 @@ impl LockstepPair {
     }
 
     /// Compares the blocks that commands may have written with their possible contents.
-    fn blocks(
+    fn compare_blocks(
         &mut self,
         sent: &[Sent],
         done: &[BTreeMap<(u16, u16), Cqe>; 2],
@@ -524,7 +524,7 @@ impl LockstepPair {
     ) -> StepResult {
         let mut allowed: BTreeMap<u64, AllowedContents> = BTreeMap::new();
         for s in sent {
-            let name = s.name();
+            let name = s.key();
             let status = |dut: usize| done[dut].get(&name).map(|cqe: &Cqe| cqe.status());
             let (a, b) = (status(0), status(1));
             let free = differences.cut || differences.outcome.contains(&name);
@@ -629,7 +629,7 @@ impl LockstepPair {
     }
 
     /// Compares all of the media.
-    pub fn all_media(&mut self) -> StepResult {
+    pub fn compare_all_media(&mut self) -> StepResult {
         let pages: Vec<u64> = (0..self.shape.media_bytes / PAGE).collect();
         for some in pages.chunks(64) {
             let some: BTreeSet<u64> = some.iter().copied().collect();
@@ -654,9 +654,9 @@ impl LockstepPair {
 
     /// Compares messages: all of them if `exact`, else the set of messages. Their order is that of
     /// completions, which is not determined.
-    pub fn messages(&mut self, exact: bool) -> StepResult {
+    pub fn compare_messages(&mut self, exact: bool) -> StepResult {
         let exact = exact && !self.state.coalesced;
-        self.same("messages", |dut| {
+        self.compare("messages", |dut| {
             let mut all = std::mem::take(&mut dut.host.messages);
             all.sort();
             if !exact {
@@ -668,7 +668,7 @@ impl LockstepPair {
     }
 
     /// Compares the memory that the devices have written.
-    pub fn memory(&mut self, deleted: Option<u16>) -> StepResult {
+    pub fn compare_memory(&mut self, deleted: Option<u16>) -> StepResult {
         let mut dirty = BTreeSet::new();
         for dut in &mut self.duts {
             dirty.extend(dut.host.memory.take_dirty());

@@ -50,12 +50,12 @@ impl LockstepPair {
             sent.push(self.push(qid, Command::plain(sqe)));
         }
         for s in &sent {
-            self.each(|dut| {
+            self.for_each(|dut| {
                 dut.ring_sq(s.sqid);
                 Ok(())
             })?;
         }
-        self.each(|dut| dut.given_up(sent.len()))?;
+        self.for_each(|dut| dut.given_up(sent.len()))?;
         self.align_time()?;
         let done = self.compare_step(&sent, &AllowedDifferences::default())?;
         let others = done
@@ -68,9 +68,9 @@ impl LockstepPair {
             true => Reset::Function,
             false => Reset::Power,
         };
-        self.end(reset)?;
-        self.memory(None)?;
-        self.all_media()?;
+        self.end_by_reset(reset)?;
+        self.compare_memory(None)?;
+        self.compare_all_media()?;
         self.restart(reset)
     }
 }

@@ -71,14 +71,14 @@ impl LockstepPair {
             45..=49 => self.timed(),
             50..=65 => self.admin(),
             66..=68 => self.fused(),
-            69 => self.half(),
-            70..=74 => self.queues(),
-            75..=77 => self.window(),
+            69 => self.fused_half(),
+            70..=74 => self.change_queues(),
+            75..=77 => self.access_pm_window(),
             78..=82 => self.engines(),
-            83..=86 => self.control(),
-            87 | 88 => self.registers(),
+            83..=86 => self.access_bar4(),
+            87 | 88 => self.access_bar0(),
             89 | 90 => self.bad_doorbell(),
-            91 => self.masks(),
+            91 => self.change_masks(),
             92 | 93 => match chance(&mut self.random, 40) {
                 true => self.shadow(),
                 false => self.keep_alive(),
@@ -94,7 +94,7 @@ impl LockstepPair {
                 _ => self.silence(),
             },
             96 | 97 => self.reset(),
-            _ => self.cut(),
+            _ => self.cut_burst(),
         }
     }
 
@@ -136,8 +136,8 @@ impl LockstepPair {
                 break;
             }
             let n = self.random.below(queue_rooms.len() as u64) as usize;
-            let drawn = first.next();
-            let Some(command) = drawn.or_else(|| self.generate(wrong).io(locks)) else {
+            let generated = first.next();
+            let Some(command) = generated.or_else(|| self.generate(wrong).io(locks)) else {
                 continue;
             };
             if !fits(&command) {
@@ -182,7 +182,7 @@ impl LockstepPair {
                     .map(|(_, o)| &o.command)
                     .any(|o| o.writes_in(&s.command.reads))
             {
-                differences.outcome.insert(s.name());
+                differences.outcome.insert(s.key());
             }
         }
         differences
@@ -201,13 +201,14 @@ impl LockstepPair {
         let count = 2 + self.random.below(BURST - 1);
         let wrong = pick(&mut self.random, &[0, WRONG, 2 * WRONG]);
         let sent = self.submit(count, wrong, &mut locks, |_| true);
-        self.run(&sent, &LockstepPair::races(&sent)).map(drop)
+        self.run_commands(&sent, &LockstepPair::races(&sent))
+            .map(drop)
     }
 
     fn single(&mut self) -> StepResult {
         for _ in 0..1 + self.random.below(4) {
             let sent = self.submit(1, 3 * WRONG, &mut RangeLocks::default(), |_| true);
-            self.run(&sent, &LockstepPair::races(&sent))?;
+            self.run_commands(&sent, &LockstepPair::races(&sent))?;
         }
         Ok(())
     }
@@ -229,12 +230,13 @@ impl LockstepPair {
         for dut in &mut self.duts {
             dut.ring_sq(qid);
         }
-        self.run(&sent, &LockstepPair::races(&sent)).map(drop)
+        self.run_commands(&sent, &LockstepPair::races(&sent))
+            .map(drop)
     }
 
     /// A first half of a fused pair waits for its partner, for which the completion queue has no
     /// room; an Abort of one of both follows.
-    fn half(&mut self) -> StepResult {
+    fn fused_half(&mut self) -> StepResult {
         let left = &self.duts[0];
         let mut queue_rooms = self.queue_rooms();
         // Entries of the completion queue that have to be in use.
@@ -263,21 +265,22 @@ impl LockstepPair {
             .map(|_| self.push(qid, Command::plain(Sqe::flush(nsid))))
             .collect();
         self.ring_all(&[qid].into());
-        self.each(|dut| dut.run_until_idle())?;
+        self.for_each(|dut| dut.run_until_idle())?;
         self.align_time()?;
         sent.extend(commands.into_iter().map(|c| self.push(qid, c)));
         self.ring_all(&[qid].into());
         self.wait_ns(HALF)?;
         let target = used as usize + pick(&mut self.random, &[0, 0, 0, 1]);
-        let cid = u32::from(sent[target].name().1);
+        let cid = u32::from(sent[target].key().1);
         let abort = Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | u32::from(qid));
         sent.push(self.push(0, Command::plain(abort)));
         self.ring_all(&[0].into());
         self.wait_ns(HALF)?;
         // A half that was not aborted would wait for 25 ms.
-        self.each(|dut| dut.consume().map(drop))?;
+        self.for_each(|dut| dut.consume().map(drop))?;
         self.wait_ns(HALF)?;
-        self.run(&sent, &LockstepPair::races(&sent)).map(drop)
+        self.run_commands(&sent, &LockstepPair::races(&sent))
+            .map(drop)
     }
 
     /// Long commands, and Aborts of some of them.
@@ -295,19 +298,19 @@ impl LockstepPair {
                 break;
             }
             let target = &sent[self.random.below(io as u64) as usize];
-            let (sqid, cid) = target.name();
+            let (sqid, cid) = target.key();
             if takes_long(target.command.sqe.opcode()) {
                 differences.outcome.insert((sqid, cid));
             }
             let sqe = Sqe::new(admin::ABORT).with_cdw(10, u32::from(cid) << 16 | u32::from(sqid));
             let abort = self.push(0, Command::plain(sqe));
-            differences.outcome.insert(abort.name());
+            differences.outcome.insert(abort.key());
             sent.push(abort);
         }
         for dut in &mut self.duts {
             dut.ring_sq(0);
         }
-        self.run(&sent, &differences).map(drop)
+        self.run_commands(&sent, &differences).map(drop)
     }
 
     /// Deletes a queue while its commands are in flight.
@@ -326,13 +329,13 @@ impl LockstepPair {
             ..LockstepPair::races(&sent)
         };
         let of_queue = sent.iter().filter(|s| s.sqid == qid);
-        differences.outcome.extend(of_queue.map(Sent::name));
+        differences.outcome.extend(of_queue.map(Sent::key));
         let delete = self.push(0, Command::plain(Sqe::delete_io_sq(qid)));
         sent.push(delete);
         for dut in &mut self.duts {
             dut.ring_sq(0);
         }
-        self.run(&sent, &differences)?;
+        self.run_commands(&sent, &differences)?;
         self.deleted(qid, true);
         Ok(())
     }
@@ -350,7 +353,7 @@ impl LockstepPair {
             return Ok(());
         };
         let mut sent = vec![self.push(qid, command)];
-        let name = sent[0].name();
+        let name = sent[0].key();
         for dut in &mut self.duts {
             dut.ring_sq(qid);
         }
@@ -372,7 +375,7 @@ impl LockstepPair {
             deleted: deletion.then_some(qid),
             ..AllowedDifferences::default()
         };
-        let done = self.run(&sent, &differences)?;
+        let done = self.run_commands(&sent, &differences)?;
         if done.get(&name).is_some_and(|cqe| cqe.status().is_success()) {
             return Err("a command that takes milliseconds was not ended on either side".into());
         }
@@ -383,7 +386,7 @@ impl LockstepPair {
     }
 
     pub(crate) fn wait_ns(&mut self, ns: u64) -> StepResult {
-        self.each(|dut| dut.advance(dut.now + Time::ns(ns)))
+        self.for_each(|dut| dut.advance(dut.now + Time::ns(ns)))
     }
 
     // ---- admin ----
@@ -416,10 +419,10 @@ impl LockstepPair {
             ordered: true,
             ..AllowedDifferences::default()
         };
-        self.run(&sent, &differences).map(drop)
+        self.run_commands(&sent, &differences).map(drop)
     }
 
-    fn queues(&mut self) -> StepResult {
+    fn change_queues(&mut self) -> StepResult {
         match self.random.below(3) {
             0 => self.create_cq(false),
             1 => self.create_sq(false),
@@ -440,43 +443,43 @@ impl LockstepPair {
                     .with_cdw(11, ms as u32),
             )
         };
-        self.alone(set(ms - odd))?;
+        self.run_alone(set(ms - odd))?;
         for _ in 0..self.random.below(3) {
             let until = self.duts[0].now + Time::ms(ms - 1);
-            self.each(|dut| dut.advance(until))?;
-            self.alone(Command::plain(Sqe::new(admin::KEEP_ALIVE)))?;
+            self.for_each(|dut| dut.advance(until))?;
+            self.run_alone(Command::plain(Sqe::new(admin::KEEP_ALIVE)))?;
         }
         if chance(&mut self.random, 50) {
-            return self.alone(set(0)).map(drop);
+            return self.run_alone(set(0)).map(drop);
         }
         let over = self.duts[0].now + Time::ms(ms + 1);
         if chance(&mut self.random, 50) {
             // TBKAS is 0: other commands do not restart the timer.
             let late = self.duts[0].now + Time::ms(ms - ms / 4);
-            self.each(|dut| dut.advance(late))?;
+            self.for_each(|dut| dut.advance(late))?;
             let fid = u32::from(feature::ARBITRATION);
             let other = Sqe::new(admin::GET_FEATURES).with_cdw(10, fid);
-            self.alone(Command::plain(other))?;
+            self.run_alone(Command::plain(other))?;
         }
-        self.each(|dut| dut.advance(over))?;
+        self.for_each(|dut| dut.advance(over))?;
         self.wait_until_idle()?;
-        let csts = self.same("CSTS", |dut| dut.read32(Bar::Nvme, properties::CSTS))?;
+        let csts = self.compare("CSTS", |dut| dut.read32(Bar::Nvme, properties::CSTS))?;
         if !Csts(csts).fatal() {
             return Err(format!(
                 "a Keep Alive Timeout of {ms} ms has not ended in CFS on either side"
             ));
         }
         self.state.errors += 1;
-        self.messages(false)?;
+        self.compare_messages(false)?;
         let reset = pick(&mut self.random, &Reset::ALL);
-        self.end(reset)?;
-        self.memory(None)?;
+        self.end_by_reset(reset)?;
+        self.compare_memory(None)?;
         self.restart(reset)
     }
 
     // ---- the PM window ----
 
-    fn window(&mut self) -> StepResult {
+    fn access_pm_window(&mut self) -> StepResult {
         for _ in 0..1 + self.random.below(5) {
             let most = if chance(&mut self.random, 60) {
                 64
@@ -505,7 +508,7 @@ impl LockstepPair {
                 }
             }
             self.count("PM window loads");
-            let found = self.same("a load of the PM window", |dut| {
+            let found = self.compare("a load of the PM window", |dut| {
                 dut.load(Bar::Pm, offset, len as u32)
             })?;
             let held = self.media.get(offset as usize..(offset + len) as usize);
@@ -520,14 +523,14 @@ impl LockstepPair {
 
     // ---- BAR4 ----
 
-    fn control(&mut self) -> StepResult {
+    fn access_bar4(&mut self) -> StepResult {
         self.count("accesses to BAR4");
         let channels = u64::from(self.shape.channels);
         let channel = bar4::DELAY + bar4::DELAY_STEP * self.random.below(channels);
         match self.random.below(7) {
             0 => {
                 let words: Vec<u64> = (0..192).map(|n| bar4::STATUS + 4 * n).collect();
-                self.words("the list of blocks", Bar::Control, &words)?;
+                self.compare_registers("the list of blocks", Bar::Control, &words)?;
             }
             1 => {
                 let master = self.random.below(8);
@@ -539,7 +542,7 @@ impl LockstepPair {
                 for dut in &mut self.duts {
                     dut.write32(Bar::Control, at, value);
                 }
-                self.same("qos", |dut| dut.read32(Bar::Control, at))?;
+                self.compare("qos", |dut| dut.read32(Bar::Control, at))?;
             }
             2 | 3 => self.delays(channel)?,
             4 => self.delay_counts()?,
@@ -556,7 +559,7 @@ impl LockstepPair {
                 {
                     return Ok(());
                 }
-                self.same("a load of BAR4", |dut| dut.load(Bar::Control, offset, len))
+                self.compare("a load of BAR4", |dut| dut.load(Bar::Control, offset, len))
                     .map_err(|e| format!("{e}, {len} bytes at {offset:#x}"))?;
             }
             _ => {
@@ -569,7 +572,7 @@ impl LockstepPair {
                 for dut in &mut self.duts {
                     dut.write32(Bar::Control, offset, value);
                 }
-                self.same("a load of BAR4", |dut| dut.load(Bar::Control, offset, 4))?;
+                self.compare("a load of BAR4", |dut| dut.load(Bar::Control, offset, 4))?;
             }
         }
         self.wait_until_idle()
@@ -610,7 +613,7 @@ impl LockstepPair {
             }
         }
         let words: Vec<u64> = (0..64).map(|n| base + 4 * n).collect();
-        self.words("registers of nvm_delay", Bar::Control, &words)
+        self.compare_registers("registers of nvm_delay", Bar::Control, &words)
     }
 
     /// Compares counts of transactions and beats.
@@ -635,7 +638,7 @@ impl LockstepPair {
             }
             let of = |at: u64| fields.map(|f| base + nvm_delay::COUNTERS + at + f);
             let words: Vec<u64> = [READ, WRITE].into_iter().flat_map(of).collect();
-            self.words("counters of nvm_delay", Bar::Control, &words)?;
+            self.compare_registers("counters of nvm_delay", Bar::Control, &words)?;
         }
         self.state.loose_counts = false;
         Ok(())
@@ -643,7 +646,7 @@ impl LockstepPair {
 
     // ---- BAR0 ----
 
-    fn registers(&mut self) -> StepResult {
+    fn access_bar0(&mut self) -> StepResult {
         self.count("accesses to BAR0");
         for _ in 0..1 + self.random.below(6) {
             let offset = match self.random.below(3) {
@@ -677,7 +680,7 @@ impl LockstepPair {
             if self.is_free_word(offset + u64::from(len)) {
                 continue;
             }
-            self.same("a load of BAR0", |dut| dut.load(Bar::Nvme, offset, len))
+            self.compare("a load of BAR0", |dut| dut.load(Bar::Nvme, offset, len))
                 .map_err(|e| format!("{e}, {len} bytes at {offset:#x}"))?;
         }
         self.properties()?;
@@ -720,24 +723,25 @@ impl LockstepPair {
                 self.state.errors += 1;
             }
         }
-        self.run(&[], &AllowedDifferences::default()).map(drop)
+        self.run_commands(&[], &AllowedDifferences::default())
+            .map(drop)
     }
 
     /// Masks a vector while commands complete, changes its entry, and unmasks it.
-    fn masks(&mut self) -> StepResult {
+    fn change_masks(&mut self) -> StepResult {
         self.count("vectors masked");
         let function = chance(&mut self.random, 35);
         let vector = self.random.below(u64::from(self.shape.last_vector()) + 1) as u16;
         let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
         let enable = !function || chance(&mut self.random, 70);
         match function {
-            true => self.each(|dut| {
+            true => self.for_each(|dut| {
                 dut.device.set_msix(enable, true);
                 Ok(())
             })?,
             false => {
                 self.write32(entry + 12, 1);
-                self.same("a mask", |dut| dut.read32(Bar::Nvme, entry + 12))?;
+                self.compare("a mask", |dut| dut.read32(Bar::Nvme, entry + 12))?;
             }
         }
         let count = 1 + self.random.below(6);
@@ -745,15 +749,15 @@ impl LockstepPair {
         let sent = self.submit(count, WRONG, &mut locks, |_| true);
         if !self.state.coalesced {
             // Runs as far as the device gets without free completion entries.
-            self.each(|dut| dut.run_until_idle())?;
+            self.for_each(|dut| dut.run_until_idle())?;
             self.align_time()?;
             self.properties()?;
         }
         if chance(&mut self.random, 50) && !function {
-            self.message(vector);
+            self.set_msix_entry(vector);
         }
         if chance(&mut self.random, 50) {
-            self.run(&sent, &LockstepPair::races(&sent))?;
+            self.run_commands(&sent, &LockstepPair::races(&sent))?;
             self.unmask(function, vector);
             self.wait_until_idle()?;
             self.free_messages();
@@ -797,17 +801,17 @@ impl LockstepPair {
     /// A reset while the devices are idle.
     fn reset(&mut self) -> StepResult {
         let reset = pick(&mut self.random, &Reset::ALL);
-        self.end(reset)?;
-        self.messages(false)?;
-        self.memory(None)?;
+        self.end_by_reset(reset)?;
+        self.compare_messages(false)?;
+        self.compare_memory(None)?;
         if chance(&mut self.random, 30) {
-            self.all_media()?;
+            self.compare_all_media()?;
         }
         self.restart(reset)
     }
 
     /// A reset during commands.
-    fn cut(&mut self) -> StepResult {
+    fn cut_burst(&mut self) -> StepResult {
         self.count("bursts cut off");
         let reset = pick(&mut self.random, &Reset::ALL);
         let mut locks = RangeLocks {
@@ -815,17 +819,17 @@ impl LockstepPair {
             ..RangeLocks::default()
         };
         let count = 2 + self.random.below(BURST - 1);
-        let drawn = match chance(&mut self.random, 30) {
+        let generated = match chance(&mut self.random, 30) {
             true => self.generate_jobs(&mut locks, false)?,
             false => Vec::new(),
         };
         let sent = self.submit(count, WRONG, &mut locks, |_| true);
-        let jobs = self.start_jobs(drawn);
+        let jobs = self.start_jobs(generated);
         let ns = self.random.below(CUT);
         self.wait_ns(ns)?;
-        self.end(reset)?;
+        self.end_by_reset(reset)?;
         // Jobs in registers and pages of engines are independent of the controller, and continue.
-        self.each(|dut| dut.run_until_idle())?;
+        self.for_each(|dut| dut.run_until_idle())?;
         self.align_time()?;
         let differences = AllowedDifferences {
             cut: true,
@@ -840,7 +844,7 @@ impl LockstepPair {
     pub fn finish(&mut self) -> StepResult {
         self.wait_until_idle()?;
         self.compare_step(&[], &AllowedDifferences::default())?;
-        self.all_media()
+        self.compare_all_media()
     }
 }
 

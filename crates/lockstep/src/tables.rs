@@ -33,7 +33,7 @@ pub fn output_is_defined(kind: EngineKind, result: u32) -> bool {
     }
 }
 
-fn low(bytes: &[u8]) -> u128 {
+fn low_bits(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |v, &b| v << 8 | u128::from(b))
 }
 
@@ -68,9 +68,9 @@ impl Sort {
 
     fn rank(&self, key: &[u8]) -> i128 {
         let above = 128 - 8 * self.key();
-        let signed = (low(key) << above) as i128 >> above;
+        let signed = (low_bits(key) << above) as i128 >> above;
         match self.kind >> 2 & 3 {
-            0 => (low(key) ^ 1 << 127) as i128,
+            0 => (low_bits(key) ^ 1 << 127) as i128,
             2 if signed < 0 => signed ^ i128::MAX,
             _ => signed,
         }
@@ -127,7 +127,7 @@ impl Rows {
     pub fn made(&self, list: &[u8], table: &[u8]) -> Vec<u8> {
         let at = if self.kind == 0 { 0 } else { self.each() / 2 } as usize;
         let places = list.chunks(self.each() as usize);
-        let indexes = places.map(|place| low(&place[at..at + 4]) as u64);
+        let indexes = places.map(|place| low_bits(&place[at..at + 4]) as u64);
         let good = indexes.take_while(|&index| index < self.rows);
         let rows = good.map(|n| &table[(n * self.row) as usize..][..self.row as usize]);
         rows.flatten().copied().collect()
@@ -193,7 +193,7 @@ impl Column {
             if keys.len() as u64 == self.count {
                 break;
             }
-            match low(key) as u64 {
+            match low_bits(key) as u64 {
                 key if key < self.entries => keys.push(key),
                 _ => return BAD,
             }
@@ -231,7 +231,7 @@ impl Column {
                 if source.len() < bytes {
                     return TRUNCATED;
                 }
-                let key = low(&source[..bytes]) as u64;
+                let key = low_bits(&source[..bytes]) as u64;
                 source = &source[bytes..];
                 if key >= self.entries {
                     return BAD;

@@ -144,7 +144,7 @@ impl LockstepPair {
         let weights = (0..3).fold(0, |all, _| all << 8 | pick(&mut self.random, &[0, 1, 3, 7]));
         let fid = u32::from(feature::ARBITRATION);
         let set = Sqe::new(admin::SET_FEATURES).with_cdw(10, fid);
-        self.alone(Command::plain(set.with_cdw(11, weights << 8 | 7)))?;
+        self.run_alone(Command::plain(set.with_cdw(11, weights << 8 | 7)))?;
         self.measure_at_once(SHARES)
     }
 
@@ -240,7 +240,7 @@ impl LockstepPair {
             dut.times.clear();
             queues.iter().for_each(|&qid| dut.ring_sq(qid));
         }
-        self.run(&sent, &AllowedDifferences::default())?;
+        self.run_commands(&sent, &AllowedDifferences::default())?;
         let late = if self.late { ", late memory" } else { "" };
         for s in &sent {
             let mut latency = Latency {
@@ -248,7 +248,7 @@ impl LockstepPair {
                 ns: [0.0; 2],
             };
             for (ns, dut) in latency.ns.iter_mut().zip(&self.duts) {
-                let time = dut.times.get(&s.name()).copied().unwrap_or(start);
+                let time = dut.times.get(&s.key()).copied().unwrap_or(start);
                 *ns = (time - start).as_ns();
             }
             let kind = match name == SHARES {

@@ -60,9 +60,9 @@ impl HostModel {
             cqe.status(),
             cqe.result()
         ));
-        let abortable = self.named() == Some(key) && self.waits(key);
+        let abortable = self.abort_target() == Some(key) && self.is_waiting_first(key);
         self.compare_again(key);
-        self.offer_giving_up(key);
+        self.permit_giving_up(key);
         let Some(active) = self.in_flight.remove(&key) else {
             return Err(format!("{name} is completed, but isn't in flight"));
         };
@@ -147,7 +147,7 @@ impl HostModel {
         if can_wait && sqid != 0 && !self.model.sqs.contains_key(&sqid) {
             allowed.push(status::ABORTED_SQ_DELETION);
         }
-        if abortable || v.long && self.named() == Some((sqid, cqe.cid())) {
+        if abortable || v.long && self.abort_target() == Some((sqid, cqe.cid())) {
             allowed.push(status::ABORT_REQUESTED);
         }
         if !allowed.contains(&cqe.status()) {
@@ -293,8 +293,8 @@ impl HostModel {
             MediaUse::None => {}
             MediaUse::Read(lba, count) => {
                 self.media.end_read(*lba, *count);
-                if let (WriteOutcome::Whole, Some(seen)) = (end, &active.seen) {
-                    seen.learn(&mut self.media);
+                if let (WriteOutcome::Whole, Some(scoreboard)) = (end, &active.scoreboard) {
+                    scoreboard.learn(&mut self.media);
                 }
             }
             MediaUse::Compare(lba, count, _) | MediaUse::Count(lba, count, _) => {

@@ -60,13 +60,13 @@ impl Messages {
     }
 
     /// True if configuration space permits messages.
-    pub fn on(&self) -> bool {
+    pub fn permitted(&self) -> bool {
         matches!(self.function.0, Function::On | Function::Enabled)
     }
 
     /// All vectors of the function are masked, or MSI-X is disabled. Messages in flight may still
     /// arrive.
-    pub fn stop(&mut self, disabled: bool) {
+    pub fn suspend(&mut self, disabled: bool) {
         self.function = (Function::Masked, false);
         if disabled {
             self.function.0 = Function::Disabled;
@@ -75,12 +75,12 @@ impl Messages {
     }
 
     /// No message is in flight any more.
-    pub fn stopped(&mut self) {
+    pub fn suspended(&mut self) {
         self.function.1 = true;
     }
 
     /// Messages are permitted again; pending messages are sent.
-    pub fn start(&mut self, now: Time) {
+    pub fn resume(&mut self, now: Time) {
         self.function = match self.function.0 {
             Function::Masked => (Function::On, false),
             _ => (Function::Enabled, false),
@@ -92,12 +92,12 @@ impl Messages {
     }
 
     /// Completions from now on require messages.
-    pub fn started(&mut self) {
+    pub fn resumed(&mut self) {
         self.function = (Function::On, false);
     }
 
     /// Sets an entry of the table.
-    pub fn set(&mut self, vector: u16, addr: u64, data: u32) {
+    pub fn set_entry(&mut self, vector: u16, addr: u64, data: u32) {
         self.table.retain(|_, v| *v != vector);
         self.table.insert((addr, data), vector);
     }
@@ -158,7 +158,7 @@ impl Messages {
     /// The host has emptied a queue: an interrupt that is not in flight by now may be omitted. A
     /// coalesced interrupt may be delayed for long.
     pub fn emptied(&mut self, vector: u16, now: Time, coalesced: bool) {
-        let held = coalesced || self.masked.contains(&vector) || !self.on();
+        let held = coalesced || self.masked.contains(&vector) || !self.permitted();
         if self
             .due
             .get(&vector)
@@ -169,8 +169,8 @@ impl Messages {
     }
 
     /// Vectors whose interrupt is due for longer than this.
-    pub fn owed(&self, now: Time, bound: Time) -> Vec<u16> {
-        if !self.on() {
+    pub fn overdue(&self, now: Time, bound: Time) -> Vec<u16> {
+        if !self.permitted() {
             return Vec::new();
         }
         let late = |&(v, since): &(&u16, &Time)| {
@@ -197,7 +197,7 @@ impl Messages {
         if self.masked.contains(&vector) {
             return Err(format!("a message of vector {vector}, which is masked"));
         }
-        if !self.on() && self.function.1 {
+        if !self.permitted() && self.function.1 {
             return Err(format!(
                 "a message of vector {vector}, while the function's are masked or disabled"
             ));
@@ -221,7 +221,7 @@ mod tests {
     fn table() -> Messages {
         let mut messages = Messages::default();
         messages.opened(1, Some(2));
-        messages.set(2, 0xFEE0_0000, 7);
+        messages.set_entry(2, 0xFEE0_0000, 7);
         messages
     }
 
@@ -239,11 +239,11 @@ mod tests {
         assert!(send(&mut messages, 1).is_ok(), "it may be on its way");
         messages.answered(5);
         messages.completed(2, Time::us(2));
-        assert!(messages.owed(Time::us(90), Time::us(5)).is_empty());
+        assert!(messages.overdue(Time::us(90), Time::us(5)).is_empty());
         assert!(send(&mut messages, 2).is_err());
         messages.unmask(2, Time::us(50));
         assert!(send(&mut messages, 51).is_ok());
-        messages.set(2, 0xFEE0_0010, 8);
+        messages.set_entry(2, 0xFEE0_0010, 8);
         assert!(
             send(&mut messages, 52).is_err(),
             "the entry is another one now"
@@ -257,10 +257,10 @@ mod tests {
         messages.completed(2, Time::us(1));
         messages.emptied(2, Time::us(9), false);
         messages.unmask(2, Time::us(30));
-        assert!(messages.owed(Time::us(90), Time::us(5)).is_empty());
+        assert!(messages.overdue(Time::us(90), Time::us(5)).is_empty());
         assert!(send(&mut messages, 31).is_err());
         messages.completed(2, Time::us(40));
-        assert_eq!(messages.owed(Time::us(90), Time::us(5)), [2]);
+        assert_eq!(messages.overdue(Time::us(90), Time::us(5)), [2]);
         messages.closed(1);
         assert!(send(&mut messages, 95).is_ok(), "nobody can tell");
     }
@@ -270,7 +270,7 @@ mod tests {
         let mut messages = table();
         messages.completed(2, Time::us(1));
         messages.clear();
-        messages.set(2, 0xFEE0_0000, 7);
+        messages.set_entry(2, 0xFEE0_0000, 7);
         messages.opened(3, Some(2));
         messages.mask(2);
         messages.emptied(2, Time::us(2), false);
@@ -287,38 +287,38 @@ mod tests {
             let mut messages = table();
             messages.completed(2, Time::us(1));
             messages.emptied(2, Time::us(9), coalesced);
-            assert_eq!(messages.owed(Time::us(90), Time::us(5)), owed);
+            assert_eq!(messages.overdue(Time::us(90), Time::us(5)), owed);
         }
     }
 
     #[test]
     fn interrupt_held_back_by_the_function_comes_later_or_is_dropped() {
         let mut messages = table();
-        messages.stop(false);
+        messages.suspend(false);
         messages.completed(2, Time::us(1));
         assert!(send(&mut messages, 1).is_ok(), "it may be on its way");
-        messages.stopped();
+        messages.suspended();
         messages.completed(2, Time::us(2));
         messages.reset();
         messages.clear();
         messages.opened(1, Some(2));
-        messages.set(2, 0xFEE0_0000, 7);
+        messages.set_entry(2, 0xFEE0_0000, 7);
         messages.completed(2, Time::us(3));
         assert!(send(&mut messages, 3).is_err());
         messages.completed(2, Time::us(4));
-        assert!(messages.owed(Time::us(90), Time::us(5)).is_empty());
-        messages.start(Time::us(50));
-        messages.started();
-        assert_eq!(messages.owed(Time::us(90), Time::us(5)), [2]);
+        assert!(messages.overdue(Time::us(90), Time::us(5)).is_empty());
+        messages.resume(Time::us(50));
+        messages.resumed();
+        assert_eq!(messages.overdue(Time::us(90), Time::us(5)), [2]);
         assert!(send(&mut messages, 51).is_ok());
-        messages.stop(true);
-        messages.stopped();
+        messages.suspend(true);
+        messages.suspended();
         messages.completed(2, Time::us(60));
-        messages.start(Time::us(100));
+        messages.resume(Time::us(100));
         messages.completed(2, Time::us(101));
-        messages.started();
-        assert!(messages.owed(Time::us(190), Time::us(5)).is_empty());
+        messages.resumed();
+        assert!(messages.overdue(Time::us(190), Time::us(5)).is_empty());
         messages.completed(2, Time::us(200));
-        assert_eq!(messages.owed(Time::us(290), Time::us(5)), [2]);
+        assert_eq!(messages.overdue(Time::us(290), Time::us(5)), [2]);
     }
 }

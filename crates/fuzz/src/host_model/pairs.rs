@@ -28,7 +28,7 @@ pub(super) struct Fused {
 impl HostModel {
     /// Applies the effect of a command to the first command before it. Returns the fused state of
     /// the command itself.
-    pub(super) fn fuse(&mut self, second: (u16, u16), pair: Pair) -> Option<Fused> {
+    pub(super) fn apply_pair(&mut self, second: (u16, u16), pair: Pair) -> Option<Fused> {
         let first = (second.0, pair.cid);
         let user = self.in_flight.get(&first)?.user;
         self.begin_command(first, user, &pair.expectation);
@@ -68,13 +68,13 @@ impl HostModel {
     pub fn may_stop(&mut self) {
         self.model.closing = true;
         let qids: BTreeSet<u16> = self.in_flight.keys().map(|k| k.0).collect();
-        qids.into_iter().for_each(|qid| self.leave_alone(qid));
+        qids.into_iter().for_each(|qid| self.break_pairs(qid));
     }
 
     /// A queue stops: fused commands in it may not form a pair any more.
-    pub(super) fn leave_alone(&mut self, qid: u16) {
+    pub(super) fn break_pairs(&mut self, qid: u16) {
         if let Some(half) = self.model.firsts.get_mut(&qid) {
-            let (key, statuses) = ((qid, half.cid()), half.leave_alone());
+            let (key, statuses) = ((qid, half.cid()), half.may_lack_partner());
             if let Some(active) = self.in_flight.get_mut(&key) {
                 active.expectation.statuses = statuses;
             }
@@ -102,7 +102,7 @@ impl HostModel {
     }
 
     /// The I/O command that an Abort in flight names. There is one Abort at a time.
-    pub(super) fn named(&self) -> Option<(u16, u16)> {
+    pub(super) fn abort_target(&self) -> Option<(u16, u16)> {
         let of_admin = self.in_flight.range((0, 0)..(1, 0));
         of_admin
             .map(|(_, f)| f)
@@ -116,7 +116,7 @@ impl HostModel {
 
     /// The first command of a pair is given up, with its error or as interrupted, if its partner is
     /// missing for long. Then the second command is alone.
-    pub(super) fn offer_giving_up(&mut self, key: (u16, u16)) {
+    pub(super) fn permit_giving_up(&mut self, key: (u16, u16)) {
         let first = match self.in_flight.get(&key).and_then(|f| f.fused.as_ref()) {
             Some(fused) if !fused.first => fused.partner,
             _ => key,
@@ -140,7 +140,7 @@ impl HostModel {
                 .get(&first.0)
                 .filter(|h| h.cid() == first.1)
             {
-                let statuses = half.missing().into_iter().flat_map(given_up);
+                let statuses = half.answers_alone().into_iter().flat_map(given_up);
                 active.expectation.statuses.extend(statuses);
             }
             return;
@@ -149,13 +149,15 @@ impl HostModel {
         let more: Vec<(Status, Status)> = alone
             .flat_map(|&(a, b)| given_up(a).into_iter().map(move |a| (a, b)))
             .collect();
-        self.offer([first, fused.partner], &more);
+        self.permit_answers([first, fused.partner], &more);
     }
 
     /// The first command of a pair may be aborted before the second one arrives, which is then
     /// alone.
-    pub(super) fn offer_abort(&mut self) {
-        let Some(key) = self.named() else { return };
+    pub(super) fn permit_abort(&mut self) {
+        let Some(key) = self.abort_target() else {
+            return;
+        };
         let Some(fused) = self.in_flight.get(&key).and_then(|f| f.fused.as_ref()) else {
             return;
         };
@@ -169,11 +171,11 @@ impl HostModel {
         }
         let alone = fused.alone.iter().filter(|o| o.0 == missing);
         let more: Vec<(Status, Status)> = alone.map(|o| (status::ABORT_REQUESTED, o.1)).collect();
-        self.offer([key, fused.partner], &more);
+        self.permit_answers([key, fused.partner], &more);
     }
 
     /// Permits further answers of a pair.
-    fn offer(&mut self, keys: [(u16, u16); 2], more: &[(Status, Status)]) {
+    fn permit_answers(&mut self, keys: [(u16, u16); 2], more: &[(Status, Status)]) {
         for key in keys {
             let Some(active) = self.in_flight.get_mut(&key) else {
                 continue;
@@ -190,13 +192,13 @@ impl HostModel {
     }
 
     /// True for a first command without a partner, which may be aborted while it waits.
-    pub(super) fn waits(&self, key: (u16, u16)) -> bool {
+    pub(super) fn is_waiting_first(&self, key: (u16, u16)) -> bool {
         let Some(active) = self.in_flight.get(&key) else {
             return false;
         };
         let missing = status::ABORTED_MISSING_FUSED.dnr();
         let statuses = match self.model.firsts.get(&key.0) {
-            Some(half) if half.cid() == key.1 => half.missing(),
+            Some(half) if half.cid() == key.1 => half.answers_alone(),
             _ => active.expectation.statuses.clone(),
         };
         flags(&active.sqe).0 == FIRST && active.fused.is_none() && statuses.contains(&missing)
@@ -231,7 +233,7 @@ impl HostModel {
         if same && compare.expectation.clean {
             more.extend(fused.written.iter().map(|&b| (status::SUCCESS, b)));
         }
-        self.offer([first, second], &more);
+        self.permit_answers([first, second], &more);
     }
 
     /// One command of a pair has answered: restricts the answers of the other.

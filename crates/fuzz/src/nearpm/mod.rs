@@ -177,7 +177,7 @@ impl Bench {
         for line in 0..most as usize {
             while chance(&mut self.random, 40) {
                 match chance(&mut self.random, 70) {
-                    true => self.store()?,
+                    true => self.random_store()?,
                     false => self.random_load()?,
                 }
             }
@@ -305,7 +305,7 @@ impl Bench {
     }
 
     /// A random range of the arena, occasionally across lines, never across pages.
-    fn place(&mut self) -> (u64, u64) {
+    fn random_range(&mut self) -> (u64, u64) {
         let len = match chance(&mut self.random, 60) {
             true => 1 + self.random.below(64),
             false => 1 + self.random.below(300),
@@ -329,8 +329,8 @@ impl Bench {
         (at, len.min(4096 - at % 4096))
     }
 
-    fn store(&mut self) -> StepResult {
-        let (at, len) = self.place();
+    fn random_store(&mut self) -> StepResult {
+        let (at, len) = self.random_range();
         // The content of logs belongs to the engine.
         let in_logs = |pool: &model::Pool| {
             let logs = pool.map.target + pool.map.transaction;
@@ -347,7 +347,7 @@ impl Bench {
     }
 
     fn random_load(&mut self) -> StepResult {
-        let (at, len) = self.place();
+        let (at, len) = self.random_range();
         self.count("PM window loads");
         self.load(at, len)
     }
