@@ -213,7 +213,7 @@ def lint() -> list[str]:
 
 
 def fuzz(commands: int) -> list[str]:
-    test = cargo("-p", "nearside-fuzz", "--test", "rtl", "--", "--include-ignored", "the_controller")
+    test = cargo("-p", "nearside-fuzz", "--test", "rtl", "--", "--include-ignored", "controller_matches")
     return ["env", "FUZZ_SHRINKS=0", f"FUZZ_COMMANDS={commands}", *test]
 
 

@@ -21,7 +21,7 @@ fn main() -> Result<(), String> {
     let campaign = Campaign {
         seed: arg(3, "1").parse().map_err(|_| "seed")?,
         amount: arg(2, "1000").parse().map_err(|_| "commands")?,
-        calm: std::env::var("CALM").is_ok(),
+        valid_only: std::env::var("CALM").is_ok(),
         media_bytes: bytes,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks: false,

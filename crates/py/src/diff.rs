@@ -1,7 +1,7 @@
 //! Lockstep runs of a design's two models.
 
 use device::{Factory, Model, RtlOptions};
-use lockstep::{Campaign, Conditions, Pair, Replay, Shape};
+use lockstep::{Campaign, Conditions, DevicePair, Replay, Shape};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use sim::memctrl::MemoryModel;
@@ -64,7 +64,7 @@ pub fn diff(
     let own = design.dram.clone();
     let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
-        let mut make = |conditions: &Conditions| -> Result<Pair, String> {
+        let mut make = |conditions: &Conditions| -> Result<DevicePair, String> {
             let mut one = |n: usize| {
                 let factory = &mut factories[n];
                 factory.set_memory(match conditions.late_memory {

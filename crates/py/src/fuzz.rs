@@ -62,7 +62,7 @@ pub fn fuzz(
     let campaign = Campaign {
         seed,
         amount,
-        calm,
+        valid_only: calm,
         media_bytes: design.media.bytes.0,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks,

@@ -1,4 +1,4 @@
-//! One of the two devices, with a host of its own that keeps queues.
+//! One of the two devices under test, with a separate host that keeps its queues.
 
 use std::collections::BTreeMap;
 
@@ -8,47 +8,47 @@ use spec::nvme::{Cqe, Sqe, CQE_BYTES, SQE_BYTES};
 
 use crate::host::Host;
 
-/// Nothing takes longer.
-const PATIENCE: Time = Time::ms(400);
-/// How long a device is let go on before it is looked at again.
-const LOOK: Time = Time::us(20);
-/// A read of a BAR is answered within this.
+/// Longest time of any action.
+const DEADLINE: Time = Time::ms(400);
+/// Interval at which a device is polled.
+const POLL: Time = Time::us(20);
+/// Longest time of a read of a BAR.
 const REGISTER: Time = Time::ms(2);
-/// Loads on their way at once.
+/// Loads in flight at once.
 const LOADS: usize = 16;
 
-/// A submission queue as its host has it.
+/// A submission queue of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sq {
-    /// Where it is.
+    /// Its address.
     pub base: u64,
     /// Entries.
     pub entries: u32,
     /// Its completion queue.
     pub cqid: u16,
-    /// Where the next entry goes.
+    /// Index of the next entry.
     pub tail: u32,
-    /// Its priority, as Create I/O Submission Queue has it.
+    /// Its priority, as in Create I/O Submission Queue.
     pub priority: u32,
 }
 
-/// A completion queue as its host has it.
+/// A completion queue of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cq {
-    /// Where it is.
+    /// Its address.
     pub base: u64,
     /// Entries.
     pub entries: u32,
     /// The vector of its interrupts.
     pub vector: Option<u16>,
-    /// Where the next entry comes.
+    /// Index of the next entry.
     pub head: u32,
     /// The phase of the next entry.
     pub phase: bool,
 }
 
 impl Sq {
-    /// An empty one.
+    /// An empty queue.
     pub fn new(base: u64, entries: u32, cqid: u16) -> Sq {
         Sq {
             base,
@@ -61,7 +61,7 @@ impl Sq {
 }
 
 impl Cq {
-    /// An empty one.
+    /// An empty queue.
     pub fn new(base: u64, entries: u32, vector: Option<u16>) -> Cq {
         Cq {
             base,
@@ -73,9 +73,9 @@ impl Cq {
     }
 }
 
-/// A device and its host.
-pub struct Side {
-    /// What the device is called.
+/// A device under test and its host.
+pub struct Dut {
+    /// Name of the device.
     pub name: &'static str,
     /// The device.
     pub device: Box<dyn Device + Send>,
@@ -87,19 +87,19 @@ pub struct Side {
     pub sqs: BTreeMap<u16, Sq>,
     /// Completion queues.
     pub cqs: BTreeMap<u16, Cq>,
-    /// Shadow doorbells and EventIdx, if they are in use.
+    /// Pages of shadow doorbells and EventIdx, if they are in use.
     pub shadow: Option<(u64, u64)>,
-    /// What has completed: completion queue, entry.
-    pub got: Vec<(u16, Cqe)>,
-    /// When commands have completed, by submission queue and identifier.
+    /// Completions: completion queue, entry.
+    pub completed: Vec<(u16, Cqe)>,
+    /// Completion times, by submission queue and identifier.
     pub times: BTreeMap<(u16, u16), Time>,
     tag: u32,
 }
 
-impl Side {
+impl Dut {
     /// A device before its first access.
-    pub fn new(name: &'static str, device: Box<dyn Device + Send>) -> Side {
-        Side {
+    pub fn new(name: &'static str, device: Box<dyn Device + Send>) -> Dut {
+        Dut {
             name,
             device,
             host: Host::new(),
@@ -107,7 +107,7 @@ impl Side {
             sqs: BTreeMap::new(),
             cqs: BTreeMap::new(),
             shadow: None,
-            got: Vec::new(),
+            completed: Vec::new(),
             times: BTreeMap::new(),
             tag: 0,
         }
@@ -119,8 +119,8 @@ impl Side {
 
     // ---- time ----
 
-    /// Lets time pass; true if an answer has come before the end.
-    fn pass(&mut self, until: Time) -> Result<bool, String> {
+    /// Advances the time; true if an arrival ended it before `until`.
+    fn advance_once(&mut self, until: Time) -> Result<bool, String> {
         self.host.woken();
         let passed = self.device.advance(until, &mut self.host);
         if let Some(wrong) = &self.host.wrong {
@@ -135,25 +135,25 @@ impl Side {
         Ok(woken)
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn advance(&mut self, until: Time) -> Result<(), String> {
         while self.now < until {
-            self.pass(until)?;
+            self.advance_once(until)?;
         }
         Ok(())
     }
 
-    /// Lets time pass until nothing goes on any more.
-    pub fn quiet(&mut self) -> Result<(), String> {
-        let limit = self.now + PATIENCE;
+    /// Advances the time until the device is idle.
+    pub fn run_until_idle(&mut self) -> Result<(), String> {
+        let limit = self.now + DEADLINE;
         loop {
-            let until = self.now + LOOK;
+            let until = self.now + POLL;
             self.advance(until)?;
             if self.host.is_quiet() && self.device.idle() {
                 return Ok(());
             }
             if self.now > limit {
-                return Err(self.err(format!("hung: still busy after {PATIENCE}")));
+                return Err(self.err(format!("hung: still busy after {DEADLINE}")));
             }
         }
     }
@@ -177,7 +177,7 @@ impl Side {
         self.write32(bar, offset + 4, (value >> 32) as u32);
     }
 
-    /// Loads from a BAR; each within a page. `None`: it has failed.
+    /// Loads from a BAR; each within a page. `None` for a failed load.
     pub fn loads(&mut self, bar: Bar, all: &[(u64, u32)]) -> Result<Vec<Option<Vec<u8>>>, String> {
         let mut out = Vec::new();
         for some in all.chunks(LOADS) {
@@ -205,7 +205,7 @@ impl Side {
                     if self.now >= limit {
                         return Err(self.err("a load of a BAR was not answered"));
                     }
-                    self.pass(limit)?;
+                    self.advance_once(limit)?;
                 };
                 out.push(data);
             }
@@ -227,14 +227,14 @@ impl Side {
         bytes.map(u32::from_le_bytes).ok_or_else(failed)
     }
 
-    /// Waits until a register says so.
+    /// Waits until a register satisfies a condition.
     pub fn wait32(
         &mut self,
         offset: u64,
         what: &str,
         done: impl Fn(u32) -> bool,
     ) -> Result<u32, String> {
-        let limit = self.now + PATIENCE;
+        let limit = self.now + DEADLINE;
         loop {
             let value = self.read32(Bar::Nvme, offset)?;
             if done(value) {
@@ -251,16 +251,16 @@ impl Side {
 
     // ---- queues ----
 
-    /// Puts a command into its queue. The caller sees to it that there is room.
+    /// Places a command into its queue. The caller ensures that there is room.
     pub fn push(&mut self, sqid: u16, sqe: &Sqe) {
         if let Some(sq) = self.sqs.get_mut(&sqid) {
             let at = sq.base + u64::from(sq.tail) * SQE_BYTES as u64;
             sq.tail = (sq.tail + 1) % sq.entries;
-            self.host.memory.put(at, &sqe.to_bytes());
+            self.host.memory.store(at, &sqe.to_bytes());
         }
     }
 
-    /// Tells the device of what was put into a queue.
+    /// Rings the doorbell of a submission queue.
     pub fn ring_sq(&mut self, sqid: u16) {
         if let Some(sq) = self.sqs.get(&sqid) {
             let tail = sq.tail;
@@ -271,7 +271,7 @@ impl Side {
     fn ring(&mut self, qid: u16, completion: bool, value: u32) {
         if let (Some((doorbells, _)), true) = (self.shadow, qid != 0) {
             let at = doorbells + 8 * u64::from(qid) + 4 * u64::from(completion);
-            self.host.memory.put(at, &value.to_le_bytes());
+            self.host.memory.store(at, &value.to_le_bytes());
         }
         let offset = match completion {
             false => properties::sq_doorbell(qid, 4),
@@ -280,13 +280,13 @@ impl Side {
         self.write32(Bar::Nvme, offset, value);
     }
 
-    /// Takes what has completed, and tells the device of it. How many entries there were.
+    /// Consumes completions, and rings the doorbells. Returns the number of entries.
     pub fn consume(&mut self) -> Result<usize, String> {
         self.collect(true)
     }
 
-    /// Takes what has completed, and tells the device of it or not. How many entries there were.
-    pub fn collect(&mut self, tell: bool) -> Result<usize, String> {
+    /// Consumes completions, and rings the doorbells if `ring`. Returns the number of entries.
+    pub fn collect(&mut self, ring: bool) -> Result<usize, String> {
         let entries = std::mem::take(&mut self.host.entries);
         let mut moved: BTreeMap<u16, u32> = BTreeMap::new();
         for posted in &entries {
@@ -302,7 +302,8 @@ impl Side {
             if posted.addr != at || cqe.phase() != cq.phase {
                 let (cqid, addr) = (posted.cqid, posted.addr);
                 return Err(format!(
-                    "{name}: an entry of completion queue {cqid} at {addr:#x} with phase {}, not at {at:#x} with {}",
+                    "{name}: an entry of completion queue {cqid} at {addr:#x} with phase {}, \
+                         not at {at:#x} with {}",
                     cqe.phase(),
                     cq.phase
                 ));
@@ -321,9 +322,9 @@ impl Side {
                 ));
             }
             self.times.insert((cqe.sqid(), cqe.cid()), posted.time);
-            self.got.push((posted.cqid, cqe));
+            self.completed.push((posted.cqid, cqe));
         }
-        for &cqid in moved.keys().filter(|_| tell) {
+        for &cqid in moved.keys().filter(|_| ring) {
             if let Some(cq) = self.cqs.get(&cqid) {
                 let head = cq.head;
                 self.ring(cqid, true, head);
@@ -332,37 +333,37 @@ impl Side {
         Ok(entries.len())
     }
 
-    /// Goes on until nothing completes any more.
-    pub fn settle(&mut self) -> Result<(), String> {
+    /// Consumes completions until there are no more.
+    pub fn complete_all(&mut self) -> Result<(), String> {
         loop {
-            self.quiet()?;
+            self.run_until_idle()?;
             if self.consume()? == 0 {
                 return Ok(());
             }
         }
     }
 
-    /// Makes a completion queue known, in a page of its own.
+    /// Opens a completion queue, in a separate page.
     pub fn open_cq(&mut self, cqid: u16, cq: Cq) {
         self.close_cq(cqid);
         self.host.rings.insert(cq.base, cqid);
         self.cqs.insert(cqid, cq);
     }
 
-    /// A completion queue has gone.
+    /// Closes a deleted completion queue.
     pub fn close_cq(&mut self, cqid: u16) {
         if let Some(cq) = self.cqs.remove(&cqid) {
             self.host.rings.remove(&cq.base);
         }
     }
 
-    /// All queues have gone with a reset.
+    /// Closes all queues after a reset.
     pub fn close_all(&mut self) {
         self.sqs.clear();
         self.cqs.clear();
         self.host.rings.clear();
         self.host.entries.clear();
-        self.got.clear();
+        self.completed.clear();
         self.shadow = None;
     }
 }

@@ -1,21 +1,21 @@
-//! Random commands of the engine `nearpm`: mostly right, a quarter wrong or hostile.
+//! Random commands of the engine `nearpm`: mostly valid, a quarter corrupted.
 
 use sim::Random;
 use spec::nearpm::{Command, ErrorBit, Operation, RecordKind, ALIGN, LINE, MAX_BYTES};
 
 use super::model::{Arguments, Model, Pool};
 use super::ARENA;
-use crate::draw::{chance, pick};
+use crate::generate::{chance, pick};
 
-/// Bytes of a pool; its second half has the logs.
+/// Bytes of a pool; its second half holds the logs.
 const POOL: u64 = 64 << 10;
-/// Pools and processes that are drawn.
+/// Number of pools, and of processes.
 const POOLS: u64 = 4;
 
-/// Somewhere in a pool's half for objects, so that so many bytes fit.
+/// A random offset in the object half of a pool, with room for `bytes` bytes.
 fn offset(random: &mut Random, pool: &Pool, bytes: u64) -> u64 {
     let room = pool.map.transaction.saturating_sub(bytes) + 1;
-    // Near each other, so that they meet.
+    // Near each other, so that ranges overlap.
     let most = [512, 8192, room][random.below(3) as usize];
     random.below(room.min(most))
 }
@@ -29,7 +29,8 @@ fn length(random: &mut Random) -> u64 {
     }
 }
 
-/// A pool of a process in one of a few places; a number may come with several of them.
+/// Maps a pool of a process at one of a few places. The same number may be mapped at several
+/// places.
 fn map(random: &mut Random) -> Command {
     let (number, place) = (random.below(POOLS), random.below(ARENA / POOL));
     let process = 1 + number as u16;
@@ -44,8 +45,8 @@ fn map(random: &mut Random) -> Command {
     }
 }
 
-/// A command that is mostly right.
-fn fair(random: &mut Random, model: &Model) -> Command {
+/// A mostly valid command.
+fn mostly_valid(random: &mut Random, model: &Model) -> Command {
     let mapped: Vec<&Pool> = model.pools.iter().flatten().collect();
     let Some(pool) =
         (!mapped.is_empty()).then(|| mapped[random.below(mapped.len() as u64) as usize])
@@ -60,7 +61,7 @@ fn fair(random: &mut Random, model: &Model) -> Command {
         return match random.below(7) {
             0 => map(random),
             1 => own(Operation::Recover),
-            // What needs an open log.
+            // Operations that need an open log.
             2 => own(match random.below(3) {
                 0 => Operation::Sync,
                 1 => Operation::Abort,
@@ -132,8 +133,8 @@ fn fair(random: &mut Random, model: &Model) -> Command {
     }
 }
 
-/// Something of a command becomes wrong, or another number that may be right.
-fn spoil(random: &mut Random, arguments: &mut Arguments) {
+/// Corrupts an argument of a command, or replaces it by another that may be valid.
+fn corrupt(random: &mut Random, arguments: &mut Arguments) {
     let edge = [
         0,
         1,
@@ -158,7 +159,7 @@ fn spoil(random: &mut Random, arguments: &mut Arguments) {
         3 => arguments[0] ^= (1 + random.below(15)) << 16,
         4 => arguments[0] ^= (1 + random.below(7)) << 32,
         5 => {
-            // Another pool's address, or one just outside.
+            // An address of another pool, or just outside of it.
             let n = pick(random, &[1, 3]);
             let other = 0x7F00_0000_0000 + (random.below(POOLS) << 32);
             arguments[n] = other.wrapping_add(pick(random, &[0, POOL - 1, POOL, u64::MAX, 8]));
@@ -179,9 +180,10 @@ fn spoil(random: &mut Random, arguments: &mut Arguments) {
     }
 }
 
-/// Whether a command has but one end, whenever it is done beside those around it: none that is taken changes what stands in logs, or a pool outside of
-/// the arena, and none is applied that no record is of.
-fn has_one_end(model: &Model, arguments: &Arguments) -> bool {
+/// True if the result of a command does not depend on its order relative to concurrent commands. So
+/// no copy changes the content of logs, no pool lies outside the arena, and no apply lacks its
+/// record.
+fn has_determined_result(model: &Model, arguments: &Arguments) -> bool {
     let Some(c) = Command::from_arguments(arguments) else {
         return true;
     };
@@ -194,7 +196,7 @@ fn has_one_end(model: &Model, arguments: &Arguments) -> bool {
             .value
             .checked_mul(c.extra)
             .and_then(|logs| logs.checked_add(c.transaction));
-        // What is refused may be anywhere.
+        // A refused command may name any place.
         return in_arena || logs.is_none() || c.target >= 1 << 40 || c.bytes >= 1 << 40;
     }
     let Some(pool) = &model.pools[usize::from(c.pool)] else {
@@ -231,20 +233,20 @@ fn has_one_end(model: &Model, arguments: &Arguments) -> bool {
 /// The next command.
 pub fn command(random: &mut Random, model: &Model) -> Arguments {
     loop {
-        let mut command = fair(random, model);
+        let mut command = mostly_valid(random, model);
         command.transaction = random.next();
         let mut arguments = command.arguments();
         if chance(random, 25) {
-            spoil(random, &mut arguments);
+            corrupt(random, &mut arguments);
         }
         if command.operation == Operation::PoolMap {
-            // This is no transaction's number.
+            // No transaction has this number.
             arguments[4] = match Command::from_arguments(&arguments) {
                 Some(c) if c.operation == Operation::PoolMap && !chance(random, 5) => POOL / 2,
                 _ => arguments[4],
             };
         }
-        if has_one_end(model, &arguments) {
+        if has_determined_result(model, &arguments) {
             return arguments;
         }
     }

@@ -1,4 +1,4 @@
-//! The life of a controller: enabling, resets of all kinds, queues.
+//! Life cycle of a controller: enabling, resets of all kinds, queues.
 
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, Cc, Csts};
@@ -6,12 +6,12 @@ use spec::nvme::{admin, Cqe, Sqe};
 use spec::regs::nvme as regs;
 
 use crate::buffer::{chance, pick};
-use crate::draw::Command;
+use crate::dut::{Cq, Sq};
+use crate::generate::Command;
 use crate::host::MSI;
-use crate::side::{Cq, Sq};
-use crate::twin::{Step, Twin};
+use crate::pair::{LockstepPair, StepResult};
 
-/// What NSSR takes: "NVMe".
+/// The value of NSSR that causes a reset: "NVMe".
 const SUBSYSTEM_RESET: u32 = 0x4E56_4D65;
 /// CSTS.NSSRO.
 const RESET_OCCURRED: u32 = 1 << 4;
@@ -21,7 +21,7 @@ const PROPERTIES: [u64; 24] = [
     0xE00, 0xE04, 0xE08, 0xE0C, 0xE10, 0xE14, 0xE18, 0xE1C,
 ];
 
-/// How a life ends.
+/// How the enabled state of a controller ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
     /// CC.EN to 0.
@@ -46,7 +46,7 @@ impl Reset {
         Reset::Power,
     ];
 
-    /// Logs begin anew.
+    /// True if the logs restart.
     pub fn is_of_function(self) -> bool {
         matches!(self, Reset::Function | Reset::Power)
     }
@@ -63,19 +63,19 @@ impl Reset {
     }
 }
 
-impl Twin {
-    /// The first life.
-    pub fn begin(&mut self) -> Step {
-        self.table()?;
-        self.start()
+impl LockstepPair {
+    /// Enables the controllers for the first time.
+    pub fn enable_first(&mut self) -> StepResult {
+        self.fill_msix_table()?;
+        self.enable()
     }
 
-    /// Fills the table of messages, some vectors masked.
-    fn table(&mut self) -> Step {
+    /// Fills the MSI-X table, with some vectors masked.
+    fn fill_msix_table(&mut self) -> StepResult {
         self.state.masked.clear();
         for vector in 0..=self.shape.last_vector() {
             let masked = vector != 0 && chance(&mut self.random, 12);
-            self.message(vector);
+            self.set_msix_entry(vector);
             let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
             self.write32(entry + 12, masked.into());
             if masked {
@@ -85,22 +85,22 @@ impl Twin {
         Ok(())
     }
 
-    /// Gives a vector an address and data.
-    pub fn message(&mut self, vector: u16) {
+    /// Sets address and data of a vector.
+    pub fn set_msix_entry(&mut self, vector: u16) {
         let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
         let addr = MSI.start + 16 * self.random.below(4096);
         let data = self.random.next() as u32 & 0xFFFF_FF00 | u32::from(vector);
-        for side in &mut self.sides {
-            side.write64(Bar::Nvme, entry, addr);
-            side.write32(Bar::Nvme, entry + 8, data);
+        for dut in &mut self.duts {
+            dut.write64(Bar::Nvme, entry, addr);
+            dut.write32(Bar::Nvme, entry + 8, data);
         }
     }
 
     /// Enables the controllers, and creates some queues.
-    pub fn start(&mut self) -> Step {
+    pub fn enable(&mut self) -> StepResult {
         let (asq, acq) = match (
-            self.arena.keep(&mut self.random),
-            self.arena.keep(&mut self.random),
+            self.arena.alloc_kept(&mut self.random),
+            self.arena.alloc_kept(&mut self.random),
         ) {
             (Some(asq), Some(acq)) => (asq, acq),
             _ => return Err("no memory for queues".into()),
@@ -113,27 +113,27 @@ impl Twin {
             .with_enable(true)
             .0;
         if chance(&mut self.random, 3) {
-            // Entry sizes that no queue can have.
+            // Entry sizes that no queue supports.
             cc = cc & !(0xFF << 16) | 0x55 << 16;
         }
         self.state.cc = cc;
-        for side in &mut self.sides {
-            side.write32(
+        for dut in &mut self.duts {
+            dut.write32(
                 Bar::Nvme,
                 properties::AQA,
                 properties::aqa(sq_entries, cq_entries),
             );
-            side.write64(Bar::Nvme, properties::ASQ, asq);
-            side.write64(Bar::Nvme, properties::ACQ, acq);
-            side.write32(Bar::Nvme, properties::CC, cc);
-            side.sqs.insert(0, Sq::new(asq, sq_entries, 0));
-            side.open_cq(0, Cq::new(acq, cq_entries, Some(0)));
+            dut.write64(Bar::Nvme, properties::ASQ, asq);
+            dut.write64(Bar::Nvme, properties::ACQ, acq);
+            dut.write32(Bar::Nvme, properties::CC, cc);
+            dut.sqs.insert(0, Sq::new(asq, sq_entries, 0));
+            dut.open_cq(0, Cq::new(acq, cq_entries, Some(0)));
         }
-        self.each(|side| {
-            side.wait32(properties::CSTS, "ready", |csts| Csts(csts).ready())
+        self.for_each(|dut| {
+            dut.wait32(properties::CSTS, "ready", |csts| Csts(csts).ready())
                 .map(drop)
         })?;
-        self.meet()?;
+        self.align_time()?;
         self.properties()?;
         let count = 1 + self.random.below(u64::from(self.shape.queues));
         for _ in 0..count {
@@ -143,51 +143,52 @@ impl Twin {
         Ok(())
     }
 
-    /// Compares properties, pending bits and the table of messages.
-    pub fn properties(&mut self) -> Step {
+    /// Compares properties, pending bits and the MSI-X table.
+    pub fn properties(&mut self) -> StepResult {
         let vectors = u64::from(self.shape.last_vector()) + 2;
         let table = (0..4 * vectors).map(|n| properties::MSIX_TABLE + 4 * n);
         let pending = (0..4).map(|n| regs::MSIX_PENDING + 4 * n);
         let all = PROPERTIES.into_iter().chain(table).chain(pending);
         let words: Vec<u64> = all.filter(|&at| !self.is_free_word(at)).collect();
-        self.words("BAR0", Bar::Nvme, &words)
+        self.compare_registers("BAR0", Bar::Nvme, &words)
     }
 
-    /// With shadow doorbells, pending bits of queues that were emptied by polling: they go when the controller has read the queue's head,
-    /// which it does when a command waits for room (hw/ip/nvme_ctrl/README.md, "Left out").
+    /// True for pending bits that are not determined: with shadow doorbells, those of queues that
+    /// were emptied by polling. The controller clears them when it reads the queue's head, which it
+    /// does when a command waits for room (`docs/hardware/nvme_ctrl.md`, "Left out").
     pub fn is_free_word(&self, at: u64) -> bool {
-        self.sides[0].shadow.is_some() && at >= regs::MSIX_PENDING
+        self.duts[0].shadow.is_some() && at >= regs::MSIX_PENDING
     }
 
-    /// The same after a reset of the function: addresses and data of messages have no value then, but each vector is masked
-    /// (PCI Express 4.0, 7.7.2.5 to 7.7.2.8).
-    fn first_properties(&mut self) -> Step {
+    /// Compares the properties after a reset of the function. Addresses and data of messages are
+    /// undefined then, but each vector is masked (PCI Express 4.0, 7.7.2.5 to 7.7.2.8).
+    fn first_properties(&mut self) -> StepResult {
         let masks = (0..=self.shape.last_vector())
             .map(|n| properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(n) + 12);
         let words: Vec<u64> = PROPERTIES.into_iter().chain(masks).collect();
-        self.words("BAR0", Bar::Nvme, &words)
+        self.compare_registers("BAR0", Bar::Nvme, &words)
     }
 
     // ---- queues ----
 
-    fn ring(&mut self, right: bool) -> Option<(u64, u64)> {
-        let page = self.arena.take(&mut self.random)?;
-        for side in &mut self.sides {
-            side.host.memory.put(page, &[0; 4096]);
+    fn queue_page(&mut self, right: bool) -> Option<(u64, u64)> {
+        let page = self.arena.alloc(&mut self.random)?;
+        for dut in &mut self.duts {
+            dut.host.memory.store(page, &[0; 4096]);
         }
         let odd = !right && chance(&mut self.random, 10);
         let base = page + if odd { 1 << self.random.below(12) } else { 0 };
         Some((page, base))
     }
 
-    fn entries(&mut self, right: bool) -> u32 {
+    fn queue_entries(&mut self, right: bool) -> u32 {
         match right || chance(&mut self.random, 85) {
             true => 2 + self.random.below(u64::from(self.shape.entries.min(64)) - 1) as u32,
             false => pick(&mut self.random, &[1, self.shape.entries + 1, 65536]),
         }
     }
 
-    fn number(&mut self, there: &[u16], fresh: bool, right: bool) -> u16 {
+    fn queue_id(&mut self, there: &[u16], fresh: bool, right: bool) -> u16 {
         let all: Vec<u16> = (1..=self.shape.queues).collect();
         let fit: Vec<u16> = all
             .into_iter()
@@ -200,7 +201,7 @@ impl Twin {
     }
 
     fn completion_queues(&self) -> Vec<u16> {
-        self.sides[0]
+        self.duts[0]
             .cqs
             .keys()
             .copied()
@@ -210,7 +211,7 @@ impl Twin {
 
     /// I/O submission queues.
     pub fn submission_queues(&self) -> Vec<u16> {
-        self.sides[0]
+        self.duts[0]
             .sqs
             .keys()
             .copied()
@@ -218,36 +219,36 @@ impl Twin {
             .collect()
     }
 
-    /// Create I/O Completion Queue, as it should be or not.
-    pub fn create_cq(&mut self, right: bool) -> Step {
-        let Some((page, base)) = self.ring(right) else {
+    /// Create I/O Completion Queue, valid or invalid.
+    pub fn create_cq(&mut self, right: bool) -> StepResult {
+        let Some((page, base)) = self.queue_page(right) else {
             return Ok(());
         };
-        let qid = self.number(&self.completion_queues(), true, right);
-        let entries = self.entries(right);
+        let qid = self.queue_id(&self.completion_queues(), true, right);
+        let entries = self.queue_entries(right);
         let most = u64::from(self.shape.queues) + if right { 1 } else { 4 };
         let vector = chance(&mut self.random, 85).then(|| self.random.below(most) as u16);
         let mut sqe = Sqe::create_io_cq(qid, entries, base, vector);
         sqe.dw[11] ^= u32::from(!right && chance(&mut self.random, 6));
         let cqe = self.structural(sqe)?;
         if cqe.is_some_and(|cqe| cqe.status().is_success()) {
-            self.arena.hold(page);
-            for side in &mut self.sides {
-                side.open_cq(qid, Cq::new(page, entries, vector));
+            self.arena.keep(page);
+            for dut in &mut self.duts {
+                dut.open_cq(qid, Cq::new(page, entries, vector));
             }
             self.clear_shadow(qid, true);
         }
         Ok(())
     }
 
-    /// Create I/O Submission Queue, as it should be or not.
-    pub fn create_sq(&mut self, right: bool) -> Step {
-        let Some((page, base)) = self.ring(right) else {
+    /// Create I/O Submission Queue, valid or invalid.
+    pub fn create_sq(&mut self, right: bool) -> StepResult {
+        let Some((page, base)) = self.queue_page(right) else {
             return Ok(());
         };
-        let qid = self.number(&self.submission_queues(), true, right);
-        let cqid = self.number(&self.completion_queues(), false, right);
-        let entries = self.entries(right);
+        let qid = self.queue_id(&self.submission_queues(), true, right);
+        let cqid = self.queue_id(&self.completion_queues(), false, right);
+        let entries = self.queue_entries(right);
         let mut sqe = Sqe::create_io_sq(qid, entries, base, cqid);
         let priority = self.random.below(4) as u32;
         sqe.dw[11] |= priority << 1;
@@ -255,42 +256,42 @@ impl Twin {
         self.clear_shadow(qid, false);
         let cqe = self.structural(sqe)?;
         if cqe.is_some_and(|cqe| cqe.status().is_success()) {
-            self.arena.hold(page);
-            for side in &mut self.sides {
+            self.arena.keep(page);
+            for dut in &mut self.duts {
                 let sq = Sq::new(page, entries, cqid);
-                side.sqs.insert(qid, Sq { priority, ..sq });
+                dut.sqs.insert(qid, Sq { priority, ..sq });
             }
         }
         Ok(())
     }
 
-    /// The entries of a queue that begins are 0.
+    /// Shadow doorbell and EventIdx of a new queue are 0.
     fn clear_shadow(&mut self, qid: u16, completion: bool) {
-        for side in &mut self.sides {
+        for dut in &mut self.duts {
             let there = if completion {
                 false
             } else {
-                side.sqs.contains_key(&qid)
+                dut.sqs.contains_key(&qid)
             };
-            if let (Some((doorbells, events)), false) = (side.shadow, there) {
+            if let (Some((doorbells, events)), false) = (dut.shadow, there) {
                 let at = 8 * u64::from(qid) + 4 * u64::from(completion);
                 if qid <= self.shape.queues && qid != 0 {
-                    side.host.memory.put(doorbells + at, &[0; 4]);
-                    side.host.memory.put(events + at, &[0; 4]);
+                    dut.host.memory.store(doorbells + at, &[0; 4]);
+                    dut.host.memory.store(events + at, &[0; 4]);
                 }
             }
         }
     }
 
-    /// Deletes an I/O queue that is there, or one that is not.
-    pub fn delete(&mut self) -> Step {
+    /// Deletes an I/O queue, existing or not.
+    pub fn delete(&mut self) -> StepResult {
         let submission = chance(&mut self.random, 60);
         let there = if submission {
             self.submission_queues()
         } else {
             self.completion_queues()
         };
-        let qid = self.number(&there, false, false);
+        let qid = self.queue_id(&there, false, false);
         let sqe = if submission {
             Sqe::delete_io_sq(qid)
         } else {
@@ -303,72 +304,72 @@ impl Twin {
         Ok(())
     }
 
-    /// A queue has gone.
+    /// A queue was deleted.
     pub fn deleted(&mut self, qid: u16, submission: bool) {
         let base = match submission {
-            true => self.sides[0].sqs.get(&qid).map(|sq| sq.base),
-            false => self.sides[0].cqs.get(&qid).map(|cq| cq.base),
+            true => self.duts[0].sqs.get(&qid).map(|sq| sq.base),
+            false => self.duts[0].cqs.get(&qid).map(|cq| cq.base),
         };
-        for side in &mut self.sides {
+        for dut in &mut self.duts {
             match submission {
-                true => drop(side.sqs.remove(&qid)),
-                false => side.close_cq(qid),
+                true => drop(dut.sqs.remove(&qid)),
+                false => dut.close_cq(qid),
             }
         }
-        // What was still to be told of it.
-        let events = self.sides[0].shadow.map(|(_, events)| events);
-        self.mend_pages(&events.into_iter().collect::<Vec<_>>());
+        // Its remaining messages.
+        let events = self.duts[0].shadow.map(|(_, events)| events);
+        self.equalise_pages(&events.into_iter().collect::<Vec<_>>());
         if let Some(base) = base {
-            self.mend_pages(&[base]);
-            self.arena.give(base);
+            self.equalise_pages(&[base]);
+            self.arena.release(base);
         }
     }
 
-    fn structural(&mut self, sqe: Sqe) -> Step<Option<Cqe>> {
-        self.alone(Command::plain(sqe))
+    fn structural(&mut self, sqe: Sqe) -> StepResult<Option<Cqe>> {
+        self.run_alone(Command::plain(sqe))
     }
 
-    /// Doorbell Buffer Config, now and then with an offset.
-    pub fn shadow(&mut self) -> Step {
+    /// Doorbell Buffer Config, occasionally with an offset.
+    pub fn shadow(&mut self) -> StepResult {
         let (Some(doorbells), Some(events)) = (
-            self.arena.take(&mut self.random),
-            self.arena.take(&mut self.random),
+            self.arena.alloc(&mut self.random),
+            self.arena.alloc(&mut self.random),
         ) else {
             return Ok(());
         };
-        if self.sides[0].shadow.is_some() {
+        if self.duts[0].shadow.is_some() {
             return Ok(());
         }
         let odd = chance(&mut self.random, 10);
         let offset = if odd { 1 << self.random.below(12) } else { 0 };
-        for side in &mut self.sides {
+        for dut in &mut self.duts {
             let mut page = vec![0; 4096];
             let mut set = |at: u16, value: u32| {
                 let at = 4 * usize::from(at);
                 page[at..at + 4].copy_from_slice(&value.to_le_bytes());
             };
-            side.sqs.iter().for_each(|(&qid, sq)| set(2 * qid, sq.tail));
-            side.cqs
+            dut.sqs.iter().for_each(|(&qid, sq)| set(2 * qid, sq.tail));
+            dut.cqs
                 .iter()
                 .for_each(|(&qid, cq)| set(2 * qid + 1, cq.head));
-            side.host.memory.put(doorbells, &page);
-            side.host.memory.put(events, &[0; 4096]);
+            dut.host.memory.store(doorbells, &page);
+            dut.host.memory.store(events, &[0; 4096]);
         }
         let sqe = Sqe::new(admin::DOORBELL_BUFFER_CONFIG).with_prps(doorbells + offset, events);
-        // EventIdx of queues at rest may come at once.
-        self.arena.hold(doorbells);
-        self.arena.hold(events);
+        // EventIdx of idle queues may be written immediately.
+        self.arena.keep(doorbells);
+        self.arena.keep(events);
         let cqe = self.structural(sqe)?;
         match cqe.is_some_and(|cqe| cqe.status().is_success()) {
             true => {
                 self.count("shadow doorbells");
-                self.sides
+                self.duts
                     .iter_mut()
-                    .for_each(|side| side.shadow = Some((doorbells, events)));
+                    .for_each(|dut| dut.shadow = Some((doorbells, events)));
             }
             false => {
-                self.arena.give(doorbells);
-                self.arena.give(events);
+                self.arena.release(doorbells);
+                self.arena.release(events);
             }
         }
         Ok(())
@@ -376,53 +377,53 @@ impl Twin {
 
     // ---- resets ----
 
-    /// Ends a life. What was under way may have happened or not.
-    pub fn end(&mut self, reset: Reset) -> Step {
+    /// Ends the enabled state by a reset. Commands in flight may have been executed or not.
+    pub fn end_by_reset(&mut self, reset: Reset) -> StepResult {
         self.count(reset.name());
         self.note(format!("  {reset:?}"));
         let how = 1 + self.random.below(2) as u32;
         let dark = Time::ns(self.random.below(500));
         let cc = self.state.cc;
-        self.each(|side| match reset {
+        self.for_each(|dut| match reset {
             Reset::Disable => {
-                side.write32(Bar::Nvme, properties::CC, cc & !1);
-                side.wait32(properties::CSTS, "not ready", |csts| csts & 3 == 0)
+                dut.write32(Bar::Nvme, properties::CC, cc & !1);
+                dut.wait32(properties::CSTS, "not ready", |csts| csts & 3 == 0)
                     .map(drop)
             }
             Reset::Shutdown => {
                 let notified = cc | how << 14;
-                side.write32(Bar::Nvme, properties::CC, notified);
-                side.wait32(properties::CSTS, "shut down", |csts| {
+                dut.write32(Bar::Nvme, properties::CC, notified);
+                dut.wait32(properties::CSTS, "shut down", |csts| {
                     Csts(csts).shutdown_complete()
                 })?;
-                side.write32(Bar::Nvme, properties::CC, cc & !1);
-                side.wait32(properties::CSTS, "not ready", |csts| csts & 1 == 0)
+                dut.write32(Bar::Nvme, properties::CC, cc & !1);
+                dut.wait32(properties::CSTS, "not ready", |csts| csts & 1 == 0)
                     .map(drop)
             }
             Reset::Subsystem => {
-                side.write32(Bar::Nvme, properties::NSSR, SUBSYSTEM_RESET);
+                dut.write32(Bar::Nvme, properties::NSSR, SUBSYSTEM_RESET);
                 let over = |csts: u32| !Csts(csts).ready() && csts & RESET_OCCURRED != 0;
-                side.wait32(properties::CSTS, "reset", over).map(drop)
+                dut.wait32(properties::CSTS, "reset", over).map(drop)
             }
             Reset::Function => {
-                side.device.function_reset();
-                side.host.forget_link();
-                side.now = side.now.max(side.device.now());
+                dut.device.function_reset();
+                dut.host.forget_link();
+                dut.now = dut.now.max(dut.device.now());
                 Ok(())
             }
             Reset::Power => {
-                side.device.power_off();
-                side.host.forget_link();
-                side.now = side.now.max(side.device.now());
-                side.advance(side.now + dark)?;
-                side.device.power_on();
-                side.advance(side.now + Time::ns(100))
+                dut.device.power_off();
+                dut.host.forget_link();
+                dut.now = dut.now.max(dut.device.now());
+                dut.advance(dut.now + dark)?;
+                dut.device.power_on();
+                dut.advance(dut.now + Time::ns(100))
             }
         })?;
-        self.each(|side| side.collect(false).map(drop))?;
-        self.meet()?;
+        self.for_each(|dut| dut.collect(false).map(drop))?;
+        self.align_time()?;
         let mut pages: Vec<u64> = Vec::new();
-        let left = &self.sides[0];
+        let left = &self.duts[0];
         pages.extend(
             left.cqs
                 .values()
@@ -430,15 +431,15 @@ impl Twin {
                 .chain(left.sqs.values().map(|sq| sq.base)),
         );
         pages.extend(left.shadow.iter().flat_map(|&(a, b)| [a, b]));
-        self.mend_pages(&pages);
-        pages.iter().for_each(|&page| self.arena.give(page));
+        self.equalise_pages(&pages);
+        pages.iter().for_each(|&page| self.arena.release(page));
         self.state.coalesced = false;
         Ok(())
     }
 
-    /// What is after the end of a life, once what it has left was compared.
-    pub fn revive(&mut self, reset: Reset) -> Step {
-        self.sides.iter_mut().for_each(|side| side.close_all());
+    /// Restarts the controllers after a reset, once the remaining state was compared.
+    pub fn restart(&mut self, reset: Reset) -> StepResult {
+        self.duts.iter_mut().for_each(|dut| dut.close_all());
         self.state.parked.clear();
         if reset == Reset::Subsystem {
             self.properties()?;
@@ -451,24 +452,24 @@ impl Twin {
             self.state.loose_counts = false;
             self.state.loose_engines.clear();
             self.first_properties()?;
-            self.table()?;
+            self.fill_msix_table()?;
         }
         if chance(&mut self.random, 20) {
             self.unusable()?;
         }
-        self.start()
+        self.enable()
     }
 
-    /// A submission queue where no memory is: its first fetch is fatal, and only a reset helps.
-    pub fn fatal(&mut self) -> Step {
+    /// A submission queue without memory: its first fetch is fatal, and only a reset clears it.
+    pub fn fatal(&mut self) -> StepResult {
         let (there, cqs) = (self.submission_queues(), self.completion_queues());
-        let left = &self.sides[0];
+        let left = &self.duts[0];
         let full = there.len() >= usize::from(self.shape.queues);
         if left.shadow.is_some() || full || cqs.is_empty() {
             return Ok(());
         }
-        let qid = self.number(&there, true, true);
-        let cqid = self.number(&cqs, false, true);
+        let qid = self.queue_id(&there, true, true);
+        let cqid = self.queue_id(&cqs, false, true);
         let base = (1 << 45) + self.random.below(1 << 30) * 4096;
         let cqe = self.structural(Sqe::create_io_sq(qid, 8, base, cqid))?;
         if !cqe.is_some_and(|cqe| cqe.status().is_success()) {
@@ -476,13 +477,13 @@ impl Twin {
         }
         self.count("fetches where no memory is");
         self.write32(properties::sq_doorbell(qid, 4), 1);
-        self.each(|side| {
-            side.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
+        self.for_each(|dut| {
+            dut.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
                 .map(drop)
         })?;
-        self.rest()?;
+        self.wait_until_idle()?;
         self.properties()?;
-        self.messages(false)?;
+        self.compare_messages(false)?;
         let resets = [
             Reset::Disable,
             Reset::Subsystem,
@@ -490,13 +491,13 @@ impl Twin {
             Reset::Power,
         ];
         let reset = pick(&mut self.random, &resets);
-        self.end(reset)?;
-        self.memory(None)?;
-        self.revive(reset)
+        self.end_by_reset(reset)?;
+        self.compare_memory(None)?;
+        self.restart(reset)
     }
 
-    /// Settings that cannot be used: CFS instead of ready.
-    fn unusable(&mut self) -> Step {
+    /// Enables with invalid settings: the controllers report CFS instead of ready.
+    fn unusable(&mut self) -> StepResult {
         self.count("unusable settings");
         let page = 1 << 32;
         let right = Cc::DEFAULT.with_enable(true).0;
@@ -510,22 +511,22 @@ impl Twin {
             5 => cc |= (2 + self.random.below(6) as u32) << 11,
             _ => acq = 0,
         }
-        for side in &mut self.sides {
-            side.write32(Bar::Nvme, properties::AQA, aqa);
-            side.write64(Bar::Nvme, properties::ASQ, asq);
-            side.write64(Bar::Nvme, properties::ACQ, acq);
-            side.write32(Bar::Nvme, properties::CC, cc);
+        for dut in &mut self.duts {
+            dut.write32(Bar::Nvme, properties::AQA, aqa);
+            dut.write64(Bar::Nvme, properties::ASQ, asq);
+            dut.write64(Bar::Nvme, properties::ACQ, acq);
+            dut.write32(Bar::Nvme, properties::CC, cc);
         }
-        self.each(|side| {
-            side.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
+        self.for_each(|dut| {
+            dut.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
                 .map(drop)
         })?;
         self.properties()?;
         self.write32(properties::CC, cc & !1);
-        self.each(|side| {
-            side.wait32(properties::CSTS, "not fatal", |csts| csts & 3 == 0)
+        self.for_each(|dut| {
+            dut.wait32(properties::CSTS, "not fatal", |csts| csts & 3 == 0)
                 .map(drop)
         })?;
-        self.meet()
+        self.align_time()
     }
 }

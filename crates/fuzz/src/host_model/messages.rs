@@ -1,23 +1,24 @@
-//! Interrupts: the table as the host has written it, and what each vector owes.
+//! Interrupts: the MSI-X table as the host has written it, and the messages due for each vector.
 //!
-//! A mask that was read back holds: no message comes before the host takes it away, and none to an address that
-//! the host has replaced meanwhile (PCI Express 4.0, 6.1.4; PCI Local Bus 3.0, 6.8.3.1).
+//! A mask that was read back is effective: no message arrives before the host removes the mask.
+//! None is sent to an address that the host has replaced meanwhile (PCI Express 4.0, 6.1.4; PCI
+//! Local Bus 3.0, 6.8.3.1).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sim::Time;
 
-/// What configuration space says of the function's messages.
+/// State of the function's messages in configuration space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Function {
-    /// They come.
+    /// Messages are sent.
     #[default]
     On,
     /// All vectors are masked.
     Masked,
-    /// There are none, and what would be one is forgotten.
+    /// MSI-X is disabled, and messages are dropped.
     Disabled,
-    /// They are enabled again; what has just been forgotten does not come any more.
+    /// MSI-X is enabled again; dropped messages do not arrive any more.
     Enabled,
 }
 
@@ -28,17 +29,17 @@ pub struct Messages {
     table: HashMap<(u64, u32), u16>,
     /// Vectors that are masked.
     masked: BTreeSet<u16>,
-    /// Function mask and enable, and whether what was on its way has come since then.
+    /// Function mask and enable, and whether messages in flight have arrived since the last change.
     function: (Function, bool),
-    /// Vectors whose mask holds from the answer to this read on.
+    /// Vectors whose mask is effective from the answer to this read on.
     masking: Option<(u32, u16)>,
-    /// Vectors with a completion since the last message, and when it came.
+    /// Vectors with a completion since the last message, and its time.
     due: BTreeMap<u16, Time>,
-    /// When each vector had its last completion, or was freed of its mask with one pending.
+    /// Time of each vector's last completion, or of its unmasking with a pending message.
     causes: BTreeMap<u16, Time>,
     /// Completion queues of each vector, by queue.
     queues: BTreeMap<u16, u16>,
-    /// Vectors of which nobody can say whether they have something pending: they have or had several queues, or lost one.
+    /// Vectors whose pending state is undetermined: they have or had several queues, or lost one.
     unsure: BTreeSet<u16>,
 }
 
@@ -51,20 +52,21 @@ impl Messages {
         self.unsure.clear();
     }
 
-    /// The table is written anew. Queues are what they were, and so is what they are owed.
+    /// The table is rewritten. Queues and their due messages stay.
     pub fn clear(&mut self) {
         self.table.clear();
         self.masked.clear();
         self.masking = None;
     }
 
-    /// True if configuration space lets messages out.
-    pub fn on(&self) -> bool {
+    /// True if configuration space permits messages.
+    pub fn permitted(&self) -> bool {
         matches!(self.function.0, Function::On | Function::Enabled)
     }
 
-    /// The function's vectors are masked all, or MSI-X is disabled. What is on its way may still come.
-    pub fn stop(&mut self, disabled: bool) {
+    /// All vectors of the function are masked, or MSI-X is disabled. Messages in flight may still
+    /// arrive.
+    pub fn suspend(&mut self, disabled: bool) {
         self.function = (Function::Masked, false);
         if disabled {
             self.function.0 = Function::Disabled;
@@ -72,13 +74,13 @@ impl Messages {
         }
     }
 
-    /// Nothing is on its way any more.
-    pub fn stopped(&mut self) {
+    /// No message is in flight any more.
+    pub fn suspended(&mut self) {
         self.function.1 = true;
     }
 
-    /// Messages may come again; those that were held back do.
-    pub fn start(&mut self, now: Time) {
+    /// Messages are permitted again; pending messages are sent.
+    pub fn resume(&mut self, now: Time) {
         self.function = match self.function.0 {
             Function::Masked => (Function::On, false),
             _ => (Function::Enabled, false),
@@ -89,23 +91,23 @@ impl Messages {
         }
     }
 
-    /// Whatever comes from now on counts.
-    pub fn started(&mut self) {
+    /// Completions from now on require messages.
+    pub fn resumed(&mut self) {
         self.function = (Function::On, false);
     }
 
-    /// An entry of the table.
-    pub fn set(&mut self, vector: u16, addr: u64, data: u32) {
+    /// Sets an entry of the table.
+    pub fn set_entry(&mut self, vector: u16, addr: u64, data: u32) {
         self.table.retain(|_, v| *v != vector);
         self.table.insert((addr, data), vector);
     }
 
-    /// A vector is masked from now on.
+    /// Masks a vector from now on.
     pub fn mask(&mut self, vector: u16) {
         self.masked.insert(vector);
     }
 
-    /// A vector is masked from the answer to this read on.
+    /// Masks a vector from the answer to this read on.
     pub fn mask_from(&mut self, tag: u32, vector: u16) {
         self.masking = Some((tag, vector));
     }
@@ -117,7 +119,7 @@ impl Messages {
         }
     }
 
-    /// The mask goes.
+    /// Unmasks a vector.
     pub fn unmask(&mut self, vector: u16, now: Time) {
         self.masked.remove(&vector);
         if let Some(since) = self.due.get_mut(&vector) {
@@ -126,7 +128,7 @@ impl Messages {
         }
     }
 
-    /// A completion queue comes, with its vector.
+    /// A completion queue was created, with its vector.
     pub fn opened(&mut self, qid: u16, vector: Option<u16>) {
         if let Some(vector) = vector {
             if self.queues.values().any(|&v| v == vector) {
@@ -136,7 +138,7 @@ impl Messages {
         }
     }
 
-    /// A completion queue goes: what it had pending may come, or not.
+    /// A completion queue was deleted: its pending messages may arrive or not.
     pub fn closed(&mut self, qid: u16) {
         if let Some(vector) = self.queues.remove(&qid) {
             if self.due.remove(&vector).is_some() {
@@ -145,7 +147,7 @@ impl Messages {
         }
     }
 
-    /// A completion has come.
+    /// A completion has arrived.
     pub fn completed(&mut self, vector: u16, now: Time) {
         if !matches!(self.function.0, Function::Disabled | Function::Enabled) {
             self.due.entry(vector).or_insert(now);
@@ -153,10 +155,10 @@ impl Messages {
         self.causes.insert(vector, now);
     }
 
-    /// The host has emptied a queue: an interrupt that is not on its way by now need not come any more. One that may be coalesced
-    /// may be held back for long.
+    /// The host has emptied a queue: an interrupt that is not in flight by now may be omitted. A
+    /// coalesced interrupt may be delayed for long.
     pub fn emptied(&mut self, vector: u16, now: Time, coalesced: bool) {
-        let held = coalesced || self.masked.contains(&vector) || !self.on();
+        let held = coalesced || self.masked.contains(&vector) || !self.permitted();
         if self
             .due
             .get(&vector)
@@ -166,19 +168,20 @@ impl Messages {
         }
     }
 
-    /// Vectors that owe an interrupt for longer than this.
-    pub fn owed(&self, now: Time, patience: Time) -> Vec<u16> {
-        if !self.on() {
+    /// Vectors whose interrupt is due for longer than this.
+    pub fn overdue(&self, now: Time, bound: Time) -> Vec<u16> {
+        if !self.permitted() {
             return Vec::new();
         }
         let late = |&(v, since): &(&u16, &Time)| {
-            !self.masked.contains(v) && !self.unsure.contains(v) && *since + patience <= now
+            !self.masked.contains(v) && !self.unsure.contains(v) && *since + bound <= now
         };
         self.due.iter().filter(late).map(|(&v, _)| v).collect()
     }
 
-    /// A message. The controller knows at once which queues are empty, so one is a breach if its last cause is as long ago as `late`.
-    pub fn take(
+    /// Checks a message. The controller knows immediately which queues are empty, so a message is a
+    /// failure if its last cause is older than `late`.
+    pub fn receive(
         &mut self,
         now: Time,
         addr: u64,
@@ -194,7 +197,7 @@ impl Messages {
         if self.masked.contains(&vector) {
             return Err(format!("a message of vector {vector}, which is masked"));
         }
-        if !self.on() && self.function.1 {
+        if !self.permitted() && self.function.1 {
             return Err(format!(
                 "a message of vector {vector}, while the function's are masked or disabled"
             ));
@@ -218,17 +221,17 @@ mod tests {
     fn table() -> Messages {
         let mut messages = Messages::default();
         messages.opened(1, Some(2));
-        messages.set(2, 0xFEE0_0000, 7);
+        messages.set_entry(2, 0xFEE0_0000, 7);
         messages
     }
 
     fn send(messages: &mut Messages, us: u64) -> Result<(), String> {
         let late = Some(Time::us(10));
-        messages.take(Time::us(us), 0xFEE0_0000, &[7, 0, 0, 0], late)
+        messages.receive(Time::us(us), 0xFEE0_0000, &[7, 0, 0, 0], late)
     }
 
     #[test]
-    fn a_mask_holds_from_its_read_back_on() {
+    fn interrupt_mask_holds_from_its_read_back_on() {
         let mut messages = table();
         messages.completed(2, Time::us(1));
         messages.mask_from(5, 2);
@@ -236,11 +239,11 @@ mod tests {
         assert!(send(&mut messages, 1).is_ok(), "it may be on its way");
         messages.answered(5);
         messages.completed(2, Time::us(2));
-        assert!(messages.owed(Time::us(90), Time::us(5)).is_empty());
+        assert!(messages.overdue(Time::us(90), Time::us(5)).is_empty());
         assert!(send(&mut messages, 2).is_err());
         messages.unmask(2, Time::us(50));
         assert!(send(&mut messages, 51).is_ok());
-        messages.set(2, 0xFEE0_0010, 8);
+        messages.set_entry(2, 0xFEE0_0010, 8);
         assert!(
             send(&mut messages, 52).is_err(),
             "the entry is another one now"
@@ -248,26 +251,26 @@ mod tests {
     }
 
     #[test]
-    fn what_was_polled_is_not_reported() {
+    fn interrupt_is_not_sent_for_what_was_polled() {
         let mut messages = table();
         messages.mask(2);
         messages.completed(2, Time::us(1));
         messages.emptied(2, Time::us(9), false);
         messages.unmask(2, Time::us(30));
-        assert!(messages.owed(Time::us(90), Time::us(5)).is_empty());
+        assert!(messages.overdue(Time::us(90), Time::us(5)).is_empty());
         assert!(send(&mut messages, 31).is_err());
         messages.completed(2, Time::us(40));
-        assert_eq!(messages.owed(Time::us(90), Time::us(5)), [2]);
+        assert_eq!(messages.overdue(Time::us(90), Time::us(5)), [2]);
         messages.closed(1);
         assert!(send(&mut messages, 95).is_ok(), "nobody can tell");
     }
 
     #[test]
-    fn queues_that_share_a_vector_do_not_speak_for_each_other() {
+    fn interrupt_queues_that_share_a_vector_are_judged_separately() {
         let mut messages = table();
         messages.completed(2, Time::us(1));
         messages.clear();
-        messages.set(2, 0xFEE0_0000, 7);
+        messages.set_entry(2, 0xFEE0_0000, 7);
         messages.opened(3, Some(2));
         messages.mask(2);
         messages.emptied(2, Time::us(2), false);
@@ -279,43 +282,43 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_coalesced_need_not_come_once_its_queue_is_empty() {
+    fn interrupt_that_is_coalesced_need_not_come_once_its_queue_is_empty() {
         for (coalesced, owed) in [(false, vec![2]), (true, vec![])] {
             let mut messages = table();
             messages.completed(2, Time::us(1));
             messages.emptied(2, Time::us(9), coalesced);
-            assert_eq!(messages.owed(Time::us(90), Time::us(5)), owed);
+            assert_eq!(messages.overdue(Time::us(90), Time::us(5)), owed);
         }
     }
 
     #[test]
-    fn what_the_function_holds_back_comes_later_or_is_forgotten() {
+    fn interrupt_held_back_by_the_function_comes_later_or_is_dropped() {
         let mut messages = table();
-        messages.stop(false);
+        messages.suspend(false);
         messages.completed(2, Time::us(1));
         assert!(send(&mut messages, 1).is_ok(), "it may be on its way");
-        messages.stopped();
+        messages.suspended();
         messages.completed(2, Time::us(2));
         messages.reset();
         messages.clear();
         messages.opened(1, Some(2));
-        messages.set(2, 0xFEE0_0000, 7);
+        messages.set_entry(2, 0xFEE0_0000, 7);
         messages.completed(2, Time::us(3));
         assert!(send(&mut messages, 3).is_err());
         messages.completed(2, Time::us(4));
-        assert!(messages.owed(Time::us(90), Time::us(5)).is_empty());
-        messages.start(Time::us(50));
-        messages.started();
-        assert_eq!(messages.owed(Time::us(90), Time::us(5)), [2]);
+        assert!(messages.overdue(Time::us(90), Time::us(5)).is_empty());
+        messages.resume(Time::us(50));
+        messages.resumed();
+        assert_eq!(messages.overdue(Time::us(90), Time::us(5)), [2]);
         assert!(send(&mut messages, 51).is_ok());
-        messages.stop(true);
-        messages.stopped();
+        messages.suspend(true);
+        messages.suspended();
         messages.completed(2, Time::us(60));
-        messages.start(Time::us(100));
+        messages.resume(Time::us(100));
         messages.completed(2, Time::us(101));
-        messages.started();
-        assert!(messages.owed(Time::us(190), Time::us(5)).is_empty());
+        messages.resumed();
+        assert!(messages.overdue(Time::us(190), Time::us(5)).is_empty());
         messages.completed(2, Time::us(200));
-        assert_eq!(messages.owed(Time::us(290), Time::us(5)), [2]);
+        assert_eq!(messages.overdue(Time::us(290), Time::us(5)), [2]);
     }
 }

@@ -1,24 +1,25 @@
-//! Random commands of the engines that sort tables: mostly right, sometimes wrong in what only the engine looks at.
+//! Random commands of the engines that sort tables: mostly valid, sometimes wrong in fields that
+//! only the engine checks.
 
 use nvme::Namespace;
 use sim::Random;
 use spec::nvme::Sqe;
 
-use crate::draw::{chance, flags, namespace, nsid, pick, Command};
 use crate::engines::{DECODE, SHUFFLE, SORT, TABLES};
+use crate::generate::{chance, flags, namespace, nsid, pick, Command};
+use crate::host_model::HostModel;
 use crate::media::BLOCK;
 use crate::tables::{sort_bytes, UNIT};
-use crate::world::World;
 
-/// Units that so many bytes take.
+/// Units that `bytes` bytes occupy.
 fn units(bytes: u64) -> u64 {
     bytes.div_ceil(UNIT)
 }
 
-/// A number of pieces of so many bytes each, few in most cases, that leave room in a namespace.
-fn number(random: &mut Random, ns: &Namespace, each: u64, much: bool) -> u64 {
+/// A number of elements of `each` bytes that fit into a namespace; small in most cases.
+fn element_count(random: &mut Random, ns: &Namespace, each: u64, large: bool) -> u64 {
     let most = (ns.blocks * BLOCK / each.max(1)).max(1);
-    match much {
+    match large {
         true => most.div_ceil(2) + random.below(most.div_ceil(2)),
         false => {
             let few = pick(random, &[4, 64, 1500]);
@@ -27,15 +28,16 @@ fn number(random: &mut Random, ns: &Namespace, each: u64, much: bool) -> u64 {
     }
 }
 
-/// Three ranges of so many units beside one another in some order, from a random place on; beyond the namespace's end if there is no room.
-fn places(world: &World, random: &mut Random, ns: &Namespace, sizes: [u64; 3]) -> [u32; 3] {
+/// Three adjacent ranges of `sizes` units in a random order, from a random place on. Without enough
+/// room they extend beyond the end of the namespace.
+fn places(host: &HostModel, random: &mut Random, ns: &Namespace, sizes: [u64; 3]) -> [u32; 3] {
     let all = ns.blocks * BLOCK / UNIT;
     let room = all.saturating_sub(sizes.iter().sum());
     let mut at = 0;
     for _ in 0..6 {
         at = random.below(room + 1);
         let blocks = UNIT / BLOCK;
-        if !world
+        if !host
             .media
             .in_use(ns.base + at * blocks, sizes.iter().sum::<u64>() * blocks)
         {
@@ -58,31 +60,32 @@ fn places(world: &World, random: &mut Random, ns: &Namespace, sizes: [u64; 3]) -
     out
 }
 
-/// A command of one of these engines that a design has. A `long` one is of much of the largest namespace.
-pub fn table_command(world: &World, random: &mut Random, long: bool) -> Command {
-    let active = world.model.limits.namespaces.active();
+/// A command of one of the design's engines for tables. A `long` one covers a large part of the
+/// largest namespace.
+pub fn table_command(host: &HostModel, random: &mut Random, long: bool) -> Command {
+    let active = host.model.limits.namespaces.active();
     let ns = match active.max_by_key(|ns| ns.blocks) {
         Some(ns) if long || chance(random, 60) => *ns,
-        _ => namespace(world, random),
+        _ => namespace(host, random),
     };
-    let nsid = nsid(world, random, ns.nsid);
+    let nsid = nsid(host, random, ns.nsid);
     let known = TABLES.into_iter();
     let known: Vec<u8> = known
-        .filter(|o| world.model.limits.engines.contains(o))
+        .filter(|o| host.model.limits.engines.contains(o))
         .collect();
     let opcode = pick(random, &known);
-    let mut sqe = right(world, random, opcode, &ns, long).with_nsid(nsid);
-    spoil(random, &mut sqe, &ns);
+    let mut sqe = right(host, random, opcode, &ns, long).with_nsid(nsid);
+    corrupt(random, &mut sqe, &ns);
     flags(random, &mut sqe, &[3], &[3]);
     (sqe, Vec::new())
 }
 
-/// One that is right, if it has room.
-pub fn right(world: &World, random: &mut Random, opcode: u8, ns: &Namespace, long: bool) -> Sqe {
+/// A valid command, if the namespace has room for it.
+pub fn right(host: &HostModel, random: &mut Random, opcode: u8, ns: &Namespace, long: bool) -> Sqe {
     match opcode {
-        SHUFFLE => shuffle(world, random, ns, long),
-        DECODE => decode(world, random, ns, long),
-        _ => sort(world, random, ns, long),
+        SHUFFLE => shuffle(host, random, ns, long),
+        DECODE => decode(host, random, ns, long),
+        _ => sort(host, random, ns, long),
     }
 }
 
@@ -93,35 +96,35 @@ fn command(opcode: u8, places: [u32; 3], rest: [u64; 3]) -> Sqe {
         .fold(Sqe::new(opcode), |sqe, (n, value)| sqe.with_cdw(n, value))
 }
 
-fn sort(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
+fn sort(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
     let width = random.below(3);
     let kind = width | random.below(3) << 2 | random.below(8) << 4;
-    let count = number(random, ns, 4 << (2 + width), long);
+    let count = element_count(random, ns, 4 << (2 + width), long);
     let sizes = sort_bytes(count, kind as u32).map(units);
-    command(SORT, places(world, random, ns, sizes), [count, kind, 0])
+    command(SORT, places(host, random, ns, sizes), [count, kind, 0])
 }
 
-fn shuffle(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
+fn shuffle(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
     let row = pick(random, &[1, 3, 16, 64, 100, 256, 1000, 4096]);
-    let count = number(random, ns, 3 * row, long);
-    let (rows, how) = (number(random, ns, 3 * row, long), random.below(4));
+    let count = element_count(random, ns, 3 * row, long);
+    let (rows, how) = (element_count(random, ns, 3 * row, long), random.below(4));
     let sizes = [(4 * count) << how, rows * row, count * row].map(units);
     command(
         SHUFFLE,
-        places(world, random, ns, sizes),
+        places(host, random, ns, sizes),
         [count, rows, row | how << 24],
     )
 }
 
-fn decode(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
+fn decode(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
     let size = random.below(4);
-    let count = number(random, ns, 3 << size, long);
+    let count = element_count(random, ns, 3 << size, long);
     let (plain, packed) = pick(random, &[(0, 0), (1, 0), (0, 1)]);
     let width = match packed {
         1 => pick(random, &[8, 16, 32]),
         _ => random.below(17),
     };
-    // With all keys of 8 bits in it, a dictionary has what is asked for.
+    // A dictionary that covers all 8-bit keys holds every value that is looked up.
     let entries = pick(random, &[1, 256, 1 << width.min(16)]);
     let bytes = match (plain, packed) {
         (1, _) => count << size,
@@ -133,13 +136,14 @@ fn decode(world: &World, random: &mut Random, ns: &Namespace, long: bool) -> Sqe
     let kind = (entries - 1) | width << 16 | size << 24 | plain << 26 | packed << 27;
     command(
         DECODE,
-        places(world, random, ns, sizes),
+        places(host, random, ns, sizes),
         [count, bytes, kind],
     )
 }
 
-/// Sometimes something is wrong: places beyond the end or over each other, absurd numbers, bits that should be 0.
-pub fn spoil(random: &mut Random, sqe: &mut Sqe, ns: &Namespace) {
+/// Sometimes corrupts a command: places beyond the end or over each other, absurd numbers, reserved
+/// bits set.
+pub fn corrupt(random: &mut Random, sqe: &mut Sqe, ns: &Namespace) {
     let all = ns.blocks * BLOCK / UNIT;
     let place = 10 + random.below(3) as usize;
     match random.below(24) {

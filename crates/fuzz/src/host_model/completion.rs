@@ -1,17 +1,18 @@
-//! Completions: each one of a command in flight, once, after its data, with a status that the model allows.
+//! Completions: each command in flight has one, after its data, with a status that the model
+//! permits.
 
 use sim::Time;
 use spec::nvme::{admin, status, Cqe, Status};
 
-use super::{Flight, World};
-use crate::block::End;
-use crate::engines::{How, Product};
+use super::{HostModel, InFlight};
+use crate::block::WriteOutcome;
+use crate::engines::{EngineOutput, Transform};
 use crate::media::BLOCK;
 use crate::memory::PAGE;
-use crate::model::{After, Direction, Use};
+use crate::model::{CompletionEffect, Direction, MediaUse};
 use crate::nvm::comparison;
 
-impl World {
+impl HostModel {
     pub(super) fn complete(&mut self, cqid: u16, addr: u64, data: &[u8]) -> Result<(), String> {
         let Some(queue) = self.cqs.get_mut(&cqid) else {
             return Err(format!(
@@ -46,7 +47,7 @@ impl World {
         if let Some(vector) = queue.vector {
             self.messages.completed(vector, self.now);
         }
-        self.memory.land(addr, data);
+        self.memory.device_write(addr, data);
         self.wake |= self.watch;
         self.finish(cqid, cqe)
     }
@@ -59,15 +60,15 @@ impl World {
             cqe.status(),
             cqe.result()
         ));
-        let abortable = self.named() == Some(key) && self.waits(key);
+        let abortable = self.abort_target() == Some(key) && self.is_waiting_first(key);
         self.compare_again(key);
-        self.offer_giving_up(key);
-        let Some(flight) = self.flights.remove(&key) else {
+        self.permit_giving_up(key);
+        let Some(active) = self.in_flight.remove(&key) else {
             return Err(format!("{name} is completed, but isn't in flight"));
         };
-        let fine = self.judge_completion(cqid, &cqe, &flight, abortable);
+        let fine = self.check_completion(cqid, &cqe, &active, abortable);
         let sqid = key.0;
-        if let Some(fused) = &flight.fused {
+        if let Some(fused) = &active.fused {
             self.narrow(fused, cqe.status());
         }
         let firsts = &mut self.model.firsts;
@@ -76,7 +77,7 @@ impl World {
         }
         if let Some(queue) = self.sqs.get_mut(&sqid) {
             let entries = queue.entries;
-            let least = queue.head.max(flight.position + 1);
+            let least = queue.head.max(active.position + 1);
             let ahead = (u64::from(cqe.sq_head()) + entries - least % entries) % entries;
             if u64::from(cqe.sq_head()) >= entries || least + ahead > queue.fetched {
                 return Err(format!(
@@ -90,41 +91,41 @@ impl World {
         self.result = cqe.result();
         let set = if sqid == 0 { "admin" } else { "io" };
         let what = cqe.status().bare();
-        let outcome = format!("{set} {:02x}h {:03x}h", flight.sqe.opcode(), what.0);
+        let outcome = format!("{set} {:02x}h {:03x}h", active.sqe.opcode(), what.0);
         *self.counts.outcomes.entry(outcome).or_default() += 1;
         let success = cqe.status() == status::SUCCESS;
-        let after = flight.verdict.after;
-        if sqid == 0 && flight.sqe.opcode() == admin::DOORBELL_BUFFER_CONFIG {
+        let after = active.expectation.after;
+        if sqid == 0 && active.sqe.opcode() == admin::DOORBELL_BUFFER_CONFIG {
             self.shadow.offered = None;
         }
         if success {
-            self.counts.moved_bytes += flight.verdict.media_bytes();
+            self.counts.moved_bytes += active.expectation.media_bytes();
         }
         if sqid != 0 && cqe.status() == status::ABORT_REQUESTED {
             self.aborted = Some(key);
         }
-        let end = flight.verdict.end(cqe.status());
-        let begun = flight.begun;
-        self.release(key, flight, end);
+        let end = active.expectation.end(cqe.status());
+        let begun = active.begun;
+        self.release(key, active, end);
         fine.map_err(|e| format!("{name}: {e}"))?;
         self.effect(after, success, key.1, &cqe, begun)
     }
 
-    pub(super) fn judge_completion(
+    pub(super) fn check_completion(
         &self,
         cqid: u16,
         cqe: &Cqe,
-        flight: &Flight,
+        active: &InFlight,
         abortable: bool,
     ) -> Result<(), String> {
-        let v = &flight.verdict;
+        let v = &active.expectation;
         let sqid = cqe.sqid();
         if self.sqs.get(&sqid).is_some_and(|q| q.cqid != cqid) {
-            return Err(format!("completed to CQ {cqid}, which isn't its own"));
+            return Err(format!("completed to CQ {cqid}, which is another queue's"));
         }
         let mut allowed: Vec<Status> = v.statuses.clone();
-        if let (Use::Compare(lba, _, data), None) = (&v.media, &flight.fused) {
-            // What others wrote meanwhile may have made a difference, or taken one away.
+        if let (MediaUse::Compare(lba, _, data), None) = (&v.media, &active.fused) {
+            // Concurrent writes may have made a difference, or removed one.
             let (same, other) = comparison(*lba, data, None, &self.media);
             if other {
                 allowed.push(status::COMPARE_FAILURE.dnr());
@@ -136,16 +137,17 @@ impl World {
         if v.long && self.model.closing {
             allowed.extend(self.model.acre.interrupted());
         }
-        if matches!(v.after, After::Formatted(_)) && self.model.closing {
+        if matches!(v.after, CompletionEffect::Formatted(_)) && self.model.closing {
             allowed.extend(self.model.acre.interrupted());
         }
-        // Those, a pair of fused commands that waits for what is in flight, and what waits behind it.
-        let waits = flight.fused.is_some() || flight.behind_pair;
-        let can_wait = v.long || waits && !matches!(v.media, Use::None);
+        // Long commands, a fused pair that waits for commands in flight, and commands that wait for
+        // the pair.
+        let waits = active.fused.is_some() || active.after_pair;
+        let can_wait = v.long || waits && !matches!(v.media, MediaUse::None);
         if can_wait && sqid != 0 && !self.model.sqs.contains_key(&sqid) {
             allowed.push(status::ABORTED_SQ_DELETION);
         }
-        if abortable || v.long && self.named() == Some((sqid, cqe.cid())) {
+        if abortable || v.long && self.abort_target() == Some((sqid, cqe.cid())) {
             allowed.push(status::ABORT_REQUESTED);
         }
         if !allowed.contains(&cqe.status()) {
@@ -156,11 +158,11 @@ impl World {
         }
         let success = cqe.status() == status::SUCCESS;
         let counted = match v.media {
-            Use::Count(lba, count, bounds) => Some((lba, count, bounds)),
-            Use::Make(Product {
+            MediaUse::Count(lba, count, bounds) => Some((lba, count, bounds)),
+            MediaUse::Derive(EngineOutput {
                 from,
                 count,
-                how: How::Bitmap(bounds),
+                how: Transform::Bitmap(bounds),
                 ..
             }) => Some((from, count, bounds)),
             _ => None,
@@ -178,10 +180,10 @@ impl World {
         }
         if let (true, Direction::ToHost(_)) = (success, &v.direction) {
             let all = v.walk.bytes();
-            if flight.written < all || flight.written > all && !flight.shared {
+            if active.written < all || active.written > all && !active.shared {
                 return Err(format!(
                     "completed after {} of {all} bytes of its data",
-                    flight.written
+                    active.written
                 ));
             }
         }
@@ -190,34 +192,34 @@ impl World {
 
     pub(super) fn effect(
         &mut self,
-        after: After,
+        after: CompletionEffect,
         success: bool,
         cid: u16,
         cqe: &Cqe,
         begun: Time,
     ) -> Result<(), String> {
         match after {
-            After::SqCreated(qid) => {
+            CompletionEffect::SqCreated(qid) => {
                 if let Some(queue) = self.sqs.get_mut(&qid) {
                     queue.usable = true;
                 }
             }
-            After::CqCreated(qid) => {
+            CompletionEffect::CqCreated(qid) => {
                 if let Some(queue) = self.cqs.get_mut(&qid) {
                     queue.usable = true;
                 }
             }
-            After::SqDeleted(qid, base) => {
+            CompletionEffect::SqDeleted(qid, base) => {
                 let again = self.sqs.get(&qid).is_some_and(|q| q.base != base);
-                if !again && self.flights.keys().any(|k| k.0 == qid) {
+                if !again && self.in_flight.keys().any(|k| k.0 == qid) {
                     return Err(format!(
                         "SQ {qid} is deleted before its commands have completed"
                     ));
                 }
                 self.close_sq(qid, base);
             }
-            After::CqDeleted(qid, base) => self.close_cq(qid, base),
-            After::Event(_) => {
+            CompletionEffect::CqDeleted(qid, base) => self.close_cq(qid, base),
+            CompletionEffect::Event(_) => {
                 self.model.waiting.retain(|&c| c != cid);
                 if success {
                     let smart = self.model.features.temperature_set();
@@ -232,7 +234,7 @@ impl World {
                     }
                 }
             }
-            After::Abort(aborted) => {
+            CompletionEffect::Abort(aborted) => {
                 let gone = !self.model.waiting.contains(&aborted);
                 if cqe.result() == 0 && !gone {
                     return Err(format!(
@@ -240,7 +242,7 @@ impl World {
                     ));
                 }
             }
-            After::AbortIo(sqid, named) => {
+            CompletionEffect::AbortIo(sqid, named) => {
                 let done = self.aborted.take();
                 let wanted = u32::from(done != Some((sqid, named)));
                 if done.is_some_and(|key| key != (sqid, named)) || cqe.result() != wanted {
@@ -250,14 +252,14 @@ impl World {
                     ));
                 }
             }
-            After::Formatted(nsid) => {
+            CompletionEffect::Formatted(nsid) => {
                 let formatting = &mut self.model.formatting;
                 if let Some(at) = formatting.iter().position(|&n| n == nsid) {
                     formatting.remove(at);
                 }
             }
-            After::Shadow(_) => {
-                // The pages of before are the host's again.
+            CompletionEffect::Shadow(_) => {
+                // The previous pages belong to the host again.
                 let newest = self.shadow.opened.pop();
                 for pages in std::mem::take(&mut self.shadow.opened) {
                     self.close_shadow(pages);
@@ -265,52 +267,53 @@ impl World {
                 self.shadow.opened.extend(newest);
                 self.shadow.on = true;
             }
-            After::Behavior(new, old) => {
-                // What ends meanwhile may have been judged before.
+            CompletionEffect::Behavior(new, old) => {
+                // Commands that end meanwhile may have been evaluated before.
                 if !self.model.closing {
                     self.model.acre = if success { new } else { old };
                 }
             }
-            After::KeptAlive if success => self.restart_keep_alive(begun),
-            After::KeptAlive | After::Nothing => {}
+            CompletionEffect::KeptAlive if success => self.restart_keep_alive(begun),
+            CompletionEffect::KeptAlive | CompletionEffect::Nothing => {}
         }
         Ok(())
     }
 
-    pub(super) fn release(&mut self, key: (u16, u16), flight: Flight, end: End) {
-        for s in &flight.verdict.walk.segments {
+    pub(super) fn release(&mut self, key: (u16, u16), active: InFlight, end: WriteOutcome) {
+        for s in &active.expectation.walk.segments {
             self.unclaim(s.addr / PAGE, key);
         }
-        for &(addr, _) in &flight.verdict.walk.lists {
+        for &(addr, _) in &active.expectation.walk.lists {
             self.unclaim(addr / PAGE, key);
         }
-        if let Some((lba, count)) = flight.verdict.list {
+        if let Some((lba, count)) = active.expectation.list {
             self.media.end_read(lba, count);
         }
-        match &flight.verdict.media {
-            Use::None => {}
-            Use::Read(lba, count) => {
+        match &active.expectation.media {
+            MediaUse::None => {}
+            MediaUse::Read(lba, count) => {
                 self.media.end_read(*lba, *count);
-                if let (End::Whole, Some(seen)) = (end, &flight.seen) {
-                    seen.learn(&mut self.media);
+                if let (WriteOutcome::Whole, Some(scoreboard)) = (end, &active.scoreboard) {
+                    scoreboard.learn(&mut self.media);
                 }
             }
-            Use::Compare(lba, count, _) | Use::Count(lba, count, _) => {
+            MediaUse::Compare(lba, count, _) | MediaUse::Count(lba, count, _) => {
                 self.media.end_read(*lba, *count)
             }
-            Use::Write(lba, data) => {
+            MediaUse::Write(lba, data) => {
                 let count = (data.len() as u64).div_ceil(BLOCK);
-                self.media.end_write(flight.user, *lba, count, end);
+                self.media.end_write(active.user, *lba, count, end);
             }
-            Use::Make(_) => self.media.end_make(flight.user, end),
-            Use::Spoil(parts) => parts
+            MediaUse::Derive(_) => self.media.end_derive(active.user, end),
+            MediaUse::WriteUnknown(parts) => parts.iter().for_each(|part| {
+                self.media
+                    .end_unknown_write(active.user, part.0, part.1, end)
+            }),
+            MediaUse::Zero(ranges) => ranges
                 .iter()
-                .for_each(|part| self.media.end_spoil(flight.user, part.0, part.1, end)),
-            Use::Zero(ranges) => ranges
-                .iter()
-                .for_each(|r| self.media.end_write(flight.user, r.0, r.1, end)),
+                .for_each(|r| self.media.end_write(active.user, r.0, r.1, end)),
         }
-        self.give(flight.pages);
+        self.free_pages(active.pages);
     }
 
     pub(super) fn unclaim(&mut self, page: u64, key: (u16, u16)) {

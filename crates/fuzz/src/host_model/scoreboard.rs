@@ -1,25 +1,26 @@
-//! What a Read has brought of each block so far: all of it is of one content.
+//! Scoreboard of a Read: the delivered bytes of each block must belong to one content.
 
 use crate::media::{Media, BLOCK};
 
-/// The bytes of a Read.
+/// The delivered bytes of a Read.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ReadScoreboard {
     lba: u64,
-    /// When it began.
+    /// The start of the Read, in media time.
     since: u64,
     bytes: Vec<Option<u8>>,
 }
 
-impl Seen {
-    /// Nothing of so many blocks.
-    pub(super) fn new(lba: u64, count: u64, since: u64) -> Seen {
+impl ReadScoreboard {
+    /// An empty scoreboard of `count` blocks.
+    pub(super) fn new(lba: u64, count: u64, since: u64) -> ReadScoreboard {
         let bytes = vec![None; (count * BLOCK) as usize];
-        Seen { lba, since, bytes }
+        ReadScoreboard { lba, since, bytes }
     }
 
-    /// These bytes have come. The block that is no more of one content, if there is one.
-    pub(super) fn take(&mut self, media: &Media, from: u64, data: &[u8]) -> Option<u64> {
+    /// Records delivered bytes. Returns a block whose bytes belong to no single content, if there
+    /// is one.
+    pub(super) fn record(&mut self, media: &Media, from: u64, data: &[u8]) -> Option<u64> {
         let from = from as usize;
         let place = self.bytes.get_mut(from..from + data.len())?;
         for (byte, &new) in place.iter_mut().zip(data) {
@@ -36,7 +37,7 @@ impl Seen {
             })
     }
 
-    /// The command has ended well: what it has brought whole is what is there.
+    /// The command has succeeded: blocks that it has delivered completely are determined.
     pub(super) fn learn(&self, media: &mut Media) {
         for (lba, block) in (self.lba..).zip(self.bytes.chunks(BLOCK as usize)) {
             let block: Option<Vec<u8>> = block.iter().copied().collect();

@@ -1,10 +1,10 @@
-//! The device's side: accesses as they come, with the host's timing.
+//! The host port of the model: accesses as they arrive, with random timing.
 
 use sim::{HostPort, Mmio, ReadData, Time};
 
-use super::World;
+use super::HostModel;
 
-impl HostPort for World {
+impl HostPort for HostModel {
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
         self.now = now;
         if now < self.stall {
@@ -86,8 +86,8 @@ impl HostPort for World {
     }
 }
 
-impl World {
-    /// A read of the device's registers or media is answered.
+impl HostModel {
+    /// The device has answered a read of its registers or media.
     pub fn answer(&mut self, tag: u32, data: Option<Vec<u8>>) {
         self.messages.answered(tag);
         let data = self.parts.end(tag, data);
@@ -103,12 +103,12 @@ impl World {
                 data.len()
             ));
         }
-        if let Err(text) = self.take(addr, data) {
+        if let Err(text) = self.handle_write(addr, data) {
             self.fail(format!("at {now}: {text}"));
         }
     }
 
-    /// The device asks for something; `None` if nothing is there.
+    /// The device has read something; `None` if there is no memory.
     pub fn asked(&mut self, now: Time, addr: u64, len: u32) -> Option<Vec<u8>> {
         self.tick(now);
         if self.silent {
@@ -116,13 +116,13 @@ impl World {
                 "a read of {len} bytes at {addr:#x} at {now}, after CSTS said silence"
             ));
         }
-        self.serve(addr, len).unwrap_or_else(|text| {
+        self.handle_read(addr, len).unwrap_or_else(|text| {
             self.fail(format!("at {now}: {text}"));
             None
         })
     }
 
-    /// What the device does now.
+    /// Advances the time of the model to an access of the device.
     fn tick(&mut self, now: Time) {
         self.now = now;
         if !self.model.closing && self.may_have_expired(now) {
@@ -130,12 +130,12 @@ impl World {
         }
     }
 
-    /// Forgets what has woken the host.
-    pub fn rest(&mut self) {
+    /// Clears the wake-up of the host.
+    pub fn clear_wake(&mut self) {
         self.wake = false;
     }
 
-    /// True if something has woken the host.
+    /// True if the host was woken.
     pub fn woken(&self) -> bool {
         self.wake
     }

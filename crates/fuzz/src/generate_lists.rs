@@ -1,27 +1,28 @@
-//! Random lists of the pipeline and commands that name them: mostly right, sometimes wrong in an entry, or in the command.
+//! Random lists of the pipeline and commands that name them: mostly valid, sometimes with a wrong
+//! entry or a wrong command.
 
 use nvme::Namespace;
 use sim::Random;
 use spec::nvme::Sqe;
 
-use crate::draw::{chance, flags, nsid, pick, Command};
-use crate::draw_tables::{right, spoil};
 use crate::engines::{PIPELINE, TABLES};
+use crate::generate::{chance, flags, nsid, pick, Command};
+use crate::generate_tables::{corrupt, right};
+use crate::host_model::HostModel;
 use crate::lists::{ENTRY, MOST};
 use crate::media::BLOCK;
 use crate::tables::UNIT;
-use crate::world::World;
 
-/// Where a list stands.
+/// The location of a list.
 pub struct List {
     ns: Namespace,
-    /// Its place in the namespace, in units.
+    /// Its offset in the namespace, in units.
     unit: u64,
     entries: u64,
 }
 
 impl List {
-    /// One that nobody has written, most likely.
+    /// A random location, at which most likely no list was written.
     pub fn anywhere(random: &mut Random, ns: &Namespace) -> List {
         let units = (ns.blocks * BLOCK).div_ceil(UNIT);
         List {
@@ -37,15 +38,15 @@ impl List {
     }
 }
 
-/// Whether a device has an engine for them.
-pub fn lists(world: &World) -> bool {
-    world.model.limits.engines.contains(&PIPELINE)
+/// True if the device has an engine for lists.
+pub fn lists(host: &HostModel) -> bool {
+    host.model.limits.engines.contains(&PIPELINE)
 }
 
-/// A list and its bytes, at a place that nobody uses; none if none is found soon. A `long` one has an entry that is about much of the
-/// largest namespace.
-pub fn list(world: &World, random: &mut Random, long: bool) -> Option<(List, Vec<u8>)> {
-    let active = world.model.limits.namespaces.active();
+/// A list and its bytes, at an unused location; `None` if a few attempts find none. A `long` list
+/// has an entry that covers a large part of the largest namespace.
+pub fn list(host: &HostModel, random: &mut Random, long: bool) -> Option<(List, Vec<u8>)> {
+    let active = host.model.limits.namespaces.active();
     let active: Vec<Namespace> = active.copied().collect();
     let largest = active.iter().max_by_key(|ns| ns.blocks);
     let ns = match largest {
@@ -59,21 +60,21 @@ pub fn list(world: &World, random: &mut Random, long: bool) -> Option<(List, Vec
             entries,
             ..List::anywhere(random, &ns)
         })
-        .find(|list| !world.media.in_use(list.byte() / BLOCK, UNIT / BLOCK))?;
+        .find(|list| !host.media.in_use(list.byte() / BLOCK, UNIT / BLOCK))?;
     if chance(random, 5) {
-        // With the namespace, or its last whole unit.
+        // At the end of the namespace, or of its last whole unit.
         list.unit = (ns.blocks * BLOCK - entries * ENTRY) / UNIT;
     }
     let slow = random.below(entries);
     let mut bytes = Vec::new();
     for n in 0..entries {
         let opcode = pick(random, &TABLES);
-        let mut sqe = right(world, random, opcode, &ns, long && n == slow);
+        let mut sqe = right(host, random, opcode, &ns, long && n == slow);
         if chance(random, 30) {
-            spoil(random, &mut sqe, &ns);
+            corrupt(random, &mut sqe, &ns);
         }
         match random.below(40) {
-            // Its target over the list, or over where reports come.
+            // The target overlaps the list, or its reports.
             0 => sqe.dw[11 + usize::from(sqe.dw[0] & 0xFF != 0xD0)] = list.unit as u32,
             1 => sqe.dw[random.below(10) as usize] ^= 1 << random.below(32),
             2 => sqe.dw[0] = pick(random, &[0, 1, 0xC0, 0xDC, 0xD1, 0xFF, u32::MAX]),
@@ -85,10 +86,10 @@ pub fn list(world: &World, random: &mut Random, long: bool) -> Option<(List, Vec
     Some((list, bytes))
 }
 
-/// The command that has a list run.
-pub fn list_command(world: &World, random: &mut Random, list: &List) -> Command {
+/// The command that runs a list.
+pub fn list_command(host: &HostModel, random: &mut Random, list: &List) -> Command {
     let units = list.ns.blocks * BLOCK / UNIT;
-    let nsid = nsid(world, random, list.ns.nsid);
+    let nsid = nsid(host, random, list.ns.nsid);
     let mut sqe = Sqe::new(PIPELINE)
         .with_nsid(nsid)
         .with_cdw(10, list.unit as u32)

@@ -1,24 +1,25 @@
-//! Random bits wherever a command has none that count: reserved fields, those of other commands, dwords that nobody reads.
-//! A controller may not be moved by any of them (NVM Express 1.4, 1.8: a reserved field is not checked by the recipient).
+//! Random bits in all fields of a command that have no effect: reserved fields, fields of other
+//! commands, unused dwords. No such bit may change what the controller does (NVM Express 1.4, 1.8:
+//! a reserved field is not checked by the recipient).
 
 use sim::Random;
 use spec::nvme::{admin, io, Sqe};
 
-use crate::draw::{chance, pick};
 use crate::engines::{BLOCKS, COPY, PIPELINE, TABLES};
+use crate::generate::{chance, pick};
 use crate::nvm::has_range;
 
-/// Bits of each dword that count.
-pub type Used = [u32; 16];
+/// The significant bits of each dword.
+pub type SignificantBits = [u32; 16];
 
 /// Opcode, FUSE, PSDT and CID.
 const FIRST: u32 = 0xFFFF_C3FF;
 const ALL: u32 = u32::MAX;
 
-/// The bits of a command that count, of the admin command set or the NVM command set. What is not here is metadata
-/// (there is none, so MPTR means nothing, 4.2), protection information, streams and hints (not supported, 6.9), and UUID
-/// indices (5.14.1.1).
-pub fn used(set: Set, sqe: &Sqe) -> Used {
+/// The significant bits of a command, of the admin command set or the NVM command set. Not
+/// significant are metadata (none exist, so MPTR has no meaning, 4.2), protection information,
+/// streams and hints (not supported, 6.9), and UUID indices (5.14.1.1).
+pub fn significant_bits(set: Set, sqe: &Sqe) -> SignificantBits {
     let mut u = [0; 16];
     u[0] = FIRST;
     match set {
@@ -28,16 +29,16 @@ pub fn used(set: Set, sqe: &Sqe) -> Used {
     u
 }
 
-/// Whose opcode it is.
+/// The command set of an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
-    /// The admin queue's.
+    /// Admin command set.
     Admin,
-    /// An I/O queue's.
+    /// NVM command set.
     Nvm,
 }
 
-fn nvm_fields(sqe: &Sqe, u: &mut Used) {
+fn nvm_fields(sqe: &Sqe, u: &mut SignificantBits) {
     let opcode = sqe.opcode();
     let data = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
     let list = opcode == io::DATASET_MANAGEMENT && sqe.dw[11] & 4 != 0;
@@ -66,19 +67,19 @@ fn nvm_fields(sqe: &Sqe, u: &mut Used) {
     }
 }
 
-fn admin_fields(sqe: &Sqe, u: &mut Used) {
+fn admin_fields(sqe: &Sqe, u: &mut SignificantBits) {
     let (prp1, both) = (6..8, 6..10);
     match sqe.opcode() {
         admin::IDENTIFY => {
             (u[1], u[10]) = (ALL, 0xFF);
             u[both].fill(ALL);
-            // CSI, of NVMe 2.0, and of what it made.
+            // CSI has a meaning with CNS 06h only; both are of NVMe 2.0.
             u[11] = if sqe.dw[10] as u8 == 6 { 0xFF << 24 } else { 0 };
         }
         admin::GET_LOG_PAGE => {
             u[1] = ALL;
             u[both].fill(ALL);
-            // RAE counts for what the log reports later, so the host chooses it.
+            // RAE affects later logs, so the host chooses it.
             (u[10], u[11], u[12], u[13]) = (0xFFFF_80FF, 0xFFFF, ALL, ALL);
         }
         admin::SET_FEATURES | admin::GET_FEATURES => {
@@ -103,35 +104,40 @@ fn admin_fields(sqe: &Sqe, u: &mut Used) {
     }
 }
 
-/// Fills what does not count: nothing of it, one bit, one dword, some dwords, or all.
-pub fn litter(random: &mut Random, set: Set, sqe: &mut Sqe) {
-    let used = used(set, sqe);
-    let free: Vec<usize> = (0..16).filter(|&n| used[n] != ALL).collect();
+/// Randomises bits that are not significant: none, one bit, one dword, several dwords, or all.
+pub fn randomise_reserved(random: &mut Random, set: Set, sqe: &mut Sqe) {
+    let significant_bits = significant_bits(set, sqe);
+    let free: Vec<usize> = (0..16).filter(|&n| significant_bits[n] != ALL).collect();
     match random.below(8) {
         0 => {
             let n = pick(random, &free);
-            sqe.dw[n] |= 1 << random.below(32) & !used[n];
+            sqe.dw[n] |= 1 << random.below(32) & !significant_bits[n];
         }
         1 => {
             let one = vec![pick(random, &free)];
-            fill(random, sqe, &used, one);
+            fill(random, sqe, &significant_bits, one);
         }
         2 => {
             let some: Vec<usize> = free.into_iter().filter(|_| chance(random, 40)).collect();
-            fill(random, sqe, &used, some);
+            fill(random, sqe, &significant_bits, some);
         }
-        3 => fill(random, sqe, &used, free),
+        3 => fill(random, sqe, &significant_bits, free),
         _ => {}
     }
 }
 
-fn fill(random: &mut Random, sqe: &mut Sqe, used: &Used, dwords: Vec<usize>) {
+fn fill(
+    random: &mut Random,
+    sqe: &mut Sqe,
+    significant_bits: &SignificantBits,
+    dwords: Vec<usize>,
+) {
     for n in dwords {
         let value = match random.below(4) {
             0 => ALL,
             _ => random.next() as u32,
         };
-        sqe.dw[n] = sqe.dw[n] & used[n] | value & !used[n];
+        sqe.dw[n] = sqe.dw[n] & significant_bits[n] | value & !significant_bits[n];
     }
 }
 
@@ -140,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_counts_stays_and_every_other_bit_is_drawn() {
+    fn reserved_bits_are_all_randomised_and_significant_bits_stay() {
         let mut random = Random::new(3);
         let admin_opcodes = (0..=255).map(|opcode| (Set::Admin, opcode));
         let opcodes = admin_opcodes.chain((0..=255).map(|opcode| (Set::Nvm, opcode)));
@@ -150,19 +156,26 @@ mod tests {
                 _ => random.next() as u32,
             });
             let first = Sqe { dw };
-            let used = used(set, &first);
-            let mut drawn = [0; 16];
+            let significant_bits = significant_bits(set, &first);
+            let mut seen_bits = [0; 16];
             for _ in 0..300 {
                 let mut sqe = first;
-                litter(&mut random, set, &mut sqe);
+                randomise_reserved(&mut random, set, &mut sqe);
                 for n in 0..16 {
                     let other = sqe.dw[n] ^ first.dw[n];
-                    assert_eq!(other & used[n], 0, "{set:?} {opcode:#x} dword {n}");
-                    drawn[n] |= other;
+                    assert_eq!(
+                        other & significant_bits[n],
+                        0,
+                        "{set:?} {opcode:#x} dword {n}"
+                    );
+                    seen_bits[n] |= other;
                 }
             }
             for n in 0..16 {
-                assert_eq!(drawn[n], !used[n], "{set:?} {opcode:#x} dword {n}");
+                assert_eq!(
+                    seen_bits[n], !significant_bits[n],
+                    "{set:?} {opcode:#x} dword {n}"
+                );
             }
         }
     }

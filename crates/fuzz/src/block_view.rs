@@ -1,4 +1,4 @@
-//! What somebody who looks at a block may find.
+//! What a reader of a block may find.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -6,31 +6,32 @@ use std::rc::Rc;
 use crate::engines::Bounds;
 use crate::media::BLOCK;
 
-/// Bytes that the memory takes at once.
+/// Bytes that the memory transfers atomically.
 pub const LINE: usize = 64;
-/// Bytes that a command with data takes at once: a piece of its data may end behind any of these, and the next one is read by itself.
+/// Bytes that a command with data transfers atomically. A segment of its data may end after any of
+/// these, and the next segment is read separately.
 pub const DWORD: usize = 4;
 
 /// All bytes of a block, or the first ones of it.
 pub type Content = Rc<[u8]>;
 
-/// One content that a block may have.
+/// One possible content of a block.
 #[derive(Clone, Debug)]
-pub struct Value {
+pub struct Candidate {
     /// Its bytes.
     pub content: Content,
-    /// Bits that nobody can tell, if there are any.
+    /// Undetermined bits, if there are any.
     pub loose: Option<Content>,
-    /// Who writes it; 0 if nobody does any more.
+    /// The user that writes it; 0 after that user has ended.
     pub writer: u64,
-    /// It is from before those who use the block now.
+    /// It is older than the present users of the block.
     pub old: bool,
 }
 
-impl Value {
-    /// What this writer brings.
-    pub fn new(writer: u64, content: Content) -> Value {
-        Value {
+impl Candidate {
+    /// The content that this writer writes.
+    pub fn new(writer: u64, content: Content) -> Candidate {
+        Candidate {
             content,
             loose: None,
             writer,
@@ -43,15 +44,15 @@ impl Value {
         (self.content[at] ^ byte) & !loose == 0
     }
 
-    /// The same with other bytes from one on, as this writer brings it.
-    pub fn patched(&self, writer: u64, at: usize, patch: &Patch) -> Value {
+    /// The same content with a patch at `at`, as this writer writes it.
+    pub fn patched(&self, writer: u64, at: usize, patch: &Patch) -> Candidate {
         let len = patch.content.len();
         if len == BLOCK as usize {
             let loose = patch.loose.clone();
             let content = patch.content.clone();
-            return Value {
+            return Candidate {
                 loose,
-                ..Value::new(writer, content)
+                ..Candidate::new(writer, content)
             };
         }
         let mut content = self.content.to_vec();
@@ -65,24 +66,24 @@ impl Value {
             None => loose[at..at + len].fill(0),
         }
         let any = loose.iter().any(|&b| b != 0);
-        Value {
+        Candidate {
             loose: any.then(|| loose.into()),
-            ..Value::new(writer, content.into())
+            ..Candidate::new(writer, content.into())
         }
     }
 }
 
-/// Bytes of a block that somebody brings.
+/// Bytes that a writer writes into a block.
 #[derive(Clone, Debug)]
 pub struct Patch {
     /// The bytes.
     pub content: Content,
-    /// Bits of them that nobody can tell, if there are any.
+    /// Their undetermined bits, if there are any.
     pub loose: Option<Content>,
 }
 
 impl Patch {
-    /// These bytes.
+    /// A patch of these bytes.
     pub fn of(bytes: &[u8]) -> Patch {
         Patch {
             content: bytes.into(),
@@ -91,43 +92,45 @@ impl Patch {
     }
 }
 
-/// All that a block may hold now.
+/// The possible contents of a block at one time.
 #[derive(Clone)]
-pub struct Look<'a> {
+pub struct BlockView<'a> {
     /// Its contents.
-    pub values: Cow<'a, [Value]>,
-    /// So many bytes, from a multiple of that on, are of one of them.
+    pub values: Cow<'a, [Candidate]>,
+    /// Aligned pieces of this many bytes hold one content each.
     pub grain: usize,
-    /// It is made of itself, so it may hold more.
+    /// The block is derived from itself, so it may hold anything.
     pub endless: bool,
 }
 
-impl Look<'_> {
-    /// True if the bytes that are known of it, each with its place and in their order, may be there at the same time.
+impl BlockView<'_> {
+    /// True if these bytes, each with its offset and in ascending order, may be there at the same
+    /// time.
     pub fn permits(&self, bytes: impl Iterator<Item = (usize, u8)>) -> bool {
         let bytes: Vec<(usize, u8)> = bytes.collect();
         let mut parts = bytes.chunk_by(|a, b| a.0 / self.grain == b.0 / self.grain);
         parts.all(|part| {
-            let fits = |v: &Value| part.iter().all(|&(at, byte)| v.holds(at, byte));
+            let fits = |v: &Candidate| part.iter().all(|&(at, byte)| v.holds(at, byte));
             self.values.iter().any(fits)
         })
     }
 
-    /// Whether these bytes, as far as they are wanted, may be found equal, and whether a difference may be found.
+    /// Whether the wanted bytes may compare equal, and whether they may differ.
     pub fn compares(&self, wanted: &[Option<u8>]) -> (bool, bool) {
         let bytes = wanted.iter().enumerate();
         let bytes = bytes.filter_map(|(at, byte)| byte.map(|b| (at, b)));
-        let sure = |v: &Value| v.loose.is_none() && bytes.clone().all(|(at, b)| v.content[at] == b);
+        let sure =
+            |v: &Candidate| v.loose.is_none() && bytes.clone().all(|(at, b)| v.content[at] == b);
         (
             self.permits(bytes.clone()),
             !self.values.iter().all(sure) || self.endless,
         )
     }
 
-    /// Whether the value from this byte on may lie between the bounds, and whether it may not.
+    /// Whether the value at this byte may lie between the bounds, and whether it may lie outside.
     pub fn bounded(&self, at: usize, bounds: &Bounds) -> (bool, bool) {
         let place = at..at + bounds.bytes();
-        let loose = |v: &Value| {
+        let loose = |v: &Candidate| {
             let loose = v.loose.as_ref();
             loose.is_some_and(|l| l[place.clone()].iter().any(|&b| b != 0))
         };

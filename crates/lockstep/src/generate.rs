@@ -1,9 +1,9 @@
-//! Random commands: right ones, and such with one thing wrong.
+//! Random commands: valid ones, and commands with one error.
 
 use std::ops::Range;
 
 use fuzz::engines::{Bounds, COPY, COUNT, PIPELINE, SHUFFLE, SORT, TABLES};
-use fuzz::litter::{litter, Set};
+use fuzz::reserved::{randomise_reserved, Set};
 use nvme::feature::BEHAVIOR_BYTES;
 use nvme::{Namespace, Namespaces};
 use sim::Random;
@@ -13,15 +13,15 @@ use crate::buffer::{chance, pick, prps, sgl, Buffer};
 use crate::engines::{bound, laid, scanned, unit_of};
 use crate::lists;
 use crate::memory::{Arena, PAGE};
-use crate::tables::{amount, Column, Rows, Sort};
+use crate::tables::{random_count, Column, Rows, Sort};
 use crate::MOST_MEDIA;
 
-/// Blocks, and what they hold.
+/// Blocks and their content.
 pub type Blocks = Vec<(u64, Vec<u8>)>;
 
 /// Bytes of a block.
 pub const BLOCK: u64 = nvme::BLOCK_BYTES;
-/// Percent of I/O commands that are an engine's.
+/// Percentage of I/O commands for engines.
 const ENGINES: u64 = 10;
 /// Blocks of the largest transfer.
 const MOST: u64 = (1 << 20) / BLOCK;
@@ -39,9 +39,9 @@ pub struct Command {
     pub to_host: bool,
     /// Blocks of the media that it reads.
     pub reads: Range<u64>,
-    /// Blocks of the media that it may write, and what is there afterwards.
+    /// Blocks of the media that it may write, and their content afterwards.
     pub writes: Vec<(u64, Vec<u8>)>,
-    /// Where it does not end well, its blocks may be written in part.
+    /// If it fails, its blocks may be written in part.
     pub torn: bool,
 }
 
@@ -63,55 +63,56 @@ impl Command {
         Command::new(sqe)
     }
 
-    /// Its data are not those that were drawn for it: a page comes twice, or a descriptor is longer or shorter than it was.
+    /// True if its data differ from the generated data: a page occurs twice, or a descriptor has
+    /// another length.
     pub fn is_odd(&self) -> bool {
-        self.buffer.twice || self.buffer.spoiled && self.sqe.psdt() != 0
+        self.buffer.twice || self.buffer.corrupted && self.sqe.psdt() != 0
     }
 
-    /// It may write some of these blocks.
+    /// True if it may write one of these blocks.
     pub fn writes_in(&self, blocks: &Range<u64>) -> bool {
         self.writes.iter().any(|(block, _)| blocks.contains(block))
     }
 }
 
-/// What commands are drawn from.
-pub struct Draw<'a> {
-    /// Chance.
+/// Generator of commands.
+pub struct Generator<'a> {
+    /// Source of random numbers.
     pub random: &'a mut Random,
-    /// Pages of memory.
+    /// Allocator of host pages.
     pub arena: &'a mut Arena,
-    /// What the media holds.
+    /// Content of the media.
     pub media: &'a [u8],
     /// Namespaces.
     pub namespaces: &'a Namespaces,
-    /// Opcodes of engines.
+    /// Opcodes of the engines.
     pub opcodes: Vec<u8>,
-    /// Percent of commands with something wrong.
+    /// Percentage of commands with an error.
     pub wrong: u64,
 }
 
-/// Blocks that other commands of the same step use.
+/// Locks on block ranges that commands of the same step use.
 #[derive(Clone, Debug, Default)]
-pub struct Claims {
-    /// Blocks that are read.
+pub struct RangeLocks {
+    /// Ranges that are read.
     pub reads: Vec<Range<u64>>,
-    /// Blocks that are written.
+    /// Ranges that are written.
     pub writes: Vec<Range<u64>>,
-    /// Overlapping is fine,
+    /// Ranges may overlap, except with exclusive ones.
     pub shared: bool,
-    /// but not with these: what engines read and write. Reads, writes.
-    pub alone: [Vec<Range<u64>>; 2],
+    /// Exclusive ranges of engines: reads, writes.
+    pub exclusive: [Vec<Range<u64>>; 2],
 }
 
 fn overlap(all: &[Range<u64>], one: &Range<u64>) -> bool {
     all.iter().any(|r| r.start < one.end && one.start < r.end)
 }
 
-impl Claims {
-    /// True if nobody is in the way of it.
-    fn take(&mut self, blocks: Range<u64>, write: bool) -> bool {
+impl RangeLocks {
+    /// Locks a range; true if no other command conflicts with it.
+    fn lock(&mut self, blocks: Range<u64>, write: bool) -> bool {
         let busy = overlap(&self.writes, &blocks) || write && overlap(&self.reads, &blocks);
-        let [read, written] = &self.alone;
+        let [read, written] = &self.exclusive;
         let closed = overlap(written, &blocks) || write && overlap(read, &blocks);
         if busy && !self.shared || closed {
             return false;
@@ -123,19 +124,19 @@ impl Claims {
         true
     }
 
-    /// The same, and nobody gets in the way of it later, whatever may overlap otherwise.
-    pub fn take_alone(&mut self, blocks: Range<u64>, write: bool) -> bool {
+    /// Locks a range against all later commands, even if ranges may overlap otherwise.
+    pub fn lock_exclusive(&mut self, blocks: Range<u64>, write: bool) -> bool {
         let shared = std::mem::replace(&mut self.shared, false);
-        let taken = self.take(blocks.clone(), write);
+        let taken = self.lock(blocks.clone(), write);
         self.shared = shared;
         if taken {
-            self.alone[usize::from(write)].push(blocks);
+            self.exclusive[usize::from(write)].push(blocks);
         }
         taken
     }
 }
 
-impl Draw<'_> {
+impl Generator<'_> {
     fn chance(&mut self, percent: u64) -> bool {
         chance(self.random, percent)
     }
@@ -145,7 +146,7 @@ impl Draw<'_> {
         pick(self.random, &active)
     }
 
-    /// A namespace identifier that is `right`, or another one where something is to be wrong.
+    /// The namespace identifier `right`, or another one if the command is to be wrong.
     fn nsid(&mut self, right: u32) -> u32 {
         let wrong = self.wrong / 4;
         if !self.chance(wrong) {
@@ -184,13 +185,13 @@ impl Draw<'_> {
         self.media.get(range).unwrap_or_default().to_vec()
     }
 
-    /// A range of blocks that nobody is in the way of: the first one of the namespace's.
-    fn place(
+    /// The first block of a range in the namespace, without conflicts.
+    fn first_block(
         &mut self,
         ns: &Namespace,
         count: u64,
         write: bool,
-        claims: &mut Claims,
+        locks: &mut RangeLocks,
     ) -> Option<u64> {
         for _ in 0..12 {
             let most = ns.blocks - count + 1;
@@ -200,35 +201,42 @@ impl Draw<'_> {
                 _ => self.random.below(most),
             };
             let first = ns.base + lba;
-            if claims.take(first..first + count, write) {
+            if locks.lock(first..first + count, write) {
                 return Some(lba);
             }
         }
         None
     }
 
-    /// Gives a command memory. An SGL where that is possible.
-    fn with_data(&mut self, mut command: Command, sgls: bool, spoil: u64) -> Option<Command> {
+    /// Gives a command memory. `sgls` permits an SGL.
+    fn with_data(&mut self, mut command: Command, sgls: bool, corrupt: u64) -> Option<Command> {
         let (sqe, bytes) = (command.sqe, command.bytes);
         let (sqe, buffer) = match sgls && chance(self.random, 40) {
-            true => sgl(self.random, self.arena, sqe, bytes, command.to_host, spoil)?,
-            false => prps(self.random, self.arena, sqe, bytes, spoil)?,
+            true => sgl(
+                self.random,
+                self.arena,
+                sqe,
+                bytes,
+                command.to_host,
+                corrupt,
+            )?,
+            false => prps(self.random, self.arena, sqe, bytes, corrupt)?,
         };
         (command.sqe, command.buffer) = (sqe, buffer);
         Some(command)
     }
 
     /// An I/O command.
-    pub fn io(&mut self, claims: &mut Claims) -> Option<Command> {
+    pub fn io(&mut self, locks: &mut RangeLocks) -> Option<Command> {
         let engine = !self.opcodes.is_empty() && self.chance(ENGINES);
         let mut command = match self.random.below(100) {
-            _ if engine => self.engine(claims)?,
-            0..=29 => self.transfer(io::READ, claims)?,
-            30..=61 => self.transfer(io::WRITE, claims)?,
-            62..=71 => self.transfer(io::COMPARE, claims)?,
-            72..=79 => self.transfer(io::WRITE_ZEROES, claims)?,
-            80..=84 => self.transfer(io::VERIFY, claims)?,
-            85..=91 => self.deallocation(claims)?,
+            _ if engine => self.engine(locks)?,
+            0..=29 => self.transfer(io::READ, locks)?,
+            30..=61 => self.transfer(io::WRITE, locks)?,
+            62..=71 => self.transfer(io::COMPARE, locks)?,
+            72..=79 => self.transfer(io::WRITE_ZEROES, locks)?,
+            80..=84 => self.transfer(io::VERIFY, locks)?,
+            85..=91 => self.deallocation(locks)?,
             92..=94 => {
                 let right = if chance(self.random, 20) {
                     ALL_NAMESPACES
@@ -237,19 +245,19 @@ impl Draw<'_> {
                 };
                 Command::new(Sqe::flush(self.nsid(right)))
             }
-            _ if self.chance(self.wrong.min(12) * 8) => self.junk()?,
-            _ => self.transfer(io::READ, claims)?,
+            _ if self.chance(self.wrong.min(12) * 8) => self.unsupported_command()?,
+            _ => self.transfer(io::READ, locks)?,
         };
         if self.chance(self.wrong / 6) {
             command.sqe.dw[0] |= if self.chance(50) { 3 << 8 } else { 3 << 14 };
             command.writes.clear();
         }
-        litter(self.random, Set::Nvm, &mut command.sqe);
+        randomise_reserved(self.random, Set::Nvm, &mut command.sqe);
         Some(command)
     }
 
-    /// An opcode that is none, or of a command that no namespace has such blocks for.
-    fn junk(&mut self) -> Option<Command> {
+    /// A command with an unsupported opcode, or with blocks beyond every namespace.
+    fn unsupported_command(&mut self) -> Option<Command> {
         let ns = self.namespace();
         let known = [
             io::FLUSH,
@@ -293,7 +301,7 @@ impl Draw<'_> {
     }
 
     /// A command that moves, compares or zeroes blocks.
-    pub fn transfer(&mut self, opcode: u8, claims: &mut Claims) -> Option<Command> {
+    pub fn transfer(&mut self, opcode: u8, locks: &mut RangeLocks) -> Option<Command> {
         let ns = self.namespace();
         let moves = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
         let mut count = self.count(ns.blocks);
@@ -301,7 +309,7 @@ impl Draw<'_> {
             count = 1 + self.random.below(ns.blocks);
         }
         let write = matches!(opcode, io::WRITE | io::WRITE_ZEROES);
-        let lba = self.place(&ns, count, write, claims)?;
+        let lba = self.first_block(&ns, count, write, locks)?;
         let first = ns.base + lba;
         let nsid = self.nsid(ns.nsid);
         let mut command = Command::new(Sqe::of_blocks(opcode, nsid, lba, count as u32));
@@ -312,9 +320,9 @@ impl Draw<'_> {
         }
         if moves {
             command.bytes = count * BLOCK;
-            // In another namespace a comparison finds other data: one thing that is wrong is enough.
-            let spoil = if right { self.wrong } else { 0 };
-            command = self.with_data(command, true, spoil)?;
+            // In another namespace a comparison finds other data; a second error is not added.
+            let corrupt = if right { self.wrong } else { 0 };
+            command = self.with_data(command, true, corrupt)?;
         }
         match opcode {
             io::WRITE => {
@@ -322,13 +330,13 @@ impl Draw<'_> {
                 command.buffer.fill(&data);
                 command.writes = blocks_of(first, &data);
                 if command.is_odd() {
-                    // What it writes is not what it was to write.
+                    // It writes other data than it was generated for.
                     command.writes.iter_mut().for_each(|w| w.1.clear());
                 }
             }
             io::COMPARE => {
                 let mut data = self.held(first, count);
-                if !command.buffer.spoiled && self.chance(30) {
+                if !command.buffer.corrupted && self.chance(30) {
                     let at = self.random.below(data.len() as u64) as usize;
                     data[at] ^= 1 << self.random.below(8);
                 }
@@ -341,19 +349,20 @@ impl Draw<'_> {
             _ => {}
         }
         if !right {
-            self.elsewhere(&mut command, lba, count, claims)?;
+            self.effect_in_other_namespace(&mut command, lba, count, locks)?;
         }
         Some(command)
     }
 
-    /// A command whose namespace is another one than it was drawn for: what it does there. It does not come to be where somebody is in its
-    /// way: what engines write and others write is not whole blocks of either.
-    fn elsewhere(
+    /// The effect of a command whose namespace was replaced by another one. The command is dropped
+    /// if it conflicts there: blocks that engines and other commands write at the same time are not
+    /// atomic.
+    fn effect_in_other_namespace(
         &mut self,
         command: &mut Command,
         lba: u64,
         count: u64,
-        claims: &mut Claims,
+        locks: &mut RangeLocks,
     ) -> Option<()> {
         let ns = self.namespaces.get(command.sqe.nsid());
         let Some(ns) = ns.filter(|ns| ns.is_active() && ns.holds(lba, count)) else {
@@ -361,7 +370,7 @@ impl Draw<'_> {
             return Some(());
         };
         let first = ns.base + lba;
-        if !claims.take(first..first + count, !command.writes.is_empty()) {
+        if !locks.lock(first..first + count, !command.writes.is_empty()) {
             return None;
         }
         for (n, write) in (first..).zip(&mut command.writes) {
@@ -374,14 +383,14 @@ impl Draw<'_> {
     }
 
     /// A command of an engine.
-    fn engine(&mut self, claims: &mut Claims) -> Option<Command> {
+    fn engine(&mut self, locks: &mut RangeLocks) -> Option<Command> {
         let opcode = pick(self.random, &self.opcodes);
         let ns = self.namespace();
         if TABLES.contains(&opcode) {
-            return self.table(opcode, &ns, claims);
+            return self.table_command(opcode, &ns, locks);
         }
         if opcode == PIPELINE {
-            return Some(self.no_list(&ns));
+            return Some(self.wrong_list_command(&ns));
         }
         let most = if opcode == COUNT {
             ns.blocks
@@ -392,9 +401,9 @@ impl Draw<'_> {
             true => 1 + self.random.below(most.max(1)),
             false => self.count(most.max(1)),
         };
-        let lba = self.place(&ns, count, false, claims)?;
+        let lba = self.first_block(&ns, count, false, locks)?;
         let first = ns.base + lba;
-        if !claims.take_alone(first..first + count, false) {
+        if !locks.lock_exclusive(first..first + count, false) {
             return None;
         }
         let source = self.held(first, count);
@@ -409,7 +418,7 @@ impl Draw<'_> {
             bound(self.random, &source),
         );
         if opcode == COPY {
-            let to = self.target(&ns, (count, 1), true, claims)?;
+            let to = self.target(&ns, (count, 1), true, locks)?;
             command.sqe = command.sqe.with_cdw(14, to as u32);
             command.writes = blocks_of(ns.base + to, &source);
         } else {
@@ -420,16 +429,17 @@ impl Draw<'_> {
             if opcode != COUNT {
                 let (_, bits) = scanned(&Bounds::new(kind, low, high), &source);
                 let blocks = (bits.len() as u64).div_ceil(BLOCK);
-                let to = self.target(&ns, (blocks, 8), true, claims)?;
+                let to = self.target(&ns, (blocks, 8), true, locks)?;
                 command.sqe.dw[13] |= unit_of(to)? << 2;
                 command.writes = laid(self.media, (ns.base + to) * BLOCK, &bits);
             }
         }
         if self.chance(self.wrong) {
-            self.spoil_engine(&mut command, &ns, count);
+            self.corrupt_engine(&mut command, &ns, count);
         }
         if command.sqe.nsid() != ns.nsid {
-            // What it does there is not known, and others may be in its way: it does not come to be where it would do something.
+            // Its effect there is unknown, and may conflict with other commands. So it is dropped
+            // if it would have an effect.
             let there = self.namespaces.get(command.sqe.nsid());
             if there.is_some_and(|there| there.is_active()) {
                 return None;
@@ -439,21 +449,26 @@ impl Draw<'_> {
         Some(command)
     }
 
-    /// A command of an engine of tables, on what happens to be there.
-    fn table(&mut self, opcode: u8, ns: &Namespace, claims: &mut Claims) -> Option<Command> {
+    /// A command of an engine of tables, on the present content of the media.
+    fn table_command(
+        &mut self,
+        opcode: u8,
+        ns: &Namespace,
+        locks: &mut RangeLocks,
+    ) -> Option<Command> {
         let most = ns.blocks * BLOCK / 16;
-        let count = amount(self.random, most);
-        let mut place = |draw: &mut Self, bytes: u64, write: bool| {
+        let count = random_count(self.random, most);
+        let mut place = |generate: &mut Self, bytes: u64, write: bool| {
             let blocks = bytes.div_ceil(BLOCK).max(1);
-            let lba = draw.target(ns, (blocks, 8), write, claims)?;
+            let lba = generate.target(ns, (blocks, 8), write, locks)?;
             let at = ((ns.base + lba) * BLOCK) as usize;
-            let held = draw.media.get(at..at + bytes as usize)?;
+            let held = generate.media.get(at..at + bytes as usize)?;
             Some((unit_of(lba)?, at as u64, held))
         };
         let nsid = self.nsid(ns.nsid);
         let (dwords, at, made) = match opcode {
             SORT => {
-                let job = Sort::draw(self.random, count);
+                let job = Sort::generate(self.random, count);
                 let [keys, out, _] = job.sizes();
                 let (src, _, source) = place(self, keys, false)?;
                 let (dst, at, _) = place(self, out, true)?;
@@ -466,7 +481,7 @@ impl Draw<'_> {
                     kind: self.random.below(4),
                     count,
                     row: 1 + self.random.below(16),
-                    rows: amount(self.random, most),
+                    rows: random_count(self.random, most),
                 };
                 let [list, table, out] = job.sizes();
                 let (index, _, list) = place(self, list, false)?;
@@ -480,7 +495,7 @@ impl Draw<'_> {
             }
             _ => {
                 let log = self.random.below(2);
-                // Any keys are in a dictionary that is large enough.
+                // A dictionary that is large enough contains every key.
                 let flags = [0, 8 | 1 << 17, 16 | 1 << 17, 1 << 16, 2, 8];
                 let kind = pick(self.random, &flags) | log << 8;
                 let entries = match kind & 63 {
@@ -515,7 +530,7 @@ impl Draw<'_> {
         command.torn = true;
         command.writes = laid(self.media, at, &made);
         if self.chance(self.wrong) {
-            self.spoil_table(&mut command, ns);
+            self.corrupt_table(&mut command, ns);
         }
         if command.sqe.nsid() != ns.nsid {
             let there = self.namespaces.get(command.sqe.nsid());
@@ -527,8 +542,8 @@ impl Draw<'_> {
         Some(command)
     }
 
-    /// A command of a list that the engine refuses before it reads it.
-    fn no_list(&mut self, ns: &Namespace) -> Command {
+    /// A command of a list that the engine refuses before it reads the list.
+    fn wrong_list_command(&mut self, ns: &Namespace) -> Command {
         let nsid = self.nsid(ns.nsid);
         let mut sqe = Sqe::new(PIPELINE).with_nsid(nsid).with_cdw(13, 1);
         let dw = &mut sqe.dw;
@@ -547,11 +562,11 @@ impl Draw<'_> {
         Command::new(sqe)
     }
 
-    /// A command of a list in a namespace, and what has to stand there before.
-    pub fn list(&mut self, claims: &mut Claims) -> Option<(Command, Blocks)> {
+    /// A command of a list in a namespace, and the content that has to be there before.
+    pub fn list(&mut self, locks: &mut RangeLocks) -> Option<(Command, Blocks)> {
         let ns = self.namespace();
         let reach = ns.base * BLOCK..(ns.base + ns.blocks) * BLOCK;
-        let job = lists::job(self.random, self.media, claims, reach.clone())?;
+        let job = lists::job(self.random, self.media, locks, reach.clone())?;
         let unit = (job.arguments[0] - reach.start) / PAGE;
         let mut command = Command::new(
             Sqe::new(PIPELINE)
@@ -562,15 +577,15 @@ impl Draw<'_> {
         );
         command.torn = true;
         command.writes = job.writes;
-        litter(self.random, Set::Nvm, &mut command.sqe);
+        randomise_reserved(self.random, Set::Nvm, &mut command.sqe);
         Some((command, job.lays))
     }
 
-    /// One thing wrong, or two: the command changes nothing.
-    fn spoil_table(&mut self, command: &mut Command, ns: &Namespace) {
-        let beyond = |draw: &mut Self| match draw.random.below(3) {
+    /// Corrupts one or two fields: the command changes nothing.
+    fn corrupt_table(&mut self, command: &mut Command, ns: &Namespace) {
+        let beyond = |generate: &mut Self| match generate.random.below(3) {
             0 => u32::MAX,
-            _ => (ns.blocks.div_ceil(8) + draw.random.below(4)) as u32,
+            _ => (ns.blocks.div_ceil(8) + generate.random.below(4)) as u32,
         };
         let (opcode, n) = (command.sqe.opcode(), self.random.below(2) as usize);
         command.writes.clear();
@@ -586,7 +601,7 @@ impl Draw<'_> {
         match self.random.below(5) {
             0 => dw[13] = 0,
             1 => dw[last] |= reserved,
-            // The target; source and list, too.
+            // The target; also the source and the list.
             2 => dw[if opcode == SORT { 11 } else { 12 }] = far,
             3 => (dw[10 + n], dw[last]) = (far, dw[last] | reserved),
             _ if opcode == SORT => dw[14] |= pick(self.random, &[3, 3 << 2]),
@@ -595,13 +610,14 @@ impl Draw<'_> {
         }
     }
 
-    /// The first block of what an engine of tables reads or writes, or of what another one writes: a multiple of so many.
+    /// The first block of a range of an engine of tables, or of a target of another engine: a
+    /// multiple of its unit.
     fn target(
         &mut self,
         ns: &Namespace,
         (count, unit): (u64, u64),
         write: bool,
-        claims: &mut Claims,
+        locks: &mut RangeLocks,
     ) -> Option<u64> {
         let most = ns.blocks.checked_sub(count)? / unit + 1;
         (0..12).find_map(|_| {
@@ -610,14 +626,14 @@ impl Draw<'_> {
                 _ => self.random.below(most),
             } * unit;
             let first = ns.base + lba;
-            claims
-                .take_alone(first..first + count, write)
+            locks
+                .lock_exclusive(first..first + count, write)
                 .then_some(lba)
         })
     }
 
-    /// One thing wrong in what only the engine looks at: the command changes nothing.
-    fn spoil_engine(&mut self, command: &mut Command, ns: &Namespace, count: u64) {
+    /// Corrupts one field that only the engine checks: the command changes nothing.
+    fn corrupt_engine(&mut self, command: &mut Command, ns: &Namespace, count: u64) {
         let copy = command.sqe.opcode() == COPY;
         let slba = command.sqe.slba();
         command.writes.clear();
@@ -637,7 +653,7 @@ impl Draw<'_> {
         }
     }
 
-    fn deallocation(&mut self, claims: &mut Claims) -> Option<Command> {
+    fn deallocation(&mut self, locks: &mut RangeLocks) -> Option<Command> {
         let ns = self.namespace();
         let count = match self.random.below(20) {
             0 => 1 + self.random.below(256),
@@ -661,8 +677,8 @@ impl Draw<'_> {
             };
             let lba = match len {
                 0 => self.random.below(ns.blocks),
-                // Nobody else is in the way, or the command does not come to be.
-                _ => self.place(&ns, len, true, claims)?,
+                // The command is dropped if another command conflicts with it.
+                _ => self.first_block(&ns, len, true, locks)?,
             };
             let (lba, len) = match beyond == Some(n) {
                 true => (ns.blocks - len.min(ns.blocks) + 1, len + 1),
@@ -686,14 +702,14 @@ impl Draw<'_> {
             command.writes.clear();
         }
         command.bytes = count * 16;
-        // A list that is read from elsewhere may name anything.
+        // A list that is read from another address may name anything.
         let sgls = self.chance(40);
-        let spoil = if beyond.is_some() || sgls {
+        let corrupt = if beyond.is_some() || sgls {
             0
         } else {
             self.wrong
         };
-        let mut command = self.with_data(command, sgls, spoil)?;
+        let mut command = self.with_data(command, sgls, corrupt)?;
         command.buffer.fill(&list);
         if command.is_odd() {
             command.writes.iter_mut().for_each(|w| w.1.clear());
@@ -720,12 +736,12 @@ impl Draw<'_> {
         Some(command)
     }
 
-    /// A fused Compare and Write, mostly whole and right.
+    /// A fused Compare and Write, mostly complete and valid.
     pub fn fused(&mut self) -> Option<Vec<Command>> {
         let ns = self.namespace();
         let count = self.count(ns.blocks).min(64);
-        let mut claims = Claims::default();
-        let lba = self.place(&ns, count, true, &mut claims)?;
+        let mut locks = RangeLocks::default();
+        let lba = self.first_block(&ns, count, true, &mut locks)?;
         let mut halves = [(io::COMPARE, ns, lba, count), (io::WRITE, ns, lba, count)];
         let mut fuses = vec![1, 2];
         let odd = &mut halves[self.random.below(2) as usize];
@@ -750,15 +766,19 @@ impl Draw<'_> {
             _ => {}
         }
         let differs = self.chance(30);
-        let mut spoiled = differs;
+        let mut corrupted = differs;
         let mut commands = Vec::new();
         for (&fuse, &(opcode, ns, lba, count)) in fuses.iter().zip(&halves) {
             let mut command = Command::new(Sqe::of_blocks(opcode, ns.nsid, lba, count as u32));
             command.to_host = opcode == io::READ;
             command.bytes = count * BLOCK;
-            let spoil = if spoiled || case < 11 { 0 } else { self.wrong };
-            command = self.with_data(command, true, spoil)?;
-            spoiled |= command.buffer.spoiled;
+            let corrupt = if corrupted || case < 11 {
+                0
+            } else {
+                self.wrong
+            };
+            command = self.with_data(command, true, corrupt)?;
+            corrupted |= command.buffer.corrupted;
             let first = ns.base + lba;
             let fits = ns.holds(lba, count);
             let data = match opcode {
@@ -800,7 +820,7 @@ impl Draw<'_> {
             78..=85 => Command::new(Sqe::new(admin::ASYNC_EVENT_REQUEST)),
             86 => Command::new(Sqe::new(admin::KEEP_ALIVE)),
             87..=90 => {
-                // Of nothing that is there.
+                // Of a command that does not exist.
                 let (sqid, cid) = (
                     self.random.below(8) as u32,
                     0xF000 | self.random.below(0x1000) as u32,
@@ -836,7 +856,7 @@ impl Draw<'_> {
             command.sqe.dw[0] |= pick(self.random, &bits);
             command.writes.clear();
         }
-        litter(self.random, Set::Admin, &mut command.sqe);
+        randomise_reserved(self.random, Set::Admin, &mut command.sqe);
         Some(command)
     }
 
@@ -885,7 +905,7 @@ impl Draw<'_> {
         };
         let mut command = Command::new(Sqe::identify(cns, self.nsid(right)));
         if self.chance(10) {
-            // CNTID, and CSI.
+            // CNTID and CSI.
             command.sqe.dw[10] |= (self.random.below(4) as u32) << 16;
             command.sqe.dw[11] = (self.random.below(3) as u32) << 24;
         }
@@ -900,7 +920,7 @@ impl Draw<'_> {
             self.random.below(256)
         };
         let dwords = match self.random.below(60) {
-            // As much as a transfer can have.
+            // The largest transfer.
             0 => (MOST * BLOCK) / 4,
             1 | 2 => 1 + self.random.below(20_000),
             3..=20 => 1 + self.random.below(1024),
@@ -947,7 +967,7 @@ impl Draw<'_> {
             false => self.random.below(256) as u32,
         };
         if set && fid as u8 == feature::KEEP_ALIVE_TIMER {
-            // A step of its own sets it.
+            // A separate step sets it.
             fid = feature::ARBITRATION.into();
         }
         let value = match self.random.below(9) {
@@ -1005,7 +1025,7 @@ impl Draw<'_> {
     }
 }
 
-/// Blocks from the first one on, and their content.
+/// Blocks from `first` on, and their content.
 fn blocks_of(first: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let contents = data.chunks(BLOCK as usize).map(<[u8]>::to_vec);
     (first..).zip(contents).collect()
@@ -1015,29 +1035,30 @@ fn blocks_of(first: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
 mod tests {
     use super::*;
 
-    /// Blocks of each of two namespaces: few, so that commands meet.
+    /// Blocks of each of two namespaces: few, so that commands overlap.
     const BLOCKS: u64 = 512;
 
     fn is_engines(command: &Command) -> bool {
         [COPY, COUNT].contains(&command.sqe.opcode())
     }
 
-    /// What engines write is not whole blocks beside what others write: nobody uses it meanwhile, not even a command whose namespace is a
-    /// wrong one, and that does there what it was to do elsewhere.
+    /// Blocks that engines and other commands write at the same time are not atomic. So no other
+    /// command uses blocks of an engine's command, not even a command with a wrong namespace, whose
+    /// effect moves there.
     #[test]
     #[ignore = "takes seconds"]
-    fn nobody_uses_what_engines_write() {
+    fn engine_blocks_are_used_by_no_other_command() {
         let namespaces = Namespaces::new(&[BLOCKS, BLOCKS]);
         let media = vec![0; (2 * BLOCKS * BLOCK) as usize];
         let mut arena = Arena::new();
         let mut random = Random::new(1);
         for round in 0..3000 {
             arena.end_step();
-            let mut claims = Claims {
+            let mut locks = RangeLocks {
                 shared: round % 2 == 0,
-                ..Claims::default()
+                ..RangeLocks::default()
             };
-            let mut draw = Draw {
+            let mut generate = Generator {
                 random: &mut random,
                 arena: &mut arena,
                 media: &media,
@@ -1045,7 +1066,7 @@ mod tests {
                 opcodes: vec![COPY, COUNT],
                 wrong: 100,
             };
-            let commands: Vec<Command> = (0..12).filter_map(|_| draw.io(&mut claims)).collect();
+            let commands: Vec<Command> = (0..12).filter_map(|_| generate.io(&mut locks)).collect();
             for (n, engine) in commands.iter().enumerate().filter(|(_, c)| is_engines(c)) {
                 for (_, other) in commands.iter().enumerate().filter(|(m, _)| *m != n) {
                     let met = engine.writes_in(&other.reads)

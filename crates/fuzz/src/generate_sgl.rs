@@ -1,44 +1,45 @@
-//! Random SGLs: blocks, buckets and segments of all shapes, mostly right, sometimes spoiled.
+//! Random SGLs: data blocks, bit buckets and segments of all shapes, mostly valid, sometimes
+//! corrupted.
 
 use nvme::sgl::{Descriptor, DESCRIPTOR};
 use sim::Random;
 use spec::nvme::sgl_type::{BIT_BUCKET, DATA_BLOCK, LAST_SEGMENT, SEGMENT};
 
-use crate::draw::{chance, pick};
+use crate::generate::{chance, pick};
+use crate::host_model::HostModel;
 use crate::memory::PAGE;
-use crate::world::World;
 
-/// Descriptors of data in an SGL, about.
+/// Approximate number of data descriptors in an SGL.
 const PIECES: usize = 24;
-/// Descriptors of data in a segment, at most.
+/// Most data descriptors in a segment.
 const MOST_IN_SEGMENT: usize = 128;
-/// What a controller may read beyond the descriptors that it needs, with room to spare.
+/// Upper bound of the bytes that a controller may read beyond the descriptors that it needs.
 const SLACK: u64 = 6 * 64;
 
-/// A descriptor in memory, or the one in the command.
+/// The place of a descriptor: in memory, or in the command (`None`).
 #[derive(Clone, Copy)]
-struct Spot(Option<u64>);
+struct DescriptorSlot(Option<u64>);
 
-/// Descriptors that follow each other in memory, and the one that leads to them.
-struct Group {
+/// Consecutive descriptors in memory.
+struct Segment {
     start: u64,
     count: u64,
 }
 
-/// An SGL of so many bytes: its first descriptor, and the pages. `None` if there is no room.
+/// An SGL of `bytes` bytes: its first descriptor, and the pages. `None` if there is no room.
 pub fn sgl(
-    world: &mut World,
+    host: &mut HostModel,
     random: &mut Random,
     bytes: u64,
     to_host: bool,
 ) -> Option<(Descriptor, Vec<u64>)> {
-    if (world.memory.room() as u64) < bytes.div_ceil(PAGE) + 2 * PIECES as u64 + 64 {
+    if (host.memory.free_pages() as u64) < bytes.div_ceil(PAGE) + 2 * PIECES as u64 + 64 {
         return None;
     }
     let mut pages = Vec::new();
-    let mut list = data(world, random, bytes, to_host, &mut pages)?;
-    let spoiled = !world.calm && chance(random, 12);
-    if !spoiled && chance(random, 15) {
+    let mut list = data(host, random, bytes, to_host, &mut pages)?;
+    let corrupted = !host.valid_only && chance(random, 12);
+    if !corrupted && chance(random, 15) {
         // More than the data needs.
         if let Some(last) = list.last_mut() {
             last.len += 4 * random.below(1 << 20) as u32;
@@ -46,37 +47,37 @@ pub fn sgl(
     }
     if list.len() == 1 && chance(random, 60) {
         let mut first = list[0];
-        if spoiled {
-            spoil(random, &mut first);
+        if corrupted {
+            corrupt(random, &mut first);
         }
         return Some((first, pages));
     }
-    if !spoiled && chance(random, 20) {
-        // Nobody looks at what is behind the data.
+    if !corrupted && chance(random, 20) {
+        // The controller ignores descriptors past the data.
         for _ in 0..1 + random.below(6) {
             list.push(Descriptor::new(random.next(), random.next()));
         }
     }
-    let (mut first, groups) = segments(world, random, &list, !spoiled, &mut pages)?;
-    if spoiled {
+    let (mut first, segments_placed) = segments(host, random, &list, !corrupted, &mut pages)?;
+    if corrupted {
         let ring = 16 * bytes >= 4 * list.iter().map(|d| u64::from(d.len)).sum::<u64>();
         match random.below(10) {
-            0 if ring || chance(random, 3) => turn(world, random, &groups),
-            1 => shorten(world, random, &mut first, &groups),
+            0 if ring || chance(random, 3) => close_ring(host, random, &segments_placed),
+            1 => shorten(host, random, &mut first, &segments_placed),
             _ => {
-                let spot = spot(random, &groups);
-                let mut d = spot.get(world, &first);
-                spoil(random, &mut d);
-                spot.set(world, &mut first, d);
+                let slot = slot(random, &segments_placed);
+                let mut d = slot.get(host, &first);
+                corrupt(random, &mut d);
+                slot.set(host, &mut first, d);
             }
         }
     }
     Some((first, pages))
 }
 
-/// Descriptors of so many bytes.
+/// Descriptors of `bytes` bytes.
 fn data(
-    world: &mut World,
+    host: &mut HostModel,
     random: &mut Random,
     bytes: u64,
     to_host: bool,
@@ -95,7 +96,7 @@ fn data(
             });
         }
         if !to_host && chance(random, 8) {
-            // Nothing, whatever its length.
+            // A bit bucket moves nothing, whatever its length.
             list.push(Descriptor {
                 addr: random.next(),
                 len: 4 * random.below(1 << 20) as u32,
@@ -121,12 +122,12 @@ fn data(
             _ => PAGE - 4 * (1 + random.below(16)),
         };
         let mut count = (offset + len).div_ceil(PAGE);
-        let run = match world.memory.take_run(random, count) {
+        let run = match host.memory.alloc_run(random, count) {
             Some(run) => run,
             None => {
-                // Memory is in pieces.
+                // Free memory is fragmented.
                 (len, count) = (len.min(PAGE - offset), 1);
-                world.memory.take_any(random)?
+                host.memory.alloc_any(random)?
             }
         };
         pages.extend((0..count).map(|n| run + n * PAGE));
@@ -140,40 +141,41 @@ fn data(
     Some(list)
 }
 
-/// Puts descriptors into segments; the first descriptor, and where they are. `long` allows the last one to claim to be longer.
+/// Puts descriptors into segments. Returns the first descriptor and the segments. `long` allows the
+/// last segment to claim a greater length.
 fn segments(
-    world: &mut World,
+    host: &mut HostModel,
     random: &mut Random,
     list: &[Descriptor],
     long: bool,
     pages: &mut Vec<u64>,
-) -> Option<(Descriptor, Vec<Group>)> {
+) -> Option<(Descriptor, Vec<Segment>)> {
     let parts = 1 + random.below(4.min(list.len() as u64)) as usize;
-    // What is in many pieces does not fit into the page of one segment.
+    // Many descriptors do not fit into the page of one segment.
     let parts = parts.max(list.len().div_ceil(MOST_IN_SEGMENT));
     let chunks: Vec<&[Descriptor]> = list.chunks(list.len().div_ceil(parts)).collect();
     let mut next: Option<Descriptor> = None;
-    let mut groups = Vec::new();
+    let mut segments_placed = Vec::new();
     for chunk in chunks.iter().rev() {
         let count = chunk.len() as u64 + u64::from(next.is_some());
         let size = count * DESCRIPTOR;
         let longer = long && next.is_none() && chance(random, 10);
         let room = if longer { size + SLACK } else { size };
         let two = chance(random, 20) && !longer;
-        let two = two.then(|| world.memory.take_run(random, 2)).flatten();
+        let two = two.then(|| host.memory.alloc_run(random, 2)).flatten();
         let (run, page) = match two {
             Some(page) => (2, page),
-            None => (1, world.memory.take_any(random)?),
+            None => (1, host.memory.alloc_any(random)?),
         };
         pages.extend((0..run).map(|n| page + n * PAGE));
         let start = page
             + match run {
-                // Across the boundary.
+                // Across the boundary of the pages.
                 2 => PAGE - 8 * random.below(size / 8),
                 _ => 8 * random.below((PAGE - room) / 8 + 1),
             };
         for (n, d) in (0..).zip(chunk.iter().copied().chain(next)) {
-            world.memory.put(start + n * DESCRIPTOR, &d.bytes());
+            host.memory.store(start + n * DESCRIPTOR, &d.bytes());
         }
         let last = next.is_none() && chance(random, 85);
         next = Some(Descriptor {
@@ -184,38 +186,40 @@ fn segments(
             },
             kind: if last { LAST_SEGMENT } else { SEGMENT },
         });
-        groups.push(Group { start, count });
+        segments_placed.push(Segment { start, count });
     }
-    groups.reverse();
-    Some((next?, groups))
+    segments_placed.reverse();
+    Some((next?, segments_placed))
 }
 
-impl Spot {
-    fn get(self, world: &World, first: &Descriptor) -> Descriptor {
+impl DescriptorSlot {
+    fn get(self, host: &HostModel, first: &Descriptor) -> Descriptor {
         let Some(at) = self.0 else { return *first };
-        let word = |at| world.memory.qword(at).unwrap_or(0);
+        let word = |at| host.memory.qword(at).unwrap_or(0);
         Descriptor::new(word(at), word(at + 8))
     }
 
-    fn set(self, world: &mut World, first: &mut Descriptor, d: Descriptor) {
+    fn set(self, host: &mut HostModel, first: &mut Descriptor, d: Descriptor) {
         match self.0 {
             None => *first = d,
-            Some(at) => world.memory.put(at, &d.bytes()),
+            Some(at) => host.memory.store(at, &d.bytes()),
         }
     }
 }
 
-/// Any descriptor.
-fn spot(random: &mut Random, groups: &[Group]) -> Spot {
-    let group = &groups[random.below(groups.len() as u64) as usize];
+/// A random descriptor.
+fn slot(random: &mut Random, segments_placed: &[Segment]) -> DescriptorSlot {
+    let segment = &segments_placed[random.below(segments_placed.len() as u64) as usize];
     match chance(random, 15) {
-        true => Spot(None),
-        false => Spot(Some(group.start + DESCRIPTOR * random.below(group.count))),
+        true => DescriptorSlot(None),
+        false => DescriptorSlot(Some(
+            segment.start + DESCRIPTOR * random.below(segment.count),
+        )),
     }
 }
 
-/// Makes one thing wrong with a descriptor.
-fn spoil(random: &mut Random, d: &mut Descriptor) {
+/// Corrupts one field of a descriptor.
+fn corrupt(random: &mut Random, d: &mut Descriptor) {
     let nowhere = pick(
         random,
         &[0, 0x7FFF_F000, 1 << 41, 1 << 52, 1 << 63, u64::MAX - 4095],
@@ -236,28 +240,34 @@ fn spoil(random: &mut Random, d: &mut Descriptor) {
     }
 }
 
-/// Leads the last descriptor of a segment back to one of the segments before, or to its own.
-fn turn(world: &mut World, random: &mut Random, groups: &[Group]) {
-    let from = random.below(groups.len() as u64);
-    let to = &groups[random.below(from + 1) as usize];
-    let from = &groups[from as usize];
+/// Makes a ring: the last descriptor of a segment leads back to an earlier segment, or to the same
+/// one.
+fn close_ring(host: &mut HostModel, random: &mut Random, segments_placed: &[Segment]) {
+    let from = random.below(segments_placed.len() as u64);
+    let to = &segments_placed[random.below(from + 1) as usize];
+    let from = &segments_placed[from as usize];
     let back = Descriptor {
         addr: to.start,
         len: (to.count * DESCRIPTOR) as u32,
         kind: SEGMENT,
     };
     let at = from.start + (from.count - 1) * DESCRIPTOR;
-    world.memory.put(at, &back.bytes());
+    host.memory.store(at, &back.bytes());
 }
 
-/// Leaves out the end of a segment.
-fn shorten(world: &mut World, random: &mut Random, first: &mut Descriptor, groups: &[Group]) {
-    let n = random.below(groups.len() as u64) as usize;
-    let spot = match n.checked_sub(1).map(|n| &groups[n]) {
-        None => Spot(None),
-        Some(before) => Spot(Some(before.start + (before.count - 1) * DESCRIPTOR)),
+/// Shortens a segment.
+fn shorten(
+    host: &mut HostModel,
+    random: &mut Random,
+    first: &mut Descriptor,
+    segments_placed: &[Segment],
+) {
+    let n = random.below(segments_placed.len() as u64) as usize;
+    let slot = match n.checked_sub(1).map(|n| &segments_placed[n]) {
+        None => DescriptorSlot(None),
+        Some(before) => DescriptorSlot(Some(before.start + (before.count - 1) * DESCRIPTOR)),
     };
-    let mut d = spot.get(world, first);
-    d.len = (DESCRIPTOR * random.below(groups[n].count)) as u32;
-    spot.set(world, first, d);
+    let mut d = slot.get(host, first);
+    d.len = (DESCRIPTOR * random.below(segments_placed[n].count)) as u32;
+    slot.set(host, first, d);
 }

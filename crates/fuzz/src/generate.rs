@@ -1,4 +1,67 @@
-//! Random commands with their data: mostly right, sometimes malformed or hostile.
+//! Random commands with their data: mostly valid, sometimes malformed or hostile.
+//!
+//! # What is generated
+//!
+//! Valid and invalid input of each kind:
+//!
+//! - Every command: all 16 dwords. Bits without effect for the opcode stay 0, or one bit, one
+//!   dword, or all of them are random. These are reserved bits, unused dwords, MPTR, tags, hints,
+//!   the UUID index, and the NSID of commands without one.
+//! - I/O commands: Read, Write, Compare, Write Zeroes, Verify, Dataset Management and Flush, of 1
+//!   to 65536 blocks, mostly few, partly on the same blocks. Invalid: any opcode, ranges beyond
+//!   the end, excessive lengths, FUSE 11b, PSDT 11b, and fields without meaning.
+//! - `scan`: `count` and `filter`, with bitmaps of all kinds of values and bounds that occur in
+//!   the media.
+//! - `copy`: next to its source or anywhere, from 1 block to a whole namespace, beside other
+//!   commands. Long copies are followed by an Abort, a deletion of the queue or a reset. Formats
+//!   and power cuts occur while they wait or work.
+//! - Invalid commands of both: ranges and targets beyond the end, 2^24 blocks, targets over their
+//!   source, reserved bits, NSIDs.
+//! - `sorter`, `row_shuffle`, `dict_decode` (`nearside fuzz fuzz-sort`): all kinds and widths,
+//!   few and many keys, rows and values, with an Abort, a deletion of the queue or a reset soon
+//!   after. Invalid: overlapping places, places beyond the end or at 2^44, counts of 0, 2^31 and
+//!   2^32 - 1, oversized dictionaries, reserved bits.
+//! - Lists of `pipeline` (`fuzz-sort`): written by stores to unused blocks of the PM window, or
+//!   over older content. They have 1 to 16 entries of the kinds above, with or without reports.
+//! - Invalid lists: other opcodes, reserved or random bits, places beyond the end, over each
+//!   other or over the list. Lists and reports lie at the end of the namespace or beyond, and
+//!   have 0, 17 or 2^32 - 1 entries.
+//! - PRPs: any offset, lists from any entry on, chained lists, lists that lead back to their
+//!   page. Invalid: forbidden offsets, addresses without memory, a page twice, 0, all ones.
+//! - SGLs (PSDT 01b, 10b): one block, or up to four segments at any qword and across pages, bit
+//!   buckets, empty blocks, more data than needed, excessive segment lengths. Invalid: types and
+//!   subtypes, granularity, missing bytes, segments within or after a last one, lengths of 0 or
+//!   8, rings, addresses without memory.
+//! - Fused pairs: Compare and Write, equal or not. Invalid: a half alone, the same half twice,
+//!   another opcode, range or namespace, errors of either half, and a doorbell between both.
+//! - Namespaces: four of different sizes, and an inactive one. Invalid: NSID 0, too large,
+//!   inactive, and FFFFFFFFh where it has no meaning.
+//! - Admin commands: Identify CNS 00h to 03h, 06h, 08h; Get Log Page 00h to 05h; Set and Get
+//!   Features with Select; Create and Delete of queues with any priority. Abort is mostly of
+//!   commands in flight. Keep Alive, Asynchronous Event Request, and Format NVM of one or all
+//!   namespaces (SES 0 and 1) run beside I/O. Invalid: all other opcodes, FUSE and PSDT, and all
+//!   fields.
+//! - Doorbells: one or several commands and completions at a time, and shadow doorbells by
+//!   EventIdx, enabled at any time. Invalid: absent queues, values beyond the queue, offsets of
+//!   shadow pages, shadow pages without memory.
+//! - Registers: writes to read-only registers, reads anywhere, NSSR with other values.
+//! - PM window: loads, and stores of 1 byte to 4 KiB at any byte, beside commands.
+//! - Features: every identifier with any value, Select and Save. Coalescing has any threshold and
+//!   time, followed by a pause longer than any. Host Behavior Support and Keep Alive Timeouts are
+//!   included, expired or not. Invalid: reserved values of ACRE.
+//! - Interrupts: a vector is masked, its entry changed, read back and unmasked. The function is
+//!   masked, or MSI-X disabled, for microseconds or until a later step, beside commands.
+//! - Memory: the design's, or a memory with a random latency of each access, up to 200 ns, 2, 10
+//!   or 40 us.
+//! - Life cycle: round robin or weighted round robin, queues of 2 to 64 entries, masked vectors.
+//!   At any time: disable, shutdown, function level reset, subsystem reset, power cut, invalid
+//!   settings, queues without memory.
+//! - The link: answers after 100 to 500 ns in several parts, back-pressure, and error answers.
+//! - Two devices, in every third episode (1, 4, 7 ...), if the last 256 KiB of the media belong
+//!   to no namespace. Each is connected by a `sim::Link` of one of seven speeds, with small and
+//!   large TLPs, credits, tags and buffers. The pages of the one host memory belong to both hosts
+//!   in turn. Of 100 pages for data, PRP lists and SGL segments, 15 lie in the other device's
+//!   BAR2.
 
 use nvme::feature::BEHAVIOR_BYTES;
 use nvme::Namespace;
@@ -6,31 +69,31 @@ use sim::Random;
 use spec::nvme::{admin, feature, io, Sqe, ALL_NAMESPACES};
 
 use crate::buffer::{with_data, with_prps, Fill};
-use crate::draw_engines::{calm_engine_command, engine_command};
 use crate::engines::COPY;
 use crate::fused::{FIRST, SECOND};
+use crate::generate_engines::{engine_command, valid_engine_command};
+use crate::host_model::HostModel;
 use crate::media::BLOCK;
 use crate::memory::PAGE;
 use crate::nvm::moves;
-use crate::world::World;
 
 /// Blocks that a long Dataset Management clears, about.
 const LONG: u64 = 8192;
 
-/// A command to submit, and the pages that it owns.
+/// A command to submit, and its pages.
 pub type Command = (Sqe, Vec<u64>);
 
-/// True with a chance of `percent`.
+/// True with a probability of `percent`.
 pub fn chance(random: &mut Random, percent: u64) -> bool {
     random.below(100) < percent
 }
 
-/// One of these.
+/// A random element.
 pub fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.below(from.len() as u64) as usize]
 }
 
-/// Now and then FUSE and PSDT with values that aren't allowed here.
+/// Occasionally sets FUSE and PSDT to values that are not allowed here.
 pub fn flags(random: &mut Random, sqe: &mut Sqe, fuse: &[u32], psdt: &[u32]) {
     if chance(random, 3) {
         sqe.dw[0] |= match chance(random, 50) {
@@ -41,17 +104,17 @@ pub fn flags(random: &mut Random, sqe: &mut Sqe, fuse: &[u32], psdt: &[u32]) {
 }
 
 /// An active namespace.
-pub fn namespace(world: &World, random: &mut Random) -> Namespace {
-    let active: Vec<Namespace> = world.model.limits.namespaces.active().copied().collect();
+pub fn namespace(host: &HostModel, random: &mut Random) -> Namespace {
+    let active: Vec<Namespace> = host.model.limits.namespaces.active().copied().collect();
     pick(random, &active)
 }
 
-/// This NSID, or sometimes one that may not be right.
-pub fn nsid(world: &World, random: &mut Random, right: u32) -> u32 {
+/// This NSID, or sometimes another one that may be invalid.
+pub fn nsid(host: &HostModel, random: &mut Random, right: u32) -> u32 {
     if chance(random, 95) {
         return right;
     }
-    let count = world.model.limits.namespaces.count();
+    let count = host.model.limits.namespaces.count();
     match chance(random, 50) {
         true => random.below(u64::from(count) + 2) as u32,
         false => pick(
@@ -67,8 +130,8 @@ pub fn nsid(world: &World, random: &mut Random, right: u32) -> u32 {
     }
 }
 
-/// Number of blocks: mostly few.
-pub fn blocks(random: &mut Random) -> u64 {
+/// A number of blocks, mostly small.
+pub fn block_count(random: &mut Random) -> u64 {
     1 + match random.below(1000) {
         0..=599 => random.below(8),
         600..=879 => random.below(32),
@@ -78,8 +141,8 @@ pub fn blocks(random: &mut Random) -> u64 {
     }
 }
 
-/// First block of a range in a namespace.
-pub fn place(world: &World, random: &mut Random, ns: &Namespace, count: u64) -> u64 {
+/// The first block of a range in a namespace.
+pub fn first_block(host: &HostModel, random: &mut Random, ns: &Namespace, count: u64) -> u64 {
     let all = ns.blocks;
     if chance(random, 4) {
         let end = all.saturating_sub(count);
@@ -102,12 +165,12 @@ pub fn place(world: &World, random: &mut Random, ns: &Namespace, count: u64) -> 
     } else {
         all
     };
-    unused(world, random, ns, count, span, 6)
+    unused(host, random, ns, count, span, 6)
 }
 
-/// A range that no command uses now, if it is found soon.
+/// A range that no command uses now, if a few attempts find one.
 pub fn unused(
-    world: &World,
+    host: &HostModel,
     random: &mut Random,
     ns: &Namespace,
     count: u64,
@@ -117,7 +180,7 @@ pub fn unused(
     let mut lba = 0;
     for _ in 0..tries {
         lba = random.below(span.saturating_sub(count) + 1);
-        if !world.media.in_use(ns.base + lba, count) {
+        if !host.media.in_use(ns.base + lba, count) {
             break;
         }
     }
@@ -125,9 +188,9 @@ pub fn unused(
 }
 
 /// An I/O command.
-pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
-    if world.calm {
-        return calm_command(world, random);
+pub fn io_command(host: &mut HostModel, random: &mut Random) -> Option<Command> {
+    if host.valid_only {
+        return valid_command(host, random);
     }
     let opcode = match random.below(100) {
         0..=29 => io::READ,
@@ -137,33 +200,33 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
         75..=78 => io::VERIFY,
         79..=86 => io::DATASET_MANAGEMENT,
         87 | 88 => io::FLUSH,
-        89..=97 if world.model.limits.engines.is_empty() => io::READ,
-        89..=97 => return Some(engine_command(world, random, false)),
+        89..=97 if host.model.limits.engines.is_empty() => io::READ,
+        89..=97 => return Some(engine_command(host, random, false)),
         _ => random.next() as u8,
     };
     if opcode == io::DATASET_MANAGEMENT {
-        return deallocation(world, random);
+        return deallocation(host, random);
     }
-    let ns = namespace(world, random);
+    let ns = namespace(host, random);
     let mut count = match opcode {
-        // What moves no data may be as long as the field allows.
+        // Commands without data may be as long as the field allows.
         io::WRITE_ZEROES | io::VERIFY if chance(random, 2) => 1 + random.below(65536),
-        _ => blocks(random),
+        _ => block_count(random),
     };
     if count > ns.blocks && chance(random, 95) {
         count = 1 + random.below(ns.blocks);
     }
-    let lba = place(world, random, &ns, count);
-    let nsid = nsid(world, random, ns.nsid);
+    let lba = first_block(host, random, &ns, count);
+    let nsid = nsid(host, random, ns.nsid);
     let sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
     let fill = match opcode {
         io::WRITE => Fill::Random,
-        io::COMPARE => Fill::Bytes(expected(world, random, ns.base.wrapping_add(lba), count)),
+        io::COMPARE => Fill::Bytes(expected(host, random, ns.base.wrapping_add(lba), count)),
         _ => Fill::Nothing,
     };
-    let bytes = (count * BLOCK).min(world.model.limits.transfer);
+    let bytes = (count * BLOCK).min(host.model.limits.transfer);
     let (mut sqe, pages) = match moves(opcode) {
-        true => with_data(world, random, sqe, bytes, fill)?,
+        true => with_data(host, random, sqe, bytes, fill)?,
         false => {
             let mut sqe = sqe.with_prps(random.next(), random.next());
             sqe.dw[0] |= pick(random, &[0, 0, 1, 2]) << 14;
@@ -174,10 +237,10 @@ pub fn io_command(world: &mut World, random: &mut Random) -> Option<Command> {
     Some((sqe, pages))
 }
 
-/// An I/O command that is right, of up to 64 KiB.
-fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
+/// A valid I/O command of up to 64 KiB.
+fn valid_command(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     if chance(random, 2) {
-        if let Some(command) = calm_engine_command(world, random) {
+        if let Some(command) = valid_engine_command(host, random) {
             return Some(command);
         }
     }
@@ -189,30 +252,30 @@ fn calm_command(world: &mut World, random: &mut Random) -> Option<Command> {
         94..=96 => io::VERIFY,
         _ => io::FLUSH,
     };
-    let ns = namespace(world, random);
+    let ns = namespace(host, random);
     let most = random.below(8);
     let count = (1 + random.below(1 << most)).min(ns.blocks);
-    let lba = unused(world, random, &ns, count, ns.blocks, 12);
+    let lba = unused(host, random, &ns, count, ns.blocks, 12);
     let fill = match opcode {
         io::WRITE => Fill::Random,
         io::COMPARE => {
             let blocks = ns.base + lba..ns.base + lba + count;
-            Fill::Bytes(blocks.flat_map(|b| world.media.any(b).to_vec()).collect())
+            Fill::Bytes(blocks.flat_map(|b| host.media.any(b).to_vec()).collect())
         }
         _ => Fill::Nothing,
     };
     let sqe = Sqe::of_blocks(opcode, ns.nsid, lba, count as u32);
     match moves(opcode) {
-        true => with_data(world, random, sqe, count * BLOCK, fill),
+        true => with_data(host, random, sqe, count * BLOCK, fill),
         false => Some((sqe, Vec::new())),
     }
 }
 
-/// A fused Compare and Write, mostly whole and right.
-pub fn fused_pair(world: &mut World, random: &mut Random) -> Option<Vec<Command>> {
-    let ns = namespace(world, random);
-    let count = blocks(random).min(ns.blocks).min(64);
-    let lba = place(world, random, &ns, count);
+/// A fused Compare and Write, mostly complete and valid.
+pub fn fused_pair(host: &mut HostModel, random: &mut Random) -> Option<Vec<Command>> {
+    let ns = namespace(host, random);
+    let count = block_count(random).min(ns.blocks).min(64);
+    let lba = first_block(host, random, &ns, count);
     let mut halves = [(io::COMPARE, ns, lba, count), (io::WRITE, ns, lba, count)];
     let odd = &mut halves[random.below(2) as usize];
     let mut fuses = vec![FIRST, SECOND];
@@ -224,7 +287,7 @@ pub fn fused_pair(world: &mut World, random: &mut Random) -> Option<Vec<Command>
             )
         }
         1 => odd.0 = pick(random, &[io::FLUSH, io::DATASET_MANAGEMENT, COPY, 0x77]),
-        2 => odd.1 = namespace(world, random),
+        2 => odd.1 = namespace(host, random),
         3 => odd.2 = odd.2.wrapping_add(1),
         4 => odd.3 += 1,
         5 => odd.2 = ns.blocks,
@@ -240,24 +303,24 @@ pub fn fused_pair(world: &mut World, random: &mut Random) -> Option<Vec<Command>
     for (&fuse, &(opcode, ns, lba, count)) in fuses.iter().zip(&halves) {
         let nsid = match chance(random, 98) {
             true => ns.nsid,
-            false => nsid(world, random, ns.nsid),
+            false => nsid(host, random, ns.nsid),
         };
         let sqe = Sqe::of_blocks(opcode, nsid, lba, count as u32);
         let fill = match opcode {
-            io::COMPARE => Fill::Bytes(expected(world, random, ns.base.wrapping_add(lba), count)),
+            io::COMPARE => Fill::Bytes(expected(host, random, ns.base.wrapping_add(lba), count)),
             _ => Fill::Random,
         };
-        let (mut sqe, pages) = with_data(world, random, sqe, count * BLOCK, fill)?;
+        let (mut sqe, pages) = with_data(host, random, sqe, count * BLOCK, fill)?;
         sqe.dw[0] |= fuse << 8;
         commands.push((sqe, pages));
     }
     Some(commands)
 }
 
-/// What a Compare should find from this block of the media on, sometimes with a bit changed.
-fn expected(world: &World, random: &mut Random, lba: u64, count: u64) -> Vec<u8> {
+/// The bytes that a Compare should find from this block on, sometimes with one bit inverted.
+fn expected(host: &HostModel, random: &mut Random, lba: u64, count: u64) -> Vec<u8> {
     let mut data: Vec<u8> = (0..count)
-        .flat_map(|n| world.media.any(lba.wrapping_add(n)).to_vec())
+        .flat_map(|n| host.media.any(lba.wrapping_add(n)).to_vec())
         .collect();
     if chance(random, 30) {
         let at = random.below(data.len() as u64) as usize;
@@ -266,15 +329,15 @@ fn expected(world: &World, random: &mut Random, lba: u64, count: u64) -> Vec<u8>
     data
 }
 
-fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
+fn deallocation(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let count = match random.below(20) {
         0 => 1 + random.below(256),
         1..=5 => 1 + random.below(20),
         _ => 1 + random.below(3),
     };
     let mut list = Vec::new();
-    let ns = namespace(world, random);
-    // Some take long: up to all of a namespace, some times over.
+    let ns = namespace(host, random);
+    // Some take long: up to the whole namespace, several times over.
     let long = count > 1 && chance(random, 8);
     let most = if long {
         (LONG / count).min(ns.blocks)
@@ -289,7 +352,7 @@ fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
         };
         let lba = match chance(random, 99) {
             true => random.below(ns.blocks.saturating_sub(n) + 1),
-            false => place(world, random, &ns, n),
+            false => first_block(host, random, &ns, n),
         };
         list.extend((random.next() as u32).to_le_bytes());
         list.extend((n as u32).to_le_bytes());
@@ -297,23 +360,23 @@ fn deallocation(world: &mut World, random: &mut Random) -> Option<Command> {
     }
     let attributes = if chance(random, 85) { 4 } else { 0 };
     let sqe = Sqe::new(io::DATASET_MANAGEMENT)
-        .with_nsid(nsid(world, random, ns.nsid))
+        .with_nsid(nsid(host, random, ns.nsid))
         .with_cdw(10, count as u32 - 1)
         .with_cdw(11, attributes);
-    let (mut sqe, pages) = with_data(world, random, sqe, count * 16, Fill::Bytes(list))?;
+    let (mut sqe, pages) = with_data(host, random, sqe, count * 16, Fill::Bytes(list))?;
     flags(random, &mut sqe, &[3], &[3]);
     Some((sqe, pages))
 }
 
 /// An admin command.
-pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> {
-    let queues = world.model.limits.queues;
+pub fn admin_command(host: &mut HostModel, random: &mut Random) -> Option<Command> {
+    let queues = host.model.limits.queues;
     let (mut sqe, pages) = match random.below(100) {
-        0..=21 => identify(world, random)?,
-        22..=39 => log(world, random)?,
-        40..=64 => features(world, random)?,
-        65..=70 => create_cq(world, random)?,
-        71..=79 => create_sq(world, random)?,
+        0..=21 => identify(host, random)?,
+        22..=39 => log(host, random)?,
+        40..=64 => features(host, random)?,
+        65..=70 => create_cq(host, random)?,
+        71..=79 => create_sq(host, random)?,
         80..=83 => (
             Sqe::delete_io_sq(random.below(u64::from(queues) + 2) as u16),
             Vec::new(),
@@ -325,7 +388,7 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
         88..=90 => (Sqe::new(admin::ASYNC_EVENT_REQUEST), Vec::new()),
         91 => (Sqe::new(admin::KEEP_ALIVE), Vec::new()),
         92..=95 => {
-            let waiting = world.model.waiting.clone();
+            let waiting = host.model.waiting.clone();
             let cid = match waiting.is_empty() || chance(random, 40) {
                 true => random.next() as u32 & 0xFFFF,
                 false => u32::from(pick(random, &waiting)),
@@ -335,7 +398,7 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
             } else {
                 random.below(8) as u32
             };
-            let flying = world.flying();
+            let flying = host.abortable();
             let (sqid, cid) = match flying.is_empty() || chance(random, 30) {
                 true => (sqid, cid),
                 false => {
@@ -356,17 +419,17 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
             };
             let ses = random.below(2) as u32;
             let right = match chance(random, 80) {
-                true => namespace(world, random).nsid,
+                true => namespace(host, random).nsid,
                 false => ALL_NAMESPACES,
             };
             let sqe = Sqe::new(admin::FORMAT_NVM)
-                .with_nsid(nsid(world, random, right))
+                .with_nsid(nsid(host, random, right))
                 .with_cdw(10, odd | ses << 9);
             (sqe, Vec::new())
         }
-        98 if world.shadow.wanted => shadow(world, random)?,
+        98 if host.shadow.wanted => shadow(host, random)?,
         _ => match random.next() as u8 {
-            // Only where the host knows of it.
+            // Only if the host knows the command.
             admin::DOORBELL_BUFFER_CONFIG => return None,
             opcode => (Sqe::new(opcode), Vec::new()),
         },
@@ -375,23 +438,24 @@ pub fn admin_command(world: &mut World, random: &mut Random) -> Option<Command> 
     Some((sqe, pages))
 }
 
-/// Doorbell Buffer Config, one at a time: of the pages that it offers, a host keeps those of one up to date.
-/// Shadow doorbells where no memory is are fatal when they are read; an EventIdx there is never seen.
-pub fn shadow(world: &mut World, random: &mut Random) -> Option<Command> {
-    if world.memory.room() < 64 || world.shadow.offered.is_some() {
+/// Doorbell Buffer Config, one at a time: of the pages that it offers, the host keeps one pair up
+/// to date. Shadow doorbells at addresses without memory are fatal when they are read. An EventIdx
+/// written there is never seen.
+pub fn shadow(host: &mut HostModel, random: &mut Random) -> Option<Command> {
+    if host.memory.free_pages() < 64 || host.shadow.offered.is_some() {
         return None;
     }
     let mut pages = Vec::new();
     let mut page = |hostile: u64| {
-        if chance(random, hostile) && !world.calm {
+        if chance(random, hostile) && !host.valid_only {
             return Some((1 << 46) + random.below(1 << 20) * PAGE);
         }
-        let page = world.memory.take(random)?;
+        let page = host.memory.alloc(random)?;
         pages.push(page);
         Some(page)
     };
     let (mut doorbells, mut events) = (page(6)?, page(6)?);
-    if odd(world, random, 10) {
+    if is_wrong(host, random, 10) {
         let offset = 1 << random.below(12);
         *pick_mut(random, &mut doorbells, &mut events) += offset;
     }
@@ -406,7 +470,7 @@ fn pick_mut<'a>(random: &mut Random, a: &'a mut u64, b: &'a mut u64) -> &'a mut 
     }
 }
 
-fn identify(world: &mut World, random: &mut Random) -> Option<Command> {
+fn identify(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let cns = match random.below(20) {
         0..=11 => random.below(4),
         12 | 13 => 6,
@@ -415,17 +479,17 @@ fn identify(world: &mut World, random: &mut Random) -> Option<Command> {
         17 => 0x12 + random.below(2),
         _ => random.below(256),
     } as u8;
-    let count = u64::from(world.model.limits.namespaces.count());
-    // Inactive ones, too.
+    let count = u64::from(host.model.limits.namespaces.count());
+    // Inactive namespaces, too.
     let right = match cns {
         0 | 3 | 8 => 1 + random.below(count) as u32,
         _ => random.below(count + 1) as u32,
     };
-    let sqe = Sqe::identify(cns, nsid(world, random, right));
-    with_prps(world, random, sqe, PAGE, Fill::Nothing)
+    let sqe = Sqe::identify(cns, nsid(host, random, right));
+    with_prps(host, random, sqe, PAGE, Fill::Nothing)
 }
 
-fn log(world: &mut World, random: &mut Random) -> Option<Command> {
+fn log(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let lid = if chance(random, 92) {
         1 + random.below(5)
     } else {
@@ -453,16 +517,16 @@ fn log(world: &mut World, random: &mut Random) -> Option<Command> {
         .with_nsid(if chance(random, 50) {
             ALL_NAMESPACES
         } else {
-            nsid(world, random, 0)
+            nsid(host, random, 0)
         })
         .with_cdw(10, (dwords as u32 & 0xFFFF) << 16 | rae << 15 | lid as u32)
         .with_cdw(11, (dwords >> 16) as u32 & 0xFFFF)
         .with_cdw(12, offset as u32)
         .with_cdw(13, (offset >> 32) as u32);
-    with_prps(world, random, sqe, bytes, Fill::Nothing)
+    with_prps(host, random, sqe, bytes, Fill::Nothing)
 }
 
-fn features(world: &mut World, random: &mut Random) -> Option<Command> {
+fn features(host: &mut HostModel, random: &mut Random) -> Option<Command> {
     let set = chance(random, 50);
     let fid = match chance(random, 75) {
         true => pick(
@@ -471,7 +535,7 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
                 0x01, 0x02, 0x04, 0x05, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0E, 0x0F, 0x16,
             ],
         ),
-        // Any, most often those that NVM Express gives a name to.
+        // Any identifier, most often one that NVM Express defines.
         false if chance(random, 50) => random.below(0x20) as u32,
         false => random.below(256) as u32,
     };
@@ -480,11 +544,11 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
         3 => random.below(16) as u32,
         4 => (random.below(16) << 16 | random.below(400)) as u32,
         5 => 1 << random.below(32),
-        // Coalescing: thresholds that are reached, times up to 25.5 ms.
+        // Interrupt coalescing: thresholds that are reached, times up to 25.5 ms.
         6 => (random.below(256) << 8 | random.below(20)) as u32,
         _ => 0,
     };
-    let count = u64::from(world.model.limits.namespaces.count());
+    let count = u64::from(host.model.limits.namespaces.count());
     let one = 1 + random.below(count) as u32;
     let right = match (fid, set && chance(random, 20)) {
         (5, false) => one,
@@ -499,7 +563,7 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     let nsid = if chance(random, 85) {
         right
     } else {
-        nsid(world, random, one)
+        nsid(host, random, one)
     };
     let sqe = Sqe::new(if set {
         admin::SET_FEATURES
@@ -510,9 +574,9 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     .with_cdw(10, fid | save | select)
     .with_cdw(11, value);
     if fid as u8 != feature::HOST_BEHAVIOR_SUPPORT {
-        return with_prps(world, random, sqe, 8, Fill::Random);
+        return with_prps(host, random, sqe, 8, Fill::Random);
     }
-    // ACRE, mostly; what is reserved does not count.
+    // Mostly ACRE; reserved bits have no effect.
     let mut bytes = vec![0; BEHAVIOR_BYTES as usize];
     if chance(random, 50) {
         bytes.fill_with(|| random.next() as u8);
@@ -520,22 +584,22 @@ fn features(world: &mut World, random: &mut Random) -> Option<Command> {
     if chance(random, 90) {
         bytes[0] = random.below(2) as u8;
     }
-    with_prps(world, random, sqe, BEHAVIOR_BYTES, Fill::Bytes(bytes))
+    with_prps(host, random, sqe, BEHAVIOR_BYTES, Fill::Bytes(bytes))
 }
 
-/// True with a chance of `percent`, where the host isn't calm.
-fn odd(world: &World, random: &mut Random, percent: u64) -> bool {
-    !world.calm && chance(random, percent)
+/// True with a probability of `percent`, unless the host sends valid commands only.
+fn is_wrong(host: &HostModel, random: &mut Random, percent: u64) -> bool {
+    !host.valid_only && chance(random, percent)
 }
 
-/// A page for a queue; sometimes one that does not exist, or an offset in one.
-fn ring(world: &mut World, random: &mut Random) -> Option<(u64, Vec<u64>)> {
-    if world.memory.room() < 64 {
+/// A page for a queue; sometimes a page without memory, or an offset within a page.
+fn queue_page(host: &mut HostModel, random: &mut Random) -> Option<(u64, Vec<u64>)> {
+    if host.memory.free_pages() < 64 {
         return None;
     }
-    let page = world.memory.take(random)?;
-    world.memory.put(page, &[0; PAGE as usize]);
-    let base = if odd(world, random, 5) {
+    let page = host.memory.alloc(random)?;
+    host.memory.store(page, &[0; PAGE as usize]);
+    let base = if is_wrong(host, random, 5) {
         page + (1 << random.below(12))
     } else {
         page
@@ -543,56 +607,56 @@ fn ring(world: &mut World, random: &mut Random) -> Option<(u64, Vec<u64>)> {
     Some((base, vec![page]))
 }
 
-fn entries(world: &World, random: &mut Random) -> u32 {
-    match odd(world, random, 10) {
-        // All entries of both queues are in one page.
-        false => 2 + random.below(u64::from(world.model.limits.entries.min(64)) - 1) as u32,
-        true => pick(random, &[1, world.model.limits.entries + 1, 65536]),
+fn entries(host: &HostModel, random: &mut Random) -> u32 {
+    match is_wrong(host, random, 10) {
+        // All entries of a queue lie in one page.
+        false => 2 + random.below(u64::from(host.model.limits.entries.min(64)) - 1) as u32,
+        true => pick(random, &[1, host.model.limits.entries + 1, 65536]),
     }
 }
 
-/// Create I/O Completion Queue, mostly of one that does not exist.
-pub fn create_cq(world: &mut World, random: &mut Random) -> Option<Command> {
-    let queues = u64::from(world.model.limits.queues);
-    let (base, pages) = ring(world, random)?;
+/// Create I/O Completion Queue, mostly with an unused identifier.
+pub fn create_cq(host: &mut HostModel, random: &mut Random) -> Option<Command> {
+    let queues = u64::from(host.model.limits.queues);
+    let (base, pages) = queue_page(host, random)?;
     let free: Vec<u16> = (1..=queues as u16)
-        .filter(|q| !world.cqs.contains_key(q))
+        .filter(|q| !host.cqs.contains_key(q))
         .collect();
-    let qid = match free.is_empty() || odd(world, random, 10) {
+    let qid = match free.is_empty() || is_wrong(host, random, 10) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &free),
     };
-    let vectors = queues + if odd(world, random, 5) { 9 } else { 1 };
+    let vectors = queues + if is_wrong(host, random, 5) { 9 } else { 1 };
     let vector = chance(random, 80).then(|| random.below(vectors) as u16);
-    let mut sqe = Sqe::create_io_cq(qid, entries(world, random), base, vector);
-    sqe.dw[11] ^= u32::from(odd(world, random, 4));
+    let mut sqe = Sqe::create_io_cq(qid, entries(host, random), base, vector);
+    sqe.dw[11] ^= u32::from(is_wrong(host, random, 4));
     Some((sqe, pages))
 }
 
-/// Create I/O Submission Queue, mostly of one that does not exist to one that does. Sometimes at an address where
-/// no memory is: its first fetch is fatal.
-pub fn create_sq(world: &mut World, random: &mut Random) -> Option<Command> {
-    let queues = u64::from(world.model.limits.queues);
-    let (mut base, mut pages) = ring(world, random)?;
-    if odd(world, random, 2) {
-        world.memory.give(pages.remove(0));
+/// Create I/O Submission Queue, mostly with an unused identifier and an existing completion queue.
+/// Sometimes its address has no memory: the first fetch is fatal.
+pub fn create_sq(host: &mut HostModel, random: &mut Random) -> Option<Command> {
+    let queues = u64::from(host.model.limits.queues);
+    let (mut base, mut pages) = queue_page(host, random)?;
+    if is_wrong(host, random, 2) {
+        host.memory.free(pages.remove(0));
         base = (1 << 45) + random.below(1 << 30) * PAGE;
     }
     let free: Vec<u16> = (1..=queues as u16)
-        .filter(|q| !world.sqs.contains_key(q))
+        .filter(|q| !host.sqs.contains_key(q))
         .collect();
-    let qid = match free.is_empty() || odd(world, random, 10) {
+    let qid = match free.is_empty() || is_wrong(host, random, 10) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &free),
     };
-    let there: Vec<u16> = world.cqs.keys().copied().filter(|&q| q != 0).collect();
-    let cqid = match there.is_empty() || odd(world, random, 8) {
+    let there: Vec<u16> = host.cqs.keys().copied().filter(|&q| q != 0).collect();
+    let cqid = match there.is_empty() || is_wrong(host, random, 8) {
         true => random.below(queues + 3) as u16,
         false => pick(random, &there),
     };
-    let mut sqe = Sqe::create_io_sq(qid, entries(world, random), base, cqid);
+    let mut sqe = Sqe::create_io_sq(qid, entries(host, random), base, cqid);
     // Any priority.
     sqe.dw[11] |= (random.below(4) as u32) << 1;
-    sqe.dw[11] ^= u32::from(odd(world, random, 4));
+    sqe.dw[11] ^= u32::from(is_wrong(host, random, 4));
     Some((sqe, pages))
 }
