@@ -1,4 +1,4 @@
-"""What tests of unmodified programs with libpmemobj share."""
+"""Shared parts of the tests of unmodified programs with libpmemobj."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def structures(kit, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def compiled(kit, tmp_path_factory) -> Callable[[str], Path]:
-    """A program of the tests' own, by its name."""
+    """A test program, by its name."""
     folder = tmp_path_factory.mktemp("programs")
 
     def make(name: str) -> Path:
@@ -45,7 +45,7 @@ def compiled(kit, tmp_path_factory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="module")
 def place(structures, tmp_path_factory) -> Iterator[Place]:
-    # Pools' files are sparse.
+    # Files of pools are sparse.
     place = Place(tmp_path_factory.mktemp("device"), structures)
-    with pmdk.served("nearpm", place.socket, model=os.environ["NEARSIDE_MODEL"]):
+    with pmdk.serve_device("nearpm", place.socket, model=os.environ["NEARSIDE_MODEL"]):
         yield place

@@ -25,7 +25,7 @@ SEARCH_S = 20
 
 
 class Links(HTMLParser):
-    """What a page refers to, what it loads, and the names that it can be entered at."""
+    """The links of a page, the files that it loads, and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def book(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(book):
-    """Every page with what it refers to, but for the one that a server has for what it lacks."""
+    """Every page with its links, except that for a server's missing pages."""
     return {page: Links(page.read_text()) for page in sorted(book.rglob("*.html")) if page.name != "404.html"}
 
 

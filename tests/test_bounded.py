@@ -1,4 +1,4 @@
-"""Commands with a limit: their output's end, and nothing that goes on afterwards."""
+"""Commands with a time limit: the end of their output, and the end of all their processes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 from nearside import NearsideError, bounded
 
 MARK = f"NEARSIDE_TEST_MARK={os.getpid()}"
-# The seconds of a `sleep` that nobody else has.
+# The seconds of a `sleep` that no other process has.
 FOREVER = f"1{os.getpid():07}"
 
 
-def run(script: str, limit_s: float = 60, **options) -> bounded.Ended:
+def run(script: str, limit_s: float = 60, **options) -> bounded.CommandResult:
     name, _, value = MARK.partition("=")
-    return bounded.run(["/bin/sh", "-c", script], os.environ | {name: value}, limit_s, MARK, **options)
+    return bounded.run_command(["/bin/sh", "-c", script], os.environ | {name: value}, limit_s, MARK, **options)
 
 
 def left() -> list[str]:
-    """Processes that go on."""
+    """Processes that are still running."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -41,20 +41,20 @@ def left() -> list[str]:
         "while :; do echo y; done",
     ],
 )
-def test_what_does_not_end_is_killed(script):
+def test_command_kills_what_does_not_end(script):
     assert run(script.replace("FOREVER", FOREVER), 0.3).status is None
     assert left() == []
 
 
 @pytest.mark.parametrize("start", ["", "setsid ", "set -m; "])
 @pytest.mark.parametrize("quiet", ["", " > /dev/null 2>&1"])
-def test_what_it_has_started_does_not_go_on(start, quiet):
-    ended = run(f"echo told; {start} sleep {FOREVER}{quiet} & exit 3")
-    assert (ended.status, ended.stdout) == (3, "told\n")
+def test_command_kills_child_processes(start, quiet):
+    ended = run(f"echo reported; {start} sleep {FOREVER}{quiet} & exit 3")
+    assert (ended.status, ended.stdout) == (3, "reported\n")
     assert left() == []
 
 
-def test_children_may_have_to_end_first():
+def test_command_waits_for_children_on_request():
     script = "(sleep 0.1; echo late) & echo early"
     assert "late" not in run(script).stdout
     assert run(script, with_children=True).stdout == "early\nlate\n"
@@ -62,13 +62,13 @@ def test_children_may_have_to_end_first():
     assert left() == []
 
 
-def test_a_command_that_is_over(tmp_path):
-    ended = run(f"touch {tmp_path}/file; sleep {FOREVER}", over=(tmp_path / "file").exists)
+def test_command_ends_when_the_poll_stops_it(tmp_path):
+    ended = run(f"touch {tmp_path}/file; sleep {FOREVER}", stop=(tmp_path / "file").exists)
     assert ended.status is not None
     assert left() == []
 
 
-def test_the_end_of_its_output():
+def test_command_keeps_the_end_of_its_output():
     ended = run(
         "head -c 1000000 /dev/zero | tr '\\0' x; printf 'a\\n\\033[1mlast\\n'; echo 'of errors' >&2; kill -9 $$"
     )
@@ -80,7 +80,7 @@ def test_the_end_of_its_output():
     assert run("true").last_line == ""
 
 
-def test_what_is_no_command():
+def test_command_that_cannot_start_is_an_error():
     for word, text in (("/no/program", "No such file"), ("a\0b", "null byte")):
         with pytest.raises(NearsideError, match=text):
-            bounded.run([word], {}, 1, MARK)
+            bounded.run_command([word], {}, 1, MARK)

@@ -1,4 +1,4 @@
-"""Tests run devices with assertions, users run devices without; neither gets the other's build."""
+"""Tests run devices with assertions, users run devices without; each uses a separate build."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.rtl
-def test_devices_of_tests_have_assertions():
+def test_build_has_assertions_for_devices_of_tests():
     assert os.environ["NEARSIDE_CHECKED"] == "1"
     with Device(Design.load("fuzz")) as device:
         assert device.build == "checked"
 
 
 @pytest.mark.rtl
-def test_commands_of_tests_have_assertions(tmp_path):
+def test_build_has_assertions_for_commands_of_tests(tmp_path):
     command = [sys.executable, "-m", "nearside.cli", "info", "--design", "fuzz", "--json"]
     env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900, check=True)
@@ -31,11 +31,11 @@ def test_commands_of_tests_have_assertions(tmp_path):
 
 
 class Wanted(Exception):
-    """A build has begun."""
+    """Raised at the begin of a build."""
 
 
 def folder(**options) -> Path | None:
-    """Where the build of a design is; nothing when it is not there: then its building is ended as it begins."""
+    """The path of a design's build, or None if there is none: its compilation is stopped as it begins."""
 
     def progress(*_):
         raise Wanted
@@ -47,7 +47,7 @@ def folder(**options) -> Path | None:
 
 
 @pytest.mark.parametrize("value", [None, "", "0"])
-def test_without_the_tests_environment_it_is_another_build(monkeypatch, value):
+def test_build_without_the_test_environment_differs(monkeypatch, value):
     checked = folder()
     assert checked is not None
     if value is None:
@@ -56,14 +56,14 @@ def test_without_the_tests_environment_it_is_another_build(monkeypatch, value):
         monkeypatch.setenv("NEARSIDE_CHECKED", value)
     assert folder() != checked
     assert folder(checked=True) == checked
-    # A hash that names the hardware does not depend on who asks.
+    # The hash of the hardware does not depend on the environment.
     without = Design.load("fuzz").hardware
     monkeypatch.setenv("NEARSIDE_CHECKED", "1")
     assert Design.load("fuzz").hardware == without == checked.name
 
 
 @pytest.mark.rtl
-def test_the_command_lines_option(monkeypatch, capsys):
+def test_build_option_checked_selects_assertions(monkeypatch, capsys):
     monkeypatch.setenv("NEARSIDE_CHECKED", "0")
     monkeypatch.setattr(sys, "argv", ["nearside", "--checked", "info", "--design", "fuzz", "--json"])
     with pytest.raises(SystemExit) as end:
@@ -74,8 +74,8 @@ def test_the_command_lines_option(monkeypatch, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["engines", "default"])
-def test_the_top_for_other_tools_stands_by_itself(tmp_path, monkeypatch, capsys, name):
-    """Verilator takes the written top and its list, and sets no parameter."""
+def test_build_top_for_other_tools_is_self_contained(tmp_path, monkeypatch, capsys, name):
+    """Verilator compiles the written top with its file list, and without parameters."""
     top, header = tmp_path / "device.sv", tmp_path / "map.h"
     arguments = ["build", "--design", name, "--top", str(top), "--header", str(header), "--json"]
     monkeypatch.setattr(sys, "argv", ["nearside", *arguments])
@@ -95,7 +95,7 @@ def test_the_top_for_other_tools_stands_by_itself(tmp_path, monkeypatch, capsys,
     subprocess.run(["gcc", "-Wall", "-Werror", "-c", check, "-o", tmp_path / "check.o"], check=True)
 
 
-def test_the_top_takes_the_place_of_no_other_file(tmp_path, monkeypatch, capsys):
+def test_build_top_replaces_no_other_file(tmp_path, monkeypatch, capsys):
     (tmp_path / "x.toml").write_text((ROOT / "designs" / "fuzz.toml").read_text().replace('"fuzz"', '"x"'))
     for options in (["--top", "x.toml"], ["--top", "a.sv", "--header", "a.f"], ["--header", "x.toml"]):
         monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The machinery of claims: it must be able to say no."""
+"""The machinery of claims: it must be able to reject a claim."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def claim(name, value, bound, **options):
     return Claim(name, "%", bound, "a test", measure, **options)
 
 
-def test_bounds():
+def test_claim_bounds():
     assert at_most(0.1).holds(0.1)
     assert not at_most(0.1).holds(0.1001)
     assert at_least(3).holds(3)
@@ -34,7 +34,7 @@ def test_bounds():
     assert not at_most(1).holds(math.nan)
 
 
-def test_a_measurement_that_fails_does_not_hold():
+def test_claim_measurement_that_fails_does_not_hold():
     entry = run.run_claim(claim("x", NearsideError("it broke"), at_most(1)), Context())
     assert (entry["holds"], entry["value"], entry["error"]) == (False, None, "it broke")
     entry = run.run_claim(claim("x", math.nan, at_most(1)), Context())
@@ -43,11 +43,11 @@ def test_a_measurement_that_fails_does_not_hold():
 
 
 class Panic(BaseException):
-    """As the native module raises one."""
+    """As raised by the native module."""
 
 
 @pytest.mark.parametrize("failure", [ValueError("odd"), ZeroDivisionError(), MemoryError(), Panic("overflow")])
-def test_no_exception_ends_a_run(failure):
+def test_claim_exception_does_not_end_the_run(failure):
     entry = run.run_claim(claim("x", failure, at_most(1)), Context())
     assert (entry["holds"], entry["value"]) == (False, None)
     assert entry["error"].startswith(f"{type(failure).__name__}: {failure}")
@@ -57,7 +57,7 @@ def test_no_exception_ends_a_run(failure):
         assert (entry["holds"], entry["error"] is None) == (False, False)
 
 
-def test_what_was_measured_is_saved_after_each():
+def test_claim_is_saved_after_each_measurement():
     saved = []
     claims = [claim("a", 1, at_most(2)), claim("b", ValueError("odd"), at_most(2)), claim("c", 1, at_most(2))]
     claims.append(claim("d", KeyboardInterrupt(), at_most(2)))
@@ -67,7 +67,7 @@ def test_what_was_measured_is_saved_after_each():
     assert [doc["holds"] for doc in saved] == [True, False, False]
 
 
-def test_a_run_on_the_command_line_outlives_a_failure(monkeypatch, tmp_path, capsys):
+def test_claim_run_on_the_command_line_survives_a_failure(monkeypatch, tmp_path, capsys):
     def stopped(context):
         raise KeyboardInterrupt
 
@@ -91,7 +91,7 @@ def test_a_run_on_the_command_line_outlives_a_failure(monkeypatch, tmp_path, cap
     assert "1 of 2 claims hold" in page.read_text()
 
 
-def test_a_device_that_failed_is_not_given_to_the_next_claim():
+def test_claim_after_a_failure_gets_another_device():
     context = Context()
     made = []
 
@@ -105,12 +105,12 @@ def test_a_device_that_failed_is_not_given_to_the_next_claim():
     assert made == [1, 2, 1]
 
 
-def test_make_docs_goes_on_when_a_claim_does_not_hold():
+def test_claim_failure_does_not_stop_make_docs():
     recipe = (Path(__file__).parent.parent / "Makefile").read_text().partition("\ndocs:")[2].partition("\n\n")[0]
     assert "claim run --report docs/validation.md --exit-zero" in recipe
 
 
-def test_a_quick_run_may_have_a_bound_of_its_own():
+def test_claim_quick_run_may_have_another_bound():
     counted = claim("x", 5, at_least(10), quick_bound=at_least(4))
     quick, full = (run.run_claim(counted, Context(quick=quick)) for quick in (True, False))
     assert (quick["bound"], quick["holds"]) == (">= 4", True)
@@ -118,10 +118,10 @@ def test_a_quick_run_may_have_a_bound_of_its_own():
     assert run.run_claim(claim("y", 5, at_least(10)), Context(quick=True))["bound"] == ">= 10"
 
 
-def test_entries_say_everything():
+def test_claim_entry_is_complete():
     stated = Published("2 %", "P, section 1", "on hardware", 2.0)
-    told = {"paper": stated, "clocks": "from here to there."}
-    entry = run.run_claim(claim("x.y", Measured(0.5, "why"), at_most(1), **told), Context(quick=True, seed=7))
+    reported = {"paper": stated, "clocks": "from here to there."}
+    entry = run.run_claim(claim("x.y", Measured(0.5, "why"), at_most(1), **reported), Context(quick=True, seed=7))
     assert entry["holds"]
     keys = ("value", "unit", "bound", "paper", "differs", "reaches", "clocks", "seed", "engine", "time", "detail")
     assert {k: entry[k] for k in keys} == {
@@ -133,7 +133,7 @@ def test_entries_say_everything():
 
 
 @pytest.mark.parametrize("asked", ["rtl", "fast"])
-def test_a_claim_is_measured_on_the_engine_that_it_names(asked, monkeypatch):
+def test_claim_is_measured_on_its_model(asked, monkeypatch):
     monkeypatch.setenv("NEARSIDE_MODEL", asked)
     for named, used in (("rtl", "rtl"), ("fast", "fast"), ("fast and rtl", "rtl")):
         found = []
@@ -147,7 +147,7 @@ def test_a_claim_is_measured_on_the_engine_that_it_names(asked, monkeypatch):
     assert model_of(None) == asked
 
 
-def test_claims_of_one_run_share_it():
+def test_claim_run_shares_measurements():
     context = Context()
     calls = []
     for _ in range(3):
@@ -165,7 +165,7 @@ def test_claims_of_one_run_share_it():
     assert Context(quick=True).commands(1000) == 250
 
 
-def test_find_by_name_prefix_and_pattern():
+def test_claim_is_found_by_name_prefix_and_pattern():
     assert [c.name for c in registry.find(["pm.coherence"])] == ["pm.coherence"]
     bandwidths = [c.name for c in registry.find(["nvme.*.bandwidth"])]
     assert len(bandwidths) == 12
@@ -175,7 +175,7 @@ def test_find_by_name_prefix_and_pattern():
         registry.find(["nvm"])
 
 
-def test_every_claim_is_complete():
+def test_claim_list_is_complete():
     for c in registry.all_claims().values():
         assert c.text.endswith("."), c.name
         assert c.unit, c.name
@@ -183,8 +183,8 @@ def test_every_claim_is_complete():
         assert c.model in ("rtl", "fast", "fast and rtl", "sim", "yosys"), c.name
 
 
-def test_what_is_compared_says_at_what_both_clocks_start_and_stop():
-    """Ratios, and all that stands beside a paper's figure, which also says how that was measured otherwise."""
+def test_claim_comparison_states_the_events_of_both_clocks():
+    """Ratios, and claims beside a paper's figure; the latter also state how the paper's measurement differs."""
     for c in registry.all_claims().values():
         if c.unit == "x" or c.paper:
             assert c.clocks.endswith("."), c.name
@@ -195,12 +195,12 @@ def test_what_is_compared_says_at_what_both_clocks_start_and_stop():
 
 
 @pytest.mark.parametrize("word", ["best of", "fastest of", "joule", "energy"])
-def test_no_claim_is_of_the_best_or_of_powers_that_nobody_measured(word):
-    """A median or a mean is stated; watts of a paper times seconds of ours are no figure of this project's."""
+def test_claim_text_has_no_superlatives_nor_unmeasured_power(word):
+    """A median or a mean is stated; the paper's watts times our seconds are not a figure of this project."""
     assert [c.name for c in registry.all_claims().values() if word in c.text or word in c.name] == []
 
 
-def test_the_strongest_that_devices_are_compared_with_stands_first():
+def test_claim_baselines_begin_with_the_strongest():
     names = [name.split(".")[-1] for name in registry.all_claims() if name.startswith("sort.system.wide.")]
     assert names == ["card_overlapped", "cpu_overlapped", "card_one_by_one", "flat"]
 
@@ -215,7 +215,7 @@ def test_the_strongest_that_devices_are_compared_with_stands_first():
         (at_most(2), None, 1.1, None),
     ],
 )
-def test_whether_a_papers_figure_is_reached_is_not_whether_the_bound_holds(bound, paper, value, reaches):
+def test_claim_reaching_a_published_figure_differs_from_the_bound(bound, paper, value, reaches):
     stated = Published("so much", "P, section 1", "on hardware", paper)
     entry = run.run_claim(claim("nearpm.x", value, bound, paper=stated), Context())
     assert entry["reaches"] is reaches
@@ -227,7 +227,8 @@ def test_whether_a_papers_figure_is_reached_is_not_whether_the_bound_holds(bound
 
 
 ROW = re.compile(r"^\| `([\w.-]+)`<br>.*? \| ([\d.,e+-]+) .*?\| ([<>]=) (\S+) \| (yes|\*\*no\*\*) \|", re.MULTILINE)
-# Rows of other pages that end with a claim, the value before it: | ... | 2.52 x | `nearpm.copy.16384.paper` |
+# Rows of other pages that end with a claim, preceded by its value: | ... | 2.52 x |
+# `nearpm.copy.16384.paper` |
 CITED = re.compile(r"\| ([\d.,]+)(?: [^|`]*)? \| `(\w+\.[\w.-]+)` \|$", re.MULTILINE)
 PAGES = sorted(path for folder in ("docs", "hw", "crates", ".") for path in root().joinpath(folder).glob(
     "*.md" if folder == "." else "**/*.md"))  # fmt: skip
@@ -243,8 +244,8 @@ def validation() -> dict[str, tuple[float, bool, str]]:
     }
 
 
-def test_the_validation_page_is_of_these_claims_and_bounds():
-    """A claim that was measured with another bound, or under another name, is to be measured again."""
+def test_claim_validation_page_has_these_claims_and_bounds():
+    """A claim whose bound or name has changed must be measured again."""
     measured, claims = validation(), registry.all_claims()
     assert len(measured) > 300
     assert sorted(measured.keys() - claims.keys()) == []
@@ -252,8 +253,8 @@ def test_the_validation_page_is_of_these_claims_and_bounds():
     assert {n for n, (value, holds, _) in measured.items() if claims[n].bound.holds(value) != holds} == set()
 
 
-def test_pages_state_what_was_measured():
-    """What a table of a page states as a claim's value is that of docs/validation.md, rounded."""
+def test_claim_figures_in_pages_are_those_measured():
+    """The value of a claim in a page's table is that of docs/validation.md, rounded."""
     measured, seen = validation(), set()
     for page in PAGES:
         for shown, name in CITED.findall(page.read_text()):
@@ -267,13 +268,13 @@ def test_pages_state_what_was_measured():
     assert {"nearpm.copy.16384.paper", "sort.system.wide.card_overlapped", "nearpm.transaction.undo.ordered"} <= seen
 
 
-def test_names_are_unique():
+def test_claim_names_are_unique():
     with pytest.raises(ValueError, match=r"pm\.coherence"):
         registry.claim("pm.coherence", "%", at_most(1), "again")(lambda context: 0)
 
 
-def test_a_claim_without_a_quick_variant_is_measured_whole():
-    """And its bound is that of a whole run."""
+def test_claim_without_a_quick_variant_is_measured_in_full():
+    """The bound is that of a full run, too."""
     seen = []
 
     def measured(context):
@@ -288,11 +289,11 @@ def test_a_claim_without_a_quick_variant_is_measured_whole():
     assert [e["bound"] for e in doc["claims"]] == [">= 1", ">= 0", ">= 1"]
 
 
-def test_the_report_shows_what_does_not_hold():
+def test_claim_report_shows_what_does_not_hold():
     claims = [claim("nvme.good", Measured(1, "fine"), at_most(2)), claim("nvme.bad", NearsideError("no"), at_most(2))]
-    told = []
-    doc = run.run_claims(claims, quick=True, seed=3, tell=told.append)
-    assert [e["name"] for e in told] == ["nvme.good", "nvme.bad"]
+    reported = []
+    doc = run.run_claims(claims, quick=True, seed=3, report_claim=reported.append)
+    assert [e["name"] for e in reported] == ["nvme.good", "nvme.bad"]
     assert not doc["holds"]
     page = report.markdown(doc)
     assert "1 of 2 claims hold" in page
@@ -304,8 +305,8 @@ def test_the_report_shows_what_does_not_hold():
     assert "Not measured: `dram." in page
 
 
-def test_a_report_of_two_runs():
-    """The later one counts; each claim says whose it is."""
+def test_claim_report_of_two_runs():
+    """The later run counts; each claim states its run."""
     first = run.run_claims(
         [claim("pm.coherence", Measured(7, "stale"), at_most(2)), claim("nvme.sizes", Measured(1), at_most(2))],
         False,
@@ -322,7 +323,7 @@ def test_a_report_of_two_runs():
     assert "stale" not in page
 
 
-def test_numbers():
+def test_claim_numbers():
     assert report.number(300000.0) == "300,000"
     assert report.number(0.00123456) == "0.001235"
     assert report.number(None) == "-"

@@ -1,4 +1,4 @@
-"""Bad input: one clear line on standard error, a non-zero exit status, and nothing half-written."""
+"""Bad input: one clear line on standard error, a non-zero exit status, and no partial output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def nearside(
 
 
 def fails(*arguments: str | bytes | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
-    """Runs it, checks how it fails, and returns its one line."""
+    """Runs a command that fails, checks the failure, and returns its one line."""
     done = nearside(*arguments, cwd=cwd, env=env)
     assert done.returncode not in (0, None), done.stdout
     assert done.stdout == ""
@@ -55,28 +55,28 @@ def untouched(folder: Path) -> bool:
     return {p.name for p in folder.iterdir()} <= {"x.toml", "file", "folder"}
 
 
-def test_missing_file(tmp_path):
+def test_cli_missing_file(tmp_path):
     assert fails("demo", tmp_path / "none.bin", cwd=tmp_path) == f"{tmp_path}/none.bin: no such file"
     assert untouched(tmp_path)
 
 
-def test_folder_instead_of_a_file(tmp_path):
+def test_cli_folder_instead_of_a_file(tmp_path):
     (tmp_path / "folder").mkdir()
     assert fails("demo", tmp_path / "folder", cwd=tmp_path).endswith("folder: is a directory")
     assert untouched(tmp_path)
 
 
-def test_unreadable_file(tmp_path):
-    # Exists for everybody, and can't be read from its start even by root.
+def test_cli_unreadable_file(tmp_path):
+    # A file that exists, and that even root can't read from its start.
     assert fails("demo", "/proc/self/mem", cwd=tmp_path) == "/proc/self/mem: Input/output error"
 
 
-def test_empty_file(tmp_path):
+def test_cli_empty_file(tmp_path):
     (tmp_path / "file").touch()
     assert fails("demo", tmp_path / "file", cwd=tmp_path).endswith("file: the file is empty")
 
 
-def test_file_larger_than_the_namespace(tmp_path, design):
+def test_cli_file_larger_than_the_namespace(tmp_path, design):
     path = tmp_path / "file"
     path.write_bytes(bytes((1 << 20) + 1))
     error = fails("demo", path, "--design", design(MINIMAL), cwd=tmp_path)
@@ -86,7 +86,7 @@ def test_file_larger_than_the_namespace(tmp_path, design):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["demo"], ["info"], ["build"], ["delay", "show"], ["delay", "set", "pcm"]])
-def test_every_command_names_an_unknown_design_key(tmp_path, design, command):
+def test_cli_unknown_design_key_is_named_by_every_command(tmp_path, design, command):
     path = design("chanels = 2\n" + MINIMAL)
     error = fails(*command, "--design", path, cwd=tmp_path)
     assert error.startswith(f"{path}:1: unknown key `chanels`; allowed: ")
@@ -111,34 +111,34 @@ def test_every_command_names_an_unknown_design_key(tmp_path, design, command):
         (MINIMAL + "[nvme]\nio_queues = 99\n", "5: nvme.io_queues = 99: allowed is 1 to 64"),
     ],
 )
-def test_impossible_values_say_what_is_allowed(tmp_path, design, text, message):
+def test_cli_impossible_values_list_those_allowed(tmp_path, design, text, message):
     path = design(text)
     assert fails("build", "--design", path, cwd=tmp_path) == f"{path}:{message}"
 
 
-def test_unknown_design_lists_the_known(tmp_path):
+def test_cli_unknown_design_lists_the_known_ones(tmp_path):
     error = fails("info", "--design", "nonesuch", cwd=tmp_path)
     assert error.startswith('no design "nonesuch" in ')
     assert "default" in error
 
 
-def test_design_that_is_no_toml(tmp_path, design):
+def test_cli_design_that_is_not_toml(tmp_path, design):
     assert "x.toml:1" in fails("build", "--design", design("= 5\n"), cwd=tmp_path)
 
 
-def test_design_with_an_unknown_media_profile(tmp_path, design):
+def test_cli_design_with_an_unknown_media_profile(tmp_path, design):
     text = MINIMAL + 'profile = "core"\n'
     assert "no media profile" in fails("info", "--design", design(text), cwd=tmp_path)
 
 
-def test_absent_verilator(tmp_path):
+def test_cli_absent_verilator(tmp_path):
     error = fails("build", cwd=tmp_path, env={"NEARSIDE_VERILATOR": "/nonexistent/verilator"})
     assert "Verilator was not found" in error
     assert untouched(tmp_path)
 
 
-def test_absent_compiler(tmp_path, design):
-    # A design of its own, so that there is something to compile.
+def test_cli_absent_compiler(tmp_path, design):
+    # A separate design, so that there is something to compile.
     path = design(MINIMAL + "[nvme]\nio_queues = 3\n")
     error = fails("build", "--design", path, cwd=tmp_path, env={"CXX": "no-such-g++"})
     assert "no-such-g++" in error
@@ -146,8 +146,8 @@ def test_absent_compiler(tmp_path, design):
 
 
 @pytest.mark.parametrize("module", ["nearside.cli", "typer", "numpy", "numpy.linalg", "nearside._native"])
-def test_an_interrupt_ends_the_start_in_a_line(module):
-    """The signal comes when that module is about to be imported."""
+def test_cli_interrupt_during_the_start_is_one_line(module):
+    """The signal arrives when that module is about to be imported."""
     finder = (
         "import os, signal, sys\n"
         "class Finder:\n"
@@ -161,7 +161,7 @@ def test_an_interrupt_ends_the_start_in_a_line(module):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "nearside: interrupted\n")
 
 
-def test_an_ignored_interrupt_stays_ignored():
+def test_cli_interrupt_that_is_ignored_stays_ignored():
     command = 'trap \'\' INT; exec "$0" -c "$1"'
     script = "import nearside.__main__ as m, nearside.cli, os, signal\n"
     script += "nearside.cli.main = lambda: os.kill(os.getpid(), signal.SIGINT)\nm.main()\nprint('done')\n"
@@ -171,8 +171,8 @@ def test_an_ignored_interrupt_stays_ignored():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["verilator", "g++"])
-def test_an_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
-    """The signal goes to the one process alone, as of `kill`; the tools never end by themselves."""
+def test_cli_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
+    """The signal is sent to the one process, as by `kill`; the tools would never end."""
     tool = tmp_path / "tool"
     hung = f"sleep 1000 & echo $! > {tmp_path}/pid; wait"
     if step == "verilator":
@@ -198,28 +198,28 @@ def test_an_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", ["5-2", "", ",", "1,,2"])
-def test_replays_that_run_nothing(tmp_path, steps):
+def test_cli_replay_that_runs_nothing(tmp_path, steps):
     error = fails("fuzz", "--replay", f"7:3:{steps}", cwd=tmp_path)
     assert error.startswith(f'"7:3:{steps}" is no replay: ')
 
 
-def test_delay_set_needs_one_way_to_say_it(tmp_path):
+def test_cli_delay_set_needs_exactly_one_kind_of_timing(tmp_path):
     assert "give a media profile" in fails("delay", "set", cwd=tmp_path)
     assert "belong together" in fails("delay", "set", "--read-ns", "5", cwd=tmp_path)
     assert "no media profile" in fails("delay", "set", "core", cwd=tmp_path)
 
 
-def test_options_are_checked(tmp_path):
+def test_cli_options_are_checked(tmp_path):
     assert "--nonesuch" in fails("info", "--nonesuch", cwd=tmp_path)
     assert "nonesuch" in fails("nonesuch", cwd=tmp_path)
     assert "--seed" in fails("claim", "run", "--seed", "x", cwd=tmp_path)
 
 
-def test_unknown_claim(tmp_path):
+def test_cli_unknown_claim(tmp_path):
     assert "no claim is called 'nonesuch'" in fails("claim", "run", "nonesuch", cwd=tmp_path)
 
 
-def test_report_needs_a_run(tmp_path):
+def test_cli_report_needs_a_run(tmp_path):
     assert "`nearside claim run` makes one" in fails("claim", "report", cwd=tmp_path)
     (tmp_path / "file").write_text('{"what": "demo"}')
     assert "no result of `nearside claim run`" in fails("claim", "report", tmp_path / "file", cwd=tmp_path)
@@ -227,7 +227,7 @@ def test_report_needs_a_run(tmp_path):
 
 
 @pytest.mark.slow
-def test_results_folder_that_cannot_be_made(tmp_path):
+def test_cli_results_folder_that_cannot_be_created(tmp_path):
     (tmp_path / "file").touch()
     for command in SAVING:
         error = fails(*command, cwd=tmp_path, env={"NEARSIDE_RESULTS": f"{tmp_path}/file/x"})
@@ -240,8 +240,8 @@ SAVING = [["demo"], ["latency"], ["claim", "run", "dram"]]
 @pytest.mark.parametrize(
     ("folder", "reason"), [("/dev/null", " is no folder; "), ("/proc/self/task", ": "), ("/proc/none", ": ")]
 )
-def test_the_results_folder_is_tried_before_anything_is_measured(tmp_path, monkeypatch, folder, reason):
-    """A folder in which nothing can be made is as bad as none, and root has the rights to all of them."""
+def test_cli_results_folder_is_tried_before_measurements(tmp_path, monkeypatch, folder, reason):
+    """A folder without write access is an error like a missing one; root may write to all of them."""
     monkeypatch.setenv("NEARSIDE_RESULTS", folder)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     for module in (demo, latency):
@@ -258,7 +258,7 @@ def test_the_results_folder_is_tried_before_anything_is_measured(tmp_path, monke
         assert str(error.value).startswith(f"{folder}{reason}")
 
 
-def test_the_place_of_the_report_is_tried_before_anything_is_measured(tmp_path):
+def test_cli_report_path_is_tried_before_measurements(tmp_path):
     error = fails("claim", "run", "dram.row_latency", "--report", "none/x.md", cwd=tmp_path)
     assert error == "none/x.md: its folder doesn't exist"
     assert not list(tmp_path.glob("results/*"))
@@ -276,7 +276,7 @@ def claims(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_written_replaces_nothing_but_regular_files(tmp_path, claims):
+def test_cli_output_replaces_regular_files_only(tmp_path, claims):
     real = tmp_path / "real.md"
     real.write_text("old")
     real.chmod(0o640)
@@ -303,7 +303,7 @@ def test_what_is_written_replaces_nothing_but_regular_files(tmp_path, claims):
 @pytest.mark.slow
 @pytest.mark.parametrize("output", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "link"])
 @pytest.mark.parametrize("how", [">", ">>"])
-def test_what_is_written_to_standard_output_stays_in_its_file(tmp_path, claims, output, how):
+def test_cli_output_to_standard_output_stays_in_its_file(tmp_path, claims, output, how):
     (tmp_path / "link").symlink_to("further")
     (tmp_path / "further").symlink_to("/dev/stdout")
     file = tmp_path / "all"
@@ -313,7 +313,7 @@ def test_what_is_written_to_standard_output_stays_in_its_file(tmp_path, claims, 
     script = f"{{ echo before; {call}; echo after; }} {how} all"
     env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
     done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, timeout=600, capture_output=True, text=True)
-    # What is said about the data does not stand among them.
+    # Messages about the data do not appear in it.
     assert (done.returncode, done.stdout, done.stderr) == (0, "", f"{output}: written from {claims}\n")
     lines = file.read_text().splitlines()
     assert lines[: lines.index("before")] == (["old"] if how == ">>" else [])
@@ -324,8 +324,8 @@ def test_what_is_written_to_standard_output_stays_in_its_file(tmp_path, claims, 
     assert {path.name for path in tmp_path.iterdir()} == {"claims.json", "link", "further", "all"}
 
 
-def test_what_is_written_to_a_descriptor(tmp_path):
-    """Any that is open, for writing; as a file, a pipe or a socket, and from wherever its file was."""
+def test_cli_output_to_a_descriptor(tmp_path):
+    """Any open descriptor: of a file, a pipe or a socket, from any working directory."""
     with open(tmp_path / "file", "w+") as file:
         number = file.fileno()
         os.write(number, b"one ")
@@ -356,7 +356,7 @@ PIPE_COMMANDS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", PIPE_COMMANDS, ids=" ".join)
-def test_a_pipe_that_nobody_serves_is_no_wait_for_ever(tmp_path, claims, command):
+def test_cli_output_pipe_without_a_reader_does_not_block(tmp_path, claims, command):
     for name in ("pipe", "pipe.toml", "pipe.jsonl"):
         os.mkfifo(tmp_path / name)
     error = fails(*command, cwd=tmp_path)
@@ -378,7 +378,7 @@ def test_a_pipe_that_nobody_serves_is_no_wait_for_ever(tmp_path, claims, command
     ],
     ids=" ".join,
 )
-def test_files_without_an_end(tmp_path, command):
+def test_cli_input_without_an_end(tmp_path, command):
     assert fails(*command, "/dev/zero", cwd=tmp_path).startswith("/dev/zero: is no regular file")
 
 
@@ -392,14 +392,14 @@ def test_files_without_an_end(tmp_path, command):
         ("{} | true", None),
     ],
 )
-def test_output_that_nobody_takes(tmp_path, command, shell, complaint):
+def test_cli_output_that_is_not_read(tmp_path, command, shell, complaint):
     call = shlex.join([sys.executable, "-m", "nearside.cli", *command])
     script = ["sh", "-c", shell.format(call)]
     environment = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
     done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900)
-    told = [line for line in done.stderr.splitlines() if line.startswith("nearside: ")]
+    reported = [line for line in done.stderr.splitlines() if line.startswith("nearside: ")]
     if complaint:
-        assert (done.returncode, told) == (1, [f"nearside: {complaint}"]), done.stderr
+        assert (done.returncode, reported) == (1, [f"nearside: {complaint}"]), done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
     mute = subprocess.run(
@@ -409,7 +409,7 @@ def test_output_that_nobody_takes(tmp_path, command, shell, complaint):
 
 
 def links(path: Path) -> list[str]:
-    """All names of a file: its own, and a hard and a symbolic link's."""
+    """All names of a file: its path, and those of a hard and a symbolic link."""
     path.with_name(f"hard{path.suffix}").hardlink_to(path)
     path.with_name(f"soft{path.suffix}").symlink_to(path)
     return [path.name, f"../{path.parent.name}/{path.name}", f"hard{path.suffix}", f"soft{path.suffix}"]
@@ -420,7 +420,7 @@ def taken(path: str | Path, other: str | Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_trace_never_takes_the_place_of_what_is_sent(tmp_path):
+def test_cli_trace_never_overwrites_the_input(tmp_path):
     path = tmp_path / "p.json"
     path.write_text("{}")
     for name in links(path):
@@ -429,8 +429,8 @@ def test_a_trace_never_takes_the_place_of_what_is_sent(tmp_path):
 
 
 @pytest.mark.slow
-def test_no_output_takes_the_place_of_anything_else(tmp_path):
-    """What is sent, a trace, media, a design, a plot, results: under other names, too."""
+def test_cli_output_never_overwrites_another_file(tmp_path):
+    """Input, trace, media, design, plot and results: under other names, too."""
     results = tmp_path / "results"
     results.mkdir()
     for name in ("demo.json", "demo.png", "latency.json", "latency.png", "claims.json"):
@@ -462,7 +462,7 @@ def test_no_output_takes_the_place_of_anything_else(tmp_path):
     assert {path: path.read_bytes() for path in results.iterdir()} == before
 
 
-def test_demo_fits_what_it_sends_into_the_first_namespace(tmp_path, design):
+def test_cli_demo_fits_its_data_into_the_first_namespace(tmp_path, design):
     big = tmp_path / "big"
     big.write_bytes(bytes(100_000))
     text = MINIMAL + "\n[nvme]\nnamespaces = ['64 KiB']\n"
@@ -473,7 +473,7 @@ def test_demo_fits_what_it_sends_into_the_first_namespace(tmp_path, design):
 
 
 @pytest.mark.slow
-def test_a_trace_never_takes_the_place_of_media(tmp_path, design):
+def test_cli_trace_never_overwrites_media(tmp_path, design):
     path = tmp_path / "m.jsonl"
     path.write_bytes(b"data" * (1 << 18))
     named = design(MINIMAL.replace("[media]", f"[media]\nfile = '{path}'"))
@@ -490,7 +490,7 @@ def test_a_trace_never_takes_the_place_of_media(tmp_path, design):
 
 
 @pytest.mark.slow
-def test_devices_share_no_trace(tmp_path):
+def test_cli_trace_is_not_shared_by_devices(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text("old")
     two = ["serve", "-s", "a.sock", "-s", "b.sock", "--trace", path, "--trace"]
@@ -503,8 +503,8 @@ def test_devices_share_no_trace(tmp_path):
     assert not (tmp_path / "new.json").exists()
 
 
-def test_a_trace_of_a_living_server_is_no_other_device_s(tmp_path):
-    """Neither another server's nor another device's, of whatever process."""
+def test_cli_trace_of_a_running_server_is_exclusive(tmp_path):
+    """Neither another server's nor another device's, of any process."""
     design = Design.load("fuzz")
     path = tmp_path / "t.jsonl"
     with serve.Server([(design, tmp_path / "a.sock")], traces=[path]):
@@ -519,18 +519,18 @@ def test_a_trace_of_a_living_server_is_no_other_device_s(tmp_path):
 @pytest.mark.parametrize(
     "name", ["\U0001f600.img", "del\x7f.img", 'quote".img', "back\\slash.img", "\x01.img", "ä\n.img"]
 )
-def test_media_files_of_any_name(tmp_path, name):
-    ((design, _),) = serve.pair(["fuzz"], [tmp_path / "s"], [tmp_path / name])
+def test_cli_media_files_of_any_name(tmp_path, name):
+    ((design, _),) = serve.assign_sockets(["fuzz"], [tmp_path / "s"], [tmp_path / name])
     assert design.values["media"]["file"] == str(tmp_path / name)
 
 
-def test_media_files_whose_name_is_no_text(tmp_path):
+def test_cli_media_files_with_names_that_are_not_text(tmp_path):
     error = fails("serve", "-s", "s", "-m", b"\xff.img", cwd=tmp_path)
     assert "the name of a media file must be UTF-8" in error
 
 
 @pytest.mark.slow
-def test_help_teaches(tmp_path):
+def test_cli_help_has_examples(tmp_path):
     done = nearside("--help", cwd=tmp_path)
     assert done.returncode == 0
     assert "nearside demo" in done.stdout
@@ -540,7 +540,7 @@ def test_help_teaches(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_profile_that_the_dram_is_too_slow_for_is_told(tmp_path, design):
+def test_cli_media_profile_too_fast_for_the_dram_is_reported(tmp_path, design):
     """One line on standard error, and the same in the JSON document."""
     fast = tmp_path / "fast.toml"
     fast.write_text("name = 'fast'\ndescription = ''\n[read]\nbase_ns = 10.0\n[write]\nbase_ns = 20.0\n")

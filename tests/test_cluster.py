@@ -1,4 +1,4 @@
-"""The sort on a Ray cluster: a local one, with worker processes that have simulated devices of their own."""
+"""The sort on a Ray cluster: a local one, with simulated devices on each worker process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def table(rows: int = 2000) -> pa.Table:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["a", "word desc, a"])
-def test_as_on_one_machine(by):
+def test_cluster_sort_equals_that_of_one_machine(by):
     expected, _ = sort_table(table(), by, model="fast")
     found, reports = cluster.sort_table(table(), by, workers=3, devices=2, model="fast")
     assert found.equals(expected)
@@ -46,14 +46,14 @@ def test_as_on_one_machine(by):
     assert all(len(report["devices"]) == 2 and report["engine"] == "fast" for report in reports)
 
 
-def test_little_tables():
+def test_cluster_sorts_small_tables():
     for rows in (0, 1, 2):
         found, reports = cluster.sort_table(table(rows), "row", workers=3, model="fast")
         assert found.equals(table(rows))
         assert sum(report["rows"] for report in reports) == rows
 
 
-def test_errors():
+def test_cluster_errors():
     with pytest.raises(NearsideError, match='a worker: no column is called "x"'):
         cluster.sort_table(table(), "x", model="fast")
     with pytest.raises(NearsideError, match="workers = 0: allowed are 1 to 4096"):
@@ -67,8 +67,8 @@ def test_errors():
         cluster.sort_table(table(), "a", devices=17, model="fast")
 
 
-def test_other_parts_end_before_an_error_is_told(monkeypatch, tmp_path):
-    """None is cancelled: Ray may abort the caller when it cancels a task that is about to end."""
+def test_cluster_error_is_reported_after_other_parts_have_ended(monkeypatch, tmp_path):
+    """No task is cancelled: Ray may abort the caller when it cancels a task that is about to end."""
 
     def part(stream, *_):
         if tables.of_stream(stream).num_rows == 1:
@@ -83,7 +83,7 @@ def test_other_parts_end_before_an_error_is_told(monkeypatch, tmp_path):
     assert (tmp_path / "ended").exists()
 
 
-def test_dictionaries_that_keys_cannot_name_together():
+def test_cluster_sort_of_dictionaries_beyond_their_key_type():
     words = [f"w{n:03}" for n in range(200)]
     chunks = [
         pa.array(words[n : n + 100]).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())) for n in (0, 100)
@@ -92,9 +92,9 @@ def test_dictionaries_that_keys_cannot_name_together():
     found, _ = cluster.sort_table(data, "row desc", model="fast")
     assert found.schema == data.schema
     assert found.column("word").to_pylist() == words[::-1]
-    # Within lists keys are not made wider.
+    # Keys within lists are not widened.
     lists = pa.chunked_array([pa.ListArray.from_arrays(list(range(101)), chunk) for chunk in chunks])
-    with pytest.raises(NearsideError, match=r"what 2 workers have sorted can't be merged: .* make its keys wider"):
+    with pytest.raises(NearsideError, match=r"the sorted parts of 2 workers can't be merged: .* make its keys wider"):
         cluster.sort_table(pa.table({"word": lists, "row": np.arange(200)}), "row", model="fast")
 
 
@@ -108,7 +108,7 @@ def parts_at_work() -> list[int]:
             pid = int(name.name)
             above = pid
             while above not in (0, os.getpid()):
-                # The parent is the second word behind the name, which may have spaces.
+                # The parent is the second word after the name, which may contain spaces.
                 above = int((Path("/proc") / str(above) / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
@@ -118,8 +118,8 @@ def parts_at_work() -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_worker_that_is_killed():
-    """Ray runs its part once more, and the result is right."""
+def test_cluster_survives_a_killed_worker():
+    """Ray runs its part again, and the result is right."""
     data, over, killed = table(150_000), threading.Event(), []
 
     def kill():

@@ -1,4 +1,4 @@
-"""`nearside correlate`: its rows, what it keeps, and what it says."""
+"""`nearside correlate`: its rows, its references, and its messages."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from nearside.correlate.rows import (
 OUTCOME = {"mean_ns": 100.0, "p99_ns": None, "gb_s": 1.0, "wall_s": 0.0}
 
 
-def test_rows_are_the_seeds():
+def test_correlate_rows_depend_on_the_seed():
     rows = draw(100, 1)
     assert rows == draw(100, 1)
     assert len(rows) == 100
@@ -47,7 +47,7 @@ def test_rows_are_the_seeds():
     assert any(row.kind in PEER and row.held_out for row in draw(run.ROWS, 1))
 
 
-def test_errors_and_summary():
+def test_correlate_errors_and_summary():
     rtl = {"mean_ns": 100.0, "gb_s": 2.0, "p99_ns": None}
     errors = run.errors(rtl, {"mean_ns": 90.0, "gb_s": 2.1, "p99_ns": 5.0})
     assert errors["mean_ns"] == pytest.approx(-10)
@@ -60,7 +60,7 @@ def test_errors_and_summary():
     assert (found["mean_error_percent"], found["p99_mean_error_percent"]) == (8, 2)
 
 
-def test_references_are_kept_by_what_they_depend_on(tmp_path):
+def test_correlate_references_are_keyed_by_their_inputs(tmp_path):
     path = tmp_path / "kept.json"
     row = Row("corner", "read", 4096, commands=10)
     outcome = {"mean_ns": 1.0, "p99_ns": 1.0, "gb_s": 1.0}
@@ -73,7 +73,7 @@ def test_references_are_kept_by_what_they_depend_on(tmp_path):
 
 
 @pytest.mark.parametrize("kind", PEER)
-def test_a_row_of_two_devices_is_measured_on_both_engines(kind, tmp_path):
+def test_correlate_row_of_two_devices_is_measured_on_both_models(kind, tmp_path):
     row = Row("corner", kind, 4096, queues=1, depth=2, commands=60)
     entry = run.compare(row, measure.References(tmp_path / "kept.json"), None)
     assert entry["rtl"]["gb_s"] > 1
@@ -92,7 +92,7 @@ def command(capsys, *arguments: object) -> tuple[int, str, str]:
 
 @pytest.fixture
 def measured(tmp_path, monkeypatch) -> list[tuple[str, str]]:
-    """In a folder of its own, with no device: what would have been measured."""
+    """Runs it in a separate folder without a device; returns what would have been measured."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NEARSIDE_RESULTS", "results")
     done = []
@@ -113,7 +113,7 @@ BAD_REFERENCES = [
 ]  # fmt: skip
 
 
-def test_references_are_checked_before_anything_is_measured(measured, capsys):
+def test_correlate_references_are_checked_before_measurements(measured, capsys):
     os.mkfifo("pipe")
     Path("folder").mkdir()
     for name in ("pipe", "/dev/full", "/dev/zero", "folder", "no/such/dir.json", "x" * 300, "/proc/x.json"):
@@ -129,7 +129,7 @@ def test_references_are_checked_before_anything_is_measured(measured, capsys):
     assert measured == []
 
 
-def test_a_plot_that_can_not_be_is_refused_before_anything_is_measured(measured, capsys):
+def test_correlate_impossible_plot_is_refused_before_measurements(measured, capsys):
     Path("folder").mkdir()
     for name in ("nodir/x.png", "x.foo", "folder", "", "results/correlate.json", "results/correlate.rtl.json"):
         status, out, err = command(capsys, "--quick", "--plot", name)
@@ -137,7 +137,7 @@ def test_a_plot_that_can_not_be_is_refused_before_anything_is_measured(measured,
     assert measured == []
 
 
-def test_a_plot_that_fails_leaves_the_result(measured, capsys, monkeypatch):
+def test_correlate_failing_plot_leaves_the_result(measured, capsys, monkeypatch):
     status, _, err = command(capsys, "--quick", "--plot", "/dev/full")
     assert (status, err) == (1, "nearside: /dev/full: No space left on device\n")
     assert json.loads(Path("results/correlate.json").read_text())["status"] == "complete"
@@ -148,7 +148,7 @@ def test_a_plot_that_fails_leaves_the_result(measured, capsys, monkeypatch):
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), NearsideError("it broke"), ValueError("odd")])
 @pytest.mark.parametrize("at", [0, 3])
-def test_what_ends_early_is_partial(measured, monkeypatch, failure, at):
+def test_correlate_early_end_is_partial(measured, monkeypatch, failure, at):
     whole = run.compare
 
     def failing(row, *others):
@@ -176,7 +176,7 @@ def test_what_ends_early_is_partial(measured, monkeypatch, failure, at):
         assert str(error.value) == f"correlate: interrupted{said}"
 
 
-def test_a_comparison_of_nothing_says_what_is_allowed(measured, capsys):
+def test_correlate_comparison_of_nothing_lists_what_is_allowed(measured, capsys):
     for quick in ([], ["--quick"]):
         status, out, err = command(capsys, "--rows", 1, "--only", "held-out", *quick)
         assert (status, out) == (1, "")
@@ -187,7 +187,7 @@ def test_a_comparison_of_nothing_says_what_is_allowed(measured, capsys):
         measured.clear()
 
 
-def test_runs_at_once_keep_each_others_references(tmp_path):
+def test_correlate_concurrent_runs_keep_each_others_references(tmp_path):
     path = tmp_path / "kept.json"
     rows = [Row("corner", "read", 4096, commands=10, seed=seed) for seed in range(40)]
     sets = [measure.References(path) for _ in range(4)]
@@ -205,7 +205,7 @@ def test_runs_at_once_keep_each_others_references(tmp_path):
     assert all(found.of(row, lambda: pytest.fail("it is known"))[1] for row in rows)
 
 
-def test_the_table_by_kind_holds_each_row_once(measured, capsys):
+def test_correlate_table_by_kind_has_each_row_once(measured, capsys):
     kinds = list(chain(*run.KINDS.values()))
     assert sorted(kinds) == sorted([*READ_PERCENT, *PEER, *WINDOW, *ENGINES])
     status, out, _ = command(capsys, "--quick", "--json")

@@ -25,7 +25,7 @@ def device():
 
 
 @pytest.mark.both
-def test_the_device_describes_itself(device):
+def test_device_describes_itself(device):
     info = device.info()
     assert info["controller"]["nvme_version"] == "1.4"
     assert info["namespace"]["bytes"] == info["device"]["media_bytes"] == 1 << 30
@@ -35,7 +35,7 @@ def test_the_device_describes_itself(device):
     assert {"nvme_ctrl", "pm_window"} <= set(names)
 
 
-def test_devices_of_a_process_have_names_of_their_own(device):
+def test_device_names_are_unique_in_a_process(device):
     def names(device):
         info = device.info()
         return info["controller"]["serial"], info["controller"]["subnqn"], info["namespace"]["nguid"]
@@ -43,15 +43,15 @@ def test_devices_of_a_process_have_names_of_their_own(device):
     with Device(Design.load("default")) as other:
         second = names(other)
         assert all(a != b for a, b in zip(names(device), second, strict=True))
-    # The next one in its place is the same device again; one that the design names is that one.
+    # The next device at this position has the same identity; a serial number in the design is kept.
     with Device(Design.load("default")) as other:
         assert names(other) == second
     with Device(Design.load("default").with_values('[nvme]\nserial = "bench-1"')) as other:
         assert names(other)[:2] == ("bench-1", "nqn.2026-11.example.nearside:nvme_ctrl:snbench-1")
 
 
-def test_a_region_of_a_profile_is_of_the_media(device):
-    """Only its page is slow, of those that are its neighbours on the media and on its channel."""
+def test_device_profile_region_applies_to_the_media(device):
+    """Only its page is slow, not its neighbours on the media and on its channel."""
     region = "[[region]]\nfirst = 4096\nbytes = 4096\n[region.read]\nbase_ns = 5000.0\n[region.write]\n"
     device.delay_set(f'name = "x"\ndescription = "y"\n[read]\nbase_ns = 100.0\n{region}')
     try:
@@ -66,7 +66,7 @@ def test_a_region_of_a_profile_is_of_the_media(device):
 
 
 @pytest.mark.both
-def test_namespaces_are_listed_apart_and_formatted():
+def test_device_namespaces_are_listed_and_formatted_separately():
     with Device(Design.load("namespaces")) as device:
         info = device.info()
         assert info["controller"]["namespaces"] == 5
@@ -90,8 +90,8 @@ def test_namespaces_are_listed_apart_and_formatted():
 
 @pytest.mark.both
 @pytest.mark.parametrize("latency", [10, 15, 20, 5000])
-def test_data_comes_back_over_a_link_of_any_length(latency):
-    """Devices run ahead of their host for as long as the link takes: for a few cycles, or for many."""
+def test_device_data_round_trip_with_any_link_lengths(latency):
+    """A device may run ahead of its host by the latency of the link: a few cycles, or many."""
     link = f"[pcie]\ndevice_phy_ns = {latency - 5}\npropagation_ns = 5\nroot_phy_ns = 0\n"
     with Device(Design.load("default").with_values(link)) as device:
         data = random.Random(latency).randbytes(70_000)
@@ -100,7 +100,7 @@ def test_data_comes_back_over_a_link_of_any_length(latency):
 
 
 @pytest.mark.parametrize("length", [1, 511, 512, 4096, 100_001])
-def test_data_comes_back(device, length):
+def test_device_data_round_trip(device, length):
     data = random.Random(length).randbytes(length)
     report = device.write(data, offset=1 << 20, queues=3, depth=4, chunk=8192)
     assert report["time"] == "simulated"
@@ -109,7 +109,7 @@ def test_data_comes_back(device, length):
 
 
 @pytest.mark.both
-def test_mixed_work_on_all_queues_is_verified(device):
+def test_device_mixed_workload_on_all_queues_is_verified(device):
     report = device.workload(
         read_percent=50, min_bytes=512, max_bytes=32 << 10, queues=16, depth=4, commands=400, span=1 << 20, verify=True,
         scattered=True, list_offset=4088,
@@ -119,7 +119,7 @@ def test_mixed_work_on_all_queues_is_verified(device):
 
 
 @pytest.mark.both
-def test_blocks_are_deallocated_zeroed_and_compared(device):
+def test_device_deallocates_zeroes_and_compares_blocks(device):
     base, size = 32 << 20, 256 << 10
     data = random.Random(5).randbytes(size)
     device.write(data, offset=base)
@@ -140,7 +140,7 @@ def test_blocks_are_deallocated_zeroed_and_compared(device):
     assert device.compare(bytes(want), offset=base)
 
 
-def test_the_same_seed_gives_the_same_run():
+def test_device_run_is_reproducible_by_seed():
     reports = []
     for _ in range(2):
         with Device(Design.load("default")) as fresh:
@@ -148,7 +148,7 @@ def test_the_same_seed_gives_the_same_run():
     assert reports[0] == reports[1]
 
 
-def test_the_window_and_the_namespace_hold_the_same_bytes(device):
+def test_device_window_and_namespace_hold_the_same_bytes(device):
     data = bytes(range(64))
     device.pm_write(4096 + 3, data)
     assert device.pm_read(4096 + 3, 64) == data
@@ -157,7 +157,7 @@ def test_the_window_and_the_namespace_hold_the_same_bytes(device):
 
 
 @pytest.mark.both
-def test_streams_of_the_window(device):
+def test_device_window_streams(device):
     device.delay_set("optane-dcpmm")
     job = {"span": 1 << 20, "seed": 5}
     for pattern in ("random", "sequential"):
@@ -172,7 +172,7 @@ def test_streams_of_the_window(device):
     device.pm_write(64, b"x")
     with pytest.raises(NearsideError, match="holds something else at 0x40 than was stored"):
         device.pm_stream("load", count=40, pattern="sequential", verify=True, in_flight=16, **job)
-    # Nothing of that is left under way.
+    # Nothing of it stays in flight.
     data = bytes(range(256)) * 32
     device.pm_write(1 << 20, data)
     read = device.pm_stream("load", count=20, bytes=4096, in_flight=8, start=1 << 20, span=1 << 20)
@@ -181,8 +181,8 @@ def test_streams_of_the_window(device):
 
 
 @pytest.mark.both
-def test_chains_of_the_window(device):
-    """Each load's address is what the one before has found; longer than there are places, a chain goes round."""
+def test_device_window_chains(device):
+    """Each load's address is the result of the previous one; a long chain repeats its places."""
     device.delay_set("optane-dcpmm")
     for count, span in ((200, 1 << 20), (50, 640)):
         device.delay_counters(clear=True)
@@ -200,8 +200,8 @@ def test_chains_of_the_window(device):
 
 @pytest.mark.both
 @pytest.mark.parametrize("pattern", ["random", "chain"])
-def test_a_load_takes_profile_and_link(device, pattern):
-    """What the device's stages take is in the profile's time, and not on top of it."""
+def test_device_load_latency_is_profile_plus_link(device, pattern):
+    """The time of the device's stages is part of the profile's latency, not in addition to it."""
     values = device.design.values
     link, host = values["pcie"], values["host"]
     way = link["device_phy_ns"] + link["propagation_ns"] + link["root_phy_ns"] + host["mmio_ns"]
@@ -210,12 +210,13 @@ def test_a_load_takes_profile_and_link(device, pattern):
         device.delay_set_latency(target, 94)
         found = device.pm_stream("load", pattern=pattern, in_flight=1, count=400, pause_ns=pause, seed=5)
         expected = 2 * way + (24 + 64 + 20) / found["link"]["gb_s"] + target
-        # A chain arrives at one distance from the clock's edge, off the mean one by half a cycle at most.
+        # The loads of a chain arrive at one distance from the clock edge, up to half a cycle off
+        # the mean.
         assert abs(found["latency"]["mean_ns"] - expected) < (1 if pattern == "random" else 2.5)
 
 
-def test_profiles_that_the_dram_is_too_slow_for_say_so():
-    """When they are chosen: in the design, by name, by values; and those that it is fast enough for say nothing."""
+def test_device_profile_too_fast_for_the_dram_is_reported():
+    """Reported on selection: in the design, by name, by values. Profiles that the DRAM meets are silent."""
     design = Design.load("default")
     with pytest.warns(LateReadsWarning, match="media profile stt-mram asks for reads of 64 bytes in 60 ns"):
         device = Device(design.with_values("[media]\nprofile = 'stt-mram'"))
@@ -231,7 +232,7 @@ def test_profiles_that_the_dram_is_too_slow_for_say_so():
                 device.delay_set(profile)
                 assert device.late_reads is None
             device.delay_set_latency(98, 1)
-        # It is what a device does that rests: the fastest read of all takes so long.
+        # The least latency of an idle device: that of its fastest read.
         device.delay_set("dram")
         for pattern, key in (("random", "dram_ns"), ("sequential", "open_row_ns")):
             device.delay_counters(clear=True)
@@ -242,7 +243,7 @@ def test_profiles_that_the_dram_is_too_slow_for_say_so():
 
 
 @pytest.mark.both
-def test_timing_changes_at_run_time(device):
+def test_device_timing_changes_at_run_time(device):
     device.delay_set("dram")
     job = {"queues": 1, "depth": 1, "commands": 60, "min_bytes": 512}
     before = device.workload(**job)["latency"]["mean_ns"]
@@ -257,7 +258,7 @@ def test_timing_changes_at_run_time(device):
     assert not any(c["enabled"] for c in device.delay_get())
 
 
-def test_counters_count_what_was_sent(device):
+def test_device_counters_match_the_traffic(device):
     device.delay_set("optane-dcpmm")
     device.delay_counters(clear=True)
     device.workload(queues=1, depth=1, commands=50)
@@ -279,14 +280,14 @@ def test_counters_count_what_was_sent(device):
         (lambda d: d.pm_read(1 << 30, 1), "beyond the PM window"),
     ],
 )
-def test_what_the_caller_gets_wrong_is_one_line(device, call, message):
+def test_device_argument_errors_are_one_line(device, call, message):
     with pytest.raises(NearsideError) as error:
         call(device)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
-def test_a_stopped_run_leaves_the_interpreter_alone(device):
+def test_device_stopped_run_leaves_the_interpreter_intact(device):
     def stop(done, total):
         raise KeyboardInterrupt
 
@@ -297,7 +298,7 @@ def test_a_stopped_run_leaves_the_interpreter_alone(device):
 
 
 @pytest.mark.both
-def test_media_in_a_file_survives(tmp_path):
+def test_device_media_file_survives(tmp_path):
     path = tmp_path / "media.img"
     design = Design.load("default").with_values(f'[media]\nfile = "{path}"\n')
     data = random.Random(3).randbytes(5000)
@@ -308,7 +309,7 @@ def test_media_in_a_file_survives(tmp_path):
         assert second.read(5000, offset=8192)[0] == data
 
 
-def test_a_media_file_belongs_to_one_device_at_a_time(tmp_path):
+def test_device_media_file_belongs_to_one_device(tmp_path):
     path, link = tmp_path / "media.img", tmp_path / "link.img"
     design = Design.load("default").with_values(f'[media]\nfile = "{path}"\n')
 
@@ -323,7 +324,7 @@ def test_a_media_file_belongs_to_one_device_at_a_time(tmp_path):
 
     with pytest.raises(ZeroDivisionError):
         fails()
-    with Device(design) as second:  # whatever ended the first one
+    with Device(design) as second:  # however the first one has ended
         assert second.read(512)[0] == bytes(512)
 
 
@@ -343,8 +344,8 @@ print(device.read(512)[0] == bytes(512))
 """
 
 
-def test_a_full_disk_ends_in_write_faults(tmp_path):
-    """A file system of 300 KiB, in a mount name space of its own."""
+def test_device_full_disk_ends_in_write_faults(tmp_path):
+    """A file system of 300 KiB, in a separate mount namespace."""
     (tmp_path / "small").mkdir()
     mount = 'mount -t tmpfs -o size=300k none small && exec "$0" -c "$1"'
     command = ["unshare", "-rm", "sh", "-c", mount, sys.executable, FULL_DISK]
@@ -402,18 +403,18 @@ if case == "sent later":
     "case",
     ["before", "before, and gone after", "after", "after, and gone", "while it works", "python", "sent", "sent later"],
 )
-def test_a_media_file_may_shrink_whoever_else_handles_its_signal(tmp_path, case):
+def test_device_media_file_may_shrink_with_another_signal_handler(tmp_path, case):
     env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
     command = [sys.executable, "-c", CUT_MEDIA, case]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
-    # One that somebody sends is none of a device's business.
+    # A signal from elsewhere is not the device's concern.
     assert done.returncode == (-signal.SIGBUS if case.startswith("sent") else 0), done.stderr
     assert ("heard" in done.stdout) == (case == "python")
     assert ("Unrecovered Read Error" in done.stdout) == (case != "sent")
     assert "Fatal Python error" not in done.stderr
 
 
-def test_a_device_that_was_shut_down_says_so():
+def test_device_after_shutdown_reports_it():
     device = Device(Design.load("default"))
     device.shutdown()
     device.shutdown()
@@ -422,7 +423,7 @@ def test_a_device_that_was_shut_down_says_so():
 
 
 @pytest.mark.both
-def test_interrupt_driven_host():
+def test_device_interrupt_driven_host():
     with (
         Device(Design.load("default").with_values('[cpu]\nprofile = "kernel"\n')) as slow,
         Device(Design.load("default")) as fast,
@@ -433,7 +434,7 @@ def test_interrupt_driven_host():
 
 @pytest.mark.both
 @pytest.mark.slow
-def test_demo_end_to_end(tmp_path):
+def test_device_demo_end_to_end(tmp_path):
     path = tmp_path / "input.bin"
     path.write_bytes(random.Random(5).randbytes(300_001))
     command = [sys.executable, "-m", "nearside.cli", "demo", str(path), "--json"]

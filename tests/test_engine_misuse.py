@@ -1,4 +1,4 @@
-"""Engines and memories in the hands of somebody careless: every mistake is told at once, and nothing is lost by it."""
+"""Misuse of engines and memories: every mistake is reported at once, and nothing is lost by it."""
 
 import json
 import signal
@@ -24,15 +24,15 @@ def device():
 
 
 @pytest.mark.slow
-def test_a_command_hears_signals():
-    """A handler that raises ends it long before its end, the engine stops, and everything works."""
+def test_engine_command_handles_signals():
+    """A handler that raises ends the wait early, the engine stops, and the device still works."""
 
     def handler(*_):
         raise Stopped
 
     scan_all = {"cdw12": 8 * MIB // BLOCK - 1}
     before = signal.signal(signal.SIGALRM, handler)
-    # On the fast model a command is over before anybody could want its end.
+    # On the fast model a command ends before a signal can arrive.
     try:
         with Device(Design.load("engines"), model="rtl") as device:
             scan = device.engine("scan0")
@@ -41,7 +41,7 @@ def test_a_command_hears_signals():
             whole = device.now_ns - begin
 
             def until_stopped() -> float:
-                """Simulated time that a command had taken when a signal ended it, wherever in it the signal came."""
+                """Simulated time of a command until a signal has ended it, at any point."""
                 signal.setitimer(signal.ITIMER_REAL, 0.005)
                 try:
                     while True:
@@ -59,15 +59,15 @@ def test_a_command_hears_signals():
 
 
 @pytest.mark.slow
-def test_a_command_belongs_to_its_engine(device):
-    """Lines and numbers are alike in all pages, and so is another device's."""
+def test_engine_command_belongs_to_its_engine(device):
+    """Lines and numbers are equal in all pages and on other devices, too."""
     copy, scan = device.engine("copy0"), device.engine("scan0")
     mine = copy.submit(src=0, dst=MIB, bytes=64)
     other = scan.submit(src=0, bytes=64, low=0, high=0, kind=0)
     for engine, command in ((scan, mine), (copy, other)):
         with pytest.raises(NearsideError, match="was submitted to"):
             engine.finish(command)
-    # Asked for anew it is the same engine.
+    # A second lookup returns the same engine.
     assert device.engine("copy0").finish(mine) == {}
     assert device.engine("scan0").finish(other) == {"count": 16}
     for command in ((0,), 5, None, "ab"):
@@ -77,7 +77,7 @@ def test_a_command_belongs_to_its_engine(device):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [-1, 2**64, 2**70, 1.5, "x", None])
-def test_an_argument_that_does_not_fit_is_named(device, value):
+def test_engine_argument_out_of_range_is_named(device, value):
     copy = device.engine("copy0")
     for call in (copy.start, copy.submit, copy.launch):
         with pytest.raises(NearsideError) as error:
@@ -87,18 +87,18 @@ def test_an_argument_that_does_not_fit_is_named(device, value):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("timeout", [-1, 2**64, 2 * 10**9, 1.5, None])
-def test_a_launch_that_is_refused_starts_nothing(device, timeout):
+def test_engine_refused_launch_starts_nothing(device, timeout):
     copy = device.engine("copy0")
     device.pm_write(0, b"new")
     device.pm_write(2 * MIB, b"old")
     with pytest.raises((NearsideError, TypeError, OverflowError)):
         copy.launch(timeout, src=0, dst=2 * MIB, bytes=3)
-    device.rest(100_000)
+    device.advance_time(100_000)
     assert device.pm_read(2 * MIB, 3) == b"old"
 
 
 @pytest.mark.slow
-def test_names_that_are_no_text(device):
+def test_engine_names_that_are_not_text(device):
     for call in (device.engine, device.set_qos, lambda name: device.delay_set("dram", memory=name)):
         for name in (None, 5, b"copy0"):
             with pytest.raises((NearsideError, TypeError)):
@@ -110,7 +110,7 @@ def nearside(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[s
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
 
 
-def test_nothing_takes_the_place_of_a_design_or_of_its_local_memory(tmp_path):
+def test_engine_outputs_never_overwrite_design_or_local_memory(tmp_path):
     text = (Path(__file__).parent.parent / "designs/engines.toml").read_text()
     design = tmp_path / "d.toml"
     design.write_text(text.replace("[media]\n", '[media]\nfile = "disk.img"\n'))
@@ -124,7 +124,7 @@ def test_nothing_takes_the_place_of_a_design_or_of_its_local_memory(tmp_path):
     assert [path.name for path in own] == ["engines.toml"]
 
 
-def test_a_design_with_engines_leaves_as_c_that_compiles(tmp_path):
+def test_engine_design_header_compiles_as_c(tmp_path):
     (tmp_path / "d.c").write_text(
         '#include "map.h"\n#include "map.h"\nint main(void) { return NEARSIDE_COPY0_REGS == 0; }\n'
     )
@@ -135,7 +135,7 @@ def test_a_design_with_engines_leaves_as_c_that_compiles(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_timing_of_the_local_memory_shows_where_it_acts(tmp_path):
+def test_engine_local_memory_timing_applies_there_only(tmp_path):
     done = nearside("delay", "set", "pcm", "--memory", "local", "--design", "engines", "--json", cwd=tmp_path)
     assert done.returncode == 0, done
     doc = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""Engines in a device: launched by their registers, beside NVMe, within their bounds."""
+"""Engines in a device: launched by their registers, in parallel with NVMe, within their bounds."""
 
 import random
 
@@ -14,7 +14,7 @@ def device():
         yield device
 
 
-def test_the_device_says_what_it_holds(device):
+def test_engine_list_is_complete(device):
     blocks = [b for b in device.info()["device"]["blocks"] if b["name"] == "copy"]
     engines = device.engines()
     assert [(b["instance"], b["offset"], b["size"]) for b in blocks] == [(0, 0x8_0000, 4096), (1, 0x8_1000, 4096)]
@@ -25,7 +25,7 @@ def test_the_device_says_what_it_holds(device):
 
 @pytest.mark.both
 @pytest.mark.parametrize("seed", range(3))
-def test_copies_of_any_alignment_and_length(device, seed):
+def test_engine_copies_of_any_alignment_and_length(device, seed):
     rng = random.Random(seed)
     base, span = rng.randrange(64) * MIB, 40_000
     before = rng.randbytes(span)
@@ -39,14 +39,14 @@ def test_copies_of_any_alignment_and_length(device, seed):
         assert device.pm_read(base, span) == expected, (src, dst, length)
 
 
-def test_what_nvme_wrote_is_copied_and_read_by_nvme(device):
+def test_engine_copies_data_of_nvme_for_nvme(device):
     data = random.Random(1).randbytes(MIB)
     device.write(data, offset=3 * MIB)
     device.engine("copy0").launch(src=3 * MIB, dst=5 * MIB, bytes=MIB)
     assert device.read(MIB, offset=5 * MIB)[0] == data
 
 
-def test_two_copies_beside_an_nvme_workload(device):
+def test_engine_copies_in_parallel_with_nvme(device):
     data = random.Random(2).randbytes(2 * MIB)
     device.write(data, offset=128 * MIB)
     device.pm_write(600 * MIB, data[:MIB])
@@ -75,8 +75,8 @@ def test_two_copies_beside_an_nvme_workload(device):
         (1, 2, 2**64 - 1, ["invalid"]),
     ],
 )
-def test_an_engine_stays_within_its_bounds(device, src, dst, length, wrong):
-    """What lies outside is neither read nor written; what lies inside of the same copy is."""
+def test_engine_stays_within_its_bounds(device, src, dst, length, wrong):
+    """Data outside the bounds are neither read nor written, inside the same copy or not."""
     rng = random.Random(4)
     around = [(max(0, at - 8192), 16384) for at in (src, dst) if at < 1024 * MIB - 8192]
     for at, size in around:
@@ -90,10 +90,10 @@ def test_an_engine_stays_within_its_bounds(device, src, dst, length, wrong):
         changed = [at + i for i in range(size) if now[i] != data[i]]
         assert all(512 * MIB <= i < 768 * MIB for i in changed)
         assert all(dst <= i < dst + length for i in changed)
-    engine.launch(src=513 * MIB, dst=514 * MIB, bytes=4096)  # and it goes on working
+    engine.launch(src=513 * MIB, dst=514 * MIB, bytes=4096)  # the engine still works
 
 
-def test_a_copy_can_be_stopped(device):
+def test_engine_copy_can_be_stopped(device):
     engine = device.engine("copy0")
     device.pm_write(0, bytes(range(256)) * 16)
     engine.start(src=0, dst=64 * MIB, bytes=32 * MIB)
@@ -104,7 +104,7 @@ def test_a_copy_can_be_stopped(device):
     engine.stop()
     assert engine.wait() == ["stopped"]
     assert device.pm_read(64 * MIB, 4096) == bytes(range(256)) * 16
-    engine.stop()  # of what does not work
+    engine.stop()  # while idle
     assert engine.launch(src=0, dst=64 * MIB, bytes=64) > 0
 
 
@@ -116,7 +116,7 @@ def nvme_copy(device, source, target, blocks, nsid=1, **dwords):
 
 
 @pytest.mark.both
-def test_nvme_commands_copy_blocks(device):
+def test_engine_copy_by_nvme_commands(device):
     rng = random.Random(4)
     data = rng.randbytes(256 * 512)
     for nsid in (1, 2):
@@ -129,10 +129,10 @@ def test_nvme_commands_copy_blocks(device):
     device.select_namespace(1)
 
 
-def test_wrong_nvme_copies(device):
+def test_engine_copy_by_wrong_nvme_commands_is_refused(device):
     blocks = device.namespace_bytes // 512
     engine = device.engine("copy0")
-    # To the last block of the namespace.
+    # Up to the last block of the namespace.
     assert nvme_copy(device, 0, blocks - 8, 8) == 0
     for values, why in [
         ((0, blocks - 7, 8), "LBA Out of Range"),
@@ -147,13 +147,13 @@ def test_wrong_nvme_copies(device):
             nvme_copy(device, *values)
     with pytest.raises(NearsideError, match="Invalid Field"):
         nvme_copy(device, 0, 100, 1, cdw13=1)
-    # The second engine of a kind has commands when the design gives it opcodes.
+    # The second engine of a kind has commands if the design assigns opcodes.
     with pytest.raises(NearsideError, match="copy1 has none"):
         device.engine("copy1").command("copy")
     assert [c["opcode"] for c in engine.values["commands"]] == [0xC4]
 
 
-def test_registers_and_nvme_commands_take_turns(device):
+def test_engine_registers_and_nvme_commands_alternate(device):
     data = random.Random(5).randbytes(MIB)
     device.write(data, offset=200 * MIB)
     engine = device.engine("copy0")
@@ -165,7 +165,7 @@ def test_registers_and_nvme_commands_take_turns(device):
 
 
 @pytest.mark.both
-def test_a_controller_reset_leaves_an_engine_alone(device):
+def test_engine_survives_a_controller_reset(device):
     engine = device.engine("copy0")
     data = random.Random(5).randbytes(MIB)
     device.pm_write(32 * MIB, data)
@@ -175,7 +175,7 @@ def test_a_controller_reset_leaves_an_engine_alone(device):
     assert device.pm_read(40 * MIB, MIB) == data
 
 
-def test_wrong_names_and_arguments_say_what_is_allowed(device):
+def test_engine_wrong_names_and_arguments_list_those_allowed(device):
     with pytest.raises(NearsideError, match=r"'copy9': the design engines has copy0, copy1, scan0"):
         device.engine("copy9")
     with pytest.raises(NearsideError, match=r"copy0: bytes, length: its arguments are src, dst, bytes"):
@@ -189,8 +189,8 @@ def test_wrong_names_and_arguments_say_what_is_allowed(device):
             device.engine("copy0").start(src=value, dst=0, bytes=1)
 
 
-def test_quality_of_service_is_set_while_the_device_runs(device):
-    """Whatever the credits and weights are, all data is right; what is out of range changes nothing."""
+def test_engine_qos_changes_while_the_device_runs(device):
+    """All data are right with any credits and weights; values out of range change nothing."""
     first = device.qos()
     assert first == {
         "pm": {"reads": 0, "writes": 0, "weight": 0, "beside": 0},

@@ -1,4 +1,4 @@
-"""Experiments and their report: what runs, what is saved, what the page shows, and that nothing is hidden."""
+"""Experiments and their report: runs, saved documents, pages, and nothing is hidden."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def nearside(*arguments: object, cwd: Path, **env: str) -> subprocess.CompletedP
 
 
 def fails(*arguments: object, cwd: Path, **env: str) -> str:
-    """Runs it, checks how it fails, and returns its one line."""
+    """Runs a command that fails, checks the failure, and returns its one line."""
     done = nearside(*arguments, cwd=cwd, **env)
     assert done.returncode not in (0, None), done.stdout
     assert done.stdout == ""
@@ -82,7 +82,7 @@ def fails(*arguments: object, cwd: Path, **env: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_experiment_is_complete(name):
+def test_experiment_list_is_complete(name):
     e = find(name)
     assert (e.name, e.name.replace("_", "").isalnum()) == (name, True)
     assert e.title
@@ -98,11 +98,11 @@ def test_every_experiment_is_complete(name):
     assert f"`{name}`" in (ROOT / "docs/experiments.md").read_text()
 
 
-def test_names_sort_by_number():
+def test_experiment_names_sort_by_number():
     assert sorted(["x_fig10", "x_fig9", "x_table1"], key=natural) == ["x_fig9", "x_fig10", "x_table1"]
 
 
-def test_a_figure_has_its_ratios():
+def test_experiment_figure_has_ratios():
     one = figure("a", "what", 3.0, "us", paper=6.0, limit=2.0, better="lower")
     assert (one["ratio"], one["of_limit"]) == (0.5, 1.5)
     assert figure("a", "what", 3.0, "us", limit=0.0)["of_limit"] is None
@@ -110,7 +110,7 @@ def test_a_figure_has_its_ratios():
         figure("a", "what", 3.0, "us", better="best")
 
 
-def test_a_run_is_saved_with_all_that_it_was(results):
+def test_experiment_result_has_all_parameters(results):
     doc = runs.run(fake(), "yosys", seed=7)
     loaded = document.load(results / "fake_fig1.yosys.json")
     assert loaded == {key: value for key, value in doc.items() if key != "saved"}
@@ -121,7 +121,7 @@ def test_a_run_is_saved_with_all_that_it_was(results):
     assert document.load_all(results) == ([loaded], [])
 
 
-def test_the_design_and_its_hash_are_saved(results):
+def test_experiment_result_has_the_design_and_its_hash(results):
     doc = runs.run(fake(design="default"), "yosys", design="dram")
     assert doc["design"]["hash"] == Design.load("dram").hash
     assert doc["command"].endswith("--design dram")
@@ -136,7 +136,7 @@ def repeated(**options) -> Experiment:
     return replace(fake(quick={"count": 1, "runs": 1}, full={"count": 2, "runs": 3}), measure=measure, **options)
 
 
-def test_several_runs_are_a_mean_and_a_deviation(results):
+def test_experiment_runs_give_a_mean_and_a_deviation(results):
     doc = runs.run(repeated(), "yosys")
     assert [(row["case"], row["seed"]) for row in doc["rows"]] == [
         (n, seed) for n in (1, 2) for seed in (1, 1001, 2001)
@@ -152,7 +152,7 @@ def test_several_runs_are_a_mean_and_a_deviation(results):
 
 
 @pytest.mark.parametrize(("kind", "places"), [("lines", [0, 1]), ("bars", [-0.2, 0.8])])
-def test_deviations_are_error_bars(monkeypatch, kind, places):
+def test_experiment_deviations_are_error_bars(monkeypatch, kind, places):
     from matplotlib.axes import Axes
 
     seen = []
@@ -167,14 +167,14 @@ def test_deviations_are_error_bars(monkeypatch, kind, places):
     assert (y[0], off[0], math.isnan(y[1]), math.isnan(off[1])) == (1.0, 0.5, True, True)
 
 
-def test_a_single_run_has_no_deviation(results):
+def test_experiment_single_run_has_no_deviation(results):
     doc = runs.run(repeated(), "yosys", quick=True, seed=1001)
     assert [(f["value"], f["deviation"], f["runs"]) for f in doc["figures"]] == [(4.0, None, 1)]
     assert doc["plots"][0]["series"][0]["deviation"] == [None]
     assert "±" not in page.html([doc])
 
 
-def test_of_an_interrupted_case_the_runs_that_there_are_count(results):
+def test_experiment_interrupted_case_counts_its_completed_runs(results):
     def measure(run: Run, case: int) -> dict:
         if (case, run.seed) == (2, 2001):
             raise KeyboardInterrupt
@@ -187,7 +187,7 @@ def test_of_an_interrupted_case_the_runs_that_there_are_count(results):
     assert doc["plots"][0]["series"][0]["y"] == [1001.0, 1002.0]
 
 
-def test_a_measured_limit_is_a_mean_too(results):
+def test_experiment_measured_limit_is_a_mean_too(results):
     def figures(rows):
         return [figure("f", "what", row["value"], "x", limit=row["value"] ** 2) for row in rows[:1]]
 
@@ -195,19 +195,19 @@ def test_a_measured_limit_is_a_mean_too(results):
     assert [(f["value"], f["limit"], f["of_limit"]) for f in doc["figures"]] == [(4.0, 56 / 3, 4 / (56 / 3))]
 
 
-def test_seeds_stay_numbers_of_64_bits():
+def test_experiment_seeds_stay_within_64_bits():
     assert repeat.seeds((1 << 64) - 1, {"runs": 2}) == [(1 << 64) - 1, 999]
     assert repeat.seeds(5, {}) == [5]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("nearpm_fig")])
-def test_figures_of_nearpm_are_of_ten_runs(name):
+def test_experiment_figures_of_nearpm_have_ten_runs(name):
     assert find(name).full["runs"] == nearpm.RUNS == 10
     assert nearpm.RUNS_TEXT in find(name).text
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), NearsideError("it broke"), ValueError("odd")])
-def test_what_ends_early_is_partial(results, failure):
+def test_experiment_early_end_is_partial(results, failure):
     with pytest.raises(NearsideError if not isinstance(failure, ValueError) else ValueError) as end:
         runs.run(fake(fails_at=3, failure=failure), "yosys")
     doc = document.load(results / "fake_fig1.yosys.json")
@@ -221,27 +221,27 @@ def test_what_ends_early_is_partial(results, failure):
     assert "Partial: fake_fig1 (yosys)" in html
 
 
-def test_nothing_is_saved_without_a_row(results):
+def test_experiment_without_a_row_saves_nothing(results):
     with pytest.raises(NearsideError, match="before its first row"):
         runs.run(fake(fails_at=1, failure=KeyboardInterrupt()), "yosys")
     assert list(results.iterdir()) == []
 
 
-def test_the_last_result_stays_when_the_disk_is_full(results):
+def test_experiment_result_survives_a_full_disk(results):
     results.mkdir(parents=True)
     (results / "fake_fig1.yosys.json").symlink_to("/dev/full")
     with pytest.raises(NearsideError, match=r"fake_fig1\.yosys\.json: No space left on device"):
         runs.run(fake(), "yosys")
 
 
-def test_a_results_folder_that_is_none(tmp_path, monkeypatch):
+def test_experiment_results_folder_that_is_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("NEARSIDE_RESULTS", str(tmp_path))
     (tmp_path / "experiments").write_text("")
     with pytest.raises(NearsideError, match="experiments is no folder"):
         runs.run(fake(), "yosys")
 
 
-def test_engines_by_name(monkeypatch):
+def test_experiment_models_by_name(monkeypatch):
     with pytest.raises(NearsideError, match="no model is called 'slow': allowed are rtl, fast, yosys"):
         models.check("slow")
     with pytest.raises(NearsideError, match="fake_fig1: can't be done with the model rtl, only with yosys"):
@@ -261,7 +261,7 @@ def test_engines_by_name(monkeypatch):
         models.open_device(None, "fast")
 
 
-def test_all_runs_those_that_an_engine_can_do(monkeypatch):
+def test_experiment_all_runs_those_that_the_model_supports(monkeypatch):
     monkeypatch.setattr(cli, "all_experiments", lambda: {"a": fake("a"), "b": fake("b", models=("rtl", "fast"))})
     several, left_out = cli.chosen("all", None)
     assert ([(e.name, on) for e, on in several], left_out) == ([("a", "yosys"), ("b", "rtl")], [])
@@ -269,14 +269,14 @@ def test_all_runs_those_that_an_engine_can_do(monkeypatch):
     assert ([(e.name, on) for e, on in several], [e.name for e in left_out]) == ([("b", "rtl")], ["a"])
 
 
-def test_two_of_one_name_are_refused(monkeypatch):
+def test_experiment_names_that_are_equal_are_refused(monkeypatch):
     monkeypatch.setattr(openexpress_fig4, "EXPERIMENT", replace(openexpress_fig4.EXPERIMENT, name="nvmulator_fig6"))
     with pytest.raises(ValueError, match="two experiments are called nvmulator_fig6"):
         registry.all_experiments()
 
 
 @pytest.mark.slow
-def test_bad_input_is_one_line(tmp_path):
+def test_experiment_bad_input_is_one_line(tmp_path):
     assert fails("experiment", "run", "openexpres_fig4", cwd=tmp_path).endswith("did you mean openexpress_fig4?")
     assert "`nearside experiment list` shows all" in fails("experiment", "run", "x", cwd=tmp_path)
     assert fails("experiment", "run", "all", "--model", "x", cwd=tmp_path).startswith("no model is called 'x'")
@@ -295,7 +295,7 @@ def saved(results: Path, **changes) -> Path:
 
 
 @pytest.mark.slow
-def test_outputs_that_can_not_be_written(results, tmp_path):
+def test_experiment_output_that_cannot_be_written(results, tmp_path):
     saved(results)
     assert fails("report", "-o", "none/x.html", cwd=tmp_path).startswith("none/x.html: its folder doesn't exist")
     assert fails("report", "-o", "/dev/full", cwd=tmp_path) == "/dev/full: No space left on device"
@@ -304,21 +304,21 @@ def test_outputs_that_can_not_be_written(results, tmp_path):
     assert document.load(tmp_path / own)
 
 
-def test_a_copy_of_a_result_is_left_out_visibly(results, tmp_path):
+def test_experiment_result_copies_are_left_out_visibly(results, tmp_path):
     path = saved(results)
     copy = path.with_name("fake_fig1.yosys.bak.json")
     copy.write_bytes(path.read_bytes())
     done = nearside("report", "--json", cwd=tmp_path)
     assert done.returncode == 0
     assert done.stderr.splitlines() == [f"{copy}: left out, no result is saved by this name; rename or remove it"]
-    told = json.loads(done.stdout)
-    assert (told["from"], told["left_out"]) == (["fake_fig1.yosys"], [str(copy)])
+    reported = json.loads(done.stdout)
+    assert (reported["from"], reported["left_out"]) == (["fake_fig1.yosys"], [str(copy)])
     html = (tmp_path / "results/report.html").read_text()
     ids = Page(html).ids
     assert len(ids) == len(set(ids))
 
 
-def test_a_design_without_a_name_is_not_the_experiments(results, tmp_path):
+def test_experiment_design_without_a_name_is_another(results, tmp_path):
     with pytest.raises(NearsideError, match="no design"):
         runs.run(fake(models=("fast",), design="fuzz"), "fast", design="")
 
@@ -356,7 +356,7 @@ PLOT = {"title": "t", "kind": "lines", "log": False, "floor": 0, "x": ["1"], "x_
         ({"plots": [PLOT | {"series": [{"name": "", "of": "ours", "y": [float("inf")]}]}]}, "no list of 1 numbers"),
     ],
 )
-def test_a_document_that_is_damaged_is_named(results, tmp_path, changes, said):
+def test_experiment_damaged_document_is_named(results, tmp_path, changes, said):
     path = saved(results, **changes)
     with pytest.raises(NearsideError) as error:
         document.load(path)
@@ -365,7 +365,7 @@ def test_a_document_that_is_damaged_is_named(results, tmp_path, changes, said):
     assert "\n" not in str(error.value)
 
 
-def test_documents_from_before_there_were_several_runs_are_read(results):
+def test_experiment_document_without_deviations_is_read(results):
     path = saved(results)
     doc = json.loads(path.read_text())
     for one in doc["figures"]:
@@ -377,7 +377,7 @@ def test_documents_from_before_there_were_several_runs_are_read(results):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000, b"null"])
-def test_a_file_that_is_no_document_is_one_line(results, tmp_path, content):
+def test_experiment_file_that_is_not_a_document_is_one_line(results, tmp_path, content):
     path = saved(results)
     path.write_bytes(content)
     line = fails("report", cwd=tmp_path)
@@ -386,8 +386,8 @@ def test_a_file_that_is_no_document_is_one_line(results, tmp_path, content):
 
 
 @pytest.mark.slow
-def test_whatever_is_in_the_rows_is_shown(results, tmp_path):
-    """Rows are what an experiment makes of them; a page must not fail over them."""
+def test_experiment_rows_of_any_content_are_shown(results, tmp_path):
+    """Rows have any content; a page must not fail because of it."""
     rows = [{"a": float("inf"), "b": [1, {"c": None}], "d": "\ud800<b>", "e": 1e-9, "f": 10**400}, {"g": True}]
     empty = [{"name": "\u4e2d", "of": "ours", "y": [None]}, {"name": "", "of": "paper", "y": [0]}]
     plots = [PLOT | {"series": empty, "kind": kind, "log": log} for kind in ("lines", "bars") for log in (False, True)]
@@ -399,7 +399,7 @@ def test_whatever_is_in_the_rows_is_shown(results, tmp_path):
 
 
 class Page(HTMLParser):
-    """What stands in a page: identifiers, links, and that each element is closed."""
+    """A parser of pages: identifiers, links, and whether each element is closed."""
 
     VOID = ("meta", "br", "path", "use", "rect")
 
@@ -428,7 +428,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_stands_alone_and_shows_everything(results):
+def test_experiment_page_is_self_contained_and_complete(results):
     hostile = replace(fake("z_fig2"), title="<script>alert(1)</script>", text=("</p><img src=x> $x$ `a<b`.",))
     for experiment in (fake(), hostile):
         runs.run(experiment, "yosys")
@@ -456,7 +456,7 @@ def test_the_page_stands_alone_and_shows_everything(results):
     assert page.html(document.load_all(results)[0]) == html
 
 
-def test_a_plot_takes_its_colours_from_the_page():
+def test_experiment_plot_has_the_colours_of_the_page():
     one = plot("Bars & <more>", ["a", "$b$"], [{"name": "n<1>", "of": "ours", "y": [1, None]}], x_label="", y_label="y",
                kind="bars", log=True)  # fmt: skip
     drawn = svg.draw(one, "name")
@@ -474,7 +474,7 @@ def row(kind="read", size=4096, pattern="sequential", queues=10, depth=8, cpu="p
     return case | {"commands": 1, "gb_s": gb_s, "mean_us": mean, "wire_gb_s": 7.0, "wire_us": 40.0}
 
 
-def test_openexpress_stands_beside_its_own_points():
+def test_experiment_openexpress_matches_published_points():
     rows = [row(), row(size=8192), row("write", 32768), row(queues=1), row(depth=1, mean=5.7, pattern="random")]
     figures = {f["name"]: f for f in openexpress_fig4.figures(rows)}
     assert (figures["read_4k.sequential.bandwidth"]["paper"], figures["read_4k.sequential.bandwidth"]["ratio"]) == (
@@ -513,7 +513,7 @@ WIRE = [
 ]
 
 
-def test_claims_are_tables_first():
+def test_experiment_claims_page_begins_with_tables():
     doc = claims(*WIRE, claim("nvme.sizes", 12), claim("nvme.read_4k.seq.bandwidth", 7.1, paper="OpenExpress: 3 GB/s"),
                  claim("nvme.write_4k.seq.bandwidth", 7.0), claim("nvm_delay.read_305ns.mean_error", 1e-5))  # fmt: skip
     wire, published = matrices.matrices(claims_report.combined([doc]))
@@ -521,7 +521,7 @@ def test_claims_are_tables_first():
     assert [label for label, _ in wire.rows] == ["read 512 B", "write 512 B", "read 4 KiB", "write 4 KiB"]
     assert wire.names == {entry["name"] for entry in WIRE}
     assert published.rows[0][1][-1] == "OpenExpress: 3 GB/s"
-    # What flatters stands in the table, in the head of the column that it flatters.
+    # Favourable conditions are stated in the table, in the head of the column that they favour.
     assert published.columns == ["sequential: simulated, a polling host", "published: hardware, fio through Linux"]
     markdown = claims_report.markdown(doc)
     assert "| read 4 KiB | **99.5** | **99.5** | **99.5** | **99.5** |" in markdown
@@ -537,8 +537,8 @@ def test_claims_are_tables_first():
     assert "http" not in html.replace("http-equiv", "").replace("http://www.w3.org/", "")
 
 
-def test_claims_tell_the_true_mean_of_targets_that_the_dram_misses():
-    """Beside those that it meets, and what the host sees beside what the block does at its own ports."""
+def test_experiment_claims_page_shows_the_true_mean_of_missed_targets():
+    """Also for targets that the DRAM meets, and the host's latency beside that at the ports of the block."""
     late, met = "nvm_delay.targets.read_60ns", "nvm_delay.targets.read_351ns"
     doc = claims(claim(f"{late}.mean", 72.4), claim(f"{late}.on_time_error", 0.0), claim(f"{met}.mean_error", 0.01),
                  claim("pm.load.optane-dcpmm", 0.1), claim("pm.chain.optane-dcpmm.fast", 0.2))  # fmt: skip
@@ -555,7 +555,7 @@ def test_claims_tell_the_true_mean_of_targets_that_the_dram_misses():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [float("inf"), "x", [], {"a": 1}])
-def test_claims_that_are_damaged_are_named(tmp_path, value):
+def test_experiment_claims_page_names_damaged_claims(tmp_path, value):
     (tmp_path / "claims.json").write_text(json.dumps(claims(*WIRE, claim("nvme.sizes", value))))
     for output in ("c.html", "c.md"):
         line = fails("claim", "report", "claims.json", "-o", output, cwd=tmp_path)
@@ -563,7 +563,7 @@ def test_claims_that_are_damaged_are_named(tmp_path, value):
 
 
 @pytest.mark.slow
-def test_a_page_of_claims_on_the_command_line(tmp_path):
+def test_experiment_claims_page_on_the_command_line(tmp_path):
     (tmp_path / "claims.json").write_text(json.dumps(claims(*WIRE)))
     assert nearside("claim", "report", "claims.json", "-o", "c.html", cwd=tmp_path).returncode == 0
     assert (tmp_path / "c.html").read_text().startswith("<!DOCTYPE html>")
@@ -571,7 +571,7 @@ def test_a_page_of_claims_on_the_command_line(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_list_and_the_help_teach(tmp_path):
+def test_experiment_list_and_help_have_examples(tmp_path):
     listed = nearside("experiment", "list", cwd=tmp_path)
     assert all(name in listed.stdout for name in NAMES)
     assert "nearside experiment run NAME --quick" in listed.stdout
@@ -580,7 +580,7 @@ def test_the_list_and_the_help_teach(tmp_path):
         assert "nearside experiment run all --quick" in nearside(*words, cwd=tmp_path).stdout
 
 
-def test_the_example_of_the_docs(results):
+def test_experiment_documentation_example_works(results):
     text = (ROOT / "docs/experiments.md").read_text()
     module: dict = {}
     exec(text.partition("```python\n")[2].partition("```")[0], module)
@@ -595,7 +595,7 @@ SMALL = {"queues": [1, 10], "patterns": ["random"], "bytes_moved": 1 << 18, "tur
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["nvmulator_fig6", "openexpress_fig4"])
-def test_a_small_run_of_the_rtl(results, name):
+def test_experiment_small_run_on_the_rtl(results, name):
     experiment = find(name)
     if name == "openexpress_fig4":
         experiment = replace(experiment, quick=SMALL)
@@ -611,7 +611,7 @@ def test_a_small_run_of_the_rtl(results, name):
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_the_rows_that_there_are(tmp_path):
+def test_experiment_ctrl_c_keeps_completed_rows(tmp_path):
     path = tmp_path / "results/experiments/openexpress_fig4.rtl.json"
     command = [sys.executable, "-m", "nearside.cli", "experiment", "run", "openexpress_fig4"]
     env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
@@ -646,7 +646,7 @@ LOOKS = [("desktop", 1280, False), ("desktop dark", 1280, True), ("phone", 360, 
 
 
 @pytest.mark.slow
-def test_the_pages_in_a_browser(chromium, results, tmp_path):
+def test_experiment_pages_open_in_a_browser(chromium, results, tmp_path):
     runs.run(fake(), "yosys")
     with pytest.raises(NearsideError):
         runs.run(fake("z_fig2", fails_at=2, failure=KeyboardInterrupt()), "yosys")
@@ -678,14 +678,14 @@ def test_the_pages_in_a_browser(chromium, results, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_browser_hears_of_faults(chromium, tmp_path):
-    """So that a page without complaints means something."""
+def test_experiment_browser_reports_faults(chromium, tmp_path):
+    """A check of the check: pages with faults are reported."""
     before = list(chromium.complaints)
     bad = tmp_path / "bad.html"
     bad.write_text("<script>console.error('odd'); none()</script><img src='http://example.invalid/x.png'>")
     chromium.open(bad)
-    told = " ".join(chromium.complaints)
+    reported = " ".join(chromium.complaints)
     chromium.complaints[:] = before
-    assert "odd" in told
-    assert "Uncaught" in told
-    assert "it asks for http://example.invalid/x.png" in told
+    assert "odd" in reported
+    assert "Uncaught" in reported
+    assert "it asks for http://example.invalid/x.png" in reported

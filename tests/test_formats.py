@@ -1,4 +1,4 @@
-"""Files as other programs write them: nothing of a table changes on its way, or an error says why not."""
+"""Files of other programs: tables pass unchanged, or an error says why not."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def sort(source: Path, by: str, target: Path, **how) -> Path:
 
 
 def refused(source: Path, by: str = "a", target: str = "o.parquet", **how) -> str:
-    """What is told of a file that can't be sorted, without its name; nothing is written."""
+    """The error for a file that can't be sorted, without its name; nothing is written."""
     output = source.parent / target
     with pytest.raises(NearsideError) as error:
         sort(source, by, output, **how)
     assert not output.exists()
-    told = str(error.value)
-    assert len(told.splitlines()) == 1
-    return told.removeprefix(f"{source}: ")
+    reported = str(error.value)
+    assert len(reported.splitlines()) == 1
+    return reported.removeprefix(f"{source}: ")
 
 
 # Parquet: INT96
@@ -45,7 +45,7 @@ def int96(path: Path, table: pa.Table, **how) -> Path:
 
 
 @pytest.mark.parametrize("schema", [True, False], ids=["with Arrow's schema", "without"])
-def test_parquet_int96_times_are_kept_in_any_year(schema, tmp_path):
+def test_format_parquet_int96_times_of_any_year(schema, tmp_path):
     draw = random.Random(1)
     days = [-719_162, -200_000, 0, 150_000, 2_932_896]
     for unit, step in [("s", 1), ("ms", 10**3), ("us", 10**6)]:
@@ -66,15 +66,15 @@ def test_parquet_int96_times_are_kept_in_any_year(schema, tmp_path):
         assert found["within"].cast(us).to_pylist() == wanted["within"].cast(us).to_pylist()
 
 
-def test_parquet_int96_nanoseconds(tmp_path):
+def test_format_parquet_int96_nanoseconds(tmp_path):
     fine = pa.array([5_000_000_001, -1, None], pa.timestamp("ns"))
     path = int96(tmp_path / "t.parquet", pa.table({"a": fine}), store_schema=False)
     found = pq.read_table(sort(path, "a", tmp_path / "o.parquet"))
     assert found["a"].combine_chunks() == pa.array([-1, 5_000_000_001, None], pa.timestamp("ns"))
 
 
-def test_parquet_int96_times_without_a_unit_are_refused(tmp_path):
-    """A nanosecond of the last day of the year 9999, as an INT96 may have it."""
+def test_format_parquet_int96_times_without_a_unit_are_refused(tmp_path):
+    """A nanosecond of the last day of the year 9999, as an INT96."""
     far = pa.table({"a": pa.array([dt.datetime(9999, 12, 31)], pa.timestamp("us"))})
     path = int96(tmp_path / "t.parquet", far, store_schema=False, compression="none", use_dictionary=False)
     data = bytearray(path.read_bytes())
@@ -82,8 +82,8 @@ def test_parquet_int96_times_without_a_unit_are_refused(tmp_path):
     value = bytes(8) + julian
     assert data.count(value) >= 1
     path.write_bytes(data.replace(value, (1).to_bytes(8, "little") + julian))
-    told = refused(path)
-    assert 'column "a": no unit of a timestamp of 64 bits holds all of its INT96 times' in told
+    reported = refused(path)
+    assert 'column "a": no unit of a timestamp of 64 bits holds all of its INT96 times' in reported
 
 
 # Parquet: checksums
@@ -98,8 +98,8 @@ def with_a_flipped_bit(path: Path, at: int) -> None:
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("codec", ["none", "snappy"])
 @pytest.mark.parametrize("page", ["dictionary", "data"])
-def test_parquet_page_checksums(page, codec, version, tmp_path):
-    """A bit that is another one, in the key and in a column that only moves; with the column, row group and page."""
+def test_format_parquet_page_checksums(page, codec, version, tmp_path):
+    """A flipped bit, in the key and in another column, with its column, row group and page."""
     path = tmp_path / "t.parquet"
     table = pa.table({"a": [n % 7 for n in range(4000)], "b": [f"word {n % 9}" for n in range(4000)]})
     how = {
@@ -121,9 +121,9 @@ def test_parquet_page_checksums(page, codec, version, tmp_path):
         else:
             with_a_flipped_bit(path, chunk.data_page_offset + chunk.total_compressed_size - 2)
             where = "page 0"
-        told = refused(path)
-        assert told.startswith(f'no Parquet that can be read: column "{name}", row group 1, {where}: '), told
-        assert "CRC" in told
+        reported = refused(path)
+        assert reported.startswith(f'no Parquet that can be read: column "{name}", row group 1, {where}: '), reported
+        assert "CRC" in reported
 
 
 # Parquet: encryption
@@ -138,7 +138,7 @@ class Kms(pe.KmsClient):
 
 
 @pytest.mark.parametrize(
-    ("how", "told"),
+    ("how", "reported"),
     [
         ({"column_keys": {"c": ["a"]}, "plaintext_footer": True}, 'column "a" is encrypted'),
         ({"column_keys": {"c": ["a", "b"]}, "plaintext_footer": True}, 'columns "a", "b" are encrypted'),
@@ -148,7 +148,7 @@ class Kms(pe.KmsClient):
     ids=["a column", "two", "all", "the footer"],
 )
 @pytest.mark.parametrize("name", ["t.parquet", "t"])
-def test_parquet_encryption_is_named(how, told, name, tmp_path):
+def test_format_parquet_encryption_is_named(how, reported, name, tmp_path):
     path = tmp_path / name
     config = pe.EncryptionConfiguration(footer_key="f", **how)
     factory = pe.CryptoFactory(lambda _: Kms())
@@ -156,7 +156,7 @@ def test_parquet_encryption_is_named(how, told, name, tmp_path):
     table = pa.table({"a": [2, 1], "b": [1, 2]})
     with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as writer:
         writer.write_table(table)
-    assert refused(path, "b").startswith(f"no Parquet that can be read: {told}: ")
+    assert refused(path, "b").startswith(f"no Parquet that can be read: {reported}: ")
 
 
 # Parquet: types and order
@@ -167,8 +167,8 @@ def logical(path: Path) -> list[str]:
     return [str(schema.column(at).logical_type) for at in range(len(schema))]
 
 
-def test_parquet_logical_types_are_kept(tmp_path):
-    """In columns and within lists, straight and over devices' media, and from Arrow's extension types."""
+def test_format_parquet_logical_types_are_kept(tmp_path):
+    """In columns and within lists, in one sort and resident, and from Arrow's extension types."""
     ids = [uuid.UUID(int=n).bytes for n in (2, 1)]
     table = pa.table({
         "n": [2, 1],
@@ -200,7 +200,7 @@ def test_parquet_logical_types_are_kept(tmp_path):
 
 
 class Wkb(pa.ExtensionType):
-    """What pyarrow writes as Parquet's GEOMETRY and GEOGRAPHY."""
+    """Parquet's GEOMETRY and GEOGRAPHY as written by pyarrow."""
 
     def __init__(self, metadata: str = "{}"):
         self.metadata = metadata
@@ -231,7 +231,7 @@ def wkb():
         '{"crs":"OGC:CRS84","crs_type":"authority_code","edges":"spherical"}',
     ],
 )
-def test_parquet_geometry_is_kept(metadata, wkb, tmp_path):
+def test_format_parquet_geometry_is_kept(metadata, wkb, tmp_path):
     shapes = [bytes([1, n]) for n in (2, 1)]
     table = pa.table({"n": [2, 1], "g": pa.ExtensionArray.from_storage(wkb(metadata), pa.array(shapes, pa.binary()))})
     source = tmp_path / "t.parquet"
@@ -244,13 +244,13 @@ def test_parquet_geometry_is_kept(metadata, wkb, tmp_path):
         assert not pq.read_metadata(target).row_group(0).column(1).is_stats_set
         arrow = sort(source, "n", tmp_path / "o.arrow")
         assert pa.ipc.open_file(arrow).schema.field("g").type.extension_name == "geoarrow.wkb"
-        # As pyarrow itself reads its file.
+        # As pyarrow reads its file.
         assert pa.ipc.open_file(arrow).schema.field("g").type == pq.read_schema(source).field("g").type
         assert logical(sort(arrow, "n", tmp_path / "again.parquet")) == kinds
 
 
-def test_parquet_has_units_and_dates_for_all_readers(tmp_path):
-    """What it has no unit for goes as the next finer one, and never as a plain number."""
+def test_format_parquet_units_and_dates_suit_all_readers(tmp_path):
+    """A type without a unit in Parquet uses the next finer one, and never a plain number."""
     table = pa.table({
         "s": pa.array([2, -1, None], pa.timestamp("s")),
         "zone": pa.array([2, 1, None], pa.timestamp("s", "UTC")),
@@ -280,7 +280,7 @@ def test_parquet_has_units_and_dates_for_all_readers(tmp_path):
     assert 'can\'t be written as Parquet: column "a": ' in refused(source)
 
 
-def test_parquet_footer_says_the_order(tmp_path):
+def test_format_parquet_footer_has_the_order(tmp_path):
     table = pa.table({"x": [[1], [2], []], "a": [3, None, 1], "b": ["x", "y", "z"], "c": [1.5, -2, 0]})
     source, target = tmp_path / "t.parquet", tmp_path / "o.parquet"
     old = [pq.SortingColumn(2, True, False)]
@@ -289,7 +289,7 @@ def test_parquet_footer_says_the_order(tmp_path):
         ("a", [(1, False, False)]),
         ("b desc nulls last, a nulls first", [(2, True, False), (1, False, True)]),
         ("c desc", [(3, True, True)]),
-        # Parquet can't say the order of lists.
+        # Parquet can't state the order of lists.
         ("a, x, b", [(1, False, False)]),
         ("x", []),
     ]:
@@ -308,7 +308,7 @@ def test_parquet_footer_says_the_order(tmp_path):
 
 
 def drawn_field(draw: random.Random, kind: str) -> str:
-    """As people write it."""
+    """A CSV as people write it."""
     number = draw.randrange(-99, 99)
     texts = ["", '""', "a", '"a"', ' "a"', '"a,b"', '"a\nb"', '"a\r\nb"', '"say ""x"""', "é", "a'", " a "]
     return {
@@ -322,8 +322,8 @@ def drawn_field(draw: random.Random, kind: str) -> str:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_csv_lines_stand_as_they_were_written(end, tmp_path):
-    """Random tables: the sorted file has the very lines of the first, in the order that its values have."""
+def test_format_csv_lines_are_kept(end, tmp_path):
+    """Random tables: the sorted file has exactly the lines of the first, in the order of their values."""
     source = tmp_path / "t.csv"
     for seed in range({"\n": 4, "\r\n": 3, "\r": 2}[end]):
         draw = random.Random(seed)
@@ -342,7 +342,7 @@ def test_csv_lines_stand_as_they_were_written(end, tmp_path):
         order = typed["n"].to_pylist() if rows else []
         wanted = [lines[0], *(lines[1 + n] for n in order)]
         assert target.read_bytes().decode() == mark + "".join(line + end for line in wanted), (seed, by)
-        # And over devices' media.
+        # Also for resident tables.
         media = tmp_path / f"{seed}.img"
         tables.put(source, media, "t", "n", model="fast")
         tables.get("t", media, tmp_path / "got.csv", by="n desc", model="fast")
@@ -352,7 +352,7 @@ def test_csv_lines_stand_as_they_were_written(end, tmp_path):
         assert pa.ipc.open_file(tmp_path / "got.arrow").read_all().column_names == typed.column_names
 
 
-def test_csv_fields_keep_their_spelling(tmp_path):
+def test_format_csv_fields_keep_their_spelling(tmp_path):
     source = tmp_path / "t.csv"
     source.write_text(
         "n,zip,price,flag,time,exp\n2,00501,1.10,TRUE,2020-01-02 03:04:05,1E5\n"
@@ -367,7 +367,7 @@ def test_csv_fields_keep_their_spelling(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_csv_of_one_column_keeps_its_empty_rows(end, tmp_path):
+def test_format_csv_of_one_column_keeps_empty_rows(end, tmp_path):
     source = tmp_path / "t.csv"
     source.write_bytes(end.join(["a", "3", "", "1", "", "2", ""]).encode())
     found, _ = sort_table(source, "a", model="fast")
@@ -378,8 +378,8 @@ def test_csv_of_one_column_keeps_its_empty_rows(end, tmp_path):
     assert found["a"].to_pylist() == [1, 2, 3, None, None]
 
 
-def test_csv_has_a_null_and_an_empty_text(tmp_path):
-    """As PostgreSQL and Polars tell them: without quotes, and with."""
+def test_format_csv_distinguishes_null_and_empty_text(tmp_path):
+    """As in PostgreSQL and Polars: without quotes, and with."""
     table = pa.table({"a": [1, 2, 3, 4], "b": ["", None, "x", '"']})
     source = tmp_path / "t.parquet"
     pq.write_table(table, source)
@@ -425,7 +425,7 @@ def random_table(seed: int) -> pa.Table:
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", ["duckdb", "polars"])
 @pytest.mark.parametrize("source", ["parquet", "arrow"])
-def test_others_read_parquet_as_the_table_was(source, reader, tmp_path):
+def test_format_parquet_is_read_by_others(source, reader, tmp_path):
     peer = pytest.importorskip(reader, reason=PEERS)
     for seed in range(4):
         table, path, target = random_table(seed), tmp_path / f"t.{source}", tmp_path / "o.parquet"
@@ -446,8 +446,8 @@ def test_others_read_parquet_as_the_table_was(source, reader, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", ["duckdb", "polars"])
-def test_others_read_a_csv_as_the_table_was(reader, tmp_path):
-    """With nulls and empty texts apart."""
+def test_format_csv_is_read_by_others(reader, tmp_path):
+    """With nulls and empty texts distinguished."""
     peer = pytest.importorskip(reader, reason=PEERS)
     table = random_table(5).select(["row", "i", "text", "small"])
     source, target = tmp_path / "t.parquet", tmp_path / "o.csv"
@@ -479,7 +479,7 @@ def write(table: pa.Table, path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["t", "t.data", "t.PQ", "part-0000"])
-def test_a_file_is_told_by_how_it_begins(name, tmp_path):
+def test_format_is_recognised_by_content(name, tmp_path):
     table, path = pa.table({"a": [2, 1]}), tmp_path / name
     for kind in ("parquet", "arrow", "stream"):
         write(table, path, kind)
@@ -493,14 +493,14 @@ def test_a_file_is_told_by_how_it_begins(name, tmp_path):
     assert pq.read_table(sort(path, "a", tmp_path / "o.parquet", source_format="csv")).num_rows == 2
 
 
-def test_a_file_that_is_another_than_its_name_says(tmp_path):
+def test_format_differs_from_the_suffix(tmp_path):
     path = tmp_path / "t.csv"
     write(pa.table({"a": [2, 1]}), path, "parquet")
     assert refused(path).endswith("; it begins like Parquet: --from parquet reads it as that")
 
 
 @pytest.mark.parametrize("name", ["t.feather", "t.arrow", "t.arrows", "t"])
-def test_feather_v1_is_named(name, tmp_path):
+def test_format_feather_v1_is_named(name, tmp_path):
     path = tmp_path / name
     path.write_bytes(b"FEA1" + bytes(24) + (24).to_bytes(4, "little") + b"FEA1")
     assert "it is Feather V1, which is not read" in refused(path)

@@ -1,6 +1,8 @@
-"""Hostile arguments: each parameter of each function that Python sees, and each option of the command line.
+"""Hostile arguments: each parameter of each function that Python sees, and each option of the
+command line.
 
-Whatever is passed, the answer is a result or an error of one line; never an abort, a panic, a traceback or a hang.
+Whatever is passed, the answer is a result or a one-line error; never an abort, a panic, a traceback
+or a hang.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ OTHERS += [
     ((1 << 64) - 1, "x = "),
     Path("/no/x"),
 ]
-# Answers are bounded: what would go on for ever is stopped here.
+# Results are bounded: endless calls are stopped here.
 MOST_CALLS = 3
 
 
@@ -47,7 +49,7 @@ class Stopped(Exception):
 
 
 def stopper():
-    """A progress callback that soon has had enough."""
+    """A progress callback that raises after a few calls."""
     calls = []
 
     def progress(done, total):
@@ -59,7 +61,7 @@ def stopper():
 
 
 def answer(call, **arguments):
-    """Calls it; an error must be one of those that people expect, in a line."""
+    """Calls a function; an error must be an expected one, in one line."""
     outcome = None
     try:
         outcome = call(**arguments)
@@ -90,7 +92,7 @@ def native(device):
     assert device.read(512, offset=1024)[0] == data
 
 
-# What each function is given where nothing hostile is.
+# The arguments of each function besides the hostile ones.
 METHODS = {
     "set_priority": {"queue": 0, "priority": "medium"},
     "info": {},
@@ -169,7 +171,7 @@ GET = MEDIA | {
     "table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None, "trace": True,
     "output": None,
 }  # fmt: skip
-# A design's values that make it small.
+# Values that make a design small.
 SMALL = '[media]\nbytes = "64 MiB"\n[nvme]\nnamespaces = ["1 MiB"]'
 PM = {"model": "fast", "build": None, "progress": None}
 COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1, "seed": 1}
@@ -196,7 +198,7 @@ SYSTEM = {
     "now_ps": {}, "window_bytes": {}, "has_power": {}, "load": {"offset": 0, "length": 64},
     "store": {"offset": 0, "data": b"x"}, "power_cut": {"cut": "all"}, "power_cut_after": {"ps": 1}, "power_on": {},
     "forget": {},
-    # Away from where hostile offsets are.
+    # A range that hostile offsets don't reach.
     "pool_create": USAGE | {
         "place": 16 << 20, "bytes": 8 << 20, "name": "x", "mechanism": "undo", "threads": 1, "log_bytes": 4096,
         "spare_pages": 1,
@@ -218,7 +220,7 @@ def parameters(function) -> set[str]:
     return set(inspect.signature(function).parameters) - {"self", "design"}
 
 
-def test_every_method_and_parameter_is_in_the_tables():
+def test_hostile_tables_have_every_method_and_parameter():
     methods = {n for n, f in vars(_native.Device).items() if callable(f) and not n.startswith("__")}
     assert methods == set(METHODS)
     for name, arguments in METHODS.items():
@@ -263,7 +265,7 @@ CASES = [(name, key) for name, arguments in METHODS.items() for key in arguments
 
 
 @pytest.mark.parametrize(("name", "key"), CASES, ids=[".".join(case) for case in CASES])
-def test_hostile_arguments_of_the_device(native, name, key, tmp_path, monkeypatch):
+def test_hostile_device_arguments(native, name, key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     good = METHODS[name] | ({"progress": stopper()} if "progress" in METHODS[name] else {})
     for value in NUMBERS + OTHERS:
@@ -288,8 +290,8 @@ PATTERN = bytes(range(256)) * 2
     ],
     ids=["read", "write", "workload"],
 )
-def test_a_call_that_is_stopped_leaves_nothing_in_flight(device, call, error):
-    """Without a reset: the next calls get their own completions, and their own data."""
+def test_hostile_stopped_call_leaves_nothing_in_flight(device, call, error):
+    """Without a reset: later calls get the right completions and data."""
 
     def progress(_done, _total):
         raise error("enough")
@@ -306,7 +308,7 @@ def test_a_call_that_is_stopped_leaves_nothing_in_flight(device, call, error):
         assert device.compare(PATTERN)
 
 
-# Done by the fast model before a signal can come.
+# The fast model completes these before a signal can arrive.
 LONG = functools.partial(pytest.param, marks=pytest.mark.rtl)
 
 
@@ -324,8 +326,8 @@ LONG = functools.partial(pytest.param, marks=pytest.mark.rtl)
         ),
     ],
 )
-def test_signals_are_heard_before_the_end(call, request):
-    """A handler that raises ends the call, in less simulated time than all of it takes, and the device still works."""
+def test_hostile_signals_are_handled_before_the_end(call, request):
+    """A handler that raises ends the call early in simulated time, and the device still works."""
 
     def handler(*_):
         raise Stopped
@@ -338,7 +340,7 @@ def test_signals_are_heard_before_the_end(call, request):
             call(device)
             whole, took = device.now_ns - start, time.monotonic() - begun
             parts = []
-            # The signal may come too late by chance, or too early, but not every time.
+            # The signal may by chance arrive too late or too early, but not every time.
             while len(parts) < 10 and not any(0 < part < whole for part in parts):
                 start = device.now_ns
                 with suppress(Stopped):
@@ -352,11 +354,11 @@ def test_signals_are_heard_before_the_end(call, request):
         signal.signal(signal.SIGALRM, before)
 
 
-def test_a_device_in_use_says_so(device):
-    """From its own progress callback, and from another thread: an error, and the call under way goes on."""
+def test_hostile_device_in_use_is_reported(device):
+    """From its progress callback, and from another thread: an error, and the call in progress continues."""
     native = device.native
     native.reset()
-    told = []
+    reported = []
 
     def progress(_done, _total):
         for name, arguments in METHODS.items():
@@ -364,18 +366,18 @@ def test_a_device_in_use_says_so(device):
                 getattr(native, name)(**arguments)
         with pytest.raises(NearsideError, match="in use"):
             print(device.now_ns)
-        thread = threading.Thread(target=lambda: told.append(answer(native.flush)))
+        thread = threading.Thread(target=lambda: reported.append(answer(native.flush)))
         thread.start()
         thread.join()
 
     assert native.workload(commands=200, min_bytes=512, queues=1, depth=1, progress=progress)
-    assert told
-    assert all("in use" in str(error) for error in told)
+    assert reported
+    assert all("in use" in str(error) for error in reported)
     device.flush()
 
 
-def test_two_hostile_arguments_at_once(native):
-    """Sums and products of what is allowed by itself."""
+def test_hostile_argument_pairs(native):
+    """Sums and products of values that are allowed separately."""
     huge = [1 << 21, 1 << 32, 1 << 62, 1 << 63, (1 << 64) - 512]
     for a in huge:
         for b in huge:
@@ -411,7 +413,7 @@ def test_two_hostile_arguments_at_once(native):
         (lambda d: d.delay_set_latency(math.nan, 1), "read.base_ns = NaN: allowed is 0 to"),
     ],
 )  # fmt: skip
-def test_errors_say_what_is_allowed(device, call, message):
+def test_hostile_errors_list_what_is_allowed(device, call, message):
     with pytest.raises(NearsideError) as error:
         call(device)
     assert message in str(error.value)
@@ -422,7 +424,7 @@ def test_hostile_arguments_of_a_new_device(key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for value in NUMBERS + OTHERS:
         if key == "trace" and isinstance(value, tuple) and value[:1] == ("x",) and value[1] < value[2] <= 1 << 40:
-            continue  # a good one takes a build of its own
+            continue  # a valid one needs a separate build
         made = answer(_native.Device, design=GOOD.native, **CREATE | {key: value})
         if isinstance(made, _native.Device):
             made.shutdown()
@@ -430,7 +432,7 @@ def test_hostile_arguments_of_a_new_device(key, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", FUZZ)
-def test_hostile_arguments_of_the_fuzzer(key):
+def test_hostile_fuzzer_arguments(key):
     replays = [
         "1",
         "1:2:3:4",
@@ -457,15 +459,15 @@ def test_hostile_crash_campaigns(key):
         answer(_native.crash_test, design=design.native, **CRASH | {"progress": stopper()} | {key: value})
 
 
-def test_the_fuzzer_is_for_clocks_that_keep_its_limits():
+def test_hostile_fuzzer_refuses_clocks_beyond_its_limits():
     slow = GOOD.with_values("clock_mhz = 49")
     with pytest.raises(NearsideError, match=r"^clock_mhz = 49: the time limits .* are for 50 MHz and more$"):
         _native.fuzz(slow.native, 1)
 
 
 @pytest.mark.parametrize("calm", [False, True])
-def test_an_episode_of_the_fuzzer_can_be_stopped(calm):
-    """Ctrl-C is heard, and progress told, within an episode, however long it is: one of a soak takes minutes."""
+def test_hostile_fuzzer_episode_can_be_stopped(calm):
+    """Ctrl-C is handled, and progress reported, within an episode of any length: one of a soak takes minutes."""
 
     def progress(done, total):
         if 0 < done < total:
@@ -478,8 +480,8 @@ def test_an_episode_of_the_fuzzer_can_be_stopped(calm):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", SORT)
-def test_hostile_arguments_of_a_sort(key, tmp_path, monkeypatch):
-    """Also with tables that are cut off, and with those of which some bits are others."""
+def test_hostile_sort_arguments(key, tmp_path, monkeypatch):
+    """Also with truncated tables, and with tables that have flipped bits."""
     monkeypatch.chdir(tmp_path)  # names of files are among the values
     outputs = [("x", "x"), ("/no/x", "x"), (Path("/dev/full"), "\n"), ("\0", "x"), (1, "x"), ("x", 1), ("x",)]
     design, sink = Design.load("sort").native, pa.BufferOutputStream()
@@ -503,7 +505,7 @@ def test_hostile_arguments_of_a_sort(key, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "key"), [(name, key) for name, arguments in MEASURED.items() for key in arguments])
-def test_hostile_arguments_of_persistent_memory(name, key):
+def test_hostile_persistent_memory_arguments(name, key):
     good = MEASURED[name]
     design = Design.load("nearpm").with_values(SMALL).native
     words = ["cached", "accepted", "redo", "shadow", "posted", "completion", "undo\n", "tatp", "redis"]
@@ -513,7 +515,7 @@ def test_hostile_arguments_of_persistent_memory(name, key):
 
 
 @pytest.mark.parametrize("key", TIMELINE)
-def test_hostile_arguments_of_the_timeline(key):
+def test_hostile_timeline_arguments(key):
     design = Design.load("nearpm").with_values(SMALL).native
     for value in NUMBERS + OTHERS + ["redo", "shadow", "checkpoint", "host", "nobody"]:
         answer(_native.pm_timeline, design=design, **TIMELINE | {key: value})
@@ -521,7 +523,7 @@ def test_hostile_arguments_of_the_timeline(key):
 
 
 @pytest.mark.parametrize("key", FRONT)
-def test_hostile_arguments_of_a_store_for_clients(key, tmp_path, monkeypatch):
+def test_hostile_kv_server_arguments(key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     design = Design.load("nearpm").with_values(SMALL).native
     for value in (
@@ -557,7 +559,7 @@ def test_hostile_traces_of_programs(key):
 
 
 @pytest.mark.parametrize("key", MERGE)
-def test_hostile_arguments_of_a_merge(key):
+def test_hostile_merge_arguments(key):
     def stream(values) -> bytes:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, (table := pa.table(values)).schema) as out:
@@ -581,8 +583,8 @@ def test_hostile_arguments_of_a_merge(key):
 
 
 @pytest.mark.slow
-def test_hostile_arguments_of_standing_tables(tmp_path, monkeypatch):
-    """What is there before is there behind, too."""
+def test_hostile_resident_table_arguments(tmp_path, monkeypatch):
+    """The earlier content is still there afterwards, too."""
     monkeypatch.chdir(tmp_path)
     small = "[media]\nbytes = '1 MiB'\n[nvme]\nnamespaces = ['1 MiB']"
     design, sink = Design.load("sort").with_values(small).native, pa.BufferOutputStream()
@@ -614,7 +616,7 @@ def test_hostile_arguments_of_standing_tables(tmp_path, monkeypatch):
     assert pq.read_table(pa.BufferReader(out)).column("a").to_pylist() == [None] * 20 + [3] * 20 + [2] * 20 + [1] * 20
 
 
-def test_hostile_arguments_of_designs_and_profiles(tmp_path):
+def test_hostile_design_and_profile_arguments(tmp_path):
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\0")
     (tmp_path / "folder.toml").mkdir()
     deep = "x = " + "[" * 20_000
@@ -636,7 +638,7 @@ def test_hostile_arguments_of_designs_and_profiles(tmp_path):
         assert isinstance(answer(lambda t=text: GOOD.native.with_values(t)), NearsideError), text
 
 
-def test_hostile_arguments_of_the_dram_model():
+def test_hostile_dram_model_arguments():
     for key in ("now", "addr", "is_write"):
         channel = _native.DramChannel(GOOD.native)
         for value in NUMBERS + OTHERS:
@@ -648,7 +650,7 @@ def test_hostile_arguments_of_the_dram_model():
 
 
 @pytest.mark.slow
-def test_hostile_arguments_of_the_delay_bench():
+def test_hostile_delay_bench_arguments():
     bench = _native.DelayBench(GOOD.native)
     for key in MEASURE:
         for value in NUMBERS + OTHERS + ["write", 1e-300, 1e300]:
@@ -661,7 +663,7 @@ def test_hostile_arguments_of_the_delay_bench():
     assert bench.pipelined_reads(2, 50.0) > 50
 
 
-def test_hostile_arguments_of_pools_and_their_threads():
+def test_hostile_pool_and_thread_arguments():
     design = Design.load("nearpm").native
     for value in [*NUMBERS, *OTHERS, 2, 3, 4, 5, "host", "nobody"]:
         assert isinstance(answer(_native.PmSystem, design=value, **OVER), ANSWERS), value
@@ -703,7 +705,7 @@ def test_hostile_arguments_of_pools_and_their_threads():
     for value in values:
         answer(pool.thread, cpu=value)
         assert isinstance(answer(pool.resize, bytes=value), ANSWERS), "a thread has it"
-    # What is void says so, and can be thrown away.
+    # Void objects report it, and can be discarded.
     thread.begin()
     thread.write(kept, b"lost")
     system.power_cut("host")
@@ -733,7 +735,7 @@ def test_hostile_arguments_of_pools_and_their_threads():
 
 
 class Meddler:
-    """A number that, while it is taken for an argument, uses the same object."""
+    """A number that uses the same object while it is converted to an argument."""
 
     def __init__(self, value: int, call) -> None:
         self.value, self.call = value, call
@@ -743,7 +745,7 @@ class Meddler:
         return self.value
 
 
-def test_an_argument_that_uses_its_own_object():
+def test_hostile_argument_that_uses_its_object():
     channel = _native.DramChannel(GOOD.native)
     assert channel.push(Meddler(5, lambda: channel.poll(1)), Meddler(64, channel.next_event), False)
     assert channel.poll(Meddler(6, channel.timing)) is None
@@ -759,13 +761,13 @@ LONG = [
 
 
 @pytest.mark.parametrize("call", LONG, ids=["measure", "pipelined_reads"])
-def test_a_delay_bench_in_use_says_so_and_hears_signals(call):
+def test_hostile_delay_bench_in_use_reports_it_and_handles_signals(call):
     bench = _native.DelayBench(GOOD.native)
-    told = []
+    reported = []
 
     def meddle():
         for other in (lambda: bench.pipelined_reads(1, 10.0), lambda: bench.measure(**MEASURE)):
-            told.append(answer(other))
+            reported.append(answer(other))
         signal.raise_signal(signal.SIGALRM)
 
     def handler(*_):
@@ -782,11 +784,11 @@ def test_a_delay_bench_in_use_says_so_and_hears_signals(call):
         timer.join()
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert [str(error).partition(",")[0] for error in told] == ["the bench is in use by another call"] * 2
+    assert [str(error).partition(",")[0] for error in reported] == ["the bench is in use by another call"] * 2
     assert bench.pipelined_reads(2, 50.0) > 50
 
 
-def test_hostile_arguments_of_the_server(tmp_path):
+def test_hostile_server_arguments(tmp_path):
     for value in [*NUMBERS, *OTHERS, [(GOOD.native, tmp_path / "none/s", None)], [(GOOD.native, "x" * 200, None)]]:
         outcome = answer(_native.Server, devices=value)
         if isinstance(outcome, _native.Server):
@@ -798,7 +800,7 @@ def test_hostile_arguments_of_the_server(tmp_path):
     server.stop()
 
 
-def test_sums_that_wrap_are_caught_in_release_builds():
+def test_hostile_overflow_is_caught_in_release_builds():
     cargo = tomllib.loads((Path(__file__).parent.parent / "Cargo.toml").read_text())
     assert cargo["profile"]["release"]["overflow-checks"] is True
 
@@ -832,7 +834,7 @@ def damaged(good: dict) -> list[str]:
     return texts
 
 
-def test_damaged_results_of_a_soak(tmp_path):
+def test_hostile_damaged_soak_results(tmp_path):
     path = tmp_path / "soak.json"
     path.write_text(json.dumps(SOAK))
     assert fuzzing.resume(path, GOOD, 1, "fast") == SOAK
@@ -866,7 +868,7 @@ def test_damaged_results_of_a_soak(tmp_path):
         assert isinstance(answer(fuzzing.resume, result=bad, design=GOOD, seed=1, model="fast"), NearsideError), bad
 
 
-def test_a_soak_goes_on_behind_the_last_episode(tmp_path, monkeypatch):
+def test_hostile_soak_continues_after_the_last_episode(tmp_path, monkeypatch):
     monkeypatch.setattr(fuzzing, "SOAK_EPISODE", 1000)
     path = tmp_path / "soak.json"
     path.write_text(json.dumps(SOAK | {"episodes": (1 << 32) - 1}))
@@ -880,18 +882,18 @@ def test_a_soak_goes_on_behind_the_last_episode(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["soak", "--result"], ["trace"], ["claim", "report"], ["demo"]])
-def test_damaged_files_are_one_line(command, tmp_path, capsys, monkeypatch):
+def test_hostile_damaged_files_are_one_line(command, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     good = {"soak": SOAK, "trace": COMMAND}.get(command[0], {"what": "claims", "claims": [{"name": "x"}]})
     path = tmp_path / "file"
-    # A demo sends whatever is in its file.
+    # A demo sends any file.
     texts = damaged(good)[:40] if command != ["demo"] else [""]
     for text in texts:
         path.write_text(text)
         if command[0] == "soak" and not isinstance(
             answer(fuzzing.resume, result=path, design=GOOD, seed=1, model="fast"), Exception
         ):
-            continue  # it would go on
+            continue  # it would run on
         status, out, err = nearside(capsys, monkeypatch, *command, path)
         if status:
             assert (out, len(err.splitlines())) == ("", 1), err
@@ -903,7 +905,7 @@ def test_damaged_files_are_one_line(command, tmp_path, capsys, monkeypatch):
         assert (out, len(err.splitlines())) == ("", 1), err
 
 
-def test_a_trace_with_a_damaged_line_names_it(tmp_path, capsys, monkeypatch):
+def test_hostile_damaged_trace_line_is_named(tmp_path, capsys, monkeypatch):
     path = tmp_path / "t.jsonl"
     path.write_text(json.dumps(COMMAND) + "\n" + json.dumps(COMMAND | {"times_ps": {}}) + "\n")
     status, _, err = nearside(capsys, monkeypatch, "trace", path)

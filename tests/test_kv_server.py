@@ -1,4 +1,4 @@
-"""Redis's and memcached's own clients on stores in persistent memory: random work against a dict, losses of power."""
+"""Clients of Redis and memcached on stores in persistent memory: random work against a dict, power cuts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import guest
 import pytest
 import redis_tools as redis_kit
 from nearside import NearsideError
-from nearside.front import Front
+from nearside.kv_server import KvServer
 
 redis = pytest.importorskip("redis", reason="the client `redis` is not installed: make peers")
 memcache = pytest.importorskip("pymemcache", reason="the client `pymemcache` is not installed: make peers")
@@ -27,11 +27,11 @@ LENGTH = 16 << 20
 
 
 class Redis:
-    """What a test asks of a client of Redis."""
+    """The operations of a test, by a client of Redis."""
 
     gone = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
 
-    def __init__(self, front: Front, protocol: int = 3) -> None:
+    def __init__(self, front: KvServer, protocol: int = 3) -> None:
         never = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
         self.client = redis.Redis(port=front.port, protocol=protocol, retry=never, socket_timeout=600)
 
@@ -49,11 +49,11 @@ class Redis:
 
 
 class Memcached:
-    """The same of one of memcached."""
+    """The operations of a test, by a client of memcached."""
 
     gone = (memcache.exceptions.MemcacheUnexpectedCloseError, ConnectionError, TimeoutError)
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: KvServer) -> None:
         self.client = memcache.Client(("127.0.0.1", front.port), timeout=600, default_noreply=False)
 
     def get(self, key: bytes) -> bytes | None:
@@ -74,10 +74,10 @@ CLIENTS = {"redis": Redis, "memcached": Memcached}
 
 @pytest.mark.parametrize("protocol", CLIENTS)
 @pytest.mark.parametrize(("mechanism", "by"), WAYS)
-def test_what_a_client_was_told_is_there_after_losses_of_power(protocol: str, mechanism: str, by: str) -> None:
+def test_kv_server_acknowledged_writes_survive_power_cuts(protocol: str, mechanism: str, by: str) -> None:
     draw = random.Random(f"{protocol} {mechanism} {by}")
     known: dict[bytes, bytes | None] = {}
-    with Front(protocol, mechanism=mechanism, by=by, length=LENGTH) as front:
+    with KvServer(protocol, mechanism=mechanism, by=by, length=LENGTH) as front:
         for _ in range(3):
             client = CLIENTS[protocol](front)
             client.cut(draw.randrange(20_000, 80_000))
@@ -98,7 +98,7 @@ def test_what_a_client_was_told_is_there_after_losses_of_power(protocol: str, me
             else:
                 pytest.fail("the power has not failed")
             client = CLIENTS[protocol](front)
-            # The write that was under way is there or not; all others are.
+            # The write in progress is there or not; all others are.
             now = client.get(key)
             assert now in (old, new)
             known[key] = now
@@ -108,8 +108,8 @@ def test_what_a_client_was_told_is_there_after_losses_of_power(protocol: str, me
     assert report["writes"]["simulated_mean_ns"] > 0
 
 
-def test_redis_transactions_are_whole_and_several_clients_share_a_store() -> None:
-    with Front("redis", length=LENGTH) as front:
+def test_kv_server_redis_transactions_are_atomic_with_several_clients() -> None:
+    with KvServer("redis", length=LENGTH) as front:
         clients = [Redis(front).client for _ in range(4)]
 
         def work(client: redis.Redis) -> None:
@@ -132,9 +132,9 @@ def test_redis_transactions_are_whole_and_several_clients_share_a_store() -> Non
 
 
 @pytest.mark.parametrize("version", [2, 3, None])
-def test_redis_client_gets_each_reply_in_its_type(version: int | None) -> None:
-    """As it is made without options, too: it begins with HELLO 3, and sets its name and version."""
-    with Front("redis", length=LENGTH) as front:
+def test_kv_server_redis_replies_have_their_types(version: int | None) -> None:
+    """A client without options, too: it begins with HELLO 3, and sets its name and version."""
+    with KvServer("redis", length=LENGTH) as front:
         chosen = {} if version is None else {"protocol": version}
         client = redis.Redis(port=front.port, decode_responses=True, client_name="me", **chosen)
         assert client.ping() is True
@@ -175,9 +175,9 @@ def has_ipv6() -> bool:
         return False
 
 
-def test_a_password_is_asked_for_and_other_machines_are_kept_out() -> None:
+def test_kv_server_requires_a_password_from_other_machines() -> None:
     never = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
-    with Front("redis", host="0.0.0.0", password="secret", length=LENGTH) as front:
+    with KvServer("redis", host="0.0.0.0", password="secret", length=LENGTH) as front:
         with pytest.raises(redis.exceptions.AuthenticationError):
             redis.Redis(port=front.port, retry=never).ping()
         with pytest.raises(redis.exceptions.AuthenticationError):
@@ -185,20 +185,20 @@ def test_a_password_is_asked_for_and_other_machines_are_kept_out() -> None:
         for version in (2, 3):
             assert redis.Redis(port=front.port, password="secret", protocol=version).ping()
     if has_ipv6():
-        with Front("memcached", host="::1", length=LENGTH) as front:
+        with KvServer("memcached", host="::1", length=LENGTH) as front:
             assert front.port
     for protocol in ("redis", "memcached"):
         for host in ("0.0.0.0", "::", "192.0.2.1"):
             with pytest.raises(NearsideError, match="allowed are addresses of the loopback interface"):
-                Front(protocol, host=host)
-    with Front("redis", host="0.0.0.0", protected=False, length=LENGTH) as front:
+                KvServer(protocol, host=host)
+    with KvServer("redis", host="0.0.0.0", protected=False, length=LENGTH) as front:
         assert redis.Redis(port=front.port, retry=never).ping()
 
 
-def test_a_web_page_does_not_reach_a_store(capfd) -> None:
-    """A browser's request, whose body is commands, leaves the store as it is, and whoever serves is told."""
+def test_kv_server_refuses_web_pages(capfd) -> None:
+    """A browser's request with commands in its body leaves the store unchanged, and is reported to the operator."""
     for protocol in CLIENTS:
-        with Front(protocol, length=LENGTH) as front:
+        with KvServer(protocol, length=LENGTH) as front:
             client = CLIENTS[protocol](front)
             client.set(b"keep", b"1")
             body = "FLUSHALL\r\nflush_all\r\n"
@@ -212,8 +212,8 @@ def test_a_web_page_does_not_reach_a_store(capfd) -> None:
         assert "nearside pm serve: rejected a client: it speaks HTTP" in capfd.readouterr().err
 
 
-def test_memcached_client_uses_all_commands() -> None:
-    with Front("memcached", length=LENGTH) as front:
+def test_kv_server_memcached_commands() -> None:
+    with KvServer("memcached", length=LENGTH) as front:
         client = Memcached(front).client
         assert client.add("n", "41")
         assert not client.add("n", "1")
@@ -244,17 +244,17 @@ def run_tool(kit: Path, name: str, port: int, *words: str, **options: Any) -> st
     return done.stdout + done.stderr
 
 
-def test_redis_benchmark_runs(redis_tools) -> None:
-    with Front("redis", length=LENGTH) as front:
+def test_kv_server_redis_benchmark_runs(redis_tools) -> None:
+    with KvServer("redis", length=LENGTH) as front:
         words = ["-n", "200", "-c", "4", "-P", "4", "-t", "ping,set,get,incr,mset", "-q"]
-        told = run_tool(redis_tools, "redis-benchmark", front.port, *words)
-        assert "Error" not in told
+        reported = run_tool(redis_tools, "redis-benchmark", front.port, *words)
+        assert "Error" not in reported
         for name in ("SET", "GET", "INCR", "MSET"):
-            assert f"{name}" in told
+            assert f"{name}" in reported
 
 
-def test_redis_cli_has_what_was_committed_before_a_loss_of_power(redis_tools) -> None:
-    with Front("redis", length=LENGTH) as front:
+def test_kv_server_redis_cli_reads_committed_data_after_a_power_cut(redis_tools) -> None:
+    with KvServer("redis", length=LENGTH) as front:
 
         def cli(*words: str, **options: Any) -> str:
             return run_tool(redis_tools, "redis-cli", front.port, *words, **options).strip()
@@ -262,19 +262,19 @@ def test_redis_cli_has_what_was_committed_before_a_loss_of_power(redis_tools) ->
         assert cli("set", "a", "1") == "OK"
         assert cli("incr", "a") == "2"
         assert cli(input="multi\nset b 3\nincr a\nexec\n").splitlines() == ["OK", "QUEUED", "QUEUED", "OK", "3"]
-        # Much at a time, as bulk loads of redis-cli come.
+        # Large requests, as bulk loads of redis-cli send them.
         many = "".join(f"set key{n} {n * n}\n" for n in range(500))
         assert "errors: 0, replies: 500" in cli("--pipe", input=many)
         assert cli("dbsize") == "502"
         assert cli("debug", "powercut", "1") == "OK"
         with pytest.raises(AssertionError, match="closed the connection"):
-            cli("set", "a", "4")  # it has no answer
+            cli("set", "a", "4")  # it gets no answer
         assert cli("get", "a") in ("3", "4")
         assert (cli("get", "b"), cli("get", "key499"), cli("dbsize")) == ("3", "249001", "502")
         assert "ERR" in cli("lpush", "a", "1")
 
 
-def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> None:
+def test_kv_server_command_serves_until_a_signal_and_reports_times(tmp_path) -> None:
     path = tmp_path / "s"
     command = [sys.executable, "-m", "nearside.cli", "pm", "serve", "redis", "--socket", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
@@ -305,6 +305,6 @@ def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> Non
         ("redis", {"length": 1 << 50}, "a pool of 1125899906842624 bytes"),
     ],
 )
-def test_what_cannot_be_served_is_told(protocol: str, options: dict, text: str) -> None:
+def test_kv_server_errors_of_arguments(protocol: str, options: dict, text: str) -> None:
     with pytest.raises(NearsideError, match=text):
-        Front(protocol, **options)
+        KvServer(protocol, **options)

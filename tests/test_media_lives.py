@@ -1,4 +1,5 @@
-"""Programs with a media file that end at any moment, however they end: the next life finds what was acknowledged.
+"""Programs with a media file that end at any moment and in any way: the next one finds all
+acknowledged data.
 
 `crates/pm/tests/ends.rs` has every mechanism, `crates/vfio_user/tests/killed.rs` a served device.
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from nearside import Design, Device, NearsideError, pm, tables
-from nearside.front import Front
+from nearside.kv_server import KvServer
 from pyarrow import feather
 
 BYTES = 8 << 20
@@ -87,19 +88,19 @@ while True:
 
 
 def acknowledged(text: str, arguments: list[str], end: Callable[[subprocess.Popen], None] | None, draw: random.Random):
-    """Runs the program until it has told of some numbers, and ends it; the last one that it has told of."""
+    """Runs the program until it has reported some numbers, and ends it; returns the last reported number."""
     command = [sys.executable, "-c", text, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        told = ""
+        reported = ""
         if end is not None:
             for _ in range(draw.randrange(1, 40)):
-                told += process.stdout.readline()
+                reported += process.stdout.readline()
             time.sleep(draw.random() * 0.002)
             end(process)
-        told += process.stdout.read()
+        reported += process.stdout.read()
     assert process.returncode in ((0,) if end is None else (-signal.SIGKILL, -signal.SIGTERM))
-    # Of the last line a part may have come.
-    return [int(line) for line in told.splitlines(keepends=True) if line.endswith("\n")][-1]
+    # The last line may be incomplete.
+    return [int(line) for line in reported.splitlines(keepends=True) if line.endswith("\n")][-1]
 
 
 ENDS = {"end": None, "full": None, "term": subprocess.Popen.terminate, "kill": subprocess.Popen.kill}
@@ -107,7 +108,7 @@ ENDS = {"end": None, "full": None, "term": subprocess.Popen.terminate, "kill": s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["checkpoint", "redo"])
-def test_offloaded_pools_outlive_their_program(tmp_path: Path, mechanism: str) -> None:
+def test_media_file_offloaded_pools_survive_their_program(tmp_path: Path, mechanism: str) -> None:
     values, draw = VALUES.format(tmp_path / "media"), random.Random(mechanism)
     for end in ("end", "kill", "term", "kill", "full"):
         last = acknowledged(POOL, [values, mechanism, end], ENDS[end], draw)
@@ -118,14 +119,14 @@ def test_offloaded_pools_outlive_their_program(tmp_path: Path, mechanism: str) -
             assert len(words) == 1, f"{end}: torn"
             assert int.from_bytes(words.pop(), "little") - last in ((0, 1) if ENDS[end] else (0,)), end
             pool.check()
-            # The next life finds a pool that was not closed, too.
+            # The next program also finds a pool that was not closed.
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["goes on", "anew"])
 @pytest.mark.parametrize("mechanism", ["undo", "redo", "checkpoint", "shadow"])
-def test_a_disk_that_is_full_for_a_moment_is_a_loss_of_power(tmp_path: Path, mechanism: str, end: str) -> None:
-    """A write of the file fails at any moment, others before and behind it could be done."""
+def test_media_file_temporary_full_disk_is_a_power_cut(tmp_path: Path, mechanism: str, end: str) -> None:
+    """A write to the file fails at any moment; earlier and later ones may succeed."""
     values, draw = VALUES.format(tmp_path / "media"), random.Random(mechanism)
     for life in range(6):
         command = [sys.executable, "-c", POOL, values, mechanism, end]
@@ -152,7 +153,7 @@ def test_a_disk_that_is_full_for_a_moment_is_a_loss_of_power(tmp_path: Path, mec
 
 @pytest.mark.slow
 @pytest.mark.parametrize("design", ["default", "nearpm"])
-def test_blocks_outlive_their_program(tmp_path: Path, design: str) -> None:
+def test_media_file_blocks_survive_their_program(tmp_path: Path, design: str) -> None:
     values, draw = VALUES.format(tmp_path / "media"), random.Random(design)
     for _ in range(3):
         last = acknowledged(NVME, [values, design], ENDS["kill"], draw)
@@ -164,7 +165,7 @@ def test_blocks_outlive_their_program(tmp_path: Path, design: str) -> None:
                 assert device.read(8192, offset=(1 + written % 64) * 8192)[0] == block * 16
 
 
-def test_what_would_be_lost_is_refused(tmp_path: Path) -> None:
+def test_media_file_refuses_to_lose_data(tmp_path: Path) -> None:
     design = Design.load("nearpm").with_values(VALUES.format(tmp_path / "media"))
     for start in (lambda: pm.System(design, model="rtl"), lambda: Device(design, model="rtl")):
         with pytest.raises(NearsideError, match=r"what nearpm has taken .* allowed with it are"):
@@ -173,7 +174,7 @@ def test_what_would_be_lost_is_refused(tmp_path: Path) -> None:
 
 
 class Served:
-    """`nearside pm serve redis` in a process of its own."""
+    """`nearside pm serve redis` in a separate process."""
 
     def __init__(self, folder: Path, mechanism: str, *more: str, base: str = "nearpm") -> None:
         self.socket, design = folder / "s", folder / "d.toml"
@@ -212,20 +213,20 @@ def asked(client: socket.socket, request: bytes) -> bytes:
 
 
 @pytest.mark.slow
-def test_a_served_store_outlives_its_server(tmp_path: Path) -> None:
+def test_media_file_served_store_survives_its_server(tmp_path: Path) -> None:
     draw, count = random.Random(1), 0
     value = lambda n: b"%06d" % n * 100  # noqa: E731
     for how in (signal.SIGKILL, None, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL):
         served = Served(tmp_path, "redo")
         if how is None:
-            # While it starts.
+            # During its start.
             time.sleep(draw.random())
             served.end()
             continue
         served.wait()
         client = served.client()
         there = int(asked(client, b"DBSIZE")[1:])
-        # One more may have been under way.
+        # One more may have been in progress.
         assert there - count in (0, 1)
         for n in range(max(0, count - 20), there):
             client.sendall(b"GET n%d\r\n" % n)
@@ -242,8 +243,8 @@ def test_a_served_store_outlives_its_server(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("base", "by"), [("default", "cpu"), ("nearpm", "cpu"), ("nearpm", "device")])
-def test_a_full_disk_is_told_and_nothing_is_acknowledged(tmp_path: Path, base: str, by: str) -> None:
-    """Stores have no answer: without a look at what the device has lost each of these was acknowledged."""
+def test_media_file_full_disk_is_reported_and_not_acknowledged(tmp_path: Path, base: str, by: str) -> None:
+    """Stores have no answer: without a check of the device's losses each of these would count as acknowledged."""
     acknowledged: dict[int, bytes] = {}
 
     def put(client: socket.socket, numbers: range) -> list[bytes]:
@@ -260,16 +261,16 @@ def test_a_full_disk_is_told_and_nothing_is_acknowledged(tmp_path: Path, base: s
     served.wait()
     client = served.client()
     assert set(put(client, range(10))) == {b"+OK\r\n"}
-    # From now on the file takes nothing more, as where its disk is full.
+    # The file accepts no more data from here on, as with a full disk.
     before = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     replies = put(client, range(10, 20))
     assert all(reply.startswith(b"-ERR ") for reply in replies), replies
-    # Without a journal it is a store that was lost; with one it may be a read first, as nothing is read any more.
+    # Without a journal a store is lost. With one it may be a read, as reads fail, too.
     reasons = [b"is the disk of its media full?"] + ([b"or their disk full?"] if base == "nearpm" else [])
     assert any(reason in replies[0] for reason in reasons), replies
     resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, before)
     client.close()
-    # There is room again. It goes on, but before a journal, whose file stays as it was.
+    # There is room again. The server continues, except with a journal, whose file stays as it was.
     client = served.client()
     replies = put(client, range(20, 30))
     assert (replies[-1] == b"+OK\r\n") == (base == "default"), replies
@@ -287,11 +288,11 @@ def test_a_full_disk_is_told_and_nothing_is_acknowledged(tmp_path: Path, base: s
     served.end()
 
 
-def test_a_store_is_not_made_over_what_is_anothers(tmp_path: Path) -> None:
-    """Another program's pool, and anything else: the file stays as it is."""
+def test_media_file_store_never_overwrites_other_content(tmp_path: Path) -> None:
+    """Another program's pool, and any other content: the file stays unchanged."""
     values = VALUES.format(tmp_path / "media")
     design = Design.load("nearpm").with_values(values)
-    serve = lambda **options: Front("redis", design=design, length=BYTES, **options)  # noqa: E731
+    serve = lambda **options: KvServer("redis", design=design, length=BYTES, **options)  # noqa: E731
     with pm.System(design) as system:
         pool = system.create(0, BYTES, "mine", offload=True)
         pool.close()
@@ -310,7 +311,7 @@ def test_a_store_is_not_made_over_what_is_anothers(tmp_path: Path) -> None:
     serve().close()
     for other in ({"mechanism": "redo"}, {"length": 2 * BYTES}):
         with pytest.raises(NearsideError, match="allowed are these values, or another file"):
-            Front("redis", design=design, **{"length": BYTES, **other})
+            KvServer("redis", design=design, **{"length": BYTES, **other})
     serve().close()
 
 
@@ -331,8 +332,8 @@ print("done", flush=True)
 
 
 @pytest.mark.slow
-def test_tables_outlive_their_program(tmp_path: Path) -> None:
-    """A table that is put or dropped by a program that is killed is whole, or can be put anew; others stay."""
+def test_media_file_tables_survive_their_program(tmp_path: Path) -> None:
+    """A table that a killed program put or dropped is complete, or can be put again; others stay."""
     design, media, draw = Design.load("sort"), [tmp_path / f"d{n}" for n in range(2)], random.Random(3)
     source, out = tmp_path / "t.feather", tmp_path / "o.arrow"
     data = pa.table({"k": list(range(60_000)), "text": [f"row {n}" for n in range(60_000)]})

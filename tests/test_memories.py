@@ -1,4 +1,4 @@
-"""A device with two memories: the storage, and behind it a local memory of its own channels and timing."""
+"""A device with two memories: the storage, followed by a local memory with separate channels and timing."""
 
 import random
 
@@ -16,7 +16,7 @@ def device():
         yield device
 
 
-def test_the_device_lists_its_memories(device):
+def test_memory_list_of_a_device(device):
     memories = device.info()["device"]["memories"]
     places = [(m["name"], m["base"], m["bytes"], m["first_channel"], m["channels"], m["granule"]) for m in memories]
     assert places == [("storage", 0, MEDIA, 0, 2, 4096), ("local", MEDIA, LOCAL, 2, 1, 4096)]
@@ -25,8 +25,8 @@ def test_the_device_lists_its_memories(device):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_loads_and_stores_reach_each_memory(device, seed):
-    """Every place of one is no place of the other: also the first and last bytes, and those at the same offset."""
+def test_memory_loads_and_stores_reach_each(device, seed):
+    """The places of the memories are distinct: also the first and last bytes, and those at equal offsets."""
     rng = random.Random(seed)
     size = 20_000
     offset = rng.randrange(LOCAL - size)
@@ -49,7 +49,7 @@ def test_loads_and_stores_reach_each_memory(device, seed):
 
 
 @pytest.mark.both
-def test_engines_copy_between_memories(device):
+def test_memory_engines_copy_between_them(device):
     rng = random.Random(5)
     data = rng.randbytes(MIB)
     device.write(data, offset=8 * MIB)
@@ -59,7 +59,7 @@ def test_engines_copy_between_memories(device):
     engine.launch(src=MEDIA + 3, dst=MEDIA + 2 * MIB + 77, bytes=MIB - 5)
     engine.launch(src=MEDIA + 2 * MIB + 77, dst=16 * MIB, bytes=MIB - 5)
     assert device.read(MIB, offset=16 * MIB)[0][: MIB - 5] == data[5:]
-    # A range over the border of both.
+    # A range across the border of both.
     border = rng.randbytes(30_000)
     device.pm_write(MEDIA - 15_000, border)
     engine.launch(src=MEDIA - 15_000, dst=MEDIA + 1_000_001, bytes=30_000)
@@ -70,7 +70,7 @@ def test_engines_copy_between_memories(device):
     ("name", "src", "dst", "length", "wrong"),
     [
         ("copy0", MEDIA + LOCAL - 64, 4 * MIB, 128, ["read_error"]),  # over the end
-        ("copy0", 4 * MIB, MEDIA + LOCAL, 64, ["write_error"]),  # behind it
+        ("copy0", 4 * MIB, MEDIA + LOCAL, 64, ["write_error"]),  # past the end
         ("copy0", 2 * MEDIA, 4 * MIB, 64, ["read_error"]),
         ("copy0", 4 * MIB, 3 * MEDIA, 64, ["write_error"]),  # the same bits below
         ("copy0", (1 << 63) + MEDIA, 4 * MIB, 64, ["read_error"]),
@@ -79,7 +79,7 @@ def test_engines_copy_between_memories(device):
         ("scan0", MEDIA, 0, 64, ["read_error"]),  # has no masters there
     ],
 )
-def test_what_an_engine_may_not_reach_is_left_alone(device, name, src, dst, length, wrong):
+def test_memory_engine_bounds_are_kept(device, name, src, dst, length, wrong):
     rng = random.Random(6)
     spans = [(4 * MIB, 4096), (600 * MIB, 4096), (MEDIA, 4096), (MEDIA + LOCAL - 4096, 4096), (0, 4096)]
     for at, size in spans:
@@ -93,11 +93,11 @@ def test_what_an_engine_may_not_reach_is_left_alone(device, name, src, dst, leng
     assert engine.wait() == wrong
     after = [device.pm_read(*span) for span in spans]
     changed = [span for span, old, new in zip(spans, before, after, strict=True) if old != new]
-    # What lies inside of a copy that reaches outside may be done.
+    # The part of a copy within the bounds may be done.
     assert changed == [] or (name, changed) == ("copy0", [(4 * MIB, 4096)])
 
 
-def test_timing_of_one_memory_is_not_the_others(device):
+def test_memory_timing_is_separate(device):
     def mean(start):
         stream = device.pm_stream("load", in_flight=1, count=60, start=start, span=MIB, pause_ns=500)
         return stream["latency"]["mean_ns"]
@@ -128,8 +128,8 @@ def test_timing_of_one_memory_is_not_the_others(device):
     device.delay_set("dram", memory="local")
 
 
-def test_one_order_over_both_memories(device):
-    """Loads behind stores see them, whichever memory: posted stores to one, then the other, many at a time."""
+def test_memory_access_order_spans_both(device):
+    """Loads see earlier stores in either memory: posted stores to one, then the other, many at a time."""
     rng = random.Random(7)
     for _ in range(10):
         pieces = []
@@ -146,7 +146,7 @@ def test_one_order_over_both_memories(device):
             assert device.pm_read(at, 1)[0] == seen[at]
 
 
-def test_a_reset_of_the_controller_keeps_the_local_memory(device):
+def test_memory_local_content_survives_a_controller_reset(device):
     data = random.Random(8).randbytes(5000)
     device.pm_write(MEDIA + 9 * MIB, data)
     device.reset()

@@ -1,6 +1,7 @@
-"""Names of files and whatever else comes from outside are printed as they are: not as markup, not as emoji.
+"""Names of files and other external texts are printed literally: without markup and emoji.
 
-What is no text, or none in the encoding of the output, is spelt; where text is needed, one line says so.
+Bytes that are not text, or not in the encoding of the output, are escaped; where text is needed,
+one line reports it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pytest
 from nearside import accuracy, demo, fuzzing, latency, plots, show, trace, wire
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where they are markup, a closing tag of nothing ends in an error, a style is silently gone, and the third is an emoji.
+# As markup, the first would raise an error, the second would vanish, and the third is an emoji.
 NAMES = ["[/x]", "[red]", ":smile:"]
 
 
@@ -47,7 +48,7 @@ def printed(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_files_and_folders(tmp_path, printed, name):
+def test_output_names_files_and_folders(tmp_path, printed, name):
     profile, results = f"{name}.toml", {"NEARSIDE_RESULTS": f"./{name}"}
     (tmp_path / profile).parent.mkdir(exist_ok=True)
     (tmp_path / profile).write_text((ROOT / "media/pcm.toml").read_text())
@@ -65,7 +66,7 @@ def test_files_and_folders(tmp_path, printed, name):
 
 
 @pytest.mark.slow
-def test_the_demonstration(tmp_path, printed):
+def test_output_names_demonstration(tmp_path, printed):
     name = "".join(NAMES).replace("/", "") + ".bin"
     folder = "".join(NAMES)
     (tmp_path / name).write_bytes(b"x" * 5000)
@@ -74,7 +75,7 @@ def test_the_demonstration(tmp_path, printed):
     assert f"Results: {folder}/demo.json\nPlot:    {folder}/demo.png\n" in out
 
 
-def test_served_sockets(tmp_path):
+def test_output_names_served_sockets(tmp_path):
     names = [f"{name.replace('/', '')}.sock" for name in NAMES]
     options = [word for name in names for word in ("--socket", name)]
     process = subprocess.Popen(
@@ -93,8 +94,8 @@ def test_served_sockets(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_table_and_line(capsys, name):
-    """What the commands print of their documents, where names stand in the place of all texts."""
+def test_output_names_tables_and_lines(capsys, name):
+    """The tables of all documents, with the names in place of all texts."""
     counts = {
         "seed": 1,
         "engine": name,
@@ -137,13 +138,13 @@ def test_every_table_and_line(capsys, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_progress(name):
+def test_output_names_progress(name):
     with show.bar(name) as bar:
         assert name in "".join(column(bar.progress.tasks[0]).plain for column in bar.progress.columns[1:2])
 
 
-def test_markup_stays_off():
-    """One pair of consoles, both plain; nothing turns markup on again."""
+def test_output_names_markup_stays_off():
+    """One pair of consoles, both plain; nothing enables markup."""
     for console in (show.out, show.err):
         assert [console.render_str(name).plain for name in NAMES] == NAMES
     sources = {path: path.read_text() for path in (ROOT / "python/nearside").rglob("*.py")}
@@ -170,7 +171,7 @@ NEED_TEXT = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments", NEED_TEXT, ids=lambda words: b" ".join(map(os.fsencode, words)).decode("latin"))
-def test_what_is_no_text_is_one_line(tmp_path, arguments):
+def test_output_names_text_errors_are_one_line(tmp_path, arguments):
     done = subprocess.run(
         command(*arguments), cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=900
     )
@@ -178,14 +179,14 @@ def test_what_is_no_text_is_one_line(tmp_path, arguments):
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert done.stderr.startswith("nearside: ")
     assert "bad\\udcff" in done.stderr
-    # Nobody may be there to be told.
+    # Standard error may be closed.
     script = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command(*arguments)]
     assert subprocess.run(script, cwd=tmp_path, env=environment(), timeout=900).returncode == done.returncode
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_what_the_output_has_no_characters_for_is_spelt(tmp_path, printed, encoding):
+def test_output_names_are_escaped_for_the_encoding(tmp_path, printed, encoding):
     io = {"PYTHONIOENCODING": encoding}
     (tmp_path / "t.jsonl").write_text(trace_of("\ud800"))
     assert "\\ud800" in printed("trace", "t.jsonl", "--plot", "t.png", **io)
@@ -196,7 +197,7 @@ def test_what_the_output_has_no_characters_for_is_spelt(tmp_path, printed, encod
     assert "Results: " not in printed("claim", "report", "bad\udcffä/claims.json", "-o", "bad\udcff.md", **io)
 
 
-def test_a_socket_whose_name_is_no_text(tmp_path):
+def test_output_names_sockets_that_are_not_text(tmp_path):
     path = tmp_path / "bad\udcff.sock"
     env = environment(PYTHONIOENCODING="utf-8")
     words = command("serve", "fuzz", "-s", path.name)
@@ -211,7 +212,7 @@ def test_a_socket_whose_name_is_no_text(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["$x^$", "$", "\\$", "\ud800"])
-def test_drawn_names_are_no_formulas(tmp_path, name):
+def test_output_names_plots_without_formulas(tmp_path, name):
     entry = {"command": name, "queue": 1, "blocks": name, "status": 0, "times_ps": {"doorbell": 0, "fetch": 1000}}
     plots.trace([entry], tmp_path / "trace.png")
     term = {"term": "fetch", "mean_ns": 1000, "added": False}
@@ -232,7 +233,7 @@ def test_drawn_names_are_no_formulas(tmp_path, name):
 
 
 @pytest.mark.slow
-def test_a_report_of_what_is_no_text(tmp_path, printed):
+def test_output_names_report_that_is_not_text(tmp_path, printed):
     printed("claim", "run", "dram.row_latency")
     path = tmp_path / "results/claims.json"
     doc = json.loads(path.read_text())

@@ -1,4 +1,4 @@
-"""NASCENT: its experiments in small, the platforms that they compare, and what bounds engines; on the fast model."""
+"""NASCENT: small runs of its experiments, the compared platforms, and the bounds of engines; on the fast model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SMALL = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
-def test_a_small_run(name, tmp_path, monkeypatch):
+def test_nascent_small_run(name, tmp_path, monkeypatch):
     monkeypatch.setenv("NEARSIDE_RESULTS", str(tmp_path))
     doc = runs.run(replace(find(name), quick=SMALL[name]), "fast", quick=True, seed=3)
     loaded = document.load(tmp_path / f"experiments/{name}.fast.json")
@@ -33,7 +33,7 @@ def test_a_small_run(name, tmp_path, monkeypatch):
     assert loaded["plots"]
     within = [f for f in loaded["figures"] if f["limit"] and f["time"] == "simulated"]
     assert within
-    # Nothing is faster than its limit; what is limited by a model of the memory, hardly.
+    # Nothing is faster than its limit, except slightly where the limit is a model of the memory.
     assert all(f["of_limit"] > 0.97 if f["better"] == "lower" else f["of_limit"] < 1.03 for f in within)
     assert name in page.html([loaded])
 
@@ -45,7 +45,7 @@ def row(table, devices, ns, card=8e6, cpu=100e6):
     }  # fmt: skip
 
 
-def test_ratios_stand_beside_the_papers_points():
+def test_nascent_ratios_are_beside_the_papers():
     rows = [row(nascent_fig13.WIDE, 1, 1e6), row(nascent_fig13.WIDE, 12, 1e6), row(nascent_fig13.LINES, 12, 2e6)]
     figures = {f["name"]: f for f in nascent_fig13.figures(rows)}
     one_by_one = figures["wide_1_12.card_one_by_one.faster"]
@@ -60,8 +60,8 @@ def test_ratios_stand_beside_the_papers_points():
     assert "wide_1_1.card_one_by_one.faster" not in figures
 
 
-def test_power_follows_from_the_papers_ratios():
-    """Energy and time of the paper's systems give one and the same power, so the constants are no free choice."""
+def test_nascent_power_follows_from_the_papers_ratios():
+    """Energy and time of the paper's systems give the same power each time, so the constants are not arbitrary."""
     for faster, less in ((7.6, 5.6), (9.9, 7.3), (9.2, 6.8)):
         assert 12 * platforms.SMARTSSD_W * less / faster == pytest.approx(platforms.CARD_W, rel=0.003)
     for place in ("memory", "flash"):
@@ -74,7 +74,7 @@ def test_power_follows_from_the_papers_ratios():
 @pytest.mark.parametrize(
     ("row_bytes", "coded", "parts"), [(54, False, 3), (4096, True, 1), (64, True, 2), (1, False, 2)]
 )
-def test_devices_sort_their_tables(row_bytes, coded, parts):
+def test_nascent_devices_sort_their_tables(row_bytes, coded, parts):
     tables = [platforms.Table.drawn(999 - n, row_bytes, coded and parts == 1, n) for n in range(parts)]
     one, three = (platforms.sort_tables(platforms.smartssd(), tables, count) for count in (1, 3))
     assert one.keys() == three.keys()
@@ -82,7 +82,7 @@ def test_devices_sort_their_tables(row_bytes, coded, parts):
     assert one["all"] <= three["all"] < 2 * one["all"]
 
 
-def test_a_wrong_row_is_seen():
+def test_nascent_wrong_row_is_detected():
     table = platforms.Table.drawn(100, 64, False, 1)
     with Device(platforms.smartssd(), model="fast") as device:
         sort = platforms.TableSort(device, [table], 1)
@@ -92,7 +92,7 @@ def test_a_wrong_row_is_seen():
             sort.run()
 
 
-def test_the_card_overlapped_is_bound_by_its_link_or_its_work():
+def test_nascent_overlapped_card_is_bound_by_link_or_work():
     nbytes, link = 3_000_000, platforms.card_link_gb_s()
     assert 12 < link < 15.76
     assert platforms.card_overlapped({"all": 1.1e6}, nbytes, 12) == pytest.approx(12 * nbytes / link)
@@ -101,7 +101,7 @@ def test_the_card_overlapped_is_bound_by_its_link_or_its_work():
     assert platforms.card_one_by_one({"all": 1.1e6}, 12) == pytest.approx(13.2e6)
 
 
-def test_a_cpu_overlapped_uses_its_link_and_all_of_its_cores():
+def test_nascent_overlapped_cpu_uses_its_link_and_all_cores():
     nbytes, link = 3_000_000, platforms.card_link_gb_s()
     assert platforms.cpu_overlapped(1e3, nbytes, 12) == pytest.approx(12 * nbytes / link)
     assert platforms.cpu_overlapped(1e8, nbytes, 12) == pytest.approx(12 * 1e8 / platforms.CPU_CORES)
@@ -110,7 +110,7 @@ def test_a_cpu_overlapped_uses_its_link_and_all_of_its_cores():
     assert took == {"radix": 10.0, "duckdb": 10.0 * baselines.threads()}
 
 
-def test_rows_of_energy_say_whose_watts_and_seconds_they_are():
+def test_nascent_energy_rows_state_their_sources():
     figures = nascent_fig13.figures([row(nascent_fig13.WIDE, 1, 1e6), row(nascent_fig13.WIDE, 12, 1e6)])
     energies = [f["text"] for f in figures if f["name"].endswith(".energy")]
     assert len(energies) == 4
@@ -120,7 +120,7 @@ def test_rows_of_energy_say_whose_watts_and_seconds_they_are():
     assert names == ["card_overlapped", "cpu_best", "card_one_by_one", "cpu_plain"], "the strongest first"
 
 
-def test_ideal_masters_keep_to_the_pins():
+def test_nascent_ideal_masters_respect_the_bus():
     design = Design.load("smartssd")
     lines = 8192
     there = ideal.stream(0, lines)
@@ -133,7 +133,7 @@ def test_ideal_masters_keep_to_the_pins():
     assert turns[193] == (3 << 20) + 64
 
 
-def test_sorts_of_the_cpu_give_the_stable_order():
+def test_nascent_cpu_sorts_are_stable():
     for bits in (32, 64):
         keys = kernels.random_keys(5000, bits, 1)
         wanted = np.argsort(keys, kind="stable")
@@ -146,7 +146,7 @@ def test_sorts_of_the_cpu_give_the_stable_order():
         baselines.numpy_without(baselines.dispatched(), -1, 32, 1)
 
 
-def test_decoders_of_the_cpu_give_the_values():
+def test_nascent_cpu_decoders_are_correct():
     rng = np.random.default_rng(1)
     dictionary, keys = rng.integers(0, 1 << 32, 256, np.uint32), rng.integers(0, 256, 1000, np.uint8)
     decoders = baselines.decoders(dictionary, keys)
@@ -158,7 +158,7 @@ def test_decoders_of_the_cpu_give_the_values():
     assert gb_s > 0
 
 
-def test_orders_that_are_hard():
+def test_nascent_hard_orders():
     orders = kernels.adversarial(1000, 1)
     assert {len(keys) for keys in orders.values()} == {1000}
     assert np.isnan(orders["half NaN"]).any()

@@ -1,4 +1,4 @@
-"""The experiments of NearPM's figures: what is compared keeps the same promise, and small runs of them."""
+"""The experiments of NearPM's figures: comparisons give the same guarantee, and small runs of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nearside.experiments import (
 from nearside.experiments import run as runs
 from nearside.experiments.registry import find
 
-# What a program has when its transaction's commit has returned, by what fences wait for.
+# The guarantee when a transaction's commit has returned, by what fences wait for.
 PROMISE = {"read_back": "durable", "ordered": "durable", "posted": "relaxed"}
 BOTH = ["nearpm-paper", "nearpm"]
 SMALL = {
@@ -28,7 +28,7 @@ SMALL = {
 }
 
 
-def test_both_sides_of_a_ratio_keep_the_same_promise():
+def test_nearpm_ratio_sides_give_the_same_guarantee():
     who = nearpm_fig15.WHO
     for cpu, engine in nearpm_fig15.RATIOS.values():
         assert (who[cpu][0], who[engine][0]) == (False, True)
@@ -39,22 +39,22 @@ def test_both_sides_of_a_ratio_keep_the_same_promise():
     assert all(engine != "ordered" for _, engine in pairs)
 
 
-def test_a_ratio_of_copies_is_of_copies():
-    """A command that was accepted is no copy: it has its time, and no speed-up."""
+def test_nearpm_copy_ratio_is_of_copies():
+    """An accepted command is not a copy: it has a time, and no speed-up."""
     row = {"bytes": 64, "ended": 1.5, "cached": 2.0, "accepted_ns": 480.0, "limit": 60.0}
     figures = {f["name"]: f for f in nearpm_fig17.figures([row])}
     assert {name for name, f in figures.items() if f["unit"] == "x"} == {"64.ended", "64.cached"}
     assert (figures["64.accepted"]["unit"], figures["64.accepted"]["paper"]) == ("ns", None)
 
 
-def test_the_cpu_has_as_many_devices_as_the_engines_if_that_is_faster():
+def test_nearpm_cpu_has_as_many_devices_as_is_fastest():
     assert [nearpm.counts(n) for n in (1, 2, 4)] == [[1], [1, 2], [1, 2, 4]]
     assert nearpm.fastest([{"ns": 3.0, "n": 1}, {"ns": 2.0, "n": 2}])["n"] == 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
-def test_a_small_run(name, tmp_path, monkeypatch):
+def test_nearpm_small_run(name, tmp_path, monkeypatch):
     monkeypatch.setenv("NEARSIDE_RESULTS", str(tmp_path))
     doc = runs.run(replace(find(name), quick=SMALL[name]), "fast", quick=True, seed=3)
     assert doc["status"] == "complete"
@@ -63,7 +63,7 @@ def test_a_small_run(name, tmp_path, monkeypatch):
     assert all(figure["value"] >= 0 for figure in loaded["figures"])
     names = {figure["name"] for figure in loaded["figures"]}
     if name == "nearpm_fig15":
-        # A design of two channels keeps no order that a CPU could count on.
+        # A design of two channels keeps no order that a CPU could rely on.
         assert {"nearpm-paper.undo.ordered", "nearpm-paper.undo.durable.whole", "nearpm.undo.durable"} <= names
         assert not any(one.startswith("nearpm.") and "ordered" in one for one in names)
     if name == "nearpm_fig16_devices":

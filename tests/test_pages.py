@@ -1,10 +1,10 @@
-"""Command pages of engines: one store of 64 bytes is one command, in one order with the stores of the PM window."""
+"""Command pages of engines: a store of 64 bytes is a command, in order with the stores of the PM window."""
 
 import random
 
 import pytest
 from nearside import NearsideError
-from nearside.device import Design, Device, Submitted
+from nearside.device import Design, Device, SubmittedCommand
 
 LINES = 64
 
@@ -15,7 +15,7 @@ def device():
         yield device
 
 
-# 50 MB/s for writes: a line is held back for more than a microsecond, in each channel.
+# 50 MB/s for writes: a line is delayed for more than a microsecond, in each channel.
 SLOW = """name = "slow writes"
 description = ""
 [read]
@@ -26,7 +26,7 @@ cap_gb_s = 0.05
 """
 
 
-def test_a_command_reads_what_was_stored_before_it(device, tmp_path):
+def test_command_page_command_reads_earlier_stores(device, tmp_path):
     copy, rng = device.engine("copy0"), random.Random(1)
     (tmp_path / "slow.toml").write_text(SLOW)
     device.delay_set(str(tmp_path / "slow.toml"))
@@ -41,7 +41,7 @@ def test_a_command_reads_what_was_stored_before_it(device, tmp_path):
 
 
 @pytest.mark.both
-def test_commands_are_carried_out_in_their_order(device):
+def test_command_page_commands_run_in_order(device):
     copy = device.engine("copy0")
     device.pm_write(0, b"first")
     commands = [copy.submit(src=at, dst=at + 4096, bytes=5) for at in range(0, 20 * 4096, 4096)]
@@ -50,7 +50,7 @@ def test_commands_are_carried_out_in_their_order(device):
     assert device.pm_read(20 * 4096, 5) == b"first"
 
 
-def test_a_full_page_holds_nobody_up(device):
+def test_command_page_full_page_blocks_nothing_else(device):
     scan = device.engine("scan0")
     slow = scan.submit(src=0, bytes=8 << 20, low=0, high=0, kind=0)
     others = [scan.submit(src=0, bytes=4, low=0, high=n, kind=0) for n in range(LINES - 1)]
@@ -62,14 +62,14 @@ def test_a_full_page_holds_nobody_up(device):
         scan.finish(others[-1], timeout_us=0)
     assert scan.finish(others[-1])["count"] in (0, 1)
     assert scan.finish(slow)["count"] > 0
-    # Any line may be taken again.
+    # Any line may be reused.
     again = scan.submit(src=0, bytes=4, low=0, high=2**32 - 1, kind=0)
     assert scan.finish(again) == {"count": 1}
     with pytest.raises(NearsideError, match="no command 1 is in line 0: a later one has taken its place"):
         scan.finish(slow)
 
 
-def test_both_ways_to_an_engine_take_turns(device):
+def test_command_page_alternates_with_registers(device):
     scan = device.engine("scan0")
     device.pm_write(0, bytes(4096))
     scan.start(src=0, bytes=1 << 20, low=0, high=0, kind=0)
@@ -89,14 +89,14 @@ def test_both_ways_to_an_engine_take_turns(device):
         ("copy0", {"src": 0, "dst": 2**64 - 4, "bytes": 64}, "copy0: invalid"),
     ],
 )
-def test_what_goes_wrong_is_named(device, engine, arguments, why):
+def test_command_page_errors_are_named(device, engine, arguments, why):
     engine = device.engine(engine)
     with pytest.raises(NearsideError, match=why):
         engine.finish(engine.submit(**arguments))
 
 
-def test_what_is_missing_is_named(device):
+def test_command_page_missing_page_is_named(device):
     with pytest.raises(NearsideError, match="scan0: kind: its arguments are src, bytes, low, high, kind, dst"):
         device.engine("scan0").submit(src=0, bytes=8, low=0, high=1)
     with pytest.raises(NearsideError, match="no command 7 is in line 99"):
-        device.engine("scan0").finish(Submitted(99, 7, device.engine("scan0")))
+        device.engine("scan0").finish(SubmittedCommand(99, 7, device.engine("scan0")))

@@ -1,4 +1,4 @@
-"""Several devices of one host from Python, each on a model of its own: data of commands in a peer's PM window."""
+"""Several devices of one host from Python, each on a separate model: data of commands in a peer's PM window."""
 
 import struct
 
@@ -9,7 +9,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 @pytest.mark.parametrize("models", [("rtl", "fast"), ("fast", "rtl"), ("fast", "fast")])
-def test_data_go_from_device_to_device(models):
+def test_peer_data_move_between_devices(models):
     design = Design.load("default")
     own, other = models
     with Device(design, model=own, peers=[(design, other)]) as device:
@@ -27,7 +27,7 @@ def test_data_go_from_device_to_device(models):
         assert device.read(len(changed), MIB)[0] == changed
 
 
-def test_a_peer_has_a_timing_of_its_own():
+def test_peer_timing_is_separate():
     design = Design.load("default").with_values("media.profile = 'dram'")
 
     def write_ns(profile):
@@ -39,7 +39,7 @@ def test_a_peer_has_a_timing_of_its_own():
     assert write_ns("nand") > write_ns("dram") + 50_000
 
 
-def test_what_a_peer_cannot_do():
+def test_peer_unsupported_requests():
     design = Design.load("default")
     with Device(design, model="fast", peers=[(design, "fast")]) as device:
         job = {"queues": 1, "depth": 1, "commands": 1}
@@ -59,7 +59,7 @@ def test_what_a_peer_cannot_do():
         Device(design, model="fast", peers=[(design, "slow")])
 
 
-def test_peers_are_few_pairs_of_a_design_and_an_engine():
+def test_peer_arguments_are_pairs_of_a_design_and_a_model():
     design = Design.load("fuzz")
     with pytest.raises(NearsideError, match=r"^peers = 3000 devices: allowed are at most 15$"):
         Device(design, model="fast", peers=[(design, "fast")] * 3000)
@@ -77,7 +77,7 @@ def test_peers_are_few_pairs_of_a_design_and_an_engine():
         assert device.peers[14].pm_read(0, 64) == b"x" * 64
 
 
-def test_engines_of_a_peer_work_beside_those_of_the_device():
+def test_peer_engines_run_in_parallel():
     design = Design.load("sort")
     keys = struct.pack("<6I", 30, 10, 50, 10, 20, 0)
     with Device(design, model="fast", peers=[(design, "fast")] * 2) as device:

@@ -1,4 +1,4 @@
-"""Persistent memory from Python: transactions, losses of power and recovery, by the CPU and by the device."""
+"""Persistent memory from Python: transactions, power cuts and recovery, by the CPU and by the device."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def put(thread: pm.Thread, data: bytes) -> int:
 
 @pytest.mark.parametrize("offload", BY)
 @pytest.mark.parametrize("mechanism", pm.MECHANISMS)
-def test_what_is_committed_stays_and_nothing_else(system, mechanism, offload):
+def test_pm_committed_data_survive_and_nothing_else(system, mechanism, offload):
     pool = system.create(PLACE, BYTES, "notes", mechanism=mechanism, offload=offload)
     thread = pool.thread()
     at = put(thread, b"old" * 100)
@@ -85,8 +85,8 @@ def test_what_is_committed_stays_and_nothing_else(system, mechanism, offload):
 
 @pytest.mark.parametrize("offload", BY)
 @pytest.mark.parametrize("mechanism", pm.MECHANISMS)
-def test_power_fails_at_any_time(system, mechanism, offload):
-    """Two numbers that a transaction changes together never differ; what had returned is there."""
+def test_pm_power_cut_at_any_time(system, mechanism, offload):
+    """Two numbers that a transaction changes together never differ; returned transactions are there."""
     usage = {"offload": offload, "engine_recovers": offload}
     pool = system.create(0, BYTES, "pair", mechanism=mechanism, **usage)
     thread = pool.thread()
@@ -104,9 +104,9 @@ def test_power_fails_at_any_time(system, mechanism, offload):
 
     for cut in range(8):
         system.power_cut_after(700 * cut + 1)
-        with pytest.raises(NearsideError) as told:
+        with pytest.raises(NearsideError) as reported:
             count()
-        assert not system.has_power, told.value
+        assert not system.has_power, reported.value
         system.power_on()
         pool = system.open(0, "pair", **usage)
         thread = pool.thread()
@@ -120,8 +120,8 @@ def test_power_fails_at_any_time(system, mechanism, offload):
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_power_fails_while_a_system_is_closed(devices):
-    """Its media end with it, so there is nothing that its user has to know of."""
+def test_pm_power_cut_during_close(devices):
+    """Its media end with it, so users need no report of it."""
     for ns in (1, 100, 400, 700, 1000):
         with pm.System(devices=devices) as system:
             pools = [system.create(at << 24, BYTES, "notes", offload=True, number=at) for at in range(2)]
@@ -135,8 +135,9 @@ def test_power_fails_while_a_system_is_closed(devices):
 
 @pytest.mark.parametrize(("devices", "host"), [(2, "optane-dimm"), (2, "cxl"), (4, "cxl"), (1, "cxl")])
 @pytest.mark.parametrize("mechanism", ["undo", "checkpoint", "redo"])
-def test_what_is_committed_stays_when_power_fails_in_growth(mechanism, devices, host):
-    """The engines give up the pool to take the larger one: whatever waited for another device is complete by then."""
+def test_pm_power_cut_during_growth(mechanism, devices, host):
+    """The engines release the pool before the larger one: accesses that wait for another device are
+    complete by then."""
     draw = random.Random(devices)
     for _ in range(20):
         with pm.System(devices=devices, host=host) as system:
@@ -162,7 +163,7 @@ def test_what_is_committed_stays_when_power_fails_in_growth(mechanism, devices, 
 
 
 @pytest.mark.parametrize("devices", [1, 2, 4])
-def test_a_check_whose_power_fails_tells_no_damage(devices):
+def test_pm_power_cut_during_a_check_reports_no_damage(devices):
     for n in range(24):
         with pm.System(devices=devices) as system:
             pool = system.create(0, BYTES, "notes", offload=True)
@@ -173,7 +174,7 @@ def test_a_check_whose_power_fails_tells_no_damage(devices):
                 pool.check()
 
 
-def test_what_the_cache_has_takes_its_own_time(system):
+def test_pm_cached_data_have_separate_latency(system):
     """And not that of the next transaction."""
     pool = system.create(0, BYTES, "notes")
     with pool.thread() as thread:
@@ -205,7 +206,7 @@ OVER = [
 
 @pytest.mark.parametrize(("devices", "synchronise", "offload"), OVER)
 @pytest.mark.parametrize("mechanism", pm.MECHANISMS)
-def test_power_fails_at_any_time_of_several_devices(mechanism, devices, synchronise, offload):
+def test_pm_power_cut_at_any_time_of_several_devices(mechanism, devices, synchronise, offload):
     """A number on each device, changed together: they never differ."""
     starts = range(0, devices * 4096, 4096)
     with pm.System(devices=devices, synchronise=synchronise) as system:
@@ -227,9 +228,9 @@ def test_power_fails_at_any_time_of_several_devices(mechanism, devices, synchron
 
         for cut in range(4):
             system.power_cut_after(2900 * cut + 1)
-            with pytest.raises(NearsideError) as told:
+            with pytest.raises(NearsideError) as reported:
                 count()
-            assert not system.has_power, told.value
+            assert not system.has_power, reported.value
             system.power_on()
             pool = system.open(4096, "stripes", **usage)
             thread = pool.thread()
@@ -241,8 +242,8 @@ def test_power_fails_at_any_time_of_several_devices(mechanism, devices, synchron
         assert undone, "some transaction was undone"
 
 
-def test_several_devices_have_parts_of_a_pool():
-    """Each an equal one, at the pool's place; all of them take part in a transaction that changes what they have."""
+def test_pm_pool_is_striped_over_several_devices():
+    """Each has an equal part, at the pool's offset; a transaction involves all devices whose parts it changes."""
     took = {}
     for devices, synchronise in [(1, "devices"), (2, "devices"), (2, "host"), (4, "devices")]:
         with pm.System(devices=devices, synchronise=synchronise) as system:
@@ -265,7 +266,7 @@ def test_several_devices_have_parts_of_a_pool():
     assert took[2, "host"] > took[2, "devices"]
 
 
-def test_several_devices_that_can_not_be_are_told(tmp_path):
+def test_pm_numbers_of_devices_are_checked(tmp_path):
     for devices in (0, 3, 5, 1 << 40):
         with pytest.raises(NearsideError, match=f"devices = {devices}: allowed are 1, 2 and 4"):
             pm.System(devices=devices)
@@ -289,7 +290,7 @@ def test_several_devices_that_can_not_be_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("offload", BY)
-def test_nested_transactions_are_one(system, offload):
+def test_pm_nested_transactions_are_one(system, offload):
     thread = system.create(0, BYTES, "nest", offload=offload).thread()
     at = put(thread, b"one.two.")
     with thread.transaction():
@@ -317,7 +318,7 @@ def test_nested_transactions_are_one(system, offload):
 
 
 @pytest.mark.parametrize("offload", BY)
-def test_pools_grow_up_to_the_next_one(system, offload):
+def test_pm_pool_grows_up_to_the_next_one(system, offload):
     pool = system.create(0, BYTES, "small", offload=offload)
     with system.create(4 * BYTES, BYTES, "next"):
         with pool.thread() as thread:
@@ -339,7 +340,7 @@ def test_pools_grow_up_to_the_next_one(system, offload):
         assert len(pool.check()["objects"]) == 6
 
 
-def test_a_fence_and_a_host_are_chosen():
+def test_pm_fence_and_host_are_selectable():
     took = {}
     for host, fence in [("nearpm", "read_back"), ("nearpm", "posted"), ("nearpm", "completion"), ("cxl", "read_back")]:
         with pm.System(host=host) as system, system.create(0, BYTES, "x", fence=fence) as pool, pool.thread() as thread:
@@ -362,8 +363,8 @@ def test_a_fence_and_a_host_are_chosen():
         system.create(0, BYTES, "x", offload=True)
 
 
-def test_a_pool_that_was_thrown_away_is_opened_again(system):
-    """Python's objects end when they like: nothing of them stays in use."""
+def test_pm_pool_that_was_discarded_is_opened_again(system):
+    """Python's objects end at any time: nothing of them stays in use."""
     for offload in (True, False, True):
         put(system.create(0, BYTES, "gone", offload=offload).thread(), b"kept")
         thread = system.open(0, "gone", offload=offload).thread()
@@ -377,7 +378,7 @@ def test_a_pool_that_was_thrown_away_is_opened_again(system):
         del thread
 
 
-def test_threads_wait_for_each_other(system):
+def test_pm_threads_are_serialised(system):
     pool = system.create(0, BYTES, "many", offload=True)
     wrong = []
 
@@ -402,7 +403,7 @@ def test_threads_wait_for_each_other(system):
     assert len(pool.check()["objects"]) == 80
 
 
-def test_bytes_outside_of_pools(system):
+def test_pm_bytes_outside_of_pools(system):
     data = bytes(range(256)) * 5000
     system.store(4096 + 3, data)
     assert system.load(4096 + 3, len(data)) == data
@@ -412,7 +413,7 @@ def test_bytes_outside_of_pools(system):
             system.load(offset, length)
 
 
-def test_a_store_that_does_not_fit_stores_nothing(system):
+def test_pm_store_that_does_not_fit_stores_nothing(system):
     at = system.window_bytes - (2 << 20)
     old = system.load(at, 64)
     with pytest.raises(NearsideError, match="within the window"):
@@ -423,8 +424,8 @@ def test_a_store_that_does_not_fit_stores_nothing(system):
 
 
 @pytest.mark.parametrize("mechanism", pm.MECHANISMS)
-def test_a_pool_in_the_reserved_range_is_refused(system, mechanism):
-    """The engine has the last 128 KiB of the media; all in front of them can be used."""
+def test_pm_pool_in_the_reserved_range_is_refused(system, mechanism):
+    """The engine has the last 128 KiB of the media; all bytes before them can be used."""
     with pytest.raises(NearsideError, match="the engine reserves the 131072 after them"):
         system.create(system.window_bytes - BYTES + 4096, BYTES, "end", mechanism=mechanism)
     pool = system.create(system.window_bytes - BYTES, BYTES, "end", mechanism=mechanism, threads=1)
@@ -469,20 +470,20 @@ WRONG = {
 
 
 @pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
-def test_numbers_that_can_not_be_are_errors_of_one_line(system, call):
+def test_pm_invalid_numbers_are_one_line(system, call):
     thread = system.create(PLACE, BYTES, "n").thread()
-    with pytest.raises(NearsideError, match="allowed are") as told:
+    with pytest.raises(NearsideError, match="allowed are") as reported:
         call(system, thread)
-    assert len(str(told.value).splitlines()) == 1
+    assert len(str(reported.value).splitlines()) == 1
     put(thread, b"goes on")
 
 
-def test_a_transaction_is_of_one_python_thread(system):
+def test_pm_transaction_belongs_to_one_python_thread(system):
     """Another one is refused, not taken for a nested one: its `with` would end without a commit."""
     thread = system.create(PLACE, BYTES, "n").thread()
     at = put(thread, b"0" * 8)
     inside, done = threading.Event(), threading.Event()
-    told: list[object] = []
+    reported: list[object] = []
 
     def aborts() -> None:
         with thread.transaction(), thread.transaction():
@@ -500,7 +501,7 @@ def test_a_transaction_is_of_one_python_thread(system):
             with thread.transaction():
                 thread.write(at, b"1" * 8)
         except NearsideError as error:
-            told.append(error)
+            reported.append(error)
         done.set()
 
     both = [threading.Thread(target=work) for work in (first, second)]
@@ -508,13 +509,13 @@ def test_a_transaction_is_of_one_python_thread(system):
         one.start()
     for one in both:
         one.join()
-    assert len(told) == 1
-    assert "pool.thread()" in str(told[0])
+    assert len(reported) == 1
+    assert "pool.thread()" in str(reported[0])
     assert thread.read(at, 8) == b"0" * 8
     put(thread, b"goes on")
 
 
-def test_a_transaction_is_of_one_task(system):
+def test_pm_transaction_belongs_to_one_task(system):
     pool = system.create(PLACE, BYTES, "n")
     thread = pool.thread()
     at = put(thread, b"0" * 8)
@@ -537,7 +538,7 @@ def test_a_transaction_is_of_one_task(system):
         assert asyncio.run(both(own)) == [None, None]
 
 
-def test_a_system_that_is_closed_keeps_nothing(system):
+def test_pm_closed_system_keeps_nothing(system):
     pool = system.create(0, BYTES, "x", offload=True)
     thread = pool.thread()
     transaction = thread.transaction()
@@ -549,7 +550,7 @@ def test_a_system_that_is_closed_keeps_nothing(system):
             call()
 
 
-def test_the_examples_of_the_documentation(capsys):
+def test_pm_documentation_examples_work(capsys):
     docs = Path(__file__).parent.parent / "docs/persistence.md"
     blocks = re.findall(r"```python\n(from nearside import pm\n.*?)```", docs.read_text(), re.DOTALL)
     assert len(blocks) == 1
@@ -560,7 +561,7 @@ def test_the_examples_of_the_documentation(capsys):
 
 
 @pytest.mark.parametrize("arguments", [[], ["offload"]])
-def test_the_program_of_the_guide_says_what_the_guide_shows(capsys, monkeypatch, arguments):
+def test_pm_guide_program_prints_what_the_guide_shows(capsys, monkeypatch, arguments):
     """crates/pm-c/tests/c.rs runs the same one in C and in Rust."""
     root = Path(__file__).parent.parent
     program = root / "examples/transfer.py"
@@ -570,5 +571,5 @@ def test_the_program_of_the_guide_says_what_the_guide_shows(capsys, monkeypatch,
     assert f"```\n{out}```" in guide
     done = 1000 - int(re.search(r"20 losses: +(\d+)", out)[1])
     assert (f"{done} transfers instead of" if arguments else f"transfers instead of {done}:") in guide
-    # Neither side keeps more, or more often, than it has to.
+    # Neither program logs or persists more, or more often, than necessary.
     assert "thread.add_range(" in program.read_text()

@@ -1,4 +1,4 @@
-"""A transaction is of one thread of Python and one asyncio task, and ends behind those within it."""
+"""A transaction belongs to one Python thread and one asyncio task, and ends after those nested in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def shared():
 
 
 def elsewhere(what):
-    """What a call in another Python thread raises."""
+    """The exception of a call in another Python thread."""
     raised = []
 
     def body():
@@ -38,7 +38,7 @@ def elsewhere(what):
     return raised
 
 
-def test_a_store_of_another_python_thread_is_refused(shared):
+def test_pm_owner_other_python_thread_is_refused(shared):
     at = shared.root()
     with shared.transaction():
         shared.write(at, b"mine")
@@ -46,7 +46,7 @@ def test_a_store_of_another_python_thread_is_refused(shared):
     assert raised, f"it was taken into the transaction: {shared.read(at + 32, 6)}"
 
 
-def test_a_store_of_another_task_is_refused(shared):
+def test_pm_owner_other_task_is_refused(shared):
     at = shared.root()
 
     async def writer():
@@ -65,7 +65,7 @@ def test_a_store_of_another_task_is_refused(shared):
     assert isinstance(results[1], NearsideError), shared.read(at + 32, 6)
 
 
-def test_a_thread_with_the_number_of_one_that_has_ended(shared):
+def test_pm_owner_thread_with_a_reused_number(shared):
     at = shared.root()
     held = []
 
@@ -79,7 +79,7 @@ def test_a_thread_with_the_number_of_one_that_has_ended(shared):
             with shared.transaction():
                 shared.write(at, b"committed")
 
-    # A thread that is none of ours may take a number, and keep it: then another one.
+    # Another thread may take the number and keep it: then another one is tried.
     for _ in range(50):
         other = threading.Thread(target=begin)
         other.start()
@@ -89,11 +89,11 @@ def test_a_thread_with_the_number_of_one_that_has_ended(shared):
         if raised:
             break
     assert raised, "no thread has had the number of one that has ended"
-    assert all("another thread of Python" in str(error) for error in raised)
+    assert all("another Python thread" in str(error) for error in raised)
 
 
-def test_transactions_end_in_the_other_order_than_they_began_in(shared):
-    """Generators hold one each: the outermost ends first, while the other one may still abort what it has stored."""
+def test_pm_owner_transactions_end_in_reverse_order(shared):
+    """Generators hold one each: the outermost ends first, while the other one may still abort its stores."""
     at = shared.root()
 
     def holding(offset, fails):
@@ -115,7 +115,7 @@ def test_transactions_end_in_the_other_order_than_they_began_in(shared):
     assert shared.read(at, 5) == b"after"
 
 
-def test_signals_leave_the_thread_usable(shared):
+def test_pm_owner_signals_leave_the_thread_usable(shared):
     """Ctrl-C at any moment of a `with`: the next transaction can begin."""
     at = shared.root()
 

@@ -1,4 +1,4 @@
-"""Unmodified programs with libpmemobj whose logs a device keeps: they do as without it, and survive `kill -9`."""
+"""Unmodified programs with libpmemobj whose logs a device keeps: they behave as without it, and survive `kill -9`."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from nearside import NearsideError, pmdk
 from pmdk_programs import Place, steps_of
 
 KINDS = ["btree", "rbtree", "skiplist", "hashmap", "list"]
-# With an odd seed steps are aborted, too, before they are done.
+# With an odd seed some steps are aborted before they are complete.
 CALM, ABORTING = 2, 3
 
 
 def acknowledged(process: subprocess.Popen[str], lines: int, pause_s: float) -> dict[tuple[int, int], int]:
-    """Kills a program some time after so many lines; the steps of which it has said that they are done."""
+    """Kills a program some time after a number of lines; returns the steps that it has reported as complete."""
     output = "".join(process.stdout.readline() for _ in range(lines))
     time.sleep(pause_s)
     process.send_signal(signal.SIGKILL)
-    output += process.stdout.read()  # what `communicate` returns lacks what has been read ahead
+    output += process.stdout.read()  # the result of `communicate` lacks data that were read ahead
     process.communicate(timeout=600)
     return steps_of(output)
 
@@ -35,39 +35,39 @@ def acknowledged(process: subprocess.Popen[str], lines: int, pause_s: float) -> 
 def kill_often(
     place: Place, pools: list[str], seed: int, threads: int, rounds: int, draw: random.Random, **options
 ) -> str:
-    """Kills a program at moments that are drawn, and checks each time; what is wrong first, or nothing."""
+    """Kills a program at random moments, and checks each time; returns the first fault, or None."""
     before: dict[tuple[int, int], int] = {}
     for _ in range(rounds):
         process = place.start(pools, seed, 1 << 30, threads, **options)
-        told = before | acknowledged(process, draw.randrange(1, 40), draw.random() * 0.004)
+        reported = before | acknowledged(process, draw.randrange(1, 40), draw.random() * 0.004)
         done, wrong = place.check(pools, seed)
         if wrong:
             return wrong
-        for key, steps in told.items():
-            assert steps <= done[key] <= steps + 1, (key, told, done)
+        for key, steps in reported.items():
+            assert steps <= done[key] <= steps + 1, (key, reported, done)
         before = done
     return ""
 
 
 def kill_at_moments(place: Place, pools: list[str], seed: int, rounds: int, draw: random.Random, **options) -> str:
-    """Kills a program at drawn moments between what it does with libpmemobj and with the device, recovery included."""
+    """Kills a program at random moments between calls of libpmemobj and the device, including recovery."""
     opening = place.run(pools, seed, 0)["moments"]
     before: dict[tuple[int, int], int] = {}
     for _ in range(rounds):
         process = place.start(pools, seed, 1 << 30, kill=1 + draw.randrange(opening + 150), **options)
         output, err = process.communicate(timeout=600)
         assert (process.returncode, err) == (-signal.SIGKILL, "")
-        told = before | steps_of(output)
+        reported = before | steps_of(output)
         done, wrong = place.check(pools, seed)
         if wrong:
             return wrong
-        for key, steps in told.items():
-            assert steps <= done[key] <= steps + 1, (key, told, done)
+        for key, steps in reported.items():
+            assert steps <= done[key] <= steps + 1, (key, reported, done)
         before = done
     return ""
 
 
-def test_transactions_and_recovery(place):
+def test_pmdk_transactions_and_recovery(place):
     pools = place.pools(*KINDS[:4])
     counts = place.run(pools, ABORTING, 100, threads=2)
     assert counts["commits"] >= 4 * 2 * 100
@@ -81,7 +81,7 @@ def test_transactions_and_recovery(place):
     place.remove(pools)
 
 
-def test_a_program_sees_no_difference(place, compiled, tmp_path):
+def test_pmdk_program_behaves_as_before(place, compiled, tmp_path):
     """Aborts in all ways, nesting, callbacks, locks, large ranges, more threads than logs, wrong arguments."""
     command = [compiled("calls"), tmp_path / "pool"]
     alone = os.environ | {"PMEM_IS_PMEM_FORCE": "1"}
@@ -100,43 +100,43 @@ def test_a_program_sees_no_difference(place, compiled, tmp_path):
 
 
 def same_as_alone(place: Place, program: Path, *pools: Path) -> str:
-    """What a program prints with the shim and without it."""
+    """The output of a program with the shim and without it."""
 
-    def told(environment: dict[str, str]) -> str:
+    def reported(environment: dict[str, str]) -> str:
         done = subprocess.run([program, *pools], env=environment, capture_output=True, text=True, timeout=600)
         assert (done.returncode, done.stderr) == (0, "")
         for path in pools:
             path.unlink()
         return done.stdout
 
-    bare = told(os.environ | {"PMEM_IS_PMEM_FORCE": "1"})
-    assert told(place.environment()) == bare
+    bare = reported(os.environ | {"PMEM_IS_PMEM_FORCE": "1"})
+    assert reported(place.environment()) == bare
     return bare
 
 
-def test_objects_of_another_pool(place, compiled, tmp_path):
-    """libpmemobj refuses them; a new object of the transaction's own at the same place stays new, and has no record."""
+def test_pmdk_objects_of_another_pool(place, compiled, tmp_path):
+    """libpmemobj refuses them; a new object of the same transaction at that place stays new, and has no record."""
     same_as_alone(place, compiled("foreign"), tmp_path / "pool", tmp_path / "another")
     assert json.loads((place.folder / "report.json").read_text())["records"] == 0
 
 
-def test_deferred_frees_make_nothing_new(place, compiled, tmp_path):
-    """What was to be published is none of the objects that need no record, but for reservations."""
+def test_pmdk_deferred_frees_create_nothing(place, compiled, tmp_path):
+    """Objects to be published need records, except reservations."""
     printed = same_as_alone(place, compiled("deferred"), tmp_path / "pool").splitlines()
     assert [line.split(": ")[1] for line in printed] == ["0 0 0"] * 4
-    # That of the reservation is the only one without.
+    # Only the reservation has none.
     assert json.loads((place.folder / "report.json").read_text())["records"] == 3 * 4
 
 
-def test_reserved_objects_are_not_written_once_they_are_anothers(place, compiled, tmp_path):
+def test_pmdk_reserved_objects_of_others_are_not_written(place, compiled, tmp_path):
     assert same_as_alone(place, compiled("reserved"), tmp_path / "pool") == "allocated some, overwritten 0\n"
     counts = json.loads((place.folder / "report.json").read_text())
     assert counts["records"] == 0 < counts["ranges_left_to_libpmemobj"] == counts["transactions"]
 
 
-def test_what_crash_consistency_takes(structures):
+def test_pmdk_crash_consistency_cost(structures):
     program = [str(structures), "run", "2", "60", "1", "btree:{}/pool"]
-    docs = {fence: pmdk.gain(program, fence=fence, model="fast") for fence in ("read_back", "posted")}
+    docs = {fence: pmdk.measure_gain(program, fence=fence, model="fast") for fence in ("read_back", "posted")}
     for doc in docs.values():
         alone, offloaded = doc["alone"], doc["offloaded"]
         assert alone["transactions"] == offloaded["transactions"] == 61
@@ -154,27 +154,27 @@ def test_what_crash_consistency_takes(structures):
         (["/no/program", "{}"], "No such file"),
     ]:
         with pytest.raises(NearsideError, match=re.escape(text)):
-            pmdk.gain(words, model="fast")
+            pmdk.measure_gain(words, model="fast")
 
 
-def test_a_device_that_is_not_there_is_named(tmp_path):
+def test_pmdk_absent_device_is_named(tmp_path):
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(NearsideError, match=f"^{re.escape(str(path))}: no device is served there"):
-            pmdk.run(["true"], socket=path)
+            pmdk.run_on_device(["true"], socket=path)
 
 
-def test_processes_that_a_program_starts_cost_nothing(compiled):
+def test_pmdk_child_processes_cost_nothing(compiled):
     program = [str(compiled("ways")), "run", "{}/pool", "obj_persist"]
-    without = pmdk.gain([*program, "obj_persist"], model="fast")
-    doc = pmdk.gain([*program, "obj_persist_with_processes"], model="fast")
+    without = pmdk.measure_gain([*program, "obj_persist"], model="fast")
+    doc = pmdk.measure_gain([*program, "obj_persist_with_processes"], model="fast")
     assert {**doc, "program": None} == {**without, "program": None}
-    # Nor does a script that starts it.
-    doc = pmdk.gain(["/bin/sh", "-c", f"true; {shlex.join([*program, 'obj_persist'])}; true"], model="fast")
+    # A script that starts it costs nothing, either.
+    doc = pmdk.measure_gain(["/bin/sh", "-c", f"true; {shlex.join([*program, 'obj_persist'])}; true"], model="fast")
     assert {**doc, "program": None} == {**without, "program": None}
 
 
 @pytest.mark.slow
-def test_the_command(structures, tmp_path):
+def test_pmdk_command(structures, tmp_path):
     command = [sys.executable, "-m", "nearside.cli", "pmdk", "run", "--json", "--"]
     command += [structures, "run", "3", "20", "1", f"rbtree:{tmp_path}/pool"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -193,14 +193,14 @@ def test_the_command(structures, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_kills_at_any_time(place, kind):
+def test_pmdk_kills_at_any_time(place, kind):
     pools = place.pools(kind)
     assert kill_often(place, pools, ABORTING, 2, 2, random.Random(kind)) == ""
     place.remove(pools)
 
 
 @pytest.mark.slow
-def test_kills_of_several_pools_with_several_threads(place):
+def test_pmdk_kills_of_several_pools_with_several_threads(place):
     pools = place.pools("btree", "hashmap", "list")
     assert kill_often(place, pools, ABORTING, 3, 3, random.Random(1)) == ""
     place.remove(pools)
@@ -208,7 +208,7 @@ def test_kills_of_several_pools_with_several_threads(place):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_kills_at_moments(place, kind):
+def test_pmdk_kills_at_moments(place, kind):
     pools = place.pools(kind)
     assert kill_at_moments(place, pools, ABORTING, 4, random.Random(kind)) == ""
     place.remove(pools)
@@ -216,8 +216,8 @@ def test_kills_at_moments(place, kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["btree", "hashmap"])
-def test_without_snapshots_kills_are_seen(place, kind):
-    """The control: the same kills find that nothing keeps the old bytes."""
+def test_pmdk_kills_without_snapshots_are_detected(place, kind):
+    """The negative control: the same kills find that the old bytes are lost."""
     pools = place.pools(kind)
     assert kill_at_moments(place, pools, CALM, 60, random.Random(kind), without="snapshots") != ""
     place.remove(pools)
@@ -226,7 +226,7 @@ def test_without_snapshots_kills_are_seen(place, kind):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", [ABORTING, CALM, 5, 7])
-def test_many_kills(place, kind, seed):
+def test_pmdk_many_kills(place, kind, seed):
     pools = place.pools(kind)
     draw = random.Random(f"{kind} {seed}")
     assert kill_at_moments(place, pools, seed, 250, draw) == ""

@@ -1,4 +1,4 @@
-"""Losses of power of programs that flush, fence and store past the cache by instructions of their own."""
+"""Power cuts of programs with flush, fence and non-temporal store instructions."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ def own(tmp_path_factory) -> Callable[[str], Path]:
 
 
 def crash(program: Path, way: str, cuts: str, **options) -> dict:
-    """Of a program that is cut while it runs, and looks at what is left itself."""
-    return pmdk_crash.run([str(program), "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", cuts, **options)
+    """A campaign of a program that is cut while it runs, and that checks the result."""
+    return pmdk_crash.run_campaign(
+        [str(program), "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", cuts, **options
+    )
 
 
 def kinds(doc: dict) -> dict[str, int]:
@@ -62,7 +64,7 @@ def check_wrong(program: Path, wrong: dict[str, str], cuts: str) -> None:
     assert [way for way, text in wrong.items() if not found[way]["what"].endswith(text)] == []
 
 
-def test_one_bug_of_a_hash_table_and_none(own):
+def test_pmdk_instructions_hash_table_with_and_without_a_bug(own):
     """The others, and those of a B-tree's leaf, are below."""
     doc = crash(own("hash"), "clwb", "sampled:12")
     assert (doc["ended"], doc["violation"]) == (0, None)
@@ -75,38 +77,38 @@ def test_one_bug_of_a_hash_table_and_none(own):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", HASH_RIGHT)
-def test_a_hash_table_that_is_right(own, way):
+def test_pmdk_instructions_correct_hash_table(own, way):
     doc = crash(own("hash"), way, "sampled:40")
     assert (doc["ended"], doc["violation"]) == (0, None)
 
 
 @pytest.mark.slow
-def test_a_hash_table_that_is_wrong(own):
+def test_pmdk_instructions_wrong_hash_table(own):
     check_wrong(own("hash"), HASH_WRONG, "sampled:40")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", LEAF_RIGHT)
-def test_a_leaf_that_is_right(own, way):
+def test_pmdk_instructions_correct_leaf(own, way):
     doc = crash(own("leaf"), way, "sampled:40")
     assert (doc["ended"], doc["violation"]) == (0, None)
 
 
 @pytest.mark.slow
-def test_a_leaf_that_is_wrong(own):
+def test_pmdk_instructions_wrong_leaf(own):
     check_wrong(own("leaf"), LEAF_WRONG, "sampled:40")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["clwb", "clflush", "streams"])
-def test_fences_that_do_not_count(own, way):
+def test_pmdk_instructions_fences_that_do_not_count(own, way):
     doc = crash(own("hash"), way, "sampled:4", without="fences")
     assert doc["violated"] > 0
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "ways"), [("hash", HASH_RIGHT), ("leaf", LEAF_RIGHT)])
-def test_all_moments_of_what_is_right(own, name, ways):
+def test_pmdk_instructions_all_moments_of_correct_programs(own, name, ways):
     for way in ways:
         assert crash(own(name), way, "all")["violation"] is None
 
@@ -129,26 +131,28 @@ CORNERS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", CORNERS)
-def test_instructions_in_corners(own, way):
-    """All do what they do without the shim, or the program says so; and without its one flush the number is lost."""
+def test_pmdk_instructions_corner_cases(own, way):
+    """All behave as without the shim, or the program reports it; without its one flush the number is lost."""
     program = own("corners")
     words = [str(program), "run", "{}/f", way]
     library = str(own("library", "-shared", "-fPIC"))
     check = f"{program} check {{}}/f {way}"
     cuts = "sampled:6" if way == "threads" else "all"
-    doc = pmdk_crash.run([*words, "kept", library], check, "cpu", cuts)
+    doc = pmdk_crash.run_campaign([*words, "kept", library], check, "cpu", cuts)
     assert (doc["ended"], doc["violation"]) == (0, None)
-    # In a program of several threads it is the last moment that has all of it.
+    # In a program of several threads only the last moment has all of it.
     last = doc["left_out"] + doc["moments"]
-    doc = pmdk_crash.run([*words, "lost", library], check, "cpu", f"at:{last - 3}" if way == "threads" else "all")
+    doc = pmdk_crash.run_campaign(
+        [*words, "lost", library], check, "cpu", f"at:{last - 3}" if way == "threads" else "all"
+    )
     assert doc["violation"]["what"] == "exit status 1: done, and not there"
     assert {Path(module["file"]).name for module in doc["instructions"]} >= {"corners"}
     assert ("library" in {Path(module["file"]).name for module in doc["instructions"]}) == (way == "library")
 
 
 @pytest.mark.slow
-def test_libpmem_inside_of_a_program(kit, tmp_path):
-    """No call of it can be followed: its flushes and copies are, as instructions."""
+def test_pmdk_instructions_libpmem_within_a_program(kit, tmp_path):
+    """Its calls can't be followed; its flushes and copies are, as instructions."""
     try:
         archive = kits.ARCHIVE.folder(tell=False) / "lib/libpmem.a"
     except NoKit as reason:
@@ -166,12 +170,12 @@ def test_libpmem_inside_of_a_program(kit, tmp_path):
     assert " of " in crash(program, "wrong", "sampled:40")["violation"]["what"]
 
 
-def test_a_program_without_any_of_it(own):
+def test_pmdk_instructions_program_without_flushes(own):
     with pytest.raises(NearsideError, match="it has persisted nothing"):
-        pmdk_crash.run(["/bin/true", "{}"], None, "cpu", "all")
+        pmdk_crash.run_campaign(["/bin/true", "{}"], None, "cpu", "all")
 
 
-def test_a_folder_with_a_name_too_long(tmp_path):
+def test_pmdk_instructions_folder_with_a_name_too_long(tmp_path):
     with (
         pytest.raises(NearsideError, match=r"no socket can be there: .*TMPDIR"),
         pmdk_code.served(tmp_path / ("x" * 200)),
@@ -179,12 +183,12 @@ def test_a_folder_with_a_name_too_long(tmp_path):
         pass
 
 
-def test_a_file_that_is_no_program(tmp_path):
-    """What it asks is answered, and told."""
+def test_pmdk_instructions_file_that_is_not_a_program(tmp_path):
+    """Its requests are answered, and reported."""
     broken = tmp_path / "broken"
     broken.write_bytes(Path("/bin/true").read_bytes()[:200])
     with pmdk_code.served(tmp_path / "socket") as code, broken.open("rb") as file:
-        assert code._look(str(broken), file.fileno()) == bytes(16)
+        assert code._instructions_of(str(broken), file.fileno()) == bytes(16)
         (module,) = code.modules()
     assert module["file"] == str(broken)
     assert "broken" in module["error"]

@@ -1,4 +1,4 @@
-"""`nearside crashtest -- PROGRAM`: programs and checks that do not end, and what they say."""
+"""`nearside crashtest -- PROGRAM`: programs and checks that do not end, and their output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from nearside import NearsideError, pmdk_crash
 
-# More than a machine that others use needs for what ends; only what does not end takes it.
+# Longer than a busy machine needs for programs that end; only others reach it.
 LIMIT_S = 3
 
 
@@ -26,7 +26,7 @@ def script(folder: Path, name: str, text: str) -> str:
 
 
 def is_running(pid: str) -> bool:
-    """Whether there is such a process; what nobody has waited for yet has ended."""
+    """Whether there is such a process; a zombie has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
     except OSError:
@@ -34,12 +34,14 @@ def is_running(pid: str) -> bool:
 
 
 @pytest.mark.slow
-def test_a_check_that_does_not_end_is_a_violation(compiled, tmp_path):
-    """It and what it has started are killed, and the campaign goes on."""
+def test_pmdk_limit_check_that_hangs_is_a_violation(compiled, tmp_path):
+    """It is killed with its children, and the campaign continues."""
     ways, seen = compiled("ways"), tmp_path / "seen"
     text = f'{ways} check "$1/f" 2> /dev/null && exit; sleep 1000000 & echo $! >> {seen}; echo I walk; wait'
     command = [str(ways), "run", "{}/f", "nothing"]
-    doc = pmdk_crash.run(command, f"{script(tmp_path, 'check', text)} {{}}", "cpu", "at:1/0,2/0,3/0", limit_s=LIMIT_S)
+    doc = pmdk_crash.run_campaign(
+        command, f"{script(tmp_path, 'check', text)} {{}}", "cpu", "at:1/0,2/0,3/0", limit_s=LIMIT_S
+    )
     assert (doc["cuts"], doc["ended"], doc["violated"], doc["not_ended"]) == (3, 0, 2, 2)
     assert doc["violation"]["what"] == f"the check has not ended within {LIMIT_S} s"
     assert doc["violation"]["output"] == ["I walk"]
@@ -50,36 +52,36 @@ def test_a_check_that_does_not_end_is_a_violation(compiled, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_program_that_does_not_end_is_a_violation(compiled):
-    """Where the power has not failed; what goes on when it has is killed, and nothing is wrong with that."""
+def test_pmdk_limit_program_that_hangs_is_a_violation(compiled):
+    """Without a power cut; a program that runs on after a power cut is killed, which is not a violation."""
     ways = compiled("ways")
     text = f'if test "$NEARSIDE_PMDK_KILL" = 3; then sleep 1000000; fi; {ways} run {{}}/f persist'
     check = f"{ways} check {{}}/f"
-    doc = pmdk_crash.run(["/bin/sh", "-c", text], check, "cpu", "at:2,3,4", limit_s=LIMIT_S)
+    doc = pmdk_crash.run_campaign(["/bin/sh", "-c", text], check, "cpu", "at:2,3,4", limit_s=LIMIT_S)
     assert (doc["cuts"], doc["violated"], doc["not_ended"]) == (3, 1, 1)
     what = f"the program has not ended within {LIMIT_S} s, and the power has not failed by then"
     assert doc["violation"]["what"] == what
 
 
-def test_what_goes_on_without_power_is_not_waited_for(compiled):
+def test_pmdk_limit_processes_without_power_are_not_awaited(compiled):
     """A part of the program that waits for the one that has lost its power."""
     ways = compiled("ways")
     text = f'{ways} run {{}}/f persist; if test -n "$NEARSIDE_PMDK_CRASH"; then sleep 1000000; fi'
-    doc = pmdk_crash.run(["/bin/sh", "-c", text], f"{ways} check {{}}/f", "cpu", "at:2/0,3/0")
+    doc = pmdk_crash.run_campaign(["/bin/sh", "-c", text], f"{ways} check {{}}/f", "cpu", "at:2/0,3/0")
     assert (doc["cuts"], doc["ended"], doc["violated"]) == (2, 0, 0)
 
 
 @pytest.mark.parametrize("who", ["the program", "the check"])
-def test_what_does_not_end_with_power_either(compiled, who):
+def test_pmdk_limit_program_that_hangs_with_power(compiled, who):
     ways = compiled("ways")
     program, check = ["/bin/sh", "-c", "sleep 1000000; : {}"], "/bin/true"
     if who == "the check":
         program, check = [str(ways), "run", "{}/f", "persist"], "/bin/sleep 1000000"
         with pytest.raises(NearsideError, match=r"the check fails without .*within 1 s \(--limit sets another one\)$"):
-            pmdk_crash.run(program, check, "cpu", "all", limit_s=1)
+            pmdk_crash.run_campaign(program, check, "cpu", "all", limit_s=1)
         return
     with pytest.raises(NearsideError, match=r"^/bin/sh: it has not ended within 0.5 s \(--limit sets another one\)$"):
-        pmdk_crash.run(program, check, "cpu", "all", limit_s=0.5)
+        pmdk_crash.run_campaign(program, check, "cpu", "all", limit_s=0.5)
 
 
 @pytest.mark.parametrize(
@@ -96,10 +98,10 @@ def test_what_does_not_end_with_power_either(compiled, who):
         ("seq 1 99", "exit status 1: 99", [str(n) for n in range(80, 100)]),
     ],
 )
-def test_what_a_check_says(compiled, tmp_path, capsys, says, what, output):
+def test_pmdk_limit_output_of_a_check(compiled, tmp_path, capsys, says, what, output):
     ways = compiled("ways")
     check = script(tmp_path, "check", f'{ways} check "$1/f" 2> /dev/null || {{ {says}; exit 1; }}')
-    doc = pmdk_crash.run([str(ways), "run", "{}/f", "nothing"], f"{check} {{}}", "cpu", "all")
+    doc = pmdk_crash.run_campaign([str(ways), "run", "{}/f", "nothing"], f"{check} {{}}", "cpu", "all")
     assert (doc["violation"]["what"], doc["violation"]["output"]) == (what, output)
     pmdk_crash.print_reports([doc])
     shown = capsys.readouterr().out
@@ -107,17 +109,17 @@ def test_what_a_check_says(compiled, tmp_path, capsys, says, what, output):
     assert ("the last lines of output:" in shown) == (len(output) > 1)
 
 
-def test_what_a_program_says_that_ends_too_early(compiled):
+def test_pmdk_limit_output_of_a_program_that_ends_early(compiled):
     text = f'if test "$NEARSIDE_PMDK_KILL" = 3; then echo no room; exit 7; fi; {compiled("ways")} run {{}}/f persist'
-    doc = pmdk_crash.run(["/bin/sh", "-c", text], f"{compiled('ways')} check {{}}/f", "cpu", "at:3")
+    doc = pmdk_crash.run_campaign(["/bin/sh", "-c", text], f"{compiled('ways')} check {{}}/f", "cpu", "at:3")
     assert doc["violation"]["what"] == "the program ends before the power fails: exit status 7: no room"
     assert sum(row["moments_cut"] for row in doc["coverage"]) == 0
 
 
-def test_limits():
+def test_pmdk_limit_values():
     for limit in (0, -1, float("nan"), 1e6):
         with pytest.raises(NearsideError, match=r"^limit = .*: allowed are more than 0 and up to 86400 seconds$"):
-            pmdk_crash.run(["/bin/true", "{}"], None, "cpu", "all", limit_s=limit)
+            pmdk_crash.run_campaign(["/bin/true", "{}"], None, "cpu", "all", limit_s=limit)
     command = [sys.executable, "-m", "nearside.cli", *shlex.split("crashtest btree --limit 3")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (done.returncode, "--limit is for programs" in done.stderr) == (1, True)
@@ -125,13 +127,13 @@ def test_limits():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_campaign_that_is_ended_leaves_nothing(tmp_path, number):
+def test_pmdk_limit_ended_campaign_leaves_nothing(tmp_path, number):
     """Neither processes nor its folder."""
     text = (
         f"sleep 1000000 & echo $! > {tmp_path}/started.new; mv {tmp_path}/started.new {tmp_path}/started; wait; : {{}}"
     )
     command = [sys.executable, "-m", "nearside.cli", "crashtest", "--by", "cpu", "--", "/bin/sh", "-c", text]
-    with tempfile.TemporaryDirectory() as scratch:  # paths of sockets are short, those of tmp_path are not
+    with tempfile.TemporaryDirectory() as scratch:  # socket paths are limited in length, unlike tmp_path
         process = subprocess.Popen(command, env=os.environ | {"TMPDIR": scratch}, stderr=subprocess.PIPE)
         while not (tmp_path / "started").exists():
             assert process.poll() is None, process.stderr.read()

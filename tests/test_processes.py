@@ -1,4 +1,4 @@
-"""A device and a server beside forks and threads: `multiprocessing` forks, and programs end what others wait for."""
+"""A device and a server with forks and threads: `multiprocessing` forks, and programs end while others wait."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def forked(work):
     pid = os.fork()
     if pid == 0:
         work()
-        sys.exit(0)  # Python drops all it has
+        sys.exit(0)  # Python discards all objects
     deadline = time.monotonic() + 60
     while os.waitpid(pid, os.WNOHANG) == (0, 0):
         if time.monotonic() > deadline:
@@ -45,14 +45,14 @@ def refused(call):
 
 
 def script(text: str, tmp_path: Path) -> None:
-    """Runs it in a process of its own, which must end well and silently."""
+    """Runs a function in a separate process, which must end silently with success."""
     command = [sys.executable, "-W", "ignore", "-c", PRELUDE + text]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_a_device_belongs_to_its_process(tmp_path):
-    """A child can't use it, nor does its end touch it; and the media file is free once the parent has let go of it."""
+def test_process_owns_its_device(tmp_path):
+    """A child can't use it, and its end does not affect it. The media file is free after the parent has closed it."""
     script(
         """
 device = Device(Design.load("fuzz").with_values("[media]\\nfile = 'm.img'"))
@@ -82,8 +82,8 @@ os.waitpid(pid, 0)
     )
 
 
-def test_a_child_keeps_no_file_of_a_trace(tmp_path):
-    """Once the parent has let go of it, another device can have it."""
+def test_process_child_keeps_no_trace_file(tmp_path):
+    """After the parent has closed it, another device can open it."""
     script(
         """
 design = Design.load("fuzz")
@@ -119,8 +119,8 @@ held(again)
 @pytest.mark.parametrize(
     "first", ["media", "commands", pytest.param("waveform", marks=[pytest.mark.rtl, pytest.mark.slow])]
 )
-def test_no_file_is_two_things(tmp_path, first, second):
-    """Whatever one device has it for, another one is refused: here, in another process, and under another name."""
+def test_process_files_have_one_purpose(tmp_path, first, second):
+    """A file that a device uses is refused to another one: here, in another process, and under another name."""
     script(
         f"""
 first, second = {first!r}, {second!r}
@@ -159,7 +159,7 @@ owner.shutdown()
 
 @pytest.mark.rtl
 @pytest.mark.parametrize("first", ["media", "commands"])
-def test_no_file_of_a_device_is_its_waveform_too(tmp_path, first):
+def test_process_device_file_is_not_its_waveform(tmp_path, first):
     values = "[media]\nfile = 'f.jsonl'" if first == "media" else ""
     script(
         f"""
@@ -177,14 +177,14 @@ else:
 
 @pytest.mark.rtl
 @pytest.mark.parametrize("where", ["pipe.jsonl", "none/w.fst"])
-def test_a_waveform_is_refused_before_anything_is_compiled(tmp_path, where):
+def test_process_waveform_is_refused_before_compilation(tmp_path, where):
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(NearsideError, match=r"can't go to a pipe|No such file"):
         Device(GOOD, trace=(str(tmp_path / where), 0, 1000), progress=lambda *_: pytest.fail("it compiles"))
 
 
-def test_a_server_belongs_to_its_process(tmp_path):
-    """The end of a child ends no server: it still answers, rests when there is nothing to do, and ends as usual."""
+def test_process_owns_its_server(tmp_path):
+    """The end of a child ends no server: it still answers, becomes idle, and ends as usual."""
     script(
         """
 import socket, struct
@@ -223,7 +223,7 @@ assert not Path("a.sock").exists()
 
 
 @pytest.mark.parametrize("by", ["thread", "signal"])
-def test_a_server_is_stopped_while_somebody_waits(tmp_path, by):
+def test_process_server_is_stopped_during_a_wait(tmp_path, by):
     with Server([(GOOD, tmp_path / "a.sock")]) as server:
         timer = threading.Timer(0.3, server.native.stop)
         if by == "thread":
@@ -242,8 +242,8 @@ def test_a_server_is_stopped_while_somebody_waits(tmp_path, by):
         assert not (tmp_path / "a.sock").exists()
 
 
-def test_python_goes_on_while_a_server_waits_for_its_directory(tmp_path):
-    """The thread that lets go of it, for one: it would not get Python's lock."""
+def test_process_python_runs_while_a_server_waits_for_its_directory(tmp_path):
+    """For instance the thread that closes it: it would not get Python's lock."""
     directory = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(directory, fcntl.LOCK_EX)
     timer = threading.Timer(0.3, os.close, [directory])
@@ -256,8 +256,8 @@ def test_python_goes_on_while_a_server_waits_for_its_directory(tmp_path):
 
 @pytest.mark.rtl  # the fast model is done before another thread has its turn
 @pytest.mark.parametrize("name", ["flush", "set_priority", "shutdown"])
-def test_python_goes_on_while_a_device_simulates(name):
-    """Threads take turns only where a call lets them: the interval is too long for any other turn."""
+def test_process_python_runs_while_a_device_simulates(name):
+    """Threads alternate only where a call releases the lock: the switch interval is too long for any other switch."""
     arguments = [0, "medium"] if name == "set_priority" else []
     turns, end, interval = [0], threading.Event(), sys.getswitchinterval()
 

@@ -24,7 +24,7 @@ def scan(device, **arguments):
 
 
 def edges(kind):
-    """The values next to which comparisons go wrong."""
+    """The values near which comparisons may be wrong."""
     _, bits = KINDS[kind]
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if kind & 2 else (0, (1 << bits) - 1)
     words = [1 << 31, (1 << 31) - 1, 1 << 32, (1 << 32) - 1, (1 << 32) + 1, -(1 << 32)]
@@ -33,7 +33,7 @@ def edges(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_values_of_all_kinds_between_all_bounds(device, kind):
+def test_scan_values_of_all_kinds_between_all_bounds(device, kind):
     """Ranges begin and end at any value, within a beat, a granule, or over many."""
     form, bits = KINDS[kind]
     size = bits // 8
@@ -53,7 +53,7 @@ def test_values_of_all_kinds_between_all_bounds(device, kind):
             device,
             src=base + first * size,
             bytes=(limit - first) * size,
-            # With 32 bits the upper half of a bound says nothing.
+            # With 32 bits the upper half of a bound is ignored.
             low=(low & mask) if bits == 64 else (low & 0xFFFF_FFFF) | rng.getrandbits(32) << 32,
             high=(high & mask) if bits == 64 else (high & 0xFFFF_FFFF) | rng.getrandbits(32) << 32,
             kind=kind,
@@ -62,7 +62,7 @@ def test_values_of_all_kinds_between_all_bounds(device, kind):
         assert count == expected, (first, limit, low, high)
 
 
-def test_blocks_that_nvme_wrote_beside_an_nvme_workload(device):
+def test_scan_blocks_of_nvme_in_parallel_with_nvme(device):
     rng = random.Random(9)
     data = rng.randbytes(MIB)
     device.write(data, offset=130 * MIB)
@@ -83,8 +83,8 @@ def bitmap(values, low, high):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_bitmaps_of_all_kinds_of_values(device, kind):
-    """Ranges from any beat on, of any number of values, to any place; what is beside the bitmap stays."""
+def test_scan_bitmaps_of_all_kinds_of_values(device, kind):
+    """Ranges from any beat on, of any number of values, to any place; bytes beside the bitmap stay."""
     form, bits = KINDS[kind]
     size, rng, mask = bits // 8, random.Random(kind), (1 << bits) - 1
     base, room = 7 * MIB, 300_000 // size
@@ -99,7 +99,7 @@ def test_bitmaps_of_all_kinds_of_values(device, kind):
         expected = bitmap(values[first:limit], low, high)
         around = rng.randbytes(len(expected) + 200)
         device.pm_write(dst - 100, around)
-        # With 32 bits a beat's 16 bits are written: the last byte may be one of zeros.
+        # With 32 bits the 16 bits of a beat are written: the last byte may be zeros.
         written = len(expected) + (bits == 32 and len(expected) % 2)
         arguments = {"src": base + first * size, "bytes": (limit - first) * size, "dst": dst, "kind": kind | 4}
         count, _ = scan(device, **arguments, low=low & mask, high=high & mask)
@@ -121,7 +121,7 @@ def test_bitmaps_of_all_kinds_of_values(device, kind):
         ({"dst": 2**63}, "write_error"),
     ],
 )
-def test_bitmaps_without_a_place(device, arguments, wrong):
+def test_scan_bitmaps_without_a_target(device, arguments, wrong):
     engine = device.engine("scan0")
     engine.start(**{"src": 0, "bytes": 128, "low": 0, "high": 0, "kind": 4} | arguments)
     assert engine.wait() == [wrong]
@@ -131,7 +131,7 @@ def test_bitmaps_without_a_place(device, arguments, wrong):
 
 
 @pytest.mark.both
-def test_nvme_commands_write_bitmaps(device):
+def test_scan_bitmaps_by_nvme_commands(device):
     rng = random.Random(3)
     values = [rng.getrandbits(8) for _ in range(128 * 77)]
     device.write(struct.pack(f"<{len(values)}I", *values), offset=6 * MIB + 512)
@@ -183,27 +183,27 @@ def test_nvme_commands_write_bitmaps(device):
         ({"src": 1024 * MIB - 64, "bytes": 128}, "read_error"),
     ],
 )
-def test_wrong_ranges_are_told_and_it_works_on(device, arguments, wrong):
+def test_scan_wrong_ranges_are_reported_and_it_continues(device, arguments, wrong):
     engine = device.engine("scan0")
     engine.start(**{"src": 0, "bytes": 64, "low": 0, "high": 2**64 - 1, "kind": 0} | arguments)
     assert engine.wait() == [wrong]
     assert scan(device, src=1024 * MIB - 4096, bytes=4096, low=0, high=2**64 - 1, kind=1)[0] == 512
 
 
-def test_a_scan_can_be_stopped(device):
+def test_scan_can_be_stopped(device):
     engine = device.engine("scan0")
     engine.start(src=0, bytes=512 * MIB, low=0, high=0, kind=0)
     with pytest.raises(NearsideError, match="works already"):
         engine.start(src=0, bytes=64, low=0, high=0, kind=0)
     engine.stop()
     assert engine.wait(timeout_us=10) == ["stopped"]
-    engine.stop()  # of what does not work
+    engine.stop()  # while idle
     device.pm_write(0, bytes(4096))
     assert scan(device, src=0, bytes=4096, low=0, high=0, kind=0)[0] == 1024
 
 
-def test_a_bitmap_that_was_stopped_leaves_nothing_to_the_next_one():
-    """Where a granule is more than the 4 KiB that a channel reads at a time, a stop leaves parts of a line behind."""
+def test_scan_stopped_bitmap_leaves_nothing_to_the_next_one():
+    """With a granule above the 4 KiB that a channel reads at a time, a stop leaves parts of a line."""
     with Device(Design.load("engines").with_values('granule = "8 KiB"')) as device:
         engine = device.engine("scan0")
         device.pm_write(32 * MIB, b"\xa5" * 4096)
@@ -211,7 +211,7 @@ def test_a_bitmap_that_was_stopped_leaves_nothing_to_the_next_one():
         for n in range(12):
             # Lines of the bitmap do not begin where reads of the range do.
             engine.start(src=0, dst=48 * MIB + 2 + 4 * n, bytes=16 * MIB, low=0, high=0, kind=4)
-            device.rest(2000 + 137 * n)
+            device.advance_time(2000 + 137 * n)
             engine.stop()
             stopped += engine.wait() == ["stopped"]
             # 16 zeros make two bytes of ones.
@@ -234,7 +234,7 @@ def nvme_count(device, lba, blocks, low, high, kind, nsid=1):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nvme_commands_count_the_same(device, kind):
+def test_scan_nvme_commands_count_the_same(device, kind):
     form, bits = KINDS[kind]
     rng = random.Random(kind)
     mask = (1 << bits) - 1
@@ -250,8 +250,8 @@ def test_nvme_commands_count_the_same(device, kind):
 
 
 @pytest.mark.parametrize("profile", ["dram", "optane-dcpmm", "nand"])
-def test_nvme_commands_end_by_themselves(device, profile):
-    """Nobody reads a register meanwhile: the device must not rest before the entry is posted, however late it is."""
+def test_scan_nvme_commands_complete_without_registers(device, profile):
+    """Without register accesses: the device must not become idle before the entry is posted, however late it is."""
     device.write(struct.pack("<4096I", *range(4096)), offset=4 * MIB)
     device.delay_set(profile)
     try:
@@ -262,18 +262,18 @@ def test_nvme_commands_end_by_themselves(device, profile):
 
 
 @pytest.mark.both
-def test_registers_and_nvme_commands_take_turns(device):
+def test_scan_registers_and_nvme_commands_alternate(device):
     data = struct.pack("<1024I", *range(1024)) * 64
     device.write(data, offset=5 * MIB)
     engine = device.engine("scan0")
     engine.start(src=5 * MIB, bytes=len(data), low=0, high=9, kind=0)
     assert nvme_count(device, 5 * MIB // 512, 8, 0, 99, 0) == 100
     assert engine.wait() == []
-    # What the registers tell is of their own scan.
+    # The registers report their scan only.
     assert engine.outputs() == {"count": 640}
 
 
-def test_wrong_nvme_commands(device):
+def test_scan_wrong_nvme_commands(device):
     blocks = device.namespace_bytes // 512
     assert nvme_count(device, blocks - 1, 1, 0, (1 << 32) - 1, 0) == 128
     for values, why in [

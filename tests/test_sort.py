@@ -18,7 +18,7 @@ WORDS = ["", "a", "ab", "b", "the same beginning, end 1", "the same beginning, e
 
 
 def table(rows: int, seed: int = 1) -> pa.Table:
-    """Keys that come often, and nulls."""
+    """Keys that repeat often, and nulls."""
     random = np.random.default_rng(seed)
 
     def nulls(values) -> pa.Array:
@@ -39,7 +39,7 @@ def table(rows: int, seed: int = 1) -> pa.Table:
 
 
 def reference(data: pa.Table, *keys: tuple[str, str], nulls: str = "at_end") -> pa.Table:
-    """What pyarrow makes of it; the number of the row makes it stable."""
+    """The order by pyarrow; the number of the row makes it stable."""
     keys = [(*key, nulls) for key in (*keys, ("row", "ascending"))]
     order = pc.sort_indices(data, sort_keys=keys)
     return data.take(order)
@@ -48,7 +48,7 @@ def reference(data: pa.Table, *keys: tuple[str, str], nulls: str = "at_end") -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 3])
 @pytest.mark.parametrize("column", ["number", "short", "float", "word", "money", "flag", "day"])
-def test_a_column_of_each_type(column, devices):
+def test_sort_column_of_each_type(column, devices):
     data = table(1500)
     found, report = sort_table(data, column, devices=devices, model="fast")
     assert found.equals(reference(data, (column, "ascending")), check_metadata=True)
@@ -58,7 +58,7 @@ def test_a_column_of_each_type(column, devices):
     assert found.equals(reference(data, (column, "descending"), nulls="at_start"))
 
 
-def test_several_columns():
+def test_sort_several_columns():
     data = table(1500)
     found, report = sort_table(data, "word desc nulls last, number", devices=2, model="fast")
     assert found.equals(reference(data, ("word", "descending"), ("number", "ascending")))
@@ -66,8 +66,8 @@ def test_several_columns():
 
 
 @pytest.mark.parametrize("devices", [1, 2, 3])
-def test_columns_of_runs(devices, tmp_path):
-    """As keys and beside them, at the top and within other columns, wherever a device's part begins."""
+def test_sort_columns_of_runs(devices, tmp_path):
+    """As keys and other columns, at the top and nested, wherever a device's shard begins."""
     draw = np.random.default_rng(3)
     lengths = draw.integers(1, 9, 250)
 
@@ -96,7 +96,7 @@ def test_columns_of_runs(devices, tmp_path):
     pieces = pa.concat_tables([data[:100], data[100:101], data[101:]])
     found, _ = sort_table(pieces, "number", devices=devices, model="fast")
     assert found["row"].to_pylist() == reference(plain, ("number", "ascending"))["row"].to_pylist()
-    # More rows than short run ends can end at: an error that says so, and not other rows.
+    # More rows than run ends of a short type can count: an error, and not other rows.
     short = pa.RunEndEncodedArray.from_arrays(pa.array([20_000], pa.int16()), pa.array([7]))
     chunks = pa.table({"k": pa.chunked_array([short, short]), "row": range(40_000)})
     with pytest.raises(NearsideError, match=r'column "k": its run ends are Int16, .* 40000 rows: make them int64'):
@@ -104,13 +104,13 @@ def test_columns_of_runs(devices, tmp_path):
 
 
 def a_dictionary(source: Path) -> tuple[Path, pa.Table]:
-    """A file whose key has a dictionary and no nulls, and what becomes of it."""
+    """A file whose key has a dictionary and no nulls, and its sort."""
     data = pa.table({"key": np.arange(1003) * 37 % 100, "row": np.arange(1003)})
     pq.write_table(data, source)
     return source, reference(data, ("key", "descending"), nulls="at_start")
 
 
-def test_a_dictionary_goes_as_it_is(tmp_path):
+def test_sort_dictionary_is_sent_encoded(tmp_path):
     source, sorted_one = a_dictionary(tmp_path / "t.parquet")
     found, report = sort_table(source, "key desc", devices=2, model="fast")
     assert found.equals(sorted_one)
@@ -119,7 +119,7 @@ def test_a_dictionary_goes_as_it_is(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.rtl
-def test_a_dictionary_on_the_rtl(tmp_path):
+def test_sort_dictionary_on_the_rtl(tmp_path):
     source, sorted_one = a_dictionary(tmp_path / "t.parquet")
     found, report = sort_table(source, "key desc")
     assert found.equals(sorted_one)
@@ -127,7 +127,7 @@ def test_a_dictionary_on_the_rtl(tmp_path):
 
 
 @pytest.mark.rtl
-def test_a_small_table_on_the_rtl():
+def test_sort_small_table_on_the_rtl():
     data = table(300)
     found, report = sort_table(data, "number", devices=2)
     assert found.equals(reference(data, ("number", "ascending")))
@@ -142,7 +142,7 @@ def nearside(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
     return int(end.value.code or 0), out, err
 
 
-def test_the_command(tmp_path, capsys, monkeypatch):
+def test_sort_command(tmp_path, capsys, monkeypatch):
     source, target = tmp_path / "t.parquet", tmp_path / "sorted.parquet"
     pq.write_table(table(1000), source)
     data = pq.read_table(source)
@@ -162,14 +162,14 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert {path.name for path in tmp_path.iterdir()} == {"t.parquet", "sorted.parquet"}
 
 
-def test_an_empty_table(tmp_path, capsys, monkeypatch):
+def test_sort_empty_table(tmp_path, capsys, monkeypatch):
     source, target = tmp_path / "t.parquet", tmp_path / "sorted.parquet"
     pq.write_table(table(0), source)
     assert nearside(capsys, monkeypatch, "sort", source, "--by", "word", "-o", target)[0] == 0
     assert pq.read_table(target).schema.equals(table(0).schema, check_metadata=True)
 
 
-def test_errors_are_one_line(tmp_path, capsys, monkeypatch):
+def test_sort_errors_are_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("NEARSIDE_MODEL", "fast")
     source, target = tmp_path / "t.parquet", tmp_path / "sorted.parquet"
     pq.write_table(table(100), source)
@@ -183,7 +183,7 @@ def test_errors_are_one_line(tmp_path, capsys, monkeypatch):
         '[[engine]]\nname = "sorter0"\nengine = "sorter"\n[[engine]]\nname = "shuffle0"\nengine = "row_shuffle"\n'
     )
 
-    def told(*arguments) -> str:
+    def reported(*arguments) -> str:
         status, out, err = nearside(capsys, monkeypatch, "sort", *arguments)
         assert (out, len(err.splitlines())) == ("", 1), err
         assert status == (2 if "--help" in err else 1)
@@ -191,17 +191,17 @@ def test_errors_are_one_line(tmp_path, capsys, monkeypatch):
         return err.removeprefix("nearside: ").strip()
 
     good = ("-o", target, "--by", "word")
-    assert told(tmp_path / "none", *good) == f"{tmp_path}/none: no such file"
-    assert told(text, *good).startswith(f"{text}: neither its name nor how it begins says what it is")
-    assert told(text, *good, "--from", "parquet").startswith(f"{text}: no Parquet that can be read: ")
-    assert told(cut, *good).startswith(f"{cut}: no Parquet that can be read: ")
-    assert 'no column is called "x": the table has number, short' in told(source, "-o", target, "--by", "x")
-    assert "asc or desc" in told(source, "-o", target, "--by", "word up")
-    assert "--devices" in told(source, *good, "--devices", "17")
-    assert "has no engine sorter" in told(source, *good, "--design", "default")
-    assert told(source, *good, "--design", small).startswith("the table is too large: 100 rows")
-    assert "the same file" in told(source, "--by", "word", "-o", source)
-    assert "its folder doesn't exist" in told(source, "--by", "word", "-o", tmp_path / "none" / "x")
+    assert reported(tmp_path / "none", *good) == f"{tmp_path}/none: no such file"
+    assert reported(text, *good).startswith(f"{text}: neither its name nor how it begins says what it is")
+    assert reported(text, *good, "--from", "parquet").startswith(f"{text}: no Parquet that can be read: ")
+    assert reported(cut, *good).startswith(f"{cut}: no Parquet that can be read: ")
+    assert 'no column is called "x": the table has number, short' in reported(source, "-o", target, "--by", "x")
+    assert "asc or desc" in reported(source, "-o", target, "--by", "word up")
+    assert "--devices" in reported(source, *good, "--devices", "17")
+    assert "has no engine sorter" in reported(source, *good, "--design", "default")
+    assert reported(source, *good, "--design", small).startswith("the table is too large: 100 rows")
+    assert "the same file" in reported(source, "--by", "word", "-o", source)
+    assert "its folder doesn't exist" in reported(source, "--by", "word", "-o", tmp_path / "none" / "x")
     with pytest.raises(TypeError, match="table must be"):
         sort_table([1, 2], "a")
     with pytest.raises(NearsideError, match="no column is called"):

@@ -1,4 +1,4 @@
-"""The host's memory: what the summary says is what the process took, and no file makes it take more than is said."""
+"""The host's memory: the summary matches the process, and no file makes it exceed that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 MIB = 1 << 20
 TEXT = 150_000
 
-# Devices of few bytes: media are no part of this.
+# Devices with small media, which do not count here.
 CHILD = """
 import json, resource, sys
 from nearside import Design, tables
@@ -29,7 +29,7 @@ work, small, source, target, more = json.loads(sys.argv[1])
 size = "64 MiB" if more else "512 MiB"
 values = f"[media]\\nbytes = '{size}'\\n[nvme]\\nnamespaces = ['{size}']\\n[host]\\nmemory_mib = 64"
 design = Design.load("sort").with_values(values)
-# What a first sort loads is not what the file takes.
+# Memory of a first sort is not that of the file.
 tables.sort_file(small, target, "row", 2, "fast", design)
 if more:
     limit = status("VmSize") + more
@@ -48,7 +48,7 @@ print(json.dumps({"host": report["host"], "rows": report["rows"], "peak": status
 
 
 def repeated(rows: int) -> pa.Table:
-    """Four texts, of which each row has one: they begin alike, to the last bytes."""
+    """Four texts, one in each row, with long common prefixes."""
     keys = np.random.default_rng(1).integers(0, 4, rows)
     texts = ["x" * TEXT + str(n) for n in range(4)]
     words = pa.DictionaryArray.from_arrays(pa.array(keys, pa.int32()), texts)
@@ -75,36 +75,37 @@ def batches_of(data: pa.Table, path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["row", "sort_table", "put", "get"])
-def test_the_summary_has_what_the_process_took(work, tmp_path):
-    """Of reading, too: what the system has seen at most, but for media and what Python has beside it."""
+def test_sort_memory_summary_matches_the_process(work, tmp_path):
+    """Also while reading: the system's peak, without media and without other memory of Python."""
     source = tmp_path / "t.arrow"
     rows = 1000
     plain = repeated(rows).set_column(0, "text", repeated(rows)["text"].cast(pa.string()))
     batches_of(plain, source)
     assert source.stat().st_size < 20 * MIB
-    told = run(tmp_path, work, source)
-    assert told["rows"] == rows
-    said = told["host"]["memory_bytes"] + told["host"]["media_bytes"]
-    # More than the batch that is read: reading is what takes most.
-    assert told["host"]["memory_bytes"] > rows * TEXT
-    most = told["peak"] if work != "sort_table" else said
-    # VmHWM is noted of counts that the kernel has not summed up: it may lack a batch of each CPU of each of three
-    # counts, which VmRSS, read before, has.
+    reported = run(tmp_path, work, source)
+    assert reported["rows"] == rows
+    said = reported["host"]["memory_bytes"] + reported["host"]["media_bytes"]
+    # More than the batch that is read: reading takes the most.
+    assert reported["host"]["memory_bytes"] > rows * TEXT
+    most = reported["peak"] if work != "sort_table" else said
+    # The kernel updates VmHWM from counts that it has not summed up: it may lack a batch of each
+    # CPU, for three counts. VmRSS, which is read before, includes them.
     cpus = os.cpu_count()
     unsummed = 3 * cpus * max(32, 2 * cpus) * resource.getpagesize()
-    assert 0.9 * most - 16 * MIB <= said <= told["peak"] + told["host"]["media_bytes"] + unsummed
+    assert 0.9 * most - 16 * MIB <= said <= reported["peak"] + reported["host"]["media_bytes"] + unsummed
 
 
 @pytest.mark.slow
-def test_a_small_file_of_many_bytes_is_sorted_in_bounded_memory(tmp_path):
-    """800 MiB of text under `ulimit -v`, of which 256 MiB may wait in memory. `memory.rs` of crates/sort has more."""
+def test_sort_memory_small_compressed_file_is_sorted_in_bounded_memory(tmp_path):
+    """800 MiB of text under `ulimit -v`, of which 256 MiB may be held in memory. `memory.rs` of
+    crates/sort has more."""
     source = tmp_path / "t.parquet"
     data = repeated(5600)
-    # As text, of which the file has a dictionary.
+    # As text, which has a dictionary in the file.
     pq.write_table(data, source, store_schema=False)
     assert source.stat().st_size < MIB
-    told = run(tmp_path, "row desc", source, 640 * MIB)
-    assert told["rows"] == 5600
+    reported = run(tmp_path, "row desc", source, 640 * MIB)
+    assert reported["rows"] == 5600
     numbers = data["text"].combine_chunks().indices.to_pylist()[::-1]
     with pa.ipc.open_file(tmp_path / "out.arrow") as found:
         batches = [found.get_batch(n) for n in range(found.num_record_batches)]

@@ -36,7 +36,7 @@ Key = tuple[str, bool, bool]
 
 
 def spelt(keys: list[Key]) -> str:
-    """As `nearside sort --by` has it; what is the default is left out now and then."""
+    """In the syntax of `nearside sort --by`; defaults are left out at random."""
     parts = []
     for name, descending, nulls_first in keys:
         nulls = "" if nulls_first == descending else f" nulls {'first' if nulls_first else 'last'}"
@@ -45,7 +45,7 @@ def spelt(keys: list[Key]) -> str:
 
 
 def plain(column: pa.ChunkedArray) -> pa.Array:
-    """As a type that pyarrow can sort and take by index."""
+    """Converted to a type that pyarrow can sort and take by index."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
@@ -57,7 +57,7 @@ def plain(column: pa.ChunkedArray) -> pa.Array:
 
 
 def by_pyarrow(table: pa.Table, keys: list[Key]) -> list[int]:
-    """Numbers of the rows in order. That number is the last key, as pyarrow's sort need not be stable."""
+    """The order as row numbers, which are also the last key, as pyarrow's sort need not be stable."""
     columns = {}
     for name, _, _ in keys:
         columns[name] = plain(table[name])
@@ -94,12 +94,12 @@ ENGINES = {"pyarrow": by_pyarrow, "duckdb": by_duckdb, "polars": by_polars}
 
 
 def words(draw: random.Random) -> str:
-    """Many begin alike, and go on where the engine doesn't look; some are empty."""
+    """Many have a common prefix longer than the engine's key; some are empty."""
     return draw.choice(["", "a", "the same beginning, "]) * draw.randrange(3) + draw.choice(["", "x", "é", "\0", "zz"])
 
 
 def few(draw: random.Random, low: int, high: int) -> int:
-    """A number, of which some come often."""
+    """A number; some occur often."""
     return (
         draw.choice([low, high, max(low, -1), min(high, 1), min(high, 7)])
         if draw.random() < 0.6
@@ -107,7 +107,7 @@ def few(draw: random.Random, low: int, high: int) -> int:
     )
 
 
-# Makers of a value, by type. No NaN and no -0: each engine has an order of its own for these.
+# Makers of values, by type. NaN and -0 are left out, as engines order them differently.
 KINDS = {
     **{getattr(pa, f"int{n}")(): lambda d, n=n: few(d, -(1 << n - 1), (1 << n - 1) - 1) for n in (8, 16, 32, 64)},
     **{getattr(pa, f"uint{n}")(): lambda d, n=n: few(d, 0, (1 << n) - 1) for n in (8, 16, 32, 64)},
@@ -150,7 +150,7 @@ def drawn(seed: int) -> tuple[random.Random, pa.Table, list[Key]]:
 
 
 def given(draw: random.Random, table: pa.Table, folder: Path) -> pa.Table | Path:
-    """In memory or in a file, in groups."""
+    """In memory or in a file, in row groups."""
     how = draw.choice(["memory", "parquet", "feather"])
     path = folder / f"t.{how}"
     if how == "memory":
@@ -163,7 +163,7 @@ def given(draw: random.Random, table: pa.Table, folder: Path) -> pa.Table | Path
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_schemas(seed, tmp_path):
+def test_sort_peers_random_schemas(seed, tmp_path):
     draw, table, keys = drawn(seed)
     source = given(draw, table, tmp_path)
     found, report = sort_table(source, spelt(keys), devices=draw.randint(1, 3), model="fast")
@@ -177,10 +177,10 @@ def test_random_schemas(seed, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
-def test_query_engines_sort_random_schemas_the_same(engine):
+def test_sort_peers_query_engines_agree_on_random_schemas(engine):
     for seed in range(100, 130):
         draw, table, keys = drawn(seed)
-        # Of binary and durations DuckDB and Polars have types of their own; strings stand for them above.
+        # DuckDB and Polars have other types for binary and durations; strings replace them above.
         found, _ = sort_table(
             table.append_column("row", pa.array(np.arange(table.num_rows))),
             spelt(keys),
@@ -191,7 +191,7 @@ def test_query_engines_sort_random_schemas_the_same(engine):
 
 
 def rows_of(reader: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The same rows in tables of `TOGETHER`, but the last one, and with the types of `schema`."""
+    """The same rows in tables of `TOGETHER`, except the last one, with the types of `schema`."""
     held: list[pa.RecordBatch] = []
     for batch in reader:
         held.append(batch)
@@ -204,9 +204,9 @@ def rows_of(reader: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.
 
 
 def same_as_duckdb(source: Path, ours: Path, keys: list[Key]) -> int:
-    """Compares a sorted file with what DuckDB makes of its source, in bounded memory; returns its rows.
+    """Compares a sorted file with DuckDB's sort of its source, in bounded memory; returns its rows.
 
-    Rows that are equal in the keys are in the order of the source.
+    Rows with equal keys are in the order of the source.
     """
     duckdb = pytest.importorskip("duckdb", reason=PEERS)
     order = ", ".join(
@@ -233,7 +233,7 @@ def same_as_duckdb(source: Path, ours: Path, keys: list[Key]) -> int:
 
 
 def from_file_to_file(source: Path, found: Path, keys: list[Key]) -> None:
-    """By the command, in a process of its own."""
+    """Runs the command in a separate process."""
     run = [Path(sys.executable).with_name("nearside"), "sort", source, "-o", found, "--by", spelt(keys)]
     subprocess.run([*run, "--devices", "4", "--model", "fast"], check=True, capture_output=True)
     assert same_as_duckdb(source, found, keys) > 0
@@ -241,7 +241,7 @@ def from_file_to_file(source: Path, found: Path, keys: list[Key]) -> None:
 
 @pytest.fixture(scope="module")
 def tpch(tmp_path_factory):
-    """Makes a table of TPC-H, as Parquet."""
+    """Generates a table of TPC-H, as Parquet."""
     tool = Path(sys.executable).with_name("tpchgen-cli")
     if not tool.exists():
         pytest.skip(PEERS)
@@ -273,7 +273,7 @@ def tpch(tmp_path_factory):
     ],
     ids=lambda value: value if isinstance(value, str) else value[0][0],
 )
-def test_tpch(tpch, name, by):
+def test_sort_peers_tpch(tpch, name, by):
     path = tpch(name)
     table = pq.read_table(path)
     found, report = sort_table(path, spelt(by), devices=2, model="fast")
@@ -294,7 +294,7 @@ def test_tpch(tpch, name, by):
     ],
     ids=["lineitem", "orders"],
 )
-def test_tpch_from_file_to_file(tpch, tmp_path, name, keys):
+def test_sort_peers_tpch_from_file_to_file(tpch, tmp_path, name, keys):
     from_file_to_file(tpch(name), tmp_path / "sorted.parquet", keys)
 
 
@@ -302,13 +302,13 @@ def test_tpch_from_file_to_file(tpch, tmp_path, name, keys):
 @pytest.mark.parametrize(
     "by", [[("ol_i_id", False, False)], [("ol_amount", True, True), ("ol_dist_info", False, False)]]
 )
-def test_order_line(by):
+def test_sort_peers_order_line(by):
     table = order_line(WAREHOUSES) if WAREHOUSES else order_line(1, 1)
     found, _ = sort_table(table, spelt(by), devices=3, model="fast")
     assert found.equals(table.take(by_pyarrow(table, by)))
 
 
-def test_order_line_from_file_to_file(tmp_path):
+def test_sort_peers_order_line_from_file_to_file(tmp_path):
     """Warehouse by warehouse, as whole tables of many are too large."""
     source = tmp_path / "order_line.parquet"
     first = order_line(1, 1)
@@ -320,7 +320,7 @@ def test_order_line_from_file_to_file(tmp_path):
     from_file_to_file(source, tmp_path / "sorted.parquet", [("ol_amount", True, True), ("ol_dist_info", False, False)])
 
 
-def test_order_line_is_that_of_the_specification():
+def test_sort_peers_order_line_matches_the_specification():
     rows = order_line(1, 1)
     orders = rows["ol_o_id"].value_counts()
     counts = [count.as_py() for count in orders.field("counts")]

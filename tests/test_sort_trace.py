@@ -1,4 +1,4 @@
-"""Traces of sorts: stages of each device one after another, and what passed its memories' channels meanwhile."""
+"""Traces of sorts: consecutive stages of each device, and the traffic of its memories' channels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def of_device(trace: Path, number: int) -> tuple[list[dict], list[dict]]:
 
 
 def passed(counters: list[dict], way: str, begin: float, end: float) -> float:
-    """Bytes on all channels between two moments in microseconds: each counter stands until the next one of its name."""
+    """Bytes on all channels between two times in microseconds: a counter is constant until the next of its name."""
     total = 0.0
     for name in {event["name"] for event in counters}:
         of = [event for event in counters if event["name"] == name]
@@ -53,7 +53,7 @@ def check(trace: Path, report: dict, devices: int, rows: int, channels: int) -> 
         assert all(end <= event["ts"] + 1e-6 for end, event in zip(ends, slices[1:], strict=False))
         for event in slices:
             assert event["args"]["bytes"] > 0
-        # What goes to a memory comes from the link, whole; the engines read and write it at least once.
+        # All data to a memory come over the link; the engines read and write them at least once.
         put, sort, shuffle, _ = slices
         written = passed(counters, "written", put["ts"], put["ts"] + put["dur"])
         assert 0.7 * put["args"]["bytes"] < written < 1.1 * put["args"]["bytes"]
@@ -69,7 +69,7 @@ def check(trace: Path, report: dict, devices: int, rows: int, channels: int) -> 
 
 
 @pytest.mark.both
-def test_stages_and_channels(source, tmp_path):
+def test_sort_trace_stages_and_channels(source, tmp_path):
     trace, plot, design = tmp_path / "trace.json", tmp_path / "plot.png", Design.load("sort")
     report = tables.sort_file(source, tmp_path / "s.parquet", "a", 2, design=design, trace=trace, plot=plot)
     assert plot.read_bytes().startswith(b"\x89PNG")
@@ -78,7 +78,7 @@ def test_stages_and_channels(source, tmp_path):
     check(trace, report, 2, ROWS, design.values["channels"])
 
 
-def test_of_a_table_that_stands_on_devices(source, tmp_path):
+def test_sort_trace_resident_table(source, tmp_path):
     media, trace = [tmp_path / "d0", tmp_path / "d1"], tmp_path / "trace.json"
     tables.put(source, media, "t", "a", "fast")
     tables.get("t", media, tmp_path / "s.parquet", "a", "fast", trace=trace)
@@ -91,7 +91,7 @@ def test_of_a_table_that_stands_on_devices(source, tmp_path):
     assert [event["name"] for event in slices] == ["get"]
 
 
-def test_a_list_has_the_stages_of_its_commands(source, tmp_path):
+def test_sort_trace_list_has_the_stages_of_its_commands(source, tmp_path):
     trace = tmp_path / "trace.json"
     tables.sort_file(
         source, tmp_path / "s.parquet", "a", model="fast", design=Design.load("pipeline"), trace=trace
@@ -101,7 +101,7 @@ def test_a_list_has_the_stages_of_its_commands(source, tmp_path):
     assert [event["args"]["NVMe commands"] for event in slices][1:3] == [1, 0]
 
 
-def test_partitions_follow_one_another(source, tmp_path):
+def test_sort_trace_partitions_are_consecutive(source, tmp_path):
     (tmp_path / "small.toml").write_text(
         (Path(__file__).parent.parent / "designs/sort.toml").read_text().replace('["1 GiB"]', '["1 MiB"]')
     )
@@ -113,8 +113,8 @@ def test_partitions_follow_one_another(source, tmp_path):
     assert [event["args"]["partition"] for event in slices] == [n // 4 for n in range(4 * report["partitions"])]
 
 
-def test_without_a_trace_time_is_the_same_each_time(source, tmp_path):
-    """And a trace takes some of it, but not much."""
+def test_sort_trace_without_a_trace_time_is_reproducible(source, tmp_path):
+    """A trace takes some simulated time, but little."""
     took = [
         tables.sort_file(source, tmp_path / "s.parquet", "a", model="fast", trace=trace)["elapsed_ns"]
         for trace in (None, None, tmp_path / "trace.json")
@@ -122,7 +122,7 @@ def test_without_a_trace_time_is_the_same_each_time(source, tmp_path):
     assert took[0] == took[1] <= took[2] < 1.1 * took[0]
 
 
-def test_names_that_are_refused(source, tmp_path):
+def test_sort_trace_names_that_are_refused(source, tmp_path):
     for trace, words in {
         tmp_path / "t.jsonl": "ends in .json",
         tmp_path / "none" / "t.json": "its folder doesn't exist",

@@ -1,4 +1,4 @@
-"""ORDER BY of the unmodified DataFusion package on simulated devices, beside its own."""
+"""ORDER BY of the unmodified DataFusion package on simulated devices, beside its CPU sort."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def table(rows: int = ROWS, seed: int = 1) -> pa.Table:
 
 
 def session(rule: sql.Rule | None = None, **tables: pa.Table) -> datafusion.SessionContext:
-    """Of more than one partition, so that plans sort each of them and merge."""
+    """With more than one partition, so that plans sort each of them and merge."""
     config = datafusion.SessionConfig().with_target_partitions(3).with_batch_size(500)
     context = datafusion.SessionContext(config)
     if rule:
@@ -49,7 +49,7 @@ def explained(context: datafusion.SessionContext, query: str) -> str:
 
 
 def same(rule: sql.Rule, query: str, **tables: pa.Table) -> str:
-    """The rows of a query whose order is total are as without the rule; returns its plan with it."""
+    """Compares the rows of a query with a total order to those without the rule; returns its plan with it."""
     expected = session(**tables).sql(query).to_arrow_table()
     context = session(rule, **tables)
     assert context.sql(query).to_arrow_table().equals(expected)
@@ -67,7 +67,7 @@ def same(rule: sql.Rule, query: str, **tables: pa.Table) -> str:
         ("abs(a) desc, row % 7, row", '"order of the plan 1" desc nulls first, "order of the plan 2" asc nulls last'),
     ],
 )
-def test_orders(keys, by):
+def test_sql_orders(keys, by):
     rule = sql.rule(devices=2, model="fast")
     plan = same(rule, f"select * from t order by {keys}", t=table())
     assert f"NearsideSortExec: by=[{by}" in plan
@@ -79,7 +79,7 @@ def test_orders(keys, by):
 
 
 @pytest.mark.parametrize("key", ["a = 'z@1'", "(a = 'z@1') desc"])
-def test_a_computed_key_is_no_column_whatever_that_is_called(key):
+def test_sql_computed_key_is_never_taken_for_a_column(key):
     """DataFusion writes the comparison as `a@0 = z@1`, which is how it writes the column at 1, too."""
     rows = 40
     data = pa.table(
@@ -89,7 +89,7 @@ def test_a_computed_key_is_no_column_whatever_that_is_called(key):
     assert 'NearsideSortExec: by=["order of the plan 1"' in plan
 
 
-def test_limits():
+def test_sql_limits():
     rule = sql.rule(model="fast")
     plan = same(rule, "select row, b from t where a > 0 order by b desc limit 7", t=table())
     assert "TopK(fetch=7)" in plan
@@ -97,7 +97,7 @@ def test_limits():
     assert 7 < rule.reports[0]["rows"] < ROWS
 
 
-def test_partitions_are_sorted_each_and_merged():
+def test_sql_partitions_are_sorted_and_merged():
     rule = sql.rule(model="fast")
     query = "select a, b, count(*) as n from t group by a, b order by n, a, b"
     plan = same(rule, query, t=table())
@@ -107,20 +107,20 @@ def test_partitions_are_sorted_each_and_merged():
     assert len(rule.reports) > 1
 
 
-def test_joins_and_equal_names():
+def test_sql_joins_and_equal_names():
     rule = sql.rule(model="fast")
     query = "select x.row, y.row, y.word from t x join t y on x.row = y.row + 1 order by y.word desc, x.row"
     plan = same(rule, query, t=table(400))
     assert "NearsideSortExec" in plan
 
 
-def test_nothing_to_sort():
+def test_sql_nothing_to_sort():
     rule = sql.rule(model="fast")
     same(rule, "select * from t order by row", t=table(0))
     assert "NearsideSortExec" not in same(rule, "select 1 as one", t=table(1))
 
 
-def test_the_cpu_sorts_what_devices_cant(tmp_path):
+def test_sql_cpu_sorts_what_devices_decline(tmp_path):
     small = tmp_path / "small.toml"
     small.write_text(
         'name = "small"\n[media]\nbytes = "1 MiB"\nprofile = "dram"\n[nvme]\nnamespaces = ["16 KiB"]\n'
@@ -135,10 +135,10 @@ def test_the_cpu_sorts_what_devices_cant(tmp_path):
         sql.rule(devices=17, model="fast")
 
 
-def test_a_reason_in_the_plan(monkeypatch):
-    """Whatever the devices have against a table of such columns."""
+def test_sql_reason_is_in_the_plan(monkeypatch):
+    """For any reason why devices decline a table of such columns."""
     rule = sql.rule(model="fast")
-    monkeypatch.setattr(sql._Devices, "declines", lambda *_: "a reason")
+    monkeypatch.setattr(sql._SortProvider, "declines", lambda *_: "a reason")
     for query in ("select * from t order by b", "select * from t order by b limit 3"):
         plan = same(rule, query, t=table())
         assert "NearsideDeclined: the CPU sorts: a reason" in plan
@@ -170,7 +170,7 @@ def standing(tmp_path) -> tuple[pa.Table, sql.Table]:
         ("select row from t where a > 0 order by a, row", None),
     ],
 )
-def test_tables_that_stand_on_devices(standing, query, place):
+def test_sql_resident_tables(standing, query, place):
     data, there = standing
     rule = sql.rule(model="fast")
     context = session(rule)
@@ -191,8 +191,8 @@ def test_tables_that_stand_on_devices(standing, query, place):
 
 
 @pytest.mark.parametrize("keys", ["a, pairs, row", "a desc, row, pairs"])
-def test_a_standing_table_is_no_way_around_what_devices_decline(tmp_path, keys):
-    """Its first key stands there; a further one, of which devices know no order, is DataFusion's."""
+def test_sql_resident_table_does_not_bypass_what_devices_decline(tmp_path, keys):
+    """Its first key is on the devices; DataFusion sorts by a further one that they can't order."""
     data = pa.table({
         "a": [n % 3 for n in range(60)],
         "pairs": pa.array([[("k", 7 * n % 5)] for n in range(60)], pa.map_(pa.string(), pa.int64())),
@@ -209,7 +209,7 @@ def test_a_standing_table_is_no_way_around_what_devices_decline(tmp_path, keys):
 
 
 @pytest.mark.parametrize("ruled", [False, True])
-def test_a_plan_reads_a_standing_table_more_than_once(standing, ruled):
+def test_sql_resident_table_is_read_repeatedly_by_a_plan(standing, ruled):
     data, there = standing
     union = "select row from t union all select row from t order by row"
     joined = "select x.row, y.word from t x join t y on x.row = y.row order by x.row desc"
@@ -228,7 +228,7 @@ def test_a_plan_reads_a_standing_table_more_than_once(standing, ruled):
         pa.table({"a": [2, None], "b": [1, 2]}),
     ],
 )
-def test_a_standing_table_that_is_put_again_with_other_columns(tmp_path, again):
+def test_sql_resident_table_replaced_with_other_columns(tmp_path, again):
     design, media = Design.load("sort").with_values(SMALL), [tmp_path / "d0"]
     whole = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.int64())])
 
@@ -247,7 +247,7 @@ def test_a_standing_table_that_is_put_again_with_other_columns(tmp_path, again):
             context.sql(query).to_arrow_table()
 
 
-def test_standing_tables_without_the_rule(standing):
+def test_sql_resident_tables_without_the_rule(standing):
     data, there = standing
     context = session()
     context.register_table("t", there)
@@ -255,7 +255,7 @@ def test_standing_tables_without_the_rule(standing):
     assert context.sql(query).to_arrow_table().equals(session(t=data).sql(query).to_arrow_table())
 
 
-def test_standing_tables_that_are_not_there(tmp_path):
+def test_sql_resident_tables_that_do_not_exist(tmp_path):
     with pytest.raises(NearsideError, match="no such file"):
         sql.table("t", [tmp_path / "none"], model="fast")
 
@@ -271,8 +271,8 @@ def test_standing_tables_that_are_not_there(tmp_path):
         "a desc nulls last, b nulls first, row",
     ],
 )
-def test_other_engines_give_the_same(peer, limit, order):
-    """`order by` of DuckDB and of Polars. Orders are total, as SQL leaves the rest to each."""
+def test_sql_other_engines_agree(peer, limit, order):
+    """`order by` of DuckDB and of Polars. Orders are total, as SQL leaves the rest undefined."""
     engine = pytest.importorskip(peer, reason="install the query engines with 'make peers'")
     data = table().drop(["list"])
     query = f"select * from t order by {order}{limit}"
@@ -289,8 +289,8 @@ def test_other_engines_give_the_same(peer, limit, order):
     assert sum(report["rows"] for report in rule.reports) == ROWS
 
 
-def test_devices_that_all_fail_in_a_query(monkeypatch):
-    """The CPU sorts what they had, and the report says why."""
+def test_sql_devices_that_all_fail_in_a_query(monkeypatch):
+    """The CPU sorts their rows, and the report says why."""
     give, failed = sql._native.sort_table, "devices 0 and 1 failed: the device lost power"
 
     def fails(design, given, *rest, **named):
@@ -306,7 +306,7 @@ def test_devices_that_all_fail_in_a_query(monkeypatch):
 
 @pytest.mark.parametrize("ruled", [False, True])
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "reported"),
     [
         ("gone", "d1: no such file"),
         ("short", "d1 has 8388608 bytes, the design wants 16777216"),
@@ -314,8 +314,8 @@ def test_devices_that_all_fail_in_a_query(monkeypatch):
         ("another device's", "has part 0 on .* and .*: name one of these media files"),
     ],
 )
-def test_media_that_are_harmed_between_queries(standing, tmp_path, harm, told, ruled):
-    """The query fails and says of what: there is nothing that the CPU could sort."""
+def test_sql_media_damaged_between_queries(standing, tmp_path, harm, reported, ruled):
+    """The query fails with the reason: there is nothing that the CPU could sort."""
     _, there = standing
     context = session(sql.rule(model="fast") if ruled else None)
     context.register_table("t", there)
@@ -331,13 +331,13 @@ def test_media_that_are_harmed_between_queries(standing, tmp_path, harm, told, r
             file.write(b"\xa5" * 8 * 1024 * 1024)
     else:
         media.write_bytes((tmp_path / "d0").read_bytes())
-    with pytest.raises(Exception, match=told):
+    with pytest.raises(Exception, match=reported):
         context.sql("select * from t order by a, row").to_arrow_table()
     assert media.exists() == (harm != "gone")
 
 
 @pytest.mark.rtl
-def test_on_the_rtl():
+def test_sql_on_the_rtl():
     rule = sql.rule()
     same(rule, "select * from t order by a, row", t=table(200))
     assert rule.reports[0]["engine"] == "rtl"

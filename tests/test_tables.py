@@ -1,4 +1,4 @@
-"""Files of tables: each format in and out, with its types, and damaged ones; the output is whole or not there."""
+"""Files of tables: each format in and out, with its types, and damaged ones; the output is complete or absent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENDINGS = [".parquet", ".arrow", ".arrows", ".csv"]
 
 
 def plain(rows: int = 300, seed: int = 1) -> pa.Table:
-    """Types that a CSV can tell, each with nulls."""
+    """Types that a CSV can express, each with nulls."""
     draw = np.random.default_rng(seed)
     words = np.array(["plain", "with, comma", 'with "quotes"', "two\nlines", "ümläut"], dtype=object)
 
@@ -74,7 +74,7 @@ def by(table: pa.Table, column: str) -> pa.Table:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ENDINGS)
 @pytest.mark.parametrize("source", ENDINGS)
-def test_each_format_into_each(source, target, tmp_path):
+def test_table_file_each_format_into_each(source, target, tmp_path):
     table = plain()
     one, other = tmp_path / f"t{source}", tmp_path / f"s{target}"
     write(table, one)
@@ -88,7 +88,7 @@ def test_each_format_into_each(source, target, tmp_path):
         assert found.schema.equals(table.schema)
 
 
-def test_what_a_file_is_can_be_said(tmp_path):
+def test_table_file_format_can_be_given(tmp_path):
     table = plain(50)
     one, other = tmp_path / "t.csv", tmp_path / "s.parquet"
     write(table, tmp_path / "t.arrow")
@@ -103,7 +103,7 @@ def test_what_a_file_is_can_be_said(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("codec", ["none", "snappy", "lz4", "gzip", "zstd"])
-def test_compressed_pages(codec, tmp_path):
+def test_table_file_compressed_pages(codec, tmp_path):
     table = plain()
     one, other = tmp_path / "t.parquet", tmp_path / "s.parquet"
     pq.write_table(table, one, compression=codec)
@@ -114,7 +114,7 @@ def test_compressed_pages(codec, tmp_path):
 
 
 @pytest.mark.parametrize("codec", ["uncompressed", "lz4", "zstd"])
-def test_feather(codec, tmp_path):
+def test_table_file_feather(codec, tmp_path):
     table = plain()
     feather.write_feather(table, tmp_path / "t.feather", compression=codec)
     found, _ = sort_table(tmp_path / "t.feather", "row desc", model="fast")
@@ -122,7 +122,7 @@ def test_feather(codec, tmp_path):
 
 
 @pytest.mark.slow
-def test_metadata_are_kept(tmp_path):
+def test_table_file_metadata_are_kept(tmp_path):
     fields = [pa.field("row", pa.int64(), metadata={"unit": "m"}), pa.field("flag", pa.bool_(), nullable=False)]
     schema = pa.schema(fields, metadata={"made by": "a test"})
     table = pa.table([[2, 1, 3], [True, False, True]], schema=schema)
@@ -134,7 +134,7 @@ def test_metadata_are_kept(tmp_path):
             assert read(other).schema.equals(schema, check_metadata=True), (source, target)
 
 
-def test_what_a_csv_is_taken_for(tmp_path):
+def test_table_file_csv_types(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(
         "a,b,c,d,e,f,nothing\n1,1,true,2020-01-02,2020-01-02 03:04:05,12345678901234567890,\n"
@@ -145,20 +145,20 @@ def test_what_a_csv_is_taken_for(tmp_path):
     assert table.schema.types == kinds
     assert table["a"].to_pylist() == [2, 1]
 
-    def told(text: str | bytes) -> str:
+    def reported(text: str | bytes) -> str:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         with pytest.raises(NearsideError) as error:
             sort_table(path, "a", model="fast")
         assert len(str(error.value).splitlines()) == 1
         return str(error.value).removeprefix(f"{path}: no CSV that can be read: ")
 
-    assert "names no column" in told("")
-    assert "line 3" in told("a,b\n1,2\n3\n")
-    assert "UTF-8" in told(b"a,b\n1,\xff\n")
+    assert "names no column" in reported("")
+    assert "line 3" in reported("a,b\n1,2\n3\n")
+    assert "UTF-8" in reported(b"a,b\n1,\xff\n")
 
 
 def damaged(good: bytes, count: int, seed: int):
-    """Files that are cut off, and files of which some bytes are others."""
+    """Truncated files, and files with flipped bytes."""
     draw = random.Random(seed)
     for n in range(count):
         if n % 3 == 0:
@@ -175,8 +175,8 @@ def damaged(good: bytes, count: int, seed: int):
     "made",
     ["t.parquet", "zstd.parquet", "t.arrow", "t.arrows", "lz4.feather", "zstd.feather", "t.csv"],
 )
-def test_damaged_files(made, tmp_path):
-    """An error in a line and no output, or a table in order."""
+def test_table_file_damaged_files(made, tmp_path):
+    """A one-line error and no output, or a sorted table."""
     words = pa.array(["x", "", None, "y"] * 10)
     table = pa.table({"a": pa.array([3, 1, None, 2] * 10), "b": words.dictionary_encode()})
     one, other = tmp_path / made, tmp_path / "s.arrow"
@@ -194,27 +194,27 @@ def test_damaged_files(made, tmp_path):
         try:
             tables.sort_file(one, other, "a", model="fast")
         except NearsideError as error:
-            told = str(error)
+            reported = str(error)
         else:
-            told = None
-        assert other.exists() == (told is None)
-        if told is not None:
-            assert len(told.splitlines()) == 1, told
+            reported = None
+        assert other.exists() == (reported is None)
+        if reported is not None:
+            assert len(reported.splitlines()) == 1, reported
         else:
             column = read(other)["a"]
             values = [value for value in column.to_pylist() if value is not None]
             assert values == sorted(values)
             assert column.to_pylist()[: len(values)] == values
-            # What says how many rows there are is checked: none is lost.
+            # The number of rows is checked: none is lost.
             if one.suffix != ".csv":
                 assert len(column) in (40, 0), (len(column), bad)
 
 
-def test_wrong_dictionary_indexes(tmp_path):
-    """Keys that their dictionary has not, in Parquet's pages and in Arrow's arrays: the reader sees them."""
+def test_table_file_wrong_dictionary_indexes(tmp_path):
+    """Keys beyond their dictionary, in Parquet's pages and in Arrow's arrays: the reader detects them."""
     one, other = tmp_path / "t.parquet", tmp_path / "t.arrows"
     pq.write_table(pa.table({"a": [5] * 1000}), one, compression="none")
-    # Behind the levels: keys of 1 bit, a run of 1000 times key 0, the only one.
+    # After the levels: keys of 1 bit, a run of 1000 times key 0, the only one.
     page, run = one.read_bytes(), b"\xd0\x0f\x01\x01\xd0\x0f\x00"
     assert page.count(run) == 1
     one.write_bytes(page.replace(run, run[:-1] + b"\x01"))
@@ -230,7 +230,7 @@ def test_wrong_dictionary_indexes(tmp_path):
 
 
 def run_sort(folder: Path, output: Path, before: str = "", rows: int = 3000) -> subprocess.Popen:
-    """The command in a process of its own, behind some Python."""
+    """The command in a separate process, after some Python code."""
     write(plain(rows), folder / "t.arrow")
     code = f"import sys\n{before}\nfrom nearside import cli\ncli.main()"
     arguments = ["sort", folder / "t.arrow", "--by", "word, real", "--model", "fast", "-o", output]
@@ -239,8 +239,8 @@ def run_sort(folder: Path, output: Path, before: str = "", rows: int = 3000) -> 
 
 
 @pytest.mark.long
-def test_no_room_for_temporary_files(tmp_path):
-    """3,000,000 rows of 100 bytes are more than what waits in memory; files may have 1 MiB."""
+def test_table_file_no_room_for_temporary_files(tmp_path):
+    """3,000,000 rows of 100 bytes exceed the memory limit; files may have 1 MiB."""
     text = pa.array(["the same in each row, for what matters is how much it is: " + 36 * "."]).dictionary_encode()
     words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3_000_000, np.int32)), text.dictionary).cast(pa.string())
     write(pa.table({"word": words, "real": np.random.default_rng(1).random(3_000_000)}), tmp_path / "t.arrow")
@@ -259,7 +259,7 @@ def test_no_room_for_temporary_files(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"t.arrow", "s.arrow"}
 
 
-def test_a_full_disk(tmp_path):
+def test_table_file_full_disk(tmp_path):
     full = run_sort(tmp_path, Path("/dev/full"))
     assert full.communicate() == ("", "nearside: /dev/full: No space left on device\n")
     assert full.returncode == 1
@@ -273,7 +273,7 @@ def test_a_full_disk(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.arrow", "t.arrow"]
 
 
-# Once the sort is at work: it is then that progress is told.
+# During the sort, which is when progress is reported.
 INTERRUPT = """
 import os, signal, sys
 from contextlib import contextmanager
@@ -287,7 +287,7 @@ show.bar = bar
 """
 
 
-def test_what_is_interrupted_leaves_no_output(tmp_path):
+def test_table_file_interrupt_leaves_no_output(tmp_path):
     target = tmp_path / "s.arrow"
     stopped = run_sort(tmp_path, target, INTERRUPT, rows=30_000)
     out, err = stopped.communicate()
@@ -297,8 +297,8 @@ def test_what_is_interrupted_leaves_no_output(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=str)
-def test_what_is_ended_leaves_no_output(number, tmp_path):
-    """The process ends by the signal, as it does at any other time, and nothing of it is left."""
+def test_table_file_signal_leaves_no_output(number, tmp_path):
+    """The process ends by the signal, as at any other time, and leaves no files."""
     target = tmp_path / "s.arrow"
     target.write_text("old")
     ended = run_sort(tmp_path, target, INTERRUPT.replace("SIGINT", number.name), rows=30_000)
@@ -308,7 +308,7 @@ def test_what_is_ended_leaves_no_output(number, tmp_path):
     assert target.read_text() == "old"
 
 
-# A process for each line of Python that has to do with a file that is written: a signal comes there.
+# A process for each line of Python code for written files: a signal arrives there.
 EACH_LINE = """
 import json, os, shutil, signal, sys, tempfile
 from pathlib import Path
@@ -348,25 +348,25 @@ for at in range(1, 100_000):
 
 
 @pytest.mark.parametrize(("number", "status"), [("SIGTERM", -signal.SIGTERM), ("SIGINT", 130)])
-def test_a_signal_at_any_line_leaves_nothing_behind(number, status, tmp_path):
-    """What is temporary is gone whenever a signal comes, and the output is the old one or the new one."""
+def test_table_file_signal_at_any_line_leaves_nothing(number, status, tmp_path):
+    """Temporary files are removed whenever a signal arrives, and the output is the old one or the new one."""
     run = subprocess.run([sys.executable, "-c", EACH_LINE, tmp_path, number], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
     ends = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(ends) > 50
     assert ends.pop() == [0, "new", ["out"]]
-    # Behind all that is temporary the signal ends the process without a word of this.
+    # After the removal of temporary files the signal ends the process silently.
     assert {end[0] for end in ends} <= {status}
     assert {end[1] for end in ends} == {"old", "new"}
     assert [end for end in ends if end[2] != ["out"]] == []
 
 
 @pytest.mark.parametrize("output", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
-def test_data_on_standard_output_are_all_that_is_there(output, tmp_path):
-    """What is told of the sort is on standard error then; of a table that is read back, too."""
+def test_table_file_standard_output_has_data_only(output, tmp_path):
+    """The report of a sort is on standard error then; that of a table that is read back, too."""
     write(plain(50), tmp_path / "t.arrow")
     (tmp_path / "link").symlink_to("/dev/stdout")
-    output = tmp_path / output  # the absolute ones stay
+    output = tmp_path / output  # absolute ones stay
 
     def run(*arguments, merged: bool = False) -> tuple[bytes, bytes | None]:
         code = "from nearside import cli; cli.main()"
@@ -380,20 +380,20 @@ def test_data_on_standard_output_are_all_that_is_there(output, tmp_path):
 
     wanted = list(range(49, -1, -1))
     sort = ["sort", tmp_path / "t.arrow", "--by", "row desc", "--to", "stream"]
-    data, told = run(*sort, "--json")
+    data, reported = run(*sort, "--json")
     assert rows(data) == wanted
-    assert json.loads(told)["rows"] == 50
+    assert json.loads(reported)["rows"] == 50
     if output != tmp_path / "/dev/stdout":
         return
-    data, told = run(*sort)
+    data, reported = run(*sort)
     assert rows(data) == wanted
-    assert b"wall-clock" in told
-    # Nowhere else to go.
+    assert b"wall-clock" in reported
+    # Standard error is the same file.
     assert run(*sort, merged=True) == (data, None)
     tables.put(tmp_path / "t.arrow", tmp_path / "d", "t", "row", model="fast")
-    data, told = run("table", "get", "t", "--media", tmp_path / "d", "--to", "stream")
+    data, reported = run("table", "get", "t", "--media", tmp_path / "d", "--to", "stream")
     assert rows(data) == wanted[::-1]
-    assert b"wall-clock" in told
+    assert b"wall-clock" in reported
 
 
 def short_dictionaries(kind: pa.DataType, values: int, chunks: int = 4, rows: int = 900) -> pa.Table:
@@ -413,7 +413,7 @@ def short_dictionaries(kind: pa.DataType, values: int, chunks: int = 4, rows: in
 @pytest.mark.parametrize(
     ("kind", "values"), [(pa.int8(), 100), (pa.uint8(), 256), (pa.int16(), 20_000), (pa.int8(), 20)], ids=str
 )
-def test_dictionaries_that_keys_cannot_name_together(kind, values, by):
+def test_table_file_dictionaries_beyond_their_key_type(kind, values, by):
     table = short_dictionaries(kind, values)
     found, _ = sort_table(table, by, devices=2, model="fast")
     assert found.schema.equals(table.schema, check_metadata=True)
@@ -426,20 +426,20 @@ def test_dictionaries_that_keys_cannot_name_together(kind, values, by):
     assert found.column("row").equals(expected.column("row"))
 
 
-def test_dictionaries_of_a_file_that_keys_cannot_name_together(tmp_path):
+def test_table_file_dictionaries_of_a_file_beyond_their_key_type(tmp_path):
     table, path = short_dictionaries(pa.int8(), 100), tmp_path / "t.arrows"
     with pa.ipc.new_stream(path, table.schema) as sink:
         sink.write_table(table)
-    told = "dictionaries of a column together have more values than its keys can name: make its keys wider"
-    with pytest.raises(NearsideError, match=told):
+    reported = "dictionaries of a column together have more values than its keys can name: make its keys wider"
+    with pytest.raises(NearsideError, match=reported):
         sort_table(path, "row", model="fast")
-    # Within lists, too, where keys are not made wider.
+    # Also within lists, where keys are not widened.
     column = pa.chunked_array([pa.ListArray.from_arrays([0, len(c)], c) for c in table.column("word").chunks])
-    with pytest.raises(NearsideError, match=told):
+    with pytest.raises(NearsideError, match=reported):
         sort_table(pa.table({"list": column, "row": range(len(column))}), "row", model="fast")
 
 
-def test_paths_as_text(tmp_path):
+def test_table_file_paths_as_text(tmp_path):
     table, source, target = plain(), str(tmp_path / "t.arrow"), str(tmp_path / "sorted.arrow")
     media = str(tmp_path / "d.img")
     write(table, Path(source))
@@ -447,9 +447,9 @@ def test_paths_as_text(tmp_path):
     assert read(Path(target)).equals(table.sort_by([("row", "descending")]))
     assert tables.explain(source, "row")["plan"]["rows"] == len(table)
     tables.put(source, media, "t", "row", model="fast")
-    assert [entry["name"] for entry in tables.standing(media, model="fast")] == ["t"]
-    assert tables.explain_standing("t", [media], "row", model="fast")["plan"]["rows"] == len(table)
+    assert [entry["name"] for entry in tables.resident(media, model="fast")] == ["t"]
+    assert tables.explain_resident("t", [media], "row", model="fast")["plan"]["rows"] == len(table)
     tables.get("t", media, target, model="fast")
     assert read(Path(target)).equals(table)
     tables.drop("t", media, model="fast")
-    assert tables.standing([media], model="fast") == []
+    assert tables.resident([media], model="fast") == []

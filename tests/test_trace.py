@@ -1,4 +1,4 @@
-"""Traces of commands and the breakdown of single ones, from the command line's side."""
+"""Traces of commands and the breakdown of single ones, on the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIELDS = [
 JOB = {"read_percent": 50, "min_bytes": 512, "max_bytes": 65536, "queues": 3, "depth": 4, "commands": 80}
 
 
-def test_a_trace_that_is_not_written_is_named(tmp_path):
+def test_trace_that_is_not_written_is_named(tmp_path):
     path = tmp_path / "full.jsonl"
     path.symlink_to("/dev/full")
     device = Device(Design.load("fuzz"))
@@ -33,7 +33,7 @@ def test_a_trace_that_is_not_written_is_named(tmp_path):
 
 
 @pytest.mark.rtl
-def test_the_table_of_single_reads_is_what_the_command_shows():
+def test_trace_single_reads_match_the_command():
     """docs/trace.md: the terms of `nearside latency`."""
     text = (Path(__file__).parent.parent / "docs/trace.md").read_text()
     table = text.split("Reads under DRAM timing", 1)[1].split("\n\n")[1]
@@ -68,7 +68,7 @@ def check(command: dict) -> None:
     assert order == sorted(order), command
 
 
-def test_lines_follow_the_schema(device, tmp_path):
+def test_trace_lines_follow_the_schema(device, tmp_path):
     path = tmp_path / "t.jsonl"
     device.trace_start(path)
     report = device.workload(**JOB)
@@ -92,7 +92,7 @@ def test_lines_follow_the_schema(device, tmp_path):
     assert (tmp_path / "t.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_perfetto_gets_a_trace_event_file(device, tmp_path):
+def test_trace_perfetto_file_is_valid(device, tmp_path):
     path = tmp_path / "t.json"
     device.trace_start(path)
     device.workload(**JOB)
@@ -106,7 +106,7 @@ def test_perfetto_gets_a_trace_event_file(device, tmp_path):
 
 
 @pytest.mark.both
-def test_terms_of_single_commands(device):
+def test_trace_terms_of_single_commands(device):
     device.delay_set("dram")
     for kind in ("read", "write"):
         row = latency.measure(device, kind, commands=4, seed=3)
@@ -124,7 +124,7 @@ def test_terms_of_single_commands(device):
     device.delay_set("dram")
 
 
-def test_bad_files(device, tmp_path):
+def test_trace_bad_files(device, tmp_path):
     with pytest.raises(NearsideError, match=r"\.jsonl"):
         device.trace_start(tmp_path / "t.txt")
     with pytest.raises(NearsideError, match="No such file"):

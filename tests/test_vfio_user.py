@@ -1,4 +1,4 @@
-"""`nearside serve` as a process: what it prints, whom it lets in, and how it ends."""
+"""`nearside serve` as a process: its output, clients, and end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read32(client: socket.socket, region: int, offset: int) -> int:
 @pytest.mark.slow
 @pytest.mark.both
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_two_devices_until_a_signal(tmp_path, number):
+def test_vfio_user_two_devices_until_a_signal(tmp_path, number):
     sockets = [tmp_path / "a.sock", tmp_path / "b.sock"]
     media = [tmp_path / "a.img", tmp_path / "b.img"]
     process = start("--json", "--media", media[0], "--media", media[1], sockets=sockets)
@@ -78,7 +78,7 @@ def test_two_devices_until_a_signal(tmp_path, number):
     assert [path.read_bytes()[4096:4104] for path in media] == [b"survives", bytes(8)]
 
 
-def test_devices_with_one_serial_number_are_refused(tmp_path):
+def test_vfio_user_equal_serial_numbers_are_refused(tmp_path):
     design = tmp_path / "named.toml"
     text = (ROOT / "designs/default.toml").read_text()
     design.write_text(text.replace("[nvme]", '[nvme]\nserial = "bench-1"'))
@@ -91,7 +91,7 @@ def test_devices_with_one_serial_number_are_refused(tmp_path):
     assert not (tmp_path / "a.sock").exists()
 
 
-def test_it_says_how_to_attach(tmp_path):
+def test_vfio_user_prints_how_to_attach(tmp_path):
     path = tmp_path / "a.sock"
     process = start(sockets=[path])
     process.send_signal(signal.SIGINT)
@@ -109,7 +109,7 @@ def test_it_says_how_to_attach(tmp_path):
 
 
 @pytest.mark.slow
-def test_bad_arguments(tmp_path):
+def test_vfio_user_bad_arguments(tmp_path):
     (tmp_path / "file").touch()
     for arguments, text in [
         (("--socket", "a", "--socket", "b", "--media", "m"), "2 sockets and 1 media files"),
@@ -133,7 +133,7 @@ def test_bad_arguments(tmp_path):
     assert (tmp_path / "file").is_file()
 
 
-def test_memory_that_the_device_cannot_reach_is_told(tmp_path):
+def test_vfio_user_unreachable_memory_is_reported(tmp_path):
     path = tmp_path / "a.sock"
     process = start("--json", sockets=[path])
     try:
@@ -143,7 +143,7 @@ def test_memory_that_the_device_cannot_reach_is_told(tmp_path):
             refused = struct.pack("<IIQQQ", 32, 3, 0, 0x800, 1 << 20)
             client.sendall(struct.pack("<HHIII", 2, 2, 16 + len(refused), 0, 0) + refused)
             assert struct.unpack("<HHIII", client.recv(16, socket.MSG_WAITALL))[3:] == (0x21, 22)
-            # What a machine's end unmaps that was never mapped.
+            # At its end a machine unmaps memory that was never mapped.
             ask(client, 3, struct.pack("<IIQQ", 24, 0, 1 << 40, 4096))
     finally:
         process.send_signal(signal.SIGTERM)

@@ -17,7 +17,7 @@ class Place:
 
     def __init__(self, folder: Path, program: Path) -> None:
         self.socket, self.folder, self.program = folder / "device.sock", folder, program
-        self.library = pmdk.shim(folder)
+        self.library = pmdk.write_shim(folder)
         self.count = 0
 
     def environment(self, **options) -> dict[str, str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nearside.device import Design, Device, LateReadsWarning, compile_design, media_profile, root
     from nearside.tables import sort_table
 
-# Where each name is; its module is imported when it is first used, so that the command line starts at once.
+# Modules of names. They are imported on first use, so that the command line starts at once.
 _MODULES = {"NearsideError": "nearside._native", "sort_table": "nearside.tables"}
 
 __all__ = [

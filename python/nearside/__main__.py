@@ -1,7 +1,8 @@
-"""Where the program begins, as `nearside` and as `python -m nearside`.
+"""The entry point, for `nearside` and for `python -m nearside`.
 
-Importing the rest takes some tenths of a second. An interruption meanwhile ends the program in a line, as
-later ones do.
+The import of the rest takes some tenths of a second. An interruption in that time ends the program
+with
+one line, as later ones do.
 """
 
 import os
@@ -11,15 +12,16 @@ import signal
 def main() -> None:
     """The entry point; does not return."""
     handler = signal.getsignal(signal.SIGINT)
-    if handler is signal.default_int_handler:  # not where the signal is ignored, as of jobs in the background
-        # An exception would end up in the middle of a module that another one imports, and be reported as its failure.
+    if handler is signal.default_int_handler:  # ignored signals stay ignored, as for background jobs
+        # An exception would surface within a nested import, and be reported as a failure of that
+        # module.
         signal.signal(signal.SIGINT, _end)
     from nearside.cli import main as run
 
     signal.signal(signal.SIGINT, handler)
     try:
         run()
-    except KeyboardInterrupt:  # outside of what the command itself reports
+    except KeyboardInterrupt:  # outside of the command, which reports it
         _end()
 
 

@@ -1,4 +1,4 @@
-"""How exactly nvm_delay hits its targets: single accesses through it to the DDR4 model, timed at its ports."""
+"""The accuracy of nvm_delay: single accesses through it to the DDR4 model, timed at its ports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from nearside import _native, show
 from nearside.device import BuildProgress, Design
 
-# What NVMulator states in section 4.1: the error of the mean for the paper's Optane experiment.
+# From NVMulator, section 4.1: the error of the mean in the paper's Optane experiment.
 PAPER = {("read", 305.0): "NVMulator: 0.62 %", ("write", 94.0): "NVMulator: 1.7 %"}
 
 DEMO_TARGETS = [
@@ -21,8 +21,8 @@ DEMO_TARGETS = [
 ]
 
 
-class Bench:
-    """nvm_delay alone between a master and the DDR4 model."""
+class DelayBench:
+    """`nvm_delay` alone, between a master and the DDR4 model."""
 
     def __init__(self, design: Design, progress: BuildProgress | None = None) -> None:
         self.native = _native.DelayBench(design.native, progress)
@@ -31,9 +31,9 @@ class Bench:
     def measure(
         self, kind: str, target_ns: float, samples: int, seed: int, beats: int = 1, beat_ns: float = 0.0
     ) -> dict[str, Any]:
-        """Single accesses at random addresses. `target_ns` is for all beats, `beat_ns` of it for each."""
+        """Measures single accesses at random addresses. `target_ns` is for all beats, including `beat_ns` for each."""
         base_ns = target_ns - beat_ns * beats
-        base_ns = 0.0 if abs(base_ns) < 1e-6 else base_ns  # what rounding has left
+        base_ns = 0.0 if abs(base_ns) < 1e-6 else base_ns  # rounding error
         row = json.loads(self.native.measure(kind, base_ns, beat_ns, beats, samples, seed))
         error = row["mean_ns"] - target_ns
         row |= {
@@ -48,11 +48,11 @@ class Bench:
         return row
 
 
-def run(
+def measure_targets(
     design: Design, targets: list[tuple[str, float]], samples: int, seed: int, progress: BuildProgress | None = None
 ) -> list[dict[str, Any]]:
-    """A row for each target; `progress` may raise between two of them."""
-    bench = Bench(design, progress)
+    """Measures each target; returns a row for each. `progress` may raise an exception between two of them."""
+    bench = DelayBench(design, progress)
     rows = []
     for done, (kind, target) in enumerate(targets):
         if progress:
@@ -63,7 +63,7 @@ def run(
 
 def print_table(rows: list[dict[str, Any]]) -> None:
     table = show.table(
-        "nvm_delay: 64 B at random addresses behind DDR4, simulated time; the paper is NVMulator",
+        "nvm_delay: 64 B at random addresses on DDR4, simulated time; the paper is NVMulator",
         "access", "target", "mean", "error", "from-to, ns", "off, clk", "paper",
     )  # fmt: skip
     for row in rows:

@@ -1,7 +1,8 @@
-"""What the CPU that runs this takes to sort, and to decode dictionaries: a device's simulated time is compared with it.
+"""Sort and dictionary decode on this machine's CPU, the baselines of the device's simulated time.
 
-The device gives the order of the keys, so all sorts do, too. Times of one thread are its CPU time, which other
-programs disturb less than the clock on the wall; those of several threads are wall-clock time.
+The device returns the order of the keys, so all sorts here do, too. Single-threaded times are CPU
+time,
+which other programs disturb less than wall-clock time. Multi-threaded times are wall-clock time.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ import numpy as np
 
 from nearside._native import NearsideError
 
-# Repeated for so long, and so often at least; the best counts.
+# Least total time and number of repetitions; the best run counts.
 ENOUGH_S, LEAST = 0.2, 3
-# Names the SIMD features that numpy leaves alone.
+# The environment variable that disables SIMD features in numpy.
 OFF = "NPY_DISABLE_CPU_FEATURES"
 PLAIN = "quick sort, plain"
 
 
 def cpu() -> str:
-    """The CPU as it calls itself."""
+    """The model name of the CPU."""
     try:
         with open("/proc/cpuinfo") as file:
             names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
@@ -39,22 +40,22 @@ def cpu() -> str:
 
 
 def threads() -> int:
-    """Threads that may run at a time."""
+    """The number of threads that can run in parallel."""
     return len(os.sched_getaffinity(0))
 
 
 def dispatched() -> list[str]:
-    """The SIMD extensions beyond its least that numpy uses here."""
+    """The SIMD extensions beyond its baseline that numpy uses on this machine."""
     return np.show_config(mode="dicts")["SIMD Extensions"]["found"]
 
 
 def pairs(keys: np.ndarray) -> np.ndarray:
-    """Key and index in one number of 64 bits: numbers in order are keys in stable order."""
+    """Key and index packed into 64-bit numbers; their order is the stable order of the keys."""
     return keys.astype(np.uint64) << np.uint64(32) | np.arange(len(keys), dtype=np.uint64)
 
 
 def numpy_sort(keys: np.ndarray) -> np.ndarray:
-    """The order of keys, by numpy's unstable sort."""
+    """The order of the keys, by numpy's unstable sort."""
     if keys.itemsize == 8:
         return np.argsort(keys)
     packed = pairs(keys)
@@ -63,7 +64,8 @@ def numpy_sort(keys: np.ndarray) -> np.ndarray:
 
 
 def radix_sort(keys: np.ndarray) -> np.ndarray:
-    """The order of keys, from the least significant 16 bits on: numpy's stable sort of 16 bits is a radix sort."""
+    """The order of the keys, by 16-bit digits from the least significant: numpy's stable sort of 16
+    bits is a radix sort."""
     order = None
     for shift in range(0, 8 * keys.itemsize, 16):
         digit = (keys >> keys.dtype.type(shift)).astype(np.uint16)
@@ -73,13 +75,13 @@ def radix_sort(keys: np.ndarray) -> np.ndarray:
 
 
 def polars_sort(keys: np.ndarray) -> Callable[[], Any]:
-    """The order of keys, by Polars."""
+    """The order of the keys, by Polars."""
     series = importlib.import_module("polars").Series(keys)
     return lambda: series.arg_sort()
 
 
 def duckdb_sort(keys: np.ndarray) -> Callable[[], Any]:
-    """Keys and their indexes in order, by DuckDB, from a table of its own to a table of Arrow."""
+    """Sorted keys and their indexes, by DuckDB, from an internal table to an Arrow table."""
     connection = importlib.import_module("duckdb").connect()
     places = np.arange(len(keys), dtype=np.uint32)
     connection.execute("create table t as select * from (select unnest($1) as k, unnest($2) as i)", [keys, places])
@@ -100,7 +102,7 @@ def measure(work: Callable[[], Any], clock: Callable[[], float]) -> float:
 
 
 def has(name: str) -> str | None:
-    """The version of a package, if it is installed."""
+    """The version of a package, or None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -108,9 +110,10 @@ def has(name: str) -> str | None:
 
 
 def variants() -> dict[str, tuple[str, list[str]]]:
-    """numpy's sort by the SIMD that it may use: what it is, and what is switched off for it.
+    """Variants of numpy's sort: a description, and the SIMD features that are disabled.
 
-    AVX-512 is not always its best: AMD's Zen 4 is slow with the compressing stores that it needs.
+    AVX-512 is not always the fastest: AMD's Zen 4 is slow with the compressing stores that it
+    needs.
     """
     found = dispatched()
     wide = [name for name in found if "V4" in name or "512" in name]
@@ -121,7 +124,7 @@ def variants() -> dict[str, tuple[str, list[str]]]:
 
 
 def numpy_without(features: list[str], count: int, bits: int, seed: int) -> float:
-    """Nanoseconds of numpy's sort without SIMD features, in a process of its own."""
+    """Nanoseconds of numpy's sort without some SIMD features, in a separate process."""
     command = [sys.executable, "-m", "nearside.baselines", str(count), str(bits), str(seed)]
     env = os.environ | {OFF: " ".join(features)}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
@@ -132,7 +135,7 @@ def numpy_without(features: list[str], count: int, bits: int, seed: int) -> floa
 
 @cache
 def names() -> dict[str, str]:
-    """What is measured: its name, and what exactly it is."""
+    """The sorts that are measured: name and description."""
     found = {
         name: f"numpy {np.__version__} {what}, key and index in 64 bits, 1 thread"
         for name, (what, _) in variants().items()
@@ -145,14 +148,14 @@ def names() -> dict[str, str]:
 
 
 def core_ns(took: dict[str, float]) -> dict[str, float]:
-    """Of `sorts`: nanoseconds times the threads that each had."""
+    """Core time of each of `sorts`: nanoseconds times the number of threads."""
     return {name: ns * (threads() if name in ("polars", "duckdb") else 1) for name, ns in took.items()}
 
 
 def sorts(keys: np.ndarray, seed: int) -> dict[str, float]:
-    """Nanoseconds of each sort of `kernels.random_keys` of this seed, which are in memory.
+    """Nanoseconds of each sort, for `kernels.random_keys` of this seed in memory.
 
-    Without those that are not installed (`make peers`).
+    Packages that are not installed are left out (`make peers` installs them).
     """
     took = {
         name: numpy_without(features, len(keys), 8 * keys.itemsize, seed) for name, (_, features) in variants().items()
@@ -165,7 +168,7 @@ def sorts(keys: np.ndarray, seed: int) -> dict[str, float]:
 
 
 def decoders(dictionary: np.ndarray, keys: np.ndarray) -> dict[str, Callable[[], Any]]:
-    """What looks keys up in a dictionary with one thread, by library and version."""
+    """Single-threaded dictionary lookups, by library and version."""
     found = {f"numpy {np.__version__}, take": lambda: np.take(dictionary, keys)}
     if there := has("pyarrow"):
         column = importlib.import_module("pyarrow").DictionaryArray.from_arrays(keys, dictionary)
@@ -174,14 +177,14 @@ def decoders(dictionary: np.ndarray, keys: np.ndarray) -> dict[str, Callable[[],
 
 
 def decode(dictionary: np.ndarray, keys: np.ndarray) -> tuple[float, str]:
-    """Bytes of keys a nanosecond of the fastest of these, and which that is."""
+    """Bytes of keys per nanosecond of the fastest decoder, and its name."""
     took = {name: measure(work, time.thread_time) for name, work in decoders(dictionary, keys).items()}
     best = min(took, key=took.__getitem__)
     return keys.nbytes / took[best], best
 
 
 def main() -> None:
-    """Of a process of `numpy_without`."""
+    """Runs the child process of `numpy_without`."""
     count, bits, seed = map(int, sys.argv[1:])
     from nearside.kernels import random_keys
 

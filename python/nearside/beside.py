@@ -1,4 +1,4 @@
-"""What loads, stores and NVMe commands keep while all units of the crash-consistency engine work elsewhere."""
+"""The performance that loads, stores and NVMe commands keep while all `nearpm` units are busy."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from nearside.device import BuildProgress, Design, Device
 from nearside.renamed import renamed
 
 KIB, MIB = 1 << 10, 1 << 20
-# What the units do: copies, each within a range of its own, in the upper half of the media.
+# The units' commands: copies, each within a separate range, in the upper half of the media.
 COPY, POOL_MAP = 0x20, 0x01
 BASE, POOL, LOGS, TARGET = 0x7000_0000_0000, 64 * MIB, 32 * MIB, 8 * MIB
 COPIES, COPY_BYTES = 64, 64 * KIB
-# Where the others work.
+# The range of the measured traffic.
 SPAN = 32 * MIB
 SIZES = f'[media]\nbytes = "{4 * POOL // MIB} MiB"\nprofile = "dram"\n[nvme]\nnamespaces = ["{POOL // MIB} MiB"]\n'
 
@@ -36,7 +36,7 @@ def _nvme(percent: int, queues: int, depth: int, count: int) -> Callable[[Device
     return run
 
 
-# All shorter than the copies.
+# Each is shorter than the copies.
 TRAFFIC = {
     "load": _stream("load", 1, "random", 300),
     "loads": _stream("load", 64, "random", 8000),
@@ -65,7 +65,7 @@ def _run(design: Design, model: str | None, build: BuildProgress | None, kind: s
         ]  # fmt: skip
         found = TRAFFIC[kind](device, seed, part)
         if commands:
-            # The last ones are still to come, so no unit has rested.
+            # The last copies must still be in progress, which shows that no unit was idle.
             try:
                 near.finish(commands[-1], timeout_us=0)
             except NearsideError:
@@ -85,9 +85,10 @@ def measure(
     model: str | None = None,
     build: BuildProgress | None = None,
 ) -> dict[str, Any]:
-    """Bandwidth and 99th percentile of the latency, alone and beside units that all copy.
+    """Bandwidth and 99th percentile of the latency, alone and beside copies by all units.
 
-    `credits`: lines of credit of the engine, each way in each channel; 0: those after reset.
+    `credits`: lines of credit of the engine, for each direction in each channel; 0 keeps those
+    after reset.
     """
     part = 4 if quick else 1
     own = design.with_values(SIZES)

@@ -1,4 +1,4 @@
-"""Runs a command with a limit of time: the end of its output is kept, and none of its processes goes on afterwards."""
+"""Runs a command with a time limit, keeps the end of its output, and ends all its processes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 
 from nearside._native import NearsideError
 
-# Bytes kept of each stream: a command may write without end.
+# Bytes of each stream that are kept: a command may write without end.
 TAIL = 1 << 16
 POLL_S = 0.1
 KILL_S = 10
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a command has ended: its status (negative for a signal), or None if it was killed at its limit."""
+class CommandResult:
+    """The end of a command: its status (negative for a signal), or None if it exceeded its limit."""
 
     status: int | None
     stdout: str
@@ -36,29 +36,29 @@ class Ended:
 
     @property
     def lines(self) -> list[str]:
-        """All lines that are kept, standard output first."""
+        """All lines that were kept, standard output first."""
         return _lines(self.stdout) + _lines(self.stderr)
 
 
 def _lines(text: str) -> list[str]:
-    """Without the characters that a terminal takes for commands."""
+    """Lines, with the characters that a terminal interprets escaped."""
     return ["".join(c if c.isprintable() else ascii(c)[1:-1] for c in line) for line in text.strip().splitlines()]
 
 
-def run(
+def run_command(
     words: Sequence[str],
     variables: Mapping[str, str],
     limit_s: float,
     mark: str,
     *,
     with_children: bool = False,
-    over: Callable[[], bool] = lambda: False,
-) -> Ended:
-    """Runs a command to its end, or to its limit, in wall-clock seconds; then all that is left of it is killed.
+    stop: Callable[[], bool] = lambda: False,
+) -> CommandResult:
+    """Runs a command to its end or its limit, in wall-clock seconds; then kills what is left of it.
 
-    What is left of it: the processes of its session, and those that have the variable `mark` (NAME=VALUE) in their
-    environment, as a daemon has. `with_children`: the command ends when all that has its output open has ended, too.
-    `over`: it is asked from time to time, and ends the command with True.
+    That is: the processes of its session, and those with the variable `mark` (NAME=VALUE) in their
+    environment, such as daemons. With `with_children` the command ends when all processes that have
+    its output open have ended. `stop` is polled, and ends the command by returning True.
     """
     started = time.monotonic()
     try:
@@ -70,9 +70,9 @@ def run(
         raise NearsideError(f"{words[0]!r}: {error}") from None
     tails = {process.stdout: bytearray(), process.stderr: bytearray()}
     try:
-        in_time = _follow(process, tails, started + limit_s, with_children, over)
+        in_time = _read_until_end(process, tails, started + limit_s, with_children, stop)
     finally:
-        # The process is waited for behind that: until then no other session has its number.
+        # The process is waited for after that: until then no other session can have its number.
         _kill(process.pid, mark.encode())
         process.wait()
         for stream, tail in tails.items():
@@ -80,17 +80,17 @@ def run(
                 _read(stream, tail)
                 stream.close()
     out, err = (bytes(tail).decode(errors="backslashreplace") for tail in tails.values())
-    return Ended(process.returncode if in_time else None, out, err, time.monotonic() - started)
+    return CommandResult(process.returncode if in_time else None, out, err, time.monotonic() - started)
 
 
-def _follow(
+def _read_until_end(
     process: subprocess.Popen[bytes],
     tails: Mapping,
     deadline: float,
     with_children: bool,
-    over: Callable[[], bool],
+    stop: Callable[[], bool],
 ) -> bool:
-    """Reads what a command writes until it ends; False if it has not by then."""
+    """Reads the output of a command until it ends; False if the deadline comes first."""
     ended = os.pidfd_open(process.pid)
     try:
         with selectors.DefaultSelector() as selector:
@@ -109,7 +109,7 @@ def _follow(
                         selector.unregister(ended)
                     elif not _read(key.fileobj, tails[key.fileobj], once=True):
                         selector.unregister(key.fileobj)
-                if over():
+                if stop():
                     return True
         return True
     finally:
@@ -117,7 +117,7 @@ def _follow(
 
 
 def _read(stream, tail: bytearray, once: bool = False) -> bool:
-    """Adds what is there to the end of a stream, at most as much as is kept; False at its end."""
+    """Appends available data to the tail of a stream, limited to `TAIL` bytes; False at its end."""
     for _ in range(1 if once else TAIL // 4096):
         try:
             part = os.read(stream.fileno(), TAIL)
@@ -131,9 +131,9 @@ def _read(stream, tail: bytearray, once: bool = False) -> bool:
 
 
 def _kill(session: int, mark: bytes) -> None:
-    """Kills all processes of a session, and those with a mark. One that forks meanwhile is found the next time."""
+    """Kills all processes of a session, and those with a mark; repeats until none is found."""
     for _ in range(KILL_S * 1000):
-        found = [pid for pid in _since(session) if _belongs(pid, session, mark)]
+        found = [pid for pid in _processes_since(session) if _belongs(pid, session, mark)]
         if not found:
             return
         for pid in found:
@@ -145,17 +145,17 @@ def _kill(session: int, mark: bytes) -> None:
     raise NearsideError(f"processes of a command can't be killed: {', '.join(map(str, found))}")
 
 
-def _since(first: int) -> list[int]:
-    """The processes that have started since one did. Numbers go up, and from the end on begin anew."""
+def _processes_since(first: int) -> list[int]:
+    """The processes with numbers from `first` on. Numbers ascend, and wrap around at the end."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
     last = int(Path("/proc/loadavg").read_text().split()[-1])
     return [pid for pid in pids if pid >= first or last < first]
 
 
 def _belongs(pid: int, session: int, mark: bytes) -> bool:
-    """Whether a process that has not ended belongs to a command."""
+    """Whether a running process belongs to the command."""
     try:
-        # Behind its name, in which there may be anything: state, parent, group, session.
+        # The fields after the name, which may hold any bytes: state, parent, group, session.
         state, _, _, its_session = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:4]
         if state in b"ZX":
             return False

@@ -1,4 +1,4 @@
-"""How fast a sort could be at best: what link, memory and engine allow each stage, and which of them it waits for."""
+"""Bounds of a sort: what link, memory and engine allow in each stage, and which limits it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 from nearside import ideal, wire
 from nearside.device import Design
 
-# Of hw/engine: what one of them takes or gives in a cycle.
+# From hw/engine: keys or values of each engine in a cycle.
 KEYS_DECODED = 16
 KEYS_SORTED = 8
 BEAT = 64
-# Keys that the sorter sorts on chip, and how many of such chunks each further pass merges.
+# Keys that the sorter sorts on chip, and the number of runs that each further pass merges.
 CHUNK, LEAVES = 128 << 10, 64
-# Keys of one pass and of two.
+# The most keys of one pass, and of two.
 PASSES = (CHUNK, LEAVES * CHUNK)
 # Bytes of an index.
 INDEX = 4
-# Bytes of the commands that move a table.
+# Bytes of the NVMe commands that move a table.
 COMMAND = 128 << 10
-# Lines of the memory that are asked for to see what it gives.
+# Lines that are simulated to find the bandwidth of the memory.
 LINES = 4096
-# A row's place when gathered rows are drawn.
+# Seed of the random rows.
 SEED = 1
 
 LINK = "PCIe link, commands of 128 KiB"
@@ -33,19 +33,19 @@ GATHER = "DDR4 model, rows read at random and written in order, by ideal masters
 
 @lru_cache
 def _streams(design: Design) -> float:
-    """GB/s, reads and writes together, that all channels give to streams."""
+    """GB/s of sequential streams over all channels, reads and writes together."""
     reads, writes = ideal.stream(0, LINES), ideal.stream(_half(design), LINES)
     return 2 * design.values["channels"] * LINES * BEAT / ideal.busy_ns(design, reads, writes)
 
 
 def _half(design: Design) -> int:
-    """An address of a channel that nothing before it reaches."""
+    """The middle of a channel's addresses; reads before it and writes after it do not overlap."""
     return design.values["media"]["bytes"] // design.values["channels"] // 2 // 4096 * 4096
 
 
 @lru_cache
 def _gather(design: Design, row_bytes: int) -> float:
-    """GB/s of rows that all channels read at random, and write in order."""
+    """GB/s of rows that are read at random and written in sequence, over all channels."""
     draw, half = random.Random(SEED), _half(design)
     rows = max(1, min(half // row_bytes, 1 << 20))
     count = max(16, LINES * BEAT // max(row_bytes, BEAT))
@@ -78,7 +78,7 @@ def _sort(design: Design, count: int, key_bytes: int, cycle: float) -> dict[str,
 
 
 def of_partition(design: Design, plan: dict[str, Any], part: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The least time of each stage of a partition, in ns, with what it is bound by."""
+    """The least time of each stage of a partition, in ns, and its limit."""
     cycle = 1e3 / design.values["clock_mhz"]
     rows, count, row_bytes, key_bytes = part["rows"], part["sorted"], plan["row_bytes"], plan["key_bytes"]
     keys, pages = count * key_bytes, part["pages"]
@@ -107,7 +107,7 @@ def of_partition(design: Design, plan: dict[str, Any], part: dict[str, Any]) -> 
 
 
 def of_plan(design: Design, plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """The same of a whole sort: of each stage the device that it takes longest on, with all of its partitions."""
+    """The bounds of a whole sort: for each stage those of its slowest device, over all partitions."""
     worst: dict[str, dict[str, Any]] = {}
     for device in plan["devices"]:
         total: dict[str, dict[str, Any]] = {}

@@ -1,21 +1,22 @@
-"""The sort of `nearside.sort_table` on a Ray cluster, whose workers each have devices of their own.
+"""The sort of `nearside.sort_table` on a Ray cluster, with devices on each worker.
 
     ray.init()
     table, reports = nearside.cluster.sort_table(table, "a, b desc", workers=8, devices=4, model="fast")
 
-A worker sorts a contiguous part of the rows on its devices, and the caller merges the parts: the result is that of one
-machine.
+A worker sorts a contiguous part of the rows on its devices, and the caller merges the parts. The result
+equals that of a single machine.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nearside import _native, dictionaries, tables
 from nearside._native import NearsideError
 from nearside.device import Design, as_text, model_of
 from nearside.renamed import renamed
+from nearside.types import SortReport
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,12 +32,15 @@ def sort_table(
     devices: int = 1,
     model: str | None = None,
     design: str = tables.DESIGN,
-) -> tuple[pyarrow.Table, list[dict[str, Any]]]:
-    """Sorts a table of pyarrow on a Ray cluster that the caller has joined (`ray.init`): the sorted table, and each
-    worker's report as of `nearside.sort_table`.
+) -> tuple[pyarrow.Table, list[SortReport]]:
+    """Sorts a table of pyarrow on a Ray cluster that the caller has joined (`ray.init`).
 
-    workers: parts of the table, 1 to 4096; Ray runs each where it has a CPU free, and once more if its machine is lost.
-    design: a name, or the path of a file that every machine has.
+    Returns the sorted table, and each worker's report as of `nearside.sort_table`.
+
+    workers: parts of the table, 1 to 4096. Ray runs each where a CPU is free, and again if its
+    machine is lost.
+
+    design: a name, or the path of a file that exists on every machine.
     """
     try:
         import ray
@@ -49,7 +53,7 @@ def sort_table(
     if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
         raise NearsideError(f"workers = {workers}: allowed are 1 to {MOST_WORKERS}")
     tables.check_table(table)
-    Design.load(design)  # a name that there is not is told before anything runs
+    Design.load(design)  # reports an unknown name before anything is started
     by, model = as_text("by", by), model_of(model)
     part = ray.remote(_part)
     schema, table = table.schema, dictionaries.widened(table)
@@ -59,8 +63,9 @@ def sort_table(
     try:
         done = ray.get(jobs)
     except ray.exceptions.RayTaskError as error:
-        # To cancel a task that is about to end can abort this process (Ray 2.60: "Tried to complete task that was not
-        # pending"), so the others end by themselves: nothing of a sort goes on behind its end.
+        # Cancelling a task that is about to end can abort this process. (Ray 2.60: "Tried to
+        # complete task that was not pending".) So the other tasks are awaited: no task outlives the
+        # sort.
         ray.wait(jobs, num_returns=len(jobs))
         raise NearsideError(f"a worker: {error.cause or error}") from None
     except ray.exceptions.RayError as error:
@@ -68,12 +73,12 @@ def sort_table(
     try:
         merged = _native.merge_tables([stream for stream, _ in done], by)
     except NearsideError as error:
-        raise NearsideError(f"what {workers} workers have sorted can't be merged: {error}") from None
+        raise NearsideError(f"the sorted parts of {workers} workers can't be merged: {error}") from None
     return dictionaries.narrowed(tables.of_stream(merged), schema), [report for _, report in done]
 
 
-def _part(stream: bytes, by: str, devices: int, model: str, design: str) -> tuple[bytes, dict[str, Any]]:
-    """What a worker does."""
+def _part(stream: bytes, by: str, devices: int, model: str, design: str) -> tuple[bytes, SortReport]:
+    """The task of a worker."""
     table, report = tables.sort_table(
         tables.of_stream(stream), by, devices=devices, model=model, design=Design.load(design)
     )

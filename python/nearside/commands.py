@@ -1,4 +1,4 @@
-"""What all commands of the command line have in common."""
+"""Classes that all commands of the command line share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-# The base class of all complaints about the command line. Which module it is in depends on the version of typer.
+# The base class of all usage errors. Its module depends on the version of typer.
 UsageError = typer.BadParameter.__mro__[1]
 
 
@@ -27,7 +27,7 @@ GROUPS = TRY, MEASURE, TABLES, PERSISTENT, ATTACH, DEVELOP = (
 
 
 class Command(TyperCommand):
-    """A command whose option `--model` has its former name, too: `--engine`, which no help shows."""
+    """A command with the former option `--engine` for `--model`; the help does not show it."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -50,7 +50,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """Commands whose help lists them under the headings of their groups, those of `GROUPS` in this order."""
+    """A group whose help lists commands by the headings of `GROUPS`, in that order."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[Any]] = {heading: [] for heading in GROUPS}
@@ -68,7 +68,7 @@ class Group(TyperGroup):
 
 
 class App(typer.Typer):
-    """Commands, each of them a `Command`; `group` is the heading under which the help lists one."""
+    """An application of `Command`s; `group` is the heading of a command in the help."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(cls=Group, **options)

@@ -1,4 +1,4 @@
-"""Crash campaigns: dictionaries of what cuts of power leave behind, and their table."""
+"""Crash campaigns: power cuts and their violations, and the report."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import json
 import os
 import shlex
 from collections.abc import Iterable
-from typing import Any
 
 from nearside import _native, show
 from nearside.device import Design, Progress, as_text
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
+from nearside.types import CrashReport
 
-WORKLOADS, MECHANISMS, SIDES, CONTROLS = _native.crash_names()
-# What does the work decides which device there is.
+WORKLOADS, MECHANISMS, EXECUTORS, FAULT_INJECTIONS = _native.crash_names()
+# The design by executor.
 DESIGNS = {"cpu": "default", "device": "nearpm"}
 PROFILE = '[cpu]\nprofile = "nearpm"\n'
 COUNTS = ("cuts", "violated", "more", "recoveries_cut", "evicted")
 
 
-def load(by: str, name: str | None = None) -> Design:
-    """The design that a campaign runs on, on the host of the paper that the engine is after."""
+def load_design(by: str, name: str | None = None) -> Design:
+    """The design of a campaign, with the host profile of the NearPM paper."""
     return Design.load(name or DESIGNS.get(by, "nearpm")).with_values(PROFILE)
 
 
 def jobs() -> int:
-    """Copies at a time: one for each CPU that this process may use."""
+    """The number of concurrent copies: one for each CPU that this process may use."""
     return max(1, len(os.sched_getaffinity(0)))
 
 
 @renamed(engine="model")
-def run(
+def run_campaign(
     design: Design,
     workload: str,
     mechanism: str,
@@ -45,8 +45,8 @@ def run(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
-) -> dict[str, Any]:
-    """One campaign; a violation comes with the command that shows it again."""
+) -> CrashReport:
+    """Runs a campaign; a violation includes the command that reproduces it."""
     for what, text in (("workload", workload), ("mechanism", mechanism), ("by", by), ("cuts", cuts)):
         as_text(what, text)
     options = {"without": without, "jobs": at_once or jobs(), "model": model, "progress": progress}
@@ -65,13 +65,13 @@ def run(
     return doc
 
 
-def failed(doc: dict[str, Any]) -> bool:
-    """Whether a campaign has found what it should not: a violation, or none where something was left out on purpose."""
+def campaign_failed(doc: CrashReport) -> bool:
+    """Whether a campaign failed: a violation, or none in a negative control."""
     return bool(doc["violated"] or doc["stopped"]) == (doc["without"] is None)
 
 
-def print_reports(docs: Iterable[dict[str, Any]]) -> None:
-    """A row for each campaign, and what happened before the first violation of each."""
+def print_reports(docs: Iterable[CrashReport]) -> None:
+    """Prints a row for each campaign, and the events before its first violation."""
     docs = list(docs)
     models = " and ".join(sorted({doc["engine"] for doc in docs}))
     columns = ["cuts", "violations", "n + 1", "cut again", "evicted", "simulated"]
@@ -93,3 +93,6 @@ def print_reports(docs: Iterable[dict[str, Any]]) -> None:
             for line in violation["timeline"]:
                 show.out.print(f"  {line}", soft_wrap=True)
             show.out.print(f"again: {violation['replay']}", soft_wrap=True)
+
+
+__getattr__ = former_names(__name__, run="run_campaign", load="load_design", failed="campaign_failed")

@@ -1,5 +1,4 @@
-"""The demonstration: a file travels through the device under DRAM timing and under Optane timing, and a table is sorted
-where it stands."""
+"""The demonstration: a file is written and read back under DRAM and Optane timing, and a table is sorted."""
 
 from __future__ import annotations
 
@@ -21,20 +20,20 @@ from nearside.renamed import renamed
 
 GENERATED_BYTES = 8 << 20
 SEED = 1
-# Section 4.1 there: 16 KiB, ten queues of depth 8, DRAM behind the controller.
+# OpenExpress, section 4.1: 16 KiB, ten queues of depth 8, DRAM as media.
 PAPER = {
     kind: f"OpenExpress: {gb_s} GB/s, 10 queues, hardware, fio through Linux"
     for kind, gb_s in (("write", 4.7), ("read", 7.0))
 }
 SINGLE_BYTES = (512, 4096)
 SHAPE = {"queues": 4, "depth": 8, "chunk": 16384}
-# The table: rows, order, devices. They are of the fast model: the RTL of their design would have to be compiled.
+# The table: rows, order, devices. The model is the fast one: RTL would need another compilation.
 SORT_ROWS = 100_000
 SORT = {"by": "day, amount desc", "devices": 2, "model": "fast"}
 
 
 def read_input(path: Path | None, design: Design) -> tuple[str, bytes]:
-    """The file's bytes, or 8 MiB of pseudo-random ones, if there is room; checked before anything long begins."""
+    """The file's bytes, or 8 MiB of pseudo-random ones if they fit; checked before anything long starts."""
     namespaces = design.values["nvme"].get("namespaces")
     room = namespaces[0] if namespaces else design.values["media"]["bytes"]
     if room == 0:
@@ -52,8 +51,8 @@ def read_input(path: Path | None, design: Design) -> tuple[str, bytes]:
     return path.name, data
 
 
-def trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, Any]:
-    """Writes the data, reads it back and measures single 4 KiB reads, all under one media profile."""
+def round_trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, Any]:
+    """Writes the data, reads it back and measures single reads, under one media profile."""
     device.delay_set(profile)
     with show.bar(f"{profile}: writing", not quiet) as progress:
         write = device.write(data, progress=progress, **SHAPE)
@@ -71,15 +70,19 @@ def trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, An
 
 @contextmanager
 def delay_bench(design: Design, wanted: bool) -> Iterator[Future[list[dict[str, Any]]]]:
-    """How exact nvm_delay is, measured beside what the block does: one simulation has use for one core only."""
+    """Measures the accuracy of nvm_delay in parallel with the block: a simulation uses only one core."""
     stop = threading.Event()
 
-    def go_on(*_: object) -> None:
+    def check_stop(*_: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
 
     def measure() -> list[dict[str, Any]]:
-        return accuracy.run(design, accuracy.DEMO_TARGETS, samples=2000, seed=SEED, progress=go_on) if wanted else []
+        return (
+            accuracy.measure_targets(design, accuracy.DEMO_TARGETS, samples=2000, seed=SEED, progress=check_stop)
+            if wanted
+            else []
+        )
 
     with ThreadPoolExecutor(1) as pool:
         try:
@@ -89,7 +92,7 @@ def delay_bench(design: Design, wanted: bool) -> Iterator[Future[list[dict[str, 
 
 
 def sort(quiet: bool) -> dict[str, Any] | None:
-    """Sorts a table on devices and compares it with what pyarrow makes of it; nothing without pyarrow."""
+    """Sorts a table on devices and compares it with pyarrow's result; None without pyarrow."""
     try:
         import numpy as np
         import pyarrow as pa
@@ -113,9 +116,9 @@ def sort(quiet: bool) -> dict[str, Any] | None:
 def run(
     path: Path | None, design: Design, quiet: bool, trace: Path | None = None, model: str | None = None
 ) -> dict[str, Any]:
-    """Everything; returns the result document, already saved. How exact nvm_delay is, only the RTL tells."""
+    """Runs the whole demonstration; returns the saved document. Accuracy is measured on the RTL only."""
     name, data = read_input(path, design)
-    results.ready(["demo.json", "demo.png"], [trace], [path, *design.files])
+    results.check_outputs(["demo.json", "demo.png"], [trace], [path, *design.files])
     optane = design.values["media"]["profile"]
     if optane == "dram":
         optane = "optane-dcpmm"
@@ -124,7 +127,7 @@ def run(
     with delay_bench(design, device.model == "rtl") as bench:
         with device:
             digest = hashlib.sha256(data).hexdigest()
-            trips = [trip(device, profile, data, quiet) for profile in ("dram", optane)]
+            trips = [round_trip(device, profile, data, quiet) for profile in ("dram", optane)]
         device.trace_stop()
         with show.bar("nvm_delay: single accesses", not quiet):
             targets = bench.result()
@@ -162,7 +165,7 @@ def run(
 
 
 def print_document(doc: dict[str, Any]) -> None:
-    """The document for people."""
+    """Prints the document for people."""
     file = doc["file"]
     verdict = "identical" if doc["intact"] else "DIFFERENT"
     through = f" ({show.size(file['bytes'])}) through {SHAPE['queues']} NVMe queues"

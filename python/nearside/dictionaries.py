@@ -1,7 +1,8 @@
-"""Dictionary columns of pyarrow whose chunks' dictionaries together have more values than their keys can name.
+"""Dictionary columns of pyarrow with more distinct values in all chunks than their keys can number.
 
-Sorted rows of one chunk come from all chunks, so keys are made wider for the sort; then the rows are cut into chunks
-again, each with a dictionary of its own that its keys can name.
+A sorted chunk has rows of all chunks, so keys are widened for the sort. Afterwards the rows are cut
+into
+chunks again, each with a separate dictionary that the original keys can number.
 """
 
 from __future__ import annotations
@@ -10,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-# Rows that are looked at for the end of a chunk, at first.
+# Rows of a chunk that are examined first.
 LOOK = 4096
 
 
 def _most(kind: Any) -> int:
-    """Values that keys of a type can name."""
+    """The number of values that keys of a type can distinguish."""
     info = np.iinfo(kind.to_pandas_dtype())
     return int(info.max) + 1
 
 
 def widened(table: Any) -> Any:
-    """The same table with keys of 32 bits where those of its columns may not be enough."""
+    """The table, with 32-bit keys in columns whose keys may not suffice."""
     import pyarrow as pa
 
     for number, field in enumerate(table.schema):
@@ -41,7 +42,7 @@ def widened(table: Any) -> Any:
 
 
 def narrowed(table: Any, schema: Any) -> Any:
-    """A table whose keys were made wider with its first schema again, in as many chunks as that takes."""
+    """The table with its original schema restored, in as many chunks as necessary."""
     if table.schema.equals(schema):
         return table
     import pyarrow as pa
@@ -54,7 +55,7 @@ def narrowed(table: Any, schema: Any) -> Any:
 
 
 def _chunks(column: Any, kind: Any) -> list[Any]:
-    """The chunks of a column, cut so that each has no more values than keys of this type can name."""
+    """The chunks of a column, cut so that keys of this type can number the values of each."""
     import pyarrow as pa
 
     most, made = _most(kind.index_type), []
@@ -72,7 +73,7 @@ def _chunks(column: Any, kind: Any) -> list[Any]:
 
 
 def _cut(keys: np.ndarray, start: int, most: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Rows from `start` on with so many values at most: the values' keys, each row's place among them, and the end."""
+    """Rows from `start` on with at most `most` distinct values: the used keys, each row's index into them, the end."""
     look = LOOK
     while True:
         end = min(start + look, len(keys))

@@ -1,4 +1,4 @@
-"""Files that people name, to read and to write. Every failure is one line that names the file."""
+"""Files that users name, for reading and writing. Every failure is a one-line error that names the file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pathlib import Path
 
 from nearside._native import NearsideError
 
-# As many as Linux follows.
-MOST_LINKS = 40
+# The limit of Linux.
+MAX_LINKS = 40
 # Bytes that are copied at a time.
-PIECE = 1 << 20
-# A command sets it, and hears when data have gone to standard output: what it prints is no part of them.
+CHUNK = 1 << 20
+# Set by a command; called when data have gone to standard output, which then carries no messages.
 on_stdout: Callable[[], None] | None = None
 
 
 def check_regular(path: Path) -> None:
-    """Refuses what can't be read to an end: a pipe may stay empty for ever, and /dev/zero has no end."""
+    """Refuses files that can't be read to an end, such as pipes and /dev/zero."""
     try:
         if path.is_file():
             return
@@ -37,7 +37,7 @@ def check_regular(path: Path) -> None:
 
 
 def same(one: Path, other: Path) -> bool:
-    """Whether both name one file, by links too; it need not be there yet."""
+    """Whether both paths lead to one file, which need not exist yet."""
     try:
         return os.path.samefile(one, other)
     except OSError:
@@ -45,10 +45,10 @@ def same(one: Path, other: Path) -> bool:
 
 
 def check_apart(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
-    """Refuses an output that would take the place of an input or of another output; not devices and pipes."""
+    """Refuses an output that would overwrite an input or another output; not devices and pipes."""
     taken = [path for path in inputs if path is not None]
     for path in outputs:
-        # os.path: a name that is too long is no file, and told of where it is opened.
+        # os.path, since a name that is too long raises no error here; opening it reports that.
         if path is None or _descriptor(path) is not None or (os.path.exists(path) and not path.is_file()):
             continue
         other = next((other for other in taken if same(path, other)), None)
@@ -58,7 +58,7 @@ def check_apart(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = 
 
 
 def check_output(path: Path) -> None:
-    """Refuses a file that can't be written, before minutes go into its content; devices and pipes may be."""
+    """Refuses a file that can't be written, before long work on its content; devices and pipes pass."""
     try:
         if _descriptor(path) is not None or (path.exists() and not path.is_file() and not path.is_dir()):
             return
@@ -67,7 +67,7 @@ def check_output(path: Path) -> None:
         folder = Path(os.path.realpath(path)).parent
         if not folder.is_dir():
             raise NearsideError(f"{path}: its folder doesn't exist; make it, or name another file")
-        # Tried, as only that tells: rights say nothing to root, nor of a file system that is read-only.
+        # A trial, since permissions don't apply to root and say nothing of read-only file systems.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -76,8 +76,8 @@ def check_output(path: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """While it lasts, no other process that asks for the same changes a file: it is read, and written, within."""
-    # The folder, as a file that is replaced would take its lock along.
+    """Holds a lock that excludes other processes with `locked` on the file: for reading it and writing it again."""
+    # The lock is on the folder, since replacing the file would discard a lock on the file.
     try:
         descriptor = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -90,7 +90,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """All of a regular file."""
+    """The content of a regular file."""
     check_regular(path)
     try:
         return path.read_bytes()
@@ -99,22 +99,24 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """All of a regular file; a ValueError if it is no text."""
+    """The content of a regular file; a ValueError if it is no text."""
     return read_bytes(path).decode()
 
 
 def write_text(path: Path, text: str) -> None:
-    """See `write_bytes`. A lone surrogate, which UTF-8 hasn't, is spelt."""
+    """Writes text as `write_bytes` does. Lone surrogates, which UTF-8 lacks, are escaped."""
     write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Writes a whole regular file or nothing, with the mode that it had; symlinks stay, and so do devices and pipes.
+    """Writes a regular file completely or not at all, and keeps its mode. Symlinks, devices and
+    pipes stay.
 
-    An open descriptor of this process (/dev/stdout, /dev/fd/N, a symlink to one) is written to, whatever it is.
+    An open descriptor of this process (/dev/stdout, /dev/fd/N, a symlink to one) is written to, of
+    any kind.
     """
-    if _stays(path):
-        _put_in(path, [data])
+    if _is_written_in_place(path):
+        _write_existing(path, [data])
         return
     with replaced(path) as part:
         part.write_bytes(data)
@@ -122,16 +124,16 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """The name of a file to write; in the end it goes where `write_bytes` would have put its bytes."""
-    stays, target = _stays(path), Path(os.path.realpath(path))
+    """A temporary file to write, whose content then replaces the target as with `write_bytes`."""
+    in_place, target = _is_written_in_place(path), Path(os.path.realpath(path))
     try:
-        # A folder of its own beside it: any name that the target may have fits in there.
-        with _temporary(None if stays else target.parent) as folder:
-            part = Path(folder, "part" if stays else target.name)
+        # A separate folder in the target's: any name that the target may have is allowed there.
+        with _temporary(None if in_place else target.parent) as folder:
+            part = Path(folder, "part" if in_place else target.name)
             yield part
-            if stays:
+            if in_place:
                 with part.open("rb") as content:
-                    _put_in(path, iter(lambda: content.read(PIECE), b""))
+                    _write_existing(path, iter(lambda: content.read(CHUNK), b""))
                 return
             if target.exists():
                 part.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -142,79 +144,82 @@ def replaced(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _temporary(beside: Path | None) -> Iterator[Path]:
-    """A folder that is gone at the end, also when a signal ends the process: then as without this, but afterwards."""
-    ends, folder = _Ends(), None
+    """A temporary folder that is removed at the end, also when a signal ends the process."""
+    gate, folder = _SignalGate(), None
     try:
         try:
             folder = tempfile.mkdtemp(prefix=".nearside-", dir=beside)
-            ends.let_in()
+            gate.enable()
             yield Path(folder)
         finally:
-            ends.keep_out()
+            gate.disable()
     finally:
-        ends.keep_out()
+        gate.disable()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
-        ends.restore()
+        gate.restore()
 
 
 class _Ended(BaseException):
-    """A signal that ends the process."""
+    """Raised for a signal that ends the process."""
 
 
-class _Ends:
-    """Signals that end the process as they would without Python, or with its own handler: they come as exceptions
-    here, and never while they are kept out."""
+class _SignalGate:
+    """Signals that end the process by default, raised as exceptions while they are enabled.
+
+    While disabled they are recorded. `restore` sends a recorded signal again with its original
+    handler.
+    """
 
     def __init__(self) -> None:
-        self.out, self.told, self.came = True, False, []
+        self.enabled, self.raised, self.received = False, False, []
         own = {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
-        # Only there may signals be handled; elsewhere they end the process as ever.
+        # Only the main thread may handle signals; elsewhere they end the process as usual.
         main = threading.current_thread() is threading.main_thread()
-        self.before = {number: how for number, how in own.items() if main and signal.getsignal(number) is how}
-        for number in self.before:
-            signal.signal(number, self._hear)
+        self.handlers = {number: how for number, how in own.items() if main and signal.getsignal(number) is how}
+        for number in self.handlers:
+            signal.signal(number, self._receive)
 
-    def _hear(self, number: int, _frame: object) -> None:
-        self.came.append(number)
-        if not self.out:
-            self._tell()
+    def _receive(self, number: int, _frame: object) -> None:
+        self.received.append(number)
+        if self.enabled:
+            self._raise()
 
-    def _tell(self) -> None:
-        self.told = True
-        raise KeyboardInterrupt if self.came[0] == signal.SIGINT else _Ended
+    def _raise(self) -> None:
+        self.raised = True
+        raise KeyboardInterrupt if self.received[0] == signal.SIGINT else _Ended
 
-    def let_in(self) -> None:
-        self.out = False
-        if self.came:
-            self._tell()
+    def enable(self) -> None:
+        self.enabled = True
+        if self.received:
+            self._raise()
 
-    def keep_out(self) -> None:
-        self.out = True
+    def disable(self) -> None:
+        self.enabled = False
 
     def restore(self) -> None:
-        for number, how in self.before.items():
+        for number, how in self.handlers.items():
             signal.signal(number, how)
-        # An interruption that was told is on its way.
-        if self.came and not (self.told and self.came[0] == signal.SIGINT):
-            os.kill(os.getpid(), self.came[0])
+        # An interruption that was raised is still propagating.
+        if self.received and not (self.raised and self.received[0] == signal.SIGINT):
+            os.kill(os.getpid(), self.received[0])
 
 
-def _stays(path: Path) -> bool:
-    """Whether its bytes go to what is there: a descriptor, a device or a pipe."""
+def _is_written_in_place(path: Path) -> bool:
+    """Whether data are written to the existing object: a descriptor, a device or a pipe."""
     try:
         return _descriptor(path) is not None or (path.exists() and not path.is_file())
     except OSError as error:
         raise NearsideError(f"{path}: {_reason(error)}") from None
 
 
-def _put_in(path: Path, pieces: Iterable[bytes]) -> None:
+def _write_existing(path: Path, chunks: Iterable[bytes]) -> None:
     descriptor = _descriptor(path)
     try:
         if descriptor is not None:
-            _write_to(descriptor, pieces)
+            _write_to(descriptor, chunks)
         else:
-            _write_in_place(path, pieces)
+            _write_device(path, chunks)
     except OSError as error:
         raise NearsideError(f"{path}: {_reason(error)}") from None
 
@@ -226,41 +231,41 @@ def _reason(error: OSError) -> str:
 
 
 def _descriptor(path: Path) -> int | None:
-    """The descriptor of this process that a path leads to; what that one leads to in turn is not looked at."""
+    """The descriptor of this process that a path leads to; the target of that one is not followed."""
     own = {f"/proc/{os.getpid()}/fd", f"/proc/{os.getpid()}/task/{threading.get_native_id()}/fd"}
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         folder = os.path.realpath(path.parent)
         if folder in own and path.name.isdecimal():
             return int(path.name)
         try:
             path = Path(folder, os.readlink(Path(folder, path.name)))
-        except OSError:  # the end of the way
+        except OSError:  # no further link
             return None
     return None
 
 
-def _write_to(descriptor: int, pieces: Iterable[bytes]) -> None:
-    # What was printed before comes before it.
+def _write_to(descriptor: int, chunks: Iterable[bytes]) -> None:
+    # Printed output comes before the data.
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-    # A copy, to close; where it writes is where the original goes on.
+    # A duplicate, which can be closed; both share the file position.
     with open(os.dup(descriptor), "wb") as file:
         _check_stdout(descriptor)
-        file.writelines(pieces)
+        file.writelines(chunks)
 
 
 def _check_stdout(descriptor: int) -> None:
-    """Tells who prints if data go where standard output goes."""
+    """Calls `on_stdout` if data are written to standard output."""
     with suppress(OSError):
         if on_stdout is not None and os.path.sameopenfile(descriptor, 1):
             on_stdout()
 
 
-def _write_in_place(path: Path, pieces: Iterable[bytes]) -> None:
-    # A pipe that nobody reads is an error, instead of a wait for ever.
+def _write_device(path: Path, chunks: Iterable[bytes]) -> None:
+    # A pipe without a reader raises an error instead of blocking for ever.
     descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     os.set_blocking(descriptor, True)
     with open(descriptor, "wb") as file:
         _check_stdout(descriptor)
-        file.writelines(pieces)
+        file.writelines(chunks)

@@ -1,97 +1,13 @@
-"""`nearside pm serve`: Redis's and memcached's protocols in front of a store in persistent memory."""
+"""The former name of `nearside.kv_server`; this module works for one more release."""
 
-from __future__ import annotations
+import warnings
 
-import json
-import time
-from pathlib import Path
-from typing import Any
+from nearside import kv_server
+from nearside.kv_server import LEAST_BYTES, LOOPBACK, PROTOCOLS, KvServer
 
-from nearside import _native
-from nearside._native import NearsideError
-from nearside.device import Design, as_text
-from nearside.renamed import renamed
-from nearside.serve import ended_by_signals
+__all__ = ["LEAST_BYTES", "LOOPBACK", "PROTOCOLS", "Front", "run"]
 
-PROTOCOLS = ("redis", "memcached")
-# Of a pool with whose logs and spare pages there is room for a store, whatever the mechanism.
-LEAST_BYTES = 4 << 20
-LOOPBACK = "127.0.0.1"
+Front = KvServer
+run = kv_server.serve_until_signal
 
-
-@renamed(engine="model")
-class Front:
-    """A store that is being served; its data are lost when this is closed, unless the design has a media file.
-
-    `host` is an IP address of this machine. One that other machines reach is refused unless there is a `password`
-    (Redis: AUTH), or `protected` is false.
-    """
-
-    def __init__(
-        self,
-        protocol: str,
-        *,
-        port: int = 0,
-        host: str = LOOPBACK,
-        socket: Path | None = None,
-        password: str | None = None,
-        protected: bool = True,
-        mechanism: str = "undo",
-        by: str = "device",
-        length: int = 64 << 20,
-        design: str | Design = "nearpm",
-        model: str = "fast",
-        cut_after: int | None = None,
-        cut_at_us: float | None = None,
-    ) -> None:
-        if not isinstance(design, Design):
-            design = Design.load(design)
-        if not 0 <= port < 1 << 16:
-            raise NearsideError(f"port = {port}: allowed are 0 to 65535; 0 is any that is free")
-        if port != 0 and socket is not None:
-            raise NearsideError(f"port = {port}, socket = {socket}: allowed is one of them")
-        if host != LOOPBACK and socket is not None:
-            raise NearsideError(f"host = {host}, socket = {socket}: allowed is one of them")
-        if cut_after is not None and not 1 <= cut_after < 1 << 63:
-            raise NearsideError(f"cut_after = {cut_after}: allowed is 1 or more")
-        if cut_at_us is not None and not 0 < cut_at_us <= 1e12:
-            raise NearsideError(f"cut_at_us = {cut_at_us}: allowed are more than 0 to 1e12")
-        if not LEAST_BYTES <= length < 1 << 63:
-            raise NearsideError(f"length = {length}: allowed are 4 MiB to what the design's window has")
-        cut_at = None if cut_at_us is None else round(cut_at_us * 1e6)
-        words = (as_text("model", model), as_text("mechanism", mechanism), as_text("by", by))
-        host = LOOPBACK if host == "localhost" else as_text("host", host)
-        secret = None if password is None else as_text("password", password)
-        where = (host, port, socket, secret, protected)
-        self.native = _native.Front(
-            as_text("protocol", protocol), design.native, *words, length, *where, cut_after, cut_at
-        )
-        self.host, self.socket = host, socket
-
-    def __enter__(self) -> Front:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def port(self) -> int | None:
-        """The port that it has got; None with a Unix socket."""
-        return self.native.port
-
-    def close(self) -> dict[str, Any] | None:
-        """Ends all connections; returns what requests took, in simulated time, the first time."""
-        report = self.native.stop()
-        return None if report is None else json.loads(report)
-
-
-def run(protocol: str, quiet: bool, **options: Any) -> dict[str, Any]:
-    """Serves until SIGINT or SIGTERM; returns what requests took."""
-    with ended_by_signals() as ended, Front(protocol, **options) as front:
-        if not quiet:
-            address = f"[{front.host}]" if ":" in front.host else front.host
-            where = f"{address}:{front.port}" if front.port is not None else str(front.socket)
-            print(f"serving {protocol}'s protocol at {where}; end with Ctrl-C", flush=True)
-        while not ended:
-            time.sleep(0.05)
-        return front.close() or {}
+warnings.warn("nearside.front is nearside.kv_server now", DeprecationWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""The fuzzer: campaigns and soaks as dictionaries, and their table."""
+"""Campaigns and soaks of the fuzzer, and their report."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import MAX_U64, Design, Progress, as_text, model_of
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
+from nearside.types import FuzzReport
 
 SOAK_EPISODE = 64 << 20
-# A seed has so many; after the last one the first comes again.
+# The number of episodes of a seed; after the last one the first follows.
 EPISODES = 1 << 32
 
-# What a result holds beside counts.
-KEY = ("seed", "design", "hardware", "engine")
-TABLES = ("kinds", "outcomes")
-NO_COUNTS = (*KEY, *TABLES, "time", "failure", "simulated_ns")
-# Which counts it can't do without.
+# Keys of a result that are not counts.
+RESULT_KEY = ("seed", "design", "hardware", "engine")
+COUNT_TABLES = ("kinds", "outcomes")
+NOT_COUNTS = (*RESULT_KEY, *COUNT_TABLES, "time", "failure", "simulated_ns")
+# Counts that every result has.
 COUNTS = ("moved_bytes", "episodes", "mismatches")
 
 
 @renamed(engine="model")
-def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
-    """Runs a campaign (`replay`, `shrinks`, `per_episode`, `torn_blocks`, `model`, `progress`)."""
+def run_campaign(design: Design, commands: int, seed: int, **options: Any) -> FuzzReport:
+    """Runs a campaign (options `replay`, `shrinks`, `per_episode`, `torn_blocks`, `model`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
     model = model_of(options.pop("model", None))
@@ -41,11 +42,12 @@ def soak(
     result: Path | None = None,
     progress: Progress | None = None,
     model: str | None = None,
-) -> dict[str, Any]:
-    """Moves so many bytes of right commands, and checks every one. Each episode begins with an empty device.
+) -> FuzzReport:
+    """Moves `amount` bytes with valid commands and verifies each. Each episode starts on an empty
+    device.
 
-    With `result` the sum is kept in that file after each episode; one of the same seed, design, RTL and model is gone
-    on with.
+    With `result` the sum is saved in that file after each episode. A file of the same seed, design,
+    RTL and model is continued.
     """
     model = model_of(model)
     key = {"seed": seed, "design": design.hash, "hardware": design.hardware, "engine": model}
@@ -53,7 +55,7 @@ def soak(
     while total.get("moved_bytes", 0) < amount and not total.get("mismatches"):
         done = total.get("moved_bytes", 0)
 
-        def tell(now: int, _all: int, done: int = done) -> None:
+        def report_progress(now: int, _all: int, done: int = done) -> None:
             if progress:
                 progress(min(done + now, amount), amount)
 
@@ -63,8 +65,8 @@ def soak(
             "per_episode": SOAK_EPISODE,
             "model": model,
         }
-        doc = run(design, min(SOAK_EPISODE, amount - done), seed, progress=tell, **options)
-        total = key | _sum(total, doc)
+        doc = run_campaign(design, min(SOAK_EPISODE, amount - done), seed, progress=report_progress, **options)
+        total = key | _add_counts(total, doc)
         if result is not None:
             files.write_text(result, json.dumps(total, indent=1))
     return total
@@ -72,7 +74,7 @@ def soak(
 
 @renamed(engine="model")
 def resume(result: Path, design: Design, seed: int, model: str) -> dict[str, Any]:
-    """What a soak of this seed, design, RTL and model has left in a file; nothing where there is no file."""
+    """The saved result of a soak of this seed, design, RTL and model; empty if there is no file."""
     try:
         if not result.exists():
             if not result.parent.is_dir():
@@ -85,19 +87,19 @@ def resume(result: Path, design: Design, seed: int, model: str) -> dict[str, Any
         total = None
     if not _is_total(total):
         raise NearsideError(f"{result}: no result of `nearside soak`, or a damaged one; remove it or name another")
-    if [total[name] for name in KEY] != [seed, design.hash, design.hardware, model]:
+    if [total[name] for name in RESULT_KEY] != [seed, design.hash, design.hardware, model]:
         raise NearsideError(f"{result} is of another seed, design, RTL or model; remove it or name another")
     return total
 
 
 def _is_total(value: Any) -> bool:
-    """Whether it has what is gone on with and printed, each of its kind."""
-    if not isinstance(value, dict) or {*NO_COUNTS, *COUNTS} - value.keys():
+    """Whether a saved result has all keys that are needed, with the right types."""
+    if not isinstance(value, dict) or {*NOT_COUNTS, *COUNTS} - value.keys():
         return False
-    if not all(isinstance(value[table], dict) for table in TABLES):
+    if not all(isinstance(value[table], dict) for table in COUNT_TABLES):
         return False
-    counts = [count for name, count in value.items() if name not in NO_COUNTS]
-    counts += [count for table in TABLES for count in value[table].values()]
+    counts = [count for name, count in value.items() if name not in NOT_COUNTS]
+    counts += [count for table in COUNT_TABLES for count in value[table].values()]
     if not all(type(count) is int and 0 <= count <= MAX_U64 for count in counts) or value["episodes"] >= EPISODES:
         return False
     ns, failure = value["simulated_ns"], value["failure"]
@@ -110,9 +112,9 @@ def _is_total(value: Any) -> bool:
     return isinstance(failure["what"], str) and isinstance(failure["history"], list)
 
 
-def _sum(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
+def _add_counts(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
     merged = doc | {name: total.get(name, 0) + value for name, value in doc.items() if isinstance(value, int | float)}
-    for table in TABLES:
+    for table in COUNT_TABLES:
         merged[table] = dict(total.get(table, {}))
         for name, count in doc[table].items():
             merged[table][name] = merged[table].get(name, 0) + count
@@ -120,11 +122,11 @@ def _sum(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def print_report(doc: dict[str, Any]) -> None:
-    """What was done and drawn, and what each command answered how often."""
+def print_report(doc: FuzzReport) -> None:
+    """Prints the counts of a campaign, of what was generated, and of completions by status."""
     table = show.table(f"seed {doc['seed']}, {doc['engine']}", "", "count")
     for key, value in doc.items():
-        if key not in NO_COUNTS:
+        if key not in NOT_COUNTS:
             table.add_row(key.replace("_", " "), f"{value:,}")
     table.add_row("simulated time", show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)
@@ -141,3 +143,6 @@ def print_report(doc: dict[str, Any]) -> None:
         show.out.print(f"{failure['steps']} of {failure['of_steps']} steps are needed. What happened last:")
         for line in failure["history"]:
             show.out.print(f"  {line}", soft_wrap=True)
+
+
+__getattr__ = former_names(__name__, run="run_campaign")

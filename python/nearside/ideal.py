@@ -1,4 +1,4 @@
-"""What the DDR4 model gives to ideal masters, which always have a request: the bound of whatever works in a memory."""
+"""The bandwidth of the DDR4 model with ideal masters, which always have a request: the bound of all engines."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from nearside import _native
 from nearside.device import Design
 
 LINE = 64
-# Writes go to memory in groups of so many lines, up to a burst of 4 KiB; the best of these counts. That is greedy, not
-# a proof, and masters that can hold 1000 lines are up to 12 % quicker (docs/sort.md).
+# Lines in a group of writes, up to a burst of 4 KiB; the best of these counts. The choice is
+# greedy, not a proof: masters with 1000 lines in flight are up to 12 % faster (docs/sort.md).
 GROUPS = (1, 16, 64)
-# The same for readers.
+# The same, for readers of results.
 MASTERS = "ideal masters that write in groups of at most 64 lines (of 1000 they are 3 to 12 % quicker)"
 
 
 def busy_ns(design: Design, reads: Sequence[int], writes: Sequence[int]) -> float:
-    """Time that one channel takes for these lines (addresses), the writes as the reads come back."""
+    """Time that one channel takes for these lines (addresses); writes follow the reads as they return."""
     return min(masters(design, reads, writes, group) for group in GROUPS)
 
 
 def masters(design: Design, reads: Sequence[int], writes: Sequence[int], group: int) -> float:
-    """The same with one grouping. Without reads, writes are bound to nothing."""
+    """The time with one group size. Without reads, writes are not held back."""
     channel = _native.DramChannel(design.native)
     now, asked, written, back, ended = 0, 0, 0, 0, 0
     there = set(reads)
@@ -42,12 +42,12 @@ def masters(design: Design, reads: Sequence[int], writes: Sequence[int], group: 
 
 
 def stream(start: int, lines: int) -> range:
-    """Lines one after another."""
+    """Consecutive lines."""
     return range(start, start + LINE * lines, LINE)
 
 
 def in_turns(start: int, runs: int, run_bytes: int, lines: int, piece: int = 4096) -> list[int]:
-    """Lines of so many runs, which lie one after another, a piece of each in its turn."""
+    """Lines of `runs` consecutive runs, read in turns, a piece of each."""
     of_piece = piece // LINE
     return [
         start + (turn % runs) * run_bytes + (turn // runs) * piece + LINE * line

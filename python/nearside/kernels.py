@@ -1,4 +1,4 @@
-"""The engines of a sort, each by itself on data that stand in the device: what they take, and what bounds them."""
+"""The engines of a sort, each separately, on data in the device: measurement and bounds."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from nearside.bounds import CHUNK, KEYS_SORTED, LEAVES
 from nearside.device import Design, Device, Peer
 
 MIB = 1 << 20
-# What is compared with the host's result, at most.
+# The most bytes that are compared with the host's result.
 CHECKED = MIB
 TIMEOUT_US = 1_000_000_000
 
 
-def up(size: int, step: int = 4096) -> int:
-    """The next multiple."""
+def round_up(size: int, step: int = 4096) -> int:
+    """Rounds up to a multiple."""
     return -(-size // step) * step
 
 
-def base(device: Device, memory: str) -> int:
-    """Where a memory begins in the PM window."""
+def memory_base(device: Device, memory: str) -> int:
+    """The base address of a memory in the PM window."""
     return {m["name"]: m["base"] for m in device.info()["device"]["memories"]}[memory]
 
 
-def put(place: Device | Peer, at: int, data: bytes) -> None:
-    """Stores data, and waits until they are there: stores are posted."""
+def store(place: Device | Peer, at: int, data: bytes) -> None:
+    """Stores data and waits until they have arrived: stores are posted."""
     place.pm_write(at, data)
     place.pm_read(at, ideal.LINE)
 
 
-def unlimited(place: Device | Peer, engines: Sequence[str]) -> None:
-    """Takes the credits of engines away: flash has more under way than the 32 lines that they have after a reset."""
+def remove_limits(place: Device | Peer, engines: Sequence[str]) -> None:
+    """Removes engines' credit limits: flash needs more lines in flight than the 32 after reset."""
     for name in engines:
         place.set_qos(name, reads=0, writes=0, beside=0)
 
 
 def random_keys(count: int, bits: int, seed: int) -> np.ndarray:
-    """Unsigned keys of any value."""
+    """Uniformly distributed unsigned keys."""
     return np.random.default_rng(seed).integers(0, 1 << bits, count, dtype=f"u{bits // 8}")
 
 
 def adversarial(count: int, seed: int) -> dict[str, np.ndarray]:
-    """Keys of 32 bits in orders that other sorts are slow with."""
+    """32-bit keys in orders that are slow for other sort algorithms."""
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, 1 << 32, count, dtype=np.uint32)
     ordered = np.sort(drawn)
@@ -68,7 +68,7 @@ def adversarial(count: int, seed: int) -> dict[str, np.ndarray]:
 
 
 def total_order(keys: np.ndarray) -> np.ndarray:
-    """Floating-point numbers as unsigned ones in the order of IEEE 754 totalOrder; others as they are."""
+    """Floating-point numbers as unsigned ones in the order of IEEE 754 totalOrder; others unchanged."""
     if keys.dtype.kind != "f":
         return keys
     bits = keys.view(f"u{keys.itemsize}")
@@ -77,8 +77,8 @@ def total_order(keys: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Sorted:
-    """What a sort took: simulated nanoseconds, of all and of each pass."""
+class SortTimes:
+    """Simulated nanoseconds of a sort, in all and of each pass."""
 
     ns: float
     passes: list[float]
@@ -93,37 +93,39 @@ def sort(
     indexes: bool = False,
     pairs: bool = False,
     seed: int = 1,
-    there: bool = False,
-) -> Sorted:
-    """Sorts keys that stand at `source`, or are put there, into `room` and behind it; checks a part of the result.
+    stored: bool = False,
+) -> SortTimes:
+    """Sorts keys at `source` into `room` and the scratch space that follows it; checks a part of
+    the result.
 
-    With `pairs` all passes but the first merge two runs at a time; what those take comes as one number.
+    The keys are stored first unless they are `stored`. With `pairs` all passes but the first merge
+    two runs at a time; their time is one number.
     """
     count, size = len(keys), keys.itemsize
     record = {4: 8, 8: 16}[size]
-    if not there:
-        put(device, source, keys.tobytes())
+    if not stored:
+        store(device, source, keys.tobytes())
     kind = {4: 0, 8: 1}[size] | (2 << 2 if keys.dtype.kind == "f" else 0) | indexes << 5 | pairs << 6
-    scratch = room + up(count * record)
+    scratch = room + round_up(count * record)
     engine = device.engine("sorter0")
-    written = _written(device)  # its registers take a while
+    written = _written(device)  # before the start, since reading counters takes time
     begin = device.now_ns
     engine.start(src=source, dst=room, tmp=scratch, count=count, kind=kind)
-    passes = [_look(device, engine.name, written + count * record)] if count > CHUNK else []
+    passes = [_time_of_bytes(device, engine.name, written + count * record)] if count > CHUNK else []
     if wrong := engine.wait(TIMEOUT_US):
         raise NearsideError(f"sorter0: {', '.join(wrong)}")
     ends = [begin, *passes, device.now_ns]
     _check_sorted(device, keys, room, 4 if indexes else record, 0 if indexes else size, seed)
-    return Sorted(ends[-1] - begin, [b - a for a, b in pairwise(ends)])
+    return SortTimes(ends[-1] - begin, [b - a for a, b in pairwise(ends)])
 
 
 def _written(device: Device) -> int:
-    """Bytes that have been written to all channels."""
+    """Bytes that were written to all channels."""
     return sum(channel["write"]["beats"] for channel in device.delay_counters()) * ideal.LINE
 
 
-def _look(device: Device, engine: str, goal: int) -> float:
-    """When so many bytes had been written, between two looks at the counters."""
+def _time_of_bytes(device: Device, engine: str, goal: int) -> float:
+    """The time at which `goal` bytes had been written, interpolated between samples of the counters."""
     before = (device.now_ns, _written(device))
     while device.native.engine_wait(engine, 20) is None:
         after = (device.now_ns, _written(device))
@@ -134,7 +136,7 @@ def _look(device: Device, engine: str, goal: int) -> float:
 
 
 def _check_sorted(device: Device, keys: np.ndarray, target: int, record: int, at: int, seed: int) -> None:
-    """Compares a part of the indexes with a stable sort of the host's."""
+    """Compares a part of the indexes with a stable sort on the host."""
     wanted = np.argsort(total_order(keys), kind="stable")
     part = min(len(keys), CHECKED // record)
     first = int(np.random.default_rng(seed).integers(0, len(keys) - part + 1))
@@ -147,7 +149,7 @@ def _check_sorted(device: Device, keys: np.ndarray, target: int, record: int, at
 def sort_bounds(
     design: Design, count: int, size: int, channels: int, *, indexes: bool = False, sample: int = 32768
 ) -> list[float]:
-    """What each pass takes at least: the memory with ideal masters, or 8 records a cycle."""
+    """The least time of each pass: of the memory with ideal masters, or 8 records a cycle."""
     record = {4: 8, 8: 16}[size]
     out = 4 if indexes else record
     cycle_ns = 1e3 / design.values["clock_mhz"]
@@ -157,11 +159,11 @@ def sort_bounds(
     for number in range(passes):
         taken = size if number == 0 else record
         given = record if number + 1 < passes else out
-        # Of a sample, as its lines take their time alike.
+        # A sample, since all lines of a pass take the same time on average.
         lines = min(count * taken // ideal.LINE // channels, sample)
         reads: Sequence[int] = ideal.stream(0, lines)
         if number:
-            run = max(up(count * record // LEAVES // channels), 4096)
+            run = max(round_up(count * record // LEAVES // channels), 4096)
             reads = ideal.in_turns(0, LEAVES, run, lines)
         writes = ideal.stream(far, max(lines * given // taken, 1))
         memory = ideal.busy_ns(design, reads, writes) * count * taken / (lines * ideal.LINE * channels)
@@ -180,10 +182,10 @@ def gather_rows(
     data: bytes | None = None,
     seed: int = 1,
 ) -> float:
-    """Copies rows in an order by several engines, each a part of it; simulated ns. Checks a row."""
+    """Copies rows in a given order by several engines, a part each; simulated ns. Checks a row."""
     if data is not None:
-        put(device, source, data)
-    put(device, index, order.astype(np.uint32).tobytes())
+        store(device, source, data)
+    store(device, index, order.astype(np.uint32).tobytes())
     jobs = gather_jobs(len(order), len(engines), row, source, target, index)
     begin = device.now_ns
     for name, job in zip(engines, jobs, strict=False):
@@ -203,8 +205,8 @@ def gather_rows(
 def gather_jobs(
     rows: int, parts: int, row: int, source: int, target: int, index: int, kind: int = 0
 ) -> list[dict[str, int]]:
-    """The arguments of as many engines, each with a part of the list."""
-    step = up(-(-rows // parts), 64)
+    """The arguments of several engines, each for a part of the list."""
+    step = round_up(-(-rows // parts), 64)
     entry = 4 << kind if kind else 4
     return [
         {
@@ -221,7 +223,7 @@ def gather_jobs(
 
 
 def gather_bound(design: Design, rows: int, row: int, channels: int, seed: int = 1, sample: int = 32768) -> float:
-    """GB/s of rows that ideal masters copy within a memory, in random order."""
+    """GB/s at which ideal masters copy rows within a memory, in random order."""
     lines = max(row // ideal.LINE, 1)
     count = max(min(rows // channels, sample // lines), 1)
     places = np.random.default_rng(seed).permutation(max(rows // channels, count))[:count]
@@ -233,13 +235,13 @@ def gather_bound(design: Design, rows: int, row: int, channels: int, seed: int =
 def decode(
     device: Device, bits: int, value_bytes: int, count: int, source: int, target: int, seed: int = 1
 ) -> dict[str, Any]:
-    """Decodes packed keys of 8 or 16 bits; simulated ns, and bytes of keys and of dictionary. Checks a part."""
+    """Decodes packed keys of 8 or 16 bits; simulated ns, bytes of keys and dictionary. Checks a part."""
     rng = np.random.default_rng(seed)
     dictionary = rng.integers(0, 1 << 8 * value_bytes, 1 << bits, dtype=f"u{value_bytes}")
     keys = rng.integers(0, 1 << bits, count, dtype=f"u{bits // 8}")
-    at = source + up(dictionary.nbytes)
-    put(device, source, dictionary.tobytes())
-    put(device, at, keys.tobytes())
+    at = source + round_up(dictionary.nbytes)
+    store(device, source, dictionary.tobytes())
+    store(device, at, keys.tobytes())
     kind = bits | value_bytes.bit_length() - 1 << 8 | 1 << 17
     ns = device.engine("decode0").launch(
         TIMEOUT_US, dict=source, entries=1 << bits, src=at, bytes=keys.nbytes, dst=target, count=count, kind=kind

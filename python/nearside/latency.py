@@ -1,19 +1,26 @@
-"""Where the time of a single 4 KiB command goes: what physics and host take, and what the controller adds.
+"""The latency of a single 4 KiB command by terms: those of physics and host, and those of the
+controller.
 
-The physical terms are what a controller that needs no time at all would still wait for. Between them lie its own. In
-order:
+The physical terms are delays that a controller without any delay would still have. The controller's
+terms
+lie between them. In order:
 
 - `doorbell`: from the CPU's store to the device. Measured.
-- `fetch`: from the read request of the submission queue entry at the device's port to the entry. Measured.
-- read: `memory`: from the controller's read of the memory, behind its timing emulator, to the first data. Measured.
-  `transfer`: from there to the last data on the wire, if each TLP leaves as soon as the memory has delivered its bytes
-  and the wire is free. The times of the memory's data are measured, those on the wire computed from rate, MPS and the
-  24 bytes around a TLP's payload.
+- `fetch`: from the read request of the submission queue entry at the device's port to the entry.
+Measured.
+- read: `memory`: from the controller's read of the memory, past the timing emulator, to the first
+data.
+  Measured. `transfer`: from there to the last data on the wire. Each TLP is assumed to leave as
+  soon as the
+  memory has delivered its bytes and the wire is free. Times of the memory's data are measured;
+  those on the
+  wire are computed from rate, MPS and the 24 bytes around a TLP's payload.
 - write: `transfer`: from the data's read request at the device's port to the last data. Measured.
 - `entry`: the completion queue entry's TLP on the wire, and the link's latency. Computed.
 
-What is left of the time until the entry is in the host's memory is the controller's. In writes that includes the
-memory's own time to take the data, which is not told apart.
+The rest of the time until the entry is in host memory is the controller's. In writes it includes
+the time
+in which the memory accepts the data, which can't be separated.
 """
 
 from __future__ import annotations
@@ -37,7 +44,7 @@ ADDED = {
     "read": ("doorbell to fetch", "entry to memory read", "data to entry"),
     "write": ("doorbell to fetch", "entry to data read", "data to entry"),
 }
-# The order in which they come.
+# The order of the terms in time.
 ORDER = {
     "read": (
         "doorbell", "doorbell to fetch", "fetch", "entry to memory read", "memory", "transfer", "data to entry", "entry"
@@ -69,7 +76,7 @@ def explained(kind: str, term: str) -> str:
 
 
 def terms(pcie: dict[str, Any], kind: str, events: list[list[Any]]) -> dict[str, float]:
-    """The terms of one command in ns, from all that happened to it."""
+    """The terms of one command in ns, from its events."""
 
     def times(name: str) -> list[float]:
         return [ps / 1e3 for ps, event, _ in events if event == name]
@@ -108,7 +115,7 @@ def terms(pcie: dict[str, Any], kind: str, events: list[list[Any]]) -> dict[str,
 
 
 def measure(device: Device, kind: str, commands: int, seed: int) -> dict[str, Any]:
-    """Means of so many commands, one at a time; the controller's own cycles of the slowest."""
+    """Means over `commands` single commands; the controller's cycles of the slowest."""
     pcie, period = device.design.values["pcie"], 1e3 / device.design.values["clock_mhz"]
     runs = device.single(write=kind == "write", bytes=BYTES, commands=commands, seed=seed)
     each = [terms(pcie, kind, events) for events in runs]
@@ -138,8 +145,8 @@ def measure(device: Device, kind: str, commands: int, seed: int) -> dict[str, An
 def run(
     design: Design, profiles: list[str], commands: int, seed: int, quiet: bool, model: str | None = None
 ) -> dict[str, Any]:
-    """Reads and writes under each profile; returns the result document, already saved, with its plot."""
-    results.ready(["latency.json", "latency.png"], inputs=design.files)
+    """Measures reads and writes under each profile; returns the saved document, with its plot."""
+    results.check_outputs(["latency.json", "latency.png"], inputs=design.files)
     with show.building(design.name, not quiet) as progress:
         device = Device(design, progress, model)
     rows = []
@@ -160,7 +167,7 @@ def run(
 
 
 def print_document(doc: dict[str, Any]) -> None:
-    """The document for people."""
+    """Prints the document for people."""
     for row in doc["rows"]:
         table = show.table(
             f"4 KiB {row['kind']}, one at a time, {row['profile']}: means of {row['commands']}, simulated time",

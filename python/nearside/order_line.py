@@ -1,4 +1,4 @@
-"""The table ORDER-LINE of TPC-C as it is at first, by clause 4.3.3.1 of its specification (revision 5.11)."""
+"""The initial table ORDER-LINE of TPC-C, by clause 4.3.3.1 of its specification (revision 5.11)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 DISTRICTS = 10
 ORDERS = 3000
-# Orders from here on are not delivered.
+# Orders from this number on are not delivered.
 NEW = 2101
 ITEMS = 100_000
 LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", np.uint8)
@@ -18,7 +18,7 @@ ENTERED = datetime(2026, 1, 1)
 
 
 def order_line(warehouses: int = 1, districts: int = DISTRICTS, seed: int = 1) -> pa.Table:
-    """All rows of so many warehouses, with so many of the ten districts of each."""
+    """All rows of a number of warehouses, with the first of the ten districts of each."""
     draw = np.random.default_rng(seed)
     counts = draw.integers(5, 16, warehouses * districts * ORDERS)
     orders = np.repeat(np.arange(len(counts)), counts)

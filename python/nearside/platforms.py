@@ -1,7 +1,9 @@
-"""The systems that NASCENT compares, as models: each constant with its source, and what M SSDs' tables take on each.
+"""Models of the systems that NASCENT compares: constants with sources, and times for the tables of
+M SSDs.
 
-Devices are simulated (`TableSort`). What is a model only: the card with several SSDs, from one that is simulated; the
-CPU's link to the SSDs; all power. `NASCENT` is Salamat et al., FPGA 2021.
+Devices are simulated (`TableSort`). Computed from models are: the card with several SSDs (from one
+that
+is simulated), the CPU's link to the SSDs, and all power. `NASCENT` is Salamat et al., FPGA 2021.
 """
 
 from __future__ import annotations
@@ -13,29 +15,33 @@ import numpy as np
 
 from nearside import kernels, wire
 from nearside._native import NearsideError
-from nearside.device import BuildProgress, Design, Device, Launched, Peer
+from nearside.device import BuildProgress, Design, Device, Peer, RegisterEngine
 from nearside.renamed import renamed
 
 MIB = 1 << 20
 
-# GB/s from an SSD to whatever computes: NASCENT, table 1.
+# GB/s from an SSD to the processor: NASCENT, table 1.
 SSD_GB_S = 3.0
-# Of the FPGA of a SmartSSD with its memory, without the flash, "as we use the same SSD for all": NASCENT, 4.1 and 4.2.
+# FPGA and memory of a SmartSSD, without the flash, "as we use the same SSD for all": NASCENT, 4.1
+# and 4.2.
 SMARTSSD_W = 7.5
-# The paper states no power of the others, only ratios. Of energies to times they give the same each time.
-# Of the CPU, a Core i7-8700 (NASCENT, 4.2): Intel's product specifications.
+# The paper states no power of the others, only ratios. Energy over time gives the same power each
+# time.
+# Cores of the CPU, a Core i7-8700 (NASCENT, 4.2): Intel's product specifications.
 CPU_CORES = 6
-# CPU alone, quick sort: figure 8, 1.8 times as long and 13.6 times the energy: 56.7 W; figure 9, 8.25 and 61.6: 56.0 W.
+# CPU alone, quick sort. Figure 8: 1.8 times the time and 13.6 times the energy, thus 56.7 W. Figure
+# 9: 8.25 and 61.6, thus 56.0 W.
 CPU_W = 56.3
 # CPU with 12 SSDs: figure 13, 147.2 and 131.4 of 12 devices.
 CPU_SYSTEM_W = 12 * SMARTSSD_W * 131.4 / 147.2
-# Card (Alveo U250), of 12 devices: figure 13, 7.6 and 5.6: 66.3 W; NASCENT2, 9.9 and 7.3: 66.4 W; figure 14, 9.2 and
-# 6.8: 66.5 W.
+# Card (Alveo U250), of 12 devices. Figure 13: 7.6 and 5.6, thus 66.3 W. NASCENT2: 9.9 and 7.3, thus
+# 66.4 W. Figure 14: 9.2 and 6.8, thus 66.5 W.
 CARD_W = 66.4
-# Its LUTs are so many of a SmartSSD's: 1,728 K of 391 K, NASCENT, footnote 1. So many copies of the engines fit.
+# The card's LUTs in multiples of a SmartSSD's, 1,728 K to 391 K (NASCENT, footnote 1): the number
+# of copies of the engines that fit.
 CARD_COPIES = 1728 / 391
-# 77 GB/s, NASCENT, footnote 1: four channels of DDR4-2400 (of its 64 GB, 16 here). 16 lanes of Gen3: Alveo U250 data
-# sheet (DS962).
+# 77 GB/s, NASCENT, footnote 1: four channels of DDR4-2400 (16 GiB here, of 64 GB). 16 lanes of
+# Gen3: Alveo U250 data sheet (DS962).
 CARD = """
 [pcie]
 lanes = 16
@@ -46,27 +52,27 @@ channels = 4
 [memory.delay]
 write_slots = 128
 """
-# Most SSDs: NASCENT, 4.3, the host's slots.
-MOST = 12
+# The most SSDs: the host's slots, NASCENT, 4.3.
+MAX_SSDS = 12
 
 SHUFFLES = ("shuffle0", "shuffle1", "shuffle2")
 ENGINES = ("sorter0", "decode0", *SHUFFLES)
-# Rows of less than a block of flash are brought to the memory in one piece and gathered there.
+# Rows smaller than a flash block are loaded to the memory in one piece and gathered there.
 BLOCK = 4096
 
 
 def smartssd() -> Design:
-    """A SmartSSD-like device."""
+    """A device like the SmartSSD."""
     return Design.load("smartssd")
 
 
 def card() -> Design:
-    """The card, and one SSD behind its link of 3 GB/s."""
+    """The card with one SSD on its link of 3 GB/s."""
     return smartssd().with_values(CARD)
 
 
 def card_link_gb_s() -> float:
-    """What the card's link carries: headers and acknowledgements counted."""
+    """The card's link bandwidth, headers and acknowledgements deducted."""
     return wire.bound(card(), "write", 128 << 10)
 
 
@@ -77,27 +83,27 @@ def joules(watts: float, ns: float) -> float:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: a key column of 32 bits, plain or as keys of 16 bits to a dictionary, and rows of one size."""
+    """A table: a key column of 32 bits, plain or dictionary-encoded with 16-bit keys, and rows of one size."""
 
-    keys: np.ndarray  # of 32 bits, or of 16 into the dictionary
+    keys: np.ndarray  # 32 bits, or 16 bits with a dictionary
     dictionary: np.ndarray | None
     rows: bytes
     row_bytes: int
 
     @property
     def values(self) -> np.ndarray:
-        """The key column."""
+        """The decoded key column."""
         return self.keys if self.dictionary is None else self.dictionary[self.keys]
 
     @property
     def stored(self) -> int:
-        """Bytes that a sort has to take from storage."""
+        """Bytes that a sort reads from storage."""
         of_dictionary = 0 if self.dictionary is None else self.dictionary.nbytes
         return self.keys.nbytes + of_dictionary + len(self.rows)
 
     @classmethod
     def drawn(cls, rows: int, row_bytes: int, coded: bool, seed: int) -> Table:
-        """Of random keys and bytes."""
+        """A table of random keys and bytes."""
         rng = np.random.default_rng(seed)
         data = rng.bytes(rows * row_bytes)
         if not coded:
@@ -107,35 +113,37 @@ class Table:
 
 
 class TableSort:
-    """Tables in the storage of several devices of one host, the same in each, sorted by all of them at the same time.
+    """Tables in the storage of several devices of a host, the same in each, sorted by all devices
+    in parallel.
 
-    It begins with the tables in flash and ends with their sorted rows in the device's memory. Several tables are
-    partitions: each is sorted by itself, and a device brings the rows of one to its memory while it gathers those of
-    the one before. The host starts each stage on one device after the other, and the next one when the last has ended.
+    It begins with the tables in flash and ends with their sorted rows in the device's memory.
+    Several tables are partitions, sorted one by one. A device loads the rows of one to its memory
+    while it gathers those of the previous one. The host starts each stage on one device after the
+    other, and waits for all before the next.
     """
 
-    KEYS, ROWS = MIB, 64 * MIB  # in storage, behind the dictionary
+    KEYS, ROWS = MIB, 64 * MIB  # in storage, after the dictionary
     VALUES, INDEXES, SCRATCH, LOADED, TARGET = 0, 128 * MIB, 256 * MIB, 1024 * MIB, 2048 * MIB  # in the memory
 
     def __init__(self, device: Device, tables: Sequence[Table], count: int) -> None:
         self.device, self.tables = device, tables
         self.places: list[Device | Peer] = [device, *device.peers][:count]
-        self.memory = kernels.base(device, "local")
-        self.keys_step = kernels.up(max(table.keys.nbytes for table in tables))
-        self.rows_step = kernels.up(max(len(table.rows) for table in tables))
+        self.memory = kernels.memory_base(device, "local")
+        self.keys_step = kernels.round_up(max(table.keys.nbytes for table in tables))
+        self.rows_step = kernels.round_up(max(len(table.rows) for table in tables))
 
     def put(self) -> None:
-        """Puts the tables into the storage of all devices; not a part of what is measured."""
+        """Stores the tables on all devices; not a part of the measured time."""
         for place in self.places:
-            kernels.unlimited(place, ENGINES)
+            kernels.remove_limits(place, ENGINES)
             for n, table in enumerate(self.tables):
                 if n == 0 and table.dictionary is not None:
-                    kernels.put(place, 0, table.dictionary.tobytes())
-                kernels.put(place, self.KEYS + n * self.keys_step, table.keys.tobytes())
-                kernels.put(place, self.ROWS + n * self.rows_step, table.rows)
+                    kernels.store(place, 0, table.dictionary.tobytes())
+                kernels.store(place, self.KEYS + n * self.keys_step, table.keys.tobytes())
+                kernels.store(place, self.ROWS + n * self.rows_step, table.rows)
 
     def run(self) -> dict[str, float]:
-        """Sorts; simulated nanoseconds of each stage, and of all."""
+        """Sorts the tables; simulated nanoseconds of each stage, and in all."""
         begin = self.device.now_ns
         stages: dict[str, float] = {}
         for name, jobs in self._stages():
@@ -146,7 +154,7 @@ class TableSort:
         return stages
 
     def _stages(self) -> list[tuple[str, dict[str, dict[str, int]]]]:
-        """Each stage's name, and what its engines do."""
+        """Name of each stage, and the arguments of its engines."""
         at, stages, gather = self.memory, [], {}
         for n, table in enumerate(self.tables):
             rows, source = len(table.keys), self.KEYS + n * self.keys_step
@@ -155,12 +163,12 @@ class TableSort:
                 entries = len(table.dictionary)
                 decode = {"dict": 0, "entries": entries, "src": keys, "bytes": table.keys.nbytes, "dst": source}
                 stages.append(("decode", {"decode0": decode | {"count": rows, "kind": 16 | 2 << 8 | 1 << 17}}))
-            # What the gathering of the table before reads is not written meanwhile.
+            # Two buffers in turns: the gather of the previous table still reads the other one.
             index = at + self.INDEXES + n % 2 * 64 * MIB
             jobs = {"sorter0": {"src": source, "dst": index, "tmp": at + self.SCRATCH, "count": rows, "kind": 1 << 5}}
             name, place = "sort", self.ROWS + n * self.rows_step
             if table.row_bytes < BLOCK:
-                size = kernels.up(len(table.rows), 64)
+                size = kernels.round_up(len(table.rows), 64)
                 loaded = at + self.LOADED + n % 2 * self.rows_step
                 load = {"dict": 0, "entries": 0, "src": place, "bytes": size, "dst": loaded, "count": size // 8}
                 jobs["decode0"] = load | {"kind": 3 << 8 | 1 << 16}
@@ -173,7 +181,7 @@ class TableSort:
 
     def _stage(self, jobs: dict[str, dict[str, int]]) -> float:
         begin = self.device.now_ns
-        started: list[Launched] = []
+        started: list[RegisterEngine] = []
         for place in self.places:
             for name, job in jobs.items():
                 engine = place.engine(name)
@@ -185,7 +193,7 @@ class TableSort:
         return self.device.now_ns - begin
 
     def _check(self, place: Device | Peer) -> None:
-        """Compares some rows with a stable sort of the host's."""
+        """Compares some rows with a stable sort on the host."""
         for number, table in enumerate(self.tables):
             size, target = table.row_bytes, self.memory + self.TARGET + number * self.rows_step
             order = np.argsort(table.values, kind="stable")
@@ -199,7 +207,7 @@ class TableSort:
 def sort_tables(
     design: Design, tables: Sequence[Table], count: int = 1, model: str = "fast", build: BuildProgress | None = None
 ) -> dict[str, float]:
-    """The stages of a sort on so many devices of one host."""
+    """Sorts tables on `count` devices of one host; returns the time of each stage."""
     peers = [(design, model)] * (count - 1)
     with Device(design, build, model=model, peers=peers) as device:
         sort = TableSort(device, tables, count)
@@ -208,35 +216,36 @@ def sort_tables(
 
 
 def stored(tables: Sequence[Table]) -> int:
-    """Bytes that a sort has to take from storage."""
+    """Bytes that a sort reads from storage."""
     return sum(table.stored for table in tables)
 
 
 def card_one_by_one(stages: dict[str, float], count: int) -> float:
-    """ns of the card with so many SSDs, one after another, as NASCENT has it."""
+    """ns of the card with `count` SSDs, one after another, as in NASCENT."""
     return count * stages["all"]
 
 
 def card_overlapped(stages: dict[str, float], nbytes: int, count: int) -> float:
-    """ns of the card when it reads the next tables while it works: what its link, or its engines, take at least.
+    """ns of the card when transfers and work overlap: the bound of its link, or of its engines.
 
-    `nbytes` is what an SSD holds. All copies of the engines work without a gap, and neither the first read nor the last
-    table's work counts.
+    `nbytes` is the data of an SSD. All copies of the engines work without gaps. The first read and
+    the work on the last table are not counted.
     """
     link = count * nbytes / min(count * SSD_GB_S, card_link_gb_s())
-    work = max(stages["all"] - nbytes / SSD_GB_S, 0.0)  # what the link does not hide
+    work = max(stages["all"] - nbytes / SSD_GB_S, 0.0)  # the part that the link does not hide
     return max(link, count * work / CARD_COPIES, stages["all"])
 
 
 def cpu_one_by_one(work_ns: float, nbytes: int, count: int) -> float:
-    """ns of a CPU with so many SSDs: a table is read, then the CPU works."""
+    """ns of a CPU with `count` SSDs: read and work in turns."""
     return count * (nbytes / SSD_GB_S + work_ns)
 
 
 def cpu_overlapped(core_ns: float, nbytes: int, count: int) -> float:
-    """The same over a link as wide as the card's, and the next tables come while all cores work: the longer of both.
+    """ns of a CPU with a link as wide as the card's, when transfers and work overlap: the longer of
+    both.
 
-    `core_ns` is what a table takes of one core. Work is spread over the cores evenly, and these do not disturb each
-    other: a bound, and so the better baseline.
+    `core_ns` is the time of a table on one core. The work is spread evenly over the cores, without
+    contention. That is a bound, and therefore a strong baseline.
     """
     return max(count * nbytes / min(count * SSD_GB_S, card_link_gb_s()), count * core_ns / CPU_CORES)

@@ -11,7 +11,7 @@ from nearside._native import NearsideError
 
 
 def check(path: Path) -> None:
-    """Refuses a name that no plot can have, before minutes go into what it is to show."""
+    """Refuses a plot's name with an unknown suffix, before long work on its content."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     kinds = FigureCanvasBase.get_supported_filetypes()
@@ -22,7 +22,7 @@ def check(path: Path) -> None:
 
 
 def literal(text: str) -> str:
-    """Text that is drawn as it is: dollar signs make no formula, and a lone surrogate is spelt."""
+    """Text that is drawn literally: dollar signs start no formula, lone surrogates are escaped."""
     return text.encode(errors="backslashreplace").decode().replace("$", r"\$")
 
 
@@ -69,7 +69,7 @@ def demo(doc: dict[str, Any], path: Path) -> None:
 
 
 def latency(doc: dict[str, Any], path: Path) -> None:
-    """The terms of single commands, one after the other; the controller's own stand out."""
+    """The terms of single commands in sequence; the controller's are highlighted."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -125,7 +125,7 @@ def qos(doc: dict[str, Any], path: Path) -> None:
 
 
 def correlation(doc: dict[str, Any], path: Path) -> None:
-    """The fast model over the RTL: mean latency and bandwidth of each row, with the bound's band."""
+    """The fast model over the RTL: mean latency and bandwidth of each row, with the band of the bound."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -181,7 +181,7 @@ def trace(commands: list[dict[str, Any]], path: Path) -> None:
 
 
 def sort(trace: dict[str, Any], path: Path) -> None:
-    """The stages of each device over time, and what passed the memory channels of the first."""
+    """The stages of each device over time, and the traffic of the first device's memory channels."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -218,7 +218,7 @@ def sort(trace: dict[str, Any], path: Path) -> None:
 
 
 def timeline(doc: dict[str, Any], path: Path) -> None:
-    """A picture for each way to run the transactions, with a row for the CPU and each unit that works."""
+    """A picture for each executor of the transactions, with a row for the CPU and each active unit."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -240,14 +240,15 @@ def timeline(doc: dict[str, Any], path: Path) -> None:
             axes.barh(names.index(span["who"]), width, left=begin, height=0.8, color=colours[span["what"]])
         for mark in row["marks"]:
             place = 0 if mark["who"] == CPU else _first(names, mark["who"])
-            style = {"begin": ">", "end": "|", "told": "^", "deleted": "x"}[mark["what"]]
+            # Other marks are notifications of peers.
+            style = {"begin": ">", "end": "|", "deleted": "x"}.get(mark["what"], "^")
             axes.plot(mark["at_ns"] / 1e3, place - 0.45, style, color="black", markersize=5, clip_on=False)
         axes.set_yticks(range(len(names)), [literal(name) for name in names], fontsize=7)
         axes.set_ylim(len(names) - 0.4, -0.7)
         axes.set_title(f"{row['name']}: {row['took_ns'] / 1e3:.2f} us", fontsize=9, loc="left")
     handles = [pyplot.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
     figure.legend(handles, list(colours), fontsize=8, ncol=len(colours), loc="upper center")
-    panels[-1, 0].set_xlabel("us, simulated; > begin, | end of a transaction, ^ tells a peer, x log deleted")
+    panels[-1, 0].set_xlabel("us, simulated; > begin, | end of a transaction, ^ notifies a peer, x log deleted")
     _save(figure, path, top=0.95)
 
 
@@ -260,14 +261,14 @@ def _first(names: list[str], device: str) -> int:
 
 
 def _save(figure: Any, path: Path, top: float = 1.0) -> None:
-    """Saves a figure; above `top`, of its height, nothing is moved."""
+    """Saves a figure; the layout stays below `top`, a fraction of its height."""
     from matplotlib import pyplot
 
     figure.tight_layout(rect=(0, 0, 1, top))
     try:
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=120, format=path.suffix.removeprefix(".") or "png")
-    except ValueError as error:  # a kind of file that there is none of
+    except ValueError as error:  # an unknown kind of file
         raise NearsideError(f"{path}: {error}") from None
     finally:
         pyplot.close(figure)

@@ -1,4 +1,4 @@
-"""Persistent memory on a simulated host in this process: pools, transactions, losses of power.
+"""Persistent memory on a simulated host in this process: pools, transactions, power cuts.
 
     from nearside import pm
 
@@ -9,14 +9,16 @@
                 at = thread.alloc(5)
                 thread.write(at, b"hello")
                 thread.set_root(at)
+
         system.power_cut()
         system.power_on()
         pool = system.open(place=0, name="notes", offload=True)  # recovers it
         with pool.thread() as thread:
             assert thread.read(thread.root(), 5) == b"hello"
 
-Offsets and lengths are bytes; offsets of objects count from their pool's start. Times are simulated. What can't be
-done, or can't be asked for, is a `NearsideError` of one line; calls of several Python threads wait for each other.
+Offsets and lengths are in bytes; offsets of objects count from the start of their pool. Times are
+simulated. Failures and invalid arguments raise a `NearsideError` with a one-line message. Calls from
+several Python threads are serialised.
 """
 
 from __future__ import annotations
@@ -28,34 +30,35 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Self
 
 from nearside import _native
 from nearside._native import NearsideError
 from nearside.device import Design, as_text
 from nearside.renamed import renamed
+from nearside.types import PoolCheck, ThreadCounts
 
 MECHANISMS = ("undo", "redo", "checkpoint", "shadow")
 FENCES = ("read_back", "posted", "completion")
 SYNCHRONISE = ("devices", "host")
 DEVICES = (1, 2, 4)
 THREADS = range(1, 17)
-NUMBERS = range(16)
+POOL_NUMBERS = range(16)
 CPUS = range(64)
-# Moved by one call of the native module: signals are heard between two.
-PIECE = 1 << 20
+# One call of the native module moves at most this much: signals are handled between two calls.
+CHUNK = 1 << 20
 
 Buffer = bytes | bytearray | memoryview
 
 
-def _shown(number: float) -> str:
-    # Python refuses to print the longest.
+def _format_number(number: float) -> str:
+    # Python refuses to format very long integers.
     bits = number.bit_length() if isinstance(number, int) else 0
     return str(number) if bits <= 128 else f"a number of {bits} bits"
 
 
-def _number(what: str, value: int, allowed: range | tuple[int, ...] = range(1 << 64)) -> int:
-    """The same, if it is one of these."""
+def _checked_number(what: str, value: int, allowed: range | tuple[int, ...] = range(1 << 64)) -> int:
+    """The value as an integer, if it is one of those allowed."""
     number = operator.index(value)
     if number in allowed:
         return number
@@ -63,14 +66,14 @@ def _number(what: str, value: int, allowed: range | tuple[int, ...] = range(1 <<
         words = f"{allowed.start} to {allowed.stop - 1}"
     else:
         words = f"{', '.join(map(str, allowed[:-1]))} and {allowed[-1]}"
-    raise NearsideError(f"{what} = {_shown(number)}: allowed are {words}")
+    raise NearsideError(f"{what} = {_format_number(number)}: allowed are {words}")
 
 
-def _who() -> tuple[threading.Thread, object]:
-    """Which thread of Python this is, and which of its asyncio tasks; a number would be used again."""
+def _current_owner() -> tuple[threading.Thread, object]:
+    """The present Python thread and asyncio task. Objects identify them, since numbers are reused."""
     try:
         return threading.current_thread(), asyncio.current_task()
-    except RuntimeError:  # no loop runs in it
+    except RuntimeError:  # the thread runs no event loop
         return threading.current_thread(), None
 
 
@@ -80,16 +83,16 @@ def _bytes(data: Buffer) -> bytes:
 
 @renamed(engine="model")
 class System:
-    """A host with devices, whose media are lost when this is closed, unless the design has a file for them.
+    """A host with devices. The media are lost on close unless the design has a media file.
 
-    `design` is one with the engine `nearpm` where mechanisms are offloaded. `host` is a profile of hosts/ by name or
-    path: "nearpm" (PM behind PCIe, 436 ns a load), "optane-dimm", "cxl", "numa", ...; None is that of the design.
-    `model` simulates the devices: "fast", or "rtl", which is compiled first.
+    `design` needs the engine `nearpm` for offloaded mechanisms. `host` is a host profile by name or
+    path: "nearpm" (PM on PCIe, 436 ns a load), "optane-dimm", "cxl", "numa", ...; `None` is that of
+    the design. `model` simulates the devices: "fast", or "rtl", which is compiled first.
 
-    `devices`, 1, 2 or 4, are as many as each pool is over: stripes of 4 KiB are on them in turns. Where mechanisms are
-    offloaded, `synchronise` is who sees to it that a log is deleted when all devices have completed its transaction:
-    they by themselves ("devices"), or the CPU, which waits for each ("host", for comparison). Media in a file are for
-    one device.
+    `devices`, 1, 2 or 4, is the number of devices of each pool, which is striped in units of 4 KiB.
+    `synchronise` is who deletes logs of offloaded transactions that span devices. With "devices"
+    they synchronise among themselves; with "host" the CPU waits for each, for comparison. Media
+    files are limited to one device.
     """
 
     def __init__(
@@ -106,10 +109,10 @@ class System:
         if host is not None:
             design = design.with_values(f"cpu.profile = {json.dumps(as_text('host', host))}")
         self.design = design
-        count = _number("devices", devices, DEVICES)
+        count = _checked_number("devices", devices, DEVICES)
         made_of = (as_text("model", model), count, as_text("synchronise", synchronise))
         self.native = _native.PmSystem(design.native, *made_of)
-        self._parts: weakref.WeakSet[Pool | Thread] = weakref.WeakSet()
+        self._children: weakref.WeakSet[Pool | Thread] = weakref.WeakSet()
 
     def __enter__(self) -> Self:
         return self
@@ -118,13 +121,14 @@ class System:
         self.close()
 
     def close(self) -> None:
-        """Ends its use, and closes its threads and pools; a second time does nothing."""
+        """Closes the system with its pools and threads; closing twice is allowed."""
         try:
-            for part in sorted(self._parts, key=lambda part: isinstance(part, Pool)):
+            for part in sorted(self._children, key=lambda part: isinstance(part, Pool)):
                 try:
                     part.close()
                 except NearsideError:
-                    # A loss of power that was ordered has come: the others have nothing to close any more.
+                    # A scheduled power cut has happened: other threads and pools have nothing left
+                    # to close.
                     if self.has_power:
                         raise
         finally:
@@ -132,62 +136,64 @@ class System:
 
     @property
     def now_ns(self) -> float:
-        """The present simulated time, ns."""
+        """Simulated time since power-on, in ns."""
         return self.native.now_ps() / 1000
 
     @property
     def window_bytes(self) -> int:
-        """Bytes of each device's PM window where pools lie: without what an engine has reserved behind them."""
+        """Bytes of each device's PM window that pools may use: without the area reserved for engines."""
         return self.native.window_bytes()
 
     @property
     def has_power(self) -> bool:
-        """False from a loss of power on, until `power_on`."""
+        """False after a power cut, until `power_on`."""
         return self.native.has_power()
 
     def power_cut(self, *, devices_too: bool = True) -> int:
-        """The power fails now, or has when it was ordered to; returns how many lines of stores the host has lost.
+        """Cuts the power now, or completes a scheduled cut; returns the number of lines the host
+        has lost.
 
-        `devices_too` false: the devices first take all that was posted to them.
+        With `devices_too=False` the devices first accept everything that was posted to them.
         """
         return self.native.power_cut("all" if devices_too else "host")
 
     def power_cut_after(self, ns: float) -> None:
-        """The power fails so many simulated ns later, in the middle of whatever is under way then: its call raises."""
+        """Schedules a power cut in `ns` simulated ns. The call in progress at that time raises an error."""
         if not 0 <= ns <= 1e15:
-            raise NearsideError(f"ns = {_shown(ns)}: allowed are 0 to 1e15")
+            raise NearsideError(f"ns = {_format_number(ns)}: allowed are 0 to 1e15")
         self.native.power_cut_after(round(ns * 1000))
 
     def power_on(self) -> None:
-        """Power is back. Pools and threads of before are void: open the pools again, which recovers them."""
+        """Restores the power. Earlier pools and threads are void: `open` the pools again to recover them."""
         self.native.power_on()
 
     def forget(self) -> None:
-        """What the devices have lost may be forgotten: pools can be opened again, whatever is missing of them.
+        """Accepts that a device has lost data: incomplete pools can be opened again.
 
-        A device that could not bring back what it had taken has it no more when its power has failed once more.
+        A device that could not restore its persistence domain loses that data at the next power
+        cut.
         """
         self.native.forget()
 
     def load(self, offset: int, length: int) -> bytes:
-        """Bytes of the first device's window, past the CPU's cache: for what is no pool."""
-        offset, length = self._within(offset, length)
-        starts = range(0, length, PIECE)
-        return b"".join(self.native.load(offset + at, min(PIECE, length - at)) for at in starts)
+        """Loads from the first device's window, bypassing the CPU's cache; for data outside pools."""
+        offset, length = self._checked_range(offset, length)
+        starts = range(0, length, CHUNK)
+        return b"".join(self.native.load(offset + at, min(CHUNK, length - at)) for at in starts)
 
     def store(self, offset: int, data: Buffer) -> None:
-        """Stores bytes of the first device's window, and returns when they are persistent: for what is no pool.
+        """Stores to the first device's window until persistent; for data outside pools.
 
-        Nothing of it if it does not fit; a loss of power leaves some of it.
+        Nothing is stored if the data does not fit. After a power cut some of it may be stored.
         """
         data = _bytes(data)
-        offset, _ = self._within(offset, len(data))
-        for at in range(0, len(data), PIECE):
-            self.native.store(offset + at, data[at : at + PIECE])
+        offset, _ = self._checked_range(offset, len(data))
+        for at in range(0, len(data), CHUNK):
+            self.native.store(offset + at, data[at : at + CHUNK])
 
-    def _within(self, offset: int, length: int) -> tuple[int, int]:
-        """An offset and a length, if all of that is within the window."""
-        offset, length = _number("offset", offset), _number("length", length)
+    def _checked_range(self, offset: int, length: int) -> tuple[int, int]:
+        """Checks that a range is within the window."""
+        offset, length = _checked_number("offset", offset), _checked_number("length", length)
         if offset + length > self.window_bytes:
             window = f"the window of {self.window_bytes} bytes"
             raise NearsideError(f"{length} bytes at {offset:#x}: allowed are those within {window}")
@@ -208,18 +214,26 @@ class System:
         number: int = 0,
         engine_recovers: bool = False,
     ) -> Pool:
-        """Makes a pool of `length` bytes at `place` of the window, both multiples of 4096, and opens it.
+        """Creates a pool of `length` bytes at offset `place` of the window, and opens it.
 
-        What stood there is lost. Each of several devices has an equal part of it, a multiple of 4096, at that place of
-        its window. `name`, 1 to 47 bytes, says what the program keeps there. `mechanism` makes transactions whole:
-        "undo", "redo", "checkpoint", "shadow". `threads`, 1 to 16, over several devices 1 to 8, may use it at a time,
-        each with a log of `log_bytes`, a multiple of 4096. `spare_pages` of 4 KiB are for the copies of "shadow": as
-        many as a transaction may change. The others are as for `open`.
+        Both are multiples of 4096. Earlier content is lost. With several devices each holds an
+        equal part, a multiple of 4096, at the same offset.
+
+        `name`, 1 to 47 bytes, identifies the pool's content. `mechanism` makes transactions atomic:
+        "undo", "redo", "checkpoint" or "shadow". `threads` is the largest number of threads: 1 to
+        16, or 1 to 8 over several devices. Each has a log of `log_bytes`, a multiple of 4096.
+        `spare_pages` of 4 KiB hold the copies of "shadow": as many as a transaction may change. The
+        other arguments are those of `open`.
         """
-        sizes = (_number("log_bytes", log_bytes), _number("spare_pages", spare_pages))
-        made_of = (as_text("name", name), as_text("mechanism", mechanism), _number("threads", threads, THREADS), *sizes)
-        usage = (offload, as_text("fence", fence), _number("number", number, NUMBERS), engine_recovers)
-        span = (_number("place", place), _number("length", length))
+        sizes = (_checked_number("log_bytes", log_bytes), _checked_number("spare_pages", spare_pages))
+        made_of = (
+            as_text("name", name),
+            as_text("mechanism", mechanism),
+            _checked_number("threads", threads, THREADS),
+            *sizes,
+        )
+        usage = (offload, as_text("fence", fence), _checked_number("number", number, POOL_NUMBERS), engine_recovers)
+        span = (_checked_number("place", place), _checked_number("length", length))
         return Pool(self, self.native.pool_create(*span, *made_of, *usage))
 
     def open(
@@ -232,25 +246,29 @@ class System:
         number: int = 0,
         engine_recovers: bool = False,
     ) -> Pool:
-        """Opens a pool: transactions that were under way are brought to their end or their start.
+        """Opens a pool and recovers it: interrupted transactions are completed or rolled back.
 
-        `offload`: the devices' engines do the mechanism's work, and have the pool by a `number`, 0 to 15, the same each
-        time. A fence waits until a load from the device has come back ("read_back"), until the host's root complex has
-        taken all ("posted": behind PCIe what was committed may be lost), or until the device has told that it has taken
-        all ("completion"); over several devices it reads back. `engine_recovers`: the engines recover their logs,
-        else the CPU does.
+        With `offload` the devices' engines execute the mechanism. They know the pool by `number`, 0
+        to 15, which must be the same at each opening. `fence` is what a fence waits for:
+
+        - "read_back": a load from the device has returned. Always used over several devices.
+        - "posted": the host's root complex has accepted all stores. On PCIe, committed data may be
+        lost.
+        - "completion": the device has reported that it accepted all stores.
+
+        With `engine_recovers` the engines recover their logs, otherwise the CPU does.
         """
-        usage = (offload, as_text("fence", fence), _number("number", number, NUMBERS), engine_recovers)
-        return Pool(self, self.native.pool_open(_number("place", place), as_text("name", name), *usage))
+        usage = (offload, as_text("fence", fence), _checked_number("number", number, POOL_NUMBERS), engine_recovers)
+        return Pool(self, self.native.pool_open(_checked_number("place", place), as_text("name", name), *usage))
 
 
 class Pool:
-    """A pool that is open."""
+    """An open pool."""
 
     def __init__(self, system: System, native: _native.PmPool) -> None:
         self.system = system
         self.native = native
-        system._parts.add(self)
+        system._children.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -259,44 +277,41 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """Ends its use; a second time does nothing. No thread may have it, unless the power has failed."""
+        """Closes the pool; closing twice is allowed. Threads must be closed first, unless the power failed."""
         self.native.close()
 
     @property
     def length(self) -> int:
-        """Bytes of it."""
+        """Bytes of the pool."""
         return self.native.bytes()
 
-    def check(self) -> dict[str, Any]:
-        """Compares its metadata with each other and with what is known; no transaction may be under way.
-
-        "objects": offset and bytes of each; "bytes" of the pool; "generation": 1, and 1 more for each growth.
-        """
+    def check(self) -> PoolCheck:
+        """Checks the consistency of the pool's metadata; no transaction may be in progress."""
         return json.loads(self.native.check())
 
     def resize(self, length: int) -> None:
-        """Lets it grow to so many bytes, a multiple of 4096. No thread may have it; with "shadow" it keeps its size."""
-        self.native.resize(_number("length", length))
+        """Grows the pool to `length` bytes, a multiple of 4096. Close all threads first; not for "shadow"."""
+        self.native.resize(_checked_number("length", length))
 
     def thread(self, cpu: int = 0) -> Thread:
-        """A thread that works on it with a log of its own, on a CPU of the host, 0 to 63."""
-        return Thread(self, self.native.thread(_number("cpu", cpu, CPUS)))
+        """A thread with a separate log, on a CPU of the host, 0 to 63."""
+        return Thread(self, self.native.thread(_checked_number("cpu", cpu, CPUS)))
 
 
-class _Level:
-    """A transaction, or one within another, as long as its `with` is there."""
+class _TransactionScope:
+    """A transaction, outermost or nested, for the duration of its `with` block."""
 
 
 class Thread:
-    """A thread of a pool. What is changed within `with thread.transaction():` stays as a whole, or not at all."""
+    """A thread of a pool. Changes within `with thread.transaction():` are atomic."""
 
     def __init__(self, pool: Pool, native: _native.PmThread) -> None:
         self.pool = pool
         self.native = native
-        # Transactions within each other, and whose they are.
-        self._open: list[weakref.ref[_Level]] = []
+        # Open transactions from the outermost to the innermost, and their owner.
+        self._open: list[weakref.ref[_TransactionScope]] = []
         self._owner: tuple[threading.Thread, object] | None = None
-        pool.system._parts.add(self)
+        pool.system._children.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -305,29 +320,34 @@ class Thread:
         self.close()
 
     def close(self) -> None:
-        """Ends it; a transaction that is under way is aborted. A second time does nothing."""
+        """Closes the thread and aborts its open transaction; closing twice is allowed."""
         self.native.close()
 
     @contextmanager
     def transaction(self) -> Iterator[Thread]:
-        """Commits at its end: all of it is persistent behind the `with`. An exception aborts it, and goes on.
+        """Commits at the end of the `with` block, when all changes are persistent.
 
-        One within another is part of that: an exception that leaves it makes the outermost abort, which says so at its
-        end if the exception was caught before. Where pages are protected ("checkpoint", "shadow") a second one of the
-        pool is refused. A commit that raises has aborted, unless the power has failed: then what was committed is there
-        after recovery, or nothing of it; or unless a device could not write what was stored (its media's disk is full):
-        with `offload` a part of it may be there then. Other threads of Python and other asyncio tasks are refused
-        meanwhile: each takes a `Thread` of its own.
+        An exception aborts the transaction and propagates. A nested transaction is part of the
+        outer one: an exception that leaves it makes the outermost abort. If the exception was
+        caught in between, the outermost reports that at its end. With "checkpoint" and "shadow",
+        which protect pages, a pool refuses a second concurrent transaction.
+
+        A commit that raises has aborted, with two exceptions. After a power cut recovery finds the
+        transaction complete or absent. If a device could not write to its media (the disk is full),
+        an offloaded transaction may be partial.
+
+        Other Python threads and asyncio tasks are refused meanwhile: each needs a separate
+        `Thread`.
         """
-        level = _Level()
+        level = _TransactionScope()
         outermost = False
         try:
-            self._mine()
+            self._check_owner()
             if outermost := not self._open:
-                self._owner = _who()
+                self._owner = _current_owner()
             self._open.append(weakref.ref(level))
             if outermost:
-                # A signal may have left one when it came to an end.
+                # A signal may have interrupted the end of an earlier transaction.
                 if self.native.is_active():
                     self.native.abort()
                 self.native.begin()
@@ -339,26 +359,26 @@ class Thread:
             if outermost:
                 self.native.commit()
         except BaseException:
-            self._give_up(level, outermost)
+            self._abort(level, outermost)
             raise
         finally:
-            # Those within this one, too, which a generator holds, say.
+            # Including nested ones that are still referenced, for instance by a generator.
             if weakref.ref(level) in self._open:
                 del self._open[self._open.index(weakref.ref(level)) :]
 
-    def _mine(self) -> None:
-        """A transaction is of the thread of Python and the task in which it has begun."""
-        # Where a signal has come while one ended, it is gone all the same, with those within it.
+    def _check_owner(self) -> None:
+        """Raises an error unless the thread and task that began the transaction are calling."""
+        # A scope whose end was interrupted by a signal is gone, and those nested in it, too.
         gone = [n for n, level in enumerate(self._open) if level() is None]
         del self._open[min(gone, default=len(self._open)) :]
-        if self._open and self._owner != _who():
+        if self._open and self._owner != _current_owner():
             raise NearsideError(
-                "a transaction of this pool thread is under way in another thread of Python or another asyncio task: "
-                "take a thread of its own for each, with `pool.thread()`"
+                "a transaction of this pool thread is in progress in another Python thread or asyncio task: "
+                "open a separate one for each, with `pool.thread()`"
             )
 
-    def _give_up(self, level: _Level, outermost: bool) -> None:
-        """Aborts, or lets the outermost do so."""
+    def _abort(self, level: _TransactionScope, outermost: bool) -> None:
+        """Aborts the outermost transaction, or marks it for an abort."""
         try:
             if weakref.ref(level) not in self._open:
                 return
@@ -367,7 +387,8 @@ class Thread:
             elif self.native.is_active():
                 self.native.abort()
         except NearsideError as error:
-            # Without power, or when the thread was closed within, there is nothing left to abort.
+            # Without power, or after the thread was closed within the block, there is nothing to
+            # abort.
             if self._is_usable():
                 raise NearsideError(f"the transaction could not be aborted: {error}") from error
 
@@ -378,50 +399,45 @@ class Thread:
             return False
 
     def alloc(self, length: int) -> int:
-        """Room for an object of up to 4,128,768 bytes, in a transaction; its offset. What stands there is left over."""
-        self._mine()
-        return self.native.alloc(_number("length", length))
+        """Allocates up to 4,128,768 bytes, in a transaction; returns the offset. Not initialised."""
+        self._check_owner()
+        return self.native.alloc(_checked_number("length", length))
 
     def free(self, offset: int) -> None:
-        """Gives an object back when the transaction commits."""
-        self._mine()
-        self.native.free(_number("offset", offset))
+        """Frees an object when the transaction commits."""
+        self._check_owner()
+        self.native.free(_checked_number("offset", offset))
 
     def read(self, offset: int, length: int) -> bytes:
-        """Bytes of an object, as the transaction has them if one is under way."""
-        self._mine()
-        return self.native.read(_number("offset", offset), _number("length", length))
+        """Reads bytes of an object, including changes of the open transaction."""
+        self._check_owner()
+        return self.native.read(_checked_number("offset", offset), _checked_number("length", length))
 
     def write(self, offset: int, data: Buffer) -> None:
-        """Stores bytes of an object, in a transaction."""
-        self._mine()
-        self.native.write(_number("offset", offset), _bytes(data))
+        """Writes bytes of an object, in a transaction."""
+        self._check_owner()
+        self.native.write(_checked_number("offset", offset), _bytes(data))
 
     def add_range(self, offset: int, length: int) -> None:
-        """Says that a range is going to be changed, so that it is kept as a whole and not piece by piece."""
-        self._mine()
-        self.native.add_range(_number("offset", offset), _number("length", length))
+        """Announces changes within a range, which is then logged as a whole instead of in pieces."""
+        self._check_owner()
+        self.native.add_range(_checked_number("offset", offset), _checked_number("length", length))
 
     def root(self) -> int:
-        """Offset of the object that the pool's root points to; 0: none."""
-        self._mine()
+        """The offset of the pool's root object, or 0 if none is set."""
+        self._check_owner()
         return self.native.root()
 
     def set_root(self, offset: int) -> None:
-        """Lets the pool's root point to an object, in a transaction."""
-        self._mine()
-        self.native.set_root(_number("offset", offset))
+        """Makes an object the pool's root object, in a transaction."""
+        self._check_owner()
+        self.native.set_root(_checked_number("offset", offset))
 
     def finish(self) -> None:
-        """Waits until the engine has done all that was left to it; an error if it has refused any of it."""
+        """Waits until the engine has completed all its commands; raises an error if one was refused."""
         self.native.finish()
 
     @property
-    def counts(self) -> dict[str, int]:
-        """What it has done since it began.
-
-        "transactions", "aborts", "fences", "orders" (fences that only order a command behind stores), "lines" flushed,
-        "copied_bytes", "records", "payload_bytes", "commands", "allocations"; "time_ps" within transactions, simulated,
-        and "consistency_ps", the part of it that is there for crash consistency only.
-        """
+    def counts(self) -> ThreadCounts:
+        """Counts since the thread was opened."""
         return json.loads(self.native.counts())

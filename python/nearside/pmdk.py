@@ -1,4 +1,4 @@
-"""`nearside pmdk`: unmodified programs with libpmemobj, whose transactions' logs a device keeps."""
+"""`nearside pmdk`: unmodified programs with libpmemobj, whose transaction logs a device keeps."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import Any
 from nearside import _native, show
 from nearside._native import NearsideError
 from nearside.device import Design, as_text
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
 from nearside.serve import Server
 
-# The program maps the PM window, so nothing may delay what it does there.
+# The program maps the PM window, so the profile must not delay accesses.
 MAPPABLE = '[media]\nprofile = "dram"'
-CONTROLS = ("snapshots", "fences")
+FAULT_INJECTIONS = ("snapshots", "fences")
 REPORT = "NEARSIDE_PMDK_REPORT"
 
 
-def shim(folder: Path) -> Path:
-    """Puts the library that is preloaded into a folder."""
+def write_shim(folder: Path) -> Path:
+    """Writes the preloaded library to a folder."""
     path = folder / "libnearside_pmdk.so"
     path.write_bytes(_native.pmdk_shim())
     return path
@@ -43,16 +43,22 @@ def environment(
     moments: Path | None = None,
     code: Path | None = None,
 ) -> Mapping[str, str]:
-    """A program's environment: this process's, and that its pools are on the device behind the socket, or no device's.
+    """The environment of a program: this process's, with the preloaded library and a device's
+    socket, or none.
 
-    `kill`: it is killed (SIGKILL) at this moment, as the report counts them. `crash`: the power fails then; a seed
-    says what leaves the cache before, 0 that nothing does. `torn`: of a line words may, of 8 bytes. `moments`: a
-    file to which all are written. `code`: the socket of `pmdk_code.served`, which has instructions of its own followed.
+    - `kill`: the program is killed (SIGKILL) at this moment, as the report counts them.
+    - `crash`: the power fails at that moment. It is the seed of the lines that have left the cache;
+    0 is none.
+    - `torn`: of a line, single words of 8 bytes may have left the cache.
+    - `moments`: a file to which all moments are written.
+    - `code`: the socket of `pmdk_code.served`, which makes the shim follow the program's flush
+    instructions.
     """
-    if without is not None and without not in CONTROLS:
-        raise NearsideError(f"without = {without}: allowed is {', '.join(CONTROLS)}")
+    if without is not None and without not in FAULT_INJECTIONS:
+        raise NearsideError(f"without = {without}: allowed is {', '.join(FAULT_INJECTIONS)}")
     preloaded = [str(library), *os.environ.get("LD_PRELOAD", "").split()]
-    # A pool's file says what its memory is, and this one's memory is elsewhere: libpmem has to be told.
+    # libpmem decides by the file whether memory is persistent; this memory is elsewhere, so it is
+    # forced.
     variables = {"LD_PRELOAD": " ".join(preloaded), "PMEM_IS_PMEM_FORCE": "1"}
     if socket is not None:
         variables["NEARSIDE_PMDK"] = str(socket)
@@ -76,27 +82,27 @@ def environment(
 
 
 @renamed(engine="model")
-def served(design: str, socket: Path, model: str | None = None, quiet: bool = True) -> Server:
-    """A device for such programs; it has what they keep until it ends."""
+def serve_device(design: str, socket: Path, model: str | None = None, quiet: bool = True) -> Server:
+    """A device for such programs, with their data until it ends."""
     loaded = Design.load(design).with_values(MAPPABLE)
     with show.building(loaded.name, not quiet) as progress:
         return Server([(loaded, socket)], progress, model=model)
 
 
 @contextmanager
-def _device(socket: Path | None, folder: Path, design: str, model: str | None, quiet: bool) -> Iterator[Path]:
+def _device_socket(socket: Path | None, folder: Path, design: str, model: str | None, quiet: bool) -> Iterator[Path]:
     if socket is not None:
         if not socket.is_socket():
             raise NearsideError(f"{socket}: no device is served there; nearside serve {design} --socket {socket} does")
         yield socket
         return
     path = folder / "device.sock"
-    with served(design, path, model, quiet):
+    with serve_device(design, path, model, quiet):
         yield path
 
 
-def start(program: Sequence[str], variables: Mapping[str, str], quiet: bool) -> int:
-    """Runs a program to its end; its exit status as a shell has it. Quiet: its output goes to standard error."""
+def run_program(program: Sequence[str], variables: Mapping[str, str], quiet: bool) -> int:
+    """Runs a program to its end; its exit status as in a shell. `quiet`: its output goes to standard error."""
     try:
         done = subprocess.run(program, env=variables, stdout=sys.stderr if quiet else None)
     except OSError as error:
@@ -107,13 +113,13 @@ def start(program: Sequence[str], variables: Mapping[str, str], quiet: bool) -> 
 
 
 def read_report(path: Path) -> dict[str, Any] | None:
-    """What the shim has reported, or None: the file of a process that was killed is empty."""
+    """The shim's report, or None: the file of a killed process is empty."""
     text = path.read_text() if path.exists() else ""
     return json.loads(text) if text else None
 
 
 @renamed(engine="model")
-def run(
+def run_on_device(
     program: Sequence[str],
     *,
     socket: Path | None = None,
@@ -122,18 +128,18 @@ def run(
     model: str | None = None,
     quiet: bool = True,
 ) -> tuple[int, dict[str, Any]]:
-    """Runs a program to its end; its exit status, and what the device has done for it."""
+    """Runs a program to its end; its exit status, and the device's counts."""
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         folder = Path(scratch)
         report = folder / "report.json"
-        with _device(socket, folder, design, model, quiet) as path:
-            status = start(program, environment(shim(folder), path.absolute(), report, without), quiet)
+        with _device_socket(socket, folder, design, model, quiet) as path:
+            status = run_program(program, environment(write_shim(folder), path.absolute(), report, without), quiet)
         counts = read_report(report)
     return status, {"program": list(program), "status": status, "without": without, "done": counts}
 
 
 @renamed(engine="model")
-def gain(
+def measure_gain(
     program: Sequence[str],
     *,
     profile: str = "nearpm",
@@ -142,24 +148,26 @@ def gain(
     model: str | None = None,
     quiet: bool = True,
 ) -> dict[str, Any]:
-    """What a program's crash consistency takes by itself and offloaded, on a host profile, in simulated time.
+    """Measures a program's crash consistency by the CPU and offloaded, on a host profile, in
+    simulated time.
 
-    It runs twice, its pools in another empty folder each time: `{}` in its arguments. What both runs have flushed,
-    fenced, copied and commanded is done again on the simulated host and device; what else the program computes is not.
+    The program runs twice, each time with its pools in another empty folder: `{}` in its arguments.
+    The flushes, fences, copies and commands of both runs are repeated on the simulated host and
+    device. The program's computation is not included.
     """
     if not any("{}" in word for word in program):
-        raise NearsideError("the program's arguments lack {}: a folder for its pools, another one for each of two runs")
+        raise NearsideError("the program's arguments lack {}: a folder for its pools, a different one in each run")
     loaded = Design.load(design).with_values(f"[cpu]\nprofile = {json.dumps(as_text('profile', profile))}")
     doc: dict[str, Any] = {"program": list(program), "profile": profile, "fence": fence, "time": "simulated"}
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         folder = Path(scratch)
-        library = shim(folder)
+        library = write_shim(folder)
         for way in ("alone", "offloaded"):
             pools, trace = folder / way, folder / f"{way}.trace"
             pools.mkdir()
             words = [word.replace("{}", str(pools)) for word in program]
-            with _device(None, folder, design, model, quiet) if way == "offloaded" else nullcontext() as path:
-                status = start(words, environment(library, path, trace=trace), quiet)
+            with _device_socket(None, folder, design, model, quiet) if way == "offloaded" else nullcontext() as path:
+                status = run_program(words, environment(library, path, trace=trace), quiet)
             if status != 0:
                 raise NearsideError(f"{words[0]}: exit status {status}")
             events = trace.read_bytes() if trace.exists() else b""
@@ -204,3 +212,8 @@ def print_gain(doc: Mapping[str, Any]) -> None:
         table.add_row(label, *(f"{doc[way][key] / doc[way]['transactions']:.1f}" for way in ("alone", "offloaded")))
     show.out.print(table)
     show.out.print(f"{doc['ratio']:.2f} times as fast, but for what the program computes")
+
+
+__getattr__ = former_names(
+    __name__, start="run_program", shim="write_shim", served="serve_device", run="run_on_device", gain="measure_gain"
+)

@@ -1,4 +1,4 @@
-"""Where programs have instructions that flush, fence and store past the cache, for the library that is preloaded."""
+"""Finds the flush, fence and non-temporal store instructions of programs, for the preloaded library."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ KINDS = ("flushes", "ordered_flushes", "fences", "locked", "streams")
 ANSWER_S = 60
 
 
-class Code:
-    """Answers whichever process asks what a file has; each file is disassembled once."""
+class InstructionServer:
+    """Answers requests of processes for the instructions of a file; each file is disassembled once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -36,7 +36,7 @@ class Code:
         self._thread.start()
 
     def modules(self) -> list[dict[str, Any]]:
-        """The files that have such instructions, how many of each kind, and how many are left alone in each."""
+        """The files with such instructions, counts by kind, and the number of those left alone."""
         return [{"file": name, **self._found[name]} for name in sorted(self._found)]
 
     def close(self) -> None:
@@ -51,7 +51,7 @@ class Code:
                 connection, _ = self._listener.accept()
             except OSError:  # closed
                 return
-            # Who is killed while it asks has no answer.
+            # A process that was killed during its request gets no answer.
             with connection, suppress(OSError):
                 connection.settimeout(ANSWER_S)
                 self._answer(connection)
@@ -60,12 +60,12 @@ class Code:
         name, files, _, _ = socket.recv_fds(connection, 4096, 1)
         try:
             if files:
-                connection.sendall(self._look(os.fsdecode(name), files[0]))
+                connection.sendall(self._instructions_of(os.fsdecode(name), files[0]))
         finally:
             for file in files:
                 os.close(file)
 
-    def _look(self, name: str, file: int) -> bytes:
+    def _instructions_of(self, name: str, file: int) -> bytes:
         about = os.fstat(file)
         key = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
         if key not in self._answers:
@@ -84,9 +84,9 @@ class Code:
 
 
 @contextmanager
-def served(path: Path) -> Iterator[Code]:
+def served(path: Path) -> Iterator[InstructionServer]:
     """Answers at a socket until the context ends."""
-    code = Code(path)
+    code = InstructionServer(path)
     try:
         yield code
     finally:

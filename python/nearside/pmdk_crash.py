@@ -1,4 +1,4 @@
-"""`nearside crashtest -- PROGRAM`: the power fails at many moments of an unmodified program with libpmemobj."""
+"""`nearside crashtest -- PROGRAM`: power cuts at many moments of an unmodified program with libpmemobj."""
 
 from __future__ import annotations
 
@@ -16,38 +16,39 @@ from typing import Any
 
 from nearside import _native, bounded, pmdk, pmdk_code, pmdk_moments, show
 from nearside._native import NearsideError
-from nearside.bounded import Ended
+from nearside.bounded import CommandResult
 from nearside.device import Progress
 from nearside.pmdk_moments import Moment
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
 
-SIDES = ("cpu", "device")
-# What a control leaves out, and of which side.
-CONTROLS = {"snapshots": "device", "fences": "cpu"}
-# Without a limit of the caller's own: seconds for the runs without a loss of power; then so many times as long as
-# these, and no less.
-FIRST_LIMIT_S, TIMES_AS_LONG, LEAST_LIMIT_S = 600, 10, 60
-MOST_LIMIT_S = 86400
+EXECUTORS = ("cpu", "device")
+# Fault injections, and the side that each is for.
+FAULT_INJECTIONS = {"snapshots": "device", "fences": "cpu"}
+# Without a given limit: seconds for the runs without a power cut, then a multiple of their time,
+# and the least limit.
+FIRST_LIMIT_S, LIMIT_FACTOR, MIN_LIMIT_S = 600, 10, 60
+MAX_LIMIT_S = 86400
 TIMELINE = 12
 OUTPUT = 20
 
 
 @dataclass(frozen=True)
-class Cut:
-    """What has come of one loss of power: whether the program has come to it, and what is wrong then."""
+class CutResult:
+    """The result of one power cut: whether the program reached it, and what is wrong afterwards."""
 
-    came: bool
+    reached: bool
     wrong: str = ""
     # The last lines of the check's output.
     output: Sequence[str] = ()
-    # Which had to be killed at the limit: the program, or the check.
+    # What was killed at the limit: the program, or the check.
     hung: str = ""
-    # Whether the power has failed; a program that ends too early, or never, is wrong without that.
+    # Whether the power has failed. A program that ends too early or never is wrong without a power
+    # cut.
     failed: bool = True
 
 
 class Campaign:
-    """A program and its check, on one side: its pools in files, or on a device whose engine keeps the logs."""
+    """A program and its check, on one side: pools in files, or on a device whose engine keeps the logs."""
 
     def __init__(
         self,
@@ -60,108 +61,109 @@ class Campaign:
     ) -> None:
         if not any("{}" in word for word in program):
             raise NearsideError("the program's arguments lack {}: a folder for its pools, an empty one for each cut")
-        self.folder, self.socket, self.library = folder, socket, pmdk.shim(folder)
+        self.folder, self.socket, self.library = folder, socket, pmdk.write_shim(folder)
         self.code, self.limit_s = code, limit_s
         self.pools = folder / "pools"
         self.program, self.check = ([w.replace("{}", str(self.pools)) for w in words] for words in (program, check))
-        self.report, self.trace, self.told = folder / "report.json", folder / "trace", folder / "moments"
+        self.report, self.trace, self.moments_file = folder / "report.json", folder / "trace", folder / "moments"
         self.longest_s = 0.0
 
-    def _run(self, words: Sequence[str], **options: Any) -> Ended:
-        """Runs the program, with all that it starts, or the check; what is left of it afterwards is killed."""
+    def _run(self, words: Sequence[str], **options: Any) -> CommandResult:
+        """Runs the program or the check, including all child processes; kills what is left of it."""
         variables = pmdk.environment(self.library, self.socket, self.report, code=self.code, **options)
         mark = f"{pmdk.REPORT}={self.report}"
         cut = options.get("crash") is not None
-        ended = bounded.run(
+        ended = bounded.run_command(
             words,
             variables,
             self.limit_s or FIRST_LIMIT_S,
             mark,
             with_children=words is self.program,
-            # There is no power any more for whatever else there is.
-            over=(lambda: self._reported() is not None) if cut else lambda: False,
+            # All processes end with the power.
+            stop=(lambda: self._read_report() is not None) if cut else lambda: False,
         )
         self.longest_s = max(self.longest_s, ended.seconds)
         return ended
 
-    def _reported(self) -> dict[str, Any] | None:
-        """What the shim has reported, if all of it has been written."""
+    def _read_report(self) -> dict[str, Any] | None:
+        """The shim's report, if it is complete."""
         try:
             return pmdk.read_report(self.report)
         except ValueError:
             return None
 
-    def _empty(self) -> None:
+    def _clear_folder(self) -> None:
         shutil.rmtree(self.pools, ignore_errors=True)
         self.pools.mkdir()
-        for file in (self.report, self.trace, self.told):
+        for file in (self.report, self.trace, self.moments_file):
             file.unlink(missing_ok=True)
 
     def moments(self, without: str | None) -> tuple[list[Moment], int]:
-        """Those of a whole run, from its first transaction on, or from its first flush; how many are before."""
-        self._empty()
+        """The moments of a whole run, from its first transaction or flush on, and the number before."""
+        self._clear_folder()
         done = self._run(self.program)
         if done.status != 0:
-            raise NearsideError(f"{self.program[0]}: {self._end(done)}")
+            raise NearsideError(f"{self.program[0]}: {self._describe_end(done)}")
         wrong = self._run(self.check)
         if wrong.status != 0:
-            raise NearsideError(f"the check fails without a loss of power: {self._end(wrong)}")
-        self._empty()
-        self._run(self.program, without=without, moments=self.told)
-        counts = self._reported()
+            raise NearsideError(f"the check fails without a loss of power: {self._describe_end(wrong)}")
+        self._clear_folder()
+        self._run(self.program, without=without, moments=self.moments_file)
+        counts = self._read_report()
         if counts is None:
-            why = "it has persisted nothing, has not come to an end of its own, or is linked statically"
+            why = "it has persisted nothing, was killed or called _exit, or is linked statically"
             raise NearsideError(f"{self.program[0]}: {why}")
         first = max(1, counts["first_moment"])
-        self.limit_s = self.limit_s or max(LEAST_LIMIT_S, TIMES_AS_LONG * self.longest_s)
-        return pmdk_moments.read(self.told, first), first - 1
+        self.limit_s = self.limit_s or max(MIN_LIMIT_S, LIMIT_FACTOR * self.longest_s)
+        return pmdk_moments.read(self.moments_file, first), first - 1
 
-    def lose_power(self, moment: int, evict: int, **options: Any) -> tuple[Cut, dict[str, int] | None]:
-        """Lets the power fail; whether it has come to that, or why not if that is wrong, and lines lost and left."""
-        self._empty()
+    def cut_power(self, moment: int, evict: int, **options: Any) -> tuple[CutResult, dict[str, int] | None]:
+        """Cuts the power. Returns whether the moment was reached and what is wrong, and the lines lost and left."""
+        self._clear_folder()
         done = self._run(self.program, kill=moment, crash=evict, **options)
-        # Only the shim tells of a loss of power. A script may end as it will, a program kill itself.
-        lines = self._reported()
+        # Only the shim reports a power cut: a script may end with any status, a program may kill
+        # itself.
+        lines = self._read_report()
         if lines is not None or done.status == 0:
-            return Cut(lines is not None), lines
+            return CutResult(lines is not None), lines
         if done.status is None:
             wrong = f"the program has not ended within {self.limit_s:g} s, and the power has not failed by then"
         else:
-            wrong = f"the program ends before the power fails: {self._end(done)}"
-        return Cut(True, wrong, done.lines[-OUTPUT:], "program" if done.status is None else "", False), None
+            wrong = f"the program ends before the power fails: {self._describe_end(done)}"
+        return CutResult(True, wrong, done.lines[-OUTPUT:], "program" if done.status is None else "", False), None
 
-    def look(self) -> Cut:
-        """What the check says is wrong with what is left."""
+    def run_check(self) -> CutResult:
+        """Runs the check on what is left; returns what it finds wrong."""
         checked = self._run(self.check)
         if checked.status == 0:
-            return Cut(True)
+            return CutResult(True)
         output = checked.lines[-OUTPUT:]
         if checked.status is None:
-            return Cut(True, f"the check has not ended within {self.limit_s:g} s", output, "check")
-        # What it says on standard error is told as it is.
-        return Cut(True, checked.last_line if checked.stderr.strip() else self._end(checked), output)
+            return CutResult(True, f"the check has not ended within {self.limit_s:g} s", output, "check")
+        # Its message on standard error is passed on unchanged.
+        return CutResult(True, checked.last_line if checked.stderr.strip() else self._describe_end(checked), output)
 
-    def cut(self, moment: int, evict: int, **options: Any) -> Cut:
-        """Lets the power fail, and has the check look at what is left."""
-        cut, lines = self.lose_power(moment, evict, **options)
-        return cut if lines is None else self.look()
+    def cut_and_check(self, moment: int, evict: int, **options: Any) -> CutResult:
+        """Cuts the power, and runs the check on what is left."""
+        cut, lines = self.cut_power(moment, evict, **options)
+        return cut if lines is None else self.run_check()
 
     def timeline(self, moment: int, evict: int, **options: Any) -> list[str]:
-        """What the program and the device did last before that loss of power."""
-        _, lines = self.lose_power(moment, evict, trace=self.trace, **options)
+        """The last events of the program and the device before a power cut."""
+        _, lines = self.cut_power(moment, evict, trace=self.trace, **options)
         events = json.loads(_native.pmdk_events(self.trace.read_bytes() if self.trace.exists() else b""))
-        told = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
-        told += events[-TIMELINE:]
+        history = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
+        history += events[-TIMELINE:]
         if lines:
             torn = f", {lines['lines_torn']} in part" if options.get("torn") else ""
-            told.append(
+            history.append(
                 f"the power fails: {lines['lines_lost']} lines are lost, {lines['lines_left']} left the cache "
                 f"before{torn}"
             )
-        return told
+        return history
 
-    def _end(self, done: Ended) -> str:
-        """How a process has ended, and the last that it has said."""
+    def _describe_end(self, done: CommandResult) -> str:
+        """Describes the end of a process, with its last line of output."""
         status = done.status
         if status is None:
             how = f"it has not ended within {self.limit_s or FIRST_LIMIT_S:g} s (--limit sets another one)"
@@ -170,10 +172,11 @@ class Campaign:
         return f"{how}: {done.last_line}" if done.last_line else how
 
 
-def cuts_of(text: str, moments: Sequence[Moment], seed: int, torn: bool = False) -> Iterator[tuple[int, int]]:
-    """Moments, and seeds of what leaves the cache before: 0 for nothing, as in one of three, and of a moment once.
+def parse_cuts(text: str, moments: Sequence[Moment], seed: int, torn: bool = False) -> Iterator[tuple[int, int]]:
+    """Moments to cut at, with seeds for the lines that leave the cache; 0 is none.
 
-    All: each with nothing, and one draw; of lines that are torn three, as there is more that may leave.
+    A sample has seed 0 in one of three cuts, and only once for each moment. With "all" each moment
+    has seed 0 and one random seed, or three with `torn`, which has more possibilities.
     """
     kind, _, rest = text.partition(":")
     if kind == "at":
@@ -194,14 +197,14 @@ def cuts_of(text: str, moments: Sequence[Moment], seed: int, torn: bool = False)
         raise NearsideError(f"cuts = {text}: allowed is sampled:N, all, at:MOMENT/SEED,...")
     bare = set()
     for number in pmdk_moments.sample(moments, int(rest), seed):
-        # Nothing leaves the cache: that is the same each time.
+        # Seed 0 gives the same result each time.
         nothing = number not in bare and draw.randrange(3) == 0
         bare |= {number} if nothing else set()
         yield number, 0 if nothing else draw.randrange(1, 1 << 32)
 
 
 @renamed(engine="model")
-def run(
+def run_campaign(
     program: Sequence[str],
     check: str | None,
     by: str,
@@ -215,19 +218,22 @@ def run(
     model: str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Cuts the power of a program, and runs its check on what is left, each time from an empty folder on.
+    """Cuts the power of a program and runs its check on what is left, each time from an empty
+    folder.
 
-    `torn`: a line that leaves the cache by itself may do so word by word, in any order. `limit_s`: wall-clock seconds,
-    up to 86400, after which a program or a check that goes on is killed, with its children; in a loss of power that is
-    a violation. Without it these are 10 times as long as the runs without a loss of power take, and at least 60.
+    `torn`: a line may leave the cache word by word, in any order.
+
+    `limit_s`: wall-clock seconds, up to 86400, after which a program or check is killed with its
+    children; after a power cut that is a violation. By default it is 10 times the time of the runs
+    without a power cut, and at least 60.
     """
-    if by not in SIDES:
-        raise NearsideError(f"by = {by}: allowed is {', '.join(SIDES)}")
-    if without is not None and CONTROLS.get(without) != by:
-        allowed = [name for name, side in CONTROLS.items() if side == by]
+    if by not in EXECUTORS:
+        raise NearsideError(f"by = {by}: allowed is {', '.join(EXECUTORS)}")
+    if without is not None and FAULT_INJECTIONS.get(without) != by:
+        allowed = [name for name, side in FAULT_INJECTIONS.items() if side == by]
         raise NearsideError(f"without = {without}: allowed for programs by the {by} is {', '.join(allowed)}")
-    if limit_s is not None and not 0 < limit_s <= MOST_LIMIT_S:
-        raise NearsideError(f"limit = {limit_s}: allowed are more than 0 and up to {MOST_LIMIT_S} seconds")
+    if limit_s is not None and not 0 < limit_s <= MAX_LIMIT_S:
+        raise NearsideError(f"limit = {limit_s}: allowed are more than 0 and up to {MAX_LIMIT_S} seconds")
     try:
         words = shlex.split(check) if check is not None else list(program)
     except ValueError as error:
@@ -240,28 +246,28 @@ def run(
         folder = Path(open_.enter_context(tempfile.TemporaryDirectory(prefix="nearside-")))
         socket = folder / "device.sock" if by == "device" else None
         if socket is not None:
-            open_.enter_context(pmdk.served(design, socket, model))
+            open_.enter_context(pmdk.serve_device(design, socket, model))
         code = open_.enter_context(pmdk_code.served(folder / "code.sock"))
         campaign = Campaign(program, words, folder, socket, code.path, limit_s)
         moments, left_out = campaign.moments(without)
-        chosen = list(cuts_of(cuts, moments, seed, torn))
+        chosen = list(parse_cuts(cuts, moments, seed, torn))
         options = {"without": without, "torn": torn}
         late, tried = None, []
         for moment, evict in chosen:
-            cut = campaign.cut(moment, evict, **options)
-            if cut.came and cut.failed:
+            cut = campaign.cut_and_check(moment, evict, **options)
+            if cut.reached and cut.failed:
                 tried.append(moment)
-            late = late or (None if cut.came else moment)
+            late = late or (None if cut.reached else moment)
             counts["cuts"] += 1
-            counts["ended"] += not cut.came
+            counts["ended"] += not cut.reached
             counts["violated"] += bool(cut.wrong)
             counts["not_ended"] += bool(cut.hung)
             if cut.wrong and violation is None:
-                # Simpler, if that is one, too: nothing leaves the cache by itself.
-                simpler = campaign.cut(moment, 0, **options) if evict else cut
+                # A simpler cut, if it is a violation, too: no line leaves the cache.
+                simpler = campaign.cut_and_check(moment, 0, **options) if evict else cut
                 evict, cut = (0, simpler) if simpler.wrong else (evict, cut)
                 violation = {"cut": f"{moment}/{evict}", "what": cut.wrong, "output": list(cut.output)}
-                # A program that goes on for ever has not come to its moment, and would not another time.
+                # A program that hangs has not reached its moment, and would not in a repetition.
                 hangs = cut.hung == "program"
                 violation["timeline"] = [] if hangs else campaign.timeline(moment, evict, **options)
             if progress is not None:
@@ -270,7 +276,7 @@ def run(
     if late is not None and violation is None and cuts.startswith("at:"):
         raise NearsideError(f"cuts = {cuts}: the program ends before moment {late:,}: it has {last:,}")
     if counts["ended"] == counts["cuts"]:
-        # Nothing has been tried, which is not that nothing was found.
+        # Nothing was tried, which differs from nothing found.
         why = "each ended before its moment; it does less than in its first run, is something kept outside of {}?"
         raise NearsideError(f"the power has failed in none of {counts['cuts']:,} runs: {why}")
     doc = {
@@ -295,13 +301,13 @@ def run(
     return doc | counts | {"violation": violation}
 
 
-def failed(doc: dict[str, Any]) -> bool:
-    """Whether a campaign has found what it should not: a violation, or none where something was left out."""
+def campaign_failed(doc: dict[str, Any]) -> bool:
+    """Whether a campaign failed: a violation, or none in a negative control."""
     return bool(doc["violated"]) == (doc["without"] is None)
 
 
 def print_reports(docs: Sequence[dict[str, Any]]) -> None:
-    """A row for each campaign, what was cut, and what happened before the first violation of each."""
+    """Prints a row for each campaign, the coverage, and the events before each first violation."""
     columns = ["moments", "cuts", "ended before", "did not end", "violations"]
     table = show.table("power cuts of a program", "logs by", *columns)
     for doc in docs:
@@ -312,8 +318,8 @@ def print_reports(docs: Sequence[dict[str, Any]]) -> None:
     _print_instructions(docs)
     for doc in docs:
         if doc["left_out"]:
-            told = f"logs by the {doc['by']}: left out are {doc['left_out']:,} moments before the first transaction"
-            show.out.print(f"{told}, 1 to {doc['left_out']:,}; at:MOMENT/SEED has them", soft_wrap=True)
+            text = f"logs by the {doc['by']}: left out are {doc['left_out']:,} moments before the first transaction"
+            show.out.print(f"{text}, 1 to {doc['left_out']:,}; at:MOMENT/SEED has them", soft_wrap=True)
     for doc in docs:
         violation = doc["violation"]
         if violation and doc["without"] is None:
@@ -328,7 +334,7 @@ def print_reports(docs: Sequence[dict[str, Any]]) -> None:
 
 
 def _print_coverage(doc: dict[str, Any]) -> None:
-    """What the moments of a campaign are, and at how many of each the power has failed."""
+    """Prints the classes of moments of a campaign, with the number of cuts in each."""
     table = show.table(f"moments, logs by the {doc['by']}", "what happens", "moments", "cut", "places", "cut")
     for row in doc["coverage"]:
         names = ("moments", "moments_cut", "places", "places_cut")
@@ -337,14 +343,17 @@ def _print_coverage(doc: dict[str, Any]) -> None:
 
 
 def _print_instructions(docs: Sequence[dict[str, Any]]) -> None:
-    """Which files have flushes of their own, and what of them is not followed."""
+    """Prints the files with flush instructions, and how many are not followed."""
     modules = {module["file"]: module for doc in docs for module in doc["instructions"]}
     for name, module in modules.items():
         if "error" in module:
-            told = f"not followed: {module['error']}"
+            text = f"not followed: {module['error']}"
         else:
             counts = [f"{module[kind]:,} {kind.replace('_', ' ')}" for kind in pmdk_code.KINDS if module[kind]]
-            told = f"instructions of its own: {', '.join(counts) or 'none'}"
+            text = f"flush instructions: {', '.join(counts) or 'none'}"
             if module["left_alone"]:
-                told += f"; {module['left_alone']:,} that may be some are not known to be code, and not followed"
-        show.out.print(f"{name}: {told}", soft_wrap=True)
+                text += f"; {module['left_alone']:,} that may be some are not known to be code, and not followed"
+        show.out.print(f"{name}: {text}", soft_wrap=True)
+
+
+__getattr__ = former_names(__name__, run="run_campaign", failed="campaign_failed")

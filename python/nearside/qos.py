@@ -1,4 +1,4 @@
-"""Quality of service: what loads, NVMe commands and engines get beside each other, by the engines' credits."""
+"""Quality of service: what loads, NVMe commands and engines achieve in parallel, by the engines' credits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from nearside.device import BuildProgress, Design, Device, Progress
 from nearside.renamed import renamed
 
 MIB = 1 << 20
-# Lines of credit of each engine in a channel, as many again for writes; None: all as after reset.
+# Lines of credit of each engine in a channel, for reads and for writes; None: the values after
+# reset.
 CREDITS = 8
 CURVE = (4, 8, 12, 16, 24, 32, 0, None)
-# What the two engines of the design `engines` copy: from, to.
+# Source and target of the copies by the two engines of the design `engines`.
 COPIES = {"copy0": (0, 128 * MIB), "copy1": (512 * MIB, 640 * MIB)}
 COPY_BYTES = 128 * MIB
 LOAD = (
@@ -34,12 +35,14 @@ def measure(
     progress: Progress | None = None,
     model: str | None = None,
 ) -> dict[str, Any]:
-    """Bandwidth and the latency of loads for each number of credits (lines a channel and direction; 0: no limit).
+    """Bandwidth and load latency for each number of credits (lines a channel and direction; 0: no
+    limit).
 
-    These hold beside the controller, too; None: the values after reset, which are lower there.
+    The credits also hold while the controller is active; None keeps the values after reset, which
+    are lower then.
 
-    `copied_percent` is of what ideal masters copy without a limit, `copied_percent_of_same` of what they copy with the
-    same credits.
+    `copied_percent` relates to ideal masters without a limit, `copied_percent_of_same` to ideal
+    masters with the same credits.
     """
     design = Design.load("engines")
     job = {"commands": commands, "queues": 10, "depth": 8, "seed": seed}
@@ -90,27 +93,30 @@ def measure(
     }
 
 
-# Lines that ideal masters read ahead of their writes, and have outstanding in each direction, without a limit.
+# Lines that ideal masters read ahead of their writes, and keep in flight in each direction, without
+# a limit.
 UNLIMITED = 128
 
 
 def ideal(design: Design, ns: float, nvme_gb_s: float, credits: int = 0) -> float:
-    """GB/s that ideal masters copy in the DDR4 model beside NVMe reads of so many GB/s, lines grouped at their best."""
+    """GB/s that ideal masters copy in the DDR4 model beside NVMe reads of `nvme_gb_s`, with the
+    best grouping of lines."""
     channels = design.values["channels"]
     groups = (1, 4, 8) if credits else (4, 16, 64)
     return channels * max(_ideal(design, ns, nvme_gb_s / channels, group, credits) for group in groups)
 
 
 def _ideal(design: Design, ns: float, nvme_gb_s: float, group: int, credits: int) -> float:
-    """GB/s copied in one channel.
+    """GB/s that are copied in one channel.
 
-    Each copy always has a request, reads and writes so many lines in turns, and has no more lines of each outstanding
-    than its credits; the NVMe reads are of 4 KiB at random places, each at its time.
+    Each copy always has a request and alternates between reads and writes of `group` lines, with at
+    most `credits` lines in flight in each direction. The NVMe reads are 4 KiB at random addresses,
+    at a constant rate.
     """
     channel = _native.DramChannel(design.native)
     channels = design.values["channels"]
     chance = random.Random(1)
-    # Of each copy: where from, where to, lines asked for, written, there, and safe.
+    # For each copy: source, target, lines requested, written, read, and completed.
     copies = [[source // channels, target // channels, 0, 0, 0, 0] for source, target in COPIES.values()]
     most = credits or UNLIMITED
     now, asked, lines = 0, 0, []
@@ -141,12 +147,12 @@ def _ideal(design: Design, ns: float, nvme_gb_s: float, group: int, credits: int
 
 
 def label(credits: int | None) -> str:
-    """Of a row."""
+    """The label of a row."""
     return "as after reset" if credits is None else str(credits or "no limit")
 
 
 def print_table(doc: dict[str, Any]) -> None:
-    """The curve for people."""
+    """Prints the curve as a table."""
     title = (
         f"two copies, NVMe reads at the wire's rate ({doc['nvme_alone_gb_s']:.2f} GB/s alone), loads "
         f"({doc['load_alone_ns']:.0f} ns alone); simulated"

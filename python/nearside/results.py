@@ -1,4 +1,4 @@
-"""Result documents: what ran, on what, and the figures, with the paper's figure beside each."""
+"""Result documents: what was run, on what, and the figures, each with the paper's figure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT = 1
 
 
 def document(what: str, design: Design | None, seed: int | None, model: str, **content: Any) -> dict[str, Any]:
-    """The frame of a result document: `model` has simulated; `figures` in the content is a list made by `figure`."""
+    """The frame of a result document. `model` has simulated it; `figures` in the content come from `figure`."""
     return {
         "format": FORMAT,
         "what": what,
@@ -35,7 +35,7 @@ def document(what: str, design: Design | None, seed: int | None, model: str, **c
 
 
 def revision() -> str | None:
-    """The commit of the sources, with `-dirty` behind it if they have been changed since; None without git."""
+    """The commit of the sources, with the suffix `-dirty` after changes; None without git."""
     command = ["git", "-C", str(root()), "describe", "--always", "--dirty", "--exclude=*"]
     try:
         done = subprocess.run(command, capture_output=True, text=True)
@@ -47,18 +47,18 @@ def revision() -> str | None:
 def figure(
     name: str, value: float | str, unit: str, time: str = "simulated", paper: str | None = None
 ) -> dict[str, Any]:
-    """One figure; `time` is "simulated" or "wall-clock", `paper` what the paper states, with its name."""
+    """A figure; `time` is "simulated" or "wall-clock", `paper` the paper's statement, with its name."""
     return {"name": name, "value": value, "unit": unit, "time": time, "paper": paper}
 
 
-def place() -> Path:
-    """`results` in the working directory, or `$NEARSIDE_RESULTS`; it may not be there yet."""
+def folder_path() -> Path:
+    """`results` in the working directory, or `$NEARSIDE_RESULTS`; it may not exist yet."""
     return Path(os.environ.get("NEARSIDE_RESULTS", "results"))
 
 
 def folder() -> Path:
-    """The same, made if it isn't there."""
-    path = place()
+    """The results folder, created if it does not exist."""
+    path = folder_path()
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -68,13 +68,17 @@ def folder() -> Path:
     return path
 
 
-def ready(names: Iterable[str], outputs: Iterable[Path | None] = (), inputs: Iterable[Path | None] = ()) -> None:
-    """Makes sure that results of these names can be saved, before minutes go into measuring them, and that neither they
-    nor the other outputs take the place of anything that is read or written, too."""
+def check_outputs(
+    names: Iterable[str], outputs: Iterable[Path | None] = (), inputs: Iterable[Path | None] = ()
+) -> None:
+    """Checks that results of these names can be saved, before the long measurement.
+
+    Neither they nor the other outputs may overwrite an input or each other.
+    """
     path = folder()
     files.check_apart([*(path / name for name in names), *outputs], inputs)
     try:
-        # Tried, as only that tells: rights say nothing to root, nor of a file system that is read-only.
+        # A trial, since permissions don't apply to root and say nothing of read-only file systems.
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:

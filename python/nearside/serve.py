@@ -9,24 +9,24 @@ import warnings
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, LateReadsWarning, as_text
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
+from nearside.types import ServedDevice, ServerCounters
 
-# A client gives a register access up after so long, and the device with it.
+# The time limit of clients for a register access; afterwards they give the device up.
 MESSAGE_TIMEOUT_MS = 60_000
-# How long a guest has to wait for a command, in seconds: 1024 of 1 MiB at a time took up to 58 s each on the RTL, and
-# the kernel's own limit is 30 s.
+# The longest time of a command in a guest, in seconds. With 1024 commands of 1 MiB in flight each
+# took up to 58 s on the RTL; the kernel's default limit is 30 s.
 COMMAND_TIMEOUT_S = {"fast": 60, "rtl": 300}
 
 
-def pair(
+def assign_sockets(
     designs: Sequence[str], sockets: Sequence[Path], media: Sequence[Path], traces: Sequence[Path] = ()
 ) -> list[tuple[Design, Path]]:
-    """One design, one media file and one trace a socket; a single design is for all of them."""
+    """Assigns a design, a media file and a trace to each socket; a single design serves all of them."""
     if not sockets:
         raise NearsideError("name a socket: --socket PATH")
     if len(designs) not in (1, len(sockets)):
@@ -40,7 +40,7 @@ def pair(
     if traces and len(traces) != len(sockets):
         raise NearsideError(f"{len(sockets)} sockets and {len(traces)} traces: give one file for each socket, or none")
     for socket in sockets:
-        # Before anything long begins.
+        # Checked before anything long starts.
         if socket.is_dir():
             raise NearsideError(f"{str(socket)!r} is a directory: name a socket in it")
         if not socket.parent.is_dir():
@@ -63,23 +63,24 @@ def pair(
 
 
 def _shared(one: Path, other: Path) -> bool:
-    """One file for two purposes; /dev/null and its like serve any number of them."""
+    """Whether a file would have two purposes; character devices such as /dev/null may."""
     return files.same(one, other) and not one.is_char_device()
 
 
 def _quoted(path: Path) -> str:
-    """The name as a string of TOML: as one of JSON, but for pairs of surrogates and DEL, which TOML has not."""
+    """The name as a TOML string: as in JSON, except for surrogate pairs and DEL."""
     name = as_text("the name of a media file", str(path))
     return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def qemu_options(sockets: Sequence[Path], memory: str = "1G") -> list[str]:
-    """What QEMU (11 or newer) needs on its command line, beside a system to boot."""
+    """Options for the command line of QEMU (11 or newer), without the system to boot."""
     options = ["-machine", "q35,memory-backend=m0,aux-ram-share=on", "-m", memory]
     options += ["-object", f"memory-backend-memfd,id=m0,size={memory},share=on"]
     for number, socket in enumerate(sockets, 1):
-        # A port of its own, as in a real machine. Firmware needs it, too: on the root complex SeaBIOS puts BAR0 above
-        # 4 GiB beside a large BAR2, where its own driver doesn't reach; a bridge's window for BAR0 is below.
+        # A separate port, as in a real machine. Firmware needs it, too: on the root complex SeaBIOS
+        # puts BAR0 above 4 GiB next to a large BAR2, out of reach of its driver. A bridge's window
+        # for BAR0 is below 4 GiB.
         options += ["-device", f"pcie-root-port,id=slot{number},slot={number},chassis={number}"]
         device = {
             "driver": "vfio-user-pci",
@@ -93,7 +94,7 @@ def qemu_options(sockets: Sequence[Path], memory: str = "1G") -> list[str]:
 
 @renamed(engine="model")
 class Server:
-    """Devices that are being served."""
+    """Devices that are being served to vfio-user clients."""
 
     def __init__(
         self,
@@ -113,18 +114,19 @@ class Server:
         self.native.stop()
 
     def wait(self, seconds: float) -> None:
+        """Serves for a wall-clock time."""
         self.native.wait(seconds)
 
-    def counters(self) -> list[dict[str, int]]:
-        """What each device has done since the start."""
+    def counters(self) -> list[ServerCounters]:
+        """Counters of each device since the start."""
         return json.loads(self.native.counters())
 
 
 @renamed(engine="model")
-def run(
+def serve_until_signal(
     devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Path] = (), model: str | None = None
-) -> list[dict[str, Any]]:
-    """Serves until SIGINT or SIGTERM; returns what each device has done. Traces go to one file a device, or none."""
+) -> list[ServedDevice]:
+    """Serves until SIGINT or SIGTERM; returns the counters of each device. `traces` has a file for each, or none."""
     late = [design.late_reads() for design, _ in devices]
     for message in dict.fromkeys(reads["message"] for reads in late if reads):
         warnings.warn(message, LateReadsWarning, stacklevel=1)
@@ -166,3 +168,6 @@ def _announce(devices: Sequence[tuple[Design, Path]], builds: Sequence[str]) -> 
     limit = max(COMMAND_TIMEOUT_S["fast" if build == "fast" else "rtl"] for build in builds)
     print(f"and in its kernel's command line: nvme_core.io_timeout={limit} nvme_core.admin_timeout={limit}")
     print("Wall-clock: a guest sees the speed of this simulation, not the device's. End with Ctrl-C.", flush=True)
+
+
+__getattr__ = former_names(__name__, run="serve_until_signal", pair="assign_sockets")

@@ -11,16 +11,16 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-# Text is shown as it is: it holds names of files, in which brackets and colons mean nothing. What shall look different
-# is a rich.text.Text, or given a `style`.
+# Text is shown literally: file names may hold brackets and colons. Formatted text is a
+# rich.text.Text, or has a `style`.
 PLAIN = {"highlight": False, "markup": False, "emoji": False}
-# Where there is no terminal, tables still deserve their width.
+# Without a terminal tables have a fixed width.
 out = Console(**PLAIN, width=None if sys.stdout and sys.stdout.isatty() else 120)
 err = Console(**PLAIN, stderr=True)
 
 
 def nanoseconds(ns: float | None) -> str:
-    """A time with a fitting unit."""
+    """A time with a suitable unit."""
     if ns is None:
         return "-"
     for limit, divisor, unit in ((1e4, 1, "ns"), (1e7, 1e3, "us"), (1e10, 1e6, "ms")):
@@ -30,7 +30,7 @@ def nanoseconds(ns: float | None) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes with a fitting unit."""
+    """A number of bytes with a suitable unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.4g} {unit}"
@@ -39,7 +39,7 @@ def size(count: float) -> str:
 
 
 def table(title: str, *columns: str) -> Table:
-    """A table with its first column to the left and the others to the right."""
+    """A table with its first column aligned to the left and the others to the right."""
     result = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for number, column in enumerate(columns):
         result.add_column(column, justify="right" if number else "left")
@@ -47,7 +47,7 @@ def table(title: str, *columns: str) -> Table:
 
 
 class Bar:
-    """A progress bar on standard error, or nothing where that is no terminal."""
+    """A progress bar on standard error, if that is a terminal."""
 
     def __init__(self, progress: Progress, task: Any) -> None:
         self.progress = progress
@@ -57,7 +57,7 @@ class Bar:
         self.progress.update(self.task, completed=done, total=total)
 
     def build(self, step: str, done: int, total: int) -> None:
-        """As progress of a build."""
+        """Shows the progress of a build."""
         self.progress.update(self.task, description=step, completed=done, total=total or None)
 
 
@@ -71,7 +71,7 @@ def bar(text: str, enabled: bool = True) -> Iterator[Bar]:
 
 @contextmanager
 def building(name: str, enabled: bool = True) -> Iterator[Callable[[str, int, int], None]]:
-    """Progress of compiling a design: a bar on a terminal, else a line for each step."""
+    """Shows the progress of a compilation: a bar on a terminal, else a line for each step."""
     if not enabled:
         yield lambda *_: None
         return

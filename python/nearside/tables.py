@@ -1,4 +1,4 @@
-"""Tables that are sorted on devices: of files, and of pyarrow."""
+"""Sorting of tables, from files and from pyarrow, on simulated devices."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 from nearside import _native, bounds, dictionaries, files, plots, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Progress, as_text
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
+from nearside.types import PlanDocument, PutReport, ResidentTable, SortReport
 
 if TYPE_CHECKING:
     import pyarrow
 
 DESIGN = "sort"
-# What a file is by the end of its name. One that is written is Parquet, if it has another one.
+# File formats by suffix. Output with any other suffix is Parquet.
 FORMATS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
@@ -27,17 +28,17 @@ FORMATS = {
 }
 
 
-# By how the file begins.
+# The format is recognised by the first bytes of the file.
 BY_CONTENT = "content"
 
 
 def format_of(path: Path, given: str | None = None) -> str:
-    """How a table is written to a file: as is said, else by the end of its name."""
+    """The format of an output file: the given one, else that of the suffix, else Parquet."""
     return given or FORMATS.get(path.suffix.lower(), "parquet")
 
 
 def format_of_source(path: Path, given: str | None = None) -> str:
-    """How a table stands in a file: as is said, else by the end of its name, else by how it begins."""
+    """The format of an input file: the given one, else that of the suffix, else by content."""
     return given or FORMATS.get(path.suffix.lower(), BY_CONTENT)
 
 
@@ -57,24 +58,26 @@ def sort_file(
     compression: str = "snappy",
     trace: str | Path | None = None,
     plot: str | Path | None = None,
-) -> dict[str, Any]:
-    """Sorts the table of a file into another one, whole or not at all; returns what it took.
+) -> SortReport:
+    """Sorts the table of a file into another file, completely or not at all; returns the report.
 
-    `trace` is a file for Perfetto: stages of each device, and what passed its memories' channels; `plot` a picture of
-    that. The looks at the channels' counters take some time of the host.
+    `trace` is a file for Perfetto with the stages of each device and the traffic of its memory
+    channels; `plot` is a picture of the same. Sampling the channels' counters costs some wall-clock
+    time.
     """
     design = design or Design.load(DESIGN)
-    (source, target), trace, plot = _all([source, target]), _path(trace), _path(plot)
+    (source, target), trace, plot = _as_paths([source, target]), _optional_path(trace), _optional_path(plot)
     _check_outputs(target, trace, plot, [source, *design.files])
     shape = {"devices": devices, "model": model, "build": build, "progress": progress}
     formats = {"source": format_of_source(source, source_format), "target": format_of(target, target_format)}
     files.check_regular(source)
     with files.replaced(target) as part:
         report, _ = _native.sort_table(
-            design.native, source, as_text("by", by), _text(source), compression=compression, trace=bool(trace or plot),
-            output=(part, _text(target)), **formats, **shape,
+            design.native, source, as_text("by", by), _printable_name(source), compression=compression,
+            trace=bool(trace or plot),
+            output=(part, _printable_name(target)), **formats, **shape,
         )  # fmt: skip
-    return _bounded(design, report, trace, plot)
+    return _with_bounds(design, report, trace, plot)
 
 
 def _check_outputs(target: Path, trace: Path | None, plot: Path | None, inputs: Sequence[Path]) -> None:
@@ -90,44 +93,46 @@ def _check_outputs(target: Path, trace: Path | None, plot: Path | None, inputs: 
 
 def explain(
     source: str | Path, by: str, devices: int = 1, design: Design | None = None, *, source_format: str | None = None
-) -> dict[str, Any]:
-    """What `sort_file` would do: which device gets how many rows in which partitions, and the bound of each stage."""
+) -> PlanDocument:
+    """The plan of `sort_file`: rows and partitions of each device, and the bound of each stage."""
     design, source = design or Design.load(DESIGN), Path(source)
     files.check_regular(source)
     shape = {"source": format_of_source(source, source_format), "devices": devices}
-    return _planned(design, _native.explain_sort(design.native, source, as_text("by", by), _text(source), **shape))
+    return _plan_document(
+        design, _native.explain_sort(design.native, source, as_text("by", by), _printable_name(source), **shape)
+    )
 
 
 @renamed(engine="model")
-def explain_standing(
+def explain_resident(
     name: str,
     media: Sequence[str | Path],
     by: str,
     model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
-) -> dict[str, Any]:
-    """The same of a sort of a table that stands on devices."""
-    design, media = design or Design.load(DESIGN), _all(media)
-    check_there(media)
+) -> PlanDocument:
+    """The plan for a resident table, see `explain`."""
+    design, media = design or Design.load(DESIGN), _as_paths(media)
+    check_media_exist(media)
     names = (as_text("name", name), as_text("by", by))
-    return _planned(design, _native.table_explain(design.native, _paths(media), *names, model=model, build=build))
+    return _plan_document(design, _native.table_explain(design.native, _paths(media), *names, model=model, build=build))
 
 
-def _planned(design: Design, told: str) -> dict[str, Any]:
-    plan = json.loads(told)
+def _plan_document(design: Design, text: str) -> PlanDocument:
+    plan = json.loads(text)
     return {"design": design.name, "plan": plan, "bounds": bounds.of_plan(design, plan)}
 
 
-def _bounded(design: Design, report: str, trace: Path | None = None, plot: Path | None = None) -> dict[str, Any]:
-    """A report with the bound of each stage, and how much of it was reached; its trace goes to files."""
+def _with_bounds(design: Design, report: str, trace: Path | None = None, plot: Path | None = None) -> SortReport:
+    """Adds the bound of each stage and the share that was reached; writes trace and plot."""
     doc = json.loads(report)
     events = doc.pop("trace", None)
     if trace is not None:
         files.write_bytes(trace, json.dumps(events).encode())
     if plot is not None:
         plots.sort(events, plot)
-    # A table that is read back as it is has no plan.
+    # A table that is read back without a sort has no plan.
     planned = bounds.of_plan(design, doc["plan"]) if doc["plan"] else []
     known = {bound["stage"]: bound for bound in planned}
     for stage in doc["stages"]:
@@ -149,31 +154,33 @@ def put(
     progress: Progress | None = None,
     *,
     source_format: str | None = None,
-) -> dict[str, Any]:
-    """Writes the table of a file to devices with these media files, each a part of its rows; `keys` are the
-    columns that it can be sorted by there: `"a, b"`."""
+) -> PutReport:
+    """Writes the table of a file to the devices of these media files, a shard to each.
+
+    `keys` are the columns by which it can be sorted there: `"a, b"`.
+    """
     design = design or Design.load(DESIGN)
-    source, media = Path(source), _all(media)
+    source, media = Path(source), _as_paths(media)
     files.check_apart(media, [source, *design.files])
     files.check_regular(source)
     shape = {"source": format_of_source(source, source_format), "model": model, "build": build, "progress": progress}
     names = (as_text("name", name), as_text("keys", keys))
-    return json.loads(_native.table_put(design.native, _paths(media), source, *names, _text(source), **shape))
+    return json.loads(_native.table_put(design.native, _paths(media), source, *names, _printable_name(source), **shape))
 
 
 @renamed(engine="model")
-def standing(
+def resident(
     media: Sequence[str | Path],
     model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
-) -> list[dict[str, Any]]:
-    """The tables on devices with these media files.
+) -> list[ResidentTable]:
+    """The resident tables on the devices of these media files.
 
-    Of each its name and its id, which stands for the name where tables of one name are on media files of their own.
+    Where several tables have the same name on different media files, the id identifies one.
     """
-    design, media = design or Design.load(DESIGN), _all(media)
-    check_there(media)
+    design, media = design or Design.load(DESIGN), _as_paths(media)
+    check_media_exist(media)
     return json.loads(_native.table_list(design.native, _paths(media), model=model, build=build))
 
 
@@ -192,22 +199,23 @@ def get(
     compression: str = "snappy",
     trace: str | Path | None = None,
     plot: str | Path | None = None,
-) -> dict[str, Any]:
-    """Reads the table with this name or id back into a file, whole or not at all.
+) -> SortReport:
+    """Reads the resident table of this name or id into a file, completely or not at all.
 
-    With `by` it is sorted where it stands. Returns what it took. `trace` and `plot` as of `sort_file`.
+    With `by` the devices sort it in place first. Returns the report. For `trace` and `plot` see
+    `sort_file`.
     """
     design = design or Design.load(DESIGN)
-    media, target, trace, plot = _all(media), Path(target), _path(trace), _path(plot)
+    media, target, trace, plot = _as_paths(media), Path(target), _optional_path(trace), _optional_path(plot)
     _check_outputs(target, trace, plot, [*media, *design.files])
-    check_there(media)
+    check_media_exist(media)
     shape = {"target": format_of(target, target_format), "compression": compression, "model": model}
     shape |= {"build": build, "progress": progress, "by": by if by is None else as_text("by", by)}
     shape |= {"trace": bool(trace or plot)}
     with files.replaced(target) as part:
-        to = {"output": (part, _text(target))}
+        to = {"output": (part, _printable_name(target))}
         report, _ = _native.table_get(design.native, _paths(media), as_text("name", name), **shape, **to)
-    return _bounded(design, report, trace, plot)
+    return _with_bounds(design, report, trace, plot)
 
 
 @renamed(engine="model")
@@ -218,18 +226,18 @@ def drop(
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> None:
-    """Forgets the table with this name or id on devices with these media files, or what is left of it."""
-    design, media = design or Design.load(DESIGN), _all(media)
-    check_there(media)
+    """Deletes the resident table of this name or id, or what is left of it."""
+    design, media = design or Design.load(DESIGN), _as_paths(media)
+    check_media_exist(media)
     _native.table_drop(design.native, _paths(media), as_text("name", name), model=model, build=build)
 
 
-def _path(path: str | Path | None) -> Path | None:
+def _optional_path(path: str | Path | None) -> Path | None:
     return None if path is None else Path(path)
 
 
-def _all(paths: Sequence[str | Path]) -> list[Path]:
-    """Paths, also where they are told as text; one alone is one."""
+def _as_paths(paths: Sequence[str | Path]) -> list[Path]:
+    """The paths as a list; a single path is accepted, too."""
     return [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
 
 
@@ -237,8 +245,8 @@ def _paths(media: Sequence[Path]) -> list[str]:
     return [as_text("the name of a media file", str(path)) for path in media]
 
 
-def check_there(media: Sequence[Path]) -> None:
-    """A media file that isn't there holds no table, and isn't made for that."""
+def check_media_exist(media: Sequence[Path]) -> None:
+    """Raises an error for missing media files, which are not created in this case."""
     for path in media:
         files.check_regular(path)
 
@@ -252,16 +260,18 @@ def sort_table(
     design: Design | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
-) -> tuple[pyarrow.Table, dict[str, Any]]:
-    """Sorts a table of pyarrow, or of a file, on simulated devices: the sorted table, and what it took.
+) -> tuple[pyarrow.Table, SortReport]:
+    """Sorts a table of pyarrow, or of a file, on simulated devices; returns the table and the
+    report.
 
-    `by` names columns: `"a, b desc nulls last"`. The sort is stable. Nulls are last, and first where the greatest is.
+    `by` names columns: `"a, b desc nulls last"`. The sort is stable. Nulls are last in ascending
+    and first in descending order.
     """
     design = design or Design.load(DESIGN)
     shape = {"devices": devices, "model": model, "build": build, "progress": progress}
     if isinstance(table, str | Path):
         files.check_regular(Path(table))
-        data, name, source = Path(table), _text(table), format_of_source(Path(table))
+        data, name, source = Path(table), _printable_name(table), format_of_source(Path(table))
     else:
         check_table(table, " or the path of a file")
         data, name, source = to_stream(dictionaries.widened(table)), "table", "stream"
@@ -271,11 +281,11 @@ def sort_table(
     found = of_stream(data)
     if not isinstance(table, str | Path):
         found = dictionaries.narrowed(found, table.schema)
-    return found, _bounded(design, report)
+    return found, _with_bounds(design, report)
 
 
 def check_table(table: pyarrow.Table, other: str = "") -> None:
-    """A TypeError if it is none; `other` is what it might have been, too."""
+    """Raises a TypeError unless it is a table; `other` names a further allowed kind."""
     if not isinstance(table, _pyarrow().Table):
         raise TypeError(f"table must be a pyarrow.Table{other}, not {type(table).__name__}")
 
@@ -303,13 +313,13 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _text(path: str | Path) -> str:
-    """A name as errors tell it."""
+def _printable_name(path: str | Path) -> str:
+    """A file name as error messages show it."""
     return str(path).encode(errors="backslashreplace").decode()
 
 
-def print_report(doc: dict[str, Any]) -> None:
-    """As a table for people."""
+def print_report(doc: PutReport | SortReport) -> None:
+    """Prints the report of a sort as a table."""
     count, parts = len(doc["devices"]), doc["partitions"]
     devices = f"{count} device{'s' if count > 1 else ''}"
     if parts > count:
@@ -341,8 +351,8 @@ def print_report(doc: dict[str, Any]) -> None:
             show.out.print(f"device {number} failed, and others did its part: {device['failed']}")
 
 
-def print_plan(doc: dict[str, Any]) -> None:
-    """What would be done, as a table for people."""
+def print_plan(doc: PlanDocument) -> None:
+    """Prints the plan of a sort as a table."""
     plan = doc["plan"]
     show.out.print(f"{plan['rows']} rows of {plan['row_bytes']} bytes, key: {plan['key']}")
     for number, partitions in enumerate(plan["devices"]):
@@ -365,11 +375,16 @@ def print_plan(doc: dict[str, Any]) -> None:
     show.out.print(table)
 
 
-def print_standing(tables: list[dict[str, Any]]) -> None:
-    """Tables on devices, for people."""
+def print_resident(tables: list[ResidentTable]) -> None:
+    """Prints resident tables as a table."""
     table = show.table("tables", "name", "id", "rows", "bytes of a row", "keys", "size", "parts", "devices")
     for entry in tables:
         parts = f"{entry['parts']} of {entry['of_parts']}"
         row = (str(entry["rows"]), str(entry["row_bytes"]), ", ".join(entry["keys"]), show.size(entry["bytes"]), parts)
         table.add_row(entry["name"], entry["id"], *row, " ".join(map(str, entry["devices"])))
     show.out.print(table)
+
+
+__getattr__ = former_names(
+    __name__, standing="resident", explain_standing="explain_resident", print_standing="print_resident"
+)

@@ -1,4 +1,4 @@
-"""Who does what, and who waits for whom, in transactions: `nearside timeline`, after NearPM's figures 5 and 6."""
+"""Activities and waits of CPU, units and devices in transactions, after NearPM's figures 5 and 6."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from nearside import _native, show
 from nearside.device import BuildProgress, Design
+from nearside.types import TimelineDocument, TimelineRow
 
-# Small, so that a device is made at once; a host whose loads take what the paper's take.
+# Small media, for a quick start; the host profile has the latencies of the paper.
 VALUES = """
 [media]
 bytes = "256 MiB"
@@ -18,13 +19,13 @@ namespaces = ["1 MiB"]
 [cpu]
 profile = "nearpm"
 """
-# Of whom a picture has a row, and what he does there, with its colour. The rest are operations of the engine's units.
+# The row of the CPU in pictures, and its activities with their colours. Other rows are units.
 CPU = "CPU"
 CPU_COLOURS = {"program": "#4c72b0", "copy": "#dd8452", "flush": "#937860", "command": "#8172b3", "fence": "#d9d9d9"}
 
 
 def variants() -> list[dict[str, Any]]:
-    """The ways in which the same transactions are run."""
+    """The executors of the same transactions."""
     return [
         {"name": "by the CPU", "offloaded": False, "devices": 1, "synchronise": "devices"},
         {"name": "by one device", "offloaded": True, "devices": 1, "synchronise": "devices"},
@@ -40,8 +41,8 @@ def measure(
     size: int = 4096,
     transactions: int = 2,
     build: BuildProgress | None = None,
-) -> dict[str, Any]:
-    """Runs the same transactions in each way; times are simulated ns from the begin of the first one on.
+) -> TimelineDocument:
+    """Runs the same transactions by each executor; times are simulated ns from the begin of the first one.
 
     `size`: bytes of each object, a multiple of 8 up to 16 KiB; 1 to 8 objects and transactions.
     """
@@ -62,13 +63,13 @@ def measure(
     }
 
 
-def busy_ns(row: dict[str, Any], who: str, what: str | None = None) -> float:
-    """How long somebody was busy, or busy with one thing, until the last transaction had ended."""
+def busy_ns(row: TimelineRow, who: str, what: str | None = None) -> float:
+    """The busy time of a CPU or unit, or its time in one activity, until the end of the last transaction."""
     spans = (s for s in row["spans"] if s["who"].startswith(who) and what in (None, s["what"]))
     return sum(max(0.0, min(s["end_ns"], row["took_ns"]) - max(s["begin_ns"], 0.0)) for s in spans)
 
 
-def print_table(doc: dict[str, Any]) -> None:
+def print_table(doc: TimelineDocument) -> None:
     columns = ("", "transactions took", *(f"CPU: {what}" for what in CPU_COLOURS), "units, sum")
     title = f"{doc['transactions']} transactions, {doc['mechanism']}, {doc['objects']} objects of {doc['bytes']} B each"
     table = show.table(f"{title}: ns, simulated", *columns)

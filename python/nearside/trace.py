@@ -1,4 +1,4 @@
-"""Traces of commands, as `nearside ... --trace FILE.jsonl` writes them: what they hold in short, and as a picture."""
+"""Traces of commands, as `nearside ... --trace FILE.jsonl` writes them: a summary and a picture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 from nearside import files, show
 from nearside._native import NearsideError
 
-# Stages, as the Perfetto trace has them: from the moment before, whichever is there, to this one.
+# Stages as in the Perfetto trace: each ends at this event and begins at the previous one that
+# exists.
 STAGES = {
     "doorbell": "doorbell",
     "fetch": "queue",
@@ -29,7 +30,7 @@ STAGES = {
 
 
 def load(path: Path) -> list[dict[str, Any]]:
-    """The commands of a file of JSON lines."""
+    """The commands in a file of JSON lines."""
     try:
         commands = [json.loads(line) for line in io.StringIO(files.read_text(path))]
     except (ValueError, RecursionError):
@@ -41,7 +42,7 @@ def load(path: Path) -> list[dict[str, Any]]:
 
 
 def _is_command(value: Any) -> bool:
-    """Whether it has what `summary` and the picture look at."""
+    """Whether a value has the keys that `summary` and the picture need."""
     if not isinstance(value, dict) or {"command", "queue", "blocks", "status", "times_ps"} - value.keys():
         return False
     times = value["times_ps"]
@@ -64,7 +65,7 @@ def stages(command: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
 
 
 def summary(commands: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each kind of command its stages, in ns: mean, median, 99th percentile (nearest rank) and largest."""
+    """The stages of each kind of command, in ns: mean, median, 99th percentile (nearest rank) and largest."""
     spans: dict[tuple[str, str], list[int]] = {}
     for command in commands:
         times = command["times_ps"].values()

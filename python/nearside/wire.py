@@ -1,9 +1,13 @@
-"""Bandwidth beside what the wire allows: the bytes that each command moves over the link in each direction.
+"""Bandwidth beside the wire's limit: the bytes that each command moves over the link in each
+direction.
 
-The bound counts, per command, what NVMe cannot do without: the submission queue entry's read, the data, the PRP list
-that its size needs, the completion queue entry, both doorbells, the headers of all these TLPs, and the DLLPs that
-answer them. No interrupts: the driver polls. Nothing of it comes from the simulator but the link's parameters. A driver
-that finds several completions at once rings one doorbell for them, so a run can come out a little above 100 %.
+The bound counts the traffic that NVMe needs for a command. It includes the read of the submission
+queue entry, the data, the PRP list for its size, the completion queue entry and both doorbells. To
+these it adds the headers of all TLPs and the DLLPs that answer them. Interrupts are not counted:
+the driver polls. Only the parameters of the link come from the simulator.
+
+A driver that finds several completions at once rings one doorbell for them, so a run may slightly
+exceed 100 %.
 """
 
 from __future__ import annotations
@@ -16,8 +20,8 @@ from nearside.device import Design, Device
 
 PAGE = 4096
 SQE, CQE, PRP = 64, 16, 8
-# Bytes on the wire around the payload (framing, sequence number, header with 64-bit address, LCRC), and of a DLLP.
-# PCI Express base specification 3.1, sections 2.2 and 3.4.
+# Bytes on the wire around the payload (framing, sequence number, header with 64-bit address,
+# LCRC), and of a DLLP. PCI Express base specification 3.1, sections 2.2 and 3.4.
 WRITE_TLP = READ_TLP = 24
 COMPLETION_TLP = 20
 DOORBELL = 28
@@ -33,20 +37,20 @@ LINKS = {
 
 @dataclass
 class Direction:
-    """What one direction of the link carries for a command."""
+    """The traffic of a command in one direction of the link."""
 
     bytes: float = 0.0
     tlps: int = 0
 
     def add(self, payload: int, limit: int, overhead: int) -> None:
-        """`payload` bytes in TLPs of at most `limit`; 0 bytes are one TLP."""
+        """Adds `payload` bytes in TLPs of at most `limit`; 0 bytes are one TLP."""
         count = max(1, -(-payload // limit))
         self.bytes += payload + overhead * count
         self.tlps += count
 
 
 def _traffic(pcie: dict[str, Any], kind: str, size: int) -> tuple[Direction, Direction]:
-    """What one command puts on the wire: from the device to the host, and the other way."""
+    """The traffic of one command: from the device to the host, and the other way."""
     up, down = Direction(), Direction()
 
     def read_from_host(payload: int) -> None:
@@ -70,15 +74,18 @@ def _traffic(pcie: dict[str, Any], kind: str, size: int) -> tuple[Direction, Dir
 
 
 def rate(pcie: dict[str, Any]) -> float:
-    """GB/s of one direction: 128b/130b, one SKP block every 371; below generation 3, 8b/10b, one SKP ordered set of 4
-    symbols every 1538."""
+    """GB/s of one direction of the link.
+
+    From generation 3 on: 128b/130b, one SKP block every 371. Before: 8b/10b, one SKP ordered set of
+    4 symbols every 1538.
+    """
     if pcie["generation"] < 3:
         return 2.5 * pcie["generation"] * pcie["lanes"] / 8 * (8 / 10) * (1 - 4 / 1538)
     return 8 * 2 ** (pcie["generation"] - 3) * pcie["lanes"] / 8 * (128 / 130) * (1 - 1 / 371)
 
 
 def bound(design: Design, kind: str, size: int) -> float:
-    """GB/s of data that the link can carry in commands of `size` bytes: "read", "write", or "mix" for half of each."""
+    """GB/s of data over the link in commands of `size` bytes: "read", "write", or "mix" for half of each."""
     pcie = design.values["pcie"]
     kinds = ["read", "write"] if kind == "mix" else [kind]
     ups, downs = zip(*(_traffic(pcie, one, size) for one in kinds), strict=True)
@@ -99,19 +106,19 @@ class Case:
     depth: int = 16
 
     def commands(self) -> int:
-        """Enough for start and end of the run not to count."""
+        """A number of commands that makes start and end of the run negligible."""
         return max(400, min(20_000, (40 << 20) // SIZES[self.size]))
 
 
 def cases() -> list[Case]:
-    """The table's rows for one link."""
+    """The rows of the table for one link."""
     rows = [Case(kind, size, pattern) for size in SIZES for kind in ("read", "write") for pattern in PATTERNS]
     rows += [Case("mix", "4k", "rand", depth=32)]
     return rows + [Case(kind, "4k", "rand", queues=1, depth=64) for kind in ("read", "write")]
 
 
 def measure(device: Device, case: Case, commands: int, seed: int) -> dict[str, Any]:
-    """One row, in simulated time."""
+    """Measures a row, in simulated time."""
     report = device.workload(
         read_percent={"read": 100, "write": 0, "mix": 50}[case.kind], pattern=PATTERNS[case.pattern],
         min_bytes=SIZES[case.size], queues=case.queues, depth=case.depth, commands=commands, seed=seed,

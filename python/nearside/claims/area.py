@@ -1,4 +1,4 @@
-"""What the blocks cost and how deep their logic is, from Yosys."""
+"""Resources and logic depth of the blocks, from Yosys."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from nearside._native import NearsideError
 from nearside.claims.registry import Context, Measured, Published, at_most, claim
 from nearside.device import root
 
-# NVMulator, table 1, as shares of an Alveo U280: 0.54 % of the LUTs, 0.19 % of the registers, 0.42 % of the BRAM.
+# NVMulator, table 1, as shares of an Alveo U280: 0.54 % of the LUTs, 0.19 % of the registers, 0.42
+# % of the BRAM.
 NVMULATOR = {"lut": ("LUT", 7040), "ff": ("FF", 4954), "bram": ("BRAM36", 8.5)}
-# Claim, module, file list and most levels. 250 MHz takes 10 at most; what has fewer is kept there.
+# Claim, module, file list and most levels. 250 MHz allows 10; a block with fewer levels keeps its
+# number.
 MODULES = {
     "nvm_delay.levels": ("nvm_delay", "hw/ip/nvm_delay/nvm_delay.f", 10),
     "nvme.levels.front": ("nvme_front", "hw/ip/nvme_ctrl/nvme_ctrl.f", 8),
@@ -24,7 +26,7 @@ MODULES = {
 
 
 def synthesised(context: Context, block: str) -> dict[str, Any]:
-    """What tools/synth.py says of one of MODULES; kept in build/area until a source changes."""
+    """The result of tools/synth.py for one of MODULES; kept in build/area until a source changes."""
     module, files, _ = MODULES[block]
 
     def run() -> dict[str, Any]:

@@ -41,7 +41,7 @@ def list_claims(as_json: JsonOption = False) -> None:
         return
     table = show.table(f"{len(claims)} claims", "claim", "bound", "paper", "what")
     table.columns[3].justify = table.columns[2].justify = "left"
-    # A name is what people copy: never cut.
+    # Users copy names: they are never cut.
     table.columns[0].no_wrap = True
     table.columns[0].min_width = max(len(name) for name in all_claims())
     for c in claims:
@@ -87,7 +87,7 @@ def run(
     claims, left_out = choose(find(names or []), quick and not names, simulated)
     width = max((len(c.name) for c in claims), default=0)
 
-    def tell(entry: dict[str, Any]) -> None:
+    def report_claim(entry: dict[str, Any]) -> None:
         verdict = "holds" if entry["holds"] else "DOES NOT HOLD"
         value = f"{reports.number(entry['value'])} {entry['unit']}"
         text = f"{entry['name']:{width}}  {value:>20}  ({entry['bound']})  {verdict}"
@@ -104,10 +104,10 @@ def run(
         if report is not None:
             files.write_text(report, reports.markdown(doc))
 
-    results.ready(["claims.json"], [report])
+    results.check_outputs(["claims.json"], [report])
     if report is not None and not report.parent.is_dir():
         raise NearsideError(f"{report}: its folder doesn't exist")
-    doc = run_claims(claims, quick, seed, None if as_json else tell, save)
+    doc = run_claims(claims, quick, seed, None if as_json else report_claim, save)
     failing = [e["name"] for e in doc["claims"] if not e["holds"]]
     if as_json:
         print(json.dumps(doc, indent=1))

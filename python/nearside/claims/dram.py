@@ -11,7 +11,7 @@ from nearside.device import Design
 
 
 def run(channel: _native.DramChannel, start: int, requests: Iterator[tuple[int, bool]]) -> list[tuple[int, int]]:
-    """Hands requests in as fast as the channel takes them; returns (address, time in ps) of each completion."""
+    """Issues requests as fast as the channel accepts them; returns (address, time in ps) of each completion."""
     now, done, waiting = start, [], next(requests, None)
     while True:
         while waiting is not None and channel.push(now, *waiting):

@@ -1,4 +1,4 @@
-"""What engines do, against what the memory gives."""
+"""Throughput of engines, against that of the memory."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LAUNCHES = 100
 
 @claim(
     "engine.copy.rate", "% of the model's rate", at_least(90),
-    "A copy of 32 MiB within the media by the copy engine, from its start to its end as the host sees it, against what "
-    f"the DDR4 model gives for that pattern to {ideal.MASTERS}.",
+    "A copy of 32 MiB within the media by the copy engine, from its start to its end as the host sees it, against "
+    f"what the DDR4 model gives for that pattern to {ideal.MASTERS}.",
 )  # fmt: skip
 def copy_rate(context: Context) -> Measured:
     design = Design.load("engines")
@@ -40,7 +40,7 @@ def copy_rate(context: Context) -> Measured:
 
 
 def ideal_read(design: Design, lines: int) -> float:
-    """GB/s that one channel gives to an ideal reader of lines in a row: of the DDR4 model, at most a beat a cycle."""
+    """GB/s of an ideal reader of consecutive lines in one channel of the DDR4 model, at most a beat a cycle."""
     busy = ideal.busy_ns(design, ideal.stream(0, lines), ())
     return min(lines * ideal.LINE / busy, ideal.LINE * design.values["clock_mhz"] / 1e3)
 
@@ -78,8 +78,8 @@ def scan(context: Context, *, bitmap: bool) -> Measured:
 
 @claim(
     "engine.scan.rate", "% of the memory's rate", at_least(90),
-    "A scan of 32 MiB of the media by the scan engine, from its start to its end as the host sees it, against what the "
-    "DDR4 model gives to an ideal reader, at most a beat a cycle and channel.",
+    "A scan of 32 MiB of the media by the scan engine, from its start to its end as the host sees it, against what "
+    "the DDR4 model gives to an ideal reader, at most a beat a cycle and channel.",
 )  # fmt: skip
 def scan_rate(context: Context) -> Measured:
     return scan(context, bitmap=False)
@@ -88,7 +88,7 @@ def scan_rate(context: Context) -> Measured:
 @claim(
     "engine.scan.filter", "% of the memory's rate", at_least(90),
     "The same with a bitmap of the 32-bit values between the bounds, which is written to the media, against the same "
-    "reader, who writes nothing.",
+    "reader, which writes nothing.",
 )  # fmt: skip
 def scan_filter(context: Context) -> Measured:
     return scan(context, bitmap=True)
@@ -96,8 +96,8 @@ def scan_filter(context: Context) -> Measured:
 
 @claim(
     "engine.pipeline.between", "ns", at_most(1000),
-    "What passes between two entries of a list: what 16 short ones take longer than one, as the host sees it, less the "
-    "cycles that their reports tell, by 15.",
+    "The time between two entries of a list: of 16 short ones, as the host sees it, less that of one and less the "
+    "cycles that their reports count, by 15.",
     quick=False,
 )  # fmt: skip
 def between_entries(context: Context) -> Measured:
@@ -109,16 +109,17 @@ def between_entries(context: Context) -> Measured:
         device.pm_write(4096, data)
         beside = {1: 0.0, 16: 0.0}
         for launch in range(LAUNCHES):
-            # Plain values of 4 bytes, from unit 1 to unit 2; of many numbers, as the host looks for the end in steps.
+            # Plain values of 4 bytes, from unit 1 to unit 2. There are many, as the host polls for
+            # the end.
             values = 8 * (1 + launch)
             entry = struct.pack("<16I", 0xD4, *[0] * 9, 0, 1, 2, values, 4 * values, 1 << 26 | 2 << 24)
             for count in beside:
                 device.pm_write(0, 16 * entry)
                 ns = device.engine("pipeline0").launch(list=0, count=count, bytes=1 << 20, kind=1)
-                told = [struct.unpack("<HHIQ", device.pm_read(64 * (count + n), 16)) for n in range(count)]
-                if any(status != 1 for status, *_ in told) or device.pm_read(8192, 4 * values) != data[: 4 * values]:
-                    raise AssertionError(f"a list of {count} is not done")
-                beside[count] += (ns - cycle_ns * sum(cycles for *_, cycles in told)) / LAUNCHES
+                reports = [struct.unpack("<HHIQ", device.pm_read(64 * (count + n), 16)) for n in range(count)]
+                if any(status != 1 for status, *_ in reports) or device.pm_read(8192, 4 * values) != data[: 4 * values]:
+                    raise AssertionError(f"a list of {count} is incomplete")
+                beside[count] += (ns - cycle_ns * sum(cycles for *_, cycles in reports)) / LAUNCHES
     detail = f"beside the cycles of entries {beside[1]:.0f} ns with 1 of them, {beside[16]:.0f} ns with 16"
     return Measured((beside[16] - beside[1]) / 15, detail)
 

@@ -1,4 +1,4 @@
-"""The fast model: how near its mean latencies and bandwidths are to the RTL's. See `nearside correlate`."""
+"""The fast model: the errors of its mean latencies and bandwidths against the RTL. See `nearside correlate`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _part(name: str, text: str, held_out: tuple[bool, ...]) -> None:
 
     @claim(
         f"fast.correlation.{name}.mean_error", "%", at_most(4),
-        f"By how much the fast model's mean latency or bandwidth, whichever is worse, is off on average, {text}.",
+        f"The larger error of the fast model's mean latency and bandwidth, averaged over rows: {text}.",
         model="fast and rtl",
     )  # fmt: skip
     def mean(context: Context) -> Measured:
@@ -39,4 +39,4 @@ def _part(name: str, text: str, held_out: tuple[bool, ...]) -> None:
 
 
 _part("all", "corners, drawn ones, and those that are held out", (False, True))
-_part("held_out", "with seeds and a design that nobody tuned it for", (True,))
+_part("held_out", "with seeds and a design that no tuning used", (True,))

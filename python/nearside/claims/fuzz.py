@@ -1,4 +1,4 @@
-"""The controller under fire: random and malformed commands against a reference model."""
+"""Robustness of the controller: random and malformed commands against a reference model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 from nearside.device import Design
-from nearside.fuzzing import run, soak
+from nearside.fuzzing import run_campaign, soak
 
 COMMANDS = 100_000
 QUICK = 4_000
@@ -17,7 +17,7 @@ QUICK_SOAK_BYTES = 48 << 20
 def campaign(context: Context) -> dict[str, Any]:
     def measure() -> dict[str, Any]:
         commands = QUICK if context.quick else COMMANDS
-        return run(Design.load("fuzz"), commands, context.seed, progress=context.progress)
+        return run_campaign(Design.load("fuzz"), commands, context.seed, progress=context.progress)
 
     return context.once("fuzz", measure)
 

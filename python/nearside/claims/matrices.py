@@ -1,4 +1,4 @@
-"""Claims that differ only in size, pattern, link or target, as tables and plots: what a reader sees first."""
+"""Claims that differ only in size, pattern, link or target, as tables and plots at the top of the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nearside.experiments.registry import plot
 Entry = dict[str, Any]
 SIZE_TEXT = {name: f"{size // 1024} KiB" if size >= 1024 else f"{size} B" for name, size in wire.SIZES.items()}
 PATTERNS = wire.PATTERNS
-# Whose time is in the bandwidths beside OpenExpress, of each side.
+# The methods of the bandwidths in the table beside OpenExpress, of each side.
 OURS, THEIRS = "simulated, a polling host", "hardware, fio through Linux"
 LOADS = {"load_4k": "4 KiB load, ns", "loads_64": "64 loads of 64 B, GB/s"}
 SEEN = {"load": "64 B load", "chain": "chain of loads"}
@@ -29,7 +29,7 @@ TARGETS = {
 
 @dataclass(frozen=True)
 class Matrix:
-    """A table of claims: a name for each row and column, and at each place a claim if it was measured, or text."""
+    """A table of claims with names of rows and columns; cells are claims that were measured, or text."""
 
     title: str
     corner: str
@@ -55,8 +55,11 @@ def _collect(
     by_number: bool = False,
     published: str = "",
 ) -> Matrix | None:
-    """The matrix of all claims whose name fits; `place` makes its row and column of the parts of the name. With
-    `published`, a last column says what a paper states, and how that was measured."""
+    """The matrix of all claims whose names match; `place` makes row and column of the parts of the
+    name.
+
+    With `published` the last column is the paper's statement, and how that was measured.
+    """
     cells: dict[tuple[str, str], Entry] = {}
     for entry in entries:
         found = re.fullmatch(pattern, entry["name"])
@@ -76,7 +79,7 @@ def _collect(
 
 
 def matrices(entries: list[Entry]) -> list[Matrix]:
-    """Those tables that these claims have at least two places of."""
+    """The tables for which these claims fill at least two cells."""
 
     def wired(part: dict[str, str]) -> tuple[str, str]:
         queues = ", one queue" if part["one"] else ""
@@ -107,7 +110,7 @@ def matrices(entries: list[Entry]) -> list[Matrix]:
             published=THEIRS,
         ),
         _collect(
-            entries, "nvm_delay by target, at its own ports", "target",
+            entries, "nvm_delay by target, at its ports", "target",
             r"nvm_delay\.(?:targets\.)?(?P<kind>read|write)_(?P<ns>\d+)ns\.(?P<what>\w+)", target, by_number=True,
         ),
         _collect(
@@ -130,7 +133,7 @@ def matrices(entries: list[Entry]) -> list[Matrix]:
 
 
 def plots(entries: list[Entry]) -> list[dict[str, Any]]:
-    """A few of them as plots, as `nearside.experiments.plot` describes one."""
+    """Some of the tables as plots, in the format of `nearside.experiments.plot`."""
     values = {entry["name"]: entry["value"] for entry in entries}
     out = []
     for pattern, text in PATTERNS.items():
@@ -146,7 +149,7 @@ def plots(entries: list[Entry]) -> list[dict[str, Any]]:
             out.append(plot(title, x, series, x_label="size of a command", y_label="%", floor=90))
     for name, value in list(values.items()):
         late = re.fullmatch(r"(nvm_delay\.targets\.read_(\d+)ns)\.mean", name)
-        # The true mean, also where the DRAM makes it another one than the target.
+        # The true mean, also where a slow DRAM raises it above the target.
         if late and value is not None:
             values[f"{late[1]}.mean_error"] = 100 * abs(value / int(late[2]) - 1)
     targets = sorted({int(f[1]) for f in (re.search(r"_(\d+)ns\.mean_error", name) for name in values) if f})
@@ -155,7 +158,7 @@ def plots(entries: list[Entry]) -> list[dict[str, Any]]:
         for kind in ("read", "write"):
             names = [(f"nvm_delay.targets.{kind}_{ns}ns", f"nvm_delay.{kind}_{ns}ns") for ns in targets]
             y = [next((values[k] for n in pair if (k := f"{n}.mean_error") in values), None) for pair in names]
-            # What is exact has no place on a logarithmic axis.
+            # An exact value has no place on a logarithmic axis.
             series.append({"name": f"{kind}s", "of": "ours", "y": [value or None for value in y]})
         series.append({"name": "bound", "of": "limit", "y": [0.1] * len(targets)})
         title = "nvm_delay: error of the mean by target"

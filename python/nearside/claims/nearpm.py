@@ -1,4 +1,4 @@
-"""Crash consistency near memory: what it gains, and what others keep beside it."""
+"""Crash consistency near memory: its gain, and the bandwidth that other traffic keeps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _run(context: Context, inserts: int = 2000, seed: int | None = None) -> Run:
 def paper(
     value: float | None, section: str, differs: str, unit: str = "x", text: str = "", of: str = "mean of nine programs"
 ) -> Published | None:
-    """A figure of NearPM's; None where it has none."""
+    """NearPM's figure, or None."""
     if value is None and not text:
         return None
     source = f"NearPM, section {section}" + (f", {of}" if of else "")
@@ -74,7 +74,8 @@ COPY_DIFFERS = {
     "paper": "hardware; the paper says neither how its CPU copies nor what its clocks stop at",
     "default": "another device than the paper's: two channels, units that nothing holds to 4 GB/s",
 }
-# Size and name of a design: times faster than the CPU's faster way, and than its copies through the cache; ns.
+# Size and name of a design: speed-up over the CPU's faster way, over its copies through the cache,
+# and ns.
 COPY_BOUNDS = {
     (64, "paper"): (1.45, 2.0, 540), (64, "default"): (1.35, 1.9, 560),
     (16384, "paper"): (2.4, 4.0, 800), (16384, "default"): (6.8, 11.0, 570),
@@ -85,23 +86,23 @@ for (_size, _name), (_least, _least_cached, _most) in COPY_BOUNDS.items():
     _clocks = f"on both sides {nearpm_fig17.CLOCKS}."
     claim(
         f"nearpm.copy.{_size}.{_name}", "x", at_least(_least),
-        f"A copy of {_size} bytes by the CPU's faster way of two (non-temporal stores behind 12 loads, or through the "
-        f"cache with clwb) and by a command, {_design}.", _stated, clocks=_clocks, model="fast",
+        f"A copy of {_size} bytes by the CPU's faster way of two (non-temporal stores with 12 loads in flight, or "
+        f"through the cache with clwb) and by a command, {_design}.", _stated, clocks=_clocks, model="fast",
     )(_copy(_size, _design, ("streamed", "cached")))  # fmt: skip
     claim(
         f"nearpm.copy.{_size}.{_name}.cached", "x", at_least(_least_cached),
-        f"A copy of {_size} bytes by the CPU through the cache with clwb, which is its slower way, and by a command, "
+        f"A copy of {_size} bytes by the CPU through the cache with clwb, its slower way, and by a command, "
         f"{_design}.", _stated, clocks=_clocks, model="fast",
     )(_copy(_size, _design, ("cached",)))  # fmt: skip
     claim(
         f"nearpm.copy.{_size}.{_name}.accepted", "ns", at_most(_most),
-        f"What a program waits for until the device has the command of a copy of {_size} bytes, which a loss of power "
-        f"does not take back then; the copy itself ends later. Design {_design}.", model="fast",
+        f"The wait of a program until the device has accepted the command of a copy of {_size} bytes, which a power "
+        f"cut does not revoke; the copy itself ends later. Design {_design}.", model="fast",
     )(_accepted(_size, _design))  # fmt: skip
 
 
 def _region(mechanism: str, design: str, what: str, of: str) -> Callable[[Context], Measured]:
-    """The mean of as many runs as the experiment has; of one in a quick run."""
+    """The mean over the runs of the experiment, or of one run in quick mode."""
 
     def measure(context: Context) -> Measured:
         def runs() -> list[dict[str, Any]]:
@@ -142,7 +143,8 @@ def _copied(mechanism: str) -> Callable[[Context], Measured]:
     return measure
 
 
-# A durable transaction waits for a load of 436 ns, for which the paper's means leave no room: docs/experiments.md.
+# A durable transaction waits for a load of 436 ns, which the paper's means don't include:
+# docs/experiments.md.
 REGIONS: dict[str, dict[str, Bound]] = {
     "durable": {"undo": at_least(1.65), "redo": at_least(1.7), "checkpoint": at_least(3.2), "shadow": at_least(3.4)},
     "ordered": {"undo": at_least(0.98), "redo": at_least(0.8), "checkpoint": at_least(2.4), "shadow": at_least(2.9)},
@@ -152,7 +154,7 @@ TRANSACTIONS: dict[str, dict[str, Bound]] = {
     "durable": {"undo": at_least(1.55), "redo": at_least(1.6), "checkpoint": at_least(3.0), "shadow": at_least(1.7)},
     "ordered": {"undo": at_least(0.97), "redo": at_least(0.82), "checkpoint": at_least(2.3), "shadow": at_least(1.5)},
 }
-# A quick run ends before all pages have been through one place or another once.
+# A quick run ends before shadow paging has moved every page once.
 QUICK: dict[tuple[str, str, str], Bound] = {
     ("region", "shadow", "durable"): at_least(2.8), ("region", "shadow", "relaxed"): at_least(3.3),
     ("region", "shadow", "ordered"): at_least(2.4),
@@ -162,13 +164,13 @@ for _of, _what_bounds, _clocks, _text in (
         "transaction",
         TRANSACTIONS,
         nearpm.WHOLE_CLOCKS,
-        "All of the time of insertions into a B-tree, which compute nothing beside",
+        "The whole time of insertions into a B-tree without other computation",
     ),
     (
         "region",
         REGIONS,
         nearpm.REGION_CLOCKS,
-        "The time of code that is there for crash consistency in insertions into a B-tree",
+        "The time of the crash-consistency region in insertions into a B-tree",
     ),
 ):
     for _what, _bounds in _what_bounds.items():
@@ -190,19 +192,20 @@ for _what, _least_of in PROGRAMS.items():
     for _mechanism, _stated in nearpm.PAPER_ALONE.items():
         claim(
             f"nearpm.program.{_mechanism}.{_what}", "x", at_least(_least_of[_mechanism]),
-            "Insertions with computation that makes the part of crash consistency what the paper's figure 1 states, by "
+            "Insertions with computation that makes the share of crash consistency that of the paper's figure 1, by "
             f"the CPU and offloaded; {_mechanism}, {nearpm_fig15.TEXTS[_what]}, design nearpm-paper.",
             paper(_stated, "8.2.4, one device", nearpm.PROGRAM_DIFFERS), clocks=f"{nearpm.WHOLE_CLOCKS}.",
             model="fast",
         )(_program(_mechanism, _what))  # fmt: skip
 
-# A CPU that copies badly would make any engine look good. Ours waits for loads of 436 ns instead, in its fences.
+# A CPU that copies badly would flatter any engine. Ours spends its time in fences instead, waiting
+# for loads of 436 ns.
 COPIES = {"undo": 3.0, "checkpoint": 30.0, "shadow": 65.0}
 for _mechanism, _part in nearpm.PAPER_COPIES.items():
     claim(
         f"nearpm.copies.{_mechanism}", "% of crash consistency", at_most(COPIES[_mechanism]),
-        f"What copies take of the CPU's time for crash consistency in insertions into a B-tree; {_mechanism}, design "
-        "nearpm-paper.",
+        f"The share of copies in the CPU's time for crash consistency, in insertions into a B-tree; {_mechanism}, "
+        "design nearpm-paper.",
         Published(f"{100 * _part:.1f} %", "NearPM, section 2.1, figure 1", "programs with PMDK; less is no better"),
         clocks="parts of the CPU's time within the library's code for crash consistency.", model="fast",
     )(_copied(_mechanism))  # fmt: skip
@@ -231,8 +234,8 @@ for _mechanism, _configurations in DEVICES.items():
         _stated = nearpm_fig16_devices.PAPER.get(_name, {}).get(_mechanism)
         claim(
             f"nearpm.devices.{_mechanism}.{_name}", "x", at_least(_least),
-            "Insertions with computation that makes the part of crash consistency what the paper's figure 1 states, by "
-            "the CPU, over as many devices or fewer, which reads back at each fence, and offloaded, durable; "
+            "Insertions with computation that makes the share of crash consistency that of the paper's figure 1, "
+            "durable: by the CPU over as many devices or fewer, which reads back at each fence, and offloaded; "
             f"{_mechanism}, devices: "
             f"{nearpm_fig16_devices.NAMES[_name]}.",
             paper(_stated, "8.2.4, figure 16", nearpm.PROGRAM_DIFFERS), clocks=f"{nearpm.WHOLE_CLOCKS}.", model="fast",
@@ -264,8 +267,8 @@ for _mechanism, _configurations in MEANS.items():
         _stated = nearpm_programs.PAPER_PROGRAMS.get(_name, nearpm.PAPER_ALONE)[_mechanism]
         claim(
             f"nearpm.programs.{_mechanism}.{_name}", "x", at_least(_least),
-            "Transactions of nine programs with computation that makes the part of crash consistency what the paper's "
-            f"figure 1 states, by the CPU, over as many devices or fewer, and offloaded, durable; mean; {_mechanism}, "
+            "Transactions of nine programs with computation that makes the share of crash consistency that of the "
+            f"paper's figure 1: by the CPU, over as many devices or fewer, and offloaded, durable; mean; {_mechanism}, "
             f"devices: {nearpm_programs.NAMES[_name]}.",
             paper(_stated, "8.2.4, figure 16", nearpm.PROGRAM_DIFFERS),
             clocks="on both sides from the begin of the first transaction to the return of the last one's commit.",
@@ -275,7 +278,7 @@ for _mechanism, _configurations in MEANS.items():
 
 def _units(mechanism: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
-        # The first insertions change fewer pages; of a quick run's they are not to be the most.
+        # The first insertions change fewer pages, which must not dominate a quick run.
         run = _run(context, 4000 if context.quick else 1000)
         one, four = (context.once(("nearpm.units", n), lambda n=n: nearpm_fig19.measure(run, n)) for n in (1, 4))
         gain = four[mechanism] / one[mechanism]
@@ -284,12 +287,13 @@ def _units(mechanism: str) -> Callable[[Context], Measured]:
     return measure
 
 
-# A transaction's undo log has less to copy than commands take to come: more units change nothing.
+# A transaction's undo log takes less time to copy than commands take to arrive: more units change
+# nothing.
 UNITS = {"undo": 0.97, "checkpoint": 1.7, "shadow": 1.7}
 for _mechanism, _least in UNITS.items():
     claim(
         f"nearpm.units.{_mechanism}", "x", at_least(_least),
-        f"Insertions without computation beside, durable: the rate with four units by that with one; {_mechanism}, "
+        f"Insertions without other computation, durable: the rate with four units by that with one; {_mechanism}, "
         "design nearpm-paper.",
         Published(
             "more with each of 1, 2 and 4 units", "NearPM, section 8.3.2, figure 19", "programs that compute, too", 1.0
@@ -301,7 +305,7 @@ for _mechanism, _least in UNITS.items():
 def _threads(mechanism: str, threads: int, who: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
         def run() -> dict[str, Any]:
-            # Shorter ones end before pages have been in all places of shadow paging.
+            # Shorter runs end before shadow paging has used all places.
             whole = _run(context)
             whole.parameters = {"inserts": 400}
             return nearpm_fig20.measure(whole, threads)
@@ -314,8 +318,8 @@ def _threads(mechanism: str, threads: int, who: str) -> Callable[[Context], Meas
     return measure
 
 
-# The paper's stays above 1. With undo logs ours does not: four units are too few for 16 threads. 16 threads take too
-# long for a quick run.
+# The paper's gain stays above 1. With undo logs ours does not: four units are too few for 16
+# threads. 16 threads take too long for a quick run.
 THREADS = {4: {"undo": 1.45, "checkpoint": 1.3, "shadow": 1.35}, 16: {"undo": 0.7, "checkpoint": 1.25, "shadow": 1.25}}
 ORDERED_THREADS = {
     4: {"undo": 0.95, "checkpoint": 1.27, "shadow": 1.33}, 16: {"undo": 0.72, "checkpoint": 1.23, "shadow": 1.23},
@@ -328,8 +332,8 @@ for _who, _of_threads, _how in (
         for _mechanism, _least in _bounds.items():
             claim(
                 f"nearpm.threads.{_mechanism}.{_count}{_who.replace('_', '.')}", "x", at_least(_least),
-                f"Insertions by {_count} threads without computation beside, each with a pool of its own, durable: the "
-                f"rate offloaded by that of as many CPUs, {_how}; {_mechanism}, design nearpm-paper.",
+                f"Insertions by {_count} threads with a pool each, without other computation, durable: the offloaded "
+                f"rate by that of as many CPUs, {_how}; {_mechanism}, design nearpm-paper.",
                 Published(
                     "falls with threads, and is above 1 up to 16", "NearPM, section 8.3.1, figure 20",
                     "memcached and Redis, which compute, too", 1.0,
@@ -355,9 +359,9 @@ PARALLEL = {"undo": 8.0, "checkpoint": 18.0, "shadow": 33.0}
 for _mechanism, _stated in nearpm_fig18.PAPER.items():
     claim(
         f"nearpm.parallel.{_mechanism}", "% of the time", at_least(PARALLEL[_mechanism]),
-        "At least one unit works and the CPU is in no fence, in transactions of nine programs with computation that "
-        f"makes the part of crash consistency what the paper's figure 1 states, durable; mean; {_mechanism}, design "
-        "nearpm-paper.",
+        "The share of time in which at least one unit works and the CPU is in no fence, in transactions of nine "
+        "programs. Their computation makes the share of crash consistency that of the paper's figure 1. Durable; "
+        f"mean; {_mechanism}, design nearpm-paper.",
         paper(
             _stated, "8.2.2, figure 18", "the paper's is the part that is parallelizable, and it does not say how that "
             "was found; a CPU of ours that waits for a load which a command delays counts as working", "%",
@@ -400,6 +404,6 @@ for _kind, _name in {
 }.items():
     claim(
         f"nearpm.beside.{_kind}.p99", "ns", at_most(450),
-        f"By how much the 99th percentile of {_name} is later while all units copy elsewhere, design nearpm.",
+        f"The rise of the 99th percentile of {_name} while all units copy elsewhere, design nearpm.",
         quick=False,
     )(_beside(_kind, "lost_p99_ns", "rtl"))  # fmt: skip

@@ -1,23 +1,24 @@
-"""nvm_delay: how exactly it hits its targets, and what it costs."""
+"""nvm_delay: the accuracy of its latencies, and its throughput."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from nearside._native import NearsideError
-from nearside.accuracy import Bench
+from nearside.accuracy import DelayBench
 from nearside.claims.registry import Context, Measured, Published, at_most, claim
 from nearside.device import Design, media_profile
 
-# Beside the paper's 305 ns and 94 ns: from 60 ns to 100 us, most of them between two clocks. The DRAM's controller
-# answers writes at once; a read takes some 70 ns, and up to 290 ns when it meets a refresh.
+# Beside the paper's 305 ns and 94 ns: from 60 ns to 100 us, most of them between two clocks. The
+# DRAM's controller answers writes at once; a read takes some 70 ns, and up to 290 ns during a
+# refresh.
 TARGETS = {
     "read": (60, 94, 153, 251, 351, 602, 1001, 5003, 20_001, 100_000),
     "write": (60, 77, 130, 201, 351, 602, 1001, 5003, 20_001, 100_000),
 }
-# So the mean of reads with one of these targets is not the target; bounds of what it is, in ns.
+# The mean of reads with these targets exceeds the target; bounds of that mean, in ns.
 SLOW_READS = {60: 74, 94: 99, 153: 156, 251: 252}
-# Cycles that a full measurement may take.
+# The most cycles of a full measurement.
 BUDGET = 2_500_000
 CLOCKS = (
     "at the ports of the block, one access at a time, from the handshake of the address to that of the last beat or of "
@@ -30,12 +31,12 @@ DIFFERS = (
 BURSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
-def bench(context: Context) -> Bench:
-    return context.once("nvm_delay.bench", lambda: Bench(Design.load("default")))
+def bench(context: Context) -> DelayBench:
+    return context.once("nvm_delay.bench", lambda: DelayBench(Design.load("default")))
 
 
 def row(context: Context, kind: str, target: float, **burst: Any) -> dict[str, Any]:
-    """One line of the accuracy table, shared by the claims about it."""
+    """A row of the accuracy table, shared by the claims about it."""
 
     def measure() -> dict[str, Any]:
         samples = context.commands(max(200, min(20_000, int(BUDGET / (60 + target / bench(context).period_ns)))))
@@ -70,21 +71,21 @@ def _accuracy(name: str, kind: str, target: float, what: str, paper: float | Non
 
 
 def _below_memory(name: str, target: float, most: float, what: str) -> None:
-    """Targets that the memory itself does not always meet: exact where it does, and at once where it doesn't."""
+    """Targets that the memory can't always meet: exact if it does, and without further delay if it doesn't."""
 
     def explain_late(line: dict[str, Any]) -> str:
         late = 100 * (1 - line["on_time"] / line["samples"])
         mean = line["on_time_mean_ns"]
         return f"{explain(line)}; {late:.1f} % wait for the DRAM, and the mean of the others is {mean:.4f} ns"
 
-    @claim(f"nvm_delay.{name}.mean", "ns", at_most(most), f"The mean latency, those late by the DRAM with it: {what}.")
+    @claim(f"nvm_delay.{name}.mean", "ns", at_most(most), f"The mean latency, including late answers: {what}.")
     def mean(context: Context) -> Measured:
         line = row(context, "read", target)
         return Measured(line["mean_ns"], explain_late(line))
 
     @claim(
         f"nvm_delay.{name}.on_time_error", "%", at_most(0.1),
-        f"Error of the mean latency of those alone that the DRAM answers in time: {what}.",
+        f"Error of the mean latency without the late answers: {what}.",
     )  # fmt: skip
     def on_time(context: Context) -> Measured:
         line = row(context, "read", target)
@@ -97,7 +98,7 @@ def _below_memory(name: str, target: float, most: float, what: str) -> None:
 
     @claim(
         f"nvm_delay.{name}.after_memory", "clocks", at_most(3),
-        f"A late read leaves so long after the DRAM's answer at most: {what}.",
+        f"The longest time from the DRAM's late answer to that of nvm_delay: {what}.",
     )  # fmt: skip
     def after(context: Context) -> Measured:
         line = row(context, "read", target)
@@ -159,8 +160,8 @@ def plain_profile(ns: float) -> str:
 
 @claim(
     "nvm_delay.profile_switch.strays", "transactions", at_most(0),
-    "Timing changed under load from 18.4 us to 36.8 us, 80 commands in flight: each transaction takes the one or the "
-    "other, and what is read is what was written.",
+    "Timing changed under load from 18.4 us to 36.8 us, 80 commands in flight: the transactions with neither of both "
+    "latencies. Data that are read equal those written.",
 )  # fmt: skip
 def profile_switch_strays(context: Context) -> Measured:
     device = context.device(plain_profile(SLOW[0]))

@@ -1,4 +1,4 @@
-"""nvme_ctrl: bandwidth against OpenExpress, and that no byte is ever wrong."""
+"""nvme_ctrl: bandwidth against OpenExpress, and integrity of all data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from nearside import latency
 from nearside.claims.matrices import OURS, THEIRS
 from nearside.claims.registry import Context, Measured, Published, at_least, at_most, claim
 
-# OpenExpress, section 4.1 and figure 4: GB/s on PCIe Gen3 with ten threads at queue depth 8. Of 4 KiB it states those
-# of sequential ones, of larger ones the most that it has seen of both patterns.
+# OpenExpress, section 4.1 and figure 4: GB/s on PCIe Gen3 with ten threads at queue depth 8. For 4
+# KiB these are of sequential accesses, for larger sizes the maximum of both patterns.
 OPEN_EXPRESS = {
     ("read", "4k"): 3.0,
     ("write", "4k"): 2.8,
@@ -20,8 +20,8 @@ SIZES = {"4k": 4096, "16k": 16384, "32k": 32768}
 COMMANDS = {"4k": 6000, "16k": 2400, "32k": 1600}
 PATTERNS = {"seq": "sequential", "rand": "random"}
 FIO_DIFFERS = (
-    f"{THEIRS}, ten threads on eight cores, whose time is in it; ours is {OURS}: a CPU for each queue, 40 ns to place "
-    "a command, 30 ns to reap one, no kernel, no interrupts"
+    f"{THEIRS}, ten threads on eight cores, including their time; ours is {OURS}: a CPU for each queue, 40 ns to "
+    "place a command, 30 ns to reap one, no kernel, no interrupts"
 )
 
 
@@ -39,7 +39,7 @@ def _bandwidth(kind: str, size: str, pattern: str) -> None:
         f"{PATTERNS[pattern].capitalize()} {kind}s of {size.upper().replace('K', ' KiB')}, 10 queues of depth 8, "
         f"PCIe Gen3 x8, DRAM timing; {OURS}.",
         _published(kind, size, pattern),
-        clocks="from the first command's being placed to the last one's being reaped, by the host.",
+        clocks="on the host, from the placement of the first command to the reaping of the last one.",
     )  # fmt: skip
     def measure(context: Context) -> Measured:
         report = context.device("dram").workload(
@@ -68,7 +68,7 @@ def sizes(context: Context) -> Measured:
     device = context.device("dram")
     verified = []
     for size in (512 << n for n in range(12)):
-        # Few places, so that most reads find what an earlier command has written.
+        # Few places, so that most reads find data of an earlier command.
         report = device.workload(
             read_percent=50, min_bytes=size, queues=2, depth=2, commands=max(40, context.commands(96)), span=8 * size,
             verify=True, seed=context.seed,
@@ -101,8 +101,8 @@ def data_integrity(context: Context) -> Measured:
 
 @claim(
     "nvme.qd1.read_4k.added_cycles", "cycles", at_most(60),
-    "4 KiB reads one at a time: what the controller adds to the physical terms (doorbell and entry on the link, round "
-    "trip of the fetch, memory access, transfer), the slowest of all, DRAM and Optane timing.",
+    "4 KiB reads one at a time: cycles of the controller beside the physical terms (doorbell and entry on the link, "
+    "round trip of the fetch, memory access, transfer), the slowest of all, DRAM and Optane timing.",
 )  # fmt: skip
 def added_cycles(context: Context) -> Measured:
     rows = []
@@ -134,6 +134,6 @@ def _nand(kind: str, commands: int) -> None:
         return Measured(100 * reached / NAND_GB_S, f"{reached:.3f} of {NAND_GB_S:.0f} GB/s")
 
 
-# The first write takes 0.7 ms, which is to be a small part of the run.
+# The first write takes 0.7 ms, which must be a small part of the run.
 _nand("read", 300)
 _nand("write", 1200)

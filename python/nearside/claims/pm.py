@@ -1,4 +1,4 @@
-"""The PM window: the same bytes as the namespace, how long a load takes, and how much goes through."""
+"""The PM window: the same bytes as the namespace, latency of loads, and bandwidth."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from nearside.device import LateReadsWarning, media_profile
 # Bytes on the wire beside the payload: a memory request with a 64-bit address, a completion.
 REQUEST, COMPLETION = 24, 20
 LINE = 64
-# One latency that no DRAM is too slow for.
+# A latency that is long enough for the DRAM.
 PLAIN = plain_profile(2000.0)
-# Half a clock: a chain's loads all arrive at the same distance from its edge, which need not be the mean one.
+# Half a clock: the loads of a chain arrive at the same distance from the clock edge, which may
+# differ from the mean.
 EXACT = 2
-# Some loads meet a refresh of the DRAM and wait longer than the profile says; a chain falls in step with the refreshes.
+# Some loads meet a refresh of the DRAM and exceed the profile; a chain falls into step with the
+# refreshes.
 REFRESHED = {("load", "pcm"): 6, ("chain", "pcm"): 20}
 PROFILES = ("dram", "optane-dcpmm", "pcm", "reram", "stt-mram", "nand")
 
@@ -66,15 +68,15 @@ def _differences(got: bytes, want: bytes | bytearray) -> int:
 
 
 def chosen(context: Context, profile: str, model: str = "rtl") -> Any:
-    """The device with this profile. That it may be too fast for the DRAM is seen here by what it measures."""
+    """The device with this profile. The measurement shows whether it is too fast for the DRAM."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LateReadsWarning)
-        # That of the other claims, and not one more, if it is on the same model.
+        # The device of the other claims if the model is the same, instead of another one.
         return context.device(profile, **({} if model == "rtl" else {"model": model}))
 
 
 def loads(context: Context, profile: str, model: str = "rtl", **stream: Any) -> dict[str, Any]:
-    """Loads under a profile, with what nvm_delay says of them; shared by the claims about them."""
+    """Loads under a profile, with the counters of nvm_delay; shared by the claims about them."""
 
     def measure() -> dict[str, Any]:
         device = chosen(context, profile, model)
@@ -84,7 +86,8 @@ def loads(context: Context, profile: str, model: str = "rtl", **stream: Any) -> 
         count = sum(side["transactions"] for side in sides)
         found["delay_ns"] = sum(side["transactions"] * (side["mean_ns"] or 0) for side in sides) / count
         found["late"] = sum(side["late"] for side in sides)
-        # A beat that wasn't counted, or traffic of somebody else. Behind the stores of a chain comes a load of its own.
+        # A difference is a beat that wasn't counted, or other traffic. After the stores of a chain
+        # comes one more load.
         expected = stream["count"] + (stream.get("pattern") == "chain")
         if count != expected:
             raise NearsideError(f"{expected} loads, but nvm_delay has seen {count} reads")
@@ -94,19 +97,19 @@ def loads(context: Context, profile: str, model: str = "rtl", **stream: Any) -> 
 
 
 def single(context: Context, profile: str, size: int = LINE, model: str = "rtl") -> dict[str, Any]:
-    # One of NAND takes as much to simulate as a hundred of the others.
+    # A load of NAND takes as long to simulate as a hundred of the others.
     count = 400 if profile != "nand" else 60
     return loads(context, profile, model, bytes=size, in_flight=1, pause_ns=1000, count=context.commands(count))
 
 
 def chain(context: Context, profile: str, model: str = "rtl") -> dict[str, Any]:
-    """Each load's address comes from the data of the one before."""
+    """Dependent loads: each address comes from the data of the previous load."""
     count = 400 if profile != "nand" else 60
     return loads(context, profile, model, bytes=LINE, in_flight=1, pattern="chain", count=context.commands(count))
 
 
 def link_ns(context: Context) -> float:
-    """What host and link take of a 64-byte load: twice from CPU to device, the request, the completion."""
+    """The time of host and link in a 64-byte load: twice from CPU to device, the request, the completion."""
     values = chosen(context, "dram").design.values
     link, host = values["pcie"], values["host"]
     way = link["device_phy_ns"] + link["propagation_ns"] + link["root_phy_ns"] + host["mmio_ns"]
@@ -115,14 +118,14 @@ def link_ns(context: Context) -> float:
 
 
 def path_ns(context: Context, model: str = "rtl") -> float:
-    """What the device takes beside the time of its nvm_delay, under a profile that the DRAM is never too slow for."""
+    """The time in the device beside that of nvm_delay, under a profile that the DRAM always meets."""
     found = single(context, PLAIN, model=model)
     return found["latency"]["mean_ns"] - link_ns(context) - found["delay_ns"]
 
 
 @claim(
     "pm.load.path", "clocks", at_most(7),
-    "A 64-byte load of the PM window in the device, from its link and back, beside the time of its nvm_delay.",
+    "A 64-byte load of the PM window in the device, from its link and back, without the time of its nvm_delay.",
 )  # fmt: skip
 def path(context: Context) -> Measured:
     period = 1000 / context.device("dram").design.values["clock_mhz"]
@@ -131,7 +134,7 @@ def path(context: Context) -> Measured:
 
 
 def off_profile(context: Context, profile: str, found: dict[str, Any]) -> Measured:
-    """By how much the mean is off profile and link, whatever the reason."""
+    """The deviation of the mean from profile and link, for any reason."""
     timing = media_profile(profile)["read"]
     target = timing["base_ns"] + timing["beat_ns"]
     mean, link = found["latency"]["mean_ns"], link_ns(context)
@@ -143,19 +146,19 @@ def off_profile(context: Context, profile: str, found: dict[str, Any]) -> Measur
 
 
 def off_parts(context: Context, profile: str, model: str, found: dict[str, Any]) -> Measured:
-    """By how much the mean is off the sum of its parts: the link, the device, the DRAM as nvm_delay has counted it."""
+    """The deviation of the mean from the sum of its parts: link, device, and DRAM as counted by nvm_delay."""
     mean, link, own, dram = found["latency"]["mean_ns"], link_ns(context), path_ns(context, model), found["delay_ns"]
     share = found["late"] / found["latency"]["count"]
     late = context.device("dram").design.late_reads(profile)
     if late and share < 0.9:
-        raise NearsideError(f"the profile is said to be too fast, but only {100 * share:.0f} % are late")
+        raise NearsideError(f"the profile counts as too fast, but only {100 * share:.0f} % are late")
     detail = f"{mean:.1f} ns = link {link:.1f} + device {own:.1f} + DRAM {dram:.1f}"
     return Measured(abs(mean - link - own - dram), detail)
 
 
-# Profiles that the DDR4 model is too slow for, and the profile without any delay, which has no target.
+# Profiles that the DDR4 model is too slow for, and the profile without delay, which has no target.
 TOO_FAST, NO_TARGET = ("reram", "stt-mram"), "dram"
-# So far off these are: the DRAM takes 105 to 109 ns of the 50 and 60 that they say.
+# The deviations of these: the DRAM takes 105 to 109 ns instead of the 50 and 60 of the profile.
 SLOW = {"reram": 61, "stt-mram": 51}
 
 
@@ -168,11 +171,11 @@ def _seen(profile: str, model: str) -> None:
     for kind, (found, what) in kinds.items():
         if profile != NO_TARGET:
             most = SLOW.get(profile, REFRESHED.get((kind, profile), EXACT))
-            slow = ", which asks for less than the DRAM takes" if profile in TOO_FAST else ""
+            slow = ", which is faster than the DRAM" if profile in TOO_FAST else ""
 
             @claim(
                 f"pm.{kind}.{profile}{suffix}", "ns", at_most(most),
-                f"{what} as the host sees it: by how much the mean is off profile and link{slow}.", model=model,
+                f"{what} as the host sees it: the deviation of the mean from profile and link{slow}.", model=model,
             )  # fmt: skip
             def profiled(context: Context, found: Any = found) -> Measured:
                 return off_profile(context, profile, found(context, profile, model=model))
@@ -181,8 +184,8 @@ def _seen(profile: str, model: str) -> None:
 
             @claim(
                 f"pm.parts.{kind}.{profile}{suffix}", "ns", at_most(EXACT),
-                f"{what} as the host sees it: by how much the mean is off the sum of link, device, and what the DRAM "
-                "was counted to take. This says where the time goes, and not that it is the profile's.", model=model,
+                f"{what} as the host sees it: the deviation of the mean from the sum of link, device, and the DRAM's "
+                "counted time. This shows where the time is spent, not that the profile is met.", model=model,
             )  # fmt: skip
             def summed(context: Context, found: Any = found) -> Measured:
                 return off_parts(context, profile, model, found(context, profile, model=model))
@@ -213,7 +216,7 @@ def _many(profile: str, least: float) -> None:
         f"64 loads of 64 bytes in flight at random places under {profile}.",
     )  # fmt: skip
     def rate(context: Context) -> Measured:
-        # As many in a quick run: both ends of it have fewer in flight.
+        # As many in a quick run: at both ends of it fewer are in flight.
         found = loads(context, profile, in_flight=64, count=8000)
         alone = single(context, profile)["latency"]["mean_ns"]
         rate, wire = found["bandwidth_gb_s"], found["link"]["gb_s"] * LINE / (LINE + COMPLETION)
@@ -227,7 +230,7 @@ _many("optane-dcpmm", 4.2)
 
 @claim(
     "pm.stores_64", "%", at_least(99),
-    "64-byte posted stores, until a load behind them has returned, against what the wire allows TLPs of 64 bytes.",
+    "64-byte posted stores, until a load that follows them has returned, against the wire's limit for such TLPs.",
 )  # fmt: skip
 def stores(context: Context) -> Measured:
     worst, detail = 100.0, []

@@ -1,4 +1,4 @@
-"""What a claim is, and the list of them."""
+"""The definition of a claim, and the list of all claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODULES = ("nvm_delay", "area", "nvme", "fuzz", "wire", "dram", "pm", "engines",
 
 @dataclass(frozen=True)
 class Bound:
-    """What a value has to keep to."""
+    """The limit of a value."""
 
     sign: str
     limit: float
@@ -37,14 +37,14 @@ def at_least(limit: float) -> Bound:
 
 @dataclass(frozen=True)
 class Measured:
-    """A value with what explains it."""
+    """A value with an explanation."""
 
     value: float
     detail: str = ""
 
 
 class Context:
-    """What a measurement gets: whether to be quick, the seed, and what other claims have measured already.
+    """The context of a measurement: whether it is quick, the seed, and results of other claims.
 
     Claims that come out of one run share it: `context.once(key, f)` runs `f` for the first of them.
     """
@@ -66,17 +66,18 @@ class Context:
         return self._cache[key]
 
     def forget_devices(self) -> None:
-        """After a failure the next claim gets a device of its own: the old ones may not work any more."""
+        """Discards shared devices after a failure, as they may no longer work."""
         self._cache = {key: value for key, value in self._cache.items() if key[:1] != ("device",)}
 
     def commands(self, full: int) -> int:
-        """So many commands, or a quarter of them in a quick run."""
+        """The number of commands: `full`, or a quarter of it in a quick run."""
         return max(full // 4, 1) if self.quick else full
 
     def device(self, profile: str = "dram", design: str = "", **options: Any) -> Any:
-        """A device of the default design, shared by claims that give the same options, now with this profile.
+        """A device of the default design with this profile, shared by claims that give the same
+        options.
 
-        `design` is a TOML text that is read over the default design.
+        `design` is TOML text that overrides values of the default design.
         """
         from nearside.device import Design, Device
 
@@ -90,11 +91,12 @@ class Context:
 
 @dataclass(frozen=True)
 class Published:
-    """What a paper states beside a claim.
+    """A paper's figure beside a claim.
 
-    `value` is its figure in the claim's unit, None where it states no number, or none of the same thing; `text` is how
-    that is shown, `source` where it stands, and `differs` how what was measured there differs from what is measured
-    here: clocks, baseline, host, subset. It is never empty: a figure of a paper that was measured as ours says that.
+    `value` is the figure in the claim's unit, or None if the paper states no comparable number.
+    `text` is the figure as shown, `source` its place in the paper. `differs` says how the paper's
+    measurement differs from ours: clocks, baseline, host, subset. It is never empty; if nothing
+    differs it says so.
     """
 
     text: str
@@ -106,7 +108,7 @@ class Published:
         return f"{self.text} ({self.source})"
 
 
-# The part by which a value may be worse than a paper's figure, which is rounded, and still count as that.
+# Published figures are rounded: a value that is worse by this part still reaches them.
 ROUNDED = 0.005
 
 
@@ -114,8 +116,8 @@ ROUNDED = 0.005
 class Claim:
     """A figure that the project states.
 
-    `clocks` says what is compared: the events at which the clock starts and stops on each side, and what the other side
-    is. Ratios of two times, and claims beside a paper's figure, have it.
+    `clocks` says what is compared: the events at which the clock of each side starts and stops, and
+    the other side. Ratios of two times, and claims beside a paper's figure, have it.
     """
 
     name: str
@@ -131,7 +133,7 @@ class Claim:
     quick_bound: Bound | None = None
 
     def bound_of(self, quick: bool) -> Bound:
-        """What a run has to keep to: a quick one does less, so a count of what was done has another bound there."""
+        """The bound of a run: quick runs do less, so counts have another bound there."""
         return self.quick_bound or self.bound if quick else self.bound
 
     def reaches(self, value: float) -> bool | None:
@@ -161,14 +163,14 @@ def claim(
 
 
 def all_claims() -> dict[str, Claim]:
-    """Every claim by its name, in the order of their definition."""
+    """All claims by name, in the order of their definition."""
     for module in MODULES:
         importlib.import_module(f"nearside.claims.{module}")
     return _claims
 
 
 def find(patterns: list[str]) -> list[Claim]:
-    """Claims by name, by prefix (`nvme` is all that begin with `nvme.`) or by pattern (`nvme.*.seq.*`); none is all."""
+    """Claims by name, by prefix (`nvme` matches `nvme.*`) or by pattern (`nvme.*.seq.*`); all without a pattern."""
     claims = all_claims()
     if not patterns:
         return list(claims.values())

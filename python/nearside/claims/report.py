@@ -1,4 +1,4 @@
-"""Makes docs/validation.md, or a page of HTML, from a result document of claims."""
+"""Generates docs/validation.md, or an HTML page, from result documents of claims."""
 
 from __future__ import annotations
 
@@ -58,35 +58,35 @@ def _value(entry: dict[str, Any]) -> str:
 
 
 def _cell(entry: dict[str, Any] | str | None) -> str:
-    """A place of a table: what doesn't hold stands out."""
+    """A cell of a table; claims that don't hold are bold."""
     if not isinstance(entry, dict):
         return entry or ""
     return number(entry["value"]) if entry["holds"] else f"**{number(entry['value'])}**"
 
 
 def combined(docs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The claims of several runs in the catalogue's order, each as it was measured last, with the number of its run."""
+    """The claims of several runs in the catalogue's order: the last measurement of each, with the number of its run."""
     order = {name: index for index, name in enumerate(all_claims())}
     entries = {e["name"]: e | {"run": run} for run, doc in enumerate(docs, 1) for e in doc["claims"]}
     return sorted(entries.values(), key=lambda e: order.get(e["name"], len(order)))
 
 
 def what(entry: dict[str, Any]) -> list[str]:
-    """What a claim says, and what its clocks start and stop at where it compares."""
+    """The text of a claim, and its clocks if it has them."""
     clocks = entry.get("clocks")
     return [entry["text"], *([f"Clocks: {clocks}"] if clocks else [])]
 
 
 def published(entry: dict[str, Any]) -> list[str]:
-    """A paper's figure, whether ours is as good, and what differs: in this order."""
+    """A paper's figure, whether ours reaches it, and what differs: in this order."""
     if not entry["paper"]:
         return ["-"]
     reaches = {True: ["reached"], False: ["not reached"]}.get(entry.get("reaches"), [])
     return [entry["paper"], *reaches, *([entry["differs"]] if entry.get("differs") else [])]
 
 
-def beside(entries: Sequence[dict[str, Any]]) -> list[str]:
-    """Of the claims beside a paper's figure: how many are as good, and which are not. Bounds are our own."""
+def comparison_summary(entries: Sequence[dict[str, Any]]) -> list[str]:
+    """Summarises the claims beside a paper's figure: how many reach it, and which don't."""
     reached = [e["name"] for e in entries if e.get("reaches") is True]
     missed = [e["name"] for e in entries if e.get("reaches") is False]
     if not reached and not missed:
@@ -102,7 +102,7 @@ def beside(entries: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def describe_run(number: int, doc: dict[str, Any], entries: list[dict[str, Any]]) -> str:
-    """A line about a run: how many claims, when, of which revision, on what."""
+    """A line about a run: number of claims, date, revision, machine."""
     design = doc["design"]
     return (
         f"Run {number}: {len(entries)} claims, {doc['when']}, revision {doc.get('revision') or 'unknown'}, "
@@ -127,7 +127,7 @@ def markdown(*docs: dict[str, Any]) -> str:
         f"- {held} of {len(entries)} claims hold.",
         *([f"- Do not hold: {', '.join(failing)}."] if failing else []),
         *([f"- Not measured: {', '.join(f'`{name}`' for name in missing)}."] if missing else []),
-        *(f"- {line}" for line in beside(entries)),
+        *(f"- {line}" for line in comparison_summary(entries)),
         *(
             "- " + describe_run(number, doc, [e for e in entries if e["run"] == number])
             for number, doc in enumerate(docs, 1)

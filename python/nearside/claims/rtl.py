@@ -1,4 +1,4 @@
-"""The speed of the RTL model on this machine."""
+"""The simulation speed of the RTL model on this machine."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 from nearside.device import Design, compile_design
 
-WINDOWS = 5  # one speed varies by half where others share the caches of the machine: the median of so many is stated
+# Other programs share the caches, which halves single speeds: the median of several windows counts.
+WINDOWS = 5
 
 
 def busy(context: Context) -> dict[str, Any]:
-    """All queues and channels at work, on a trained bitstream: 16 queues of depth 8, 4 KiB, half reads, half writes.
+    """All queues and channels busy, on a trained bitstream: 16 queues of depth 8, 4 KiB, half
+    reads, half writes.
 
-    Gives the counters and CPU seconds of the window with the median speed, and the speeds of all.
+    Returns the counters and CPU seconds of the window with the median speed, and the speeds of all.
     """
 
     def measure() -> dict[str, Any]:
@@ -68,7 +70,7 @@ def share_outside(context: Context) -> Measured:
 def speed_idle(context: Context) -> Measured:
     device = context.device("dram", skip_idle=False)
     before, cpu = device.counters(), time.process_time()
-    device.rest(4_000_000)
+    device.advance_time(4_000_000)
     seconds = max(time.process_time() - cpu, 1e-6)
     after = device.counters()
     cycles = after["cycles.evaluated"] - before["cycles.evaluated"]
@@ -80,7 +82,7 @@ def speed_idle(context: Context) -> Measured:
 def skipped(context: Context) -> Measured:
     device = context.device("dram")
     before = device.counters()
-    device.rest(1_000_000_000)
+    device.advance_time(1_000_000_000)
     moved = {name: value - before[name] for name, value in device.counters().items()}
     cycles = moved["cycles.skipped"] + moved["cycles.evaluated"]
     return Measured(

@@ -1,4 +1,4 @@
-"""Runs claims and makes result documents of them."""
+"""Runs claims and collects their results in a document."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nearside.device import MODEL
 
 @contextmanager
 def default_model(claim: Claim) -> Iterator[None]:
-    """Devices that are asked for no model are of the claim's, or of the RTL, whatever the environment says."""
+    """Sets the model of devices without an explicit one: the claim's or the RTL, whatever the environment says."""
     name = "fast" if claim.model == "fast" else "rtl"
     before = os.environ.get(MODEL)
     os.environ[MODEL] = name
@@ -33,7 +33,7 @@ def default_model(claim: Claim) -> Iterator[None]:
 
 
 def run_claim(claim: Claim, context: Context) -> dict[str, Any]:
-    """Measures one claim. A measurement that fails, however it does, is a claim that doesn't hold."""
+    """Measures a claim. A measurement that fails in any way is a claim that doesn't hold."""
     start = time.perf_counter()
     error = None
     try:
@@ -43,8 +43,8 @@ def run_claim(claim: Claim, context: Context) -> dict[str, Any]:
             measured = Measured(float(measured))
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as failure:  # a panic of the native module is no Exception
-        measured, error = Measured(math.nan), _told(failure)
+    except BaseException as failure:  # a panic of the native module is not an Exception
+        measured, error = Measured(math.nan), _describe_failure(failure)
         context.forget_devices()
     bound = claim.bound_of(context.quick)
     return {
@@ -67,8 +67,8 @@ def run_claim(claim: Claim, context: Context) -> dict[str, Any]:
     }
 
 
-def _told(failure: BaseException) -> str:
-    """What went wrong: expected failures in their own words, others with their kind and place."""
+def _describe_failure(failure: BaseException) -> str:
+    """Describes a failure: the text of expected failures, also type and place of others."""
     if isinstance(failure, NearsideError):
         return str(failure)
     frames = traceback.extract_tb(failure.__traceback__)
@@ -80,13 +80,13 @@ def run_claims(
     claims: list[Claim],
     quick: bool,
     seed: int,
-    tell: Callable[[dict[str, Any]], None] | None = None,
+    report_claim: Callable[[dict[str, Any]], None] | None = None,
     save: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
-    """Measures claims one after the other; returns the result document. `save` is given what there is after each."""
+    """Measures claims one by one; returns the result document. `save` receives the document after each."""
     from nearside.device import Design
 
-    # A named claim without a quick variant is measured whole; it shares no measurement with quick ones.
+    # A named claim without a quick variant runs in full; it shares no measurement with quick ones.
     contexts = {less: Context(quick=less, seed=seed) for less in (False, quick)}
     doc = results.document("claims", Design.load("default"), seed, "each claim's", quick=quick, claims=[], holds=True)
     for claim in claims:
@@ -95,6 +95,6 @@ def run_claims(
         doc["holds"] = doc["holds"] and entry["holds"]
         if save:
             save(doc)
-        if tell:
-            tell(entry)
+        if report_claim:
+            report_claim(entry)
     return doc

@@ -1,4 +1,4 @@
-"""The engines that sort tables: `sorter`, `row_shuffle`, `dict_decode`, against what link and memory allow."""
+"""The engines that sort tables: `sorter`, `row_shuffle`, `dict_decode`, against the limits of link and memory."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ SHUFFLES = ("shuffle0", "shuffle1", "shuffle2")
 
 
 def opened(context: Context, design: str, model: str) -> Device:
-    """A device of a design with the timing of its design, shared."""
+    """A device of a design with the timing of that design, shared."""
 
     def start() -> Device:
         device = Device(Design.load(design), model=model)
         if design == "smartssd":
-            kernels.unlimited(device, ("sorter0", "decode0", *SHUFFLES))
+            kernels.remove_limits(device, ("sorter0", "decode0", *SHUFFLES))
         return device
 
     return context.once(("device", design, model), start)
 
 
-def sorted_(context: Context, design: str, model: str, count: int) -> tuple[kernels.Sorted, list[float]]:
-    """What a sort of random keys of 32 bits took, and its bounds."""
+def sorted_(context: Context, design: str, model: str, count: int) -> tuple[kernels.SortTimes, list[float]]:
+    """The time of a sort of random 32-bit keys, and its bounds."""
 
-    def run() -> tuple[kernels.Sorted, list[float]]:
+    def run() -> tuple[kernels.SortTimes, list[float]]:
         device = opened(context, design, model)
         memory, channels = MEMORY[design]
-        at = kernels.base(device, memory)
+        at = kernels.memory_base(device, memory)
         took = kernels.sort(device, kernels.random_keys(count, 32, context.seed), at, at + 64 * MIB)
         return took, kernels.sort_bounds(device.design, count, 4, channels)
 
@@ -76,9 +76,9 @@ for _model in ("rtl", "fast"):
 def _passes(design: str, where: str, model: str) -> None:
     @claim(
         f"sort.{design}.passes.{model}", "% of ideal masters", at_least(90),
-        f"Each pass of a sort of 8 Mi keys of 32 bits {where}, the slower one: against what the DDR4 model gives for "
-        f"that pattern to {ideal.MASTERS}, at most 8 records a cycle. Of a quick run's 1 Mi both passes together, in "
-        "which the first chunk's way through the sorter counts for eight times as much.",
+        f"Each pass of a sort of 8 Mi keys of 32 bits {where}, the slower one, against the rate of the DDR4 model for "
+        f"that pattern and {ideal.MASTERS}, at most 8 records a cycle. A quick run takes both passes of 1 Mi keys "
+        "together, where the first chunk's way through the sorter has eight times the weight.",
         quick_bound=at_least(85), model=model, quick=model == "fast",
     )  # fmt: skip
     def measure(context: Context) -> Measured:
@@ -118,8 +118,8 @@ def gathered(
     device = opened(context, "smartssd", model)
     rows = size // row
     rng = np.random.default_rng(context.seed)
-    at = kernels.base(device, "local")
-    places = {"source": kernels.base(device, source) + 64 * MIB, "target": at + 512 * MIB, "index": at}
+    at = kernels.memory_base(device, "local")
+    places = {"source": kernels.memory_base(device, source) + 64 * MIB, "target": at + 512 * MIB, "index": at}
     ns = kernels.gather_rows(device, engines, rng.permutation(rows), row, data=rng.bytes(size), **places)
     return size / ns, rows
 
@@ -131,7 +131,7 @@ def _gather(row: int) -> None:
         @claim(
             f"sort.shuffle.memory.{row}.{model}", "% of ideal masters", at_least(90),
             f"Rows of {size} of a table of 16 MiB (32 MiB on the fast model) in random order within one DDR4-2400 "
-            "channel (design smartssd), one engine: against what the DDR4 model gives for that pattern to "
+            "channel (design smartssd), one engine, against the rate of the DDR4 model for that pattern and "
             f"{ideal.MASTERS}.", model=model, quick=model == "fast",
         )  # fmt: skip
         def memory(context: Context, model: str = model) -> Measured:
@@ -141,7 +141,7 @@ def _gather(row: int) -> None:
 
     @claim(
         f"sort.shuffle.link.{row}", "% of the link", at_least(90),
-        f"Rows of {size} in random order from storage behind a link of 3 GB/s to the local memory (design smartssd), "
+        f"Rows of {size} in random order from storage on a link of 3 GB/s to the local memory (design smartssd), "
         "three engines.", model="fast",
     )  # fmt: skip
     def link(context: Context) -> Measured:
@@ -156,26 +156,27 @@ for _row in (256, 1024, 4096, 65536):
 def _decode(bits: int, value: int, bound: Bound, paper: float, model: str) -> None:
     @claim(
         f"sort.decode.smartssd.{bits}_{value}", "GB/s", bound,
-        f"Keys of {bits} bits from storage behind a link of 3 GB/s decoded to {value} bits in the local memory (design "
+        f"Keys of {bits} bits from storage on a link of 3 GB/s decoded to {value} bits in the local memory (design "
         "smartssd): bytes of keys and dictionary a second.",
         paper=Published(
             f"{paper:g} GB/s", "NASCENT, figure 10", "hardware; the paper brings keys to the memory first and decodes "
             "from there, ours are decoded as they come", paper,
         ),
-        clocks="from the host's start of the engine to the host's seeing its end, the values being in memory.",
+        clocks="from the host's start of the engine until the host notices its end, with the values in memory.",
         model=model, quick=model == "fast",
     )  # fmt: skip
     def measure(context: Context) -> Measured:
         device = opened(context, "smartssd", model)
         keys = (context.commands(16) if model == "fast" else 2) * MIB // (bits // 8)
-        target = kernels.base(device, "local") + 512 * MIB
+        target = kernels.memory_base(device, "local") + 512 * MIB
         took = kernels.decode(device, bits, value // 8, keys, 0, target, context.seed)
         read = took["key_bytes"] + took["dictionary_bytes"]
         written = took["key_bytes"] * value / bits
         return Measured(read / took["ns"], f"{(read + written) / took['ns']:.2f} GB/s with what is written")
 
 
-# 90 % of the link; and of 2.27 GB/s, at which the values fill the memory's 19.2 GB/s but for refreshes.
+# 90 % of the link; and of 2.27 GB/s, at which the values fill the memory's 19.2 GB/s but for
+# refreshes.
 for _bits in (8, 16):
     for _value in (16, 32, 64):
         if (_bits, _value) == (8, 64):
@@ -205,7 +206,7 @@ def system(context: Context, table: str) -> System:
 
 
 def core_ns(context: Context, table: str) -> tuple[float, str]:
-    """What sorting and gathering takes of one core of this machine at least, by which sort."""
+    """The least time to sort and gather on one core of this machine, and by which sort."""
 
     def run() -> tuple[float, str]:
         parts = system(context, table).tables
@@ -218,19 +219,19 @@ def core_ns(context: Context, table: str) -> tuple[float, str]:
 
 
 ENDS = (
-    "ours goes from the host's start of the first stage on the first device, the tables being in flash, to the host's "
-    "seeing the end of the last stage on the last one, the sorted rows being in the devices' memories; nobody brings "
-    "them to the host, or back to flash."
+    "ours goes from the host's start of the first stage on the first device, with the tables in flash, until the host "
+    "notices the end of the last stage on the last device, with the sorted rows in the devices' memories. They are "
+    "not moved to the host, or back to flash."
 )
-CARD_ENDS = f"{ENDS} The card's goes from the same start to the rows' being in its memory; it is simulated with one SSD"
+CARD_ENDS = f"{ENDS} The card's goes from the same start until the rows are in its memory; it is simulated with one SSD"
 OVERLAPPED = (
-    f"{CARD_ENDS}, and with 12 it is the longer of what its link takes for all tables and of what "
-    f"{platforms.CARD_COPIES:.1f} copies of the engines take without a gap: what such a card could do at best."
+    f"{CARD_ENDS}, and with 12 it is the longer of the link's time for all tables and of the work of "
+    f"{platforms.CARD_COPIES:.1f} copies of the engines without gaps: the best that such a card could do."
 )
 
 
 def _system(name: str, table: str, bounds: dict[str, float], paper: Published, quick: bool) -> None:
-    """The strongest of what 12 devices are compared with stand first."""
+    """Claims beside the baselines of 12 devices, the strongest first."""
     what = f"12 devices with {table} each"
     options = {"model": "fast", "quick": quick}
 
@@ -248,8 +249,8 @@ def _system(name: str, table: str, bounds: dict[str, float], paper: Published, q
         f"sort.system.{name}.cpu_overlapped", "x", at_least(bounds["cpu_overlapped"]),
         f"{what}: times faster than a CPU with 12 SSDs, all of whose {platforms.CPU_CORES} cores, as many as the "
         "paper's has, sort and gather while the next tables come over 16 lanes.",
-        clocks=f"{ENDS} The CPU's is the longer of what its link takes for all tables and of the work, which one core "
-        "of this machine is measured with (CPU time, its best sort), by the number of cores.",
+        clocks=f"{ENDS} The CPU's is the longer of the link's time for all tables and of the work on all cores. That "
+        "is measured on one core of this machine (CPU time, its best sort) and divided by the number of cores.",
         time="wall-clock", **options,
     )  # fmt: skip
     def cores(context: Context) -> Measured:

@@ -1,4 +1,4 @@
-"""nvme_ctrl: bandwidth beside what the wire allows."""
+"""nvme_ctrl: bandwidth beside the limit of the wire."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def serve(
     """
     from nearside import serve as serving
 
-    devices = serving.pair(design or ["default"], socket, media or [], trace or [])
-    doc = serving.run(devices, quiet=as_json, traces=trace or [], model=model)
+    devices = serving.assign_sockets(design or ["default"], socket, media or [], trace or [])
+    doc = serving.serve_until_signal(devices, quiet=as_json, traces=trace or [], model=model)
     if as_json:
         print_json(doc)
         return

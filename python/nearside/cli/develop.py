@@ -91,7 +91,7 @@ def fuzz(
             compile_design(loaded, progress, checked=True)
     options = {"replay": replay, "torn_blocks": torn_blocks, "model": model}
     with show.bar("fuzzing", not as_json) as progress:
-        doc = fuzzing.run(loaded, commands, seed, progress=progress, **options)
+        doc = fuzzing.run_campaign(loaded, commands, seed, progress=progress, **options)
     if as_json:
         print_json(doc)
     else:
@@ -122,11 +122,11 @@ def diff(
     from nearside import differential, fuzzing
     from nearside.device import compile_design
 
-    loaded = differential.load(design)
+    loaded = differential.load_design(design)
     with show.building(loaded.name, not as_json) as progress:
         compile_design(loaded, progress, checked=True)
     with show.bar("comparing", not as_json) as progress:
-        doc = differential.run(loaded, commands, seed, replay=replay, progress=progress)
+        doc = differential.run_campaign(loaded, commands, seed, replay=replay, progress=progress)
     if as_json:
         print_json(doc)
     else:

@@ -115,15 +115,15 @@ def crashtest(
                 raise NearsideError(f"--{name} is for workloads, not for programs (-- PROGRAM)")
         options = {"seed": seed, "without": without, "torn": torn, "limit_s": limit}
         options |= {"design": design or "nearpm", "model": model}
-        _crashtest_program(workload, check, chosen(by, crashing.SIDES), cuts, options, as_json)
+        _crashtest_program(workload, check, chosen(by, crashing.EXECUTORS), cuts, options, as_json)
         return
     if torn:
         raise NearsideError(f"--torn is for programs (-- PROGRAM); the lines of {workload[0]} leave whole")
     if limit is not None:
         raise NearsideError(f"--limit is for programs (-- PROGRAM); {workload[0]} takes simulated time")
     docs = []
-    for side in chosen(by, crashing.SIDES):
-        loaded = crashing.load(side, design)
+    for side in chosen(by, crashing.EXECUTORS):
+        loaded = crashing.load_design(side, design)
         if model == "rtl":
             with show.building(loaded.name, not as_json) as progress:
                 compile_design(loaded, progress, checked=True)
@@ -132,12 +132,12 @@ def crashtest(
                 with show.bar(f"{name}, {kind} by the {side}", not as_json) as progress:
                     options = {"model": model, "transactions": transactions, "seed": seed, "without": without}
                     options |= {"at_once": jobs, "progress": progress, "devices": devices, "synchronise": synchronise}
-                    docs.append(crashing.run(loaded, name, kind, side, cuts, **options))
+                    docs.append(crashing.run_campaign(loaded, name, kind, side, cuts, **options))
     if as_json:
         print_json({"engine": model, "time": "simulated", "campaigns": docs})
     else:
         crashing.print_reports(docs)
-    wrong = [doc for doc in docs if crashing.failed(doc)]
+    wrong = [doc for doc in docs if crashing.campaign_failed(doc)]
     if wrong and without is None:
         raise NearsideError(f"{wrong[0]['violation']['what']} (again: {wrong[0]['violation']['replay']})")
     if wrong:
@@ -168,12 +168,12 @@ def _crashtest_program(
     docs = []
     for side in sides:
         with show.bar(f"{program[0]}, logs by the {side}", not as_json) as progress, _ended_by_sigterm():
-            docs.append(crashing.run(program, check, side, cuts, progress=progress, **options))
+            docs.append(crashing.run_campaign(program, check, side, cuts, progress=progress, **options))
     if as_json:
         print_json({"engine": options["model"], "campaigns": docs})
     else:
         crashing.print_reports(docs)
-    wrong = [doc for doc in docs if crashing.failed(doc)]
+    wrong = [doc for doc in docs if crashing.campaign_failed(doc)]
     if wrong and options["without"] is None:
         raise NearsideError(f"{wrong[0]['violation']['what']} (again: {wrong[0]['violation']['replay']})")
     if wrong:
@@ -259,9 +259,9 @@ def pm_serve(
     that was acknowledged. Runs until Ctrl-C or SIGTERM, then reports the simulated times of requests. The data end with
     it, unless the design has a media file: then the next server continues with them.
     """
-    from nearside import front
+    from nearside import kv_server
 
-    doc = front.run(
+    doc = kv_server.serve_until_signal(
         protocol,
         as_json,
         port=port,
@@ -316,7 +316,7 @@ def pmdk_run(
     """
     from nearside import pmdk
 
-    status, doc = pmdk.run(program, socket=socket, without=without, design=design, model=model, quiet=as_json)
+    status, doc = pmdk.run_on_device(program, socket=socket, without=without, design=design, model=model, quiet=as_json)
     if as_json:
         print_json(doc)
     else:
@@ -349,7 +349,7 @@ def pmdk_gain(
     """
     from nearside import pmdk
 
-    doc = pmdk.gain(program, profile=profile, fence=fence, design=design, model=model, quiet=as_json)
+    doc = pmdk.measure_gain(program, profile=profile, fence=fence, design=design, model=model, quiet=as_json)
     if as_json:
         print_json(doc)
     else:

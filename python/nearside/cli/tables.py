@@ -89,7 +89,7 @@ def sort(
     if explain:
         with show.building(loaded.name, not as_json) as build:
             if table is not None:
-                doc = tables.explain_standing(table, media, by, model, loaded, build)
+                doc = tables.explain_resident(table, media, by, model, loaded, build)
             else:
                 doc = tables.explain(file, by, devices, loaded, source_format=source_format)
         print_json(doc) if as_json else tables.print_plan(doc)
@@ -153,11 +153,11 @@ def table_list(
 
     loaded = Design.load(design)
     with show.building(loaded.name, not as_json) as build:
-        doc = tables.standing(media, model, loaded, build)
+        doc = tables.resident(media, model, loaded, build)
     if as_json:
         print_json(doc)
     else:
-        tables.print_standing(doc)
+        tables.print_resident(doc)
 
 
 @table_app.command("get", epilog="Example: nearside table get t --media d0.img --media d1.img -o t.parquet")

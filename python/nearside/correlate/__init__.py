@@ -1,1 +1,1 @@
-"""How well the fast model predicts what the RTL does: the same rows on both, compared."""
+"""The accuracy of the fast model: the same workloads on it and on the RTL, compared."""

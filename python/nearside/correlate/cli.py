@@ -52,7 +52,7 @@ def correlate(
         from nearside import plots
 
         plots.check(plot)
-    results.ready(["correlate.json"], [plot, reuse or results.place() / measure.REFERENCES])
+    results.check_outputs(["correlate.json"], [plot, reuse or results.folder_path() / measure.REFERENCES])
     count = rows or (comparison.QUICK_ROWS if quick else comparison.ROWS)
     with show.building("correlate", not as_json) as build, show.bar("comparing", not as_json) as progress:
         group = only and only.replace("-", " ")

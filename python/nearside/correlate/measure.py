@@ -1,4 +1,4 @@
-"""One row on one model, and the references that the RTL has given before."""
+"""Measures a row on one model; keeps the references of the RTL."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from nearside.renamed import renamed
 
 REFERENCES = "correlate.rtl.json"
 MIB = 1 << 20
-# What the host and the link do is part of a reference, too.
+# Host and link code is part of a reference, too.
 HOST_CRATES = ("sim", "driver", "rtl", "design")
-# What only the fast model takes of them.
+# Files of these that only the fast model uses.
 FAST_ONLY = ("bursts.rs",)
 
-Outcome = dict[str, float | None]
+RowResult = dict[str, float | None]
 
 
-class Unable(Exception):
-    """The model can't do this row; its text says why."""
+class UnsupportedRow(Exception):
+    """The model can't run this row; the text says why."""
 
 
 @renamed(engine="model")
-def run(row: Row, model: str, progress: BuildProgress | None = None) -> Outcome:
-    """Measures a row on a device of its own, so that no row depends on those before it."""
+def run(row: Row, model: str, progress: BuildProgress | None = None) -> RowResult:
+    """Measures a row on a separate device, so that rows are independent of each other."""
     if row.kind in ENGINES and model == "fast" and not _fast_has_engines():
-        raise Unable("the fast model has no engines yet")
+        raise UnsupportedRow("the fast model has no engines yet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LateReadsWarning)
         design = row.load()
@@ -48,7 +48,7 @@ def run(row: Row, model: str, progress: BuildProgress | None = None) -> Outcome:
             return outcome | {"wall_s": round(time.perf_counter() - start, 3)}
 
 
-def _measure(device: Device, row: Row) -> Outcome:
+def _measure(device: Device, row: Row) -> RowResult:
     if row.kind in ENGINES:
         arguments = {"src": 0, "bytes": row.bytes}
         arguments |= {"dst": 256 * MIB} if row.kind == "copy" else {"low": 0, "high": 1 << 30, "kind": 0}
@@ -70,7 +70,7 @@ def _measure(device: Device, row: Row) -> Outcome:
 
 @cache
 def _fast_has_engines() -> bool:
-    """Whether the fast model carries out what is written to registers of engines: a copy of one line ends."""
+    """Whether the fast model implements engines: a copy of one line ends."""
     from nearside.device import Design
 
     try:
@@ -83,7 +83,7 @@ def _fast_has_engines() -> bool:
 
 @cache
 def _host() -> str:
-    """A hash of the code around the device, whose times are in each row, too."""
+    """A hash of the code around the device, which influences the times of every row."""
     digest = hashlib.sha256()
     for crate in HOST_CRATES:
         for path in sorted((root() / "crates" / crate / "src").rglob("*.rs")):
@@ -93,7 +93,7 @@ def _host() -> str:
 
 
 def _fault(known: object) -> str | None:
-    """What keeps it from being outcomes by key, or None."""
+    """Why a document is no mapping of keys to results, or None if it is one."""
     if not isinstance(known, dict):
         return f"{type(known).__name__} instead of a table"
     for key, outcome in known.items():
@@ -110,14 +110,14 @@ def _fault(known: object) -> str | None:
 
 
 class References:
-    """What the RTL says of each row, kept by all that it depends on: hardware, design, profile, host, and the row."""
+    """The RTL's result of each row, by a hash of its inputs: hardware, design, profile, host code and row."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or results.folder() / REFERENCES
         files.check_output(self.path)
         self._known = self._read()
 
-    def _read(self) -> dict[str, Outcome]:
+    def _read(self) -> dict[str, RowResult]:
         if not self.path.exists():
             return {}
         again = "remove it, and rows are measured again, or name another file"
@@ -135,13 +135,13 @@ class References:
         parts = [design.hardware, design.hash, profile, _host(), json.dumps(row.job, sort_keys=True)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
-    def of(self, row: Row, measure: Callable[[], Outcome]) -> tuple[Outcome, bool]:
-        """The row's reference, measured if it isn't known; whether it was."""
+    def of(self, row: Row, measure: Callable[[], RowResult]) -> tuple[RowResult, bool]:
+        """The reference of a row, measured if it is unknown; and whether it was known."""
         key = self.key(row)
         known = key in self._known
         if not known:
             outcome = measure()
-            # Another run may have added to them meanwhile.
+            # Another run may have added entries meanwhile.
             with files.locked(self.path):
                 self._known = self._read() | {key: outcome}
                 files.write_text(self.path, json.dumps(self._known, indent=0, sort_keys=True) + "\n")

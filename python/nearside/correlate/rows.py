@@ -1,7 +1,7 @@
-"""The rows: a Latin hypercube over what a workload can be, and corners by name.
+"""The rows: a Latin hypercube over the parameters of workloads, and corner cases.
 
-A row is told by its parameters alone. How many commands it has follows from an estimate of the time that they take, so
-that the RTL simulates a row in a few seconds.
+A row is identified by its parameters alone. Its number of commands follows from an estimate of
+their time, so that the RTL simulates a row in a few seconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ slots = 64
 [dram]
 data_rate_mts = 3200
 """
-# What is compiled: links and most profiles are not part of it. Nobody tunes for `held-out`.
+# Designs that are compiled; links and most profiles are not part of them. No tuning uses
+# `held-out`.
 DESIGNS = {
     "default": ("default", ""),
     "nand": ("default", "[media]\nprofile = 'nand'"),
@@ -39,29 +40,33 @@ READ_PERCENT = {"read": 100, "write": 0, "mix": 50}
 PATTERNS = ("random", "sequential")
 WINDOW = ("load", "store")
 ENGINES = ("copy", "scan")
-# Reads and writes whose data are in another device's PM window: it is written, or read.
+# Reads and writes with data in another device's PM window: it is written, or read.
 PEER = {"peer-read": 100, "peer-write": 0}
 
 BLOCK, SMALLEST, LARGEST = 512, 512, 1 << 20
 MOST_QUEUES, DEEPEST = 16, 256
 # Simulated time of a row, and of a quick one.
 BUDGET_NS, QUICK_NS = 1.2e6, 0.2e6
-# What a command and a load take without their bytes and without the media.
+# Estimated time of a command and of a load, without their bytes and the media.
 COMMAND_NS, LOAD_NS = 2200.0, 660.0
-# What a read of the other device takes beside its media and a read of the host's memory.
+# Additional time of a read from a peer, without its media and a read from host memory.
 PEER_NS = 1200.0
 LEAST_COMMANDS, MOST_COMMANDS = 3, 20_000
-# Every so many-th drawn row is held out: another seed, and in turns the design that nobody tunes for.
+# One in three drawn rows is held out: with another seed, and in turns with the design that no
+# tuning uses.
 HELD_OUT = 3
-# The part of drawn reads and writes that has its data in another device.
+# The share of drawn reads and writes with data in another device.
 PEERS = 1 / 5
 HELD_OUT_SEED = 1 << 32
 
 
 @dataclass(frozen=True)
 class Row:
-    """One workload on one device: "read", "write", "mix" (NVMe), "load", "store" (PM window), "copy", "scan",
-    "peer-read" or "peer-write" (NVMe, data in a peer's PM window)."""
+    """A workload on a device.
+
+    Kinds are "read", "write", "mix" (NVMe), "load", "store" (PM window), "copy" and "scan"
+    (engines), and "peer-read", "peer-write" (NVMe, data in a peer's PM window).
+    """
 
     origin: str
     kind: str
@@ -83,12 +88,12 @@ class Row:
 
     @property
     def job(self) -> dict[str, Any]:
-        """What decides what it measures: all but where it comes from and what it is for."""
+        """The parameters that the result depends on: without origin, name and purpose."""
         return {key: value for key, value in self.values.items() if key not in ("origin", "name", "held_out")}
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """A readable name."""
         parts = [self.kind, _size(self.bytes), f"{self.queues}x{self.depth}", self.profile, self.link]
         parts += ["seq"] if self.pattern == "sequential" else []
         parts += ["scattered"] if self.scattered else []
@@ -106,14 +111,14 @@ def _sides(kind: str) -> tuple[str, ...]:
 
 
 def _rate(row: Row) -> float:
-    """GB/s that link and media allow, about."""
+    """An estimate of the GB/s that link and media allow."""
     pcie, profile = row.load().values["pcie"], media_profile(row.profile)
     link = 0.9 * 2 ** (pcie["generation"] - 3) * pcie["lanes"]
     return min([link, *(profile.get(side, {}).get("cap_gb_s") or link for side in _sides(row.kind))])
 
 
 def sized(row: Row, budget_ns: float) -> Row:
-    """With as many commands as fit into a time, and no more in flight than can end in it."""
+    """The row with a number of commands, and a depth, that fit into a time budget."""
     rate, profile = _rate(row), media_profile(row.profile)
     base = max(profile.get(side, {}).get("base_ns") or 0.0 for side in _sides(row.kind))
     alone = base + (LOAD_NS if row.kind in WINDOW else COMMAND_NS)
@@ -126,7 +131,7 @@ def sized(row: Row, budget_ns: float) -> Row:
 
 
 def _corners() -> list[Row]:
-    """What workloads are mostly like, and the borders of what they can be."""
+    """Typical workloads, and the limits of the parameters."""
     rows = []
 
     def add(kind: str, size: int, queues: int, depth: int, **values: Any) -> None:
@@ -144,13 +149,13 @@ def _corners() -> list[Row]:
         add(kind, 4096, 4, 32, profile="nand", design="nand")
         add(kind, LARGEST, 1, 1, link="gen4x8", scattered=True)
         add(kind, 4096, 4, 8, profile="pcm")
-    # Two devices, each with another one's latency behind its own; small and large TLPs of data in both directions.
+    # Two devices, whose latencies add up; small and large data TLPs in both directions.
     for kind in PEER:
         add(kind, 4096, 1, 1)
         add(kind, 4096, 4, 16)
         add(kind, 512, 4, 16, profile="optane-dcpmm", link="gen3x16")
         add(kind, 131072, 2, 4, profile="pcm", link="gen4x8", scattered=True)
-    # Lists of pages that wait behind data on the wire.
+    # PRP lists that wait for data on the wire.
     add("write", 16384, 4, 8, link="gen3x16", scattered=True)
     for size, depth in ((64, 1), (64, 64), (4096, 16)):
         add("load", size, 1, depth, profile="optane-dcpmm")
@@ -171,7 +176,7 @@ def _size(count: int) -> str:
 
 
 def _hypercube(count: int, seed: int) -> list[dict[str, float]]:
-    """So many points: along each axis one in each of so many equal parts."""
+    """Points of a Latin hypercube: each axis has one point in each of `count` equal intervals."""
     chance = random.Random(seed)
     axes = {}
     for axis in ("bytes", "depth", "queues", "kind", "profile", "link", "pattern", "odd", "scattered", "peer"):
@@ -187,8 +192,11 @@ def _pick(choices: Any, at: float) -> Any:
 
 
 def _drawn(number: int, point: dict[str, float], seed: int) -> Row:
-    """A point's row. A third of the sizes are no powers of two, a fifth of the buffers is scattered, a fifth of reads
-    and of writes has its data in another device."""
+    """The row of a point.
+
+    A third of the sizes are no powers of two. A fifth of the buffers is scattered. A fifth of the
+    reads and writes has its data in another device.
+    """
     size = SMALLEST * (LARGEST / SMALLEST) ** point["bytes"]
     power = SMALLEST << min(round((LARGEST // SMALLEST).bit_length() * point["bytes"] - 0.5), 11)
     odd = max(round(size / BLOCK), 1) * BLOCK
@@ -217,7 +225,7 @@ def _held_out(row: Row, number: int) -> Row:
 
 
 def draw(count: int, seed: int, quick: bool = False) -> list[Row]:
-    """So many rows: corners, drawn ones, and drawn ones that are held out. A quick run has some of each, one design."""
+    """Rows: corners, drawn ones, and drawn ones that are held out. A quick run has some of each, on one design."""
     corners = _corners()
     if quick:
         corners = [row for row in corners if row.design == "default"][:: max(1, 40 // max(count // 2, 1))]

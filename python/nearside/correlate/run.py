@@ -1,4 +1,4 @@
-"""Both models on all rows: the document of a comparison, and what is said of it."""
+"""Runs all rows on both models: the document of a comparison, and its summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from nearside import results, show
 from nearside._native import NearsideError
-from nearside.correlate.measure import References, Unable
+from nearside.correlate.measure import References, UnsupportedRow
 from nearside.correlate.measure import run as measure
 from nearside.correlate.rows import ENGINES, WINDOW, Row, draw
 from nearside.device import BuildProgress, Design
@@ -17,8 +17,8 @@ from nearside.experiments.run import INTERRUPTED, SAVE_EVERY_S, UNDER_WAY, Inter
 
 ROWS, QUICK_ROWS = 108, 12
 WITHIN_PERCENT = 10.0
-# What is judged; p99 is told only.
-JUDGED = ("mean_ns", "gb_s")
+# The compared values; p99 is only shown.
+COMPARED = ("mean_ns", "gb_s")
 GROUPS = {"tuned": False, "held out": True}
 KINDS = {
     "reads": ("read",), "writes": ("write",), "half of each": ("mix",), "reads into a peer": ("peer-read",),
@@ -27,29 +27,29 @@ KINDS = {
 
 
 def errors(rtl: dict[str, Any], fast: dict[str, Any]) -> dict[str, float | None]:
-    """By how much the fast model is off, in percent of what the RTL says."""
+    """The errors of the fast model, in percent of the RTL's values."""
     out: dict[str, float | None] = {}
-    for key in (*JUDGED, "p99_ns"):
+    for key in (*COMPARED, "p99_ns"):
         there = rtl[key] and fast[key] is not None
         out[key] = 100 * (fast[key] / rtl[key] - 1) if there else None
     return out
 
 
 def compare(row: Row, references: References, progress: BuildProgress | None) -> dict[str, Any]:
-    """One row on both models. `worst_percent` is the larger error of what is judged, None where there is none."""
+    """A row on both models. `worst_percent` is the largest error of the compared values, or None."""
     entry: dict[str, Any] = row.values | {"skipped": None, "errors": None, "worst_percent": None}
     try:
         fast = measure(row, "fast")
-    except Unable as reason:
+    except UnsupportedRow as reason:
         return entry | {"rtl": None, "fast": None, "skipped": str(reason)}
     rtl, _ = references.of(row, lambda: measure(row, "rtl", progress))
     found = errors(rtl, fast)
-    judged = [abs(value) for key in JUDGED if (value := found[key]) is not None]
+    judged = [abs(value) for key in COMPARED if (value := found[key]) is not None]
     return entry | {"rtl": rtl, "fast": fast, "errors": found, "worst_percent": max(judged)}
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """How many rows are within the bound, and by how much they are off on average."""
+    """Counts rows within the bound, and averages the errors."""
     done = [row["worst_percent"] for row in rows if row["worst_percent"] is not None]
     p99 = [abs(row["errors"]["p99_ns"]) for row in rows if row["errors"] and row["errors"]["p99_ns"] is not None]
     return {
@@ -62,7 +62,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def chosen(count: int, seed: int, quick: bool, only: str | None) -> list[Row]:
+def choose_rows(count: int, seed: int, quick: bool, only: str | None) -> list[Row]:
     """The rows of a run, at least one."""
 
     def of(count: int) -> list[Row]:
@@ -85,12 +85,12 @@ def run(
     progress: Callable[[int, int], None] | None = None,
     save: Callable[[dict[str, Any]], Path] | None = None,
 ) -> dict[str, Any]:
-    """All rows; returns the document. `only` is "tuned" or "held out".
+    """Runs all rows; returns the document. `only` is "tuned" or "held out".
 
-    `save` is called with it now and then, and at the end. What ends it early, Ctrl-C too, leaves a document that is
-    marked as partial and says why; then it goes on up.
+    `save` receives the document periodically and at the end. After an early end, also by Ctrl-C,
+    the document is marked as partial with the reason. The exception then propagates.
     """
-    rows = chosen(count, seed, quick, only)
+    rows = choose_rows(count, seed, quick, only)
     references = References(reuse)
     doc = results.document(
         "correlate", Design.load("default"), seed, "fast and rtl", time="simulated", quick=quick,
@@ -104,27 +104,27 @@ def run(
                 progress(done, len(rows))
             doc["rows"].append(compare(row, references, build))
             if save and time.monotonic() - saved >= SAVE_EVERY_S:
-                save(summed(doc))
+                save(with_summary(doc))
                 saved = time.monotonic()
-    except BaseException as error:  # a panic of the native module is no Exception
+    except BaseException as error:  # a panic of the native module is not an Exception
         stopped = isinstance(error, KeyboardInterrupt)
         doc["reason"] = INTERRUPTED if stopped else f"{type(error).__name__}: {error}"
         if not save:
             raise
         kept = " before its first row; nothing was saved"
         if doc["rows"]:
-            kept = f"; {len(doc['rows'])} of {len(rows)} rows are in {save(summed(doc))}, marked as partial"
+            kept = f"; {len(doc['rows'])} of {len(rows)} rows are in {save(with_summary(doc))}, marked as partial"
         if stopped:
             raise Interrupted(f"correlate: interrupted{kept}") from None
         raise
     doc["status"], doc["reason"] = "complete", None
     if save:
-        save(summed(doc))
-    return summed(doc)
+        save(with_summary(doc))
+    return with_summary(doc)
 
 
-def summed(doc: dict[str, Any]) -> dict[str, Any]:
-    """The same document, with what follows from its rows."""
+def with_summary(doc: dict[str, Any]) -> dict[str, Any]:
+    """The document, with the values that follow from its rows."""
     rows = doc["rows"]
     doc["all"] = summary(rows)
     doc["groups"] = {name: summary([row for row in rows if row["held_out"] == held]) for name, held in GROUPS.items()}
@@ -141,7 +141,7 @@ def _percent(value: float | None) -> str:
 
 
 def print_document(doc: dict[str, Any], worst_first: bool = False) -> None:
-    """For people."""
+    """Prints the document as tables."""
     table = show.table(
         "fast beside rtl, simulated time: errors of the fast model",
         "row: kind, bytes, queues x depth, profile, link", "commands", "rtl mean", "mean", "rtl GB/s", "GB/s", "p99",

@@ -35,13 +35,13 @@ def list_experiments(as_json: JsonOption = False) -> None:
     experiments = all_experiments().values()
     if as_json:
         keys = ("name", "title", "source", "models", "design", "time", "quick", "full")
-        written = {"models": "engines"}  # the key of documents since the first
+        written = {"models": "engines"}  # the key in documents since the first version
         print(json.dumps([{written.get(key, key): getattr(e, key) for key in keys} for e in experiments], indent=1))
         return
     table = show.table(f"{len(experiments)} experiments", "name", "what", "the paper's", "models")
     for column in table.columns[1:]:
         column.justify = "left"
-    # A name is what people copy: never cut.
+    # Users copy names: they are never cut.
     table.columns[0].no_wrap = True
     table.columns[0].min_width = max(len(e.name) for e in experiments)
     for e in experiments:
@@ -51,7 +51,7 @@ def list_experiments(as_json: JsonOption = False) -> None:
 
 
 def chosen(name: str, model: str | None) -> tuple[list[tuple[Experiment, str]], list[Experiment]]:
-    """The experiments to run, each with its model, and those left out as that model can't do them."""
+    """The experiments to run, each with its model, and those that the model can't run."""
     if model is not None:
         models.check(model)
     if name != ALL:
@@ -108,7 +108,7 @@ def number(value: float | None) -> str:
 
 
 def print_document(doc: dict[str, Any]) -> None:
-    """Those figures that the paper states, for people, or all of them where it states none; all are in the file."""
+    """Prints the figures that the paper states, or all if it states none; the file has all of them."""
     from nearside.page.experiments import deviation
 
     table = show.table(
@@ -140,13 +140,13 @@ def report(
     """
     from nearside.page import experiments as page
 
-    source = results.place() / document.FOLDER
+    source = results.folder_path() / document.FOLDER
     docs, left_out = document.load_all(source)
     for one in left_out:
         print(f"{one}: left out, no result is saved by this name; rename or remove it", file=sys.stderr)
     if not docs:
         raise NearsideError(f"{source}: no results yet; run `nearside experiment run all --quick` first")
-    path = output or results.place() / "report.html"
+    path = output or results.folder_path() / "report.html"
     if not path.parent.is_dir():
         raise NearsideError(f"{path}: its folder doesn't exist; make it, or name another file with -o")
     files.check_apart([path], source.glob("*.json"))

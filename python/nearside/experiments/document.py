@@ -1,4 +1,4 @@
-"""Result documents of experiments: where they are, how they are written, and what makes one acceptable."""
+"""Result documents of experiments: location, format, and validation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from nearside import files, results
 from nearside._native import NearsideError
 
-# Of the documents written here; one of another version is refused by name.
+# The version that is written and read; other versions are refused.
 FORMAT = 1
 WHAT = "experiment"
 FOLDER = "experiments"
@@ -26,24 +26,24 @@ FIGURE: dict[str, tuple[type, ...]] = {
     "paper_text": (str, type(None)), "source": (str, type(None)), "limit": ANY_NUMBER,
     "limit_text": (str, type(None)), "ratio": ANY_NUMBER, "of_limit": ANY_NUMBER,
 }  # fmt: skip
-# What figures and series of several runs have beside: documents without them are from before there were any.
+# Keys of figures and series of several runs; older documents lack them.
 DEVIATION, COUNT = "deviation", "runs"
 PLOT: dict[str, tuple[type, ...]] = {
     "title": TEXT, "kind": TEXT, "log": (bool,), "floor": NUMBER, "x": (list,), "x_label": TEXT, "y_label": TEXT,
     "series": (list,),
 }  # fmt: skip
-# What a page can draw in a few seconds, and a reader see.
+# Limits of a page that is drawn in a few seconds, and that a reader can grasp.
 MOST_PLOTS, MOST_CATEGORIES, MOST_SERIES = 50, 400, 16
 SERIES: dict[str, tuple[type, ...]] = {"name": TEXT, "of": TEXT, "y": (list,)}
 
 
 def file_name(name: str, model: str) -> str:
-    """Within the results folder."""
+    """The file name within the results folder."""
     return f"{FOLDER}/{name}.{model}.json"
 
 
 def folder() -> Path:
-    """The folder of these documents; made if it isn't there."""
+    """The folder of these documents, created if it does not exist."""
     path = results.folder() / FOLDER
     try:
         path.mkdir(exist_ok=True)
@@ -55,14 +55,14 @@ def folder() -> Path:
 
 
 def save(doc: dict[str, Any]) -> Path:
-    """Writes it whole or not at all: what was there before stays until then."""
+    """Writes a document completely or not at all; until then the previous one stays."""
     path = folder() / Path(file_name(doc["name"], doc["engine"])).name
     files.write_text(path, json.dumps(doc, indent=1, allow_nan=False) + "\n")
     return path
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Reads one; what can't be a document of this version is one line that names the file."""
+    """Reads and validates a document; the error is one line that names the file."""
     again = f"run `nearside experiment run {path.name.partition('.')[0]}` again, or remove it"
     try:
         doc = json.loads(files.read_text(path))
@@ -83,8 +83,11 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def load_all(path: Path) -> tuple[list[dict[str, Any]], list[Path]]:
-    """All of a folder, in the order of their names; and files that are left out, such as copies: their names are those
-    of no result that is saved, and what they hold may be there a second time."""
+    """All documents of a folder in the order of their names; and the files that are left out.
+
+    Left out are files whose names belong to no result, such as copies: their content may be present
+    twice.
+    """
     from nearside.experiments.registry import natural
 
     found = sorted(path.glob("*.json"), key=lambda p: natural(p.name))
@@ -99,7 +102,7 @@ def load_all(path: Path) -> tuple[list[dict[str, Any]], list[Path]]:
 
 
 def _fault(doc: dict[str, Any]) -> str | None:
-    """What is wrong with a document, or None."""
+    """The fault of a document, or None."""
     fault = _wrong(doc, KEYS, "")
     if fault:
         return fault
@@ -149,7 +152,7 @@ def _drawable(value: Any) -> bool:
 
 
 def _wrong(part: Any, keys: dict[str, tuple[type, ...]], place: str) -> str | None:
-    """The first key of a part that is missing or of another type, with its place."""
+    """The first key of a part that is missing or has another type, with its place."""
     if not isinstance(part, dict):
         return f"{place.rstrip('.')}: no table"
     for key, types in keys.items():
@@ -164,5 +167,5 @@ def _wrong(part: Any, keys: dict[str, tuple[type, ...]], place: str) -> str | No
 
 
 def _finite(value: float) -> bool:
-    """Whether it can be shown: JSON of others may hold NaN, infinities, and integers that are no float."""
+    """Whether a value can be shown: other programs' JSON may hold NaN, infinities, and very large integers."""
     return abs(value) < 1e300

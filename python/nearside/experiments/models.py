@@ -1,4 +1,4 @@
-"""The models that an experiment may ask for: the one place where a device is opened with one."""
+"""The models of experiments: the one place where they open devices."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SIMULATORS = ("rtl", "fast")
 
 
 def check(model: str) -> None:
-    """Refuses a model that there is none of, before anything long begins."""
+    """Refuses an unknown model, before anything long starts."""
     if model not in MODELS:
         raise NearsideError(f"no model is called {model!r}: allowed are {', '.join(MODELS)}")
 
 
 @renamed(engine="model")
 def open_device(design: Design, model: str, build: BuildProgress | None = None, **options: Any) -> Device:
-    """A device of the design on a model; one that can't do the design says so in one line."""
+    """A device of the design on a model; raises a one-line error if the model can't simulate the design."""
     check(model)
     return Device(design, build, model=model, **options)

@@ -1,4 +1,4 @@
-"""What the experiments of NASCENT share: its title, its constants, devices ready for it, and lines of text."""
+"""Shared parts of NASCENT's experiments: title, constants, devices, and text."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ TITLE = "NASCENT (S. Salamat et al., FPGA 2021)"
 FLASH = "z-nand"
 RATIO = "simulated, of CPU time"
 DEVICE_TEXT = (
-    "Ours is the design smartssd, the paper's table 1: flash behind 3 GB/s, one DDR4-2400 channel, 300 MHz. Its flash "
-    "answers in 3 us; the paper states no latency."
+    "Ours is the design smartssd, the paper's table 1: flash with a link of 3 GB/s, one DDR4-2400 channel, 300 MHz. "
+    "Its flash answers in 3 us; the paper states no latency."
 )
 CPU_TEXT = (
-    "Ratios are of times measured on the CPU named in the rows, in the same run, to simulated time: another CPU "
-    "than the paper's Core i7-8700. The plain quick sort is numpy's introsort without SIMD, which sorts key and "
-    "index; beside it stands the fastest of what is installed. One thread's times are CPU time, others are of the "
-    "clock on the wall."
+    "Ratios compare times of the CPU named in the rows, measured in the same run, with simulated time. It is another "
+    "CPU than the paper's Core i7-8700. The plain quick sort is numpy's introsort without SIMD, which sorts key and "
+    "index. The fastest of the installed sorts is shown beside it. Single-threaded times are CPU time, others are "
+    "wall-clock time."
 )
 
 
 def device(run: Run) -> tuple[Device, int]:
-    """A device of the run, and where its local memory begins."""
+    """A device of the run, and the base address of its local memory."""
     there = run.device(FLASH)
-    run.once("credits", lambda: kernels.unlimited(there, platforms.ENGINES))
-    return there, kernels.base(there, "local")
+    run.once("credits", lambda: kernels.remove_limits(there, platforms.ENGINES))
+    return there, kernels.memory_base(there, "local")
 
 
 def cpu_sorts(run: Run, count: int, bits: int = 32) -> dict[str, float]:
@@ -45,12 +45,12 @@ def fastest(sorts: dict[str, float]) -> str:
 
 
 def cpu_parts() -> dict[str, Any]:
-    """For rows: what was measured on."""
+    """Columns of rows that identify the CPU."""
     return {"cpu": baselines.cpu(), "cpu_sorts": baselines.names()}
 
 
 def cpu_gather_ns(rows: int, row_bytes: int, seed: int) -> float:
-    """ns in which one thread puts rows in random order."""
+    """ns in which one thread gathers rows in random order."""
     rng = np.random.default_rng(seed)
     table = np.frombuffer(rng.bytes(rows * row_bytes), np.dtype((np.void, row_bytes)))
     order = rng.permutation(rows)
@@ -58,7 +58,7 @@ def cpu_gather_ns(rows: int, row_bytes: int, seed: int) -> float:
 
 
 def count_name(count: int) -> str:
-    """As the paper writes it: 1K is a thousand."""
+    """A count as in the paper: 1K is a thousand."""
     for step, letter in ((1_000_000, "M"), (1000, "K")):
         if count >= step:
             return f"{count // step}{letter}"

@@ -18,7 +18,7 @@ NAND = "nand"
 
 
 def cases(run: Run) -> list[dict[str, Any]]:
-    """The paper's six, and one with the latency of ordinary flash."""
+    """The paper's six cases, and one with the latency of ordinary flash."""
     six = [{"bits": bits, "value": value, "flash": nascent.FLASH} for bits, value in WIDTHS]
     return [*six, {"bits": 8, "value": 32, "flash": NAND}]
 
@@ -30,7 +30,8 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     count = run.parameters["mib"] * MIB // (bits // 8)
     took = kernels.decode(device, bits, value // 8, count, 0, local + 512 * MIB, run.seed)
     read = took["key_bytes"] + took["dictionary_bytes"]
-    # What is written fills the memory, or the engine's port to it: a beat of 64 bytes a cycle.
+    # The output is limited by the memory, or by the engine's port to it: a beat of 64 bytes a
+    # cycle.
     lines = 32768
     values = kernels.ideal.LINE * lines / kernels.ideal.busy_ns(device.design, (), range(0, 64 * lines, 64))
     port = kernels.ideal.LINE * device.design.values["clock_mhz"] / 1e3
@@ -56,13 +57,13 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
         name = f"{bits}_{value}" + (".nand" if slow else "")
         paper = None if slow else PAPER.get((bits, value), 3.0)
         out += [
-            figure(f"{name}.input", f"bytes taken from flash a second: {what}", row["gb_s"], "GB/s", paper=paper,
+            figure(f"{name}.input", f"bytes read from flash a second: {what}", row["gb_s"], "GB/s", paper=paper,
                    source=paper and "figure 10, section 4.2", limit=row["limit_gb_s"],
                    limit_text="the link of 3 GB/s, or writing the values"),
-            figure(f"{name}.total", f"the same with what is written: {what}", row["total_gb_s"], "GB/s"),
+            figure(f"{name}.total", f"the same with the output: {what}", row["total_gb_s"], "GB/s"),
             figure(f"{name}.cpu", f"one thread of the CPU, the faster of numpy and pyarrow: {what}",
                    row["cpu_gb_s"], "GB/s", limit=3.0, limit_text="the same link", time="CPU time"),
-            figure(f"{name}.cores", f"{platforms.CPU_CORES} cores, as the paper's CPU has, if they shared that evenly: "
+            figure(f"{name}.cores", f"{platforms.CPU_CORES} cores, as many as the paper's CPU has, sharing it evenly: "
                    f"{what}", row["cores_gb_s"], "GB/s", limit=3.0, limit_text="the same link", time="CPU time"),
         ]  # fmt: skip
     return out
@@ -79,7 +80,7 @@ def plots(rows: list[Row]) -> list[dict[str, Any]]:
         {"name": "limit", "of": "limit", "y": [row["limit_gb_s"] for row in six]},
     ]
     labels = [f"{row['bits']} to {row['value']}" for row in six]
-    title = "Figure 10: bytes of keys taken from flash a second"
+    title = "Figure 10: bytes of keys read from flash a second"
     return [plot(title, labels, series, x_label="bits of a key, of a value", y_label="GB/s", kind="bars")]
 
 
@@ -88,15 +89,15 @@ EXPERIMENT = Experiment(
     title="Decoding dictionaries at the rate of the flash",
     source=f"{nascent.TITLE}, figure 10",
     text=(
-        "Random keys of 8 and 16 bits and a full dictionary from flash to values of 16, 32 and 64 bits in the device's "
-        "memory, by one engine. The dictionary counts as input.",
-        f"{nascent.DEVICE_TEXT} With 60 us, as in nand, the 64 KiB that an engine has under way give 1 GB/s: the last "
+        "Random keys of 8 and 16 bits and a full dictionary from flash to values of 16, 32 and 64 bits in the "
+        "device's memory, by one engine. The dictionary counts as input.",
+        f"{nascent.DEVICE_TEXT} With 60 us, as in nand, the 64 KiB that an engine has in flight give 1 GB/s: the last "
         "row.",
         "The paper writes the keys to the device's memory first; ours are decoded as they come.",
         "The fast model takes 10 percent longer for 8 to 64 bits than the RTL does (2.0 and 2.2 GB/s).",
-        "The CPU decodes from its memory, with one thread and the faster of numpy and pyarrow, and is shown at 3 GB/s "
-        "at most, the link's rate: where it has that it is no slower than an engine. Beside it six cores, as many as "
-        "the paper's CPU has, if they shared the work evenly.",
+        "The CPU decodes from its memory, with one thread and the faster of numpy and pyarrow. It is shown with at "
+        "most 3 GB/s, the link's rate, at which it equals an engine. Beside it are six cores, as many as the paper's "
+        "CPU has, if they share the work evenly.",
     ),
     quick={"mib": 4},
     full={"mib": 32},

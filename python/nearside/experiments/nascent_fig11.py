@@ -21,9 +21,9 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     device, local = nascent.device(run)
     count, size = case["count"], case["value"] // 8
     took = kernels.decode(device, 8, size, count, 0, local, run.seed)
-    # What it has decoded, which stands there, is sorted.
+    # The decoded column, which is in the memory, is sorted.
     values = np.frombuffer(device.pm_read(local, count * size), f"u{size}")
-    sorted_ = kernels.sort(device, values, local, local + 256 * MIB, there=True, seed=run.seed)
+    sorted_ = kernels.sort(device, values, local, local + 256 * MIB, stored=True, seed=run.seed)
     bounds = kernels.sort_bounds(device.design, count, size, 1)
     link = (took["key_bytes"] + took["dictionary_bytes"]) / platforms.SSD_GB_S
     return {**case, "decode_ns": took["ns"], "sort_ns": sorted_.ns, "link_ns": link, "bound_ns": sum(bounds)}

@@ -53,7 +53,7 @@ EXPERIMENT = Experiment(
     source=f"{nascent.TITLE}, figure 12",
     text=(
         "A plain key column of 32 bits is sorted, and rows of 4 bytes a column are gathered from flash in its order, "
-        "by three engines. It ends when the rows are in the device's memory.",
+        "by three engines. The time ends when the rows are in the device's memory.",
         nascent.DEVICE_TEXT,
         "The paper shows its times in a figure with a logarithmic axis and states none of them as a number; it says "
         "that time grows with the table's size and that gathering fills the link. Its tables have up to 1M rows or "

@@ -12,14 +12,15 @@ WIDE, LINES = "1024 rows of 4 KiB", "TPC-C order-line"
 # Clause 1.2.1 of TPC-C: rows of order-line at scale factor 1, and bytes of each.
 ORDER_LINES, LINE_BYTES = 300_000, 54
 PARTITIONS = 4
-# Times faster, times less energy, of 12 devices: section 4.3; and those of its successor, which are to be reached.
+# Speed-up and energy ratio of 12 devices: section 4.3; and those of its successor, which are the
+# goal.
 PAPER = {WIDE: (7.6, 5.6), LINES: (9.2, 6.8)}
 SUCCESSOR = {WIDE: (9.9, 7.3)}
 PAPER_CPU = (147.2, 131.4)
-# Energies are the paper's watts times times: simulated ones, or those of this machine's CPU.
+# Energies are the paper's watts times seconds: simulated ones, or those of this machine's CPU.
 MIXED = {False: "simulated seconds, no power is measured", True: "this machine's seconds, no power is measured"}
 SOURCE = {WIDE: "figure 13, section 4.3", LINES: "figure 14, section 4.3"}
-TWELVE = platforms.MOST
+TWELVE = platforms.MAX_SSDS
 
 
 def cases(run: Run) -> list[dict[str, Any]]:
@@ -40,7 +41,7 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     name, scale, count = case["table"], case["scale"], case["devices"]
 
     def once() -> dict[str, Any]:
-        """What does not depend on the number of devices: the card with one SSD, the CPU with one table."""
+        """Values that don't depend on the number of devices: the card with one SSD, the CPU with one table."""
         parts = tables(run.seed, name, scale)
         card = platforms.sort_tables(platforms.card(), parts, model=run.model, build=run.build)
         gather = sum(nascent.cpu_gather_ns(len(p.keys), p.row_bytes, run.seed) for p in parts)
@@ -67,7 +68,7 @@ def size_of(row: Row) -> str:
 
 
 def energy(row: Row) -> float:
-    """Of all devices, in joules."""
+    """Energy of all devices, in joules."""
     return platforms.joules(row["devices"] * platforms.SMARTSSD_W, row["ns"])
 
 
@@ -150,23 +151,23 @@ EXPERIMENT = Experiment(
     title="Tables on 1 to 12 devices",
     source=f"{nascent.TITLE}, figure 13 and figure 14",
     text=(
-        "Each device, or SSD, holds a table of the same size: 1024 rows of 4 KiB with a key column of 16-bit keys to a "
-        "dictionary, or the order-line table of TPC-C (54 bytes a row) in four partitions with a plain key column. All "
-        "devices are simulated together, in one host that starts each stage on one after the other. It ends when the "
-        "sorted rows are in the devices' memories; the host's merge is not in it, nor in the paper's.",
+        "Each device, or SSD, holds a table of the same size: 1024 rows of 4 KiB with a dictionary-encoded key column "
+        "of 16 bits, or the order-line table of TPC-C (54 bytes a row) in four partitions with a plain key column. "
+        "All devices are simulated together, in one host that starts each stage on one after the other. The time ends "
+        "when the sorted rows are in the devices' memories; the host's merge is not included, nor in the paper's.",
         nascent.DEVICE_TEXT,
-        "Rows of less than 4 KiB are brought to the memory in one piece, while the keys are sorted and the partition "
-        "before is gathered; others are gathered from flash.",
-        "The card has four memory channels, 77 GB/s, and the same engines; with one SSD it is simulated. SSDs one "
-        "after another, as the paper has it, multiply that. Overlapped, all copies of the engines that fit (4.4) "
+        "Rows of less than 4 KiB are loaded to the memory in one piece, while the keys are sorted and the previous "
+        "partition is gathered; others are gathered from flash.",
+        "The card has four memory channels, 77 GB/s, and the same engines; with one SSD it is simulated. For SSDs one "
+        "after another, as in the paper, that is multiplied. Overlapped, all copies of the engines that fit (4.4) "
         "work without a gap while 16 lanes of Gen3 bring the next tables: a bound, and so the better baseline.",
-        "The CPU reads over 3 GB/s and then one core works with the plain quick sort, as the paper has it; or, "
-        f"overlapped, it reads over 16 lanes while {platforms.CPU_CORES} cores, as many as the paper's CPU has, work "
-        "without a gap on what takes the least of a core here: a bound, and so the better baseline. Gathering is "
+        "The CPU reads over 3 GB/s, then one core works with the plain quick sort, as in the paper. Overlapped, it "
+        f"reads over 16 lanes while {platforms.CPU_CORES} cores, as many as the paper's CPU has, work without a gap "
+        "with the sort of the least core time: a bound, and so the better baseline. Gathering is "
         "numpy's take. " + nascent.CPU_TEXT,
-        "Energies mix the paper's watts with our times, and no power is measured: 7.5 W a device without its flash, "
-        "which it states; 66.4 W of the card and 80.3 W of the CPU, which its ratios of energies and times give. Times "
-        "are simulated, those of the CPU are this machine's.",
+        "Energies combine the paper's watts with our times; no power is measured. A device without its flash has 7.5 "
+        "W, which the paper states; the card has 66.4 W and the CPU 80.3 W, from its ratios of energies and times. "
+        "Times are simulated; those of the CPU are this machine's.",
         "NASCENT2 (ACM TRETS 2022) is NASCENT's successor.",
     ),
     quick={"devices": [1, 4, 12], "order_lines": [[0.2, 1], [0.2, 12]]},

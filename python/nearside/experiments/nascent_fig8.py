@@ -8,7 +8,7 @@ from nearside import baselines, kernels, platforms
 from nearside.experiments import nascent
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
-# Section 4.2: how many times faster than the CPU's quick sort, and of how much less energy; what it states as numbers.
+# Section 4.2: speed-up over the CPU's quick sort, and energy ratio, where stated as numbers.
 FASTER = {
     "memory": {128_000: 7.5, 256_000: 2.4, 1_000_000: 1.8, 8_000_000: 1.8},
     "flash": {1000: 6.6, 8_000_000: 8.25},
@@ -31,9 +31,9 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     keys = kernels.random_keys(count, 32, run.seed)
     source = local if case["place"] == "memory" else 64 * MIB
     took = kernels.sort(device, keys, source, local + 64 * MIB, seed=run.seed)
-    # What fits on the chip is not merged.
+    # Keys that fit on the chip are not merged.
     pairs = took if count <= kernels.CHUNK else kernels.sort(
-        device, keys, source, local + 64 * MIB, pairs=True, there=True, seed=run.seed
+        device, keys, source, local + 64 * MIB, pairs=True, stored=True, seed=run.seed
     )  # fmt: skip
     bounds = kernels.sort_bounds(device.design, count, 4, 1)
     load = keys.nbytes / platforms.SSD_GB_S if case["place"] == "flash" else 0.0
@@ -59,8 +59,8 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
                    limit_text="memory and link with ideal masters, 8 keys a cycle in each pass"),
             figure(f"{name}.pairs", f"times faster than with chunks merged in pairs, as the paper's: {what}",
                    row["pairs_ns"] / ns, "x"),
-            figure(f"{name}.cores", f"times faster than {platforms.CPU_CORES} cores, if these shared the least work of "
-                   f"one evenly, and keys came beside: {what}", row["cores_ns"] / ns, "x", time=nascent.RATIO),
+            figure(f"{name}.cores", f"times faster than {platforms.CPU_CORES} cores, if these share the least work of "
+                   f"one evenly, and keys come in parallel: {what}", row["cores_ns"] / ns, "x", time=nascent.RATIO),
             figure(f"{name}.plain", f"times faster than the plain quick sort: {what}", plain / ns, "x", paper=faster,
                    source=faster and source, time=nascent.RATIO),
             figure(f"{name}.best", f"times faster than {row['cpu_sorts'][best]}: {what}", cpu[best] / ns, "x",
@@ -102,15 +102,15 @@ EXPERIMENT = Experiment(
         "memory.",
         nascent.DEVICE_TEXT,
         nascent.CPU_TEXT,
-        "From flash the CPU gets its keys over a link of 3 GB/s, too, before it begins.",
-        f"The paper's CPU has {platforms.CPU_CORES} cores: that many times the speed of one core stands beside, with "
-        "the sort that takes the least of it, as a bound of what a CPU could do.",
-        "Energies mix the paper's watts with our times: 7.5 W of the device, which it states, and 56.3 W of the CPU, "
-        "which its ratios of energies and times give. No power was measured on this machine.",
-        "One pass sorts 128 Ki keys, as in the paper. What is longer is merged 64 chunks at a time, and beside that "
-        "two at a time, which is the paper's scheme as far as it is described.",
+        "From flash the CPU gets its keys over a link of 3 GB/s, too, before it starts.",
+        f"The paper's CPU has {platforms.CPU_CORES} cores. That multiple of the speed of one core, with the sort of "
+        "the least core time, is shown as a bound of a CPU.",
+        "Energies combine the paper's watts with our times. The device has 7.5 W, which the paper states; the CPU has "
+        "56.3 W, from its ratios of energies and times. No power was measured on this machine.",
+        "One pass sorts 128 Ki keys, as in the paper. Longer columns are merged 64 chunks at a time, and for "
+        "comparison two at a time, which is the paper's scheme as far as it is described.",
         "The time of a single small sort is mostly that of the host, which starts it and "
-        "looks each microsecond whether it has ended.",
+        "polls each microsecond for its end.",
     ),
     quick={"counts": [1000, 128_000, 256_000, 1_000_000]},
     full={"counts": [1000, 8000, 32_000, 128_000, 256_000, 512_000, 1_000_000, 2_000_000, 8_000_000]},

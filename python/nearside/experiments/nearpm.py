@@ -1,4 +1,4 @@
-"""What the experiments of NearPM's figures share."""
+"""Shared parts of the experiments of NearPM's figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nearside.experiments.registry import Row, Run, plot
 
 TITLE = "Seneviratne et al., NearPM (EuroSys 2023)"
 MECHANISMS = ("undo", "redo", "checkpoint", "shadow")
-# Those that the paper has figures for.
+# The mechanisms that the paper has figures for.
 PAPER_MECHANISMS = ("undo", "checkpoint", "shadow")
 # Sections 8.2.1, 8.2.3 and 8.2.4: means over the paper's workloads.
 PAPER_COPY = {64: 1.13, 16384: 5.57}
@@ -21,48 +21,49 @@ PAPER_ALONE = {"undo": 1.29, "checkpoint": 1.15, "shadow": 1.28}
 # Figure 16: two devices, synchronised by software, and by themselves.
 PAPER_TWO_SOFTWARE = {"undo": 1.21, "checkpoint": 1.14, "shadow": 1.23}
 PAPER_TWO = {"undo": 1.35, "checkpoint": 1.22, "shadow": 1.33}
-# Section 2.1, figure 1: the part of a program's time that crash consistency takes, and of that the part of copies.
+# Section 2.1, figure 1: the share of crash consistency in a program's time, and the share of copies
+# in that.
 PAPER_SHARE = {"undo": 0.377, "checkpoint": 0.486, "shadow": 0.672}
 PAPER_COPIES = {"undo": 0.689, "checkpoint": 0.604, "shadow": 0.705}
 DESIGN_TEXT = (
     "Design nearpm-paper: 300 MHz, four units of 4 GB/s each, one channel of DDR4-2400, PCIe Gen3 x8; a dependent "
     "load of 64 bytes takes 436 ns as in the paper's section 7, which a test checks within 1 percent."
 )
-# Each point is measured so often, as the paper's are: full runs, and quick ones.
+# Runs of each point, as in the paper: full and quick.
 RUNS, QUICK_RUNS = 10, 3
 RUNS_TEXT = (
-    "Each value is the mean of several runs with a seed each, beside it their standard deviation; ratios are those of "
-    "each run. What the runs differ in is the keys, or where copies fall between the memory's refreshes."
+    "Each value is the mean of several runs with a seed each, with their standard deviation. Ratios are those of "
+    "each run. Runs differ in the keys, or in the position of copies relative to the memory's refreshes."
 )
 FENCE_TEXT = (
-    "Both sides of a ratio keep the same promise. Durable: a transaction's end waits for a load that comes behind all "
-    "of its stores and commands, as nothing else proves persistence where writes are posted. Relaxed: neither the "
-    "CPU's fences nor the engine's wait for one; transactions are whole, the last ones may be lost."
+    "Both sides of a ratio give the same guarantee. Durable: a transaction's end waits for a load that follows all "
+    "of its stores and commands, as nothing else proves persistence of posted writes. Relaxed: neither the "
+    "CPU's fences nor the engine's wait for one; transactions are atomic, the last ones may be lost."
 )
 ORDERED_TEXT = (
-    "Ordered: durable, too, but the CPU counts on a device that makes posted stores persistent in their order, as one "
-    "with a single channel does: its fences between stores are an sfence, and only the last one of a transaction reads "
-    "back. That is the strongest CPU there is for such a device."
+    "Ordered: durable, too, but the CPU relies on a device that makes posted stores persistent in order, as one "
+    "with a single channel does. Its fences between stores are an sfence, and only the last one of a transaction reads "
+    "back. That is the strongest CPU baseline for such a device."
 )
-# What both clocks of a ratio start and stop at.
+# The events at which both clocks of a ratio start and stop.
 REGION_CLOCKS = (
     "on both sides the CPU's time within library code for logs, copies, flushes, fences and commands, from a "
-    "transaction's begin to its commit's return; units go on beside it, and misses of pages that they have moved are "
-    "not in it, but in nearpm.transaction"
+    "transaction's begin to its commit's return. Units continue in parallel. Misses of pages that they have moved are "
+    "not included here, but in nearpm.transaction"
 )
 WHOLE_CLOCKS = "on both sides from a transaction's begin to its commit's return, all of the CPU's time"
 REGION_DIFFERS = (
-    "the paper's are means of nine programs with PMDK 1.9 on hardware, and its published artifact times little more "
-    "than the making of log entries: its CPU waits for an sfence, its offloaded commits for nothing"
+    "the paper's are means of nine programs with PMDK 1.9 on hardware. Its published artifact times little more "
+    "than the creation of log entries: its CPU waits for an sfence, its offloaded commits for nothing"
 )
 PROGRAM_DIFFERS = (
-    "the paper's are nine programs with PMDK 1.9 on hardware; ours compute what makes crash consistency the part of "
-    "the time that its figure 1 states"
+    "the paper's are nine programs with PMDK 1.9 on hardware; ours compute so that crash consistency has the share of "
+    "time that its figure 1 states"
 )
 
 
 def design(run: Run, name: str = "", media: str = "dram", host: str = "nearpm", more: str = "") -> Design:
-    """The run's design or another one with media and host profiles, and with less memory, which makes a run short."""
+    """The run's design or another one, with media and host profiles, and less memory for short runs."""
     found = Design.load(name) if name or run.design is None else run.design
     sizes = f'[media]\nbytes = "256 MiB"\nprofile = "{media}"\n[nvme]\nnamespaces = ["1 MiB"]\n'
     return found.with_values(f'{sizes}[cpu]\nprofile = "{host}"\n{more}')
@@ -84,7 +85,7 @@ def transactions(
     threads: int = 1,
     **devices: Any,
 ) -> dict[str, Any]:
-    """Insertions into a B-tree, each a transaction. `devices`: how many there are, and who synchronises them."""
+    """Insertions into a B-tree, each a transaction. `devices`: their number, and who synchronises them."""
     text = _native.pm_transactions(
         of.native, mechanism, offloaded, fence, inserts, work_ns, threads, run.seed, run.model, run.build, **devices
     )
@@ -92,7 +93,7 @@ def transactions(
 
 
 def ordered(of: Design) -> bool:
-    """Whether posted stores become persistent in their order: with one channel they have only one way."""
+    """Whether posted stores become persistent in order: with one channel there is a single path."""
     return of.values["channels"] == 1
 
 
@@ -102,22 +103,25 @@ def fastest(of_devices: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def counts(devices: int) -> list[int]:
-    """Numbers of devices that a pool may be over, up to this one."""
+    """Numbers of devices for a pool, up to this one."""
     return [count for count in (1, 2, 4) if count <= devices]
 
 
 def units(count: int, lines: int | None = None) -> str:
-    """A design's engine with so many units, each of at most so many lines in 1024 cycles: TOML for `design`."""
+    """An engine with `count` units, each limited to `lines` in 1024 cycles: TOML for `design`."""
     limit = "" if lines is None else f", unit_lines = {lines}"
     return f'[[engine]]\nname = "nearpm0"\nengine = "nearpm"\nparameters = {{ units = {count}{limit} }}\n'
 
 
 def rates(run: Run, of: Design, threads: int, devices: int = 1, with_ordered: bool = False) -> Row:
-    """Durable insertions by several threads: transactions a microsecond by the CPUs and offloaded, and what that gains.
+    """Durable insertions by several threads: transactions a microsecond by CPUs and offloaded, and
+    the gain.
 
-    The CPUs read back at each fence, and `with_ordered`, on a device that keeps the order of stores, also once only.
+    The CPUs read back at each fence. `with_ordered` adds a device that keeps the order of stores,
+    with one read-back.
 
-    The CPUs' rates are measured once for all numbers of units in a run: engines have no part in them.
+    The CPUs' rates are measured once for all numbers of units in a run, since they don't depend on
+    engines.
     """
     row: Row = {}
     for mechanism in PAPER_MECHANISMS:
@@ -137,12 +141,12 @@ def rates(run: Run, of: Design, threads: int, devices: int = 1, with_ordered: bo
 
 
 def inserts(run: Run, mechanism: str) -> int:
-    """How many insertions: with pages of 4 KiB each takes several times as long."""
+    """The number of insertions: with pages of 4 KiB each takes several times as long."""
     return run.parameters["inserts"] // (4 if mechanism in ("checkpoint", "shadow") else 1)
 
 
 def designs_and_mechanisms(run: Run) -> list[tuple[str, str]]:
-    """The cases of experiments that have a row for each design and mechanism."""
+    """The cases of experiments with a row for each design and mechanism."""
     return [(design, mechanism) for design in run.parameters["designs"] for mechanism in MECHANISMS]
 
 
@@ -164,6 +168,6 @@ def speed_ups_by_mechanism(
 
 
 def speed_ups_by(rows: list[Row], column: str, title: str) -> list[dict[str, Any]]:
-    """A plot of each mechanism's speed-up, a column called as it is, by another column."""
+    """A plot of each mechanism's speed-up (the column of that name) over another column."""
     series = [{"name": name, "of": "ours", "y": [row[name] for row in rows]} for name in PAPER_MECHANISMS]
     return [plot(title, [row[column] for row in rows], series, x_label=column, y_label="x, simulated")]

@@ -1,4 +1,4 @@
-"""NearPM, section 5.3.1: accesses that overlap no command, beside units that all work."""
+"""NearPM, section 5.3.1: accesses that overlap no command, beside units that are all busy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nearside import beside
 from nearside.experiments import nearpm
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
-# Of the goals: what others keep of their bandwidth, and lose at the 99th percentile at most.
+# The goals: bandwidth that others keep, and the largest rise of the 99th percentile.
 KEPT_PERCENT, LOST_NS = 95.0, 450.0
 NAMES = {
     "load": "loads, one at a time",
@@ -20,9 +20,9 @@ NAMES = {
     "nvme_reads": "NVMe reads of 4 KiB, 64 at a time",
     "nvme_writes": "NVMe writes of 4 KiB, 64 at a time",
 }
-# One at a time they have latency, and bandwidth only as that lets them.
+# Single accesses are judged by latency, which limits their bandwidth.
 ALONE = ("load", "nvme_read", "nvme_write")
-# They fill the link, and their latency is that of those before them.
+# These fill the link; their latency is that of the queue.
 FULL = ("nvme_reads", "nvme_writes")
 
 
@@ -65,16 +65,16 @@ def plots(rows: list[Row]) -> list[dict[str, Any]]:
 
 EXPERIMENT = Experiment(
     name="nearpm_beside",
-    title="Loads, stores and NVMe beside units that all work",
+    title="Loads, stores and NVMe beside busy units",
     source=f"{nearpm.TITLE}, section 5.3.1 and figure 10, for which the paper measures nothing",
     text=(
-        "Four units copy 64 KiB each, one command after the other, while loads, stores and NVMe commands go elsewhere: "
-        "what these have of the bandwidth that they have alone, and by how much their 99th percentile is later. A run "
-        "whose copies end before it is refused.",
+        "Four units copy 64 KiB each, one command after the other, while loads, stores and NVMe commands access other "
+        "ranges. Shown are their share of the bandwidth that they have alone, and the rise of their 99th percentile. "
+        "A run whose copies end before it is refused.",
         "Design nearpm, DRAM timing, PCIe Gen3 x8. The engine's lines of credit in each channel are those after reset "
-        "(32 + 32, or 16 + 16 while the controller has something outstanding there), or always 32 + 32, or 12 + 12.",
-        "64 NVMe commands of 4 KiB at a time fill the link and wait for each other, 45 us at the 99th percentile, "
-        "which changes by whole commands, 580 ns, up or down: their latency is told one at a time.",
+        "(32 + 32, or 16 + 16 while the controller has accesses in flight there), or always 32 + 32, or 12 + 12.",
+        "64 NVMe commands of 4 KiB at a time fill the link and wait for each other, 45 us at the 99th percentile. "
+        "That changes by whole commands, 580 ns, up or down, so latency is given for single commands.",
     ),
     quick={"credits": [0]},
     full={"credits": [0, 32, 12]},

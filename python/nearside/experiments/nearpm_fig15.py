@@ -1,4 +1,4 @@
-"""NearPM, figure 15: the time in code that is there for crash consistency, by mechanism."""
+"""NearPM, figure 15: the time of crash-consistency regions, by mechanism."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from nearside.experiments import nearpm
 from nearside.experiments.registry import Experiment, Row, Run, figure
 
-# Who makes a transaction whole, and what its fences wait for.
+# Executor of a transaction, and what its fences wait for.
 WHO = {
     "cpu": (False, "read_back"),
     "engine": (True, "read_back"),
@@ -15,7 +15,7 @@ WHO = {
     "engine_posted": (True, "posted"),
     "cpu_ordered": (False, "ordered"),
 }
-# Ratios whose sides keep the same promise: who by whom.
+# Ratios whose sides give the same guarantee: numerator and denominator.
 RATIOS = {
     "durable": ("cpu", "engine"),
     "ordered": ("cpu_ordered", "engine"),
@@ -76,15 +76,15 @@ EXPERIMENT = Experiment(
     title="Regions of crash consistency, speed-up over the CPU",
     source=f"{nearpm.TITLE}, figure 15",
     text=(
-        "Insertions of random keys with values of 64 bytes into a B-tree, each a transaction: the time in code that is "
-        "there for crash consistency, by the CPU and offloaded. The paper's are means over nine programs, ours is one.",
+        "Insertions of random keys with values of 64 bytes into a B-tree, each a transaction: the time of "
+        "crash-consistency regions, by the CPU and offloaded. The paper's are means over nine programs, ours is one.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         nearpm.FENCE_TEXT,
         nearpm.ORDERED_TEXT,
-        "The CPU copies with non-temporal stores and flushes what a transaction has changed at once, as PMDK does.",
-        "A region is " + nearpm.REGION_CLOCKS + ". Whole transactions stand beside it.",
-        "With durable transactions one load of 436 ns stands in each region whoever works, so no region is shorter. "
+        "The CPU copies with non-temporal stores and flushes all changes of a transaction at once, as PMDK does.",
+        "A region is " + nearpm.REGION_CLOCKS + ". Whole transactions are shown beside it.",
+        "With durable transactions each region contains one load of 436 ns on either side, so no region is shorter. "
         "Of the paper's, " + nearpm.REGION_DIFFERS + ".",
     ),
     quick={"runs": nearpm.QUICK_RUNS, "inserts": 200, "designs": ["nearpm-paper"]},

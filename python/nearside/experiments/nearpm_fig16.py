@@ -1,4 +1,4 @@
-"""NearPM, figures 1 and 16: whole programs, the part of crash consistency in them, and what offloading it gains."""
+"""NearPM, figures 1 and 16: whole programs, their share of crash consistency, and the gain of offloading."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig15 import TEXTS
 from nearside.experiments.registry import Experiment, Row, Run, figure
 
-# What the paper's programs spend on crash consistency, by the mechanism that it names; redo logs are logs, too.
+# The share of crash consistency in the paper's programs, by its mechanisms; redo logs count as
+# logs.
 SHARE = nearpm.PAPER_SHARE | {"redo": nearpm.PAPER_SHARE["undo"]}
 
 
-# Ratios whose sides keep the same promise: what the fences of the CPU and of the engine wait for.
+# Ratios whose sides give the same guarantee: what the fences of the CPU and of the engine wait for.
 RATIOS = {
     "durable": ("read_back", "read_back"),
     "ordered": ("ordered", "read_back"),
@@ -22,7 +23,7 @@ RATIOS = {
 
 
 def work_ns(run: Run, of: Design, mechanism: str, inserts: int, fence: str = "read_back") -> float:
-    """What a program computes beside each insertion: crash consistency has the paper's part of this CPU's time then."""
+    """The computation beside each insertion that gives crash consistency the paper's share of this CPU's time."""
     plain = nearpm.transactions(run, of, mechanism, False, fence, inserts)
     region = plain["consistency_ns"]
     return max(0.0, region * (1 / SHARE[mechanism] - 1) - (plain["ns"] - region))
@@ -83,14 +84,14 @@ EXPERIMENT = Experiment(
     title="Whole programs, speed-up over the CPU",
     source=f"{nearpm.TITLE}, figure 1 and figure 16",
     text=(
-        "Insertions into a B-tree as in figure 15, each with computation beside: as much as makes the part of crash "
-        "consistency in the CPU's variant, f, what the paper's figure 1 states for its programs. f is then measured. "
-        "Each of the CPUs that the engine is compared with has its own computation.",
+        "Insertions into a B-tree as in figure 15, each with computation. Its length makes f, the share of crash "
+        "consistency in the CPU's variant, that of the paper's figure 1 for its programs. f is then measured. Each "
+        "CPU that the engine is compared with has a separate length.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         nearpm.FENCE_TEXT,
         nearpm.ORDERED_TEXT,
-        "No offloading gains more than 1/(1-f). What is missing from that is the load that a durable transaction waits "
+        "No offloading gains more than 1/(1-f). The difference to that is the load that a durable transaction waits "
         "for, commands, and with shadow paging reads of pages that have changed places, which miss the cache.",
     ),
     quick={"runs": nearpm.QUICK_RUNS, "inserts": 200, "designs": ["nearpm-paper"]},

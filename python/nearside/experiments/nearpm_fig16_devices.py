@@ -8,8 +8,8 @@ from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig16 import work_ns
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
-# Devices and who synchronises them, by the name of a column. The CPU has its pool on as many, or on fewer if that is
-# faster.
+# Columns: devices and who synchronises them. The CPU has its pool on as many devices, or on fewer
+# if that is faster.
 CONFIGURATIONS = {
     "one": (1, "devices"), "two_software": (2, "host"), "two": (2, "devices"),
     "four_software": (4, "host"), "four": (4, "devices"),
@@ -75,16 +75,17 @@ EXPERIMENT = Experiment(
     title="Whole programs over 1, 2 and 4 devices, speed-up over the CPU",
     source=f"{nearpm.TITLE}, figure 16",
     text=(
-        "Insertions into a B-tree with computation beside, as in nearpm_fig16, durable: by the engines of one, two and "
-        "four devices, which pools are interleaved over in stripes of 4 KiB, over the CPU with its pool on as many, or "
-        "on fewer where that is faster. The paper does not say how many its CPU has.",
-        "Two and four: devices tell each other of commits, and the host waits for a load of each. Software: it waits "
-        "for the ends of all commits, and tells each device. Shadow paging is the same with either: its pages change "
-        "places by one command on one device, before which the host waits for a load of the others.",
+        "Insertions into a B-tree with computation, as in nearpm_fig16, durable: by the engines of one, two and four "
+        "devices, with pools striped over them in units of 4 KiB. The CPU has its pool on as many devices, or on "
+        "fewer where that is faster. The paper does not state the number of its CPU's devices.",
+        "Two and four: devices notify each other of commits, and the host waits for a load of each. Software: it "
+        "waits for the ends of all commits, and notifies each device. Shadow paging is the same with either: its "
+        "pages change places by one command on one device, before which the host waits for a load of the others.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
-        "The CPU waits for one read-back however many devices there are. A device more costs commands: a commit of its "
-        "own, and a record more where a range is on two. It gains where units have more to copy than time beside.",
+        "The CPU waits for one read-back, whatever the number of devices. Each further device costs commands: one "
+        "more commit, and one more record where a range spans two. It gains where the copies of units take "
+        "longer than the rest.",
     ),
     quick={"runs": nearpm.QUICK_RUNS, "inserts": 200},
     full={"runs": nearpm.RUNS, "inserts": 2000},

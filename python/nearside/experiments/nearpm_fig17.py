@@ -9,7 +9,7 @@ from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
 CLOCKS = (
     "from the first load, or the store of the command, until all bytes of the copy are persistent at their place and a "
-    "load behind them has come back"
+    "load that follows them has returned"
 )
 WAYS = ("streamed", "cached", "accepted", "ended")
 UNIT_GB_S = 4.0
@@ -23,7 +23,7 @@ def measure(run: Run, size: int) -> Row:
     design = nearpm.design(run)
     took = {way: nearpm.copies(run, design, way, size, run.parameters["count"])["mean_ns"] for way in WAYS}
     cpu = min(took["streamed"], took["cached"])
-    # What the unit's rate alone would take of it.
+    # The part of that at the unit's rate alone.
     limit = cpu / (size / UNIT_GB_S)
     return {
         "bytes": size, **{f"{way}_ns": ns for way, ns in took.items()}, "ended": cpu / took["ended"],
@@ -41,8 +41,8 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
                    limit=row["limit"], limit_text="the CPU's time by that of the unit's 4 GB/s"),
             figure(f"{size}.cached", f"{size} B: the same, over copies through the cache with clwb", row["cached"],
                    "x", **stated),
-            figure(f"{size}.accepted", f"{size} B: until the device has the command, which a loss of power does not "
-                   "take back; the copy is still to come", row["accepted_ns"], "ns", better="lower"),
+            figure(f"{size}.accepted", f"{size} B: until the device has the command, which a power cut does not "
+                   "revoke; the copy has not ended then", row["accepted_ns"], "ns", better="lower"),
         ]  # fmt: skip
     return out
 
@@ -64,15 +64,15 @@ EXPERIMENT = Experiment(
     text=(
         "One copy at a time from and to memory that no cache holds: the CPU's time by a command's. Both clocks go "
         + CLOCKS + ".",
-        "The device has a command in its persistence domain before that, when it has taken it: that time stands "
-        "beside, and is no copy's.",
+        "The device has a command in its persistence domain before that, once it has accepted it: that time is shown "
+        "separately, and is not a copy's.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
-        "The CPU is the faster of two ways, each with 12 loads under way: loads and non-temporal stores, or stores "
+        "The CPU is the faster of two ways, each with 12 loads in flight: loads and non-temporal stores, or stores "
         "through the cache with clwb; then a fence that reads back. The second series is over the second way alone. "
-        "Which of them the paper's CPU takes is not stated; its memory is mapped write-back.",
-        "A unit of 4 GB/s takes 4.1 us for 16 KiB, so 5.57 times the CPU's speed needs a CPU that copies 0.72 GB/s, "
-        "less than 12 loads of 64 bytes in 436 ns are.",
+        "The paper does not state which of them its CPU takes; its memory is mapped write-back.",
+        "A unit of 4 GB/s takes 4.1 us for 16 KiB, so 5.57 times the CPU's speed needs a CPU that copies 0.72 GB/s: "
+        "less than the rate of 12 loads of 64 bytes in 436 ns.",
     ),
     quick={"runs": nearpm.QUICK_RUNS, "bytes": [64, 1024, 16384], "count": 4},
     full={"runs": nearpm.RUNS, "bytes": [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384], "count": 16},

@@ -1,4 +1,4 @@
-"""NearPM, figure 18: the part of the time in which CPU and units work at once, by workload."""
+"""NearPM, figure 18: the share of time in which CPU and units work in parallel, by workload."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig16 import SHARE
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
-# Of table 4, with values and records of its sizes.
+# From table 4, with its sizes of values and records.
 WORKLOADS = ["tpcc", "tatp", "btree", "rbtree", "skiplist", "hashmap", "redis", "memcached", "pmemkv"]
 SMALL_TEXT = (
-    "The programs are small (48 records), so that their data are in the CPU's cache but for what an engine moves."
+    "The programs are small (48 records), so that their data are in the CPU's cache, except those that an engine moves."
 )
 # Section 8.2.2: means over the paper's nine.
 PAPER = {"undo": 20.01, "checkpoint": 17.25, "shadow": 24.68}
@@ -38,7 +38,7 @@ def performed(
     work_ns: float = 0.0,
     **devices: Any,
 ) -> dict[str, float]:
-    """Transactions of a program. `devices`: how many there are, and who synchronises them."""
+    """Transactions of a program. `devices`: their number, and who synchronises them."""
     mechanism, name = case
     count = run.parameters["transactions"]
     shape = (name, mechanism, offloaded, fence, count, work_ns, run.seed)
@@ -46,7 +46,7 @@ def performed(
 
 
 def work_ns(mechanism: str, plain: dict[str, float]) -> float:
-    """What a program computes beside, by what the CPU takes without it: as in figure 16, f is the paper's then."""
+    """The computation of a program for the paper's f, as in figure 16, from the CPU's time without it."""
     return max(0.0, plain["consistency_ns"] / SHARE[mechanism] - plain["ns"])
 
 
@@ -72,7 +72,7 @@ def _percent(performed: dict[str, float], part: str) -> float:
 
 
 def means(rows: list[Row], kind: str) -> dict[str, float]:
-    """Of each mechanism, over its workloads."""
+    """The mean over the workloads of each mechanism."""
     own = {mechanism: [row[kind] for row in rows if row["mechanism"] == mechanism] for mechanism in PAPER}
     return {mechanism: statistics.fmean(values) for mechanism, values in own.items() if values}
 
@@ -114,16 +114,17 @@ EXPERIMENT = Experiment(
     title="The part of the time in which CPU and units work at once",
     source=f"{nearpm.TITLE}, figure 18",
     text=(
-        "Transactions of nine programs by one thread, offloaded: of the time from the begin of the first to the end of "
-        "the last one, the part in which at least one unit of the engine has a command and the CPU is in no fence.",
-        "As in figure 16 the program computes before each transaction as long as makes crash consistency by the CPU "
-        "the paper's part of its time, f. Another series is without. The paper states means only.",
+        "Transactions of nine programs by one thread, offloaded: the share of time, from the begin of the first to "
+        "the end of the last one, in which at least one unit of the engine has a command and the CPU is in no fence.",
+        "As in figure 16 the program computes before each transaction. The length makes f, the share of crash "
+        "consistency by the CPU, that of the paper. Another series is without computation. The paper states means "
+        "only.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         nearpm.FENCE_TEXT,
-        "A CPU that waits for a load or a store which overlaps a command counts as working: only fences are seen, so "
-        "ours is an upper bound of the work. The paper's is the part that is parallelizable, and it does not say how "
-        "that was found.",
+        "A CPU that waits for a load or a store which overlaps a command counts as working: only fences are visible, "
+        "so ours is an upper bound of the work. The paper's is the part that is parallelizable, and it does not say "
+        "how that was found.",
         SMALL_TEXT,
     ),
     quick={"runs": nearpm.QUICK_RUNS, "transactions": 100, "workloads": WORKLOADS},

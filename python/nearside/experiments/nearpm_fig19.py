@@ -43,8 +43,8 @@ EXPERIMENT = Experiment(
     title="Speed-up by the number of units",
     source=f"{nearpm.TITLE}, figure 19",
     text=(
-        "Insertions into a B-tree by one thread as in figure 15, durable, without computation beside, over those by "
-        "the CPU, with 1 to 16 units of 4 GB/s. The paper has no figures in its text, and programs with computation.",
+        "Insertions into a B-tree by one thread as in figure 15, durable, without other computation, with 1 to 16 "
+        "units of 4 GB/s, over those by the CPU. The paper has no figures in its text, and programs with computation.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         "Records of a transaction are made in parallel, and so are copies; those of the next one wait for its commit. "

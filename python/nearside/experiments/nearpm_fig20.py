@@ -40,8 +40,8 @@ EXPERIMENT = Experiment(
     title="Speed-up by the number of threads",
     source=f"{nearpm.TITLE}, figure 20",
     text=(
-        "Insertions into B-trees as in figure 15, durable, without computation beside: 1 to 16 threads, each with a "
-        "CPU, a pool and a tree of its own, as the paper's memcached has it, over as many threads by the CPUs alone.",
+        "Insertions into B-trees as in figure 15, durable, without other computation, over as many threads by the CPUs "
+        "alone. 1 to 16 threads each have a private CPU, pool and tree, as in the paper's memcached.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         nearpm.ORDERED_TEXT,

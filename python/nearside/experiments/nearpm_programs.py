@@ -10,8 +10,9 @@ from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig18 import SMALL_TEXT, WORKLOADS, cases, performed, work_ns
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
-# What the fences of the CPU and of the engines wait for, devices, and who synchronises them. Both sides keep the same
-# promise; the CPU has its pool on as many devices, or on one if that is faster.
+# What the fences of the CPU and of the engines wait for, devices, and who synchronises them. Both
+# sides give the same guarantee; the CPU has its pool on as many devices, or on one if that is
+# faster.
 CONFIGURATIONS = {
     "one": ("read_back", "read_back", 1, "devices"), "ordered": ("ordered", "read_back", 1, "devices"),
     "relaxed": ("posted", "posted", 1, "devices"), "two_software": ("read_back", "read_back", 2, "host"),
@@ -55,12 +56,12 @@ def measure(run: Run, case: tuple[str, str]) -> Row:
 
 
 def mean(rows: list[Row], mechanism: str, column: str) -> float:
-    """Over the programs, as the paper's."""
+    """The mean over the programs, as in the paper."""
     return statistics.fmean(row[column] for row in rows if row["mechanism"] == mechanism)
 
 
 def measured(rows: list[Row]) -> dict[str, str]:
-    """The configurations that there are: on a device with several channels nobody keeps the order of stores."""
+    """The configurations that were measured: with several channels a device does not keep the order of stores."""
     return {name: title for name, title in NAMES.items() if all(name in row for row in rows)}
 
 
@@ -115,9 +116,9 @@ EXPERIMENT = Experiment(
     source=f"{nearpm.TITLE}, figure 15, figure 16 and table 4",
     text=(
         "Transactions of nine programs by one thread: by the CPU, by one device, by two that the host synchronises, "
-        "and by two that do so themselves. Crash consistency alone, and the program with what it computes beside.",
-        "As in figure 16 the program computes before each transaction as long as makes crash consistency by the CPU "
-        "the paper's part of its time, f. What each has left is compared with the same in the host's memory.",
+        "and by two that synchronise themselves. Crash consistency alone, and the program with its computation.",
+        "As in figure 16 the program computes before each transaction. The length makes f, the share of crash "
+        "consistency by the CPU, that of the paper. The result of each is compared with the same in the host's memory.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         nearpm.FENCE_TEXT,

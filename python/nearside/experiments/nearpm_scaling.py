@@ -65,11 +65,11 @@ EXPERIMENT = Experiment(
     title="Scaling by units, threads and devices",
     source=f"{nearpm.TITLE}, figure 19 and figure 20",
     text=(
-        "Insertions into B-trees as in figure 20, durable, without computation beside, each thread with a pool and a "
-        "tree of its own; pools over several devices are in stripes of 4 KiB. Speed-ups are over as many CPUs alone.",
+        "Insertions into B-trees as in figure 20, durable, without other computation, each thread with a private pool "
+        "and tree; pools over several devices are in stripes of 4 KiB. Speed-ups are over as many CPUs alone.",
         nearpm.RUNS_TEXT,
-        "Design nearpm: the default device, two channels, 250 MHz. The paper scales threads and units apart, and has "
-        "two devices at most.",
+        "Design nearpm: the default device, two channels, 250 MHz. The paper scales threads and units separately, and "
+        "has two devices at most.",
     ),
     quick={
         "runs": nearpm.QUICK_RUNS,

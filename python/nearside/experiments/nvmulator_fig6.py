@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from nearside.accuracy import Bench
+from nearside.accuracy import DelayBench
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
-# Section 4.1: the latencies of Optane that figure 6 compares with (its reference 11), and how far NVMulator is off.
+# Section 4.1: the latencies of Optane that figure 6 compares with (its reference 11), and
+# NVMulator's errors.
 TARGET_NS = {"read": 305.0, "write": 94.0}
 PAPER_ERROR_PERCENT = {"read": 0.62, "write": 1.7}
 
 
-# Where it is measured: at the ports of the block alone, or in the whole device by the block's own counters.
+# Places of the measurement: the ports of the block alone, or the whole device by the block's
+# counters.
 PORTS, DEVICE = "ports", "device"
 
 
@@ -23,7 +25,7 @@ def cases(run: Run) -> list[dict[str, Any]]:
 
 
 def measure(run: Run, case: dict[str, Any]) -> Row:
-    """Random accesses of 64 bytes, and what nvm_delay makes of them."""
+    """Random accesses of 64 bytes, and the latency from nvm_delay."""
     target = TARGET_NS[case["kind"]]
     found = (at_ports if case["at"] == PORTS else in_device)(run, case["kind"], target, case["samples"])
     error = 100 * abs(found["mean_ns"] - target) / target
@@ -31,8 +33,8 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
 
 
 def at_ports(run: Run, kind: str, target: float, samples: int) -> Row:
-    """One at a time, timed at the ports of the block."""
-    bench = run.once("bench", lambda: Bench(run.design, run.build))
+    """Single accesses, timed at the ports of the block."""
+    bench = run.once("bench", lambda: DelayBench(run.design, run.build))
     row = bench.measure(kind, target, samples, run.seed)
     return {key: row[key] for key in ("mean_ns", "min_ns", "max_ns", "late")}
 
@@ -83,7 +85,7 @@ def plots(rows: list[Row]) -> list[dict[str, Any]]:
 
     def ours(key: str) -> list[dict[str, Any]]:
         found = {(row["at"], row["kind"]): row[key] for row in rows}
-        # What is exact has no place on a logarithmic axis.
+        # An exact value has no place on a logarithmic axis.
         values = {place: [found.get((place, kind)) or None for kind in kinds] for place in places}
         return [{"name": f"Nearside, {place}", "of": "ours", "y": values[place]} for place in places]
 
@@ -101,12 +103,12 @@ EXPERIMENT = Experiment(
     title="Latency of cache lines of emulated Optane memory",
     source="NVMulator (Tamimi et al., 2023), figure 6 and section 4.1",
     text=(
-        "64-byte reads and writes at random addresses of DDR4 behind `nvm_delay`, with the targets of the paper: 305 "
+        "64-byte reads and writes at random addresses of DDR4 through `nvm_delay`, with the targets of the paper: 305 "
         "ns and 94 ns, which others have measured for Optane memory.",
         "The paper measured single accesses with a logic analyser in the FPGA. We measure them at 250 MHz, in "
         "simulation: one at a time at the ports of the block alone, and in the whole device, where the block counts "
         "loads (one at a time) and posted stores (as they come) of the PM window in whole clocks.",
-        "The paper states by how much it is off, not to which side.",
+        "The paper states the size of its errors, not their sign.",
         "`nvm_delay` gets its targets in fractions of a clock and spreads them over accesses: the mean is exact where "
         "a single access is off by less than a clock.",
     ),

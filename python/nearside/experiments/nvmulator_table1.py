@@ -1,4 +1,4 @@
-"""NVMulator, table 1: what the emulator takes of an FPGA."""
+"""NVMulator, table 1: FPGA resources of the emulator."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from nearside.claims import area
 from nearside.claims.registry import Context
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
-# An Alveo U280, first line of the table, and the shares of it that the others state.
+# An Alveo U280 in the first line of the table, and the others' shares of it.
 U280 = {"LUT": 1_303_680, "FF": 2_607_360, "BRAM36": 2016}
 TABLE_PERCENT = {
     "NVMulator": {"LUT": 0.54, "FF": 0.19, "BRAM36": 0.42},
     "DMA-engine": {"LUT": 0.88, "FF": 0.68, "BRAM36": 0.74},
 }
 NAMES = {"LUT": "LUTs", "FF": "registers", "BRAM36": "BRAM of 36 Kbit"}
-# Our block, as nearside.claims.area calls it, and the line of the table that it stands beside.
+# Our blocks by their names in nearside.claims.area, and the corresponding lines of the table.
 BLOCKS = {"nvm_delay": ("nvm_delay.levels", "NVMulator"), "nvme_data": ("nvme.levels.data", "DMA-engine")}
 
 
@@ -35,7 +35,7 @@ def cases(run: Run) -> list[str]:
 
 
 def measure(run: Run, case: str) -> Row:
-    """Synthesises a block; what was synthesised before is taken from build/area while no source changes."""
+    """Synthesises a block; earlier results are in build/area while no source changes."""
     claim, line = BLOCKS[case]
     result = area.synthesised(run.once("context", Context), claim)
     taken = {key: result["resources"][key] for key in U280}
@@ -70,16 +70,16 @@ def plots(rows: list[Row]) -> list[dict[str, Any]]:
 
 EXPERIMENT = Experiment(
     name="nvmulator_table1",
-    title="What the emulator takes of an FPGA",
+    title="FPGA resources of the emulator",
     source="NVMulator (Tamimi et al., 2023), table 1",
     text=(
         "Resources of one `nvm_delay` (one memory channel) after synthesis with Yosys for UltraScale+, beside the "
         "line NVMulator of the table, which Vitis 2022.2 has placed and routed on an Alveo U280.",
         "Ours is an upper bound in LUTs: Yosys does not pack two small functions into one LUT6, Vitis does.",
         "The table rounds its shares to 0.01 % of the board: 130 LUTs, 261 registers, 0.2 blocks of BRAM.",
-        "What was synthesised before is taken from build/area while no source has changed.",
-        "In full runs `nvme_data` (PRPs, data movers of four channels) stands beside the table's DMA-engine. They do "
-        "not do the same: the table's copies for TaPaSCo, ours moves the data of NVMe commands. The table's memory "
+        "Earlier results of the synthesis are taken from build/area while no source has changed.",
+        "In full runs `nvme_data` (PRPs, data movers of four channels) is shown beside the table's DMA-engine. Their "
+        "functions differ: the table's copies for TaPaSCo, ours moves the data of NVMe commands. The table's memory "
         "controller and PCIe controller have no counterpart: ours are models of the simulation.",
     ),
     quick={"blocks": ["nvm_delay"]},

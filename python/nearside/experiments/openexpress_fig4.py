@@ -7,8 +7,9 @@ from typing import Any
 from nearside import wire
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
-# Section 4.1 states these for figure 4: ten threads, each with a queue of depth 8, PCIe Gen3, DRAM behind it. What the
-# figure shows beside them (8 KiB, random 4 KiB, latency of 16 KiB) is not stated as a number anywhere.
+# Section 4.1 states these for figure 4: ten threads, each with a queue of depth 8, PCIe Gen3, DRAM
+# as media. The other points of the figure (8 KiB, random 4 KiB, latency of 16 KiB) have no numbers
+# in the text.
 MOST = {"read": (7.0, "at most 7.0 GB/s"), "write": (4.65, "at most 4.6 to 4.7 GB/s")}
 BANDWIDTH = {
     ("sequential", "read", 4096): (3.0, "3.0 GB/s"),
@@ -45,14 +46,15 @@ def cases(run: Run) -> list[dict[str, Any]]:
         for size, depth in ((4096, 1), *([(size, DEPTH) for size in SIZES] if cpu == "kernel" else [])):
             same = {"bytes": size, "pattern": "random", "queues": QUEUES, "depth": depth, "cpu": cpu}
             grid += [{"kind": kind, **same} for kind in ("read", "write")]
-    # Some turns of all that are in flight at once: at start and end there are fewer, and these are to count for little.
+    # Several rounds of all commands in flight: at start and end there are fewer, which must have
+    # little weight.
     least = [parameters["turns"] * case["queues"] * case["depth"] for case in grid]
     moved = parameters["bytes_moved"]
     return [case | {"commands": max(moved // case["bytes"], n)} for case, n in zip(grid, least, strict=True)]
 
 
 def measure(run: Run, case: dict[str, Any]) -> Row:
-    """One workload, with what the wire allows it: bandwidth, and latency by Little's law for as many in flight."""
+    """A workload with the limit of the wire: bandwidth, and latency by Little's law for as many commands in flight."""
     device = run.device("dram", f"[cpu]\nprofile = '{case['cpu']}'")
     report = device.workload(
         read_percent=100 if case["kind"] == "read" else 0, pattern=case["pattern"], min_bytes=case["bytes"],
@@ -95,14 +97,14 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
             figure(
                 f"{name}.latency", f"mean latency: {what}", row["mean_us"], "us", paper=paper, paper_text=text,
                 source=paper and ("section 4.1" if not ten else f"figure {latency}, section 4.1"),
-                limit=row["wire_us"], limit_text="the wire, with so many in flight", better="lower",
+                limit=row["wire_us"], limit_text="the wire, with as many in flight", better="lower",
             )
         )  # fmt: skip
     return out
 
 
 def plots(rows: list[Row]) -> list[dict[str, Any]]:
-    """Figures 4a to 4d, bandwidth and latency by the number of queues, and what the host's costs do."""
+    """Figures 4a to 4d, bandwidth and latency by the number of queues, and the effect of the host's costs."""
     found = {(r["pattern"], r["kind"], r["bytes"], r["queues"], r["depth"], r["cpu"]): r for r in rows}
 
     def ours(name: str, key: str, *places: tuple[Any, ...], of: str = "ours") -> dict[str, Any]:
@@ -153,18 +155,18 @@ EXPERIMENT = Experiment(
     source="OpenExpress (M. Jung, USENIX ATC 2020), figure 4 and section 4.1",
     text=(
         "Reads and writes of 4 to 32 KiB, sequential and random, with 1 to 10 queues of depth 8, DRAM timing.",
-        "The paper ran fio in ten threads, through the Linux kernel, on an FPGA behind PCIe Gen3 with four channels of "
-        "DDR4; it names no number of lanes. Ours is simulated, behind PCIe Gen3 x8 and with two channels.",
+        "The paper ran fio in ten threads, through the Linux kernel, on an FPGA with PCIe Gen3 and four channels of "
+        "DDR4; it states no number of lanes. Ours is simulated, with PCIe Gen3 x8 and two channels.",
         "Our host polls: a driver in user space with a core for each queue, 40 ns to place a command, 30 ns to reap "
-        "one, no interrupts, no kernel. That makes ours look better, most of all at 4 KiB and at depth 1: the paper's "
-        "figures hold the time of fio and the kernel, ten threads on eight cores, and it does not say how much of them "
-        "that is. So random accesses are here with the costs of a kernel and of interrupts, too: 900 ns to place a "
-        "command, 500 ns to reap one, 1500 ns from an interrupt to its handler. Those are round numbers of the "
-        "order that Linux has, not measured on the paper's machine, and fio's own time is in neither.",
-        "The limit is what the wire can carry, headers, entries, doorbells and acknowledgements counted; for latency "
-        "it is the time that as many commands in flight take at that bandwidth. Reaping several completions with one "
-        "doorbell can bring a run a little above it. Start and end of a run, with fewer commands in flight, bring mean "
-        "latencies some percent below it, in quick runs more than in full ones.",
+        "one, no interrupts, no kernel. That favours ours, most of all at 4 KiB and at depth 1. The paper's "
+        "figures include the time of fio and the kernel, ten threads on eight cores, and it does not say how much "
+        "that is. So random accesses are also measured with the costs of a kernel and of interrupts: 900 ns to place "
+        "a command, 500 ns to reap one, 1500 ns from an interrupt to its handler. Those are round numbers of the "
+        "order of Linux, not measured on the paper's machine. The time of fio is in neither.",
+        "The limit is the rate of the wire after headers, entries, doorbells and acknowledgements; for latency "
+        "it is the time that as many commands in flight take at that rate. Reaping several completions with one "
+        "doorbell can raise a run slightly above it. At start and end of a run fewer commands are in flight, which "
+        "lowers mean latencies some percent below it, in quick runs more than in full ones.",
     ),
     quick={"queues": [1, 10], "patterns": ["sequential", "random"], "bytes_moved": 3 << 20, "turns": 6},
     full={

@@ -1,4 +1,4 @@
-"""What an experiment is, and the list of them."""
+"""The definition of an experiment, and the list of all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 @renamed(engine="model")
 class Run:
-    """What the measurements of one run get: model, seed, parameters, design, and devices that they share."""
+    """The context of a run's measurements: model, seed, parameters, design, and shared devices."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class Run:
         self._devices.__exit__(*failure)
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What `make` returns, made once in this run."""
+        """The result of `make`, which is called once in this run."""
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
 
     def device(self, profile: str = "dram", values: str = "") -> Device:
-        """A device of the design with this media profile; `values` is TOML that is read over the design."""
+        """A device of the design with this media profile; `values` is TOML that overrides the design."""
 
         def start() -> Device:
             if self.design is None:
@@ -75,9 +75,10 @@ class Run:
 class Experiment:
     """A figure or a table of a paper, measured here.
 
-    `cases` lists what a run measures, by its parameters and model; `measure` makes a row of each. `figures` and
-    `plots` make what the report shows of the rows that there are, which may be some only: a run that was interrupted is
-    partial. With `runs` among its parameters each case is measured so often, each time with another seed: see `repeat`.
+    `cases` lists what a run measures, by its parameters and model; `measure` makes a row of each.
+    `figures` and `plots` make the report's content from the rows, of which an interrupted run has
+    only some. With `runs` among its parameters each case is measured several times, with different
+    seeds: see `repeat`.
     """
 
     name: str
@@ -98,7 +99,7 @@ class Experiment:
         return self.quick if quick else self.full
 
     def check(self, model: str) -> None:
-        """Refuses a model that can't do this experiment."""
+        """Refuses a model that can't run this experiment."""
         models.check(model)
         if model not in self.models:
             raise NearsideError(f"{self.name}: can't be done with the model {model}, only with {self.models_text}")
@@ -122,11 +123,11 @@ def figure(
     better: str = "higher",
     time: str = "simulated",
 ) -> dict[str, Any]:
-    """One figure: ours, the paper's with its place there, and the limit, each in the same unit.
+    """A figure: ours, the paper's with its place there, and the limit, in the same unit.
 
-    `ratio` is ours divided by the paper's, `of_limit` ours divided by the limit. `deviation` is the standard deviation
-    of ours over `runs`, where there are several; `value` is their mean then. `better` is "higher", "lower", or
-    "equal" where the limit is a target to hit.
+    `ratio` is ours divided by the paper's, `of_limit` ours divided by the limit. With several
+    `runs`, `value` is their mean and `deviation` their standard deviation. `better` is "higher",
+    "lower", or "equal" where the limit is a target.
     """
     if better not in ("higher", "lower", "equal"):
         raise ValueError(f"better = {better!r}")
@@ -162,9 +163,9 @@ def plot(
 ) -> dict[str, Any]:
     """A plot as data: "lines" or "bars" over the categories `x`.
 
-    The axis begins at `floor`, unless it is logarithmic.
-    Each of the series has a `name`, its values `y` (None where there is none), and `of`: "ours", "paper" or "limit";
-    the means of several runs have their `deviation`, one for each of `y`.
+    The axis begins at `floor`, unless it is logarithmic. Each of the series has a `name`, values
+    `y` (with None for gaps), and `of`: "ours", "paper" or "limit". Means of several runs have a
+    `deviation` for each of `y`.
     """
     if kind not in ("lines", "bars"):
         raise ValueError(f"kind = {kind!r}")
@@ -173,12 +174,12 @@ def plot(
 
 
 def natural(name: str) -> list[Any]:
-    """A key that sorts fig10 behind fig9."""
+    """A key that sorts fig10 after fig9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def all_experiments() -> dict[str, Experiment]:
-    """Every experiment by its name: those of the modules of this package that define EXPERIMENT."""
+    """All experiments by name: those of the modules of this package that define EXPERIMENT."""
     package = importlib.import_module("nearside.experiments")
     modules = [importlib.import_module(f"{package.__name__}.{m.name}") for m in pkgutil.iter_modules(package.__path__)]
     found: dict[str, Experiment] = {}
@@ -193,7 +194,7 @@ def all_experiments() -> dict[str, Experiment]:
 
 
 def find(name: str) -> Experiment:
-    """The experiment of this name; else one line says which there are."""
+    """The experiment of this name; otherwise a one-line error suggests a similar name."""
     experiments = all_experiments()
     if name not in experiments:
         close = get_close_matches(name, experiments, 1, 0.5)

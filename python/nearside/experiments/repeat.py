@@ -1,4 +1,4 @@
-"""Experiments that measure each case several times, each time with another seed: means, and how far runs deviate."""
+"""Experiments that repeat each case with other seeds: means, and standard deviations."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from typing import Any
 from nearside.device import MAX_U64
 from nearside.experiments.registry import Row
 
-# Of an experiment's parameters: how often each case is measured. Those without it measure once, and tell no deviation.
+# The parameter for the number of runs of each case. Experiments without it measure once, without a
+# deviation.
 RUNS = "runs"
-# What a row of such an experiment has beside: the run's seed.
+# An additional column of rows in such experiments: the seed of the run.
 SEED = "seed"
-# Seeds are so far apart, as threads of a run have seeds that follow each other.
+# The distance between seeds of runs, since threads of a run use consecutive seeds.
 STEP = 1000
 
 
 def seeds(seed: int, parameters: dict[str, Any]) -> list[int]:
-    """Of each case's runs, the first one is the one that was asked for."""
+    """The seeds of the runs of each case; the first is the requested one."""
     return [(seed + STEP * number) % (MAX_U64 + 1) for number in range(parameters.get(RUNS, 1))]
 
 
 def _by_run(rows: list[Row]) -> list[list[Row]]:
-    """The rows of each seed. A run that was interrupted has fewer cases of the later ones."""
+    """The rows of each seed. An interrupted run lacks cases of the later seeds."""
     return [[row for row in rows if row[SEED] == seed] for seed in dict.fromkeys(row[SEED] for row in rows)]
 
 
@@ -33,7 +34,7 @@ def _deviation(values: list[float]) -> float | None:
 
 
 def figures(make: Callable[[list[Row]], list[dict[str, Any]]], rows: list[Row]) -> list[dict[str, Any]]:
-    """Figures whose values are the means of those of each run, with their deviation."""
+    """Figures whose values are means over the runs, with their deviation."""
     runs: dict[str, list[dict[str, Any]]] = {}
     for own in _by_run(rows):
         for one in make(own):
@@ -53,12 +54,12 @@ def _figure(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def plots(make: Callable[[list[Row]], list[dict[str, Any]]], rows: list[Row]) -> list[dict[str, Any]]:
-    """Plots of the means, with the deviations of what is ours."""
+    """Plots of the means, with deviations of our values."""
     runs: dict[str, list[dict[str, Any]]] = {}
     for own in _by_run(rows):
         for one in make(own):
             runs.setdefault(one["title"], []).append(one)
-    # The first run has all cases that there are.
+    # The first run has all cases.
     return [same[0] | {"series": [_series(series, same) for series in same[0]["series"]]} for same in runs.values()]
 
 

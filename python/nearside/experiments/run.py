@@ -1,4 +1,4 @@
-"""Runs an experiment, and saves what there is after each of its cases."""
+"""Runs an experiment, and saves the document after its cases."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from nearside.device import BuildProgress, Design
 from nearside.experiments import document, repeat
 from nearside.experiments.registry import Experiment, Row, Run
 
-# Not more often than this, beside the first and the last: a document of many rows is written whole.
+# The least time between two saves, as a document of many rows is written completely.
 SAVE_EVERY_S = 2.0
 INTERRUPTED = "interrupted"
-# What a document says until its run has ended.
+# The reason in a document until its run has ended.
 UNDER_WAY = "still under way, or ended by force"
 
 
 def command(experiment: Experiment, model: str, quick: bool, seed: int, design: str | None) -> str:
-    """What a person types to have the same again."""
+    """The command line that repeats a run."""
     words = ["nearside", "experiment", "run", experiment.name, "--model", model]
     words += ["--quick"] if quick else []
     words += ["--seed", str(seed)] if seed != 1 else []
@@ -40,9 +40,11 @@ def run(
     build: BuildProgress | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Measures all cases, with several seeds where its parameters say so; returns the document, already saved.
+    """Measures all cases, with several seeds where the parameters say so; returns the saved
+    document.
 
-    What ends it early, Ctrl-C too, leaves a document that is marked as partial and says why; then it goes on up.
+    After an early end, also by Ctrl-C, the document is marked as partial with the reason. The
+    exception then propagates.
     """
     experiment.check(model)
     if design is not None and experiment.design is None:
@@ -50,9 +52,9 @@ def run(
     name = experiment.design if design is None else design
     loaded = None if name is None else Design.load(name)
     document.folder()
-    results.ready([document.file_name(experiment.name, model)], inputs=loaded.files if loaded else ())
+    results.check_outputs([document.file_name(experiment.name, model)], inputs=loaded.files if loaded else ())
     parameters = experiment.parameters(quick)
-    # Each seed has devices of its own.
+    # Each seed has separate devices.
     contexts = [Run(model, quick, one, parameters, loaded, build) for one in repeat.seeds(seed, parameters)]
     cases = [(context, case) for case in experiment.cases(contexts[0]) for context in contexts]
     repeated = repeat.RUNS in parameters
@@ -85,7 +87,7 @@ def run(
                 if time.monotonic() - saved >= SAVE_EVERY_S and done + 1 < len(cases):
                     save()
                     saved = time.monotonic()
-    except BaseException as error:  # a panic of the native module is no Exception
+    except BaseException as error:  # a panic of the native module is not an Exception
         doc["reason"] = INTERRUPTED if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
         if isinstance(error, NearsideError):
             doc["reason"] = str(error)
@@ -104,7 +106,7 @@ def _once(make: Callable[[list[Row]], list[dict[str, Any]]], rows: list[Row]) ->
 
 
 class Interrupted(NearsideError):
-    """Ctrl-C in an experiment; its text says what was kept."""
+    """Ctrl-C in an experiment; the text says what was saved."""
 
     status = 130
 

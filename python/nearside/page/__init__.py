@@ -1,1 +1,1 @@
-"""Pages that open from disk: one HTML file each, with its style and its plots in it."""
+"""Pages that open from disk: self-contained HTML files with style and plots."""

@@ -1,4 +1,4 @@
-"""The page of claims: tables and plots first, every claim behind them."""
+"""The page of claims: tables and plots first, then every claim."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from nearside.claims import matrices
 from nearside.claims.registry import all_claims
-from nearside.claims.report import TITLES, beside, combined, describe_run, number, published, what
+from nearside.claims.report import TITLES, combined, comparison_summary, describe_run, number, published, what
 from nearside.page import html as h
 from nearside.page import svg
 
@@ -15,7 +15,7 @@ TITLE = "Nearside: validation"
 
 
 def html(*docs: dict[str, Any]) -> str:
-    """The page of one run of claims, or of several: of a claim in several the last counts."""
+    """The page of one run of claims, or of several; for repeated claims the last run counts."""
     entries = combined(docs)
     failing = [e for e in entries if not e["holds"]]
     missing = sorted(set(all_claims()) - {e["name"] for e in entries})
@@ -31,7 +31,7 @@ def html(*docs: dict[str, Any]) -> str:
         body.append(f'<p class="warn">Do not hold: {h.text(names)}.</p>')
     if missing:
         body.append(f"<p>Not measured: {h.text(', '.join(missing))}.</p>")
-    body += [f"<p>{h.prose(line)}</p>" for line in beside(entries)]
+    body += [f"<p>{h.prose(line)}</p>" for line in comparison_summary(entries)]
     runs = [describe_run(n, doc, [e for e in entries if e["run"] == n]) for n, doc in enumerate(docs, 1)]
     body.append(f"<ul>{''.join(f'<li>{h.prose(run)}</li>' for run in runs)}</ul>")
     body.append(svg.figures(matrices.plots(entries), "plot"))

@@ -1,4 +1,4 @@
-"""The page of experiments: what was run, ours, the paper's, the limit, and how to have it again."""
+"""The page of experiments: parameters, our figures, the paper's, the limit, and the command to repeat it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TITLE = "Nearside: figures of the papers, measured"
 
 
 def html(docs: list[dict[str, Any]]) -> str:
-    """The page of these documents; nothing else goes into it."""
+    """The page of these documents, which are its only source."""
     body = [f"<h1>{h.text(TITLE)}</h1>"]
     body.append(
         "<p>Each figure stands beside the paper's and beside its limit, also where ours is worse, and where the "
@@ -33,12 +33,12 @@ def html(docs: list[dict[str, Any]]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Four significant digits, and never fewer than stand before the point."""
+    """Four significant digits, and all digits before the decimal point."""
     return f"{value:,.0f}" if value is not None and abs(value) >= 1000 else four_digits(value)
 
 
 def deviation(figure: dict[str, Any]) -> str:
-    """How far runs deviate from their mean, to two digits; nothing of a single run."""
+    """The deviation of several runs from their mean, to two digits; empty for a single run."""
     off = figure.get("deviation")
     return "" if off is None else f"± {off:.2g}"
 
@@ -129,7 +129,7 @@ def _how(doc: dict[str, Any]) -> str:
 
 
 def _rows(rows: list[dict[str, Any]]) -> str:
-    """What was measured, as it is; of numbers four digits."""
+    """The rows as measured; numbers to four digits."""
 
     def shown(value: Any) -> Any:
         if value is None:

@@ -1,4 +1,4 @@
-"""The frame of a page: style, tables, escaping. Nothing in it comes from anywhere else."""
+"""The frame of a page: style, tables, escaping. It loads nothing from outside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-# No network, whatever a result may hold.
+# No network access, whatever a result contains.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 STYLE = """
@@ -53,19 +53,22 @@ details { margin: 0.8rem 0; } summary { cursor: pointer; color: var(--c0); }
 
 
 class Raw(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
 
 def text(value: object) -> str:
-    """Escaped, unless it is HTML already."""
+    """The escaped text, unless it is already HTML."""
     return str(value) if isinstance(value, Raw) else escape(str(value))
 
 
 def table(columns: Sequence[object], rows: Iterable[Sequence[object]], kind: str = "", caption: str = "") -> Raw:
-    """A table. Of the kind "cards", a narrow screen shows each row as a block of its own, the columns' names before;
-    of the kind "left", all stands to the left."""
+    """A table. With "cards" a narrow screen shows each row as a separate block, with the columns'
+    names.
+
+    With "left" all cells are aligned to the left.
+    """
     head = "".join(f'<th scope="col">{text(column)}</th>' for column in columns)
     body = []
     for row in rows:
@@ -90,7 +93,7 @@ def details(summary: str, inner: str) -> Raw:
 
 
 def page(title: str, body: str) -> str:
-    """The whole file."""
+    """The complete file."""
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'

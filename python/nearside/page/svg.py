@@ -1,4 +1,4 @@
-"""Plots of documents as SVG within a page: matplotlib draws, the page's style gives the colours."""
+"""Plots of documents as SVG within a page: matplotlib draws them, the page's style gives the colours."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 from nearside.plots import literal
 
 WIDTH, HEIGHT = 4.4, 3.1
-# Colours that matplotlib draws with, and what the page puts in their place: so they follow light and dark.
+# Colours for matplotlib, replaced by the page's: so plots follow the light and the dark scheme.
 TEXT, GRID, LIMIT = "#010203", "#010204", "#010205"
 SERIES = ["#010210", "#010211", "#010212", "#010213"]
 STYLE = {TEXT: "currentColor", GRID: "var(--grid)", LIMIT: "var(--limit)"}
 STYLE |= {colour: f"var(--c{number})" for number, colour in enumerate(SERIES)}
 MARKERS = "osD^"
-# Letters that the names along the axis may have in all, before they are turned.
+# The most letters of labels along the axis that are not turned.
 CROWDED = 42
 
 
 def draw(plot: dict[str, Any], name: str) -> str:
-    """An <svg> element, the same for the same plot; `name` keeps its identifiers apart from those of others.
+    """An <svg> element, the same for the same plot; `name` makes its identifiers unique.
 
-    Ours are lines or full bars, the paper's are points or hatched bars.
+    Our values are lines or full bars, the paper's are points or hatched bars.
     """
     import matplotlib
 
@@ -38,7 +38,7 @@ def draw(plot: dict[str, Any], name: str) -> str:
         "svg.fonttype": "none", "svg.hashsalt": digest, "font.size": 10, "text.color": TEXT, "axes.edgecolor": TEXT,
         "axes.labelcolor": TEXT, "xtick.color": TEXT, "ytick.color": TEXT, "grid.color": GRID, "hatch.linewidth": 0.8,
     }  # fmt: skip
-    # Of glyphs that a font hasn't, and of axes without a value: what can be drawn is.
+    # Of glyphs that a font lacks, and of axes without a value: the rest is drawn.
     with pyplot.rc_context(settings), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         figure, axes = pyplot.subplots(figsize=(WIDTH, HEIGHT))
@@ -54,7 +54,7 @@ def draw(plot: dict[str, Any], name: str) -> str:
 
 
 def _colour(series: list[dict[str, Any]], number: int) -> str:
-    """Where the paper has as many series as we have, each has the colour of ours, so that pairs are seen as such."""
+    """The colour of a series. With equal numbers of series, ours and the paper's have the same colours in pairs."""
     of = series[number]["of"]
     if of == "limit":
         return LIMIT
@@ -93,7 +93,7 @@ def _bars(axes: Any, plot: dict[str, Any]) -> None:
 
 
 def _deviations(axes: Any, series: dict[str, Any], places: Any, colour: str) -> None:
-    """Error bars: the standard deviation of several runs, up and down."""
+    """Error bars: the standard deviation of several runs."""
     if not any(series.get("deviation") or ()):
         return
     y, off = ([float("nan") if v is None else v for v in series[key]] for key in ("y", "deviation"))
@@ -118,7 +118,7 @@ def _frame(axes: Any, plot: dict[str, Any]) -> None:
 
 
 def _inline(drawn: str, title: str, name: str) -> str:
-    """What stands in the page: the element alone, identifiers of its own, the page's colours."""
+    """The SVG element for the page: unique identifiers, the page's colours."""
     svg = drawn[drawn.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.S)
     used = set(re.findall(r'(?:href="|url\()#([^")]+)', svg))
@@ -126,7 +126,7 @@ def _inline(drawn: str, title: str, name: str) -> str:
     svg = re.sub(r'(href="|url\()#', rf"\1#{name}-", svg)
     for colour, style in STYLE.items():
         svg = svg.replace(colour, style)
-    # A width of its own would keep it from following the page's.
+    # A fixed width would keep it from following the page's.
     svg = re.sub(
         r"<svg ([^>]*?)>", lambda m: f'<svg {_attributes(m[1])} role="img" aria-label="{escape(title)}">', svg, count=1
     )
@@ -140,7 +140,7 @@ def _attributes(text: str) -> str:
 
 
 def figures(plots: list[dict[str, Any]], name: str) -> str:
-    """All plots of a part of a page, side by side where there is room."""
+    """All plots of a section, side by side where there is room."""
     drawn = [
         f"<figure><figcaption>{escape(plot['title'])}</figcaption>{draw(plot, f'{name}-{number}')}</figure>"
         for number, plot in enumerate(plots)

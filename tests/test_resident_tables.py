@@ -1,4 +1,4 @@
-"""Tables that stand on devices: put once, sorted where they are, read back; cut off, damaged and refused."""
+"""Resident tables: put once, sorted in place, read back; interrupted, damaged and refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Stand:
         return tables.put(self.source, self.media, name, keys, self.model, self.design)
 
     def names(self) -> list[str]:
-        return [entry["name"] for entry in tables.standing(self.media, "fast", self.design)]
+        return [entry["name"] for entry in tables.resident(self.media, "fast", self.design)]
 
     def get(self, order: str | None = None, name: str = "t", media: list[Path] | None = None) -> tuple[pa.Table, dict]:
         report = tables.get(name, media or self.media, self.out, order, self.model, self.design)
@@ -75,7 +75,7 @@ class Stand:
         self.out.unlink()
         return found, report
 
-    def told(self, *arguments, **options) -> str:
+    def reported(self, *arguments, **options) -> str:
         with pytest.raises(NearsideError) as error:
             self.get(*arguments, **options)
         assert not self.out.exists()
@@ -88,11 +88,11 @@ def stand(tmp_path_factory, design):
     return Stand(tmp_path_factory.mktemp("stand"), design, table(), "whole, maybe, word")
 
 
-def test_it_comes_back_as_it_was(stand):
+def test_resident_table_round_trip(stand):
     found, report = stand.get()
     assert found.equals(stand.data, check_metadata=True)
     assert [stage["stage"] for stage in report["stages"]] == ["get"]
-    (entry,) = tables.standing(stand.media, "fast", stand.design)
+    (entry,) = tables.resident(stand.media, "fast", stand.design)
     assert (entry["name"], entry["rows"], entry["keys"]) == ("t", ROWS, ["whole", "maybe", "word"])
     assert (entry["parts"], entry["of_parts"], entry["devices"]) == (2, 2, [0, 1])
     assert re.fullmatch("[0-9a-f]{16}", entry["id"])
@@ -101,34 +101,34 @@ def test_it_comes_back_as_it_was(stand):
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 @pytest.mark.parametrize("nulls", ["at_start", "at_end"])
 @pytest.mark.parametrize("column", ["whole", "maybe", "word"])
-def test_it_is_sorted_where_it_stands(stand, column, nulls, order):
+def test_resident_table_is_sorted_in_place(stand, column, nulls, order):
     ends = {"ascending": "asc", "descending": "desc", "at_start": "nulls first", "at_end": "nulls last"}
     spelt = f"{column} {ends[order]} {ends[nulls]}"
     found, report = stand.get(spelt)
     assert found.equals(by(stand.data, (column, order, nulls)), check_metadata=True)
     assert [stage["stage"] for stage in report["stages"]] == ["sort", "shuffle", "get"]
-    assert tables.explain_standing("t", stand.media, spelt, "fast", stand.design)["plan"] == report["plan"]
+    assert tables.explain_resident("t", stand.media, spelt, "fast", stand.design)["plan"] == report["plan"]
     assert all(bound["reached_percent"] > 0 for bound in report["bounds"])
 
 
-def test_by_several_columns(stand):
+def test_resident_table_sort_by_several_columns(stand):
     found, report = stand.get("maybe desc, word nulls first, real")
     keys = [("maybe", "descending", "at_start"), ("word", "ascending", "at_start"), ("real", "ascending", "at_end")]
     assert found.equals(by(stand.data, *keys))
     assert report["ties"] > 0
 
 
-def test_the_order_of_the_devices_does_not_matter(stand):
+def test_resident_table_order_of_devices_does_not_matter(stand):
     assert stand.get("whole", media=stand.media[::-1])[0].equals(by(stand.data, ("whole", "ascending", "at_end")))
 
 
-def test_what_is_not_there_is_told(stand, tmp_path):
-    assert stand.told(name="x") == "no table is called 'x': these media files have t".replace("'", '"')
-    assert "was put with the keys whole, maybe, word" in stand.told("real")
-    assert "no column is called" in stand.told("none")
-    assert "has 2 parts, of which these media files have 1" in stand.told(media=stand.media[:1])
-    assert stand.told(media=[*stand.media, tmp_path / "d"]) == f"{tmp_path}/d: no such file"
-    assert "another device has it" in stand.told(media=[stand.media[0]] * 2)
+def test_resident_table_missing_tables_are_reported(stand, tmp_path):
+    assert stand.reported(name="x") == "no table is called 'x': these media files have t".replace("'", '"')
+    assert "was put with the keys whole, maybe, word" in stand.reported("real")
+    assert "no column is called" in stand.reported("none")
+    assert "has 2 parts, of which these media files have 1" in stand.reported(media=stand.media[:1])
+    assert stand.reported(media=[*stand.media, tmp_path / "d"]) == f"{tmp_path}/d: no such file"
+    assert "another device has it" in stand.reported(media=[stand.media[0]] * 2)
     with pytest.raises(NearsideError, match=r"there is a table .t. already"):
         stand.put("t", "")
     with pytest.raises(NearsideError, match="named twice"):
@@ -142,17 +142,17 @@ def test_what_is_not_there_is_told(stand, tmp_path):
 
 
 @pytest.mark.rtl
-def test_on_the_rtl(tmp_path):
+def test_resident_table_on_the_rtl(tmp_path):
     stand = Stand(tmp_path, Design.load("sort"), table(200), "maybe", model="rtl")
     found, report = stand.get("maybe desc")
     assert found.equals(by(stand.data, ("maybe", "descending", "at_start")))
     assert report["engine"] == "rtl"
-    # The same media on the model.
+    # The same media on the fast model.
     stand.model = "fast"
     assert stand.get()[0].equals(stand.data)
 
 
-def test_several_tables(tmp_path, design):
+def test_resident_table_several_tables(tmp_path, design):
     stand = Stand(tmp_path, design, table(500), "word", devices=3)
     first = stand.data
     stand.data = table(700, seed=2)
@@ -172,12 +172,12 @@ def test_several_tables(tmp_path, design):
     assert stand.get("word", name="empty")[0].equals(table(0))
 
 
-def test_no_room(tmp_path, design):
+def test_resident_table_no_room(tmp_path, design):
     stand = Stand(tmp_path, design, table(1000), "whole", devices=1)
     feather.write_feather(table(60_000), stand.source)
     with pytest.raises(NearsideError, match=r"^device 0: the table's part takes .* MiB"):
         stand.put("large", "")
-    # What is left is room to sort, in partitions.
+    # The rest is room for sorting, in partitions.
     rows, before = 1000, 0
     while "full" not in stand.names():
         feather.write_feather(table(rows), stand.source)
@@ -194,12 +194,12 @@ def test_no_room(tmp_path, design):
     assert stand.get("whole", name="full")[0].equals(by(table(rows), ("whole", "ascending", "at_end")))
 
 
-def test_damage_is_told(tmp_path, design):
-    """Bytes of a media file that change: never other rows, and never another order but of those with equal keys."""
+def test_resident_table_damage_is_reported(tmp_path, design):
+    """Flipped bytes of a media file: never other rows, and never another order except of equal keys."""
     stand = Stand(tmp_path, design, table(300), "maybe", devices=1)
     good, draw = stand.media[0].read_bytes(), random.Random(1)
     used = [n for n in range(0, len(good), 16) if any(good[n : n + 16])]
-    told = 0
+    reported = 0
     for _ in range(60):
         bad = bytearray(good)
         at = draw.choice(used) + draw.randrange(16)
@@ -211,11 +211,11 @@ def test_damage_is_told(tmp_path, design):
             except NearsideError as error:
                 assert "damaged" in str(error) or "other data" in str(error) or "not in order" in str(error)  # noqa: PT017
                 assert not stand.out.exists()
-                told += 1
+                reported += 1
             else:
                 assert found["maybe"].equals(wanted["maybe"])
                 assert by(found, ("maybe", "ascending", "at_end")).equals(by(wanted, ("maybe", "ascending", "at_end")))
-    assert told > 30
+    assert reported > 30
 
 
 PUT = """
@@ -237,8 +237,8 @@ print("done")
 
 
 @pytest.mark.slow
-def test_a_put_that_is_killed_leaves_what_was_there(tmp_path):
-    """Whenever that is; `resident_table_survives_power_loss` of crates/sort takes every moment."""
+def test_resident_table_killed_put_leaves_the_earlier_table(tmp_path):
+    """At any moment; `resident_table_survives_power_loss` of crates/sort covers every moment."""
     design = Design.load("sort")
     stand = Stand(tmp_path, design, table(1000), "whole")
     later = table(150_000)
@@ -250,7 +250,7 @@ def test_a_put_that_is_killed_leaves_what_was_there(tmp_path):
         assert stand.get()[0].equals(stand.data)
         if stand.names() == ["t"]:
             continue
-        # It was too late: all of the table is there, or a part, which is told.
+        # It was too late: the table is complete, or partial, which is reported.
         if ended.returncode == 0:
             assert stand.get(name="u")[0].equals(later)
         tables.drop("u", stand.media, "fast", design)
@@ -264,7 +264,7 @@ def nearside(capsys, monkeypatch, *arguments) -> tuple[int, str, str]:
     return int(end.value.code or 0), out, err
 
 
-def test_the_commands(tmp_path, capsys, monkeypatch):
+def test_resident_table_commands(tmp_path, capsys, monkeypatch):
     small, source, target = tmp_path / "small.toml", tmp_path / "t.parquet", tmp_path / "s.csv"
     engines = "".join(f'[[engine]]\nname = "{name}0"\nengine = "{name}"\n' for name in ("sorter", "row_shuffle"))
     media = '[media]\nbytes = "4 MiB"\nprofile = "dram"\n[nvme]\nnamespaces = ["4 MiB"]\n'
@@ -304,7 +304,7 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
         assert (out, len(err.splitlines())) == ("", 1)
 
 
-def test_a_plan_is_told(tmp_path, capsys, monkeypatch, design):
+def test_resident_table_plan_is_reported(tmp_path, capsys, monkeypatch, design):
     source = tmp_path / "t.parquet"
     pq.write_table(table(), source)
     doc = tables.explain(source, "maybe desc", 2, design)
@@ -330,34 +330,34 @@ def rows_of(name: str, media: list[Path], folder: Path, design: Design, by: str 
 
 
 def ids_of(media: list[Path], design: Design) -> list[str]:
-    return [entry["id"] for entry in tables.standing(media, "fast", design)]
+    return [entry["id"] for entry in tables.resident(media, "fast", design)]
 
 
 def errors_of(name: str, media: list[Path], folder: Path, design: Design) -> set[str]:
-    """What each command that takes a table's name says where it refuses; nothing is written."""
-    before, told = [path.read_bytes() for path in media], set()
+    """The errors of the commands that take a table's name; nothing is written."""
+    before, reported = [path.read_bytes() for path in media], set()
     source = folder / "other.feather"
     feather.write_feather(table(5), source)
     for refused in (
         lambda: tables.get(name, media, folder / "none", None, "fast", design),
         lambda: tables.get(name, media, folder / "none", "k", "fast", design),
-        lambda: tables.explain_standing(name, media, "k", "fast", design),
+        lambda: tables.explain_resident(name, media, "k", "fast", design),
         lambda: tables.drop(name, media, "fast", design),
     ):
         with pytest.raises(NearsideError) as error:
             refused()
         assert len(str(error.value).splitlines()) == 1
-        told.add(str(error.value))
+        reported.add(str(error.value))
     with pytest.raises(NearsideError, match=r"there is a table .t. already, "):
         tables.put(source, media, name, "whole", "fast", design)
     assert [path.read_bytes() for path in media] == before
     assert not (folder / "none").exists()
-    return told
+    return reported
 
 
 @pytest.fixture
 def same_names(tmp_path, design):
-    """Tables of one name on media of their own: of other rows, of as many parts, of more, and of the same rows."""
+    """Tables of one name on separate media: of other rows, of as many shards, of more, and of the same rows."""
     media, rows = {}, {}
     for number, (owner, parts, amount) in enumerate((("ann", 2, 100), ("bob", 2, 7), ("cy", 1, 3), ("dee", 1, 3))):
         data = pa.table({"k": list(range(8)), "paid": pa.array([amount] * 8, pa.int32())})
@@ -374,23 +374,23 @@ def same_names(tmp_path, design):
     [["ann0", "ann1", "cy0"], ["ann0", "bob1"], ["ann0", "ann1", "bob0"], ["cy0", "dee0"]],
     ids=" ".join,
 )
-def test_a_name_of_two_tables_is_no_table(same_names, tmp_path, design, chosen):
-    """Whole or not, in whatever order the media files are named: nothing is read, and nothing dropped."""
+def test_resident_table_name_of_two_tables_is_ambiguous(same_names, tmp_path, design, chosen):
+    """Complete or not, with the media files in any order: nothing is read, and nothing dropped."""
     media, rows = same_names
-    told, ids = set(), None
+    reported, ids = set(), None
     for order in (chosen, chosen[::-1]):
         paths = [tmp_path / name for name in order]
         ids = ids_of(paths, design)
         assert len(set(ids)) == 2
-        told |= errors_of("t", paths, tmp_path, design)
-    (error,) = told
+        reported |= errors_of("t", paths, tmp_path, design)
+    (error,) = reported
     assert error.startswith('2 tables are called "t": ')
-    for name, found in zip(ids, tables.standing(paths, "fast", design), strict=True):
+    for name, found in zip(ids, tables.resident(paths, "fast", design), strict=True):
         assert f"{name} ({found['parts']} of {found['of_parts']} parts" in error
     assert all(str(tmp_path / name) in error for name in chosen)
-    # Each has its id, and what is not whole is not taken for a table by that either.
+    # Each has an id, and an incomplete one is no table under that, either.
     by_owner = {ids_of(paths, design)[0]: owner for owner, paths in media.items()}
-    for found in tables.standing(paths, "fast", design):
+    for found in tables.resident(paths, "fast", design):
         owner, name = by_owner[found["id"]], found["id"]
         if found["parts"] == found["of_parts"]:
             assert rows_of(name, paths, tmp_path, design).equals(rows[owner])
@@ -398,7 +398,7 @@ def test_a_name_of_two_tables_is_no_table(same_names, tmp_path, design, chosen):
         else:
             with pytest.raises(NearsideError, match="has 2 parts, of which these media files have 1"):
                 rows_of(name, paths, tmp_path, design)
-    # Of two, the one that is named goes.
+    # Of two, the named one is dropped.
     gone, left = ids
     tables.drop(gone, paths, "fast", design)
     assert ids_of(paths, design) == [left]
@@ -407,31 +407,31 @@ def test_a_name_of_two_tables_is_no_table(same_names, tmp_path, design, chosen):
             assert rows_of("t", own, tmp_path, design).equals(rows[owner])
 
 
-def test_a_part_that_is_there_twice_is_told_and_not_dropped(tmp_path, design):
-    """A copy of a media file is the same part: which of them is meant, nobody knows."""
+def test_resident_table_duplicate_shard_is_reported_and_not_dropped(tmp_path, design):
+    """A copy of a media file is the same shard: it is ambiguous which of them is meant."""
     stand = Stand(tmp_path, design, table(400).rename_columns(["k", *table(0).column_names[1:]]), "k")
     copy = tmp_path / "copy"
     shutil.copy(stand.media[0], copy)
     for order in ([*stand.media, copy], [copy, *stand.media]):
-        told = errors_of("t", order, tmp_path, design)
-        (error,) = {re.sub(r"\S+(d0|copy) and \S+(d0|copy)", "two", text) for text in told}
+        reported = errors_of("t", order, tmp_path, design)
+        (error,) = {re.sub(r"\S+(d0|copy) and \S+(d0|copy)", "two", text) for text in reported}
         assert "has part 0 on two: name one of these media files" in error
     assert stand.get()[0].equals(stand.data)
     assert stand.get(media=[copy, stand.media[1]])[0].equals(stand.data)
 
 
-def test_what_is_left_of_a_table_is_told_and_dropped(tmp_path, design):
+def test_resident_table_rest_of_a_table_is_reported_and_dropped(tmp_path, design):
     stand = Stand(tmp_path, design, table(400), "whole", devices=3)
     left = stand.media[1:]
-    assert "has 3 parts, of which these media files have 2 (on " in stand.told(media=left)
-    assert "and part 0 is missing: name all of them once, or drop what is left" in stand.told(media=left)
+    assert "has 3 parts, of which these media files have 2 (on " in stand.reported(media=left)
+    assert "and part 0 is missing: name all of them once, or drop what is left" in stand.reported(media=left)
     tables.drop("t", left, "fast", design)
-    assert [tables.standing([path], "fast", design) == [] for path in stand.media] == [False, True, True]
+    assert [tables.resident([path], "fast", design) == [] for path in stand.media] == [False, True, True]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["l", "s"])
-def test_nulls_within_values_go_where_nulls_go(tmp_path, design, key):
+def test_resident_table_nulls_within_values_sort_as_nulls(tmp_path, design, key):
     lists, structs = [[1], [None], [2], None, []], [{"x": 1}, {"x": None}, {"x": 2}, None, {"x": 0}]
     data = pa.table({"l": lists * 20, "s": structs * 20, "row": list(range(100))})
     feather.write_feather(data, tmp_path / "t.feather", compression="uncompressed")
@@ -443,7 +443,7 @@ def test_nulls_within_values_go_where_nulls_go(tmp_path, design, key):
         assert feather.read_table(out)["row"] == wanted["row"], order
 
 
-def test_a_directory_of_which_one_copy_is_damaged_is_whole(tmp_path, design):
+def test_resident_table_directory_survives_damage_of_one_copy(tmp_path, design):
     feather.write_feather(table(50), tmp_path / "t.feather", compression="uncompressed")
     media = [tmp_path / "d0"]
     for name in ("t", "u"):
@@ -451,10 +451,10 @@ def test_a_directory_of_which_one_copy_is_damaged_is_whole(tmp_path, design):
     whole = media[0].read_bytes()
     for place in (40, 65536 + 40):
         media[0].write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        assert [found["name"] for found in tables.standing(media, "fast", design)] == ["t", "u"]
+        assert [found["name"] for found in tables.resident(media, "fast", design)] == ["t", "u"]
 
 
-def test_no_columns(tmp_path, design):
+def test_resident_table_no_columns(tmp_path, design):
     source = tmp_path / "t.parquet"
     pq.write_table(table(3).select([]), source)
     for keys in ("", "a"):
