@@ -13,7 +13,7 @@ use sim::{Clock, Media};
 
 use crate::build::{BuildReporter, Design};
 use crate::error::raise;
-use crate::process::{alone, Owned};
+use crate::process::{alone, ProcessOwned};
 use crate::progress::ProgressReporter;
 
 /// Memory downstream of the emulator. It has enough rows that random addresses rarely hit an open
@@ -31,7 +31,7 @@ const BURST_BYTES: u32 = 4096;
 /// An emulator with the clock and the DRAM of a design. Only one call at a time is allowed.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct DelayBench {
-    bench: Owned<Mutex<Option<delay_bench::DelayBench>>>,
+    bench: ProcessOwned<Mutex<Option<delay_bench::DelayBench>>>,
     clock: Clock,
 }
 
@@ -61,7 +61,7 @@ impl DelayBench {
         });
         let bench = reporter.finish(bench)?;
         Ok(DelayBench {
-            bench: Owned::new(Some(bench).into()),
+            bench: ProcessOwned::new(Some(bench).into()),
             clock,
         })
     }

@@ -25,7 +25,7 @@ use crate::arguments::{
 };
 use crate::build::{factory, find_profile, memory_of, model_of, purpose, root, Design};
 use crate::error::raise;
-use crate::process::{alone, Owned};
+use crate::process::{alone, ProcessOwned};
 use crate::progress::{in_pieces, ProgressReporter};
 use crate::report;
 use crate::session::{PeerParts, Session, SessionState};
@@ -37,7 +37,7 @@ use crate::trace::{create, Events};
 /// error. Any call in a forked process is an error as well.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Device {
-    state: Owned<Mutex<SessionState>>,
+    state: ProcessOwned<Mutex<SessionState>>,
     design: design::Design,
     engines: Vec<design::engine::EngineInstance>,
     model: Model,
@@ -358,7 +358,7 @@ impl Device {
         let session = Some(session);
         let trace = file;
         let device = Device {
-            state: Owned::new(SessionState { session, trace }.into()),
+            state: ProcessOwned::new(SessionState { session, trace }.into()),
             design,
             engines,
             model,

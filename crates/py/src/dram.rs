@@ -29,7 +29,7 @@ struct ChannelState {
 
 impl ChannelState {
     /// Advances to `now`.
-    fn at(&mut self, now: u64) -> PyResult<Time> {
+    fn advance_to(&mut self, now: u64) -> PyResult<Time> {
         let (from, to) = (
             self.now,
             self.now.saturating_add(MOST_STEP).min(u64::MAX / 2),
@@ -87,7 +87,7 @@ impl DramChannel {
             )));
         }
         let mut state = self.lock()?;
-        let now = state.at(now)?;
+        let now = state.advance_to(now)?;
         let tag = addr;
         let request = Request {
             tag,
@@ -100,7 +100,7 @@ impl DramChannel {
     /// A completion that is due: (address, time).
     fn poll(&self, now: u64) -> PyResult<Option<(u64, u64)>> {
         let mut state = self.lock()?;
-        let now = state.at(now)?;
+        let now = state.advance_to(now)?;
         Ok(state.channel.poll(now).map(|c| (c.tag, c.time.0)))
     }
 

@@ -11,12 +11,12 @@ use sim::Time;
 
 use crate::build::Design;
 use crate::error::raise;
-use crate::process::Owned;
+use crate::process::ProcessOwned;
 
 /// A key-value store that dedicated threads serve until `stop`.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Front {
-    running: Owned<Mutex<Option<kv_server::Server>>>,
+    running: ProcessOwned<Mutex<Option<kv_server::Server>>>,
 }
 
 #[pymethods]
@@ -74,7 +74,7 @@ impl Front {
             let bad = |e| format!("{}: {e}", access.endpoint);
             kv_server::Server::start(store, protocol, &access, Limits::default(), tell).map_err(bad)
         });
-        let running = Owned::new(Mutex::new(Some(server.map_err(raise)?)));
+        let running = ProcessOwned::new(Mutex::new(Some(server.map_err(raise)?)));
         Ok(Front { running })
     }
 

@@ -45,7 +45,7 @@ impl<T: Send> SystemPart<T> {
         }
     }
 
-    fn own(&self) -> PyResult<()> {
+    fn check_process(&self) -> PyResult<()> {
         match self.process == process::id() {
             true => Ok(()),
             false => Err(raise(format!(
@@ -57,12 +57,12 @@ impl<T: Send> SystemPart<T> {
     }
 
     /// Does something with it, call_lock.
-    fn with<R: Send>(
+    fn call<R: Send>(
         &self,
         py: Python<'_>,
         act: impl FnOnce(&mut T) -> pm::Result<R> + Send,
     ) -> PyResult<R> {
-        self.own()?;
+        self.check_process()?;
         py.detach(|| {
             let _guard = lock(&self.call_lock);
             lock(&self.value).as_mut().map(act)
@@ -80,7 +80,7 @@ impl<T: Send> SystemPart<T> {
         py: Python<'_>,
         act: impl FnOnce(&mut Option<T>) -> pm::Result<R> + Send,
     ) -> PyResult<R> {
-        self.own()?;
+        self.check_process()?;
         py.detach(|| {
             let _guard = lock(&self.call_lock);
             act(&mut lock(&self.value))
@@ -133,7 +133,7 @@ impl PmSystem {
         py: Python<'_>,
         make: impl FnOnce(&Arc<Session>) -> pm::Result<SessionPool> + Send,
     ) -> PyResult<PmPool> {
-        let pool = self.session.with(py, |session| make(session))?;
+        let pool = self.session.call(py, |session| make(session))?;
         let pool = SystemPart::new(&self.session.call_lock, "pool", pool);
         Ok(PmPool { pool })
     }
@@ -161,12 +161,12 @@ impl PmSystem {
 
     /// The present time in ps.
     fn now_ps(&self, py: Python<'_>) -> PyResult<u64> {
-        self.session.with(py, |session| Ok(session.now().0))
+        self.session.call(py, |session| Ok(session.now().0))
     }
 
     /// Bytes of each device's PM window.
     fn window_bytes(&self, py: Python<'_>) -> PyResult<u64> {
-        self.session.with(py, |session| Ok(session.window_bytes()))
+        self.session.call(py, |session| Ok(session.window_bytes()))
     }
 
     /// Loads bytes of the first device's window, bypassing the CPU's cache.
@@ -177,16 +177,16 @@ impl PmSystem {
         length: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.session
-            .with(py, |session| session.check_access(offset, length))?;
+            .call(py, |session| session.check_access(offset, length))?;
         let mut out = zeroed(length as usize)?;
         self.session
-            .with(py, |session| session.load(offset, &mut out))?;
+            .call(py, |session| session.load(offset, &mut out))?;
         Ok(PyBytes::new(py, &out))
     }
 
     /// Stores bytes of the first device's window, and waits until they are persistent.
     fn store(&self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
-        self.session.with(py, |session| session.store(offset, data))
+        self.session.call(py, |session| session.store(offset, data))
     }
 
     /// Cuts the power of the host ("host"), or of all at once ("all"). Returns how many lines of
@@ -197,23 +197,23 @@ impl PmSystem {
             "all" => CutScope::All,
             other => return Err(raise(format!("cut = {other:?}: allowed are host, all"))),
         };
-        self.session.with(py, |session| session.cut_power(cut))
+        self.session.call(py, |session| session.cut_power(cut))
     }
 
     /// Cuts the power after `ps`.
     fn power_cut_after(&self, py: Python<'_>, ps: u64) -> PyResult<()> {
         self.session
-            .with(py, |session| session.cut_power_after(Time(ps)))
+            .call(py, |session| session.cut_power_after(Time(ps)))
     }
 
     /// Restores power.
     fn power_on(&self, py: Python<'_>) -> PyResult<()> {
-        self.session.with(py, |session| session.power_on())
+        self.session.call(py, |session| session.power_on())
     }
 
     /// Discards the records of lost data.
     fn forget(&self, py: Python<'_>) -> PyResult<()> {
-        self.session.with(py, |session| session.forget())
+        self.session.call(py, |session| session.forget())
     }
 
     /// Closes the system. Its resources are freed once its pools and threads are closed. A second
@@ -227,7 +227,7 @@ impl PmSystem {
 
     /// False while the power is cut.
     fn has_power(&self, py: Python<'_>) -> PyResult<bool> {
-        self.session.with(py, |session| Ok(session.has_power()))
+        self.session.call(py, |session| Ok(session.has_power()))
     }
 
     /// Creates a pool, and opens it.
@@ -285,12 +285,12 @@ pub struct PmPool {
 impl PmPool {
     /// Size in bytes.
     fn bytes(&self, py: Python<'_>) -> PyResult<u64> {
-        self.pool.with(py, |pool| Ok(pool.bytes()))
+        self.pool.call(py, |pool| Ok(pool.bytes()))
     }
 
     /// Checks the pool's metadata. Returns the findings as JSON.
     fn check(&self, py: Python<'_>) -> PyResult<String> {
-        let found = self.pool.with(py, |pool| pool.check())?;
+        let found = self.pool.call(py, |pool| pool.check())?;
         let found = json!({
             "objects": found.objects, "bytes": found.bytes, "generation": found.generation,
         });
@@ -299,12 +299,12 @@ impl PmPool {
 
     /// Grows the pool to `bytes`.
     fn resize(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
-        self.pool.with(py, |pool| pool.resize(bytes))
+        self.pool.call(py, |pool| pool.resize(bytes))
     }
 
     /// A thread of the pool, on a CPU.
     fn thread(&self, py: Python<'_>, cpu: usize) -> PyResult<PmThread> {
-        let thread = self.pool.with(py, |pool| pool.thread(cpu))?;
+        let thread = self.pool.call(py, |pool| pool.thread(cpu))?;
         let thread = SystemPart::new(&self.pool.call_lock, "thread", thread);
         Ok(PmThread { thread })
     }
@@ -331,38 +331,38 @@ pub struct PmThread {
 impl PmThread {
     /// Begins a transaction.
     fn begin(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.begin())
+        self.thread.call(py, |thread| thread.begin())
     }
 
     /// Commits the transaction.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.commit())
+        self.thread.call(py, |thread| thread.commit())
     }
 
     /// Aborts the transaction.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.abort())
+        self.thread.call(py, |thread| thread.abort())
     }
 
     /// Marks the transaction as failed. It can't be committed any more.
     fn fail(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.fail())
+        self.thread.call(py, |thread| thread.fail())
     }
 
     /// True during a transaction.
     fn is_active(&self, py: Python<'_>) -> PyResult<bool> {
-        self.thread.with(py, |thread| Ok(thread.is_active()))
+        self.thread.call(py, |thread| Ok(thread.is_active()))
     }
 
     /// Adds a range that is about to be changed.
     fn add_range(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<()> {
         self.thread
-            .with(py, |thread| thread.add_range(offset, length))
+            .call(py, |thread| thread.add_range(offset, length))
     }
 
     /// Stores bytes.
     fn write(&self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.write(offset, data))
+        self.thread.call(py, |thread| thread.write(offset, data))
     }
 
     /// Reads bytes.
@@ -373,41 +373,41 @@ impl PmThread {
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.thread
-            .with(py, |thread| thread.check_range(offset, length))?;
+            .call(py, |thread| thread.check_range(offset, length))?;
         let mut out = zeroed(length)?;
         self.thread
-            .with(py, |thread| thread.read(offset, &mut out))?;
+            .call(py, |thread| thread.read(offset, &mut out))?;
         Ok(PyBytes::new(py, &out))
     }
 
     /// Allocates an object, and returns its offset.
     fn alloc(&self, py: Python<'_>, bytes: u64) -> PyResult<u64> {
-        self.thread.with(py, |thread| thread.alloc(bytes))
+        self.thread.call(py, |thread| thread.alloc(bytes))
     }
 
     /// Frees an object.
     fn free(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.free(offset))
+        self.thread.call(py, |thread| thread.free(offset))
     }
 
     /// The offset that the pool's root points to. 0: none.
     fn root(&self, py: Python<'_>) -> PyResult<u64> {
-        self.thread.with(py, |thread| thread.root())
+        self.thread.call(py, |thread| thread.root())
     }
 
     /// Sets the object that the root points to.
     fn set_root(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.set_root(offset))
+        self.thread.call(py, |thread| thread.set_root(offset))
     }
 
     /// Waits for the engine.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.finish())
+        self.thread.call(py, |thread| thread.finish())
     }
 
     /// Counters as JSON. Times are in ps.
     fn counts(&self, py: Python<'_>) -> PyResult<String> {
-        let counts = self.thread.with(py, |thread| Ok(thread.counts()))?;
+        let counts = self.thread.call(py, |thread| Ok(thread.counts()))?;
         let counts = json!({
             "transactions": counts.transactions, "aborts": counts.aborts, "fences": counts.fences,
             "orders": counts.orders,

@@ -12,16 +12,16 @@ use crate::error::raise;
 /// An object with threads, file locks or mappings, which belongs to the process that created it. A
 /// forked process (`multiprocessing` forks) has none of the threads and shares the rest. There the
 /// object can't be used, and Python's destructor leaves it untouched.
-pub struct Owned<T: Default> {
+pub struct ProcessOwned<T: Default> {
     value: T,
     process: u32,
 }
 
-impl<T: Default> Owned<T> {
+impl<T: Default> ProcessOwned<T> {
     /// An object of this process.
-    pub fn new(value: T) -> Owned<T> {
+    pub fn new(value: T) -> ProcessOwned<T> {
         let process = process::id();
-        Owned { value, process }
+        ProcessOwned { value, process }
     }
 
     /// True if another process has created it.
@@ -56,7 +56,7 @@ pub fn alone<'a, T>(mutex: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, 
 }
 
 /// Access without a check. Callers check first.
-impl<T: Default> Deref for Owned<T> {
+impl<T: Default> Deref for ProcessOwned<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -64,7 +64,7 @@ impl<T: Default> Deref for Owned<T> {
     }
 }
 
-impl<T: Default> Drop for Owned<T> {
+impl<T: Default> Drop for ProcessOwned<T> {
     fn drop(&mut self) {
         if self.is_foreign() {
             mem::forget(mem::take(&mut self.value));

@@ -16,14 +16,14 @@ use vfio_user::{Function, RegisterWrite, ServedDevice};
 
 use crate::build::{factory, model_of, purpose, root, Design};
 use crate::error::raise;
-use crate::process::Owned;
+use crate::process::ProcessOwned;
 use crate::trace::{create, finish};
 
 /// Devices that virtual machines and user-space drivers attach to, each through a dedicated socket.
 /// Dedicated threads simulate them as fast as this machine can, until `stop`.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Server {
-    running: Owned<Mutex<Running>>,
+    running: ProcessOwned<Mutex<Running>>,
 }
 
 /// Empty after the end.
@@ -79,7 +79,7 @@ impl Server {
         }
         let server = py.detach(|| vfio_user::Server::start(served));
         let server = Some(server.map_err(raise)?);
-        let running = Owned::new(
+        let running = ProcessOwned::new(
             Running {
                 server,
                 builds,

@@ -87,14 +87,14 @@ impl Session {
         tracer: Option<Tracer>,
         others: Vec<PeerParts>,
     ) -> PyResult<Session> {
-        let mut numbers = vec![DeviceNumber::take()];
+        let mut numbers = vec![DeviceNumber::lowest_free()];
         let (host, _) = design.attached().map_err(raise)?;
         let mut system = System::new(&host).map_err(raise)?;
         let slot = add_device(&mut system, design, &mut factory, media, &numbers[0])?;
         let build = factory.build();
         let mut beside = Vec::new();
         for mut other in others {
-            let number = DeviceNumber::take();
+            let number = DeviceNumber::lowest_free();
             let at = add_device(
                 &mut system,
                 &other.design,
@@ -162,7 +162,7 @@ struct DeviceNumber(u32);
 static NUMBERS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 impl DeviceNumber {
-    fn take() -> DeviceNumber {
+    fn lowest_free() -> DeviceNumber {
         let mut used = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
         let free = (0..).find(|n| !used.contains(n)).unwrap_or(u32::MAX);
         used.insert(free);

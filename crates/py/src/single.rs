@@ -83,7 +83,12 @@ impl Single {
             } else {
                 IoCommand::Read { lba, blocks }
             };
-            let events = || events.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let events = || {
+                events
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take_events()
+            };
             events();
             let mut outcome = controller.execute(0, io, &buffer).and_then(|c| c.check());
             if outcome.is_ok() && !reporter.report(done, commands) {

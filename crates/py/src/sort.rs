@@ -421,7 +421,7 @@ impl<'a> ResidentDevices<'a> {
     }
 
     /// Opens the devices, and calls `work` with their tables.
-    fn with<T: Send>(
+    fn with_store<T: Send>(
         &mut self,
         py: Python<'_>,
         progress: &Progress,
@@ -488,7 +488,7 @@ pub fn table_put(
     )?;
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
     devices.memory = memory;
-    let report = devices.with(py, &going, progress, |store, progress| {
+    let report = devices.with_store(py, &going, progress, |store, progress| {
         store.put(table, &content, &keys, progress)
     })?;
     Ok(devices.report_json(&report, false))
@@ -505,7 +505,7 @@ pub fn table_list(
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
-    let list = devices.with(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
+    let list = devices.with_store(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
     Ok(Value::to_string(&list))
 }
 
@@ -523,7 +523,7 @@ pub fn table_explain(
 ) -> PyResult<String> {
     let by = parse_order(by).map_err(raise)?;
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
-    let plan = devices.with(py, &Progress::default(), None, |store, _| {
+    let plan = devices.with_store(py, &Progress::default(), None, |store, _| {
         store.explain(table, &by)
     })?;
     Ok(plan.to_string())
@@ -541,7 +541,7 @@ pub fn table_schema<'py>(
     build: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
-    let nothing = devices.with(py, &Progress::default(), None, |store, _| {
+    let nothing = devices.with_store(py, &Progress::default(), None, |store, _| {
         let nothing = store.schema(table)?;
         nothing.write(Format::Stream, Compression::Uncompressed)
     })?;
@@ -560,7 +560,7 @@ pub fn table_drop(
     build: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
-    devices.with(py, &Progress::default(), None, |store, _| {
+    devices.with_store(py, &Progress::default(), None, |store, _| {
         store.drop_table(table)
     })
 }
@@ -590,7 +590,7 @@ pub fn table_get<'py>(
     let by = by.map(parse_order).transpose().map_err(raise)?;
     let output = TableOutput::new(output, written(target, compression)?);
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
-    let outcome = devices.with(py, &sampled(trace), progress, |store, progress| {
+    let outcome = devices.with_store(py, &sampled(trace), progress, |store, progress| {
         let resident = store.resident(table)?;
         let (schema, metadata) = (resident.schema(), resident.metadata());
         let order = by.as_deref().unwrap_or_default();

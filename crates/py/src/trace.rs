@@ -54,7 +54,7 @@ impl TraceSink for Events {
 impl Events {
     /// Takes all events since the last call. Each is a list of time in ps, name, and what the event
     /// concerns: an offset, an address, or a mover.
-    pub fn take(&mut self) -> Value {
+    pub fn take_events(&mut self) -> Value {
         let list = self.0.drain(..).filter_map(|(time, event)| {
             let (name, what) = match event {
                 TraceEvent::Stored { offset, .. } => ("stored", offset),

@@ -94,8 +94,8 @@ fn moments(all: Time) -> impl Iterator<Item = Time> {
     (1..8).map(move |n| Time(all.0 * n / 8))
 }
 
-type Fail = fn(&mut host::Machine, usize);
-const FAILURES: [Fail; 2] = [
+type InjectedFailure = fn(&mut host::Machine, usize);
+const FAILURES: [InjectedFailure; 2] = [
     |machine, device| machine.system_mut().power_off(device),
     |machine, device| machine.system_mut().function_reset(device),
 ];

@@ -70,7 +70,7 @@ impl Input {
     }
 
     /// `count` bytes from `place` on. It is an error if there are fewer.
-    pub fn at(&self, place: u64, count: usize) -> io::Result<Bytes> {
+    pub fn read_at(&self, place: u64, count: usize) -> io::Result<Bytes> {
         self.check()?;
         let end = place.checked_add(count as u64);
         if end.is_none_or(|end| end > self.bytes()) {
@@ -151,7 +151,7 @@ impl ChunkReader for Input {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        self.at(start, length)
+        self.read_at(start, length)
             .map_err(|e| ParquetError::External(Box::new(e)))
     }
 }

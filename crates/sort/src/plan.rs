@@ -394,26 +394,26 @@ impl<'a> Plan<'a> {
                 }
             }
             while batch.num_rows() > 0 {
-                let mut filling = match open.take() {
-                    Some(filling) => filling,
+                let mut writer = match open.take() {
+                    Some(writer) => writer,
                     None => match partitions.next() {
                         Some((partition, _)) => PartitionWriter::new(self, partition, &spills),
                         None => break,
                     },
                 };
-                let left = self.partitions[filling.partition].end - row;
+                let left = self.partitions[writer.partition].end - row;
                 let here = left.min(batch.num_rows());
                 guarded("the keys can't be normalised", || {
-                    filling.add(self, &batch.slice(0, here), row)
+                    writer.add(self, &batch.slice(0, here), row)
                 })?;
                 batch = batch.slice(here, batch.num_rows() - here);
                 row += here;
                 if here == left {
-                    let (partition, heap) = filling.end()?;
+                    let (partition, heap) = writer.finish()?;
                     ready.push(partition);
                     heaps.push(heap);
                 } else {
-                    open = Some(filling);
+                    open = Some(writer);
                 }
             }
             row += batch.num_rows();
@@ -518,7 +518,7 @@ impl PartitionWriter {
         Ok(())
     }
 
-    fn end(mut self) -> Result<(PreparedPartition, Spill)> {
+    fn finish(mut self) -> Result<(PreparedPartition, Spill)> {
         if self.sorted != self.shape.sorted {
             return Err(Error::new("the table has changed while it was read"));
         }

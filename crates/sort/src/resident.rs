@@ -155,13 +155,13 @@ impl<'a> ResidentSort<'a> {
         })
     }
 
-    fn all(&self) -> usize {
+    fn total_rows(&self) -> usize {
         self.resident.parts[0].1.all
     }
 
     /// Bytes that the engines process and the link moves.
     pub fn bytes(&self) -> u64 {
-        (self.all() * (self.first.bytes + 2 * self.resident.layout.row_bytes)) as u64
+        (self.total_rows() * (self.first.bytes + 2 * self.resident.layout.row_bytes)) as u64
     }
 
     /// The job of a device for a partition.
@@ -193,7 +193,7 @@ impl<'a> ResidentSort<'a> {
         let planned = |n: &usize| json!({"rows": rows(n), "sorted": rows(n), "pages": null});
         let planned = |queue: &Vec<usize>| queue.iter().map(planned).collect::<Vec<Value>>();
         json!({
-            "rows": self.all(), "row_bytes": self.resident.layout.row_bytes, "stands": true,
+            "rows": self.total_rows(), "row_bytes": self.resident.layout.row_bytes, "stands": true,
             "key": self.key.text, "key_bytes": self.key.bytes, "partitions": self.partitions.len(),
             "devices": self.queues.iter().map(planned).collect::<Vec<_>>(),
         })
@@ -202,7 +202,7 @@ impl<'a> ResidentSort<'a> {
     /// A report with the plan.
     pub fn report(&self) -> Report {
         Report {
-            rows: self.all(),
+            rows: self.total_rows(),
             row_bytes: self.resident.layout.row_bytes,
             key: self.key.text.clone(),
             partitions: self.partitions.len(),

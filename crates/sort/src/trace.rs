@@ -20,7 +20,7 @@ fn rate(bytes: u64, time: Time) -> f64 {
 }
 
 /// Metadata that names a process or a thread.
-fn named(what: &str, pid: usize, name: String) -> Value {
+fn metadata_event(what: &str, pid: usize, name: String) -> Value {
     json!({"ph": "M", "pid": pid, "tid": TRACK, "name": what, "args": {"name": name}})
 }
 
@@ -62,8 +62,8 @@ fn rates(pid: usize, samples: &[ChannelSample]) -> impl Iterator<Item = Value> +
 fn device(number: usize, device: &DeviceReport) -> Vec<Value> {
     let pid = number + 1;
     let mut events = vec![
-        named("process_name", pid, format!("device {number}")),
-        named("thread_name", pid, "stages".to_string()),
+        metadata_event("process_name", pid, format!("device {number}")),
+        metadata_event("thread_name", pid, "stages".to_string()),
     ];
     events.extend(device.stages.iter().map(|stage| slice(pid, stage)));
     for samples in &device.samples {

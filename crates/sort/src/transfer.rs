@@ -213,14 +213,14 @@ struct GetSource<'a> {
 }
 
 impl GetSource<'_> {
-    fn end(&self) -> u64 {
+    fn end_address(&self) -> u64 {
         self.start + (self.place.end - self.place.start)
     }
 }
 
 impl<H: Host> CommandSource<H> for GetSource<'_> {
     fn next(&mut self, _: &mut H, _: usize, slot: usize) -> driver::Result<NextCommand> {
-        let end = self.end();
+        let end = self.end_address();
         if self.next >= end {
             return Ok(NextCommand::End);
         }
@@ -241,7 +241,10 @@ impl<H: Host> CommandSource<H> for GetSource<'_> {
 
     fn completed(&mut self, host: &mut H, slot: usize) -> driver::Result<()> {
         let (at, bytes) = self.in_flight[slot];
-        let (from, to) = (at.max(self.start), (at + bytes as u64).min(self.end()));
+        let (from, to) = (
+            at.max(self.start),
+            (at + bytes as u64).min(self.end_address()),
+        );
         self.piece.resize((to - from) as usize, 0);
         host.dma_read(self.buffers.address(slot) + (from - at), &mut self.piece);
         let place = self.place.start + (from - self.start);

@@ -172,10 +172,10 @@ impl Server {
 
     /// Ends all connections, removes the sockets, and drops the devices, which flushes their media.
     pub fn stop(mut self) {
-        self.end();
+        self.shut_down();
     }
 
-    fn end(&mut self) {
+    fn shut_down(&mut self) {
         self.stop.flag.store(true, Ordering::Relaxed);
         let _ = rustix::io::write(&self.stop.event, &1u64.to_ne_bytes());
         for unit in &self.devices {
@@ -202,7 +202,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end();
+        self.shut_down();
     }
 }
 
@@ -430,7 +430,7 @@ impl Acceptor {
     }
 
     /// Waits for a client, or for a message of a rejected one. `None`: the server ends.
-    fn wait(&self, refused: &[RejectedClient]) -> Option<Ready> {
+    fn wait(&self, refused: &[RejectedClient]) -> Option<ReadySockets> {
         let mut fds = vec![
             PollFd::new(&self.listener, PollFlags::IN),
             PollFd::new(&self.stop.event, PollFlags::IN),
@@ -450,7 +450,7 @@ impl Acceptor {
         });
         let _ = poll(&mut fds, limit.as_ref());
         let ready = |fd: &PollFd| !fd.revents().is_empty();
-        (!self.stop.flag.load(Ordering::Relaxed)).then(|| Ready {
+        (!self.stop.flag.load(Ordering::Relaxed)).then(|| ReadySockets {
             listener_ready: ready(&fds[0]),
             refused: fds[2..].iter().map(ready).collect(),
         })
@@ -458,7 +458,7 @@ impl Acceptor {
 }
 
 /// Which sockets are ready: the listener, and those of the rejected clients.
-struct Ready {
+struct ReadySockets {
     listener_ready: bool,
     refused: Vec<bool>,
 }

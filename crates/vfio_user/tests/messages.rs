@@ -8,7 +8,7 @@ mod common;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use common::session::{steps, SessionRunner, Step};
+use common::session::{steps, ClientStep, SessionRunner};
 use sim::Random;
 
 /// Sessions of a usual run.
@@ -19,20 +19,20 @@ fn number(name: &str, otherwise: u64) -> u64 {
     text.map_or(otherwise, |text| text.parse().expect(name))
 }
 
-fn draw(seed: u64) -> Vec<Step> {
+fn draw(seed: u64) -> Vec<ClientStep> {
     let mut random = Random::new(seed);
     let len = 50 + random.below(600);
     let bytes: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
     steps(&bytes)
 }
 
-fn fails(steps: &[Step]) -> bool {
+fn fails(steps: &[ClientStep]) -> bool {
     let mut bench = SessionRunner::new();
     catch_unwind(AssertUnwindSafe(|| bench.run(steps))).is_err()
 }
 
 /// Removes steps that the failure does not need, within limits.
-fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
+fn shortened(mut steps: Vec<ClientStep>) -> Vec<ClientStep> {
     let mut at = steps.len();
     while at > 0 {
         at -= 1;

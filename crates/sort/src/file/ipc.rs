@@ -28,7 +28,7 @@ pub fn is_file(input: &Input) -> Result<bool> {
 }
 
 fn begins(input: &Input, magic: &[u8]) -> Result<bool> {
-    match input.at(0, magic.len()) {
+    match input.read_at(0, magic.len()) {
         Ok(start) => Ok(start == magic),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(e) => Err(Error::new(e)),
@@ -60,7 +60,7 @@ fn cut_off() -> Error {
 }
 
 fn bytes(input: &Input, at: u64, count: usize) -> Result<Bytes> {
-    input.at(at, count).map_err(|e| match e.kind() {
+    input.read_at(at, count).map_err(|e| match e.kind() {
         io::ErrorKind::UnexpectedEof => cut_off(),
         _ => Error::new(e),
     })

@@ -74,7 +74,7 @@ impl Format {
     /// The format that a file's first bytes identify, if there is one.
     pub fn of_content(input: &Input) -> Option<Format> {
         let begins = |bytes: &[u8]| {
-            let start = input.at(0, bytes.len());
+            let start = input.read_at(0, bytes.len());
             start.is_ok_and(|start| start == bytes)
         };
         let known = MAGIC_NUMBERS.iter().find(|(bytes, _)| begins(bytes));
@@ -87,7 +87,7 @@ impl Format {
 }
 
 /// Finds a value by its name.
-fn named<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> Result<T> {
+fn find_named<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> Result<T> {
     let found = all.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
@@ -102,7 +102,7 @@ impl FromStr for Format {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Format> {
-        named("format", name, &Format::ALL.map(|f| (f.name(), f)))
+        find_named("format", name, &Format::ALL.map(|f| (f.name(), f)))
     }
 }
 

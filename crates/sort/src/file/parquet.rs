@@ -22,7 +22,7 @@ use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaDataBuilder, So
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::SchemaDescriptor;
 
-use super::{named, FileContent, OpenedFile, Reader};
+use super::{find_named, FileContent, OpenedFile, Reader};
 use crate::input::Input;
 use crate::{Error, OrderBy, Result};
 
@@ -56,7 +56,7 @@ impl FromStr for Compression {
             ("gzip", Compression::Gzip),
             ("zstd", Compression::Zstd),
         ];
-        named("compression", name, &all)
+        find_named("compression", name, &all)
     }
 }
 

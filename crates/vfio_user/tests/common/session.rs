@@ -36,7 +36,7 @@ pub enum Fd {
 }
 
 #[derive(Clone, Debug)]
-pub struct Msg {
+pub struct ClientMessage {
     pub command: u16,
     pub body: Vec<u8>,
     pub fds: Vec<Fd>,
@@ -44,15 +44,15 @@ pub struct Msg {
 }
 
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ClientStep {
     /// Several messages, and then all of their answers.
-    Burst(Vec<Msg>),
+    Burst(Vec<ClientMessage>),
     /// The device copies between its buffer and the client's memory.
     Dma { write: bool, addr: u64, len: u32 },
     /// An invalid header.
     BadHeader { size: u32, flags: u32 },
     /// The beginning of a message, before the client leaves.
-    Cut { msg: Msg, keep: usize },
+    Cut { msg: ClientMessage, keep: usize },
     /// Changes the length of a file.
     Truncate { file: usize, len: u64 },
     /// Writes to the doorbell page.
@@ -156,7 +156,7 @@ impl Bytes<'_> {
         (region, offset)
     }
 
-    fn msg(&mut self, longest: usize) -> Msg {
+    fn msg(&mut self, longest: usize) -> ClientMessage {
         let mut fds = Vec::new();
         let mut body = Vec::new();
         let command = self.pick(&[
@@ -296,7 +296,7 @@ impl Bytes<'_> {
                 _ => {}
             }
         }
-        Msg {
+        ClientMessage {
             command,
             body,
             fds,
@@ -304,13 +304,13 @@ impl Bytes<'_> {
         }
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> ClientStep {
         match self.below(16) {
-            0..8 => Step::Burst(vec![self.msg(MAX_TRANSFER as usize + 1)]),
-            8 => Step::Burst((0..2 + self.below(6)).map(|_| self.msg(4096)).collect()),
+            0..8 => ClientStep::Burst(vec![self.msg(MAX_TRANSFER as usize + 1)]),
+            8 => ClientStep::Burst((0..2 + self.below(6)).map(|_| self.msg(4096)).collect()),
             9..12 => {
                 let inside = self.pick(&[0, 1, 8, 0x800, 0xFF0, 0xFFF]);
-                Step::Dma {
+                ClientStep::Dma {
                     write: self.one_in(2),
                     addr: self.address().saturating_add(inside),
                     len: self.pick(&[1, 8, 9, 16, 512, 4096]),
@@ -324,23 +324,23 @@ impl Bytes<'_> {
                 } else {
                     u32::from(self.byte())
                 };
-                Step::BadHeader { size, flags }
+                ClientStep::BadHeader { size, flags }
             }
-            13 => Step::Cut {
+            13 => ClientStep::Cut {
                 msg: self.msg(4096),
                 keep: self.below(100),
             },
             14 => match self.below(3) {
-                0 => Step::Truncate {
+                0 => ClientStep::Truncate {
                     file: self.below(FILES),
                     len: PAGE * self.below(3) as u64,
                 },
-                _ => Step::Ring {
+                _ => ClientStep::Ring {
                     index: self.below(256) * 4,
                     value: self.byte().into(),
                 },
             },
-            _ => Step::Leave {
+            _ => ClientStep::Leave {
                 silent: self.one_in(4),
             },
         }
@@ -348,7 +348,7 @@ impl Bytes<'_> {
 }
 
 /// The steps that bytes encode.
-pub fn steps(bytes: &[u8]) -> Vec<Step> {
+pub fn steps(bytes: &[u8]) -> Vec<ClientStep> {
     let mut source = Bytes(bytes);
     let mut steps = Vec::new();
     while !source.0.is_empty() && steps.len() < 64 {
@@ -385,7 +385,7 @@ enum ExpectedReply {
 }
 
 /// The expected state.
-struct Model {
+struct ExpectedState {
     negotiated: bool,
     bus_master: bool,
     maps: Vec<Map>,
@@ -407,9 +407,9 @@ fn long(body: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?))
 }
 
-impl Model {
-    fn new(bar2: Vec<u8>) -> Model {
-        let mut model = Model {
+impl ExpectedState {
+    fn new(bar2: Vec<u8>) -> ExpectedState {
+        let mut model = ExpectedState {
             negotiated: false,
             bus_master: false,
             maps: Vec::new(),
@@ -440,7 +440,7 @@ impl Model {
         self.power_on();
     }
 
-    fn validate(&mut self, msg: &Msg) -> ExpectedReply {
+    fn validate(&mut self, msg: &ClientMessage) -> ExpectedReply {
         if msg.fds.len() > MAX_FDS {
             return ExpectedReply::HangUp;
         }
@@ -483,7 +483,7 @@ impl Model {
         done.map_or(ExpectedReply::Refused, |()| ExpectedReply::Done)
     }
 
-    fn map(&mut self, msg: &Msg) -> Option<()> {
+    fn map(&mut self, msg: &ClientMessage) -> Option<()> {
         let (flags, offset) = (word(&msg.body, 4)?, long(&msg.body, 8)?);
         let (start, len) = (long(&msg.body, 16)?, long(&msg.body, 24)?);
         let (read, write) = (flags & 1 != 0, flags & 2 != 0);
@@ -605,7 +605,7 @@ impl Model {
     }
 
     /// Writes of the fake's command registers, which would be commands.
-    fn is_order(&self, msg: &Msg) -> bool {
+    fn is_order(&self, msg: &ClientMessage) -> bool {
         let hit = |(region, offset, count): (u32, usize, usize)| {
             region == BAR4 && offset < 0x110 && offset + count > 0x100
         };
@@ -641,7 +641,7 @@ impl Model {
     }
 }
 
-fn set_irqs(msg: &Msg) -> Option<()> {
+fn set_irqs(msg: &ClientMessage) -> Option<()> {
     let (flags, index) = (word(&msg.body, 4)?, word(&msg.body, 8)?);
     let (start, count) = (word(&msg.body, 12)?, word(&msg.body, 16)?);
     let one = |bits: u32| (flags & bits).is_power_of_two();
@@ -673,7 +673,7 @@ fn pattern(file: usize) -> Vec<u8> {
 struct Session {
     socket: PathBuf,
     client: Client,
-    model: Model,
+    model: ExpectedState,
     files: Vec<OwnedFd>,
     /// Connections that the server had to end.
     broken: usize,
@@ -692,7 +692,7 @@ impl Session {
         let mut session = Session {
             client: Client::new(&socket),
             socket,
-            model: Model::new(bar2),
+            model: ExpectedState::new(bar2),
             files,
             broken: 0,
             met: true,
@@ -715,15 +715,15 @@ impl Session {
         };
     }
 
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &ClientStep) {
         match step {
-            Step::Burst(messages) => self.burst(messages),
-            Step::Dma { write, addr, len } if self.model.negotiated => {
+            ClientStep::Burst(messages) => self.burst(messages),
+            ClientStep::Dma { write, addr, len } if self.model.negotiated => {
                 self.dma(*write, *addr, *len);
             }
-            Step::Ring { index, value } if self.model.negotiated => self.ring(*index, *value),
-            Step::Dma { .. } | Step::Ring { .. } => {}
-            Step::BadHeader { size, flags } => {
+            ClientStep::Ring { index, value } if self.model.negotiated => self.ring(*index, *value),
+            ClientStep::Dma { .. } | ClientStep::Ring { .. } => {}
+            ClientStep::BadHeader { size, flags } => {
                 let mut header = self.client.message(REGION_READ, &[]);
                 header[4..8].copy_from_slice(&size.to_le_bytes());
                 header[8..12].copy_from_slice(&flags.to_le_bytes());
@@ -732,7 +732,7 @@ impl Session {
                 self.broken += 1;
                 self.leave(false);
             }
-            Step::Cut { msg, keep } => {
+            ClientStep::Cut { msg, keep } => {
                 let bytes = self.client.message(msg.command, &msg.body);
                 let keep = keep % bytes.len();
                 self.send(&bytes[..keep], &msg.fds);
@@ -742,12 +742,12 @@ impl Session {
                 }
                 self.leave(false);
             }
-            Step::Truncate { file, len } => {
+            ClientStep::Truncate { file, len } => {
                 ftruncate(&self.files[*file], *len).unwrap();
                 self.model.lens[*file] = *len;
                 self.model.files[*file] = None;
             }
-            Step::Leave { silent } => self.leave(*silent),
+            ClientStep::Leave { silent } => self.leave(*silent),
         }
     }
 
@@ -777,7 +777,7 @@ impl Session {
         self.client.stream.write_all(&bytes[sent..]).unwrap();
     }
 
-    fn burst(&mut self, messages: &[Msg]) {
+    fn burst(&mut self, messages: &[ClientMessage]) {
         let mut expected = Vec::new();
         for msg in messages
             .iter()
@@ -849,7 +849,7 @@ impl Session {
 
     /// Compares a range of BAR4.
     fn compare_registers(&mut self, offset: u64, count: u32) {
-        self.burst(&[Msg {
+        self.burst(&[ClientMessage {
             command: REGION_READ,
             body: Client::access(BAR4, offset, count),
             fds: Vec::new(),
@@ -956,7 +956,7 @@ impl SessionRunner {
     }
 
     /// Runs a session. Panics at the first deviation.
-    pub fn run(&mut self, steps: &[Step]) {
+    pub fn run(&mut self, steps: &[ClientStep]) {
         let reported = self.log.times(ENDED);
         let mut session = Session::new(self.dir.socket(0), std::mem::take(&mut self.bar2));
         for step in steps {

@@ -57,7 +57,7 @@ impl Records {
     /// Reads the first line, and returns the records after it. `None`: the file is empty.
     pub fn new(input: &Input) -> io::Result<Option<(HeaderLine, Records)>> {
         let mark = BYTE_ORDER_MARK.len();
-        let marked = input.bytes() >= mark as u64 && input.at(0, mark)? == BYTE_ORDER_MARK;
+        let marked = input.bytes() >= mark as u64 && input.read_at(0, mark)? == BYTE_ORDER_MARK;
         let mut line = match marked {
             true => BYTE_ORDER_MARK.to_vec(),
             false => Vec::new(),

@@ -45,7 +45,7 @@ pub fn check(input: &Input) -> Result<()> {
     let Some(start) = input.bytes().checked_sub(TAIL as u64) else {
         return Ok(());
     };
-    let tail = input.at(start, TAIL).map_err(Error::new)?;
+    let tail = input.read_at(start, TAIL).map_err(Error::new)?;
     if tail.ends_with(MAGIC_ENCRYPTED) {
         return Err(Error::new(
             "its footer is encrypted: encrypted files are not read, write it without encryption",
@@ -58,7 +58,7 @@ pub fn check(input: &Input) -> Result<()> {
     if !tail.ends_with(MAGIC) {
         return Ok(());
     }
-    let footer = input.at(start, length as usize).map_err(Error::new)?;
+    let footer = input.read_at(start, length as usize).map_err(Error::new)?;
     match encrypted(&footer) {
         Some(columns) if !columns.is_empty() => {
             let (several, are) = if columns.len() > 1 {

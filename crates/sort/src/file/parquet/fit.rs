@@ -16,7 +16,7 @@ const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 /// The schema with the nearest types of Parquet. An error names a column for which there is none.
 pub fn schema(schema: &Schema) -> Result<Schema> {
     let fields = schema.fields().iter().map(|field| {
-        let kind = kind(field.data_type()).map_err(|why| named(field.name(), &why))?;
+        let kind = kind(field.data_type()).map_err(|why| column_error(field.name(), &why))?;
         Ok(field.as_ref().clone().with_data_type(kind))
     });
     let fields: Result<Vec<Field>> = fields.collect();
@@ -26,7 +26,7 @@ pub fn schema(schema: &Schema) -> Result<Schema> {
     ))
 }
 
-fn named(column: &str, why: &str) -> Error {
+fn column_error(column: &str, why: &str) -> Error {
     Error::new(format!("column {column:?}: {why}"))
 }
 
@@ -79,7 +79,7 @@ pub fn batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns: Result<Vec<ArrayRef>> = columns
         .map(|(column, field)| {
-            let why = |why: &str| named(field.name(), why);
+            let why = |why: &str| column_error(field.name(), why);
             let strict = CastOptions {
                 safe: false,
                 ..CastOptions::default()

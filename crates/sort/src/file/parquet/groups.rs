@@ -198,7 +198,7 @@ impl RowGroupReader {
             false => self.fill(most)?,
         };
         if rows == 0 {
-            return self.end().map(|()| None);
+            return self.check_end().map(|()| None);
         }
         self.rows = self.rows.saturating_sub(rows);
         let texts = self.texts.iter_mut().map(|text| text.take_rows(rows));
@@ -237,7 +237,7 @@ impl RowGroupReader {
     }
 
     /// Checks that no text is left.
-    fn end(&mut self) -> Result<()> {
+    fn check_end(&mut self) -> Result<()> {
         for text in &mut self.texts {
             if text.bytes(0)?.is_some() {
                 return Err(unlike());

@@ -91,7 +91,7 @@ fn with_types(field: &FieldRef, next: &mut usize, changed: &HashMap<usize, DataT
 fn scan(
     reader: &SerializedFileReader<Input>,
     at: usize,
-    mut each: impl FnMut(Values) -> Result<()>,
+    mut each: impl FnMut(ScannedValues) -> Result<()>,
 ) -> Result<()> {
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(Error::new)?;
@@ -104,14 +104,14 @@ fn scan(
                     let mut values: Vec<Int96> = Vec::new();
                     let read =
                         column.read_records(RECORDS_PER_READ, levels.0, levels.1, &mut values);
-                    (read, Values::Times(values))
+                    (read, ScannedValues::Times(values))
                 }
                 ColumnReader::FixedLenByteArrayColumnReader(column) => {
                     let mut values: Vec<FixedLenByteArray> = Vec::new();
                     let read =
                         column.read_records(RECORDS_PER_READ, levels.0, levels.1, &mut values);
                     let values = values.into_iter().map(ByteArray::from);
-                    (read, Values::Intervals(values.collect()))
+                    (read, ScannedValues::Intervals(values.collect()))
                 }
                 _ => return Err(Error::new("a column is of another type than it says")),
             };
@@ -125,7 +125,7 @@ fn scan(
     Ok(())
 }
 
-enum Values {
+enum ScannedValues {
     Times(Vec<Int96>),
     Intervals(Vec<ByteArray>),
 }
@@ -155,7 +155,7 @@ fn time(
     // All times are multiples of this number.
     let mut step: i128 = 1_000_000_000;
     scan(reader, at, |values| {
-        if let Values::Times(values) = values {
+        if let ScannedValues::Times(values) = values {
             for value in values.iter().map(nanoseconds) {
                 (first, last) = (first.min(value), last.max(value));
                 while value % step != 0 {
@@ -206,7 +206,7 @@ fn interval(
 ) -> Result<DataType> {
     let (mut months, mut others, mut large) = (false, false, false);
     scan(reader, at, |values| {
-        if let Values::Intervals(values) = values {
+        if let ScannedValues::Intervals(values) = values {
             for value in &values {
                 let numbers = value.data().chunks_exact(4);
                 let number =
