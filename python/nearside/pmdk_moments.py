@@ -13,7 +13,7 @@ from typing import Any
 
 from nearside._native import NearsideError
 
-# As the shim writes them: number, place in the program, thread, phase, what happens. See crates/pmdk/shim/persist_points.h.
+# As `crates/pmdk/shim/persist_points.c` writes them: number, place in the program, thread, phase, kind.
 RECORD = struct.Struct("<QIHBB")
 PHASES = ("", "in a transaction", "in a commit", "in an abort", "behind a transaction")
 COMMIT, END_OF_COMMIT = 2, "at the end of a commit"
