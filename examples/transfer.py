@@ -16,13 +16,13 @@ def number(data: bytes) -> int:
 
 
 def amounts(thread: pm.Thread) -> tuple[int, int, int]:
-    """The accounts are 64 bytes apart: in lines of the cache that become persistent one by one."""
+    """The accounts are 64 bytes apart, in two cache lines, which become persistent one by one."""
     at = thread.root()
     return at, number(thread.read(at, 8)), number(thread.read(at + 64, 8))
 
 
 def transfer(thread: pm.Thread, amount: int) -> None:
-    """All of it or nothing."""
+    """Transfers an amount, atomically."""
     at, one, other = amounts(thread)
     with thread.transaction():
         # Both lines are logged at once: the CPU waits for its log once,
@@ -62,7 +62,7 @@ with pm.System() as system:
         _, one, other = amounts(thread)
     print(f"recovered:     {one} + {other} = {one + other}")
 
-    # And wherever it fails in many of them.
+    # The power fails at arbitrary times in further transfers.
     done = 0
     for moment in range(20):
         system.power_cut_after(1000 + 777 * moment)
@@ -78,7 +78,7 @@ with pm.System() as system:
         with pool.thread() as thread:
             _, one, other = amounts(thread)
         assert one + other == 2000
-        # One that had not returned may be there, too.
+        # A transfer that had not returned may be committed, too.
         assert 1000 - one in (done, done + 1), (one, done)
         done = 1000 - one
     print(f"20 losses:     {one} + {other} = {one + other}")

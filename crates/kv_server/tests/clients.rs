@@ -52,20 +52,20 @@ fn redis_transactions_work_fragmented_and_pipelined() {
     for byte in &request[..] {
         one.write_all(&[*byte]).unwrap();
     }
-    says(&mut one, b"", b"+OK\r\n$2\r\n\r\n\r\n");
+    expect_reply(&mut one, b"", b"+OK\r\n$2\r\n\r\n\r\n");
     let queue = b"MULTI\r\nSET n 41\r\nINCR n\r\nGET n\r\nEXEC\r\nDBSIZE\r\n";
-    says(
+    expect_reply(
         &mut one,
         queue,
         b"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n:42\r\n$2\r\n42\r\n:2\r\n",
     );
-    says(
+    expect_reply(
         &mut one,
         b"MULTI\r\nSET n 1 EX 5\r\nEXEC\r\n",
         b"+OK\r\n-ERR syntax error",
     );
     let mut two = connect(&server);
-    says(
+    expect_reply(
         &mut two,
         b"GET n\r\nFLUSHALL\r\nDBSIZE\r\n",
         b"$2\r\n42\r\n+OK\r\n:0\r\n",
@@ -79,13 +79,13 @@ fn redis_counters_accept_integers_only() {
     let mut one = connect(&server);
     let wrong = "-ERR value is not an integer or out of range\r\n";
     for text in ["007", "-0", "00", "-07", "1x", "9223372036854775808"] {
-        says(
+        expect_reply(
             &mut one,
             format!("SET n {text}\r\nINCR n\r\nSET m 5\r\nINCRBY m {text}\r\nGET m\r\n").as_bytes(),
             format!("+OK\r\n{wrong}+OK\r\n{wrong}$1\r\n5\r\n").as_bytes(),
         );
     }
-    says(
+    expect_reply(
         &mut one,
         b"SET n -1\r\nDECRBY n -9223372036854775808\r\nINCRBY n -9223372036854775807\r\nDECR n\r\n\
           SET n 0\r\nINCR n\r\n",
@@ -98,17 +98,17 @@ fn redis_counters_accept_integers_only() {
 fn memcached_requests_are_answered() {
     let server = server(Protocol::Memcached, Mechanism::Redo, true, None);
     let mut one = connect(&server);
-    says(
+    expect_reply(
         &mut one,
         b"set k 7 0 2\r\n99\r\nget k\r\n",
         b"STORED\r\nVALUE k 7 2\r\n99\r\nEND\r\n",
     );
-    says(
+    expect_reply(
         &mut one,
         b"add k 0 0 1\r\n1\r\nincr k 1\r\ndecr k 200\r\n",
         b"NOT_STORED\r\n100\r\n0\r\n",
     );
-    says(
+    expect_reply(
         &mut one,
         b"cas k 0 0 1 999\r\n1\r\nset q 0 0 1 noreply\r\n1\r\nget q\r\n",
         b"EXISTS\r\nVALUE q 0 1\r\n1\r\nEND\r\n",
@@ -117,12 +117,12 @@ fn memcached_requests_are_answered() {
     let mut large = b"set big 0 0 300000\r\n".to_vec();
     large.extend(b"flush_all\r\n".repeat(40000).into_iter().take(300_000));
     large.extend(b"\r\nget k\r\n");
-    says(
+    expect_reply(
         &mut one,
         &large,
         b"SERVER_ERROR object too large for cache\r\nVALUE k 7 1\r\n0\r\nEND\r\n",
     );
-    says(
+    expect_reply(
         &mut one,
         b"set k 0 9 1\r\n1\r\nflush_all\r\nget k\r\n",
         b"CLIENT_ERROR times to live are not kept: allowed is 0\r\nOK\r\nEND\r\n",
@@ -133,7 +133,7 @@ fn memcached_requests_are_answered() {
 fn redis_multi_queues_all_commands() {
     let server = server(Protocol::Redis, Mechanism::Undo, true, None);
     let mut one = connect(&server);
-    says(
+    expect_reply(
         &mut one,
         b"MULTI\r\nPING\r\nPING a\r\nECHO b\r\nSELECT 0\r\nSELECT 1\r\nCLIENT SETNAME x\r\n\
           CONFIG GET x\r\nSET k 1\r\nFLUSHALL\r\nDBSIZE\r\nFLUSHDB\r\nSET k 2\r\nEXEC\r\n",
@@ -146,7 +146,7 @@ fn redis_multi_queues_all_commands() {
         ]
         .concat(),
     );
-    says(
+    expect_reply(
         &mut one,
         b"GET k\r\nMULTI\r\nINFO\r\nFLUSHALL\r\nDISCARD\r\nGET k\r\nDISCARD\r\nEXEC\r\nPING\r\n",
         b"$1\r\n2\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n$1\r\n2\r\n-ERR DISCARD without MULTI\r\n\
@@ -160,7 +160,7 @@ fn redis_multi_queues_all_commands() {
         ("NOTHING", "unknown command 'NOTHING'"),
         ("DEBUG POWERCUT", "unknown command 'DEBUG'"),
     ] {
-        says(
+        expect_reply(
             &mut one,
             format!("MULTI\r\nSET k 3\r\n{wrong}\r\nEXEC\r\nGET k\r\n").as_bytes(),
             format!("+OK\r\n+QUEUED\r\n-ERR {error}\r\n{aborted}$1\r\n2\r\n").as_bytes(),
@@ -190,17 +190,17 @@ fn memcached_noreply_gets_no_reply() {
         b"flush_all 10 noreply",
         b"verbosity 1 noreply",
     ] {
-        says(&mut one, &[quiet, b"\r\nget k2\r\n"].concat(), b"END\r\n");
+        expect_reply(&mut one, &[quiet, b"\r\nget k2\r\n"].concat(), b"END\r\n");
     }
     // It is a key, too.
-    says(
+    expect_reply(
         &mut one,
         b"get k\r\nset noreply 0 0 1\r\n1\r\ndelete noreply\r\ndelete noreply noreply\r\n\
           delete noreply\r\n",
         b"VALUE k 0 1\r\na\r\nEND\r\nSTORED\r\nDELETED\r\nNOT_FOUND\r\n",
     );
     one.write_all(b"set k 0 0 1 noreply\r\nabc\r\n").unwrap();
-    assert_eq!(rest(one), "");
+    assert_eq!(read_to_end(one), "");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn hostile_clients_get_an_error_and_block_no_other() {
         for bytes in bad {
             let mut one = connect(&server);
             one.write_all(bytes).unwrap();
-            let got = rest(one);
+            let got = read_to_end(one);
             assert!(got.contains("ERR"), "{bytes:?}: {got:?}");
         }
         let mut random = Random::new(1);
@@ -242,12 +242,12 @@ fn hostile_clients_get_an_error_and_block_no_other() {
         }
         let mut one = connect(&server);
         let _ = one.write_all(&vec![b'a'; 2 << 20]);
-        assert!(rest(one).contains("ERR"));
+        assert!(read_to_end(one).contains("ERR"));
         let (ask, reply): (&[u8], &[u8]) = match protocol {
             Protocol::Redis => (b"SET a b\r\nGET a\r\n", b"+OK\r\n$1\r\nb\r\n"),
             Protocol::Memcached => (b"set a 0 0 1\r\nb\r\n", b"STORED\r\n"),
         };
-        says(&mut connect(&server), ask, reply);
+        expect_reply(&mut connect(&server), ask, reply);
     }
 }
 
@@ -294,7 +294,7 @@ fn power_loss_keeps_acknowledged_writes() {
                 1,
                 "{mechanism:?}, {offload}"
             );
-            says(&mut two, b"SET new 1\r\n", b"+OK\r\n");
+            expect_reply(&mut two, b"SET new 1\r\n", b"+OK\r\n");
         }
     }
 }

@@ -10,9 +10,9 @@ use kv_server::{Access, Limits, Protocol};
 use pm::Mechanism;
 
 /// Sends requests one after the other, and checks each reply.
-fn talk(one: &mut TcpStream, lines: &[(&str, &str)]) {
+fn exchange(one: &mut TcpStream, lines: &[(&str, &str)]) {
     for (request, reply) in lines {
-        says(
+        expect_reply(
             one,
             format!("{request}\r\n").as_bytes(),
             format!("{reply}\r\n").as_bytes(),
@@ -32,7 +32,7 @@ fn redis_hello_selects_the_version_of_replies() {
     let hello = |kind: &str, version: u8| {
         format!("{kind}\r\n{HELLO}:{version}\r\n$2\r\nid\r\n:1\r\n{HELLO_END}")
     };
-    talk(
+    exchange(
         &mut one,
         &[
             ("HELLO", &hello("*14", 2)),
@@ -78,12 +78,12 @@ fn redis_hello_selects_the_version_of_replies() {
         ],
     );
     // A text keeps its type: verbatim in RESP3.
-    talk(&mut one, &[("HELLO 3", &hello("%7", 3))]);
+    exchange(&mut one, &[("HELLO 3", &hello("%7", 3))]);
     let info = "id=1 name= db=0 resp=3 lib-name= lib-ver= user=default\n";
     let text = format!("={}\r\ntxt:{info}", info.len() + 4);
-    talk(&mut one, &[("CLIENT INFO", &text)]);
+    exchange(&mut one, &[("CLIENT INFO", &text)]);
     // Another client has a separate version and number.
-    talk(
+    exchange(
         &mut connect(&server),
         &[("GET no\r\nCLIENT ID", "$-1\r\n:2")],
     );
@@ -171,7 +171,7 @@ fn redis_hello_client_and_config_refuse_unsupported_options() {
         while byte != *b"\n" {
             std::io::Read::read_exact(&mut one, &mut byte).unwrap();
         }
-        talk(&mut one, &[("GET no", "$-1")]);
+        exchange(&mut one, &[("GET no", "$-1")]);
     }
 }
 
@@ -186,7 +186,7 @@ fn redis_auth_is_required_before_any_command() {
     let mut one = connect(&server);
     let no = "-NOAUTH Authentication required.";
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.";
-    talk(
+    exchange(
         &mut one,
         &[
             ("PING", no),
@@ -207,15 +207,15 @@ fn redis_auth_is_required_before_any_command() {
             ("GET a", "$1\r\n1"),
         ],
     );
-    says(
+    expect_reply(
         &mut connect(&server),
         b"HELLO 3\r\n",
         b"-NOAUTH HELLO must be called",
     );
     let mut three = connect(&server);
-    says(&mut three, b"HELLO 3 AUTH default \"a b\"\r\n", b"%7\r\n");
+    expect_reply(&mut three, b"HELLO 3 AUTH default \"a b\"\r\n", b"%7\r\n");
     for large in [&b"*11\r\n"[..], b"*2\r\n$3\r\nGET\r\n$16385\r\n"] {
-        assert!(ended(&server, large).contains("unauthenticated"));
+        assert!(reply_until_end(&server, large).contains("unauthenticated"));
     }
 }
 
@@ -223,7 +223,7 @@ fn redis_auth_is_required_before_any_command() {
 fn redis_quoted_inline_requests_are_split_as_by_redis() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
-    talk(
+    exchange(
         &mut one,
         &[
             ("SET q \"a b\"", "+OK"),
@@ -237,13 +237,13 @@ fn redis_quoted_inline_requests_are_split_as_by_redis() {
         ],
     );
     for line in ["SET q \"hello", "SET q 'hello", "SET q \"a\"b"] {
-        let got = ended(&server, format!("{line}\r\nSET q no\r\n").as_bytes());
+        let got = reply_until_end(&server, format!("{line}\r\nSET q no\r\n").as_bytes());
         assert_eq!(
             got, "-ERR Protocol error: unbalanced quotes in request\r\n",
             "{line}"
         );
     }
-    talk(&mut one, &[("GET q", "$0\r\n")]);
+    exchange(&mut one, &[("GET q", "$0\r\n")]);
 }
 
 #[test]
@@ -256,15 +256,15 @@ fn redis_oversized_requests_are_refused_and_the_next_ones_served() {
         request.extend(b"\r\nPING\r\n");
         request
     };
-    says(&mut one, &set(256 << 10), b"+OK\r\n+PONG\r\n");
+    expect_reply(&mut one, &set(256 << 10), b"+OK\r\n+PONG\r\n");
     let value = b"-ERR a value or word has at most 262144 bytes\r\n+PONG\r\n";
     for bytes in [(256 << 10) + 1, 300 << 10, 8 << 20] {
-        says(&mut one, &set(bytes), value);
+        expect_reply(&mut one, &set(bytes), value);
     }
     let mut words = b"*1025\r\n$3\r\nDEL\r\n".to_vec();
     words.extend(b"$1\r\nb\r\n".repeat(1024));
     words.extend(b"PING\r\n");
-    says(
+    expect_reply(
         &mut one,
         &words,
         b"-ERR a request has at most 1024 words\r\n+PONG\r\n",
@@ -276,20 +276,20 @@ fn redis_oversized_requests_are_refused_and_the_next_ones_served() {
         many.extend(b"\r\n");
     }
     many.extend(b"PING\r\n");
-    says(
+    expect_reply(
         &mut one,
         &many,
         b"-ERR a request has at most 1048576 bytes\r\n+PONG\r\n",
     );
     // A refused command aborts its transaction.
     one.write_all(b"MULTI\r\n").unwrap();
-    says(&mut one, b"", b"+OK\r\n");
-    says(
+    expect_reply(&mut one, b"", b"+OK\r\n");
+    expect_reply(
         &mut one,
         &set(300 << 10),
         b"-ERR a value or word has at most 262144 bytes\r\n+QUEUED\r\n",
     );
-    talk(
+    exchange(
         &mut one,
         &[
             (
@@ -304,7 +304,7 @@ fn redis_oversized_requests_are_refused_and_the_next_ones_served() {
     let mut absurd = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$536870913\r\n".to_vec();
     absurd.extend(vec![b'x'; 4 << 20]);
     assert_eq!(
-        ended(&server, &absurd),
+        reply_until_end(&server, &absurd),
         "-ERR Protocol error: invalid bulk length\r\n"
     );
 }
@@ -313,7 +313,7 @@ fn redis_oversized_requests_are_refused_and_the_next_ones_served() {
 fn memcached_meta_commands() {
     let server = simple(Protocol::Memcached);
     let mut one = connect(&server);
-    talk(
+    exchange(
         &mut one,
         &[
             ("mn", "MN"),
@@ -357,7 +357,7 @@ fn memcached_meta_commands() {
     one.write_all(b"mg t c\r\n").unwrap();
     let bytes = std::io::Read::read(&mut one, &mut got).unwrap();
     let number = String::from_utf8_lossy(&got[4..bytes - 2]).into_owned();
-    talk(
+    exchange(
         &mut one,
         &[
             (&format!("ms t 1 C{number}\r\ny"), "HD"),
@@ -369,7 +369,7 @@ fn memcached_meta_commands() {
 #[test]
 fn memcached_data_blocks_are_never_commands() {
     let server = simple(Protocol::Memcached);
-    says(
+    expect_reply(
         &mut connect(&server),
         b"set keep 0 0 1\r\n1\r\n",
         b"STORED\r\n",
@@ -404,13 +404,13 @@ fn memcached_data_blocks_are_never_commands() {
             let mut one = connect(&server);
             let request = format!("{line}\r\nflush_all\r\n\r\nquit\r\n");
             one.write_all(request.as_bytes()).unwrap();
-            let got = rest(one);
+            let got = read_to_end(one);
             assert!(
                 got.starts_with(reply) || (line.contains(&long) && got.contains("ERROR")),
                 "{line}: {got}"
             );
             assert!(!got.contains("OK"), "{line}: {got}");
-            says(
+            expect_reply(
                 &mut connect(&server),
                 b"get keep\r\n",
                 b"VALUE keep 0 1\r\n1\r\nEND\r\n",
@@ -426,12 +426,12 @@ fn memcached_data_blocks_are_never_commands() {
         "set k 0 0 4 noreply",
         "set k 0 9 4 noreply",
     ] {
-        let got = ended(
+        let got = reply_until_end(
             &server,
             format!("{line}\r\nabc\r\nflush_all\r\n").as_bytes(),
         );
         assert!(!got.contains("OK"), "{line}: {got}");
-        says(
+        expect_reply(
             &mut connect(&server),
             b"get keep\r\n",
             b"VALUE keep 0 1\r\n1\r\nEND\r\n",
@@ -441,7 +441,7 @@ fn memcached_data_blocks_are_never_commands() {
     let mut large = b"ms k 300000\r\n".to_vec();
     large.extend(b"\r\nflush_all\r\n".iter().cycle().take(300_000));
     large.extend(b"\r\nget keep\r\n");
-    says(
+    expect_reply(
         &mut connect(&server),
         &large,
         b"SERVER_ERROR object too large for cache\r\nVALUE keep 0 1\r\n1\r\nEND\r\n",

@@ -15,8 +15,8 @@ const FLUSH: &str = "FLUSHALL\r\nflush_all\r\n*1\r\n$8\r\nFLUSHALL\r\n";
 
 fn put(protocol: Protocol, server: &kv_server::Server) {
     match protocol {
-        Protocol::Redis => says(&mut connect(server), b"SET keep 1\r\n", b"+OK\r\n"),
-        Protocol::Memcached => says(
+        Protocol::Redis => expect_reply(&mut connect(server), b"SET keep 1\r\n", b"+OK\r\n"),
+        Protocol::Memcached => expect_reply(
             &mut connect(server),
             b"set keep 0 0 1\r\n1\r\n",
             b"STORED\r\n",
@@ -26,8 +26,8 @@ fn put(protocol: Protocol, server: &kv_server::Server) {
 
 fn there(protocol: Protocol, server: &kv_server::Server) {
     match protocol {
-        Protocol::Redis => says(&mut connect(server), b"GET keep\r\n", b"$1\r\n1\r\n"),
-        Protocol::Memcached => says(
+        Protocol::Redis => expect_reply(&mut connect(server), b"GET keep\r\n", b"$1\r\n1\r\n"),
+        Protocol::Memcached => expect_reply(
             &mut connect(server),
             b"get keep\r\n",
             b"VALUE keep 0 1\r\n1\r\n",
@@ -64,7 +64,7 @@ fn foreign_protocols_reach_no_command() {
                 // The server may reject the client before everything is sent.
                 let _ = one.write_all(&request.as_bytes()[..cut]);
                 let _ = one.write_all(&request.as_bytes()[cut..]);
-                let got = rest(one);
+                let got = read_to_end(one);
                 assert!(!got.contains("OK"), "{head:?}: {got}");
                 there(protocol, &server);
             }
@@ -90,13 +90,13 @@ fn foreign_http_is_rejected_by_redis_anywhere() {
             "*1\r\n$5\r\nHost:\r\n",
             "*1\r\n$4\r\npOsT\r\n",
         ] {
-            let got = ended(&server, format!("{before}{http}{FLUSH}EXEC\r\n").as_bytes());
+            let got = reply_until_end(&server, format!("{before}{http}{FLUSH}EXEC\r\n").as_bytes());
             assert_eq!(got, replies, "{before}{http}");
         }
     }
     there(Protocol::Redis, &server);
     // Similar bytes within data are data.
-    says(
+    expect_reply(
         &mut connect(&server),
         b"SET x HTTP/1.1\r\nGET x\r\nECHO POST\r\nECHO Host:\r\n",
         b"+OK\r\n$8\r\nHTTP/1.1\r\n$4\r\nPOST\r\n$5\r\nHost:\r\n",
@@ -108,10 +108,10 @@ fn foreign_memcached_binary_requests_are_rejected_at_once() {
     let (server, log) = limited(Protocol::Memcached, Limits::default());
     let mut version = [0; 24];
     (version[0], version[1]) = (0x80, 0x0B);
-    assert_eq!(ended(&server, &version), "");
+    assert_eq!(reply_until_end(&server, &version), "");
     // After a request, and in the middle of the connection.
     assert_eq!(
-        ended(&server, b"version\r\n\x80"),
+        reply_until_end(&server, b"version\r\n\x80"),
         "VERSION 1.6.0-nearside\r\n"
     );
     assert_eq!(log.times("rejected a client"), 2);
@@ -148,7 +148,7 @@ fn access_from_other_machines_needs_a_password_or_no_protection() {
         &open(true, Some("x")),
         Limits::default(),
     );
-    says(
+    expect_reply(
         &mut connect(&server),
         b"PING\r\nAUTH x\r\nPING\r\n",
         b"-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n",
@@ -171,10 +171,10 @@ fn admission_keeps_clients_silent_between_requests() {
             Protocol::Memcached => (b"mn\r\n", b"MN\r\n"),
         };
         let (mut new, mut old) = (connect(&server), connect(&server));
-        says(&mut old, request, reply);
+        expect_reply(&mut old, request, reply);
         std::thread::sleep(Duration::from_millis(300));
-        says(&mut old, request, reply);
-        says(&mut new, request, reply);
+        expect_reply(&mut old, request, reply);
+        expect_reply(&mut new, request, reply);
     }
 }
 
@@ -213,7 +213,7 @@ fn deadline_ends_unfinished_requests() {
             })
             .collect();
         for one in all {
-            let got = rest(one);
+            let got = read_to_end(one);
             assert!(
                 got.contains("a request has to be whole within 0.1 s"),
                 "{got}"
@@ -252,8 +252,8 @@ fn eviction_of_silent_clients_admits_new_ones() {
             .map(|_| {
                 let mut one = connect(&server);
                 match protocol {
-                    Protocol::Redis => says(&mut one, b"GET keep\r\n", b"$1\r\n1\r\n"),
-                    Protocol::Memcached => says(&mut one, b"mn\r\n", b"MN\r\n"),
+                    Protocol::Redis => expect_reply(&mut one, b"GET keep\r\n", b"$1\r\n1\r\n"),
+                    Protocol::Memcached => expect_reply(&mut one, b"mn\r\n", b"MN\r\n"),
                 }
                 one
             })
@@ -262,8 +262,8 @@ fn eviction_of_silent_clients_admits_new_ones() {
         // A client that is being served keeps its place.
         for mut one in busy {
             match protocol {
-                Protocol::Redis => says(&mut one, b"GET keep\r\n", b"$1\r\n1\r\n"),
-                Protocol::Memcached => says(&mut one, b"mn\r\n", b"MN\r\n"),
+                Protocol::Redis => expect_reply(&mut one, b"GET keep\r\n", b"$1\r\n1\r\n"),
+                Protocol::Memcached => expect_reply(&mut one, b"mn\r\n", b"MN\r\n"),
             }
         }
         assert_eq!(server.report()["connections"]["turned_away"], 0);
@@ -289,9 +289,9 @@ fn rejection_is_reported_when_all_clients_are_busy() {
             Protocol::Redis => (b"PING\r\n", b"+PONG\r\n"),
             Protocol::Memcached => (b"mn\r\n", b"MN\r\n"),
         };
-        says(&mut one, request, reply);
-        says(&mut two, request, reply);
-        assert_eq!(ended(&server, request), text);
+        expect_reply(&mut one, request, reply);
+        expect_reply(&mut two, request, reply);
+        assert_eq!(reply_until_end(&server, request), text);
         drop(one);
         // The place of a client that has gone is free, after a while.
         loop {
@@ -302,7 +302,7 @@ fn rejection_is_reported_when_all_clients_are_busy() {
                 break;
             }
         }
-        says(&mut two, request, reply);
+        expect_reply(&mut two, request, reply);
     }
 }
 
@@ -312,10 +312,10 @@ fn client_reading_no_replies_blocks_no_other() {
     let mut one = connect(&server);
     let mut set = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$262144\r\n".to_vec();
     set.extend(vec![b'x'; 256 << 10]);
-    says(&mut one, &[&set[..], b"\r\n"].concat(), b"+OK\r\n");
+    expect_reply(&mut one, &[&set[..], b"\r\n"].concat(), b"+OK\r\n");
     one.write_all(&b"GET b\r\n".repeat(200)).unwrap();
     for _ in 0..5 {
-        says(&mut connect(&server), b"STRLEN b\r\n", b":262144\r\n");
+        expect_reply(&mut connect(&server), b"STRLEN b\r\n", b":262144\r\n");
     }
     // The server shuts down although it waits for that client.
     drop(server);

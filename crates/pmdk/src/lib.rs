@@ -185,7 +185,7 @@
 //! | `clflush` | durable at once; a persist point before and after | none |
 //! | `sfence`, `mfence` | a fence, if the thread has requested a write-back | by the shim |
 //! | `lock` prefix, `xchg` with memory | the same, in files with flushes or streams | in a copy |
-//! | non-temporal stores, `movdiri`, `movdir64b`, `clzero` | durable with the next fence | in a copy |
+//! | `movnt*`, `movdiri`, `movdir64b`, `clzero` | durable with the next fence | in a copy |
 //!
 //! All forms of operands are followed. Masked stores count for all their bytes. Flushes of memory
 //! that is not a file's, and fences without pending write-backs, are no persist points.

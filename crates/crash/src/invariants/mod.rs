@@ -2,18 +2,18 @@
 //! assertions over one log of the events of CPUs and devices.
 //!
 //! 1. Accesses to addresses that CPU and commands share follow program order. Violated if a store
-//! or load reaches the memory, or a command begins, before an older overlapping access is done.
-//! Also if a device accepts accesses in another order than they were sent.
+//!    or load reaches the memory, or a command begins, before an older overlapping access is done.
+//!    Also if a device accepts accesses in another order than they were sent.
 //! 2. Shared writes persist in program order. Violated if a command begins, or a load is answered,
-//! before all older stores are in the persistence domain; or if a store overtakes an older one of
-//! its lines.
+//!    before all older stores are in the persistence domain; or if a store overtakes an older one
+//!    of its lines.
 //! 3. Everything before a synchronisation persists before it. Violated if a commit begins before
-//! the records of its log are made, or if redo records are committed before all devices have
-//! theirs. Also if a log is void before all devices have completed its transaction, or if a
-//! transaction returns before its commits are persistent.
+//!    the records of its log are made, or if redo records are committed before all devices have
+//!    theirs. Also if a log is void before all devices have completed its transaction, or if a
+//!    transaction returns before its commits are persistent.
 //! 4. After a failure recovery reads only what had persisted. Violated if anything persistent is
-//! not restored, if anything else is restored, or if the device opens before all restored work has
-//! ended.
+//!    not restored, if anything else is restored, or if the device opens before all restored work
+//!    has ended.
 //!
 //! A store is persistent when the device has answered it. A command is persistent when it has been
 //! accepted and all stores before it are persistent: from then on it is executed in any case

@@ -61,7 +61,7 @@ pub fn connect(server: &Server) -> TcpStream {
 }
 
 /// Sends bytes, and checks that the reply has exactly the expected ones.
-pub fn says(stream: &mut TcpStream, request: &[u8], reply: &[u8]) {
+pub fn expect_reply(stream: &mut TcpStream, request: &[u8], reply: &[u8]) {
     stream.write_all(request).unwrap();
     let mut got = vec![0; reply.len()];
     let mut at = 0;
@@ -78,15 +78,15 @@ pub fn says(stream: &mut TcpStream, request: &[u8], reply: &[u8]) {
 }
 
 /// Reads until the server ends the connection, which it has to do without a reset.
-pub fn rest(mut stream: TcpStream) -> String {
+pub fn read_to_end(mut stream: TcpStream) -> String {
     let mut got = Vec::new();
     stream.read_to_end(&mut got).expect("an end, and no reset");
     String::from_utf8_lossy(&got).into_owned()
 }
 
 /// Sends bytes, and reads until the server ends the connection.
-pub fn ended(server: &Server, request: &[u8]) -> String {
+pub fn reply_until_end(server: &Server, request: &[u8]) -> String {
     let mut one = connect(server);
     one.write_all(request).unwrap();
-    rest(one)
+    read_to_end(one)
 }
