@@ -13,7 +13,8 @@ import pytest
 os.environ["NEARSIDE_CHECKED"] = "1"
 os.environ.setdefault("NEARSIDE_MODEL", os.environ.get("NEARSIDE_ENGINE") or "fast")
 
-# A shell's background jobs and nohup's ignore these, and so would every process that a test starts and sends one to.
+# A shell's background jobs and nohup's ignore these. So would every process that a test starts and
+# sends one to.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)

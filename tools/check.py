@@ -121,6 +121,7 @@ def static_steps() -> list[Step]:
         Step("rustfmt of extensions", ["cargo", "fmt", *DATAFUSION, "--check"], obstacle=no_rustfmt),
         Step("ruff format", [str(BIN / "ruff"), "format", "--check", "."]),
         Step("ruff", [str(BIN / "ruff"), "check", "."]),
+        Step("prose", python("prose.py")),
         Step("verible", python("fmt_hw.py", "--check")),
         Step("verilator lint", python("lint_hw.py")),
         Step("register maps", python("regs.py", "--check"), obstacle=no_rustfmt),

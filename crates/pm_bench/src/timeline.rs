@@ -238,7 +238,7 @@ fn add_device(
         }));
     for (time, event) in events {
         let what = match event {
-            TraceEvent::PeerNotified { .. } => "told",
+            TraceEvent::PeerNotified { .. } => "notified",
             TraceEvent::LogDeleted { .. } => "deleted",
             _ => continue,
         };

@@ -1,4 +1,5 @@
-//! The return path of read data, one beat a cycle: [`sim::memctrl::ReadBeatSlots`] as runs of beats.
+//! The return path of read data, one beat a cycle: [`sim::memctrl::ReadBeatSlots`] as runs of
+//! beats.
 
 use std::collections::VecDeque;
 
