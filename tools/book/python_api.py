@@ -12,6 +12,7 @@ MODULES = (
     ("tables", "Tables", "Tables of files and of pyarrow, sorted on devices."),
     ("sql", "SQL", "ORDER BY of DataFusion's Python package on devices."),
     ("pm", "Persistent memory", "Pools, transactions and power cuts on a simulated host."),
+    ("types", "Results", "Types of the results of all modules: dictionaries with documented fields and units."),
 )
 # Functions of a module that only the command line calls.
 INTERNAL = re.compile(r"(print|check|format|to|of|explain|as|engine|model)_|assertions$")
