@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For all Python tests: which model devices are on, and that those of the RTL stop when one of its assertions fails.
 
 Behaviour is tested on the fast model; NEARSIDE_MODEL=rtl is for the tests marked `both`, and whoever wants all of

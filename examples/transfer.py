@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transfers between two accounts in persistent memory, while the power fails. `offload`: the device keeps the log."""
 
 from __future__ import annotations

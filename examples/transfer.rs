@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Transfers between two accounts in persistent memory, while the power fails. `offload`: the
 //! device keeps the undo log.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of Redis and memcached on stores in persistent memory: random work against a dict, power cuts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs with a media file that end at any moment and in any way: the next one finds all
 acknowledged data.
 

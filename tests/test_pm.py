@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Persistent memory from Python: transactions, power cuts and recovery, by the CPU and by the device."""
 
 from __future__ import annotations

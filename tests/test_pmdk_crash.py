@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Power cuts of unmodified programs with libpmemobj or libpmem: `nearside crashtest -- PROGRAM`."""
 
 from __future__ import annotations

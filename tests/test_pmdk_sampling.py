@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The moments of a program that `sampled:N` chooses, and the report of a campaign about them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resident tables: put once, sorted in place, read back; interrupted, damaged and refused."""
 
 from __future__ import annotations

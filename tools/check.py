@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the checks: `make check` (format, lint, fast tests), `make test` (all there is, once) and two longer ones.
 
 `make test-all` adds some steps and everything that is `long`: a mark of Python tests, a module of Rust tests, a list of

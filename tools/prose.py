@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Check the prose of pages, comments and docstrings against the rules of CONTRIBUTING.md, "Words".
 
 usage: prose.py [--count] [PATH ...]

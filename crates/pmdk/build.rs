@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Compiles the preloaded libraries. The numbers of the device's registers and commands come from
 //! `spec`.
 

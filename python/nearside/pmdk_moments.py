@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moments of a program at which the power may fail: their classes, and a sample of them."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Runs a campaign. Arguments: WORKLOAD MECHANISM BY MODEL CUTS TRANSACTIONS SEED `[WITHOUT|-
 //! [DEVICES [devices|host]]]`.
 

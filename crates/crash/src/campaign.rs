@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Campaigns: one run, and copies of it that end in power cuts.
 
 use std::sync::{Arc, Mutex};

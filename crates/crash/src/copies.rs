@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The copies of a run that end at cuts, and the thread that makes them.
 
 use std::collections::VecDeque;

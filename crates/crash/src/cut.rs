@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The description of a power cut, with a textual form. It says when the power fails, which lines
 //! leave the cache before, how much longer the devices have power, and which unproven stores are
 //! lost. It also says when the power fails again during recovery.

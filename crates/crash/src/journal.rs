@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The writes sent to the devices: those that a load has proven to be persistent, and those that
 //! may still be lost.
 

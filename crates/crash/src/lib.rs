@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Crash campaigns: a workload's transactions are cut off by power losses at many times, and the
 //! recovered state is checked after each.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The progress of a run: returned transactions and their contents.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The end of a copy: power cut, recovery, and the check of what is left.
 
 use host::{CrashReport, CutScope as HostCut, Mapping, MemoryType};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The results of a campaign.
 
 use serde_json::{json, Value};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A host with devices, a pool with a workload's tables, and a second program's pool.
 
 use std::fmt;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The events of CPU and device before a power loss, as lines of text.
 
 use host::{CrashReport, Fence, HostEvent, LostStores, LINE};

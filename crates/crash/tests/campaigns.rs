@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Campaigns find no violation, and negative controls do. On the fast model, or on the one that
 //! `NEARSIDE_MODEL` names.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The invariants on hand-written logs, with each rule violated once; and on the logs of campaigns,
 //! with and without faults.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Runs the fuzzer on the fast model: `fuzz DESIGN COMMANDS SEED [REPLAY]`.
 
 use std::path::Path;

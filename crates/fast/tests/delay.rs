@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! `nvm_delay` and its memory compared with the RTL: `cargo test --release -p nearside-fast --
 //! --include-ignored`.
 

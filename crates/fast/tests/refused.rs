@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Engines that the fast model does not have.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One block of the media: what it may hold while commands use it, and what remains possible after
 //! they have ended. [`crate::media`] states the rules.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! What a reader of a block may find.
 
 use std::borrow::Cow;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Buffers of random commands: pages, PRPs and SGLs, mostly valid, sometimes corrupted.
 
 use sim::Random;

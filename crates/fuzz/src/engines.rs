@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Commands of engines, for the reference model: `hw/engine/scan`, `hw/engine/copy`. Each engine
 //! checks its commands itself.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One episode: a device from power-on to the final comparison. Each step has a separate seed, so a
 //! subset of the steps can be run again.
 

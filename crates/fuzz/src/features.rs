@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Features, for Set and Get Features (NVM Express 1.4, 5.21; `docs/hardware/nvme_ctrl.md`).
 
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Fused Compare and Write, for the reference model (NVM Express 1.4, 4.12; status table in
 //! `docs/hardware/nvme_ctrl.md`).
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random commands with their data: mostly valid, sometimes malformed or hostile.
 //!
 //! # What is generated

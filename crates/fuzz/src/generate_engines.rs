@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random commands of engines: mostly valid, sometimes wrong in fields that only the engine checks.
 
 use nvme::Namespace;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random lists of the pipeline and commands that name them: mostly valid, sometimes with a wrong
 //! entry or a wrong command.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random SGLs: data blocks, bit buckets and segments of all shapes, mostly valid, sometimes
 //! corrupted.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random commands of the engines that sort tables: mostly valid, sometimes wrong in fields that
 //! only the engine checks.
 

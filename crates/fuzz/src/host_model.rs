@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The host's side of the device's link, where every access of the device is checked as it arrives.
 //!
 //! - A write is a completion queue entry at its queue's tail, an interrupt of the table, or the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Fuzzing of NVMe controllers against a reference model.
 //!
 //! For tests of any `sim::Device`: random, malformed and hostile input, checked access by access.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Lists of the pipeline (hw/engine/pipeline), for the reference model. A list may do what its
 //! entries may do, as far as the content of the list is known.
 //!

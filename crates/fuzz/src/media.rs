@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The possible contents of each block of the media.
 //!
 //! A block is atomic: it holds one of the contents that it had or that a command has written, never

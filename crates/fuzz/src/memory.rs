@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Host memory: pages with one owner at a time, at scattered addresses.
 
 use sim::Random;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The reference model of the controller: what each command may answer, transfer and change.
 //!
 //! Written from NVM Express 1.4 and the status table in `docs/hardware/nvme_ctrl.md`. A command is

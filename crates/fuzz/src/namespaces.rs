@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Lookup of namespaces.
 
 use nvme::{Namespace, Namespaces};

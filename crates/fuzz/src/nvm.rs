@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The NVM command set, for the reference model (NVM Express 1.4, chapter 6; status table in
 //! `docs/hardware/nvme_ctrl.md`).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Resolves a pair of PRP entries in host memory, for the reference model.
 
 use nvme::{prp, WalkStep};

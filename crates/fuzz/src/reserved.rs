@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random bits in all fields of a command that have no effect: reserved fields, fields of other
 //! commands, unused dwords. No such bit may change what the controller does (NVM Express 1.4, 1.8:
 //! a reserved field is not checked by the recipient).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Several devices at one host: each is connected by a separate link, all in one `sim::System`.
 //!
 //! Each access of a device at the root complex is passed to the device's [`HostModel`], in the

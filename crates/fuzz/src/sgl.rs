@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Resolves an SGL in host memory, for the reference model.
 
 use nvme::sgl::{Descriptor, Walker, DESCRIPTOR};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Shadow doorbells as a host keeps them (NVM Express 1.4, 5.7 and 7.13).
 
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Makes a failing sequence of steps shorter.
 
 use std::collections::BTreeSet;

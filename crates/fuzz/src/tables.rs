@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Commands of the engines that sort tables, for the reference model: `hw/engine/sorter`,
 //! `hw/engine/row_shuffle`, `hw/engine/dict_decode`.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A transfer as segments of host pages, resolved from PRPs or an SGL.
 
 use nvme::{Segment, WalkError};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Commands of the engine `nearpm`, on the fast model, or on the model that `NEARSIDE_MODEL` names.
 
 use std::path::Path;

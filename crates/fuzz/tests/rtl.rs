@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Campaigns against the RTL model of the controller.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The access of clients to a store.
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Admission of clients, and eviction when all places are taken.
 //!
 //! A silent client keeps its place as long as no other client needs it. A request that has begun

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The connection of one client: a thread, which holds the store for one request at a time and
 //! never while it waits for its client.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Requests have the same replies and the same effect however their bytes are fragmented.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Redis's and memcached's protocols over a store in persistent memory, for real clients:
 //! `nearside pm serve`.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The server: accepts clients, supervises their connections, and shuts down.
 
 use std::io;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The store: a pool of a simulated device, its power losses, and the times of requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The table of entries, in a transaction. It is the workloads' hash table over a hash of the key.
 //! A row has all entries with the same hash, so keys that a hostile client has made collide stay
 //! distinct.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Raw bytes to both protocols: replies, hostile clients, power losses. Real clients:
 //! `tests/test_kv_server.py`.
 

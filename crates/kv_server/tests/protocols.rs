@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Further parts of the protocols: RESP3, quoted lines, sizes, meta commands, a password.
 
 mod common;

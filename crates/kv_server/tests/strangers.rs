@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Clients of other protocols, and silent ones: none changes the store or blocks other clients.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Compares RTL model and fast model: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` compares the fast
 //! model with itself. `DESIGN` names another design than `fuzz`; `VALUES` override its keys.
 //! `SECONDS` limits the wall-clock time.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Buffers of commands: PRPs and SGLs of all shapes, some with one corrupted field.
 //!
 //! A corrupted buffer has a single error, as the controller may report either of two errors.

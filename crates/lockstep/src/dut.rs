@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One of the two devices under test, with a separate host that keeps its queues.
 
 use std::collections::BTreeMap;

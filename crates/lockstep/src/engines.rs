@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Engines: jobs for the engines of a device, and their results (engines of tables: `tables`). A
 //! job is started in registers, in a command page, or by an NVMe I/O command.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random commands: valid ones, and commands with one error.
 
 use std::ops::Range;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The host's side of a device's link: memory, answers with random timing, and the record of the
 //! device's writes.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Steps with engines: jobs in their registers and command pages, beside NVMe commands of engines
 //! and others.
 

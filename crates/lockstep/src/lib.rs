@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Lockstep runs: two devices receive the same random sequence, and everything that a host can see
 //! of them is compared.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Life cycle of a controller: enabling, resets of all kinds, queues.
 
 use sim::{Bar, Time};

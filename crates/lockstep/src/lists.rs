@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Lists of the pipeline: commands of the engines of tables in sequence, each on the results of the
 //! earlier ones. Their results are computed from the media, as `tables` does for a single command.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The memory of a host: existing pages, and the device's writes to addresses without memory, which
 //! are compared as well.
 

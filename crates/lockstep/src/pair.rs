@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Two devices with the same input, and the comparison of their state after each step.
 //!
 //! # What is compared

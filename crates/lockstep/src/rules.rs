@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Permitted differences between two correct devices: each rule, its extent, and its source. After
 //! a step with such a difference, the state is made the same in both devices.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A host that never sends the data of some writes.
 
 use std::ops::Range;

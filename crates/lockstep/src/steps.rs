@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Steps: actions of the hosts, each generated from a seed.
 //!
 //! # What is generated

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Jobs of the engines of tables: sorter, gather engine, dictionary decoder. Their results are
 //! computed from the media, by their documentation.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Time: single latencies of the devices may differ, but their means must agree.
 //!
 //! Some steps measure commands of one kind, alone or concurrently, with delays disabled and a host

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Lockstep of the RTL model and the fast model, and of two fast models with different host timing.
 
 use design::Design;

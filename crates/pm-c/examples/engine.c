@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* The engine's commands by the paper's names: an undo log, a redo log and a shadow copy, each
  * followed by a power loss.
  *

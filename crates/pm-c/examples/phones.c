@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A list of phone numbers in persistent memory. The power fails while the list grows: within a
  * transaction that has not been committed, then at arbitrary times. Each time the list is recovered,
  * and contains the result of complete transactions only.

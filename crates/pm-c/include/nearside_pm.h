@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Persistent memory on a simulated host in this process: systems, pools, transactions, power
  * losses. The README of the crate shows how to build a program.
  *

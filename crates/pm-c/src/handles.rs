@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The objects of handles, and the execution of calls.
 
 use std::cell::RefCell;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Persistent memory for C: the functions that `include/nearside_pm.h` declares and documents.
 //!
 //! Modules in reading order:

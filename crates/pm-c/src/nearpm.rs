@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The engine's commands by the names of the NearPM paper.
 #![allow(non_snake_case)]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! C programs against the header and the library, built with the machine's C compiler.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Hostile arguments: an error with a one-line message, never a crash.
 
 use std::ffi::{c_int, CStr};

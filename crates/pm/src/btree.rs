@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A B-tree with 64-bit keys in persistent memory.
 //!
 //! Each node has up to 7 items, so that it fills three lines. Insertion splits full nodes on the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Consistency checks of open pools.
 
 use std::sync::atomic::Ordering;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The layout of a pool, chosen at its creation, and the options of its use.
 
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The distribution of a pool's bytes over its devices.
 //!
 //! Stripes of 4 KiB rotate over the devices, as with interleaved memory modules. So a device's

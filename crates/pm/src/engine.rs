@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The handle of a device's crash-consistency engine, shared by all threads of a host.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The errors of pools, transactions and allocations.
 
 use spec::nearpm::{Operation, ReturnValue};

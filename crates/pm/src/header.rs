@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The header of a pool: its first two lines.
 
 use spec::nearpm::{ALIGN, DEVICES, THREADS};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The allocator: which bytes of a pool are allocated.
 //!
 //! The heap consists of zones of 64 chunks of 64 KiB. The first chunk of a zone describes the

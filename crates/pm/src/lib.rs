@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Persistent memory on a simulated host: pools in a device's PM window, an allocator,
 //! transactions, and a B-tree.
 //!

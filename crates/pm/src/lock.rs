@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A lock between programs of one host.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The log of a thread, written by the CPU or by the engine. The format is the same, so one code
 //! recovers both.
 

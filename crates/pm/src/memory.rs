@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Access to a pool's bytes by one CPU, with its counters.
 
 use std::ops::Range;

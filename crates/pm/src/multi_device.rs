@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Pools over several devices: registration of peers, and recovery to the same transaction after a
 //! power loss of any device.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Lines that a log record covers only in part. Other threads may use the rest of such a line, so
 //! what the engine writes there has to go through the cache as well.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Pools: creation, opening, growth, closing.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Sets of byte ranges of a pool.
 
 use std::collections::BTreeMap;

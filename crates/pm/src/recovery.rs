@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The logs on the media, and their recovery after a power loss.
 
 use std::ops::Range;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The library as plain calls, for languages without closures and lifetimes. A session has a host
 //! with devices in this process; its pools detect a power loss, and its transactions begin and end
 //! by a call each.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Lists of pages that change places atomically: a list is written, then committed by one store of
 //! 8 bytes.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Threads of a pool, and their transactions.
 
 use std::sync::atomic::Ordering;

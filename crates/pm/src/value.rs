@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Values in persistent memory, and pointers to them.
 
 use std::fmt;

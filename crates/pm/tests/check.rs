@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Checks of damaged pools, and growth of damaged pools.
 
 mod common;

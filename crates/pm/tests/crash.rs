@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Power losses at every persist point of a run and at random times, also during recovery.
 
 mod common;

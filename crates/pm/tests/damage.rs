@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Incomplete logs at the opening of a pool: either the transaction is undone completely, or the
 //! pool is refused.
 

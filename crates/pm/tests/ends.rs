@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Ends of a process with pools in a media file: exit, drop of the session, SIGTERM, `kill -9`.
 //! None closes a pool. The next process finds all acknowledged transactions, and only complete
 //! ones.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Pools through several lives of the host: with alternating executors, created and grown over
 //! former pools, and with numbers at their limits.
 

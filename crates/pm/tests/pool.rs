@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Pools and transactions without power losses: valid use, errors, and random programs against a
 //! map.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Reads outside of transactions, beside transactions that change the same pages.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Shadow paging: lines are read where they are cached, and reads return the last stores.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Threads that share cache lines. The commits and aborts of one thread, and the engine's writes
 //! past the cache, do not affect the bytes of others.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Measures the cost of copies and transactions on a design, by the CPU and offloaded: `costs
 //! [DESIGN [fast|rtl [INSERTS [TOML]]]]`. All times are simulated.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Measures the cost of transactions over 1, 2 and 4 devices: `devices [DESIGN [fast|rtl [INSERTS
 //! [WORK_NS [TOML]]]]]`. All times are simulated.
 

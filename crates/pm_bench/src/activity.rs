@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Records the activity of CPU and devices during transactions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Transactions of a workload, and the time in which CPU and units work in parallel, as in figure
 //! 18 of the paper.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Copies of persistent data, one at a time: the time until a copy is persistent.
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Measures the cost of crash consistency for a program, by the CPU and offloaded to the device's
 //! engine. All times are simulated.
 //!

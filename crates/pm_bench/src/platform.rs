@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A host with devices of a design.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The activity of CPU, units and devices during transactions, as in figures 5 and 6 of the paper.
 
 use host::Fence;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Insertions into a B-tree of persistent memory, one transaction each.
 
 use std::sync::{Mutex, PoisonError};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The latency of a load agrees with NearPM's paper.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Several threads share an engine's command page, and no command is lost.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Timelines of transactions at the limits of their parameters.
 
 use std::path::Path;

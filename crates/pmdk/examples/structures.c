@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Persistent structures on libpmemobj, to be killed at any time: a B-tree, a red-black tree, a skip
  * list, a hash table, a list.
  *

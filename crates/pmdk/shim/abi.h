@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* The interposed parts of libpmemobj's interface, version 1. They are declared here so that the
  * shim is built without PMDK. */
 #ifndef NEARSIDE_PMDK_ABI_H

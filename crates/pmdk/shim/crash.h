@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Power losses: the durable bytes of a program's persistent memory, and the state after a power
  * loss. */
 #ifndef NEARSIDE_PMDK_CRASH_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A vfio-user client that maps BAR2 and submits commands through the engine's page in BAR4. */
 #define _GNU_SOURCE
 #include "abi.h"

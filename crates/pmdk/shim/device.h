@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A served device with the engine `nearpm`: its mapped PM window, and its commands. */
 #ifndef NEARSIDE_PMDK_DEVICE_H
 #define NEARSIDE_PMDK_DEVICE_H

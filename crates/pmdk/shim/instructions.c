@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Each loaded file is sent to the server of NEARSIDE_PMDK_CODE, which returns the positions of its
  * instructions. A trap replaces the first byte of each. All other bytes stay, so branches to other
  * instructions are not affected. */

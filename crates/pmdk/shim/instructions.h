@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A program's instructions that flush, fence and store past the cache: their positions and
  * operands. */
 #ifndef NEARSIDE_PMDK_INSTRUCTIONS_H

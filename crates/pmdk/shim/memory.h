@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Persistent memory of the program: flushes, fences and copies, recorded in a trace. */
 #ifndef NEARSIDE_PMDK_MEMORY_H
 #define NEARSIDE_PMDK_MEMORY_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Output to files and sockets, and the end of the program, may rely on stored data: such data are
  * lost if they are not durable.
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Output of a program, and its end: the power may fail in front of output, and at the end. */
 #ifndef NEARSIDE_PMDK_OUTPUT_H
 #define NEARSIDE_PMDK_OUTPUT_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Persist points of a program, at which the power may fail. They are counted, and recorded on
  * request. */
 #ifndef NEARSIDE_PMDK_PERSIST_POINTS_H

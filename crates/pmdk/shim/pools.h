@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Pools with contents on the device. A pool's file has the pool's size, and a label that identifies
  * its place on the device. */
 #ifndef NEARSIDE_PMDK_POOLS_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* The shim within a process: its locks, and whether the process is followed. */
 #ifndef NEARSIDE_PMDK_PROCESS_H
 #define NEARSIDE_PMDK_PROCESS_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Sorted, disjoint ranges of bytes. */
 #ifndef NEARSIDE_PMDK_RANGES_H
 #define NEARSIDE_PMDK_RANGES_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Objects that a program has reserved, and neither published nor cancelled: their memory is set
  * aside, but the heap does not have them yet. Reservations are recorded here because libpmemobj's
  * actions for deferred frees look alike. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Transactions of libpmemobj whose old bytes the device logs.
  *
  * libpmemobj gets each range as one that needs no snapshot, and still flushes it. The device makes

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Transactions of libpmemobj whose old bytes the device logs. */
 #ifndef NEARSIDE_PMDK_TRANSACTIONS_H
 #define NEARSIDE_PMDK_TRANSACTIONS_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Handles traps in place of instructions: records the effect, then executes the instruction here,
  * or a copy of it elsewhere.
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Traps in a program's instructions: `shim/instructions.h`. */
 #ifndef NEARSIDE_PMDK_TRAPS_H
 #define NEARSIDE_PMDK_TRAPS_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The cost of a program's crash consistency: its trace is replayed on a simulated host with a
 //! device.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Finds a program's instructions that flush, fence and store past the cache.
 //!
 //! The search is sound where functions are known. Their bounds come from the unwind information

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Runs unmodified programs with PMDK's libpmemobj so that a device with the engine `nearpm` keeps
 //! the logs of their transactions, and cuts the power of programs with persistent memory.
 //!

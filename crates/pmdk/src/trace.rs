@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The trace of a program, as `shim/memory.c` writes it.
 
 use std::fmt;

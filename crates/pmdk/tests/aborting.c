@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Threads that each change a separate number in transactions, every second of which is aborted: no
  * odd number stays.
  *

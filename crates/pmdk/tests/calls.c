@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Calls of libpmemobj's transactions of all kinds, and the content of the pool after each. The
  * output is the same with the shim and without it.
  *

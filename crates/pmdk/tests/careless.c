@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A program with libpmem that keeps the number before the last one until that is persistent, with a
  * missing fence; `careful` has it.
  *

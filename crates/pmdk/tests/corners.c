@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Instructions that flush, fence and store past the cache in cases that are hard to follow. Each case
  * has to behave as without the shim. With `lost` the counting number is stored without a flush, so it
  * is lost.

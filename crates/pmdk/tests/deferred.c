@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Deferred frees, reservations and values, published in aborted transactions: everything is as
  * before. The output is the same with the shim and without it.
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A number may only be durable if FILE.done exists, which is made before the flush but after the
  * store: too late.
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Stores a number that is never made persistent, reports it in FILE.done, and ends: its last call
  * reports a number that is lost.
  *

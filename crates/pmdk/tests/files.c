@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Files one after the other, each unmapped and closed before the next one, with few descriptors: a
  * number, then a number that counts it. A careless program does not make the first number of the
  * last file persistent.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Objects that are not of the transaction's pool, and calls that fail without an abort: a new
  * object stays new. The output is the same with the shim and without it, and no record is made.
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A hash table in persistent memory, with flush instructions: levels of buckets, each with a line of
  * tokens that say which slots are used.
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Write-backs, fences and stores past the cache by instructions, as in libraries without
  * libpmem. */
 #ifndef INLINE_H

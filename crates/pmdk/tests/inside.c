@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A program with libpmem linked in: copies of several lengths, each durable when it counts; with
  * `wrong` one is not flushed.
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Instructions that flush, fence and store past the cache, in programs that are assembled here.
 
 use std::path::Path;

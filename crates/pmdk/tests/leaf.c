@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A leaf of a B-tree in persistent memory with sorted records. An insertion moves the following
  * records, beginning at the end, so that each of them exists once or twice at any power loss. A
  * reader skips a record that equals the one before.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A library that a program loads while it runs, with flush instructions. */
 #include "inline.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Many adjacent mappings, of which one loses its middle. Stores numbers after that part and in the
  * last mapping, then a number that counts them. many run FILE WAY; many check FILE. WAY: what makes
  * both persistent, or which of them is not made persistent. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Numbers in memory that moves, or has lost a part, and a count of them in another file: the count
  * may be at most the number that is there. A careless program does not persist the number. Nothing
  * but the number is in the file.

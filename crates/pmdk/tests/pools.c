@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Performs steps with pools, one after the other, and prints their results. A pool's name is that
  * of its file; its first letter is the handle's.
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Two threads open one pool at the same time, repeatedly: one of them gets it.
  *
  *     racing FILE ROUNDS */

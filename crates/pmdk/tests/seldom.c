@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A program with libpmem that is wrong rarely: among thousands of steps it closes its books once,
  * entry by entry, and its summary of them is wrong during 8 of its 130 entries.
  *

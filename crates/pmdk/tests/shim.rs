@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The source of the shim, and its exported functions.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* `fdatasync` in a signal handler while the program flushes. signals FILE */
 #include <fcntl.h>
 #include <libpmem.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A thread writes back a line, another one streams words of it and fences; then the first fences:
  * all of it is durable. stale run FILE; stale check FILE */
 #include <libpmem.h>

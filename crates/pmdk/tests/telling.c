@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Stores a number, and reports it by output (FILE.done): the number has to exist if the output
  * does. Except with `careful` it is not persistent yet when it is reported.
  *

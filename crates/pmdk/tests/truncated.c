@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* A file, or all of it except a mapped page, that is emptied and written again between two
  * mappings: nothing of the old content remains. And a file that is mapped again at the same
  * address: older write-back requests do not cover later stores.

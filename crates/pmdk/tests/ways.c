@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Writes numbers, one after another, and counts each after it has been made persistent, in a named
  * way: the count may be at most the number of numbers that exist.
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Two words of a line.
  *
  *     words run|check FILE alike     the words have to be equal, and are stored one after the other:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Checks of arguments: spans of time, ranges of bytes.
 
 use driver::Namespace;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Designs and their compilation.
 
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Crash campaigns on a design's device.
 
 use ::crash::{Campaign, Executor, InjectedFault};

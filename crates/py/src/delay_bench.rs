@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Measurements of `nvm_delay` alone, between a master and the DDR4 model.
 
 use std::sync::{Mutex, MutexGuard};

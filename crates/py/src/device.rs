@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A running device with its host and driver.
 
 use std::path::PathBuf;

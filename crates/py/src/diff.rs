@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Lockstep runs of a design's two models.
 
 use device::{Factory, Model, RtlOptions};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One channel of the DDR4 model, for measurements of the model itself.
 
 use std::sync::{Mutex, MutexGuard};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The exception class of all errors.
 
 use pyo3::prelude::*;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The fuzzer on a design's device.
 
 use ::fuzz::{Campaign, Conditions, Replay};

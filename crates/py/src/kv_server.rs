@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Redis's and memcached's protocols in front of persistent memory.
 
 use std::io::Write;

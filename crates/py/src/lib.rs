@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The Python module `nearside._native`.
 //!
 //! It gives the package `nearside` devices, sorts, crash campaigns, persistent memory, fuzzing and

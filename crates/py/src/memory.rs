@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Memory of this process, with the media of its devices counted separately.
 
 use std::time::{Duration, Instant};

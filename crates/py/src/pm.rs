@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Persistent memory on a simulated host in this process: systems, pools, and threads with
 //! transactions.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Costs of crash consistency: copies and transactions of persistent memory.
 
 use device::RtlOptions;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Programs with libpmemobj: the shared library that is preloaded into them, and the costs of their
 //! traces.
 

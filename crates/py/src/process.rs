@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Objects that belong to one process.
 
 use std::mem;

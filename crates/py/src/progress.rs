@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Reports progress to Python, and checks for Ctrl-C.
 
 use std::time::{Duration, Instant};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Results as JSON.
 
 use design::media::{cap_gb_s, time_ns, Registers};

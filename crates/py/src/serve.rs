@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Devices as vfio-user servers.
 
 use std::mem;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The state of a device in Python: the simulated system, the driver, and the trace that is being
 //! written.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Merging of tables that were sorted sharded_merge.
 
 use ::sort::{parse_order, sharded_merge, Compression, Format, Table};

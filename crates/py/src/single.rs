@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Runs commands one at a time, to find where the time of a command goes.
 
 use std::sync::{Mutex, PoisonError};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Sorts of tables on devices, and resident tables.
 
 use std::fs::File;

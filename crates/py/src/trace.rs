@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Traces of commands, to files and, beat by beat, to Python.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A host with several devices of a design, and a driver for each device.
 
 use std::collections::VecDeque;

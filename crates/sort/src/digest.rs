@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! 64-bit digests that detect changed data.
 
 /// The golden ratio as an odd 64-bit constant: its bits are evenly distributed.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The directory of the resident tables of a device. Two copies stand at the start of its
 //! namespace.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A key column as its Parquet file encodes it, for the engine `dict_decode`: the values of the
 //! dictionary, and keys in runs (RLE and bit-packed).
 

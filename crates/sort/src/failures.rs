@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Tests of devices that fail during a sort, and of keys that are not in their dictionary.
 
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Merges sorted runs in as many passes as memory requires.
 //!
 //! Some rows of each run are in memory, with their keys. Text keys can be so long that all runs

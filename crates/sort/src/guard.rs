@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Turns panics of libraries into errors: readers of damaged files may panic.
 
 use std::cell::Cell;

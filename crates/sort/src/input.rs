@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The bytes of an input: an open file, or memory.
 
 use std::fs::File;

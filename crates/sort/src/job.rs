@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The work of one device on one partition of a table.
 
 use std::ops::Range;

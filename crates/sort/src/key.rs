@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Sort keys: as the engine `sorter` reads them, and as the host compares them.
 
 use std::sync::Arc;

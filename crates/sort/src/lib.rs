@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Sorts tables on devices.
 //!
 //! Keys and rows are written to the devices with NVMe. The engines `sorter` and `row_shuffle` sort

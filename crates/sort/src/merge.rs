@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Merges sorted runs with a tree of losers.
 
 use arrow_row::{Row, Rows};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! What a merge of sorted partitions needs: the sort key, the row layout, and the values that the
 //! rows do not hold.
 

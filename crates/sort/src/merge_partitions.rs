@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Merges sorted partitions into batches of one table.
 
 use std::ops::Range;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Parses orders, such as `a, b desc nulls last, "a, name" asc`.
 
 use crate::{Error, Result};

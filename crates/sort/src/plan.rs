@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Plans the sort of a table. All requirements are known before a device is built.
 
 use std::ops::Range;

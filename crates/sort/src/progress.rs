@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Progress of a sort: bytes moved, stop requests, and whether the channels are sampled.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

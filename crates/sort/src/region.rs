@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Allocates regions of a namespace.
 
 use std::ops::Range;

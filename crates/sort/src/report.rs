@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Reports of sorts.
 
 use std::time::Duration;

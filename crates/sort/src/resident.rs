@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Resident tables, and how they are sorted on the devices.
 
 use std::ops::Range;

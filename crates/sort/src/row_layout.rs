@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Rows of one size. A column of fixed width is stored in the row. A column of variable length has
 //! an offset and a length in the row; they refer to a heap on the host, or to the column's bytes.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Rows in fixed layout that were read from a device.
 
 use std::ops::Range;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Run-end-encoded columns. The libraries that normalise, join and write columns ignore the slice
 //! of such a column, so it is copied first.
 

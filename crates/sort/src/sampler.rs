@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Samples the traffic of a device's memory channels, for traces.
 
 use driver::control::{DelayRegisters, Inventory};

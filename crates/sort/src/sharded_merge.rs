@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Merges shards: tables that several hosts have sorted.
 
 use arrow_array::RecordBatch;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The schema and the side columns of a resident table: Arrow streams that the host reads.
 
 use std::ops::Range;

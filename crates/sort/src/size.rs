@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Sizes of values, counted once for each row that has them. Batches and keys of rows take this
 //! much.
 

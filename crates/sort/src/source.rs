@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Tables that are read batch by batch, from files or from memory.
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};

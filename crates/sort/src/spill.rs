@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Data that the host keeps during a sort: in memory up to a common limit, then in unnamed files.
 
 use std::fs::File;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Stores tables on devices, and sorts them there.
 //!
 //! Each device stores a contiguous part of a table's rows: key columns separately, the remaining

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Finds the table of a name. A part names its table by an id. A set of media files may hold
 //! several tables of one name, and may lack parts of each.
 

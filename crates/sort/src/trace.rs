@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Traces of sorts in the Trace Event Format, for Perfetto and `chrome://tracing`.
 
 use serde_json::{json, Value};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Transfers to and from a namespace, with many NVMe commands in flight.
 
 use std::ops::Range;

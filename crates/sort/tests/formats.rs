@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Reads files of other writers, and checks what is written for them.
 
 use std::sync::Arc;

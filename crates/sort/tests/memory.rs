@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Host memory does not grow with the table. All allocations are counted; media are not allocated.
 
 use std::alloc::{GlobalAlloc, Layout, System};

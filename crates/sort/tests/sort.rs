@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Sorts random tables on the fast model, and compares with a stable sort of the host.
 
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Measures the commands per second, in wall-clock time, of a served device on each model.
 //!
 //! The project's driver polls from another thread, on memory that it shares with the server. SPDK

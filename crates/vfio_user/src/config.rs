@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! PCI configuration space of an NVMe function: read-only and writable bits, and the effects of
 //! writes.
 

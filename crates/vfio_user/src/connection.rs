@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A connection: answers the messages of one client.
 
 use std::collections::HashSet;

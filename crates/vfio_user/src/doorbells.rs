@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The doorbell page of BAR0 as memory that the client maps. A doorbell is then a store, without a
 //! message.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! MSI-X vectors, signalled through the client's eventfds.
 
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Serves devices to virtual machines and user-space drivers, as vfio-user servers.
 //!
 //! A client (QEMU 10.1 or newer, SPDK) connects to a Unix socket. It finds a PCI function there,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The client's memory, mapped from the file descriptors that it sends.
 //!
 //! Each access looks its address up, and keeps the table locked while it copies at most 4 KiB. So

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The process at the other end of a socket, and whether it shares its memory.
 //!
 //! A client that maps its file privately (QEMU's `share=off`) has separate copies of the pages that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The server: a socket and three threads per device.
 
 use std::fs::File;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Adds to an eventfd without waiting for it.
 //!
 //! A write waits while the counter is full, unless the descriptor is nonblocking. The client can

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Counters of a served device since the start of the server.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Messages of the vfio-user protocol: framing, file descriptors and fields.
 //!
 //! A message is read completely, by the length in its header, before it is decoded. So the content

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The thread in which a device runs.
 //!
 //! While the device is busy, simulated time advances as fast as the machine computes it. While the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Broken and hostile clients harm no device but the one that they are attached to.
 
 mod common;

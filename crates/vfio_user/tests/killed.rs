@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A server that is killed (`kill -9`) at any moment: the media file holds all acknowledged writes,
 //! and whole blocks. There is no volatile write cache.
 

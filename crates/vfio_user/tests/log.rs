@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The server's log: faults, rejected clients, memory that is missing.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Messages of all kinds, valid and broken, compared with a model of the protocol:
 //! `tests/common/session.rs`.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A device of a design, attached through a client. `NEARSIDE_MODEL` names the model; the default
 //! is the fast one. The project's driver works on memory that it shares with the server. See
 //! crates/device/README.md.

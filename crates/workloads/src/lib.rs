@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Programs on persistent memory, for crash tests and measurements: index structures, and
 //! benchmarks over them.
 //!

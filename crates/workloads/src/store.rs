@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Tables of rows: in persistent memory, and in the oracle.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Workloads by name: transactions over an index structure.
 
 use pm::{Error, Layout, Mechanism, Ptr, Result, Thread, Transaction};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Every workload leaves the contents of its oracle, on the fast model.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A plan node that says why the CPU sorts.
 
 use std::fmt;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Calls of Python: sorting, and reading resident tables.
 
 use std::sync::Arc;

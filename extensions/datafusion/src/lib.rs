@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Nearside's sort in plans of DataFusion.
 //!
 //! An optimizer rule replaces sort nodes of a plan, and a provider makes resident tables available

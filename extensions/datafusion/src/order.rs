@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The order of a plan, as columns of a table.
 
 use std::sync::Arc;

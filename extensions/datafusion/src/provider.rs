@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Resident tables for queries.
 
 use std::sync::Arc;

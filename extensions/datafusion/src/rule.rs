@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The optimizer rule that sorts on devices.
 
 use std::fmt;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A plan node that reads a resident table, in an order if one is requested.
 
 use std::fmt;

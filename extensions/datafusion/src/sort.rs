@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A plan node that sorts each of its partitions on devices.
 
 use std::fmt;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The state of one device: accesses sent to it, accepted by it, and not completed yet.
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Events as text.
 
 use sim::{LineRange, OrderEvent, OrderedCommand};

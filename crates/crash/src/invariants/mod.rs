@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The four invariants of Partitioned Persist Ordering (NearPM, EuroSys 2023, section 4), as
 //! assertions over one log of the events of CPUs and devices.
 //!

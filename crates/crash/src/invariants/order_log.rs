@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The log of a machine, checked as its events occur.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

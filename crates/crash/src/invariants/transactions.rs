@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Transactions with records in the logs of several devices: commands sent to each device, and
 //! completed ones.
 

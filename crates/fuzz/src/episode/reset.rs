@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Resets of all kinds, and invalid settings.
 
 use sim::{Bar, Time};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The PM window: loads and stores beside commands, and the comparison of the whole media.
 
 use sim::{Bar, Mmio};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Completions: each command in flight has one, after its data, with a status that the model
 //! permits.
 

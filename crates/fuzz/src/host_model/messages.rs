@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Interrupts: the MSI-X table as the host has written it, and the messages due for each vector.
 //!
 //! A mask that was read back is effective: no message arrives before the host removes the mask.

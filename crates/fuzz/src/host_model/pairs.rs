@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Fused commands in flight: the answer of one command of a pair restricts the answers of the
 //! other.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The host port of the model: accesses as they arrive, with random timing.
 
 use sim::{HostPort, Mmio, ReadData, Time};

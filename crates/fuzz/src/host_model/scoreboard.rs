@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Scoreboard of a Read: the delivered bytes of each block must belong to one content.
 
 use crate::media::{Media, BLOCK};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random commands of the engine `nearpm`: mostly valid, a quarter corrupted.
 
 use sim::Random;

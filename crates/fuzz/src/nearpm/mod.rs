@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One episode of a device with the engine `nearpm`. Commands run beside stores and loads of the PM
 //! window, in one order. A model executes each at once. Between steps all commands have ended.
 //! There the power may fail or the function be reset, which must change nothing.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A model of the engine `nearpm`, written from its documentation. It executes one command after
 //! another: the order that the conflict filter and the table maintain.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! memcached's meta commands: `mg`, `ms`, `md`, `ma`, `mn`, `me`, without properties that the store
 //! does not keep (times to live, the last access).
 

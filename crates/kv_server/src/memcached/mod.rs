@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! memcached's text protocol. Times to live other than 0 are refused, not ignored.
 
 mod meta;

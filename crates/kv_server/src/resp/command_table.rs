@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The table of commands: their names, arity and keys as Redis's `COMMAND` reports them.
 
 use crate::store::AccessMode;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Redis's protocol, RESP2 and RESP3. What the store can't keep, such as times to live, is refused,
 //! not ignored.
 

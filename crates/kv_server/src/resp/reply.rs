@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Encoding of replies: RESP2, or RESP3 if the client has selected it.
 
 use pm::{Error, Result};

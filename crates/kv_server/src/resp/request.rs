@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Parsing of requests from a stream of bytes: arrays of bulk strings, and inline requests.
 
 use crate::{is_text_start, MAX_REQUEST, MAX_VALUE, MAX_WORDS};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The session of a client, and the commands that need no data: HELLO, AUTH, CLIENT, CONFIG,
 //! COMMAND, PING and others.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Served stores, and raw connections to them.
 #![allow(dead_code)] // each test file uses some of it
 

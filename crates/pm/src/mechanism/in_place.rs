@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Undo logs and checkpoints: old bytes go to the log, new ones to their place.
 
 use std::ops::Range;

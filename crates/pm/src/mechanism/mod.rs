@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The mechanisms that make transactions atomic.
 
 mod in_place;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The places of the pages of a pool with shadow paging.
 //!
 //! A page that an engine has copied is not in the CPU's cache at its new place, but most of its

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Redo logs: new bytes stay in host memory until the commit. The commit writes them to the log,
 //! and from there to their place.
 

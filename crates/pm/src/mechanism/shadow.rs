@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Shadow paging: a page is copied before it is changed, and the copy takes its place at the
 //! commit.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A fake device: persistent memory with a crash-consistency engine that follows the engine's
 //! specification. Each access and command is executed, and persistent, at once and in order.
 

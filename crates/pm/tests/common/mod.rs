@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Hosts with devices for the tests.
 #![allow(dead_code)]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Pools over several devices, each of which fails at its time, or not at all.
 
 use std::sync::{Arc, Mutex};

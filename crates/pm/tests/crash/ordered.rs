@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A CPU that relies on the order of posted stores waits for one read-back per transaction, and
 //! stays consistent.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! CSV. The first line names the columns. An empty value is null, unless it is a quoted text.
 //!
 //! A column has the narrowest type that all of its values fit: null, boolean, 64-bit integer,

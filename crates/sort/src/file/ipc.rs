@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Arrow IPC: files and streams.
 //!
 //! The library allocates any length that a message claims. So messages are checked first: a length

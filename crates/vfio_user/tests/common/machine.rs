@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A machine for the project's driver, attached to a served device.
 
 use std::collections::BTreeMap;

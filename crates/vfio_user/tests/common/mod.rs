@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Shared by the tests: a client that sends exact messages, and a fake device.
 #![allow(dead_code)]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Sessions of a client that sends anything, generated from bytes. So random numbers and a
 //! coverage-guided fuzzer generate alike. A model of the protocol predicts each answer, and what
 //! the device can reach.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A store of strings as clients of Redis and memcached use it, without their protocols. Half of
 //! the accesses are reads, values differ in size, and some are counters.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Keys with values of one size, to exercise a structure.
 
 use pm::Result;

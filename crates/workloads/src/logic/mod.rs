@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The transactions of the benchmarks, over any [`Store`].
 
 mod cache;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The Telecom Application Transaction Processing benchmark, version 1.0: its four tables and its
 //! standard mix.
 

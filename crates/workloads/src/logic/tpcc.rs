@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! TPC-C (revision 5.11): the transactions new-order and payment, over its nine tables. Rows have
 //! the sizes that clause 4.2 states. Customers are chosen by number only.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A B+ tree similar to pmemkv's `tree3`. Leaves are unsorted, so that an insertion changes a slot
 //! and a count; they form a chain and are never merged. Unlike in `tree3`, inner nodes are in
 //! persistent memory, too.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A hash table with chains, as PMDK's example `hashmap_tx`, with a fixed number of buckets.
 
 use pm::{Ptr, Result, Transaction};

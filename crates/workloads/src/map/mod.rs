@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Index structures in persistent memory with 64-bit keys.
 
 mod bplus;

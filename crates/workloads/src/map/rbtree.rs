@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A red-black tree, as PMDK's example `rbtree_map`: with a sentinel below the leaves and above the
 //! root.
 

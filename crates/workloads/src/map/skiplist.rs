@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A skip list of four levels, as PMDK's example `skiplist_map`.
 
 use pm::{Ptr, Result, Transaction};

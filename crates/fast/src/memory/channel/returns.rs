@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The return path of read data, one beat a cycle: [`sim::memctrl::ReadBeatSlots`] as runs of
 //! beats.
 

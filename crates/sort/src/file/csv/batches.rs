@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Batches of a CSV, limited in rows and bytes.
 
 use arrow_array::RecordBatch;

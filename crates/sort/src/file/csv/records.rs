@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Records of a CSV, byte for byte.
 //!
 //! The rules are those of RFC 4180: a value that begins with a quote ends with one, and two quotes

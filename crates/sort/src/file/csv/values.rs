@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Writes values as CSV: quoted where necessary, an empty text as two quotes, and null as nothing.
 
 use std::io::Write;

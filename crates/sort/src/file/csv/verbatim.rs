@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A CSV whose lines are kept byte for byte for a CSV that is written. Types decide the order, but
 //! no value is spelled differently.
 //!

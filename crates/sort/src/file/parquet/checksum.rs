@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Finds the page whose checksum is wrong, after the library has detected one.
 
 use parquet::file::reader::{FileReader, SerializedFileReader};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Finds encrypted columns of a file. The library would report such a footer as damaged.
 //!
 //! The footer is in Thrift's compact protocol. Only what leads to `crypto_metadata` is decoded.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Arrow types that Parquet lacks: what a file has instead, or why they can't be written.
 
 use arrow_array::cast::AsArray;

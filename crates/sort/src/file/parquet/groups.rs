@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Batches of a file, row group by row group, limited in bytes.
 //!
 //! The library limits only the rows of a batch, however many bytes they expand to. A dictionary

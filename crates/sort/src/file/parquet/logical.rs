@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Logical types of Parquet that Arrow's types do not express. They are carried from the input to
 //! the output.
 //!

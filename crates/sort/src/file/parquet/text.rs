@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A text or binary column of a row group, value by value.
 //!
 //! Values are slices of their page, or of the dictionary. Values that are encoded relative to the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Columns whose values may not fit the derived Arrow type: INT96 is 96 bits of time, INTERVAL has
 //! three numbers.
 //!
