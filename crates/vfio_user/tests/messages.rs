@@ -3,7 +3,7 @@
 //! Messages of all kinds, valid and broken, compared with a model of the protocol:
 //! `tests/common/session.rs`.
 //!
-//! Each session is generated from a seed. `SESSIONS=20000 cargo test --release -p
+//! Each session is generated from a seed. `SESSIONS=20000 cargo test --profile checked -p
 //! nearside-vfio-user --test messages` runs more of them, `SEED=n SESSIONS=1` repeats one.
 
 mod common;
