@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! `nvm_delay` and its memory compared with the RTL: `cargo test --profile checked -p nearside-fast --
-//! --include-ignored`.
+//! `nvm_delay` and its memory compared with the RTL:
+//! `cargo test --profile checked -p nearside-fast -- --include-ignored`.
 
 use std::path::PathBuf;
 
