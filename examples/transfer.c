@@ -1,4 +1,7 @@
-/* Transfers between two accounts in persistent memory, while the power fails. `offload`: the device keeps the undo log. */
+// SPDX-License-Identifier: Apache-2.0
+
+/* Transfers between two accounts in persistent memory, while the power fails. `offload`: the device
+ * keeps the undo log. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,7 +24,7 @@ static void must(int code) {
     }
 }
 
-/* The accounts are 64 bytes apart: in lines of the cache that become persistent one by one. */
+/* The accounts are 64 bytes apart, in two cache lines, which become persistent one by one. */
 static int amounts(nspm_thread thread, uint64_t *at, uint64_t *one, uint64_t *other) {
     int code;
     if ((code = nspm_root(thread, at)) != NSPM_OK) return code;
@@ -29,7 +32,7 @@ static int amounts(nspm_thread thread, uint64_t *at, uint64_t *one, uint64_t *ot
     return nspm_read(thread, *at + 64, other, 8);
 }
 
-/* All of it or nothing. */
+/* Transfers an amount, atomically. */
 static int transfer(nspm_thread thread, uint64_t amount) {
     uint64_t at, one, other;
     int code;
@@ -37,14 +40,15 @@ static int transfer(nspm_thread thread, uint64_t amount) {
     one -= amount;
     other += amount;
     if ((code = nspm_begin(thread)) != NSPM_OK) return code;
-    /* Both lines are kept at once: the CPU waits for its log once, and the device gets one command. */
+    /* Both lines are logged at once: the CPU waits for its log once, and the device gets one
+     * command. */
     if ((code = nspm_add_range(thread, at, 72)) != NSPM_OK) return code;
     if ((code = nspm_write(thread, at, &one, 8)) != NSPM_OK) return code;
     if ((code = nspm_write(thread, at + 64, &other, 8)) != NSPM_OK) return code;
     return nspm_commit(thread);
 }
 
-/* Gives power back, opens the pool, which recovers it, and reads the accounts. */
+/* Switches power on, opens and recovers the pool, and reads the accounts. */
 static nspm_pool recovered(uint64_t *one, uint64_t *other) {
     nspm_pool pool;
     nspm_thread thread;
@@ -99,7 +103,7 @@ int main(int argc, char **argv) {
     pool = recovered(&one, &other);
     print("recovered:     ", one, other);
 
-    /* And wherever it fails in many of them. */
+    /* The power fails at arbitrary times in further transfers. */
     uint64_t done = 0;
     for (uint64_t moment = 0; moment < 20; moment++) {
         must(nspm_power_cut_after(power, 1000 * (1000 + 777 * moment)));
@@ -111,7 +115,7 @@ int main(int argc, char **argv) {
         if (opened) must(nspm_thread_close(thread));
         must(nspm_pool_close(pool));
         pool = recovered(&one, &other);
-        /* One that had not returned may be there, too. */
+        /* A transfer that had not returned may be committed, too. */
         if (one + other != 2000 || (1000 - one != done && 1000 - one != done + 1)) return 1;
         done = 1000 - one;
     }

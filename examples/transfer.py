@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transfers between two accounts in persistent memory, while the power fails. `offload`: the device keeps the log."""
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ def number(data: bytes) -> int:
 
 
 def amounts(thread: pm.Thread) -> tuple[int, int, int]:
-    """The accounts are 64 bytes apart: in lines of the cache that become persistent one by one."""
+    """The accounts are 64 bytes apart, in two cache lines, which become persistent one by one."""
     at = thread.root()
     return at, number(thread.read(at, 8)), number(thread.read(at + 64, 8))
 
 
 def transfer(thread: pm.Thread, amount: int) -> None:
-    """All of it or nothing."""
+    """Transfers an amount, atomically."""
     at, one, other = amounts(thread)
     with thread.transaction():
-        # Both lines are kept at once: the CPU waits for its log once, and the device gets one command.
+        # Both lines are logged at once: the CPU waits for its log once,
+        # and the device gets one command.
         thread.add_range(at, 72)
         thread.write(at, struct.pack("<Q", one - amount))
         thread.write(at + 64, struct.pack("<Q", other + amount))
@@ -61,7 +63,7 @@ with pm.System() as system:
         _, one, other = amounts(thread)
     print(f"recovered:     {one} + {other} = {one + other}")
 
-    # And wherever it fails in many of them.
+    # The power fails at arbitrary times in further transfers.
     done = 0
     for moment in range(20):
         system.power_cut_after(1000 + 777 * moment)
@@ -77,7 +79,7 @@ with pm.System() as system:
         with pool.thread() as thread:
             _, one, other = amounts(thread)
         assert one + other == 2000
-        # One that had not returned may be there, too.
+        # A transfer that had not returned may be committed, too.
         assert 1000 - one in (done, done + 1), (one, done)
         done = 1000 - one
     print(f"20 losses:     {one} + {other} = {one + other}")

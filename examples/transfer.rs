@@ -1,4 +1,7 @@
-//! Transfers between two accounts in persistent memory, while the power fails. `offload`: the device keeps the undo log.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Transfers between two accounts in persistent memory, while the power fails. `offload`: the
+//! device keeps the undo log.
 
 use std::env;
 use std::error::Error as AnyError;
@@ -7,7 +10,7 @@ use std::sync::Arc;
 use design::Design;
 use device::Model;
 use host::CutScope;
-use pm::session::{Session, SessionPool, SessionThread, Use};
+use pm::session::{PoolUse, Session, SessionPool, SessionThread};
 use pm::{Error, Layout, Mechanism};
 use sim::Time;
 
@@ -21,25 +24,26 @@ fn read(thread: &mut SessionThread, at: u64) -> pm::Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// The accounts are 64 bytes apart: in lines of the cache that become persistent one by one.
+/// The accounts are 64 bytes apart, in two cache lines, which become persistent one by one.
 fn amounts(thread: &mut SessionThread) -> pm::Result<(u64, u64, u64)> {
     let at = thread.root()?;
     Ok((at, read(thread, at)?, read(thread, at + 64)?))
 }
 
-/// All of it or nothing.
+/// Transfers an amount, atomically.
 fn transfer(thread: &mut SessionThread, amount: u64) -> pm::Result<()> {
     let (at, one, other) = amounts(thread)?;
     thread.begin()?;
-    // Both lines are kept at once: the CPU waits for its log once, and the device gets one command.
+    // Both lines are logged at once: the CPU waits for its log once, and the device gets one
+    // command.
     thread.add_range(at, 72)?;
     thread.write(at, &(one - amount).to_le_bytes())?;
     thread.write(at + 64, &(other + amount).to_le_bytes())?;
     thread.commit()
 }
 
-/// Gives power back, opens the pool, which recovers it, and reads the accounts.
-fn recovered(system: &Arc<Session>, usage: Use) -> pm::Result<(SessionPool, u64, u64)> {
+/// Switches power on, opens and recovers the pool, and reads the accounts.
+fn recovered(system: &Arc<Session>, usage: PoolUse) -> pm::Result<(SessionPool, u64, u64)> {
     system.power_on()?;
     let pool = system.open(POOL, "accounts", usage)?;
     let (_, one, other) = amounts(&mut pool.thread(0)?)?;
@@ -51,9 +55,9 @@ fn print(what: &str, one: u64, other: u64) {
 }
 
 fn main() -> Result<(), Box<dyn AnyError>> {
-    let usage = Use {
+    let usage = PoolUse {
         offload: env::args().nth(1).as_deref() == Some("offload"),
-        ..Use::default()
+        ..PoolUse::default()
     };
     let root = rtl::bitstream::repo_root()?;
     let design = Design::find(&root, "nearpm")?.with_values("cpu.profile = \"nearpm\"")?;
@@ -100,7 +104,7 @@ fn main() -> Result<(), Box<dyn AnyError>> {
     let (mut pool, mut one, mut other) = recovered(&system, usage)?;
     print("recovered:     ", one, other);
 
-    // And wherever it fails in many of them.
+    // The power fails at arbitrary times in further transfers.
     let mut done = 0;
     for moment in 0..20 {
         system.cut_power_after(Time::ns(1000 + 777 * moment))?;
@@ -114,7 +118,7 @@ fn main() -> Result<(), Box<dyn AnyError>> {
         drop(pool);
         (pool, one, other) = recovered(&system, usage)?;
         assert_eq!(one + other, 2000);
-        // One that had not returned may be there, too.
+        // A transfer that had not returned may be committed, too.
         assert!([done, done + 1].contains(&(1000 - one)));
         done = 1000 - one;
     }

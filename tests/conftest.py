@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared parts of the tests of unmodified programs with libpmemobj."""
 
 from __future__ import annotations

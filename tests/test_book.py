@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The book: it builds without a broken link, opens from disk without a network, and its reference is complete."""
 
 from __future__ import annotations

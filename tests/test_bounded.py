@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands with a time limit: the end of their output, and the end of all their processes."""
 
 from __future__ import annotations

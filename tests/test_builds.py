@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests run devices with assertions, users run devices without; each uses a separate build."""
 
 from __future__ import annotations

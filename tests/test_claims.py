@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The machinery of claims: it must be able to reject a claim."""
 
 from __future__ import annotations

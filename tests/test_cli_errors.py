@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bad input: one clear line on standard error, a non-zero exit status, and no partial output."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sort on a Ray cluster: a local one, with simulated devices on each worker process."""
 
 from __future__ import annotations

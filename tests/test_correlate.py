@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`nearside correlate`: its rows, its references, and its messages."""
 
 import json

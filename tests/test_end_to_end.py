@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole path: driver, link, device, DRAM, media, and back."""
 
 from __future__ import annotations

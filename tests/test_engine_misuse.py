@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Misuse of engines and memories: every mistake is reported at once, and nothing is lost by it."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Engines in a device: launched by their registers, in parallel with NVMe, within their bounds."""
 
 import random

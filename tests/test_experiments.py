@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments and their report: runs, saved documents, pages, and nothing is hidden."""
 
 from __future__ import annotations

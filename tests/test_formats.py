@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of other programs: tables pass unchanged, or an error says why not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fuzzer on a device whose engines sort tables: their hostile commands beside all others."""
 
 from __future__ import annotations

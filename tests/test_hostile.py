@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hostile arguments: each parameter of each function that Python sees, and each option of the
 command line.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of Redis and memcached on stores in persistent memory: random work against a dict, power cuts."""
 
 from __future__ import annotations
@@ -209,7 +210,7 @@ def test_kv_server_refuses_web_pages(capfd) -> None:
                     asked.getresponse()
             assert client.get(b"keep") == b"1"
             assert front.close()["connections"]["hung_up"] == 3
-        assert "nearside pm serve: hung up on a client: it speaks HTTP" in capfd.readouterr().err
+        assert "nearside pm serve: rejected a client: it speaks HTTP" in capfd.readouterr().err
 
 
 def test_kv_server_memcached_commands() -> None:

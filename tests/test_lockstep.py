@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lockstep runs: the RTL and its fast model with the same input, from Python and the command line."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs with a media file that end at any moment and in any way: the next one finds all
 acknowledged data.
 
@@ -310,7 +311,7 @@ def test_media_file_store_never_overwrites_other_content(tmp_path: Path) -> None
     os.unlink(tmp_path / "media")
     serve().close()
     for other in ({"mechanism": "redo"}, {"length": 2 * BYTES}):
-        with pytest.raises(NearsideError, match="or another file"):
+        with pytest.raises(NearsideError, match="allowed are these values, or another file"):
             KvServer("redis", design=design, **{"length": BYTES, **other})
     serve().close()
 

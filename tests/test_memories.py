@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A device with two memories: the storage, followed by a local memory with separate channels and timing."""
 
 import random

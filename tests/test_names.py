@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of files and other external texts are printed literally: without markup and emoji.
 
 Bytes that are not text, or not in the encoding of the output, are escaped; where text is needed,

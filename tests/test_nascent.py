@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NASCENT: small runs of its experiments, the compared platforms, and the bounds of engines; on the fast model."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The experiments of NearPM's figures: comparisons give the same guarantee, and small runs of them."""
 
 from __future__ import annotations

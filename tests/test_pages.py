@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Command pages of engines: a store of 64 bytes is a command, in order with the stores of the PM window."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several devices of one host from Python, each on a separate model: data of commands in a peer's PM window."""
 
 import struct

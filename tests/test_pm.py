@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Persistent memory from Python: transactions, power cuts and recovery, by the CPU and by the device."""
 
 from __future__ import annotations
@@ -426,7 +427,7 @@ def test_pm_store_that_does_not_fit_stores_nothing(system):
 @pytest.mark.parametrize("mechanism", pm.MECHANISMS)
 def test_pm_pool_in_the_reserved_range_is_refused(system, mechanism):
     """The engine has the last 128 KiB of the media; all bytes before them can be used."""
-    with pytest.raises(NearsideError, match="the engine has the 131072 "):
+    with pytest.raises(NearsideError, match="the engine reserves the 131072 after them"):
         system.create(system.window_bytes - BYTES + 4096, BYTES, "end", mechanism=mechanism)
     pool = system.create(system.window_bytes - BYTES, BYTES, "end", mechanism=mechanism, threads=1)
     with pool.thread() as thread:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A transaction belongs to one Python thread and one asyncio task, and ends after those nested in it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unmodified programs with libpmemobj whose logs a device keeps: they behave as without it, and survive `kill -9`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Power cuts of programs with flush, fence and non-temporal store instructions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`nearside crashtest -- PROGRAM`: programs and checks that do not end, and their output."""
 
 from __future__ import annotations

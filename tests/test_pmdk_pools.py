@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pools of unmodified programs with libpmemobj on a device: their files, places, and owners."""
 
 from __future__ import annotations

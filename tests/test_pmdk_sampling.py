@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The moments of a program that `sampled:N` chooses, and the report of a campaign about them."""
 
 from __future__ import annotations
@@ -105,8 +106,8 @@ def test_pmdk_sampling_without_moments(tmp_path):
 
 
 def test_pmdk_sampling_names_are_those_of_the_shim():
-    header = (pmdk_crash.Path(__file__).parent.parent / "crates/pmdk/shim/moments.h").read_text()
-    events, phases = (re.search(rf"enum {name} {{(.*?)}}", header, re.S)[1] for name in ("happening", "phase"))
+    header = (pmdk_crash.Path(__file__).parent.parent / "crates/pmdk/shim/persist_points.h").read_text()
+    events, phases = (re.search(rf"enum {name} {{(.*?)}}", header, re.S)[1] for name in ("persist_point_kind", "phase"))
     assert len(re.findall(r"\w+", events)) == len(pmdk_moments.EVENTS)
     assert len(re.findall(r"\w+", phases)) == len(pmdk_moments.PHASES)
 

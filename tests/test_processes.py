@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A device and a server with forks and threads: `multiprocessing` forks, and programs end while others wait."""
 
 from __future__ import annotations

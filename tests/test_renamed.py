@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Former names of options, functions and modules: they work for one more release, and warn."""
 
 from __future__ import annotations

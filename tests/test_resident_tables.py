@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resident tables: put once, sorted in place, read back; interrupted, damaged and refused."""
 
 from __future__ import annotations
@@ -238,7 +239,7 @@ print("done")
 
 @pytest.mark.slow
 def test_resident_table_killed_put_leaves_the_earlier_table(tmp_path):
-    """At any moment; `a_standing_table_outlives_its_devices_power` of crates/sort covers every moment."""
+    """At any moment; `resident_table_survives_power_loss` of crates/sort covers every moment."""
     design = Design.load("sort")
     store = ResidentStore(tmp_path, design, table(1000), "whole")
     later = table(150_000)

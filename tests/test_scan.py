@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scan engine: counts values between bounds in ranges of the media."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables sorted on simulated devices, beside pyarrow; and every error of the command is one line."""
 
 from __future__ import annotations

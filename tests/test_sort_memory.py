@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The host's memory: the summary matches the process, and no file makes it exceed that."""
 
 from __future__ import annotations

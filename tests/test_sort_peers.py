@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sorted tables beside those of pyarrow, DuckDB and Polars: random schemas, TPC-H and TPC-C.
 
 `NEARSIDE_TPCH_SCALE` and `NEARSIDE_TPCC_WAREHOUSES` make the tables larger. Those that have whole tables in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traces of sorts: consecutive stages of each device, and the traffic of its memories' channels."""
 
 from __future__ import annotations

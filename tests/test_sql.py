@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ORDER BY of the unmodified DataFusion package on simulated devices, beside its CPU sort."""
 
 from __future__ import annotations

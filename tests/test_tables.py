@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of tables: each format in and out, with its types, and damaged ones; the output is complete or absent."""
 
 from __future__ import annotations

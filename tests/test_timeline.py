@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`nearside timeline`: who does what, and who waits for whom, while transactions run."""
 
 from __future__ import annotations

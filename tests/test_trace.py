@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traces of commands and the breakdown of single ones, on the command line."""
 
 from __future__ import annotations

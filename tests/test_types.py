@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types: the stub of the native module beside the module, and results beside their types."""
 
 from __future__ import annotations

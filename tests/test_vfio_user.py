@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`nearside serve` as a process: its output, clients, and end."""
 
 from __future__ import annotations

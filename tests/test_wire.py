@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links by name, and the rate of a lane. The claims `nvme.wire.*` measure links in runs."""
 
 from __future__ import annotations

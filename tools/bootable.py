@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk image that a PC's firmware boots: a boot sector, GRUB, and an ext4 partition with kernel and file system.
 
     sector 0      GRUB's boot sector with a partition table

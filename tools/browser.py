@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A headless Chromium inside the repository, for checks of pages and for screenshots.
 
 usage: browser.py kit                                        install it into build/browser (175 MB, cached)

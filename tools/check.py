@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the checks: `make check` (format, lint, fast tests), `make test` (all there is, once) and two longer ones.
 
 `make test-all` adds some steps and everything that is `long`: a mark of Python tests, a module of Rust tests, a list of
@@ -121,6 +122,7 @@ def static_steps() -> list[Step]:
         Step("rustfmt of extensions", ["cargo", "fmt", *DATAFUSION, "--check"], obstacle=no_rustfmt),
         Step("ruff format", [str(BIN / "ruff"), "format", "--check", "."]),
         Step("ruff", [str(BIN / "ruff"), "check", "."]),
+        Step("prose", python("prose.py")),
         Step("verible", python("fmt_hw.py", "--check")),
         Step("verilator lint", python("lint_hw.py")),
         Step("register maps", python("regs.py", "--check"), obstacle=no_rustfmt),

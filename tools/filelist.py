@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the hardware file lists: hw/lib/lib.f, hw/ip/<ip>/<ip>.f, hw/top/top.f.
 
 One entry a line, paths relative to the repository root, or to the list's folder:

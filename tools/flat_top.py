@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A top with flat ports for a module whose ports are interfaces, which Yosys cannot take as a top."""
 
 from __future__ import annotations

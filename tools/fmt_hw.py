@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Formats the SystemVerilog with verible: `make fmt`; with --check it only reports (part of `make check`).
 
 Two spaces, 100 columns, alignment as its author made it. Files written by tools are left alone.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the formal proofs: `make formal`.
 
 A proof is hw/**/formal/<name>.sby; its [files] are named relative to the repository root. sby works in

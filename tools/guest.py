@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A stock Linux guest on `nearside serve`: its kit, its checks, and a shell in it.
 
 usage:

@@ -1,4 +1,6 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+
 # The first process of the test guest. It reports each check on the serial console, after the
 # output of the check, in one line:
 #   @@ NAME pass, or @@ NAME fail

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Random NVMe commands through the passthrough of the Linux driver: every opcode, every field,
 // every reserved bit.
 //

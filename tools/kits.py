@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs and libraries out of Debian's packages, for tests: each kit is a folder below build/, made once.
 
 They come from the mirror that this machine's apt uses, with what they need beside the C library: nothing is installed,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Lints the hardware: `make lint-hw`.
 
 Every file list goes through `verilator --lint-only -Wall`, and every warning is an error. It also goes through slang,

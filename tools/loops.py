@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds combinational loops in a flat netlist that Yosys has mapped to UltraScale+ (`synth.py`).
 
 A loop is a set of nets each of which depends on itself within one clock cycle. Dependences are known bit by bit for

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Measures the tests: draws mutants by seed, and runs for each the parts of the suite that may kill it, cheapest first.
 
 A mutant is one changed line of the Rust crates or of the SystemVerilog: another operator or constant, a negated
@@ -213,7 +214,7 @@ def lint() -> list[str]:
 
 
 def fuzz(commands: int) -> list[str]:
-    test = cargo("-p", "nearside-fuzz", "--test", "rtl", "--", "--include-ignored", "the_controller")
+    test = cargo("-p", "nearside-fuzz", "--test", "rtl", "--", "--include-ignored", "controller_matches")
     return ["env", "FUZZ_SHRINKS=0", f"FUZZ_COMMANDS={commands}", *test]
 
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """libpmemobj and libpmem of the repository's own, for the tests of unmodified programs.
 
 usage: pmdk.py kit                      install them into build/pmdk (10 MB are downloaded, cached)

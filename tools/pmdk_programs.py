@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A device for tests of unmodified programs with libpmemobj, and programs that have their pools on it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Check the prose of pages, comments and docstrings against the rules of CONTRIBUTING.md, "Words".
 
 usage: prose.py [--count] [PATH ...]
@@ -29,7 +30,7 @@ MARKS = {
     "#": (".py", ".toml", ".sby", ".sh", ".f", ".txt"),
 }
 MARK = {suffix: mark for mark, suffixes in MARKS.items() for suffix in suffixes} | {".md": ""}
-GENERATED = re.compile(r"/gen/|docs/validation\.md|\.lock$|tools/\w+\.txt$|hw/.*\.h$")
+GENERATED = re.compile(r"/gen/|/src/regs/|docs/validation\.md|\.lock$|tools/\w+\.txt$|hw/.*\.h$")
 
 
 def lines_of_prose(text: str, mark: str, suffix: str) -> Iterator[tuple[int, str | None, bool]]:
@@ -48,7 +49,9 @@ def lines_of_prose(text: str, mark: str, suffix: str) -> Iterator[tuple[int, str
             yield number, None if re.match(r" {4,}[^ *-]", line) else stripped, True
         elif match := re.match(rf"(?:.*\s)?{mark}[/!#<]*(?:\s(.*))?$", f" {stripped}"):
             code = re.match(r" {4,}", match[1] or "")
-            yield number, None if code else (match[1] or "").strip(), stripped.startswith(mark)
+            # In TOML a key that is commented out has a comment in its line.
+            whole = stripped.startswith(mark) and not re.match(r"# ?[\w\[].* # ", stripped)
+            yield number, None if code else (match[1] or "").strip(), whole
         else:
             yield number, None, False
 

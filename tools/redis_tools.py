@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Redis's own clients for tests, out of Debian's packages."""
 
 from __future__ import annotations

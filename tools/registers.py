@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Registers of the device that have no reset, and the lists that say why each of them needs none.
 
 After power-on a register without a reset holds anything. So each of them, and each memory, stands in a list

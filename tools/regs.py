@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Generates what follows from the register maps: `make regs`; with --check it only compares (part of `make check`).
 
 hw/{ip,engine}/<block>/regs/<name>_regs.rdl, whose top addrmap is <name>_regs, becomes:

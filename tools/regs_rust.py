@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rust constants of a register map: offsets, and the place of each field."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Sets up everything the repository needs, inside the repository: `make setup`.
 
 Creates .venv, installs the pinned Python packages in it, finishes the ones whose wheels need it, and builds the two C

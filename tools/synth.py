@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Synthesises a module for UltraScale+ with Yosys and counts what it takes.
 
 usage: synth.py TOP -f LIST.f [-f ...] [FILE.sv ...] [-G NAME=VALUE ...] [--json OUT] [--uram] [--path]

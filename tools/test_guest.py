@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What guest.py makes of a guest's console: nothing passes that didn't say so."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of our own tools, above all that they notice what is wrong."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the limits under which steps of the checks run."""
 
 import sys

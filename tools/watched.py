@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a command until it ends, has used too much CPU time, or no longer gets anywhere.
 
 Limits are of the CPU time of all processes that the command starts, and of progress. They are never of wall-clock time,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A `yosys` command over the native pyosys wheel, with the part of its command line that sby and our tools use.
 
 usage: yosys [-q] [-l LOG] [-p COMMANDS] [-s SCRIPT] [-V] [FILE.ys | FILE.v ...]

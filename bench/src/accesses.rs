@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Accesses through one channel of a memory: `nvm_delay` with a profile of `media/`, and the DDR4
 //! model. Written data reach the media and are compared when they are read.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! NVMe commands on the fast model alone. The host answers reads after 500 ns and accepts writes at
 //! once. It keeps a fixed number of commands in flight on several queues. Later reads compare the
 //! data of writes.

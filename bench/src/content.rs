@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Written data. The content of a place follows from how often it has been written, so every read
 //! of it can be compared.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The bound: the same bytes, copied between the same amounts of memory and nothing else.
 
 use sim::Random;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Speed of the fast model, beside its targets, a bound and other simulators: see README.md.
 
 mod accesses;

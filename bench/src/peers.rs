@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Speed of other simulators: constants, measured once on a machine with two cores of the same
 //! kind, with one thread, per CPU second. The versions are those available in the autumn of 2026.
 

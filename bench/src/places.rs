@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Places of the media in the order of their accesses, and the state of each.
 //!
 //! The host knows its next accesses, so it prefetches its state of the places a few accesses ahead.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! CPU time and memory of this process.
 
 /// CPU time of this process in seconds, user and system. Other processes do not lengthen it, except

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The table, and the same as JSON.
 
 use std::fmt::Write;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Commands that zero all of the media: Deallocate and Format, of 1 GiB that has been written
 //! before.
 

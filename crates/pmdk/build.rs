@@ -1,4 +1,7 @@
-//! Compiles the preloaded libraries. What they share with the device, the numbers of its registers and commands, comes from `spec`.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Compiles the preloaded libraries. The numbers of the device's registers and commands come from
+//! `spec`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +9,7 @@ use std::process::Command;
 use spec::nearpm::{Operation, FIRST_RECORD, LINE, MAX_BYTES, POOLS, RESERVED_BYTES, THREADS};
 use spec::regs::command_page::line;
 
-/// The libraries, and what each is made of.
+/// The libraries, and the sources of each.
 const LIBRARIES: [(&str, &[&str]); 1] = [(
     "libnearside_pmdk.so",
     &[
@@ -14,8 +17,8 @@ const LIBRARIES: [(&str, &[&str]); 1] = [(
         "device.c",
         "instructions.c",
         "memory.c",
-        "moments.c",
-        "outside.c",
+        "persist_points.c",
+        "output.c",
         "pools.c",
         "process.c",
         "ranges.c",
@@ -25,7 +28,7 @@ const LIBRARIES: [(&str, &[&str]); 1] = [(
     ],
 )];
 
-/// The engine, whose type the status block tells.
+/// The engine, whose type the status block reports.
 const ENGINE: &str = "../../hw/engine/nearpm/engine.toml";
 
 fn engine_type() -> u64 {
@@ -36,7 +39,7 @@ fn engine_type() -> u64 {
     number.expect("engine.toml has a line `kind = NUMBER`")
 }
 
-/// What the shims have to know of the device.
+/// The constants of the device for the shims.
 fn numbers() -> String {
     let mut all = vec![
         ("POOLS".to_string(), u64::from(POOLS)),
@@ -71,7 +74,7 @@ fn main() {
     for (library, sources) in LIBRARIES {
         let status = Command::new(&compiler)
             .args(["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-pthread"])
-            // The unwinder comes along: a C program need not have it.
+            // The unwinder is linked statically: a C program need not have it.
             .args([
                 "-fPIC",
                 "-fvisibility=hidden",

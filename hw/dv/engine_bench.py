@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bench of an engine that performs one job at a time, with one memory: registers, command page, NVMe commands."""
 
 import random

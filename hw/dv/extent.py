@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Extent of simulations: a sample of the repetitions of a test, or all with NEARSIDE_LONG=1.
 
 `make test` runs the sample; `make test-all` sets the variable.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds a SystemVerilog top with Verilator and runs cocotb tests on it, from pytest.
 
     from hdl import simulate

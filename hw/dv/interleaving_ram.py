@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A memory with an AXI4 slave port that uses the freedom of AXI4: reads of different IDs in any order, beat by beat.
 
 Writes are answered in any order, too, with errors for the pages in `errors`. Bursts of 64-byte beats, INCR. A reset of

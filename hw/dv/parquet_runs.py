@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of Apache Parquet: an encoder of given runs, and a decoder that reports where it stopped."""
 
 OK, READ_ERROR, TRUNCATED, OVERRUN, BAD_KEY = range(5)

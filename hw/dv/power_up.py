@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loaded into every simulation before the tests: drives the inputs (`*_i`, `*_ni`) of the top from time zero on.
 
 Clocks are low, resets become active, all other inputs are 0. Registers and memories start as POWER_UP selects

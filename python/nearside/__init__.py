@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nearside: a near-data-processing NVM device in RTL, with link, host and driver around it.
 
     from nearside import Design, Device

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The entry point, for `nearside` and for `python -m nearside`.
 
 The import of the rest takes some tenths of a second. An interruption in that time ends the program

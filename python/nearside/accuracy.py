@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The accuracy of nvm_delay: single accesses through it to the DDR4 model, timed at its ports."""
 
 from __future__ import annotations

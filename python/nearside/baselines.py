@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sort and dictionary decode on this machine's CPU, the baselines of the device's simulated time.
 
 The device returns the order of the keys, so all sorts here do, too. Single-threaded times are CPU

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The performance that loads, stores and NVMe commands keep while all `nearpm` units are busy."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a command with a time limit, keeps the end of its output, and ends all its processes."""
 
 from __future__ import annotations

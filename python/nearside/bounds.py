@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounds of a sort: what link, memory and engine allow in each stage, and which limits it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sort of `nearside.sort_table` on a Ray cluster, with devices on each worker.
 
     ray.init()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Classes that all commands of the command line share."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Crash campaigns: power cuts and their violations, and the report."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demonstration: a file is written and read back under DRAM and Optane timing, and a table is sorted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The device as Python objects: wrappers of the native module that return typed dictionaries."""
 
 from __future__ import annotations

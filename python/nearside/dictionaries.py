@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dictionary columns of pyarrow with more distinct values in all chunks than their keys can number.
 
 A sorted chunk has rows of all chunks, so keys are widened for the sort. Afterwards the rows are cut

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Differential testing: the RTL model of a design and its fast model in lockstep."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that users name, for reading and writing. Every failure is a one-line error that names the file."""
 
 from __future__ import annotations

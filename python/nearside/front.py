@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The former name of `nearside.kv_server`; this module works for one more release."""
 
 import warnings

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Campaigns and soaks of the fuzzer, and their report."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bandwidth of the DDR4 model with ideal masters, which always have a request: the bound of all engines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engines of a sort, each separately, on data in the device: measurement and bounds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`nearside pm serve`: a key-value store in persistent memory, with the protocols of Redis and memcached."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The latency of a single 4 KiB command by terms: those of physics and host, and those of the
 controller.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The initial table ORDER-LINE of TPC-C, by clause 4.3.3.1 of its specification (revision 5.11)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of the systems that NASCENT compares: constants with sources, and times for the tables of
 M SSDs.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Persistent memory on a simulated host in this process: pools, transactions, power cuts.
 
     from nearside import pm

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`nearside pmdk`: unmodified programs with libpmemobj, whose transaction logs a device keeps."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the flush, fence and non-temporal store instructions of programs, for the preloaded library."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`nearside crashtest -- PROGRAM`: power cuts at many moments of an unmodified program with libpmemobj."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moments of a program at which the power may fail: their classes, and a sample of them."""
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from nearside._native import NearsideError
 
 # The shim's record: number, place in the program, thread, phase, event. See
-# crates/pmdk/shim/moments.h.
+# crates/pmdk/shim/persist_points.h.
 RECORD = struct.Struct("<QIHBB")
 # The order of these texts decides which moments a seed chooses, see `sample`.
 PHASES = ("", "in a transaction", "in a commit", "in an abort", "following a transaction")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quality of service: what loads, NVMe commands and engines achieve in parallel, by the engines' credits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Former names, which work for one more release with a deprecation warning."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Result documents: what was run, on what, and the figures, each with the paper's figure."""
 
 from __future__ import annotations

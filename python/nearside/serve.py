@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`nearside serve`: devices as vfio-user servers, for virtual machines and user-space drivers."""
 
 from __future__ import annotations

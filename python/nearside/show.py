@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables, progress bars and numbers for people."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ORDER BY of DataFusion's Python package on devices: an optimizer rule, and resident tables.
 
     ctx = datafusion.SessionContext()

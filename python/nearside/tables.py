@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sorting of tables, from files and from pyarrow, on simulated devices."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Activities and waits of CPU, units and devices in transactions, after NearPM's figures 5 and 6."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traces of commands, as `nearside ... --trace FILE.jsonl` writes them: a summary and a picture."""
 
 from __future__ import annotations

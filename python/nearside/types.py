@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types of the results of this package, with units. All are plain dictionaries, ready for JSON.
 
 Times are simulated unless a field says "wall-clock".

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bandwidth beside the wire's limit: the bytes that each command moves over the link in each
 direction.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Builds the book into build/book, and fails at a broken link: `make docs-book`.
 
 usage: build.py [FOLDER]

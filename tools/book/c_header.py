@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of the C library: the declarations of its header, each under the comment that stands before it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of the command line: from the tree of commands that Typer makes of `nearside.cli`."""
 
 from __future__ import annotations

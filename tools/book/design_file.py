@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of the design file: keys and types from the Rust structures, defaults and ranges from the reader.
 
 A default is what the native module reads from a design that states nothing. The range is what its error names when it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What MkDocs asks for while it builds the book: generated pages, links into the repository, the navigation.
 
 Pages below `reference/` are generated from the sources at each build, and are never files of the repository. Links of

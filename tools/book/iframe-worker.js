@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A worker for pages that are opened from disk, where browsers refuse `new Worker`.
 // The script runs in a hidden frame. The search of the book uses it; elsewhere nothing is replaced.
 if (location.protocol === "file:") {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of media and host profiles: keys, and the values and sources of those that come with Nearside."""
 
 from __future__ import annotations

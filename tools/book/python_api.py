@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of the Python package: pages of directives that mkdocstrings fills from the sources."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference of the registers: a page for each map in SystemRDL."""
 
 from __future__ import annotations

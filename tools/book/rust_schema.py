@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of keys from the Rust structures that TOML files are read into: field, type, documentation."""
 
 from __future__ import annotations

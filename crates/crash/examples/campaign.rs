@@ -1,4 +1,7 @@
-//! A campaign by hand: WORKLOAD MECHANISM BY ENGINE CUTS TRANSACTIONS SEED [WITHOUT|- [DEVICES [devices|host]]].
+// SPDX-License-Identifier: Apache-2.0
+
+//! Runs a campaign. Arguments: WORKLOAD MECHANISM BY MODEL CUTS TRANSACTIONS SEED `[WITHOUT|-
+//! [DEVICES [devices|host]]]`.
 
 use std::path::Path;
 use std::time::Instant;
@@ -6,13 +9,13 @@ use std::time::Instant;
 use crash::{run, Campaign};
 use design::Design;
 use device::{Factory, RtlOptions};
-use pm::{Mechanism, Synchronise};
+use pm::{Mechanism, Synchronisation};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let arg = |n: usize| args.get(n).map(String::as_str).unwrap_or_default();
-    let by = arg(2).parse()?;
-    let name = if by == crash::By::Cpu {
+    let executor = arg(2).parse()?;
+    let name = if executor == crash::Executor::Cpu {
         "default"
     } else {
         "nearpm"
@@ -31,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let campaign = Campaign {
         workload: arg(0).into(),
         mechanism: mechanism.ok_or("no such mechanism")?,
-        by,
+        executor,
         cuts: arg(4).parse()?,
         transactions: arg(5).parse()?,
         seed: arg(6).parse()?,
@@ -40,10 +43,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             count => count.parse()?,
         },
         synchronise: match arg(9) {
-            "" => Synchronise::default(),
+            "" => Synchronisation::default(),
             name => name.parse()?,
         },
-        without: Some(arg(7))
+        fault: Some(arg(7))
             .filter(|t| !matches!(*t, "" | "-"))
             .map(str::parse)
             .transpose()?,

@@ -1,189 +1,44 @@
-//! A campaign: one run, and copies of it that end.
+// SPDX-License-Identifier: Apache-2.0
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+//! Campaigns: one run, and copies of it that end in power cuts.
+
+use std::sync::{Arc, Mutex};
 
 use design::Design;
 use device::Factory;
 use host::CrashProbe;
-use pm::{Error, Mechanism, Synchronise};
+use pm::Error;
 use sim::fork::Fork;
 use sim::{Random, Time};
-use workloads::{Contents, Scale, Workload};
+use workloads::{Scale, Workload};
 
-use crate::copies::ends;
-use crate::cut::{Cut, Cuts, Later, Pick};
+use crate::copies::run_copies;
+use crate::cut::{Cut, CutPlan, HoldUp, LineSelection};
+use crate::options::{Campaign, Executor};
+use crate::progress::{forward, lock, Progress, POLL_INTERVAL};
 use crate::report::{Report, Violation};
-use crate::stage::{By, Stage, Without};
+use crate::stage::Stage;
 
-/// What is tried.
-#[derive(Clone, Debug)]
-pub struct Campaign {
-    /// The workload: one of [`workloads::NAMES`].
-    pub workload: String,
-    /// What makes its transactions whole.
-    pub mechanism: Mechanism,
-    /// Who does that.
-    pub by: By,
-    /// Devices that the pool is over: 1, 2 or 4.
-    pub devices: usize,
-    /// With several devices: who synchronises them.
-    pub synchronise: Synchronise,
-    /// How many there are.
-    pub transactions: u64,
-    /// Of all that is drawn.
-    pub seed: u64,
-    /// When the power fails.
-    pub cuts: Cuts,
-    /// What is left out, as a control.
-    pub without: Option<Without>,
-    /// Copies at a time.
-    pub jobs: usize,
-}
+/// Most dirty lines of which [`CutPlan::All`] tries all subsets.
+const MAX_DIRTY_LINES: usize = 6;
+/// Rounds of simplification of the first violation.
+const SIMPLIFICATION_ROUNDS: usize = 8;
 
-/// Most transactions of a run, of one that is cut everywhere, and of one that is cut behind commands.
-const MOST: u64 = 100_000;
-const MOST_FOR_ALL: u64 = 16;
-const MOST_FOR_COMMANDS: u64 = 1000;
-/// Most copies at a time.
-const MOST_JOBS: usize = 256;
-
-impl Campaign {
-    /// What can't be; the text names it.
-    pub fn validate(&self) -> Result<(), String> {
-        let most = match self.cuts {
-            Cuts::All => MOST_FOR_ALL,
-            Cuts::Commands => MOST_FOR_COMMANDS,
-            Cuts::Sampled(_) | Cuts::At(_) => MOST,
-        };
-        if !(1..=most).contains(&self.transactions) {
-            return Err(format!(
-                "transactions = {}: allowed are 1 to {most} with these cuts",
-                self.transactions
-            ));
-        }
-        if !matches!(self.devices, 1 | 2 | 4) {
-            return Err(format!(
-                "devices = {}: allowed are 1, 2 and 4",
-                self.devices
-            ));
-        }
-        if self.cuts == Cuts::Commands && self.by != By::Device {
-            let text = "cuts = commands are behind commands to the device's engine: by = \"device\" has them";
-            return Err(text.into());
-        }
-        match (1..=MOST_JOBS).contains(&self.jobs) {
-            true => Ok(()),
-            false => Err(format!(
-                "jobs = {}: allowed are 1 to {MOST_JOBS}",
-                self.jobs
-            )),
-        }
-    }
-}
-
-/// Dirty lines of which [`Cuts::All`] tries all sets.
-const MOST_LINES: usize = 6;
-/// How often the first violation is tried to be made simpler.
-const SIMPLER: usize = 8;
-
-/// How far a run is.
-#[derive(Clone, Default)]
-pub(crate) struct Progress {
-    seed: u64,
-    /// Transactions that have returned, and what they have left.
-    done: u64,
-    contents: Contents,
-    /// What the last of them found, and when it returned.
-    before: Contents,
-    ended: Time,
-    /// When the one before that returned.
-    earlier: Time,
-}
-
-impl Progress {
-    /// Where what led to the present began.
-    pub fn begin(&self) -> Time {
-        self.earlier
-    }
-
-    /// The number of the transaction that comes next.
-    pub fn next(&self) -> u64 {
-        self.done
-    }
-
-    /// What may be there after a cut, and how many transactions had returned before it.
-    pub fn candidates(&self, stage: &Stage, at: Time) -> Result<(u64, Vec<Contents>), String> {
-        let (done, now, next) = match self.ended <= at {
-            true => {
-                let mut next = self.contents.clone();
-                let applied = stage.workload.apply(&mut next, self.seed, self.done);
-                applied.map_err(|e| e.to_string())?;
-                (self.done, self.contents.clone(), next)
-            }
-            // It has returned to a program that was without power by then.
-            false => (self.done - 1, self.before.clone(), self.contents.clone()),
-        };
-        Ok((done, vec![now, next]))
-    }
-}
-
-type Shared<T> = Arc<Mutex<T>>;
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The transactions of a run; how many of them several devices had a part in. `told` hears of each end, and stops it by answering false.
-pub(crate) fn forward(
-    stage: &Stage,
-    campaign: &Campaign,
-    progress: &Shared<Progress>,
-    told: &mut dyn FnMut() -> bool,
-) -> Result<u64, Error> {
-    let mut thread = stage.pool.thread(&stage.cpu)?;
-    {
-        let mut progress = lock(progress);
-        progress.ended = stage.cpu.now();
-        progress.earlier = progress.ended;
-    }
-    for number in 0..campaign.transactions {
-        let mut next = lock(progress).contents.clone();
-        let committed = stage.workload.apply(&mut next, campaign.seed, number)?;
-        // Without snapshots nothing can be aborted.
-        if committed || campaign.without != Some(Without::Snapshots) {
-            stage.workload.perform(&mut thread, campaign.seed, number)?;
-        }
-        {
-            let mut progress = lock(progress);
-            progress.earlier = progress.ended;
-            progress.ended = stage.cpu.now();
-            progress.before = std::mem::replace(&mut progress.contents, next);
-            progress.done = number + 1;
-        }
-        stage.returned();
-        if !told() {
-            break;
-        }
-    }
-    Ok(thread.counts().spanning)
-}
-
-/// When a run begins and ends, when something happens in it, and when a transaction returns.
-struct Measured {
+/// The times of a run: its begin and end, its events, and the returns of its transactions.
+struct RunMeasurement {
     begin: Time,
     end: Time,
     times: Vec<Time>,
     returns: Vec<Time>,
     spanning: u64,
-    /// When the CPU had given each command to an engine.
+    /// When the CPU had submitted each command to an engine.
     commands: Vec<Time>,
 }
 
-impl Measured {
-    /// A moment: any, one at which something has just happened, or one within a link's latency of a transaction's end; with several
-    /// devices also one while commits are on their way to them.
-    fn draw(&self, random: &mut Random, devices: usize) -> Time {
+impl RunMeasurement {
+    /// Generates a cut time: any, just after an event, or within a link's latency of a
+    /// transaction's return. With several devices also one while commits are on their way to them.
+    fn generate_time(&self, random: &mut Random, devices: usize) -> Time {
         let span = self.end.0.saturating_sub(self.begin.0);
         let any = self.begin.0 + 1 + random.below(span);
         let one = |times: &[Time], random: &mut Random| {
@@ -203,48 +58,47 @@ impl Measured {
     }
 }
 
-fn longs(bytes: &[u8]) -> Vec<u64> {
+fn to_words(bytes: &[u8]) -> Vec<u64> {
     let words = bytes.chunks_exact(8).map(|w| w.try_into());
     words.map(|w| w.map_or(0, u64::from_le_bytes)).collect()
 }
 
-fn bytes(longs: impl IntoIterator<Item = u64>) -> Vec<u8> {
-    longs.into_iter().flat_map(u64::to_le_bytes).collect()
+fn to_bytes(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    words.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// How often somebody is asked whether to go on, while nothing else happens.
-pub(crate) const LOOK: Duration = Duration::from_millis(5);
-
-/// A run of which nothing is left but what it has returned.
-fn aside(
+/// Runs an action in a fork, and returns only its result.
+fn run_in_fork(
     stage: &Stage,
-    told: &mut dyn FnMut() -> bool,
+    on_progress: &mut dyn FnMut() -> bool,
     work: impl FnOnce() -> Result<Vec<u64>, Error>,
 ) -> Result<Vec<u64>, String> {
     let fork = Fork::start(|| {
         let mut out = Vec::new();
-        let ran = stage.beside_another(|| {
+        let ran = stage.with_concurrent_transaction(|| {
             out = work()?;
             Ok(())
         });
         match ran {
-            Ok(()) => bytes([0].into_iter().chain(out)),
+            Ok(()) => to_bytes([0].into_iter().chain(out)),
             Err(error) => {
-                let led = stage.broken().map(|b| format!("; before that: {}", b.text));
+                let led = stage
+                    .invariant_violation()
+                    .map(|b| format!("; before that: {}", b.text));
                 let text = format!("{error}{}", led.unwrap_or_default());
-                bytes([1]).into_iter().chain(text.into_bytes()).collect()
+                to_bytes([1]).into_iter().chain(text.into_bytes()).collect()
             }
         }
     });
     let fork = fork.map_err(|e| e.to_string())?;
-    while !fork.is_ready(LOOK) {
-        if !told() {
+    while !fork.is_ready(POLL_INTERVAL) {
+        if !on_progress() {
             return Err("interrupted".into());
         }
     }
     let answer = fork.answer().map_err(|e| e.to_string())?;
-    match longs(answer.get(..8).unwrap_or(&[])).first() {
-        Some(0) => Ok(longs(&answer[8..])),
+    match to_words(answer.get(..8).unwrap_or(&[])).first() {
+        Some(0) => Ok(to_words(&answer[8..])),
         _ => {
             let text = String::from_utf8_lossy(answer.get(8..).unwrap_or(&[]));
             Err(format!("the run fails even without a cut: {text}"))
@@ -256,11 +110,11 @@ fn measure(
     stage: &Stage,
     campaign: &Campaign,
     first: &Progress,
-    told: &mut dyn FnMut() -> bool,
-) -> Result<Measured, String> {
-    let times = aside(stage, told, || {
+    on_progress: &mut dyn FnMut() -> bool,
+) -> Result<RunMeasurement, String> {
+    let times = run_in_fork(stage, on_progress, || {
         let begin = stage.cpu.now();
-        stage.journal.watch_times();
+        stage.journal.record_times();
         lock(&stage.commands).clear();
         let progress = Arc::new(Mutex::new(first.clone()));
         let mut returns = Vec::new();
@@ -268,7 +122,7 @@ fn measure(
             returns.push(stage.cpu.now());
             true
         })?;
-        let times = stage.journal.times();
+        let times = stage.journal.take_times();
         returns.insert(0, begin);
         let commands = std::mem::take(&mut *lock(&stage.commands));
         let counts = [spanning, commands.len() as u64];
@@ -283,11 +137,11 @@ fn measure(
     let mut times = returns.split_off((campaign.transactions as usize + 1).min(returns.len()));
     let begin = returns.remove(0);
     let end = returns.last().copied().unwrap_or(begin);
-    // The CPU is ahead of the host where it finds its lines.
+    // A CPU is ahead of the host where it hits its cache.
     times.sort_unstable();
     times.dedup();
     times.retain(|at| *at > begin && *at <= end);
-    Ok(Measured {
+    Ok(RunMeasurement {
         begin,
         end,
         times,
@@ -297,15 +151,15 @@ fn measure(
     })
 }
 
-/// How many lines of the cache are dirty at each of these times.
-fn dirty(
+/// The number of dirty cache lines at each of these times.
+fn count_dirty_lines(
     stage: &Stage,
     campaign: &Campaign,
     first: &Progress,
     times: &[Time],
-    told: &mut dyn FnMut() -> bool,
+    on_progress: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<u64>, String> {
-    aside(stage, told, || {
+    run_in_fork(stage, on_progress, || {
         let found = Arc::new(Mutex::new((0, Vec::new())));
         let (own, all) = (found.clone(), times.to_vec());
         let probe: CrashProbe = Box::new(move |machine| {
@@ -325,90 +179,91 @@ fn dirty(
     })
 }
 
-/// Devices fail with the host: before they have taken what was sent, and after.
-fn together() -> Vec<Vec<Later>> {
-    vec![vec![Later::By(Time::ZERO)], vec![Later::All]]
+/// The devices fail with the host: before and after they have accepted what was sent.
+fn with_host() -> Vec<Vec<HoldUp>> {
+    vec![vec![HoldUp::For(Time::ZERO)], vec![HoldUp::UntilDrained]]
 }
 
 /// Each of several devices fails alone.
-fn alone(devices: usize) -> Vec<Vec<Later>> {
-    let without = |lost: usize| {
-        let mut later = vec![Later::Keeps; devices];
-        later[lost] = Later::By(Time::ZERO);
+fn one_device_each(devices: usize) -> Vec<Vec<HoldUp>> {
+    let one_lost = |lost: usize| {
+        let mut later = vec![HoldUp::Indefinite; devices];
+        later[lost] = HoldUp::For(Time::ZERO);
         later
     };
-    (0..devices).map(without).collect()
+    (0..devices).map(one_lost).collect()
 }
 
-/// A cut with each of these.
-fn each(at: Time, laters: &[Vec<Later>]) -> impl Iterator<Item = Cut> + '_ {
+/// A cut at this time with each of the hold-up times.
+fn cuts_at(at: Time, laters: &[Vec<HoldUp>]) -> impl Iterator<Item = Cut> + '_ {
     laters.iter().map(move |later| Cut {
         later: later.clone(),
         ..Cut::at(at)
     })
 }
 
-/// Which cuts there are to be.
+/// Plans the cuts of a campaign.
 fn plan(
     stage: &Stage,
     campaign: &Campaign,
     first: &Progress,
-    measured: &Measured,
+    measured: &RunMeasurement,
     period: Time,
-    told: &mut dyn FnMut() -> bool,
+    on_progress: &mut dyn FnMut() -> bool,
 ) -> Result<Vec<Cut>, String> {
-    let Measured {
+    let RunMeasurement {
         begin, end, times, ..
     } = measured;
-    let offloaded = campaign.by == By::Device;
+    let offloaded = campaign.executor == Executor::Device;
     let mut cuts = match &campaign.cuts {
-        Cuts::At(cuts) => cuts.clone(),
-        Cuts::Sampled(count) => {
+        CutPlan::At(cuts) => cuts.clone(),
+        CutPlan::Sampled(count) => {
             let mut random = Random::new(campaign.seed);
-            let mut draw = |_| {
-                let at = measured.draw(&mut random, campaign.devices);
-                let mut cut = Cut::draw(at, &mut random, offloaded, campaign.devices);
-                // Copies have to be made while it runs.
-                if cut.first() < *begin {
+            let mut generate = |_| {
+                let at = measured.generate_time(&mut random, campaign.devices);
+                let mut cut = Cut::generate(at, &mut random, offloaded, campaign.devices);
+                // Lines can only leave the cache early while the run goes on.
+                if cut.start() < *begin {
                     cut.early = None;
                 }
                 cut
             };
-            (0..*count).map(&mut draw).collect()
+            (0..*count).map(&mut generate).collect()
         }
-        Cuts::All => {
+        CutPlan::All => {
             let edges = (begin.0 / period.0 + 1..=end.0 / period.0).map(|n| Time(n * period.0));
-            // All of them, before and after they have taken what was sent; and each of several ones alone.
-            let mut laters = together();
+            // All devices, before and after they have accepted what was sent; and each of several
+            // alone.
+            let mut laters = with_host();
             if campaign.devices > 1 {
-                laters.extend(alone(campaign.devices));
+                laters.extend(one_device_each(campaign.devices));
             }
-            let mut cuts: Vec<Cut> = edges.flat_map(|at| each(at, &laters)).collect();
-            let counts = dirty(stage, campaign, first, times, told)?;
+            let mut cuts: Vec<Cut> = edges.flat_map(|at| cuts_at(at, &laters)).collect();
+            let counts = count_dirty_lines(stage, campaign, first, times, on_progress)?;
             for (at, lines) in times.iter().zip(counts) {
-                let lines = (lines as usize).min(MOST_LINES);
+                let lines = (lines as usize).min(MAX_DIRTY_LINES);
                 cuts.extend((1..1u64 << lines).map(|mask| Cut {
-                    evict: Some(Pick::Mask(mask)),
-                    later: vec![Later::All],
+                    evict: Some(LineSelection::Mask(mask)),
+                    later: vec![HoldUp::UntilDrained],
                     ..Cut::at(*at)
                 }));
             }
             cuts
         }
-        Cuts::Commands => {
+        CutPlan::Commands => {
             let laters = match campaign.devices {
-                1 => together(),
-                devices => alone(devices),
+                1 => with_host(),
+                devices => one_device_each(devices),
             };
-            let behind = |at: &Time| Time((at.0 + 1).min(end.0));
-            let moments = measured.commands.iter().map(behind);
-            moments.flat_map(|at| each(at, &laters)).collect()
+            let after = |at: &Time| Time((at.0 + 1).min(end.0));
+            let moments = measured.commands.iter().map(after);
+            moments.flat_map(|at| cuts_at(at, &laters)).collect()
         }
     };
-    // Who is told that nothing was found takes it that something was tried.
+    // A report without violations has to mean that cuts were made.
     if cuts.is_empty() {
         let what = match campaign.cuts {
-            Cuts::Commands => "gives no command to an engine",
+            CutPlan::Commands => "gives no command to an engine",
             _ => "ends before the first of these cuts",
         };
         return Err(format!(
@@ -417,23 +272,24 @@ fn plan(
     }
     if let Some(cut) = cuts
         .iter()
-        .find(|cut| cut.first() < *begin || cut.at > *end)
+        .find(|cut| cut.start() < *begin || cut.at > *end)
     {
         return Err(format!(
             "a cut {cut}: this run has its transactions from {} to {} ps",
             begin.0, end.0
         ));
     }
-    cuts.sort_by_key(Cut::first);
+    cuts.sort_by_key(Cut::start);
     Ok(cuts)
 }
 
-/// Runs a campaign on a design's device. `told` hears how many of how many cuts are done, and stops it by answering false.
+/// Runs a campaign on a design's device. `on_progress` receives the number of finished cuts and of
+/// all cuts. It stops the campaign by returning false.
 pub fn run(
     design: &Design,
     factory: &Factory,
     campaign: &Campaign,
-    told: &mut dyn FnMut(u64, u64) -> bool,
+    on_progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Report, String> {
     campaign.validate()?;
     let stage = || {
@@ -448,22 +304,18 @@ pub fn run(
     let own = stage()?;
     let contents = own
         .workload
-        .first(campaign.seed)
+        .initial_contents(campaign.seed)
         .map_err(|e| e.to_string())?;
-    let first = Progress {
-        seed: campaign.seed,
-        contents,
-        ..Progress::default()
-    };
+    let first = Progress::new(campaign.seed, contents);
     let period = Time(1_000_000 / u64::from(design.clock_mhz.max(1)));
     let mut interrupted = false;
     let measured = measure(&own, campaign, &first, &mut || {
-        interrupted |= !told(0, 1);
+        interrupted |= !on_progress(0, 1);
         !interrupted
     });
     let measured = match measured {
-        // A control that is caught before any cut.
-        Err(text) if campaign.without.is_some() && !interrupted => {
+        // A negative control that is found before any cut.
+        Err(text) if campaign.fault.is_some() && !interrupted => {
             return Ok(Report {
                 transactions: campaign.transactions,
                 stopped: Some(text),
@@ -473,15 +325,19 @@ pub fn run(
         measured => measured?,
     };
     let cuts = plan(&own, campaign, &first, &measured, period, &mut || {
-        told(0, 1)
+        on_progress(0, 1)
     })?;
     let all = cuts.len() as u64;
-    if !told(0, all) {
+    if !on_progress(0, all) {
         return Err("interrupted".into());
     }
     let before = own.events();
-    let mut ended = ends(&own, campaign, &first, cuts, &mut |done| told(done, all))?;
-    let broken = own.broken().filter(|_| !own.is_control);
+    let mut ended = run_copies(&own, campaign, &first, cuts, &mut |done| {
+        on_progress(done, all)
+    })?;
+    let broken = own
+        .invariant_violation()
+        .filter(|_| !own.is_negative_control);
     let events = own.events() - before;
     drop(own);
     ended.sort_by_key(|(cut, _)| cut.at);
@@ -511,15 +367,17 @@ pub fn run(
         }
     }
     if let (Some(broken), 0) = (broken, report.violated) {
-        // Behind the last cut.
+        // The violation follows the last cut.
         let timeline = broken.timeline.join("\n");
         return Err(format!("the run itself: {}\n{timeline}", broken.text));
     }
     if let Some(mut violation) = report.violation.take() {
-        for _ in 0..SIMPLER {
-            let mut cuts = violation.cut.simpler();
-            cuts.sort_by_key(Cut::first);
-            let found = ends(&stage()?, campaign, &first, cuts, &mut |_| told(all, all))?;
+        for _ in 0..SIMPLIFICATION_ROUNDS {
+            let mut cuts = violation.cut.simplifications();
+            cuts.sort_by_key(Cut::start);
+            let found = run_copies(&stage()?, campaign, &first, cuts, &mut |_| {
+                on_progress(all, all)
+            })?;
             let simpler = found
                 .into_iter()
                 .find_map(|(cut, outcome)| Some((cut, outcome.violation?, outcome.timeline)));

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The copies of a run that end at cuts, and the thread that makes them.
 
 use std::collections::VecDeque;
@@ -10,78 +12,82 @@ use pm::Error;
 use sim::fork::{Fork, ForkSide, Reply};
 use sim::Time;
 
-use crate::campaign::{forward, lock, Campaign, Progress, LOOK};
 use crate::cut::Cut;
-use crate::end::{end, evict, Outcome};
+use crate::options::Campaign;
+use crate::progress::{forward, lock, Progress, POLL_INTERVAL};
+use crate::recovery_check::{evict, finish_copy, CutOutcome};
 use crate::stage::Stage;
 
-/// What the thread that makes copies tells the one that has asked for them, and hears of it.
+/// Shared by the thread that makes copies and the one that waits for them.
 #[derive(Clone, Copy, Default)]
-struct Told {
+struct CopyStatus {
     /// Copies that have answered.
     ended: u64,
     stopped: bool,
 }
 
 #[derive(Default)]
-struct Run {
+struct CopyRun {
     cuts: VecDeque<Cut>,
     pending: VecDeque<(Cut, Fork)>,
-    ended: Vec<(Cut, Outcome)>,
+    ended: Vec<(Cut, CutOutcome)>,
     jobs: usize,
-    told: Arc<Mutex<Told>>,
-    /// This is a copy: what it owes, how it is to end, and lines that have left its cache.
+    status: Arc<Mutex<CopyStatus>>,
+    /// In a copy: its reply, its cut, and the number of lines that have left its cache.
     copy: Option<(Reply, Cut, u64)>,
     failed: Option<String>,
 }
 
-impl Run {
+impl CopyRun {
     fn is_stopped(&self) -> bool {
-        lock(&self.told).stopped
+        lock(&self.status).stopped
     }
 
-    /// Takes the answer of the oldest copy, if nobody stops that.
-    fn take(&mut self) {
+    /// Collects the answer of the oldest copy, unless the campaign is stopped.
+    fn collect_oldest(&mut self) {
         let Some((cut, fork)) = self.pending.pop_front() else {
             return;
         };
-        while !fork.is_ready(LOOK) {
+        while !fork.is_ready(POLL_INTERVAL) {
             if self.is_stopped() {
                 return;
             }
         }
         let outcome = match fork.answer() {
-            Ok(bytes) => Outcome::from_bytes(&bytes).ok_or("a copy answers nonsense".to_string()),
+            Ok(bytes) => {
+                CutOutcome::from_bytes(&bytes).ok_or("a copy answers nonsense".to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
-        let outcome = outcome.unwrap_or_else(|text| Outcome {
+        let outcome = outcome.unwrap_or_else(|text| CutOutcome {
             violation: Some(text),
-            ..Outcome::default()
+            ..CutOutcome::default()
         });
         self.ended.push((cut, outcome));
-        lock(&self.told).ended += 1;
+        lock(&self.status).ended += 1;
     }
 
-    /// When the next copies are to be made, after those that are made now.
-    fn go_on(&mut self, machine: &mut host::Machine) -> Option<Time> {
+    /// Makes the copies that are due; returns when the next ones are due.
+    fn next_cut(&mut self, machine: &mut host::Machine) -> Option<Time> {
         if self.copy.is_some() {
             return None;
         }
         let now = machine.system().now();
         while let Some(cut) = self.cuts.pop_front() {
-            if cut.first() > now {
-                let next = cut.first();
+            if cut.start() > now {
+                let next = cut.start();
                 self.cuts.push_front(cut);
                 return Some(next);
             }
             while self.pending.len() >= self.jobs.max(1) {
-                self.take();
+                self.collect_oldest();
             }
             let split = {
-                // Whoever else holds a lock that a copy could want has this one, too.
-                let told = self.told.clone();
-                let told = lock(&told);
-                if told.stopped {
+                // A copy could need a lock that another thread holds at the fork. Other threads
+                // hold this one then.
+                let status = self.status.clone();
+                let status = lock(&status);
+                if status.stopped {
                     break;
                 }
                 Fork::split()
@@ -91,10 +97,10 @@ impl Run {
                 Ok(ForkSide::Copy(reply)) => {
                     let later = cut.early.filter(|_| cut.at > now).map(|_| cut.at);
                     let evicted = match cut.early {
-                        Some((_, pick)) => evict(machine, |n| pick.has(n)),
+                        Some((_, pick)) => evict(machine, |n| pick.contains(n)),
                         None => 0,
                     };
-                    // Those of others are none of this one's business.
+                    // A copy does not own the other copies.
                     self.pending.drain(..).for_each(|(_, fork)| drop(fork));
                     self.copy = Some((reply, cut, evicted));
                     return later;
@@ -109,61 +115,63 @@ impl Run {
     }
 }
 
-/// Runs forward once, and has a copy end at each cut. `told` hears every few milliseconds how many have, and stops it by answering false.
+/// Runs forward once, and ends a copy at each cut. `on_progress` receives the number of finished
+/// copies every few milliseconds. It stops the run by returning false.
 ///
-/// The run has a thread of its own, as a single transaction may have thousands of cuts. Copies are copies of that thread alone.
-pub(crate) fn ends(
+/// The run has a separate thread, since a single transaction may have thousands of cuts. A copy has
+/// only that thread.
+pub(crate) fn run_copies(
     stage: &Stage,
     campaign: &Campaign,
     first: &Progress,
     cuts: Vec<Cut>,
-    told: &mut dyn FnMut(u64) -> bool,
-) -> Result<Vec<(Cut, Outcome)>, String> {
-    let shared = Arc::<Mutex<Told>>::default();
-    let run = Run {
+    on_progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Vec<(Cut, CutOutcome)>, String> {
+    let shared = Arc::<Mutex<CopyStatus>>::default();
+    let run = CopyRun {
         cuts: cuts.into(),
         jobs: campaign.jobs,
-        told: shared.clone(),
-        ..Run::default()
+        status: shared.clone(),
+        ..CopyRun::default()
     };
     thread::scope(|scope| {
-        let making = scope.spawn(|| make(stage, campaign, first, run));
+        let making = scope.spawn(|| make_copies(stage, campaign, first, run));
         while !making.is_finished() {
             {
                 let mut shared = lock(&shared);
-                shared.stopped = shared.stopped || !told(shared.ended);
+                shared.stopped = shared.stopped || !on_progress(shared.ended);
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         making.join().unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
 
-fn make(
+fn make_copies(
     stage: &Stage,
     campaign: &Campaign,
     first: &Progress,
-    run: Run,
-) -> Result<Vec<(Cut, Outcome)>, String> {
+    run: CopyRun,
+) -> Result<Vec<(Cut, CutOutcome)>, String> {
     let progress = Arc::new(Mutex::new(first.clone()));
     let run = Arc::new(Mutex::new(run));
-    let next = lock(&run).cuts.front().map(Cut::first);
+    let next = lock(&run).cuts.front().map(Cut::start);
     let own = run.clone();
-    let probe: CrashProbe = Box::new(move |machine| lock(&own).go_on(machine));
+    let probe: CrashProbe = Box::new(move |machine| lock(&own).next_cut(machine));
     let ran = catch_unwind(AssertUnwindSafe(|| {
-        stage.beside_another(|| {
+        stage.with_concurrent_transaction(|| {
             stage.shared.with_machine(|machine| {
                 machine.set_probe(Some(probe));
                 machine.cut_at(next);
             });
-            let goes_on = || {
+            let continues = || {
                 let run = lock(&run);
                 run.copy.is_some() || run.failed.is_none() && !run.is_stopped()
             };
-            forward(stage, campaign, &progress, &mut || goes_on())?;
-            // Cuts behind the last transaction.
+            forward(stage, campaign, &progress, &mut || continues())?;
+            // Cuts after the last transaction.
             let rest = lock(&run).cuts.back().map(|cut| cut.at);
-            match rest.filter(|_| goes_on()) {
+            match rest.filter(|_| continues()) {
                 Some(rest) => Ok(stage.cpu.sleep_until(rest)?),
                 None => Ok(()),
             }
@@ -177,15 +185,15 @@ fn make(
             Err(_) => Some("the program panicked before the cut".into()),
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| match failed {
-            None => end(stage, &cut, &lock(&progress).clone(), evicted),
-            violation => Outcome {
+            None => finish_copy(stage, &cut, &lock(&progress).clone(), evicted),
+            violation => CutOutcome {
                 violation,
-                ..Outcome::default()
+                ..CutOutcome::default()
             },
         }));
-        let outcome = outcome.unwrap_or_else(|_| Outcome {
+        let outcome = outcome.unwrap_or_else(|_| CutOutcome {
             violation: Some("recovery panicked".into()),
-            ..Outcome::default()
+            ..CutOutcome::default()
         });
         reply.send(&outcome.to_bytes());
     }
@@ -203,7 +211,7 @@ fn make(
         return Err(error);
     }
     while !run.pending.is_empty() && !run.is_stopped() {
-        run.take();
+        run.collect_oldest();
     }
     match run.is_stopped() {
         true => Err("interrupted".into()),

@@ -1,111 +1,115 @@
-//! A way for the power to fail: when, what of the host's cache has left it before, how much longer the devices live, what is lost of what
-//! no load has proven, and when the power fails again while all that is recovered.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The description of a power cut, with a textual form. It says when the power fails, which lines
+//! leave the cache before, how much longer the devices have power, and which unproven stores are
+//! lost. It also says when the power fails again during recovery.
 
 use std::fmt;
 use std::str::FromStr;
 
 use sim::{Random, Time};
 
-/// Some of the dirty lines of the cache, by their places in it.
+/// A subset of the dirty cache lines, by their position in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Pick {
+pub enum LineSelection {
     /// Line n if bit n is set.
     Mask(u64),
-    /// Every other one, as drawn.
+    /// About half of the lines, generated from a seed.
     Seed(u64),
 }
 
-impl Pick {
-    /// Whether a line is among them.
-    pub fn has(self, line: usize) -> bool {
+impl LineSelection {
+    /// True for a selected line.
+    pub fn contains(self, line: usize) -> bool {
         match self {
-            Pick::Mask(mask) => line < 64 && mask >> line & 1 == 1,
-            Pick::Seed(seed) => Random::new(seed ^ (line as u64) << 32).next() & 1 == 1,
+            LineSelection::Mask(mask) => line < 64 && mask >> line & 1 == 1,
+            LineSelection::Seed(seed) => Random::new(seed ^ (line as u64) << 32).next() & 1 == 1,
         }
     }
 }
 
-/// How much longer devices have power than the host.
+/// How much longer a device has power than the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Later {
-    /// So much.
-    By(Time),
-    /// Until they have taken all that was sent.
-    All,
-    /// For ever: they keep it.
-    Keeps,
+pub enum HoldUp {
+    /// For this time.
+    For(Time),
+    /// Until it has accepted everything that was sent.
+    UntilDrained,
+    /// For ever: it keeps its power.
+    Indefinite,
 }
 
-/// See the module.
+/// A power cut. Its fields have the names of the textual form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cut {
     /// When the host's power fails.
     pub at: Time,
-    /// So long before these lines leave the cache, and the program goes on without knowing it.
-    pub early: Option<(Time, Pick)>,
-    /// These lines leave the cache at the end.
-    pub evict: Option<Pick>,
-    /// When each device's power fails; that of those behind the last as the last one's.
-    pub later: Vec<Later>,
-    /// Of each line the last of the stores that no load was behind are lost, as many as drawn. For who does not rely on the order of posted writes.
+    /// This long before, these lines leave the cache, and the program goes on.
+    pub early: Option<(Time, LineSelection)>,
+    /// These lines leave the cache at the cut.
+    pub evict: Option<LineSelection>,
+    /// When each device's power fails; the last entry applies to all further devices.
+    pub later: Vec<HoldUp>,
+    /// The last unproven stores of each line are lost, a generated number of them. For executors
+    /// that do not rely on the order of posted writes.
     pub lost: Option<u64>,
-    /// The power fails again so long after each recovery has begun.
+    /// The power fails again this long after the begin of each recovery.
     pub again: Vec<Time>,
-    /// The engine recovers its logs, and not the CPU.
+    /// The engine recovers its logs; else the CPU does.
     pub engine: bool,
 }
 
-/// Most time between a line that leaves the cache and the cut, and between the ends of host and devices.
-const NEAR: Time = Time::us(3);
+/// Longest time between an eviction and the cut, and between the ends of host and devices.
+const MAX_OFFSET: Time = Time::us(3);
 
 impl Cut {
-    /// All power fails at once.
+    /// A cut at which all power fails at once.
     pub fn at(at: Time) -> Cut {
         Cut {
             at,
             early: None,
             evict: None,
-            later: vec![Later::By(Time::ZERO)],
+            later: vec![HoldUp::For(Time::ZERO)],
             lost: None,
             again: Vec::new(),
             engine: false,
         }
     }
 
-    /// When a device's power fails.
-    pub fn later(&self, device: usize) -> Later {
+    /// The hold-up time of a device.
+    pub fn later(&self, device: usize) -> HoldUp {
         let own = self.later.get(device).or(self.later.last());
-        own.copied().unwrap_or(Later::By(Time::ZERO))
+        own.copied().unwrap_or(HoldUp::For(Time::ZERO))
     }
 
-    /// One that is drawn, at a time, of so many devices. Of an `offloaded` mechanism, stores are persistent in their order.
-    pub fn draw(at: Time, random: &mut Random, offloaded: bool, devices: usize) -> Cut {
+    /// Generates a cut. The stores of an `offloaded` mechanism are persistent in their order.
+    pub fn generate(at: Time, random: &mut Random, offloaded: bool, devices: usize) -> Cut {
         let some = |random: &mut Random, of: u64| random.below(of) == 0;
-        let pick = |random: &mut Random| Pick::Seed(random.next());
+        let pick = |random: &mut Random| LineSelection::Seed(random.next());
         let early = some(random, 4).then(|| {
-            let before = Time(1 + random.below(NEAR.0.min(at.0.saturating_sub(1)).max(1)));
+            let before = Time(1 + random.below(MAX_OFFSET.0.min(at.0.saturating_sub(1)).max(1)));
             (before, pick(random))
         });
         let evict = some(random, 3).then(|| pick(random));
         let mut later = vec![match random.below(3) {
-            0 => Later::By(Time::ZERO),
-            1 => Later::All,
-            _ => Later::By(Time(random.below(NEAR.0))),
+            0 => HoldUp::For(Time::ZERO),
+            1 => HoldUp::UntilDrained,
+            _ => HoldUp::For(Time(random.below(MAX_OFFSET.0))),
         }];
-        // Of several each has a supply of its own; one of four keeps its power.
+        // Each of several devices has a separate power supply; one in four keeps its power.
         let own = |random: &mut Random| match random.below(4) {
-            0 => Later::By(Time::ZERO),
-            1 => Later::Keeps,
-            // Most of what a link has on its way, and messages between devices.
-            2 => Later::By(Time(random.below(NEAR.0 / 6))),
-            _ => Later::By(Time(random.below(NEAR.0))),
+            0 => HoldUp::For(Time::ZERO),
+            1 => HoldUp::Indefinite,
+            // Covers most data on a link, and messages between devices.
+            2 => HoldUp::For(Time(random.below(MAX_OFFSET.0 / 6))),
+            _ => HoldUp::For(Time(random.below(MAX_OFFSET.0))),
         };
         if devices > 1 {
             later = (0..devices).map(|_| own(random)).collect();
         }
         let lost = (!offloaded && some(random, 2)).then(|| random.next());
         let again = 0..[0, 0, 1, 2][random.below(4) as usize];
-        // From 30 ns to 120 us, short times as often as long ones.
+        // From 30 ns to 120 us, with a logarithmic distribution.
         let again = again.map(|_| {
             let scale = 30_000 << random.below(12);
             Time(scale + random.below(scale))
@@ -121,14 +125,14 @@ impl Cut {
         }
     }
 
-    /// When the run is looked at first.
-    pub fn first(&self) -> Time {
+    /// The first time at which the run is interrupted.
+    pub fn start(&self) -> Time {
         let before = self.early.map_or(Time::ZERO, |early| early.0);
         self.at.saturating_sub(before)
     }
 
-    /// The same, each time without one thing that it has.
-    pub fn simpler(&self) -> Vec<Cut> {
+    /// This cut without one of its parts, for each part.
+    pub fn simplifications(&self) -> Vec<Cut> {
         let own = || self.clone();
         let mut out = vec![
             Cut {
@@ -152,7 +156,7 @@ impl Cut {
                 ..own()
             },
             Cut {
-                later: vec![Later::By(Time::ZERO)],
+                later: vec![HoldUp::For(Time::ZERO)],
                 ..own()
             },
         ];
@@ -166,11 +170,11 @@ impl Cut {
     }
 }
 
-impl fmt::Display for Pick {
+impl fmt::Display for LineSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Pick::Mask(mask) => write!(f, "m{mask}"),
-            Pick::Seed(seed) => write!(f, "s{seed}"),
+            LineSelection::Mask(mask) => write!(f, "m{mask}"),
+            LineSelection::Seed(seed) => write!(f, "s{seed}"),
         }
     }
 }
@@ -184,13 +188,13 @@ impl fmt::Display for Cut {
         if let Some(pick) = self.evict {
             write!(f, ":evict={pick}")?;
         }
-        if self.later != [Later::By(Time::ZERO)] {
+        if self.later != [HoldUp::For(Time::ZERO)] {
             for (n, later) in self.later.iter().enumerate() {
                 f.write_str(if n == 0 { ":later=" } else { "/" })?;
                 match later {
-                    Later::By(time) => write!(f, "{}", time.0)?,
-                    Later::All => f.write_str("all")?,
-                    Later::Keeps => f.write_str("keeps")?,
+                    HoldUp::For(time) => write!(f, "{}", time.0)?,
+                    HoldUp::UntilDrained => f.write_str("all")?,
+                    HoldUp::Indefinite => f.write_str("keeps")?,
                 }
             }
         }
@@ -207,17 +211,17 @@ impl fmt::Display for Cut {
     }
 }
 
-/// The most that times are: so that sums of them are no wrong ones.
-const MOST: u64 = u64::MAX / 8;
+/// Longest time, so that sums do not overflow.
+const MAX_TIME: u64 = u64::MAX / 8;
 
 fn time(text: &str) -> Option<Time> {
-    text.parse().ok().filter(|ps| *ps < MOST).map(Time)
+    text.parse().ok().filter(|ps| *ps < MAX_TIME).map(Time)
 }
 
-fn pick(text: &str) -> Option<Pick> {
+fn pick(text: &str) -> Option<LineSelection> {
     match text.split_at_checked(1)? {
-        ("m", mask) => mask.parse().ok().map(Pick::Mask),
-        ("s", seed) => seed.parse().ok().map(Pick::Seed),
+        ("m", mask) => mask.parse().ok().map(LineSelection::Mask),
+        ("s", seed) => seed.parse().ok().map(LineSelection::Seed),
         _ => None,
     }
 }
@@ -228,7 +232,8 @@ impl FromStr for Cut {
     fn from_str(text: &str) -> Result<Cut, String> {
         let wrong = || {
             format!(
-                "a cut {text:?}: allowed is PS[:early=PS/LINES][:evict=LINES][:later=PS|all|keeps/...][:lost=SEED][:again=PS/PS...][:engine], \
+                "a cut {text:?}: allowed is PS[:early=PS/LINES][:evict=LINES]\
+                 [:later=PS|all|keeps/...][:lost=SEED][:again=PS/PS...][:engine], \
                  times in ps, LINES m and a mask or s and a seed"
             )
         };
@@ -248,11 +253,11 @@ impl FromStr for Cut {
                 }
                 "later" => {
                     let later = value.split('/').map(|text| match text {
-                        "all" => Some(Later::All),
-                        "keeps" => Some(Later::Keeps),
-                        _ => time(text).map(Later::By),
+                        "all" => Some(HoldUp::UntilDrained),
+                        "keeps" => Some(HoldUp::Indefinite),
+                        _ => time(text).map(HoldUp::For),
                     });
-                    let later: Option<Vec<Later>> = later.collect();
+                    let later: Option<Vec<HoldUp>> = later.collect();
                     cut.later = later.ok_or_else(wrong)?;
                     true
                 }
@@ -279,42 +284,45 @@ impl FromStr for Cut {
     }
 }
 
-/// At which moments the power is to fail.
+/// The cuts of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cuts {
-    /// So many, drawn.
+pub enum CutPlan {
+    /// This number of generated cuts.
     Sampled(u64),
-    /// At each edge of the devices' clock; and between all that the CPUs do, with all sets of dirty lines that may have left the cache.
+    /// At each clock edge of the devices; and between all events of the CPUs, with all subsets of
+    /// dirty lines that may have left the cache.
     All,
-    /// Behind each command that was sent to an engine. Of several devices each fails alone, and the others take what was sent.
+    /// After each command to an engine. Of several devices each fails alone, and the others accept
+    /// what was sent.
     Commands,
-    /// These.
+    /// These cuts.
     At(Vec<Cut>),
 }
 
 /// Most cuts of a campaign.
-const MOST_CUTS: u64 = 1_000_000;
+const MAX_CUTS: u64 = 1_000_000;
 
-impl FromStr for Cuts {
+impl FromStr for CutPlan {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Cuts, String> {
+    fn from_str(text: &str) -> Result<CutPlan, String> {
         let wrong = || {
             format!(
-                "cuts = {text:?}: allowed are all, commands, sampled:N with N from 1 to {MOST_CUTS}, at:CUT,CUT..."
+                "cuts = {text:?}: allowed are all, commands, sampled:N with N from 1 to \
+                 {MAX_CUTS}, at:CUT,CUT..."
             )
         };
         match text.split_once(':') {
-            None if text == "all" => Ok(Cuts::All),
-            None if text == "commands" => Ok(Cuts::Commands),
+            None if text == "all" => Ok(CutPlan::All),
+            None if text == "commands" => Ok(CutPlan::Commands),
             Some(("sampled", count)) => {
                 let count = count.parse().ok();
-                let count = count.filter(|count| (1..=MOST_CUTS).contains(count));
-                count.map(Cuts::Sampled).ok_or_else(wrong)
+                let count = count.filter(|count| (1..=MAX_CUTS).contains(count));
+                count.map(CutPlan::Sampled).ok_or_else(wrong)
             }
             Some(("at", cuts)) => {
                 let cuts: Result<Vec<Cut>, String> = cuts.split(',').map(str::parse).collect();
-                cuts.map(Cuts::At)
+                cuts.map(CutPlan::At)
             }
             _ => Err(wrong()),
         }
@@ -326,13 +334,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_is_read_as_written() {
+    fn cut_text_round_trips() {
         let mut random = Random::new(1);
         for n in 0..500 {
             let at = Time(1 + random.below(1 << 40));
-            let cut = Cut::draw(at, &mut random, n % 2 == 0, 1 + n % 3);
+            let cut = Cut::generate(at, &mut random, n % 2 == 0, 1 + n % 3);
             assert_eq!(cut.to_string().parse(), Ok(cut.clone()), "{cut}");
-            assert!(cut.first() <= cut.at && cut.simpler().iter().all(|other| *other != cut));
+            assert!(
+                cut.start() <= cut.at && cut.simplifications().iter().all(|other| *other != cut)
+            );
         }
         for text in [
             "",
@@ -352,11 +362,11 @@ mod tests {
     }
 
     #[test]
-    fn cuts_are_read() {
-        assert_eq!("all".parse(), Ok(Cuts::All));
-        assert_eq!("commands".parse(), Ok(Cuts::Commands));
-        assert_eq!("sampled:7".parse(), Ok(Cuts::Sampled(7)));
-        let two = Cuts::At(vec![Cut::at(Time(5)), Cut::at(Time(6))]);
+    fn cut_plan_is_parsed() {
+        assert_eq!("all".parse(), Ok(CutPlan::All));
+        assert_eq!("commands".parse(), Ok(CutPlan::Commands));
+        assert_eq!("sampled:7".parse(), Ok(CutPlan::Sampled(7)));
+        let two = CutPlan::At(vec![Cut::at(Time(5)), Cut::at(Time(6))]);
         assert_eq!("at:5,6".parse(), Ok(two));
         for text in [
             "",
@@ -368,7 +378,7 @@ mod tests {
             "all:1",
             "commands:",
         ] {
-            assert!(text.parse::<Cuts>().is_err(), "{text}");
+            assert!(text.parse::<CutPlan>().is_err(), "{text}");
         }
     }
 }

@@ -1,4 +1,7 @@
-//! What has been sent to the devices: what a load has proven to be there, and what may still be lost.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The writes sent to the devices: those that a load has proven to be persistent, and those that
+//! may still be lost.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use host::{HostEvent, Machine, LINE};
 use sim::{Bar, Random, Time};
 
-use crate::invariants::Log;
+use crate::invariants::OrderLog;
 
 /// Events that are kept for a timeline.
 const RECENT: usize = 4096;
@@ -14,78 +17,78 @@ const RECENT: usize = 4096;
 type Bytes = [u8; LINE];
 
 /// A write to the PM window.
-struct Sent {
+struct WindowWrite {
     offset: u64,
     data: Vec<u8>,
 }
 
-/// What has been sent to a device.
+/// The writes to one device.
 #[derive(Default)]
-struct Link {
-    /// Lines as they are certain to be; others were never written.
+struct DeviceLink {
+    /// The proven content of lines; other lines were never written.
     proven: BTreeMap<u64, Bytes>,
-    since: VecDeque<Sent>,
+    since: VecDeque<WindowWrite>,
     sent: u64,
-    /// Loads under way, and how many writes stand before each.
+    /// Loads under way, and the number of writes before each.
     loads: Vec<(u32, u64)>,
 }
 
 #[derive(Default)]
-struct Inner {
-    /// One for each device that anything was sent to.
-    links: BTreeMap<usize, Link>,
+struct JournalState {
+    /// One for each device that was written to.
+    links: BTreeMap<usize, DeviceLink>,
     recent: VecDeque<(Time, HostEvent)>,
-    /// Different times of events, where somebody wants them.
+    /// The distinct times of events, if they are recorded.
     times: Option<Vec<Time>>,
 }
 
-/// Hears of all that a machine does, from its start.
+/// Records the events of a machine, from its start.
 #[derive(Clone, Default)]
-pub(crate) struct Journal(Arc<Mutex<Inner>>);
+pub(crate) struct Journal(Arc<Mutex<JournalState>>);
 
 impl Journal {
-    /// A journal of a machine whose devices have nothing on their media; a log hears of the events, too.
-    pub fn of(machine: &mut Machine, log: Option<Log>) -> Journal {
+    /// A journal of a machine with devices whose media are empty; it passes the events on to a log.
+    pub fn of(machine: &mut Machine, log: Option<OrderLog>) -> Journal {
         let journal = Journal::default();
         let own = journal.clone();
         machine.observe(Some(Box::new(move |at, event| {
             if let Some(log) = &log {
                 log.host(at, &event);
             }
-            own.lock().note(at, event);
+            own.lock().record(at, event);
         })));
         journal
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The events from a time on.
-    pub fn since(&self, from: Time) -> Vec<(Time, HostEvent)> {
+    /// The events since a time.
+    pub fn events_since(&self, from: Time) -> Vec<(Time, HostEvent)> {
         let inner = self.lock();
         let recent = inner.recent.iter().filter(|event| event.0 >= from);
         recent.cloned().collect()
     }
 
-    /// From now on keeps the times of events.
-    pub fn watch_times(&self) {
+    /// Starts recording the times of events.
+    pub fn record_times(&self) {
         self.lock().times = Some(Vec::new());
     }
 
-    /// What was kept.
-    pub fn times(&self) -> Vec<Time> {
+    /// The recorded times.
+    pub fn take_times(&self) -> Vec<Time> {
         self.lock().times.take().unwrap_or_default()
     }
 
-    /// Of the writes of each line that no load was behind the last are lost, as many as drawn: the lines of each device that were written, as
-    /// they are then.
-    pub fn lose(&self, seed: u64) -> Vec<(usize, Vec<(u64, Bytes)>)> {
+    /// Drops a generated number of the last unproven writes of each line. Returns the content of
+    /// the written lines of each device after that.
+    pub fn draw_lost_stores(&self, seed: u64) -> Vec<(usize, Vec<(u64, Bytes)>)> {
         let inner = self.lock();
         let mut random = Random::new(seed);
         let links = inner.links.iter();
         links
-            .map(|(device, link)| (*device, link.lose(&mut random)))
+            .map(|(device, link)| (*device, link.draw_lost_stores(&mut random)))
             .collect()
     }
 }
@@ -94,13 +97,13 @@ fn line(offset: u64) -> u64 {
     offset - offset % LINE as u64
 }
 
-fn put(line: &mut Bytes, sent: &Sent) {
+fn apply_write(line: &mut Bytes, sent: &WindowWrite) {
     let at = (sent.offset % LINE as u64) as usize;
     line[at..at + sent.data.len()].copy_from_slice(&sent.data);
 }
 
-impl Link {
-    fn lose(&self, random: &mut Random) -> Vec<(u64, Bytes)> {
+impl DeviceLink {
+    fn draw_lost_stores(&self, random: &mut Random) -> Vec<(u64, Bytes)> {
         let mut left: BTreeMap<u64, u64> = BTreeMap::new();
         for sent in &self.since {
             *left.entry(line(sent.offset)).or_insert(0) += 1;
@@ -115,15 +118,15 @@ impl Link {
             if let (Some(count), Some(bytes)) = (left.get_mut(&at), lines.get_mut(&at)) {
                 if *count > 0 {
                     *count -= 1;
-                    put(bytes, sent);
+                    apply_write(bytes, sent);
                 }
             }
         }
         lines.into_iter().collect()
     }
 
-    /// A load has come back, if it is one of these.
-    fn prove(&mut self, tag: u32) {
+    /// Handles the return of a load, if it is one of these.
+    fn mark_proven(&mut self, tag: u32) {
         let Some(place) = self.loads.iter().position(|load| load.0 == tag) else {
             return;
         };
@@ -133,13 +136,13 @@ impl Link {
                 break;
             };
             let bytes = self.proven.entry(line(sent.offset)).or_insert([0; LINE]);
-            put(bytes, &sent);
+            apply_write(bytes, &sent);
         }
     }
 }
 
-impl Inner {
-    fn note(&mut self, at: Time, event: HostEvent) {
+impl JournalState {
+    fn record(&mut self, at: Time, event: HostEvent) {
         match &event {
             HostEvent::Posted {
                 device,
@@ -149,7 +152,7 @@ impl Inner {
             } => {
                 let link = self.links.entry(*device).or_default();
                 link.sent += 1;
-                link.since.push_back(Sent {
+                link.since.push_back(WindowWrite {
                     offset: *offset,
                     data: data.clone(),
                 });
@@ -158,9 +161,10 @@ impl Inner {
                 let link = self.links.entry(*device).or_default();
                 link.loads.push((*tag, link.sent));
             }
-            HostEvent::Answered { tag } => {
-                self.links.values_mut().for_each(|link| link.prove(*tag))
-            }
+            HostEvent::Answered { tag } => self
+                .links
+                .values_mut()
+                .for_each(|link| link.mark_proven(*tag)),
             _ => {}
         }
         if let Some(times) = &mut self.times {

@@ -1,70 +1,73 @@
-//! What a campaign has found.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The results of a campaign.
 
 use serde_json::{json, Value};
 
 use crate::cut::Cut;
 
-/// Something that should not be.
+/// A violation that was found after a cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The cut after which it was found.
+    /// The cut.
     pub cut: Cut,
     /// What is wrong.
     pub text: String,
-    /// What happened before, and then.
+    /// The events before the cut, and after it.
     pub timeline: Vec<String>,
 }
 
-/// An invariant that the log of a run breaks: see [`crate::invariants`].
+/// A violation of an invariant in the log of a run: see [`crate::invariants`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// Which, and the two events, in one line.
+pub struct InvariantViolation {
+    /// The invariant and the two events, in one line.
     pub text: String,
-    /// What CPUs and devices did until then.
+    /// The events of CPUs and devices before it.
     pub timeline: Vec<String>,
 }
 
-impl Broken {
+impl InvariantViolation {
     pub(crate) fn json(&self) -> Value {
         json!({"what": self.text, "timeline": self.timeline})
     }
 }
 
-/// What copies of a run have come to.
+/// The summary of all copies of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Cuts.
+    /// Number of cuts.
     pub cuts: u64,
-    /// Of these, those after which something was wrong.
+    /// Cuts after which a violation was found.
     pub violated: u64,
-    /// Transactions of the run, the aborted ones included.
+    /// Transactions of the run, with aborted ones.
     pub transactions: u64,
-    /// Of these, those that engines of several devices had a part in.
+    /// Transactions that spanned engines of several devices.
     pub spanning: u64,
-    /// Cuts after which a transaction was there though it had not returned.
+    /// Cuts after which a transaction was found that had not returned.
     pub more: u64,
     /// Recoveries that a further cut has ended.
     pub recoveries_cut: u64,
-    /// Lines that left the cache by themselves.
+    /// Lines that left the cache early.
     pub evicted: u64,
     /// Simulated time of the run, in ns.
     pub simulated_ns: u64,
-    /// Why the run itself does not come to its end, as may be where something was left out on purpose: then there are no cuts.
+    /// Why the run itself failed, as with fault injections; then there are no cuts.
     pub stopped: Option<String>,
-    /// Events of CPUs and devices in the run that were held against the invariants; 0: the devices do not tell of theirs.
+    /// Events of CPUs and devices that were checked against the invariants; 0 if the devices do not
+    /// report theirs.
     pub events: u64,
-    /// Cuts of runs whose log breaks an invariant, before the cut or behind it, and what the first of these says. Without a control these are
-    /// among the violations.
+    /// Cuts of runs whose log violates an invariant, before the cut or after it. Except with fault
+    /// injections these are among the violations.
     pub broken: u64,
-    /// See [`Report::broken`].
-    pub invariant: Option<Broken>,
-    /// The first violation, as simple as it could be made.
+    /// The first violation of an invariant.
+    pub invariant: Option<InvariantViolation>,
+    /// The first violation, after simplification.
     pub violation: Option<Violation>,
 }
 
 impl Report {
-    /// Whether anything was found that should not be.
-    pub fn is_wrong(&self) -> bool {
+    /// True if a violation was found.
+    pub fn has_violation(&self) -> bool {
         self.violated > 0 || self.stopped.is_some()
     }
 
@@ -75,9 +78,18 @@ impl Report {
             .as_ref()
             .map(|v| json!({"cut": v.cut.to_string(), "what": v.text, "timeline": v.timeline}));
         json!({
-            "cuts": self.cuts, "violated": self.violated, "transactions": self.transactions, "spanning": self.spanning,
-            "more": self.more, "recoveries_cut": self.recoveries_cut, "evicted": self.evicted, "simulated_ns": self.simulated_ns, "stopped": self.stopped,
-            "events": self.events, "broken": self.broken, "invariant": self.invariant.as_ref().map(Broken::json),
+            "cuts": self.cuts,
+            "violated": self.violated,
+            "transactions": self.transactions,
+            "spanning": self.spanning,
+            "more": self.more,
+            "recoveries_cut": self.recoveries_cut,
+            "evicted": self.evicted,
+            "simulated_ns": self.simulated_ns,
+            "stopped": self.stopped,
+            "events": self.events,
+            "broken": self.broken,
+            "invariant": self.invariant.as_ref().map(InvariantViolation::json),
             "violation": violation,
         })
     }

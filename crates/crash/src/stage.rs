@@ -1,133 +1,53 @@
-//! A host with devices, a pool with a workload's tables on it, and another program's pool beside.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A host with devices, a pool with a workload's tables, and a second program's pool.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use design::Design;
-use device::{Factory, FaultInjection};
+use device::Factory;
 use host::{Cpu, Fence, Machine, SharedMachine};
-use pm::{Engine, Error, Layout, Options, Part, Pool, Ptr, Synchronise, Thread, Watch};
+use pm::{
+    ConsistencyOperation, EngineHandle, Error, Layout, Listener, Options, Pool, Ptr,
+    Synchronisation, Thread,
+};
 use sim::{Bar, System, Time};
 use workloads::Workload;
 
-use crate::campaign::Campaign;
-use crate::invariants::Log;
+use crate::invariants::OrderLog;
 use crate::journal::Journal;
-use crate::report::Broken;
+use crate::options::{Campaign, Executor, InjectedFault};
+use crate::report::InvariantViolation;
 use crate::timeline::Timeline;
 
-/// Who does what makes transactions whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum By {
-    /// The CPU.
-    Cpu,
-    /// The device's crash-consistency engine.
-    Device,
-}
-
-/// What is left out on purpose, so that the test has to find violations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Without {
-    /// Nothing is kept before it is changed.
-    Snapshots,
-    /// No fence waits for the device.
-    Fences,
-    /// The device's access hook lets stores and loads pass whatever commands they overlap.
-    Hook,
-    /// The device's commands do not wait for older ones.
-    Commands,
-    /// The device saves nothing when its power fails.
-    Domain,
-    /// Each of several devices deletes its log without waiting for the others.
-    Peers,
-}
-
-impl Without {
-    /// What the device leaves out then.
-    fn fault(self) -> Option<FaultInjection> {
-        match self {
-            Without::Snapshots | Without::Fences | Without::Peers => None,
-            Without::Hook => Some(FaultInjection::ConflictFilter),
-            Without::Commands => Some(FaultInjection::CommandOrder),
-            Without::Domain => Some(FaultInjection::PersistenceDomain),
-        }
-    }
-}
-
-macro_rules! named {
-    ($type:ident, $what:literal, $($name:literal $value:ident),*) => {
-        impl $type {
-            /// All of them.
-            pub const ALL: &[$type] = &[$($type::$value),*];
-
-            /// Its name.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $($type::$value => $name,)*
-                }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.name())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<$type, String> {
-                let found = $type::ALL.iter().find(|one| one.name() == text);
-                found.copied().ok_or_else(|| {
-                    let names: Vec<_> = $type::ALL.iter().map(|one| one.name()).collect();
-                    format!("{} = {text:?}: allowed are {}", $what, names.join(", "))
-                })
-            }
-        }
-    };
-}
-
-named!(By, "by", "cpu" Cpu, "device" Device);
-named!(
-    Without,
-    "without",
-    "snapshots" Snapshots,
-    "fences" Fences,
-    "hook" Hook,
-    "commands" Commands,
-    "domain" Domain,
-    "peers" Peers
-);
-
-/// Places in the window, in pools of that many bytes.
+/// Place of the workload's pool in the window, in multiples of 4096.
 pub(crate) const PLACE: u64 = 4096;
 const OTHER_BYTES: u64 = 1 << 20;
-/// What the other program's object holds, and what its transaction under way has stored there.
+/// Content of the second program's object, and the content that its open transaction has stored.
 const OTHER: ([u64; 512], [u64; 512]) =
     ([0x0707_0707_0707_0707; 512], [0x0808_0808_0808_0808; 512]);
-/// The other program on the engine.
+/// The second program's numbers on the engine.
 const OTHER_POOL: u8 = 1;
 const OTHER_PROCESS: u16 = 2;
 const OTHER_NAME: &str = "another program";
 
-/// See the module.
+/// The host, its devices and both pools.
 pub(crate) struct Stage {
     pub shared: SharedMachine,
     pub cpu: Cpu,
     pub journal: Journal,
-    /// What CPUs and devices do, held against the invariants, if the devices tell.
-    pub log: Option<Log>,
-    /// Something is left out on purpose.
-    pub is_control: bool,
+    /// The events of CPUs and devices, checked against the invariants, if the devices report them.
+    pub log: Option<OrderLog>,
+    /// A fault is injected.
+    pub is_negative_control: bool,
     pub workload: Workload,
     pub pool: Pool,
     pub seed: u64,
     devices: Vec<usize>,
-    engines: Vec<Arc<Engine>>,
-    synchronise: Synchronise,
-    /// When the CPU had given each command of the workload to an engine.
+    engines: Vec<Arc<EngineHandle>>,
+    synchronise: Synchronisation,
+    /// When the CPU had submitted each command of the workload to an engine.
     pub commands: Arc<Mutex<Vec<Time>>>,
     other: Pool,
     pub other_place: u64,
@@ -143,18 +63,24 @@ impl Stage {
     ) -> Result<Stage, String> {
         let Campaign {
             mechanism,
-            by,
-            without,
+            executor,
+            fault,
             seed,
             synchronise,
             ..
         } = *campaign;
-        let fault = without.and_then(Without::fault);
-        if fault.is_some() && by == By::Cpu {
+        let omission = fault.and_then(InjectedFault::device_fault);
+        if omission.is_some() && executor == Executor::Cpu {
             return Err("this control is of the device's engine: by = \"device\" has it".into());
         }
-        if without == Some(Without::Peers) && (by == By::Cpu || campaign.devices == 1) {
-            return Err("without = \"peers\" is for engines of several devices: by = \"device\" and devices = 2 or 4 have it".into());
+        if fault == Some(InjectedFault::Peers)
+            && (executor == Executor::Cpu || campaign.devices == 1)
+        {
+            return Err(
+                "without = \"peers\" is for engines of several devices: by = \"device\" \
+                        and devices = 2 or 4 have it"
+                    .into(),
+            );
         }
         let devices: Vec<usize> = (0..campaign.devices).collect();
         let text = |e: &dyn fmt::Display| e.to_string();
@@ -169,7 +95,7 @@ impl Stage {
         for _ in &devices {
             let media = factory.media().map_err(|e| text(&e))?;
             let device = factory
-                .device_with_fault(media, fault)
+                .device_with_fault(media, omission)
                 .map_err(|e| text(&e))?;
             let added = system.add_device(device, &link, &windows);
             added.map_err(|e| text(&e))?;
@@ -180,54 +106,58 @@ impl Stage {
         let own = design.engines(&root).map_err(|e| text(&e))?;
         let own = own.iter().find(|e| e.manifest.name == "nearpm");
         let own = own.and_then(|engine| Some((engine.page?, engine.offset)));
-        // The CPU alone synchronises with nobody.
-        let page = own.filter(|_| by == By::Device).map(|own| own.0);
-        let log = page.and_then(|page| Log::of(&mut machine, page));
+        // With the CPU as executor there are no synchronisations to check.
+        let page = own
+            .filter(|_| executor == Executor::Device)
+            .map(|own| own.0);
+        let log = page.and_then(|page| OrderLog::of(&mut machine, page));
         let journal = Journal::of(&mut machine, log.clone());
         let shared = SharedMachine::new(machine);
         let cpu = shared.cpu(0);
-        let engines = match (by, own) {
-            (By::Cpu, _) => Vec::new(),
-            (By::Device, Some((page, registers))) => {
+        let engines = match (executor, own) {
+            (Executor::Cpu, _) => Vec::new(),
+            (Executor::Device, Some((page, registers))) => {
                 let each = devices.iter();
-                each.map(|n| Arc::new(Engine::with_registers(*n, page, registers)))
+                each.map(|n| Arc::new(EngineHandle::with_registers(*n, page, registers)))
                     .collect()
             }
-            (By::Device, None) => {
+            (Executor::Device, None) => {
                 let name = &design.name;
                 return Err(format!(
-                    "design {name:?} has no crash-consistency engine: by = \"device\" needs one, as that of the design \"nearpm\""
+                    "design {name:?} has no crash-consistency engine: by = \"device\" needs one, \
+                     as that of the design \"nearpm\""
                 ));
             }
         };
         let commands = Arc::<Mutex<Vec<Time>>>::default();
         let heard = commands.clone();
-        let watch: Watch = Arc::new(move |part, _, end| {
-            if part == Part::Command {
+        let listener: Listener = Arc::new(move |part, _, end| {
+            if part == ConsistencyOperation::Command {
                 let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
                 heard.push(end);
             }
         });
         let own = Options {
-            watch: Some(watch),
-            ..options(&engines, synchronise, without)
+            listener: Some(listener),
+            ..options(&engines, synchronise, fault)
         };
         let layout = workload.layout(mechanism);
         let made = || -> Result<_, Error> {
-            // As much of each device as there would be of one: several have more logs.
+            // As many bytes on each device as with one device: several devices have more logs.
             let (bytes, count) = (workload.pool_bytes(), devices.len() as u64);
             let pool = Pool::create(&cpu, devices.clone(), PLACE, bytes * count, &layout, &own)?;
             let mut thread = pool.thread(&cpu)?;
             workload.create(&mut thread, seed)?;
             drop(thread);
             let other_place = PLACE + bytes;
-            // What is recovered after each cut is looked through behind its last record: no more than it needs.
+            // Recovery searches the log past its last record after each cut, so the log is no
+            // larger than needed.
             let layout = Layout {
                 threads: 1,
                 log_bytes: 16 << 10,
                 ..Layout::new(OTHER_NAME)
             };
-            let options = other_options(&engines, synchronise, without);
+            let options = other_options(&engines, synchronise, fault);
             let other_bytes = OTHER_BYTES * count;
             let on = devices.clone();
             let other = Pool::create(&cpu, on, other_place, other_bytes, &layout, &options)?;
@@ -242,7 +172,7 @@ impl Stage {
             cpu,
             journal,
             log,
-            is_control: without.is_some(),
+            is_negative_control: fault.is_some(),
             workload,
             pool,
             seed,
@@ -256,8 +186,11 @@ impl Stage {
         })
     }
 
-    /// Runs something while the other program has a transaction under way.
-    pub fn beside_another(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    /// Runs an action while the second program has a transaction under way.
+    pub fn with_concurrent_transaction(
+        &self,
+        work: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut thread = self.other.thread(&self.cpu)?;
         let mut outcome = Ok(());
         let aborted = thread.run(|tx| {
@@ -267,40 +200,40 @@ impl Stage {
         });
         match aborted {
             Err(Error::Aborted) | Ok(()) => outcome,
-            // After a loss of power nothing can be aborted.
+            // After a power loss nothing can be aborted.
             Err(error) => outcome.and(Err(error)),
         }
     }
 
-    /// A transaction has returned.
-    pub fn returned(&self) {
+    /// Records the return of a transaction.
+    pub fn transaction_returned(&self) {
         if let Some(log) = &self.log {
             log.returned(self.cpu.now());
         }
     }
 
-    /// Entries of the log so far.
+    /// Number of log entries so far.
     pub fn events(&self) -> u64 {
-        self.log.as_ref().map_or(0, Log::entries)
+        self.log.as_ref().map_or(0, OrderLog::entries)
     }
 
-    /// The invariant that the log breaks first, and what led to it.
-    pub fn broken(&self) -> Option<Broken> {
+    /// The first violation of an invariant, with the events before it.
+    pub fn invariant_violation(&self) -> Option<InvariantViolation> {
         let (violation, recent) = self.log.as_ref()?.violation()?;
-        let events = self.journal.since(Time::ZERO);
-        let timeline = Timeline::until(events, &recent, &violation);
-        Some(Broken {
+        let events = self.journal.events_since(Time::ZERO);
+        let timeline = Timeline::until_violation(events, &recent, &violation);
+        Some(InvariantViolation {
             text: violation.to_string(),
             timeline: timeline.text(),
         })
     }
 
-    /// The pools are over several devices.
+    /// True if the pools span several devices.
     pub fn is_over_several(&self) -> bool {
         self.devices.len() > 1
     }
 
-    /// The power is back.
+    /// Switches the power on again.
     pub fn restart(&self) {
         if let Some(log) = &self.log {
             log.restarted(self.shared.with_machine(|machine| machine.system().now()));
@@ -309,7 +242,7 @@ impl Stage {
         self.engines.iter().for_each(|engine| engine.restart());
     }
 
-    /// Opens what a loss of power has left of the workload's pool.
+    /// Opens the workload's pool after a power loss.
     pub fn open(&self, engine_recovers: bool) -> Result<Pool, Error> {
         let options = Options {
             engine_recovers,
@@ -319,7 +252,7 @@ impl Stage {
         Pool::open(&self.cpu, devices, PLACE, self.workload.name(), &options)
     }
 
-    /// Looks whether the other program has what it had before its transaction.
+    /// Checks that the second program has the content from before its transaction.
     pub fn check_other(&self) -> Result<(), String> {
         let text = |error: Error| format!("the other program's pool: {error}");
         let options = other_options(&self.engines, self.synchronise, None);
@@ -331,7 +264,8 @@ impl Stage {
         if found != OTHER.0 {
             let other = found.iter().filter(|n| **n != OTHER.0[0]).count();
             return Err(format!(
-                "the other program's object has {other} of 512 words that it did not have before its transaction"
+                "the other program's object has {other} of 512 words that it did not have before \
+                 its transaction"
             ));
         }
         drop(thread);
@@ -339,31 +273,36 @@ impl Stage {
     }
 }
 
-fn options(engines: &[Arc<Engine>], synchronise: Synchronise, without: Option<Without>) -> Options {
+fn options(
+    engines: &[Arc<EngineHandle>],
+    synchronise: Synchronisation,
+    fault: Option<InjectedFault>,
+) -> Options {
     Options {
-        snapshots: without != Some(Without::Snapshots),
-        fence: match without {
-            Some(Without::Fences) => Fence::Posted,
+        snapshots: fault != Some(InjectedFault::Snapshots),
+        fence: match fault {
+            Some(InjectedFault::Fences) => Fence::Posted,
             _ => Fence::ReadBack,
         },
-        synchronise: match without {
-            Some(Without::Peers) => Synchronise::Nobody,
+        synchronise: match fault {
+            Some(InjectedFault::Peers) => Synchronisation::Disabled,
             _ => synchronise,
         },
-        ..Options::several(engines)
+        ..Options::with_engines(engines)
     }
 }
 
-/// Nothing is left out of the other program's pool; but who synchronises devices does so for all of their pools.
+/// Faults are not injected into the second program's pool. But the synchronisation of devices is
+/// the same for all of their pools.
 fn other_options(
-    engines: &[Arc<Engine>],
-    synchronise: Synchronise,
-    without: Option<Without>,
+    engines: &[Arc<EngineHandle>],
+    synchronise: Synchronisation,
+    fault: Option<InjectedFault>,
 ) -> Options {
-    let without = without.filter(|without| *without == Without::Peers);
+    let fault = fault.filter(|fault| *fault == InjectedFault::Peers);
     Options {
         pool: OTHER_POOL,
         process: OTHER_PROCESS,
-        ..options(engines, synchronise, without)
+        ..options(engines, synchronise, fault)
     }
 }

@@ -1,20 +1,22 @@
-//! What CPU and device did before a loss of power, as lines of text.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The events of CPU and device before a power loss, as lines of text.
 
 use host::{CrashReport, Fence, HostEvent, LostStores, LINE};
 use sim::{Bar, Mmio, System, Time};
 use spec::nearpm::Command;
 
-use crate::cut::{Cut, Later};
-use crate::invariants::{of_order, Told, Violation};
+use crate::cut::{Cut, HoldUp};
+use crate::invariants::{order_event_text, DeviceEvent, Violation};
 
 /// Most lines before the cut: the last ones.
-const MOST: usize = 48;
-/// Most lines of the cache that are named among the lost.
-const MOST_LOST: usize = 8;
-/// Bit of a process's addresses that says that it is one of the PM window.
+const MAX_LINES: usize = 48;
+/// Most lost cache lines that are listed.
+const MAX_LOST: usize = 8;
+/// Bit of a process's addresses in the PM window.
 const WINDOW: u64 = 1 << 44;
 
-/// What happened until a cut, or until an invariant was broken.
+/// The events before a cut, or before a violation of an invariant.
 #[derive(Default)]
 pub(crate) struct Timeline {
     lines: Vec<(Time, String)>,
@@ -22,7 +24,8 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// From the events since a time, those of the device included, and of lost lines of the window those up to an end.
+    /// Events since a time, with those of the devices. Lost lines are listed up to an end of the
+    /// window.
     pub fn new(
         events: Vec<(Time, HostEvent)>,
         from: Time,
@@ -31,18 +34,18 @@ impl Timeline {
         cut: &Cut,
         end: u64,
     ) -> Timeline {
-        let keeps = |device: usize| cut.later(device) == Later::Keeps;
+        let keeps = |device: usize| cut.later(device) == HoldUp::Indefinite;
         let mut lines: Vec<(Time, String)> = events
             .into_iter()
-            .filter_map(|(at, event)| Some((at, of_event(event)?)))
+            .filter_map(|(at, event)| Some((at, event_text(event)?)))
             .collect();
-        // What comes after the cut finds nobody.
+        // Events after the cut reach no device.
         lines.retain(|line| line.0 <= crash.at);
         lines.push((crash.at, "host      loses its power".into()));
         let taken = (0..system.devices()).flat_map(|n| system.accepted(n).map(move |t| (n, t)));
         for (device, (at, mmio)) in taken.filter(|(_, taken)| taken.0 >= from) {
             if let Mmio::Write { bar, offset, data } = mmio {
-                let what = of_write(*bar, *offset, data);
+                let what = write_text(*bar, *offset, data);
                 let text = match keeps(device) || *at <= crash.devices[device] {
                     true => format!("device {device}  takes {what}"),
                     false => format!("link      loses {what}, on its way to device {device}"),
@@ -58,44 +61,47 @@ impl Timeline {
             lines,
             lost: Vec::new(),
         };
-        timeline.lose(crash, end);
+        timeline.add_lost(crash, end);
         timeline
     }
 
-    /// From the events of CPUs and those of devices, until the second event of a violation.
-    pub fn until(
+    /// The events of CPUs and devices, until the second event of a violation.
+    pub fn until_violation(
         events: Vec<(Time, HostEvent)>,
-        devices: &[Told],
+        devices: &[DeviceEvent],
         violation: &Violation,
     ) -> Timeline {
         let host = events
             .into_iter()
-            .filter_map(|(at, event)| Some((at, of_event(event)?)));
+            .filter_map(|(at, event)| Some((at, event_text(event)?)));
         let devices = devices.iter().filter_map(|(at, device, event)| {
-            Some((*at, format!("device {device}  {}", of_order(event)?)))
+            Some((
+                *at,
+                format!("device {device}  {}", order_event_text(event)?),
+            ))
         });
         let mut lines: Vec<(Time, String)> = host.chain(devices).collect();
         lines.retain(|line| line.0 <= violation.at);
         lines.sort_by_key(|line| line.0);
         let mut timeline = Timeline {
-            lines: lines.split_off(lines.len().saturating_sub(MOST)),
+            lines: lines.split_off(lines.len().saturating_sub(MAX_LINES)),
             lost: Vec::new(),
         };
         timeline.add(format!("found     {violation}"));
         timeline
     }
 
-    /// What a loss of power took from the host, of the window up to an end.
-    fn lose(&mut self, crash: &CrashReport, end: u64) {
+    /// Adds what the host has lost, up to an end of the window.
+    fn add_lost(&mut self, crash: &CrashReport, end: u64) {
         let lines = |what: &str, lost: &[LostStores]| {
             let own = lost
                 .iter()
                 .map(|lost| lost.line.offset)
                 .filter(|at| *at < end);
-            let mut text: Vec<String> = own.map(place).collect();
-            if text.len() > MOST_LOST {
-                let more = format!("{} more", text.len() - MOST_LOST);
-                text.truncate(MOST_LOST);
+            let mut text: Vec<String> = own.map(pm_address).collect();
+            if text.len() > MAX_LOST {
+                let more = format!("{} more", text.len() - MAX_LOST);
+                text.truncate(MAX_LOST);
                 text.push(more);
             }
             (!text.is_empty()).then(|| format!("host      loses {what} {}", text.join(", ")))
@@ -105,12 +111,12 @@ impl Timeline {
             .extend(lines("gathered stores to", &crash.gathered));
     }
 
-    /// Something that happens after the cut.
+    /// Adds an event after the cut.
     pub fn add(&mut self, text: String) {
         self.lost.push(text);
     }
 
-    /// All of it.
+    /// All lines of text.
     pub fn text(self) -> Vec<String> {
         let mut out = Vec::new();
         let mut joined: Vec<(Time, String, usize)> = Vec::new();
@@ -120,7 +126,7 @@ impl Timeline {
                 _ => joined.push((at, text, 1)),
             }
         }
-        let begin = joined.len().saturating_sub(MOST);
+        let begin = joined.len().saturating_sub(MAX_LINES);
         if begin > 0 {
             out.push(format!("({begin} events of the same transaction before)"));
         }
@@ -137,13 +143,15 @@ impl Timeline {
     }
 }
 
-fn of_event(event: HostEvent) -> Option<String> {
+fn event_text(event: HostEvent) -> Option<String> {
     Some(match event {
         HostEvent::Stored { cpu, line, bytes } => {
-            let at = place(line.offset + bytes.0 as u64);
+            let at = pm_address(line.offset + bytes.0 as u64);
             format!("CPU {cpu}     stores {} bytes in the cache, {at}", bytes.1)
         }
-        HostEvent::Flushed { cpu, line } => format!("CPU {cpu}     clwb {}", place(line.offset)),
+        HostEvent::Flushed { cpu, line } => {
+            format!("CPU {cpu}     clwb {}", pm_address(line.offset))
+        }
         HostEvent::Fenced { cpu, what } => {
             let what = match what {
                 Fence::Posted => "sfence",
@@ -160,7 +168,7 @@ fn of_event(event: HostEvent) -> Option<String> {
         } => {
             format!(
                 "host      sends device {device} {}",
-                of_write(bar, offset, &data)
+                write_text(bar, offset, &data)
             )
         }
         HostEvent::Issued { .. } => return None,
@@ -170,11 +178,11 @@ fn of_event(event: HostEvent) -> Option<String> {
     })
 }
 
-fn place(offset: u64) -> String {
+fn pm_address(offset: u64) -> String {
     format!("PM {offset:#x}")
 }
 
-fn of_write(bar: Bar, offset: u64, data: &[u8]) -> String {
+fn write_text(bar: Bar, offset: u64, data: &[u8]) -> String {
     let command = (bar == Bar::Control && data.len() == LINE).then(|| {
         let long = |n: usize| {
             let bytes = data[8 * n..8 * n + 8].try_into();
@@ -187,7 +195,7 @@ fn of_write(bar: Bar, offset: u64, data: &[u8]) -> String {
             let mut text = format!("{:?} of pool {} thread {}", c.operation, c.pool, c.thread);
             for (what, value) in [("from", c.address), ("to", c.target)] {
                 if value >= WINDOW {
-                    text += &format!(", {what} {}", place(value - WINDOW));
+                    text += &format!(", {what} {}", pm_address(value - WINDOW));
                 }
             }
             if c.bytes > 0 {
@@ -195,7 +203,7 @@ fn of_write(bar: Bar, offset: u64, data: &[u8]) -> String {
             }
             text
         }
-        (Bar::Pm, _) => format!("{} bytes, {}", data.len(), place(offset)),
+        (Bar::Pm, _) => format!("{} bytes, {}", data.len(), pm_address(offset)),
         _ => format!("{} bytes, {bar:?} {offset:#x}", data.len()),
     }
 }

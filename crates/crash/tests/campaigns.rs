@@ -1,36 +1,38 @@
-//! Campaigns find nothing, and what is wrong on purpose. On the fast model, or on that which
+// SPDX-License-Identifier: Apache-2.0
+
+//! Campaigns find no violation, and negative controls do. On the fast model, or on the one that
 //! `NEARSIDE_MODEL` names.
 
 use std::path::Path;
 
-use crash::{run, By, Campaign, Cuts, Report, Without};
+use crash::{run, Campaign, CutPlan, Executor, InjectedFault, Report};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm::{Mechanism, Synchronise};
+use pm::{Mechanism, Synchronisation};
 
 /// A campaign on the B-tree.
-fn btree(mechanism: Mechanism, by: By, cuts: &str) -> Campaign {
+fn btree(mechanism: Mechanism, executor: Executor, cuts: &str) -> Campaign {
     Campaign {
         workload: "btree".into(),
         mechanism,
-        by,
+        executor,
         devices: 1,
-        synchronise: Synchronise::Devices,
+        synchronise: Synchronisation::Devices,
         transactions: 12,
         seed: 1,
         cuts: cuts.parse().unwrap(),
-        without: None,
+        fault: None,
         jobs: 2,
     }
 }
 
 struct Rig(Design, Factory);
 
-fn rig(by: By) -> Rig {
+fn rig(executor: Executor) -> Rig {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let name = match by {
-        By::Cpu => "default",
-        By::Device => "nearpm",
+    let name = match executor {
+        Executor::Cpu => "default",
+        Executor::Device => "nearpm",
     };
     let design = Design::find(&root, name).unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
@@ -44,7 +46,7 @@ impl Rig {
         run(&self.0, &self.1, campaign, &mut |_, _| true).unwrap()
     }
 
-    /// Nothing is wrong.
+    /// Asserts that a campaign finds no violation.
     fn holds(&self, campaign: &Campaign) -> Report {
         let report = self.run(campaign);
         assert_eq!(report.violation, None, "{campaign:?}");
@@ -53,20 +55,21 @@ impl Rig {
     }
 }
 
-fn cases() -> impl Iterator<Item = (By, Mechanism)> {
-    let by = [By::Cpu, By::Device];
-    by.into_iter()
-        .flat_map(|by| Mechanism::ALL.map(|m| (by, m)))
+fn cases() -> impl Iterator<Item = (Executor, Mechanism)> {
+    let executor = [Executor::Cpu, Executor::Device];
+    executor
+        .into_iter()
+        .flat_map(|executor| Mechanism::ALL.map(|m| (executor, m)))
 }
 
-/// All that a cut may be is drawn, and nothing is found.
+/// Sampled cuts have all parts that a cut can have, and find nothing.
 #[test]
 #[ignore = "takes seconds"]
-fn drawn_cuts_leave_n_transactions_or_one_more() {
-    let rigs = [rig(By::Cpu), rig(By::Device)];
+fn sampled_cuts_leave_n_transactions_or_one_more() {
+    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     let mut all = Report::default();
-    for (by, mechanism) in cases() {
-        let report = rigs[by as usize].holds(&btree(mechanism, by, "sampled:40"));
+    for (executor, mechanism) in cases() {
+        let report = rigs[executor as usize].holds(&btree(mechanism, executor, "sampled:40"));
         assert_eq!(report.cuts, 40);
         all.more += report.more;
         all.recoveries_cut += report.recoveries_cut;
@@ -78,16 +81,16 @@ fn drawn_cuts_leave_n_transactions_or_one_more() {
     );
 }
 
-/// What is left out is missed, the first violation is told as simply as can be, and comes again when it is asked for.
+/// Negative controls find violations. The first one is simplified, and its cut reproduces it.
 #[test]
 #[ignore = "takes seconds"]
-fn controls_are_caught_and_violations_come_again() {
-    let rigs = [rig(By::Cpu), rig(By::Device)];
-    for (by, mechanism) in cases() {
-        let rig = &rigs[by as usize];
+fn negative_controls_find_reproducible_violations() {
+    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
+    for (executor, mechanism) in cases() {
+        let rig = &rigs[executor as usize];
         let control = Campaign {
-            without: Some(Without::Snapshots),
-            ..btree(mechanism, by, "sampled:60")
+            fault: Some(InjectedFault::Snapshots),
+            ..btree(mechanism, executor, "sampled:60")
         };
         let report = rig.run(&control);
         assert!(report.violated > 3, "{control:?}: {report:?}");
@@ -103,99 +106,106 @@ fn controls_are_caught_and_violations_come_again() {
             assert!(there, "{what}: {:?}", violation.timeline);
         }
         let replay = Campaign {
-            cuts: Cuts::At(vec![violation.cut.clone()]),
+            cuts: CutPlan::At(vec![violation.cut.clone()]),
             ..control
         };
         let again = rig.run(&replay);
         assert_eq!((again.cuts, again.violated), (1, 1));
         assert_eq!(again.violation.unwrap(), violation);
-        // With them, nothing is wrong there.
+        // Without the fault the same cuts find nothing.
         rig.holds(&Campaign {
-            without: None,
-            ..btree(mechanism, by, "sampled:5")
+            fault: None,
+            ..btree(mechanism, executor, "sampled:5")
         });
     }
 }
 
-/// What the device leaves out is missed by the mechanisms that need it; README.md has all of them.
+/// Mechanisms need the steps that device faults leave out; the crate documentation lists all
+/// results.
 #[test]
 #[ignore = "takes seconds"]
-fn what_a_mechanism_needs_is_missed() {
+fn mechanisms_need_their_fences_and_snapshots() {
     if Model::named(Model::Fast) != Ok(Model::Fast) {
         return;
     }
-    let rigs = [rig(By::Cpu), rig(By::Device)];
+    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     let needs = [
-        (By::Cpu, Without::Fences, &Mechanism::ALL[..]),
+        (Executor::Cpu, InjectedFault::Fences, &Mechanism::ALL[..]),
         (
-            By::Device,
-            Without::Hook,
+            Executor::Device,
+            InjectedFault::ConflictFilter,
             &[Mechanism::Undo, Mechanism::Checkpoint, Mechanism::Shadow],
         ),
         (
-            By::Device,
-            Without::Commands,
+            Executor::Device,
+            InjectedFault::CommandOrder,
             &[Mechanism::Undo, Mechanism::Checkpoint],
         ),
-        (By::Device, Without::Domain, &[Mechanism::Checkpoint]),
+        (
+            Executor::Device,
+            InjectedFault::PersistenceDomain,
+            &[Mechanism::Checkpoint],
+        ),
     ];
-    for (by, without, mechanisms) in needs {
+    for (executor, fault, mechanisms) in needs {
         for &mechanism in mechanisms {
             let control = Campaign {
                 transactions: 24,
-                without: Some(without),
-                ..btree(mechanism, by, "sampled:60")
+                fault: Some(fault),
+                ..btree(mechanism, executor, "sampled:60")
             };
-            let report = rigs[by as usize].run(&control);
-            assert!(report.is_wrong(), "{control:?}: {report:?}");
+            let report = rigs[executor as usize].run(&control);
+            assert!(report.has_violation(), "{control:?}: {report:?}");
         }
     }
 }
 
-/// A campaign over several devices, on a workload whose transactions change what all of them have.
-fn several(mechanism: Mechanism, by: By, devices: usize, cuts: &str) -> Campaign {
+/// A campaign over several devices, on a workload whose transactions change data on all of them.
+fn several(mechanism: Mechanism, executor: Executor, devices: usize, cuts: &str) -> Campaign {
     Campaign {
         workload: "tpcc".into(),
         devices,
         transactions: 6,
         seed: 2,
-        ..btree(mechanism, by, cuts)
+        ..btree(mechanism, executor, cuts)
     }
 }
 
-/// Each of several devices loses its power when it will, or keeps it.
+/// Each of several devices fails at its time, or keeps its power.
 #[test]
 #[ignore = "takes seconds"]
-fn devices_come_to_the_same_transaction() {
-    let rigs = [rig(By::Cpu), rig(By::Device)];
+fn several_devices_recover_the_same_transaction() {
+    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
     let mut more = 0;
-    for (by, mechanism) in cases() {
-        let rig = &rigs[by as usize];
-        more += rig.holds(&several(mechanism, by, 2, "sampled:8")).more;
+    for (executor, mechanism) in cases() {
+        let rig = &rigs[executor as usize];
+        more += rig
+            .holds(&several(mechanism, executor, 2, "sampled:8"))
+            .more;
     }
-    rigs[1].holds(&several(Mechanism::Undo, By::Device, 4, "sampled:6"));
+    rigs[1].holds(&several(Mechanism::Undo, Executor::Device, 4, "sampled:6"));
     let host = Campaign {
-        synchronise: Synchronise::Host,
-        ..several(Mechanism::Undo, By::Device, 2, "sampled:8")
+        synchronise: Synchronisation::Host,
+        ..several(Mechanism::Undo, Executor::Device, 2, "sampled:8")
     };
     more += rigs[1].holds(&host).more;
     assert!(more > 10, "{more}");
 }
 
-/// A device that deletes its log before the others are complete can't write back what they do not have.
+/// A device that deletes its log too early can't write back what the others have not completed.
 #[test]
 #[ignore = "takes seconds"]
-fn logs_that_are_deleted_too_early_are_caught() {
-    let rig = rig(By::Device);
+fn early_log_deletion_is_detected() {
+    let rig = rig(Executor::Device);
     let control = Campaign {
-        without: Some(Without::Peers),
-        ..several(Mechanism::Checkpoint, By::Device, 2, "sampled:60")
+        fault: Some(InjectedFault::Peers),
+        ..several(Mechanism::Checkpoint, Executor::Device, 2, "sampled:60")
     };
     let report = rig.run(&control);
     assert!(report.violated > 1, "{report:?}");
-    // With their messages nothing is wrong.
+    // With the messages of peers no violation is found.
     rig.holds(&Campaign {
-        without: None,
+        fault: None,
         ..control
     });
 }
@@ -206,29 +216,29 @@ mod long {
     /// Several devices, many cuts.
     #[test]
     #[ignore = "thousands of cuts"]
-    fn no_drawn_cut_of_several_devices_breaks_them() {
-        for (by, mechanism) in cases() {
+    fn sampled_cuts_of_several_devices_find_no_violation() {
+        for (executor, mechanism) in cases() {
             for devices in [2, 4] {
                 let campaign = Campaign {
                     transactions: 24,
-                    ..several(mechanism, by, devices, "sampled:1000")
+                    ..several(mechanism, executor, devices, "sampled:1000")
                 };
-                rig(by).holds(&campaign);
+                rig(executor).holds(&campaign);
             }
         }
     }
 
-    /// Each clock edge of a run, and each set of lines that may have left the cache.
+    /// Each clock edge of a run, and each subset of lines that may have left the cache.
     #[test]
     #[ignore = "thousands of cuts"]
-    fn no_cut_of_a_short_run_breaks_it() {
-        for (by, mechanism) in cases() {
+    fn all_cuts_of_a_short_run_find_no_violation() {
+        for (executor, mechanism) in cases() {
             let campaign = Campaign {
                 transactions: 2,
-                ..btree(mechanism, by, "all")
+                ..btree(mechanism, executor, "all")
             };
-            let report = rig(by).holds(&campaign);
-            println!("{by} {}: {} cuts", mechanism.name(), report.cuts);
+            let report = rig(executor).holds(&campaign);
+            println!("{executor} {}: {} cuts", mechanism.name(), report.cuts);
             assert!(report.cuts > 300 && report.evicted > 20, "{report:?}");
         }
     }
@@ -237,31 +247,31 @@ mod long {
 mod sampled {
     use super::*;
 
-    /// A sample of these, for both models.
+    /// A sample of these cuts, for both models.
     #[test]
     #[ignore = "takes seconds"]
-    fn some_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
-        for by in [By::Cpu, By::Device] {
+    fn selected_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
+        for executor in [Executor::Cpu, Executor::Device] {
             let campaign = Campaign {
                 transactions: 3,
-                ..btree(Mechanism::Undo, by, "sampled:20")
+                ..btree(Mechanism::Undo, executor, "sampled:20")
             };
-            let rig = rig(by);
+            let rig = rig(executor);
             rig.holds(&campaign);
             let control = Campaign {
-                without: Some(Without::Snapshots),
+                fault: Some(InjectedFault::Snapshots),
                 ..campaign
             };
             assert!(rig.run(&control).violated > 1);
         }
     }
 
-    /// And of two devices, each of which fails alone behind each command: most commits have something to do for both. What a device that does
-    /// not wait for the other one breaks is found there, whatever the times are.
+    /// Two devices, each of which fails alone after each command: most commits involve both. A
+    /// device that does not wait for the other one is found there, independent of timing.
     #[test]
     #[ignore = "takes seconds"]
-    fn cuts_behind_commands_to_two_devices_leave_n_transactions_or_one_more() {
-        // A cut takes seconds on the RTL.
+    fn cuts_after_commands_to_two_devices_leave_n_transactions_or_one_more() {
+        // A cut takes seconds on the RTL model.
         let transactions = match Model::named(Model::Fast).unwrap() {
             Model::Fast => 2,
             Model::Rtl => 1,
@@ -269,14 +279,14 @@ mod sampled {
         let campaign = Campaign {
             workload: "btree".into(),
             transactions,
-            ..several(Mechanism::Undo, By::Device, 2, "commands")
+            ..several(Mechanism::Undo, Executor::Device, 2, "commands")
         };
-        let rig = rig(By::Device);
+        let rig = rig(Executor::Device);
         let report = rig.holds(&campaign);
         println!("{report:?}");
         assert_eq!(report.spanning, transactions, "{report:?}");
         let control = Campaign {
-            without: Some(Without::Peers),
+            fault: Some(InjectedFault::Peers),
             transactions: 1,
             ..campaign
         };
@@ -286,29 +296,29 @@ mod sampled {
     }
 }
 
-/// A single transaction with thousands of cuts tells how far it is, and hears a stop.
+/// A single transaction with thousands of cuts reports its progress, and can be stopped.
 #[test]
-fn campaigns_stop_within_a_transaction() {
-    let Rig(design, factory) = rig(By::Device);
+fn campaign_stops_within_a_transaction() {
+    let Rig(design, factory) = rig(Executor::Device);
     let campaign = Campaign {
         transactions: 1,
-        ..btree(Mechanism::Undo, By::Device, "all")
+        ..btree(Mechanism::Undo, Executor::Device, "all")
     };
     let (mut last, mut total) = (0, 0);
-    let mut told = |done, all| {
+    let mut on_progress = |done, all| {
         assert!(done >= last, "{last} cuts were done, now {done}");
         (last, total) = (done, all);
         done == 0
     };
-    let error = run(&design, &factory, &campaign, &mut told).unwrap_err();
+    let error = run(&design, &factory, &campaign, &mut on_progress).unwrap_err();
     assert_eq!(error, "interrupted");
     assert!(total > 1000, "{total} cuts");
     assert!((1..total / 2).contains(&last), "{last} of {total} cuts");
 }
 
 #[test]
-fn what_can_not_be_is_told() {
-    let Rig(design, factory) = rig(By::Cpu);
+fn campaign_out_of_range_is_refused() {
+    let Rig(design, factory) = rig(Executor::Cpu);
     let wrong = |campaign: Campaign, what: &str| {
         let error = run(&design, &factory, &campaign, &mut |_, _| true).unwrap_err();
         assert!(
@@ -316,7 +326,7 @@ fn what_can_not_be_is_told() {
             "{error}"
         );
     };
-    let own = || btree(Mechanism::Undo, By::Cpu, "sampled:2");
+    let own = || btree(Mechanism::Undo, Executor::Cpu, "sampled:2");
     wrong(
         Campaign {
             transactions: 0,
@@ -327,7 +337,7 @@ fn what_can_not_be_is_told() {
     wrong(Campaign { jobs: 0, ..own() }, "jobs = 0: allowed are");
     wrong(
         Campaign {
-            by: By::Device,
+            executor: Executor::Device,
             ..own()
         },
         "no crash-consistency engine",
@@ -348,25 +358,25 @@ fn what_can_not_be_is_told() {
     );
     wrong(
         Campaign {
-            without: Some(Without::Peers),
+            fault: Some(InjectedFault::Peers),
             ..own()
         },
         "for engines of several devices",
     );
     wrong(
-        btree(Mechanism::Undo, By::Cpu, "at:5"),
+        btree(Mechanism::Undo, Executor::Cpu, "at:5"),
         "its transactions from",
     );
     wrong(
-        btree(Mechanism::Undo, By::Cpu, "commands"),
+        btree(Mechanism::Undo, Executor::Cpu, "commands"),
         "by = \"device\" has them",
     );
-    // A transaction that only reads: who cuts nothing has found nothing.
-    let Rig(design, factory) = rig(By::Device);
+    // The transaction only reads, so there are no cuts: that is an error.
+    let Rig(design, factory) = rig(Executor::Device);
     let reads = Campaign {
         workload: "tatp".into(),
         transactions: 1,
-        ..btree(Mechanism::Undo, By::Device, "commands")
+        ..btree(Mechanism::Undo, Executor::Device, "commands")
     };
     let error = run(&design, &factory, &reads, &mut |_, _| true).unwrap_err();
     assert!(error.contains("gives no command"), "{error}");

@@ -1,29 +1,32 @@
-//! The invariants on logs that are written by hand, each rule broken once; and on those of campaigns, with and without controls.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The invariants on hand-written logs, with each rule violated once; and on the logs of campaigns,
+//! with and without faults.
 
 use std::path::Path;
 
-use crash::invariants::{check, Entry, Invariant, Violation};
-use crash::{run, By, Campaign, Report, Without};
+use crash::invariants::{check, Invariant, LogEntry, Violation};
+use crash::{run, Campaign, Executor, InjectedFault, Report};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use host::{Fence, HostEvent};
-use pm::{Mechanism, Synchronise};
+use pm::{Mechanism, Synchronisation};
 use sim::{Bar, LineRange, OrderEvent, OrderedCommand, Time};
 use spec::nearpm::{Command, Operation};
 
 const PAGE: u64 = 0x4_0000;
 
 #[derive(Clone)]
-enum Said {
+enum ScriptEntry {
     Host(HostEvent),
     Device(usize, OrderEvent),
     Returned,
     Restarted,
 }
 
-/// A log in which something happens every nanosecond. Addresses are numbers of lines.
+/// A log with an event every nanosecond. Addresses are line numbers.
 #[derive(Clone, Default)]
-struct Script(Vec<Said>);
+struct Script(Vec<ScriptEntry>);
 
 fn line(line: u64) -> LineRange {
     LineRange {
@@ -32,7 +35,7 @@ fn line(line: u64) -> LineRange {
     }
 }
 
-/// Of pool 0 thread 0, transaction 7; reads a line, writes another one.
+/// A command of pool 0 thread 0, transaction 7, that reads a line and writes another one.
 fn ordered(number: u8, operation: Operation, reads: u64, writes: u64) -> OrderedCommand {
     OrderedCommand {
         number,
@@ -47,22 +50,22 @@ fn ordered(number: u8, operation: Operation, reads: u64, writes: u64) -> Ordered
 
 impl Script {
     fn host(mut self, event: HostEvent) -> Script {
-        self.0.push(Said::Host(event));
+        self.0.push(ScriptEntry::Host(event));
         self
     }
 
-    fn told(mut self, device: usize, event: OrderEvent) -> Script {
-        self.0.push(Said::Device(device, event));
+    fn device_event(mut self, device: usize, event: OrderEvent) -> Script {
+        self.0.push(ScriptEntry::Device(device, event));
         self
     }
 
     fn returned(mut self) -> Script {
-        self.0.push(Said::Returned);
+        self.0.push(ScriptEntry::Returned);
         self
     }
 
     fn restarted(mut self) -> Script {
-        self.0.push(Said::Restarted);
+        self.0.push(ScriptEntry::Restarted);
         self
     }
 
@@ -88,17 +91,17 @@ impl Script {
         })
     }
 
-    /// A store comes, and goes on.
+    /// A store arrives, and departs.
     fn store(self, number: u32, at: u64, queued: bool) -> Script {
         let channel = 0;
-        self.told(
+        self.device_event(
             0,
             OrderEvent::StoreArrived {
                 channel,
                 lines: line(at),
             },
         )
-        .told(
+        .device_event(
             0,
             OrderEvent::StoreIssued {
                 channel,
@@ -109,23 +112,23 @@ impl Script {
     }
 
     fn reaches(self, number: u32) -> Script {
-        self.told(0, OrderEvent::StoreReachedMemory { channel: 0, number })
+        self.device_event(0, OrderEvent::StoreReachedMemory { channel: 0, number })
     }
 
     fn kept(self, number: u32) -> Script {
-        self.told(0, OrderEvent::StorePersisted { channel: 0, number })
+        self.device_event(0, OrderEvent::StorePersisted { channel: 0, number })
     }
 
     fn leaves(self) -> Script {
-        self.told(0, OrderEvent::QueueLineIssued { channel: 0 })
+        self.device_event(0, OrderEvent::QueueLineIssued { channel: 0 })
     }
 
     fn written(self) -> Script {
-        self.told(0, OrderEvent::QueueLineWritten { channel: 0 })
+        self.device_event(0, OrderEvent::QueueLineWritten { channel: 0 })
     }
 
     fn load(self, id: u32, at: u64) -> Script {
-        self.told(
+        self.device_event(
             0,
             OrderEvent::LoadArrived {
                 channel: 0,
@@ -136,32 +139,32 @@ impl Script {
     }
 
     fn reads(self, id: u32) -> Script {
-        self.told(0, OrderEvent::LoadIssued { channel: 0, id })
+        self.device_event(0, OrderEvent::LoadIssued { channel: 0, id })
     }
 
     fn served(self, id: u32) -> Script {
-        self.told(0, OrderEvent::LoadServed { channel: 0, id })
+        self.device_event(0, OrderEvent::LoadServed { channel: 0, id })
     }
 
     fn takes(self, device: usize, command: OrderedCommand) -> Script {
-        self.told(device, OrderEvent::CommandAccepted(command))
+        self.device_event(device, OrderEvent::CommandAccepted(command))
     }
 
     fn begins(self, device: usize, number: u8) -> Script {
-        self.told(device, OrderEvent::CommandStarted { number })
+        self.device_event(device, OrderEvent::CommandStarted { number })
     }
 
     fn ends(self, device: usize, number: u8) -> Script {
-        self.told(device, OrderEvent::CommandEnded { number, fine: true })
+        self.device_event(device, OrderEvent::CommandEnded { number, fine: true })
     }
 
     fn check(&self) -> Result<(), Violation> {
         let log = self.0.iter().zip(1..).map(|(said, n)| {
             let entry = match said {
-                Said::Host(event) => Entry::Host(event),
-                Said::Device(device, event) => Entry::Device(*device, *event),
-                Said::Returned => Entry::Returned,
-                Said::Restarted => Entry::Restarted,
+                ScriptEntry::Host(event) => LogEntry::Host(event),
+                ScriptEntry::Device(device, event) => LogEntry::Device(*device, *event),
+                ScriptEntry::Returned => LogEntry::Returned,
+                ScriptEntry::Restarted => LogEntry::Restarted,
             };
             (Time::ns(n), entry)
         });
@@ -172,7 +175,7 @@ impl Script {
         assert_eq!(self.check(), Ok(()));
     }
 
-    /// The last event breaks an invariant, and none before it.
+    /// Asserts that the last event violates an invariant, and none before it does.
     #[track_caller]
     fn breaks(&self, invariant: Invariant, what: &str) {
         let mut before = self.clone();
@@ -207,7 +210,7 @@ fn commit(number: u8) -> OrderedCommand {
     }
 }
 
-/// A record, a store that waits for it, the commit, and what proves it.
+/// A record, a store that waits for it, the commit, and the load that proves it.
 fn transaction() -> Script {
     script()
         .post(0, 0, Undo)
@@ -236,17 +239,17 @@ fn transaction() -> Script {
 }
 
 #[test]
-fn an_order_that_is_kept_breaks_nothing() {
+fn invariants_accept_a_kept_order() {
     transaction().holds();
-    // Cut off, all that was kept comes back and ends before anybody gets in.
+    // After a power loss all persistent work is restored and ends before the device opens.
     let mut cut = transaction();
     cut.0.truncate(16);
     let back = cut
-        .told(0, OrderEvent::PowerLost)
+        .device_event(0, OrderEvent::PowerLost)
         .restarted()
-        .told(0, OrderEvent::CommandRestored(undo(0)))
-        .told(0, OrderEvent::CommandRestored(commit(1)))
-        .told(
+        .device_event(0, OrderEvent::CommandRestored(undo(0)))
+        .device_event(0, OrderEvent::CommandRestored(commit(1)))
+        .device_event(
             0,
             OrderEvent::QueueLineRestored {
                 channel: 0,
@@ -259,25 +262,25 @@ fn an_order_that_is_kept_breaks_nothing() {
         .ends(0, 1)
         .leaves()
         .written()
-        .told(0, OrderEvent::WindowOpened)
+        .device_event(0, OrderEvent::WindowOpened)
         .load(1, 1)
         .reads(1)
         .served(1);
     back.holds();
 }
 
-/// Of two stores to one line the younger one has not been kept: what comes back, twice, is the older one, which a command between them does not
-/// hold up.
+/// The younger of two stores to a line was not persistent. The older one is restored, twice, and a
+/// command between them does not hold it up.
 #[test]
-fn a_line_that_comes_back_twice_is_the_older_one() {
+fn restored_lines_come_back_oldest_first() {
     let second = ordered(1, Undo, 1, 10);
     let back = |script: Script| {
         script
-            .told(0, OrderEvent::PowerLost)
+            .device_event(0, OrderEvent::PowerLost)
             .restarted()
-            .told(0, OrderEvent::CommandRestored(undo(0)))
-            .told(0, OrderEvent::CommandRestored(second))
-            .told(
+            .device_event(0, OrderEvent::CommandRestored(undo(0)))
+            .device_event(0, OrderEvent::CommandRestored(second))
+            .device_event(
                 0,
                 OrderEvent::QueueLineRestored {
                     channel: 0,
@@ -298,7 +301,7 @@ fn a_line_that_comes_back_twice_is_the_older_one() {
 }
 
 #[test]
-fn accesses_to_shared_addresses_follow_program_order() {
+fn invariant_1_accesses_to_shared_addresses_follow_program_order() {
     let wrong = |script: Script, what| script.breaks(Invariant::Order, what);
     let under_way = || script().takes(0, ordered(0, Copy, 1, 2));
     wrong(
@@ -326,7 +329,7 @@ fn accesses_to_shared_addresses_follow_program_order() {
         queued.takes(0, ordered(1, Copy, 2, 5)).begins(0, 1),
         "is in the queue",
     );
-    // What it reads may be read, what it does not touch may be stored to.
+    // A command does not block reads of what it reads, nor stores elsewhere.
     under_way()
         .load(0, 1)
         .reads(0)
@@ -351,7 +354,7 @@ fn accesses_to_shared_addresses_follow_program_order() {
         reading.begins(0, 0),
         "an older load, PM 0x80, is not answered",
     );
-    // The device takes them in another order than they were sent in.
+    // The device accepts them in another order.
     let sent = script().post_store(0, 1).post(0, 0, Undo);
     wrong(
         sent.takes(0, undo(0)),
@@ -359,7 +362,7 @@ fn accesses_to_shared_addresses_follow_program_order() {
     );
     let sent = script().post(0, 0, Undo).post_store(0, 1);
     wrong(
-        sent.told(
+        sent.device_event(
             0,
             OrderEvent::StoreArrived {
                 channel: 0,
@@ -371,7 +374,7 @@ fn accesses_to_shared_addresses_follow_program_order() {
 }
 
 #[test]
-fn shared_writes_persist_in_program_order() {
+fn invariant_2_shared_writes_persist_in_program_order() {
     let wrong = |script: Script, what| script.breaks(Invariant::Persistence, what);
     let stored = || script().post_store(0, 30).store(0, 30, false).reaches(0);
     wrong(
@@ -395,7 +398,7 @@ fn shared_writes_persist_in_program_order() {
         "command 0, Undo, has not taken",
     );
     answered(issued(stored().kept(0)).post_store(0, 4)).holds();
-    // Of one line, the older one is in the queue.
+    // The older one of a line is in the queue.
     let queued = script()
         .takes(0, undo(0))
         .store(0, 1, true)
@@ -408,7 +411,7 @@ fn shared_writes_persist_in_program_order() {
 }
 
 #[test]
-fn everything_before_a_synchronisation_persists_before_it() {
+fn invariant_3_everything_before_a_synchronisation_persists_before_it() {
     let wrong = |script: Script, what| script.breaks(Invariant::Synchronisation, what);
     wrong(
         script().takes(0, undo(0)).takes(0, commit(1)).begins(0, 1),
@@ -446,7 +449,7 @@ fn everything_before_a_synchronisation_persists_before_it() {
         ..commit(1)
     };
     let void = |script: Script| {
-        script.told(
+        script.device_event(
             0,
             OrderEvent::LogVoid {
                 log: 0,
@@ -461,7 +464,7 @@ fn everything_before_a_synchronisation_persists_before_it() {
         .ends(0, 1);
     wrong(void(first.clone()), "deletes its records of transaction 7");
     void(first.takes(1, with(3)).ends(1, 1)).holds();
-    // Redo records are committed when one device has taken their commit.
+    // One device that accepts the commit commits all redo records.
     let redo = |number| ordered(number, Redo, 20, 9);
     let sent = script()
         .post(0, 0, Redo)
@@ -481,11 +484,12 @@ fn everything_before_a_synchronisation_persists_before_it() {
 }
 
 #[test]
-fn after_a_failure_recovery_reads_only_what_had_persisted() {
+fn invariant_4_recovery_reads_only_what_had_persisted() {
     let wrong = |script: Script, what| script.breaks(Invariant::Recovery, what);
-    let back = |script: Script| script.told(0, OrderEvent::PowerLost).restarted();
-    let opens = |script: Script| script.told(0, OrderEvent::WindowOpened);
-    let restored = |script: Script, command| script.told(0, OrderEvent::CommandRestored(command));
+    let back = |script: Script| script.device_event(0, OrderEvent::PowerLost).restarted();
+    let opens = |script: Script| script.device_event(0, OrderEvent::WindowOpened);
+    let restored =
+        |script: Script, command| script.device_event(0, OrderEvent::CommandRestored(command));
     let taken = || script().takes(0, undo(0)).store(0, 1, true).kept(0);
     wrong(
         opens(back(taken())),
@@ -496,7 +500,7 @@ fn after_a_failure_recovery_reads_only_what_had_persisted() {
         opens(command.clone().ends(0, 0)),
         "a store, PM 0x40, was persistent and has not come back",
     );
-    let both = command.told(
+    let both = command.device_event(
         0,
         OrderEvent::QueueLineRestored {
             channel: 0,
@@ -514,7 +518,7 @@ fn after_a_failure_recovery_reads_only_what_had_persisted() {
         "was not among what had been taken",
     );
     wrong(
-        back(taken()).told(
+        back(taken()).device_event(
             0,
             OrderEvent::QueueLineRestored {
                 channel: 0,
@@ -527,19 +531,19 @@ fn after_a_failure_recovery_reads_only_what_had_persisted() {
         back(script()).takes(0, ordered(0, Recover, 1, 1)),
         "the device has not opened",
     );
-    // What had not been answered may be lost, with what stood behind it.
+    // Unanswered stores may be lost, with all later accesses.
     opens(back(
         script().store(0, 30, false).reaches(0).takes(0, undo(0)),
     ))
     .holds();
-    // A second loss of power takes nothing of what had not come back.
+    // A second power loss loses nothing of what was not restored yet.
     wrong(
         opens(back(back(taken()))),
         "was persistent and has not come back",
     );
 }
 
-// ---------------------------------------------------------------- campaigns
+// ---- campaigns ----
 
 struct Rig(Design, Factory);
 
@@ -553,20 +557,20 @@ fn rig() -> Rig {
 }
 
 impl Rig {
-    fn run(&self, mechanism: Mechanism, devices: usize, without: Option<Without>) -> Report {
+    fn run(&self, mechanism: Mechanism, devices: usize, fault: Option<InjectedFault>) -> Report {
         let is_rtl = self.1.model() == Model::Rtl;
         let campaign = Campaign {
             workload: "btree".into(),
             mechanism,
-            by: By::Device,
+            executor: Executor::Device,
             devices,
-            synchronise: Synchronise::Devices,
+            synchronise: Synchronisation::Devices,
             transactions: if is_rtl { 3 } else { 24 },
             seed: 1,
             cuts: if is_rtl { "sampled:4" } else { "sampled:20" }
                 .parse()
                 .unwrap(),
-            without,
+            fault,
             jobs: 2,
         };
         run(&self.0, &self.1, &campaign, &mut |_, _| true).unwrap()
@@ -574,7 +578,7 @@ impl Rig {
 }
 
 impl Rig {
-    /// Nothing in a run with cuts breaks them; and it is not that nothing was looked at.
+    /// A run with cuts violates no invariant, and events were checked.
     fn keeps_them(&self, mechanism: Mechanism, devices: usize) {
         let report = self.run(mechanism, devices, None);
         println!("{mechanism:?}, {devices} devices: {} events", report.events);
@@ -582,15 +586,15 @@ impl Rig {
         assert!(report.events > 60 * report.transactions, "{report:?}");
     }
 
-    /// What is left out breaks the invariant that it stands for, in the log itself, whether or not a cut leaves a trace of it.
-    fn breaks(&self, without: Without, mechanism: Mechanism, devices: usize, invariant: u8) {
-        let report = self.run(mechanism, devices, Some(without));
-        let about = format!("{without}, {mechanism:?}: {report:?}");
+    /// A fault violates its invariant in the log itself, whether or not a cut reveals it.
+    fn breaks(&self, fault: InjectedFault, mechanism: Mechanism, devices: usize, invariant: u8) {
+        let report = self.run(mechanism, devices, Some(fault));
+        let about = format!("{fault}, {mechanism:?}: {report:?}");
         let wanted = format!("invariant {invariant}, device ");
         match (&report.invariant, &report.stopped) {
             (Some(broken), _) => {
                 let counts = format!("{} of {} cuts", report.broken, report.cuts);
-                println!("{without}, {mechanism:?}: {counts}: {}", broken.text);
+                println!("{fault}, {mechanism:?}: {counts}: {}", broken.text);
                 assert!(broken.text.starts_with(&wanted), "{about}");
                 let last = broken.timeline.last().map(String::as_str).unwrap_or("");
                 assert!(
@@ -599,9 +603,9 @@ impl Rig {
                 );
                 assert!(broken.timeline.len() > 10, "{about}");
             }
-            // The run did not come to its end.
+            // The run failed.
             (None, Some(text)) => {
-                println!("{without}, {mechanism:?}: {text}");
+                println!("{fault}, {mechanism:?}: {text}");
                 assert!(text.contains(&format!("before that: {wanted}")), "{about}");
             }
             (None, None) => panic!("{about}"),
@@ -610,19 +614,19 @@ impl Rig {
 }
 
 impl Rig {
-    /// A device that does not save says so itself, in every cut.
+    /// A device that saves nothing reports that itself, in every cut.
     fn loses(&self, mechanism: Mechanism) {
-        let report = self.run(mechanism, 1, Some(Without::Domain));
+        let report = self.run(mechanism, 1, Some(InjectedFault::PersistenceDomain));
         let about = format!("{mechanism:?}: {report:?}");
         assert_eq!(report.violated, report.cuts, "{about}");
         let text = &report.violation.as_ref().expect(&about).text;
-        assert!(text.contains("could not save it"), "{about}");
+        assert!(text.contains("could not save what"), "{about}");
     }
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn campaigns_break_no_invariant() {
+fn campaigns_keep_the_invariants() {
     let rig = rig();
     for mechanism in Mechanism::ALL {
         for devices in [1, 2] {
@@ -633,44 +637,44 @@ fn campaigns_break_no_invariant() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn controls_break_their_invariants() {
+fn negative_controls_break_their_invariants() {
     let rig = rig();
-    for (without, mechanism, devices, invariant) in [
-        (Without::Fences, Mechanism::Undo, 1, 3),
-        (Without::Fences, Mechanism::Checkpoint, 1, 3),
-        (Without::Peers, Mechanism::Undo, 2, 3),
-        (Without::Peers, Mechanism::Checkpoint, 2, 3),
+    for (fault, mechanism, devices, invariant) in [
+        (InjectedFault::Fences, Mechanism::Undo, 1, 3),
+        (InjectedFault::Fences, Mechanism::Checkpoint, 1, 3),
+        (InjectedFault::Peers, Mechanism::Undo, 2, 3),
+        (InjectedFault::Peers, Mechanism::Checkpoint, 2, 3),
     ] {
-        rig.breaks(without, mechanism, devices, invariant);
+        rig.breaks(fault, mechanism, devices, invariant);
     }
 }
 
-/// What is left out of a device, which only the fast model can; and what takes more than the few
-/// transactions that the RTL has here.
+/// Faults of a device, which only the fast model injects; and those that need more transactions
+/// than the RTL model runs here.
 #[test]
 #[ignore = "takes seconds"]
-fn controls_of_a_device_break_their_invariants() {
+fn device_faults_break_their_invariants() {
     use Mechanism::{Checkpoint, Redo, Shadow, Undo};
     let rig = rig();
     if rig.1.model() == Model::Rtl {
         return;
     }
-    for (without, mechanism, invariant) in [
-        (Without::Fences, Redo, 3),
-        (Without::Fences, Shadow, 3),
-        (Without::Hook, Undo, 1),
-        (Without::Hook, Checkpoint, 1),
-        (Without::Hook, Shadow, 1),
-        (Without::Commands, Undo, 3),
-        (Without::Commands, Redo, 3),
-        (Without::Commands, Checkpoint, 3),
-        (Without::Commands, Shadow, 1),
-        (Without::Domain, Undo, 4),
-        (Without::Domain, Redo, 4),
-        (Without::Domain, Checkpoint, 4),
-        (Without::Domain, Shadow, 4),
+    for (fault, mechanism, invariant) in [
+        (InjectedFault::Fences, Redo, 3),
+        (InjectedFault::Fences, Shadow, 3),
+        (InjectedFault::ConflictFilter, Undo, 1),
+        (InjectedFault::ConflictFilter, Checkpoint, 1),
+        (InjectedFault::ConflictFilter, Shadow, 1),
+        (InjectedFault::CommandOrder, Undo, 3),
+        (InjectedFault::CommandOrder, Redo, 3),
+        (InjectedFault::CommandOrder, Checkpoint, 3),
+        (InjectedFault::CommandOrder, Shadow, 1),
+        (InjectedFault::PersistenceDomain, Undo, 4),
+        (InjectedFault::PersistenceDomain, Redo, 4),
+        (InjectedFault::PersistenceDomain, Checkpoint, 4),
+        (InjectedFault::PersistenceDomain, Shadow, 4),
     ] {
-        rig.breaks(without, mechanism, 1, invariant);
+        rig.breaks(fault, mechanism, 1, invariant);
     }
     for mechanism in [Undo, Redo, Checkpoint, Shadow] {
         rig.loses(mechanism);
@@ -680,14 +684,14 @@ fn controls_of_a_device_break_their_invariants() {
 mod sampled {
     use super::*;
 
-    /// A sample of these, for both models.
+    /// A sample of these campaigns, for both models.
     #[test]
     #[ignore = "takes seconds"]
-    fn campaigns_break_no_invariant_and_controls_do() {
+    fn campaigns_keep_the_invariants_and_negative_controls_break_them() {
         let rig = rig();
         rig.keeps_them(Mechanism::Undo, 1);
         rig.keeps_them(Mechanism::Shadow, 1);
         rig.keeps_them(Mechanism::Checkpoint, 2);
-        rig.breaks(Without::Fences, Mechanism::Undo, 1, 3);
+        rig.breaks(InjectedFault::Fences, Mechanism::Undo, 1, 3);
     }
 }

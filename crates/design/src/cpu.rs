@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! CPU costs of an NVMe driver: a [host profile](HostProfile), and the values that a design
 //! overrides.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Engines: their description in a design (`[[engine]]`), their manifest (`engine.toml`), and the
 //! device top that contains them.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One-line errors that name the file, the key and the allowed values.
 
 use std::fmt;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Exports for external tools: the device top with a design's parameters, and a C header of its
 //! address map.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Host profiles (`hosts/*.toml`): costs of the host's CPUs and cache, and the connection of a
 //! device.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The identity of a device: its serial number, and the names derived from it.
 
 use std::fmt;

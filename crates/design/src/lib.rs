@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Device configurations (`designs/*.toml`), media profiles (`media/*.toml`) and host profiles
 //! (`hosts/*.toml`). A [`Design`] describes a device and its host. All values are checked when the
 //! file is read: an unknown key or an invalid value is a one-line error with the file, the key and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Media profiles: the timing that `nvm_delay` gives to a memory.
 
 use std::path::Path;

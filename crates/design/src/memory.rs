@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Memories of the device in addition to the storage (`[[memory]]`). At present there is one, the
 //! local memory.
 //!

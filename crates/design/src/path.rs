@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Latency of a BAR2 load or store in the device outside its `nvm_delay`.
 //!
 //! A profile defines the latency at the end of the link. So the device's latency is subtracted from

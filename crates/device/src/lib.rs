@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The device of a design, simulated by either of two models: the RTL model, exact to the clock
 //! cycle, or the fast model, which works transaction by transaction.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One run with many ends: copies of the process in which the power fails, while the run itself
 //! continues. This is a separate program, since other tests have media that a copy would share.
 

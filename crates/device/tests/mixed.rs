@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One host with two devices, each on another model: both work at the same time, and with each
 //! other.
 

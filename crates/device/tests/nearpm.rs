@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Programs with transactions on a device with the engine `nearpm`, cut off at many moments of one
 //! run.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Several devices with the crash-consistency engine `nearpm`. Their logs are deleted when all of
 //! them have completed a transaction, and nothing else waits for that. After a loss of power of any
 //! of them, all come to the same transaction.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Block commands that write no host data to the media: Write Zeroes, Verify, Compare, Dataset
 //! Management.
 

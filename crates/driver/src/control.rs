@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The control bus (BAR4): the list of the device's blocks, and the timing emulators.
 
 use design::media::{Interleave, Registers};

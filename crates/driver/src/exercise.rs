@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A short mixed workload that uses all parts of a device.
 
 use design::{Cpu, Profile};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A fake for tests: a host and a small behavioural controller in one, with faults on request.
 
 use std::collections::{BTreeMap, HashMap};

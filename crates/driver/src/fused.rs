@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Fused Compare and Write.
 
 use spec::nvme::{io, status, Sqe};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The services that the driver needs from its host.
 
 use sim::{Bar, Time};

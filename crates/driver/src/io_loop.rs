@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The I/O loop: keeps commands in flight on several queues, each with a separate CPU.
 
 use sim::Time;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Latencies of single commands, all of which are kept, so that percentiles are exact.
 
 use sim::Time;

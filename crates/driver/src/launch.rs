@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Launches engines by their registers. All engines start with the same registers: control, status,
 //! return value, arguments, outputs.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A user-space NVMe host driver, generic over the host that it runs on.
 //!
 //! [`NvmeDriver`] starts a controller, identifies it, creates I/O queues and runs commands: one at

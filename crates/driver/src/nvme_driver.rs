@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The driver of an NVMe controller: start, queues, commands, shutdown.
 
 use sim::{Bar, Time};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Commands of an engine's command page: each is one store of 64 bytes.
 
 use sim::{Bar, Time};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The part of a simulated host that a driver uses: its device, CPUs, watches and interrupts.
 
 use std::collections::HashMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Physical Region Pages: the data pointer of a command.
 
 use spec::nvme::PAGE_BYTES;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Quality of service: the outstanding lines and the bandwidth share of each master of a memory
 //! channel.
 

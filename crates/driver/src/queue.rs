@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A submission queue and the completion queue that answers it.
 
 use std::collections::VecDeque;

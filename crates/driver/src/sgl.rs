@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Scatter Gather Lists: the alternative to PRPs (NVMe 1.4, 4.4).
 
 use spec::nvme::{sgl_type, PAGE_BYTES};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A driver's part of a shared host.
 
 use ::host::SharedMachine;

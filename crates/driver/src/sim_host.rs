@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The simulated host of one driver: memory and link of a [`sim::System`], and CPUs that take time.
 
 use ::host::Machine;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The driver with a fake device, with and without faults.
 
 use spec::nvme::{status, Sqe};

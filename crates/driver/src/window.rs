@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Streams of loads and stores of the PM window, as fast as link and device accept them.
 //!
 //! No CPU time is counted. A stream is bounded by the host's loads and stores in flight

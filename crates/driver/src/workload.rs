@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Jobs like those of fio, and whole transfers of data, on several queues.
 
 use spec::nvme::PAGE_BYTES;

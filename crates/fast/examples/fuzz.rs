@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Runs the fuzzer on the fast model: `fuzz DESIGN COMMANDS SEED [REPLAY]`.
 
 use std::path::Path;
@@ -21,7 +23,7 @@ fn main() -> Result<(), String> {
     let campaign = Campaign {
         seed: arg(3, "1").parse().map_err(|_| "seed")?,
         amount: arg(2, "1000").parse().map_err(|_| "commands")?,
-        calm: std::env::var("CALM").is_ok(),
+        valid_only: std::env::var("CALM").is_ok(),
         media_bytes: bytes,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks: false,

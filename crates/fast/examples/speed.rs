@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! NVMe commands per CPU second: `speed BYTES COMMANDS READ_PERCENT [verify]`.
 
 use std::path::Path;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Accesses of the host to the BARs, in order: registers, the PM window, command pages.
 //!
 //! The order is that of the RTL's ports. A write starts after all earlier writes of the other port

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The calendar queue: events in the order of their clock edges, and of one edge in the order in
 //! which they were scheduled.
 

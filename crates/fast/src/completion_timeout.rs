@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Completion timeout of reads of host memory (ns_axi_timeout).
 //!
 //! The device checks outstanding reads at an interval, stream by stream. A stream that has received

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The parameters of a device, taken from its design.
 
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The context that blocks get while they handle an event: time, calendar, link port, memories.
 
 use sim::{Clock, OrderEvent, OrderWatch, TraceEvent, Tracer};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The device as the simulation sees it: events in the order of their clock edges, between a link
 //! and the memories.
 

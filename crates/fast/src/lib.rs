@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The fast model of a device: the same registers, bytes and statuses as the RTL model, transaction
 //! by transaction, in about a hundredth of its time.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! MSI-X: table, pending bits, messages (hw/ip/msix).
 
 /// Bytes of an entry of the table.

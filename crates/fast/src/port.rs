@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The device's port to its PCIe link: reads of host memory with their tags, and posted writes.
 //!
 //! Each direction carries a beat of 64 bytes a cycle.

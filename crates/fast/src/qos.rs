@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Quality of service (hw/ip/qos): credits of each master in each channel, and its weight.
 
 use spec::regs::{qos, Field};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Numbered items. The number of a removed item is used again.
 
 pub(crate) struct Slab<T> {

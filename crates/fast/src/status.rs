@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The status block at the start of BAR4: the list of the device's blocks (hw/ip/status).
 
 use spec::bar4;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Properties of a channel that its masters rely on.
 
 use std::collections::BTreeMap;

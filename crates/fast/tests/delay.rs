@@ -1,5 +1,7 @@
-//! `nvm_delay` and its memory compared with the RTL: `cargo test --release -p nearside-fast --
-//! --include-ignored`.
+// SPDX-License-Identifier: Apache-2.0
+
+//! `nvm_delay` and its memory compared with the RTL:
+//! `cargo test --profile checked -p nearside-fast -- --include-ignored`.
 
 use std::path::PathBuf;
 

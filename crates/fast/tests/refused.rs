@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Engines that the fast model does not have.
 
 use std::path::Path;
@@ -17,6 +19,8 @@ fn engine_of_the_rtl_alone_is_refused_by_name() {
     let config = Config::of(&design, &root).unwrap();
     let media = Media::memory(design.media.bytes.0).unwrap();
     let error = FastDevice::new(config, media).err().unwrap();
-    let expected = "engine box (tests/engines/mailbox): the fast model does not have it, only the rtl model can run it";
+    let expected =
+        "engine box (tests/engines/mailbox): the fast model does not have it, only the rtl \
+                    model can run it";
     assert_eq!(error, expected);
 }

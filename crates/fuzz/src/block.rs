@@ -1,65 +1,68 @@
-//! One block of the media: what it may hold while commands use it, and what is left of that when they have gone. [`crate::media`] says by
-//! which rules.
+// SPDX-License-Identifier: Apache-2.0
 
-use crate::look::{Content, Patch, Value};
+//! One block of the media: what it may hold while commands use it, and what remains possible after
+//! they have ended. [`crate::media`] states the rules.
+
+use crate::block_view::{Candidate, Content, Patch};
 use crate::media::BLOCK;
 
-/// A block is of one content.
+/// The grain of a block that holds one content.
 pub const WHOLE: usize = BLOCK as usize;
 
-/// How a command that writes has ended.
+/// How the writes of a command have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// All of its blocks have their new content.
+pub enum WriteOutcome {
+    /// All of its blocks hold the new content.
     Whole,
-    /// Any of them may have it.
+    /// Any of its blocks may hold the new content.
     Part,
-    /// None of them has it.
+    /// None of its blocks holds the new content.
     Untouched,
-    /// As `Whole`, and everything that has ended until now was before it.
+    /// As `Whole`, and all writes that have ended by now precede it.
     Erased,
 }
 
-/// What one block may hold, and who uses it.
+/// The possible contents of one block, and its users.
 #[derive(Clone)]
 pub struct Block {
-    /// Each of these is possible.
-    pub values: Vec<Value>,
-    /// So many bytes are of one of them: the block, lines, or single bytes.
+    /// The possible contents.
+    pub values: Vec<Candidate>,
+    /// Bytes that hold one content: the block, a line, or a single byte.
     pub grain: usize,
-    /// The same of those that are old, and of those that will be left when these are gone.
+    /// The grain of the old contents, and of the contents that remain after the old ones are
+    /// dropped.
     pub old_grain: usize,
-    /// See above.
+    /// See `old_grain`.
     pub new_grain: usize,
-    /// Commands that use the block now.
+    /// Number of commands that use the block now.
     pub users: u32,
-    /// Of these, commands that write.
+    /// Number of users that write.
     pub writers: u32,
-    /// Of these, commands of engines.
-    pub makers: u32,
-    /// One of them has written all of it.
+    /// Number of users that are engines' commands.
+    pub active_engines: u32,
+    /// A user has written the whole block.
     pub written: bool,
-    /// A store to the PM window is on its way.
+    /// A store to the PM window is in flight.
     pub stored: bool,
-    /// It has met a command.
+    /// The store overlapped a command in time.
     pub met: bool,
-    /// An engine has written since nobody has used the block.
+    /// An engine has written since the block was last without users.
     pub made: bool,
-    /// When a command last began or ended to write.
+    /// When a command last began or ended a write.
     pub changed: u64,
 }
 
 impl Block {
-    /// One that holds this, and that nobody uses.
+    /// A block with one content and without users.
     pub fn new(content: Content) -> Block {
         Block {
-            values: vec![Value::new(0, content)],
+            values: vec![Candidate::new(0, content)],
             grain: WHOLE,
             old_grain: WHOLE,
             new_grain: WHOLE,
             users: 0,
             writers: 0,
-            makers: 0,
+            active_engines: 0,
             written: false,
             stored: false,
             met: false,
@@ -68,8 +71,8 @@ impl Block {
         }
     }
 
-    /// A command begins to use it.
-    pub fn enter(&mut self) {
+    /// A command begins to use the block.
+    pub fn add_user(&mut self) {
         if self.users == 0 {
             self.values.iter_mut().for_each(|v| v.old = true);
             (self.old_grain, self.new_grain) = (self.grain, WHOLE);
@@ -77,9 +80,9 @@ impl Block {
         self.users += 1;
     }
 
-    /// A command that writes does.
-    pub fn enter_writer(&mut self, now: u64) {
-        self.enter();
+    /// A command that writes begins to use the block.
+    pub fn add_writer(&mut self, now: u64) {
+        self.add_user();
         if self.stored {
             self.met = true;
             self.split(1);
@@ -88,56 +91,57 @@ impl Block {
         self.changed = now;
     }
 
-    /// Pieces of this size may be of different contents, also later.
+    /// Pieces of this size may hold different contents from now on.
     pub fn split(&mut self, grain: usize) {
         self.grain = self.grain.min(grain);
         self.new_grain = self.new_grain.min(grain);
     }
 
-    /// It may come to hold this.
-    pub fn add(&mut self, writer: u64, content: Content) {
-        self.values.push(Value::new(writer, content));
+    /// Adds a possible content.
+    pub fn add_candidate(&mut self, writer: u64, content: Content) {
+        self.values.push(Candidate::new(writer, content));
     }
 
     /// A command that writes has ended.
-    pub fn end(&mut self, writer: u64, end: End, now: u64) {
+    pub fn end_write(&mut self, writer: u64, end: WriteOutcome, now: u64) {
         match end {
-            End::Whole => self.written = true,
-            End::Part => {}
-            End::Untouched => self.values.retain(|v| v.writer != writer),
-            // What others still do may come behind it.
-            End::Erased if self.users == 1 => {
+            WriteOutcome::Whole => self.written = true,
+            WriteOutcome::Part => {}
+            WriteOutcome::Untouched => self.values.retain(|v| v.writer != writer),
+            // Other users may still write after it.
+            WriteOutcome::Erased if self.users == 1 => {
                 self.values.retain(|v| v.writer == writer);
                 self.written = true;
                 self.new_grain = WHOLE;
             }
-            End::Erased => self.written = true,
+            WriteOutcome::Erased => self.written = true,
         }
         for value in &mut self.values {
             if value.writer == writer {
                 value.writer = 0;
             }
         }
-        self.leave_writer(now);
+        self.remove_writer(now);
     }
 
-    /// A command of an engine that began at `since` has made this, in pieces of so many bytes.
-    pub fn take(&mut self, made: &Made, end: End, grain: usize, since: u64) {
+    /// Applies what an engine's command, begun at `since`, has written in pieces of `grain` bytes.
+    pub fn apply(&mut self, made: &DerivedContent, end: WriteOutcome, grain: usize, since: u64) {
         let covers = made.patches.iter().all(|p| p.content.len() == WHOLE);
         let alone = self.writers == 1 && self.changed == since && !self.stored;
-        if end == End::Whole && alone {
-            // It came behind all else.
-            let before: Vec<Value> = match covers {
+        if end == WriteOutcome::Whole && alone {
+            // It was the last write.
+            let before: Vec<Candidate> = match covers {
                 true => self.values.iter().take(1).cloned().collect(),
                 false => self.values.clone(),
             };
             self.values.iter_mut().for_each(|v| v.old = true);
             for value in &before {
                 let gone = value.old && self.written && !covers;
-                self.values.extend(made.patches.iter().map(|patch| Value {
-                    old: gone,
-                    ..value.patched(0, 0, patch)
-                }));
+                self.values
+                    .extend(made.patches.iter().map(|patch| Candidate {
+                        old: gone,
+                        ..value.patched(0, 0, patch)
+                    }));
             }
             self.new_grain = match covers {
                 true => made.grain,
@@ -150,18 +154,18 @@ impl Block {
         let patches = made.patches.iter();
         self.values.extend(patches.map(|p| first.patched(0, 0, p)));
         self.split(grain.min(made.grain));
-        self.written |= end == End::Whole && covers;
+        self.written |= end == WriteOutcome::Whole && covers;
     }
 
-    /// A command that writes uses it no more.
-    pub fn leave_writer(&mut self, now: u64) {
+    /// A command that writes stops using the block.
+    pub fn remove_writer(&mut self, now: u64) {
         self.writers = self.writers.saturating_sub(1);
         self.changed = now;
-        self.leave();
+        self.remove_user();
     }
 
-    /// A command uses it no more.
-    pub fn leave(&mut self) {
+    /// A command stops using the block.
+    pub fn remove_user(&mut self) {
         self.users = self.users.saturating_sub(1);
         if self.users > 0 {
             return;
@@ -174,9 +178,9 @@ impl Block {
             self.values.retain(|v| !v.old);
         }
         (self.written, self.met, self.made) = (false, false, false);
-        let mut kept: Vec<Value> = Vec::new();
+        let mut kept: Vec<Candidate> = Vec::new();
         for value in self.values.drain(..) {
-            let same = |k: &Value| k.content == value.content && k.loose == value.loose;
+            let same = |k: &Candidate| k.content == value.content && k.loose == value.loose;
             if !kept.iter().any(same) {
                 kept.push(value);
             }
@@ -187,24 +191,24 @@ impl Block {
         }
     }
 
-    /// It can hold one content only.
+    /// True if the block can hold one content only.
     pub fn is_known(&self) -> bool {
         self.values.len() == 1 && self.values[0].loose.is_none()
     }
 
-    /// It was found to hold this.
+    /// The block was read and held this.
     pub fn learn(&mut self, data: &[u8]) {
-        self.values = vec![Value::new(0, data.into())];
+        self.values = vec![Candidate::new(0, data.into())];
         self.grain = WHOLE;
     }
 }
 
-/// What has become of a block, or the first bytes of it.
-pub struct Made {
-    /// Each of these is possible.
+/// What an engine has made of a block, or of its first bytes.
+pub struct DerivedContent {
+    /// The possible contents.
     pub patches: Vec<Patch>,
-    /// So many bytes are of one of them, whoever reads.
+    /// Bytes that hold one content for every reader.
     pub grain: usize,
-    /// See [`crate::look::Look::endless`].
+    /// See [`crate::block_view::BlockView::endless`].
     pub endless: bool,
 }

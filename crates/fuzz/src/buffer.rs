@@ -1,15 +1,17 @@
-//! Buffers of random commands: pages, PRPs and SGLs, mostly right, sometimes spoiled.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Buffers of random commands: pages, PRPs and SGLs, mostly valid, sometimes corrupted.
 
 use sim::Random;
 use spec::nvme::{io, Sqe};
 
-use crate::draw::{chance, pick, Command};
-use crate::draw_sgl::sgl;
+use crate::generate::{chance, pick, Command};
+use crate::generate_sgl::sgl;
+use crate::host_model::HostModel;
 use crate::memory::PAGE;
 use crate::model::transfer;
-use crate::world::World;
 
-/// An address at which no memory is, and no interrupt either.
+/// An address without memory and outside the interrupt range.
 pub fn nowhere(random: &mut Random) -> u64 {
     let page = pick(
         random,
@@ -31,9 +33,9 @@ pub fn nowhere(random: &mut Random) -> u64 {
     }
 }
 
-/// What fills a buffer.
+/// Content of a buffer.
 pub enum Fill {
-    /// Nothing: zeros.
+    /// Zeros.
     Nothing,
     /// Random bytes.
     Random,
@@ -41,40 +43,40 @@ pub enum Fill {
     Bytes(Vec<u8>),
 }
 
-/// Gives an I/O command a buffer of so many bytes. `None` if there is no room.
+/// Gives an I/O command a buffer of `bytes` bytes. `None` if there is no room.
 pub fn with_data(
-    world: &mut World,
+    host: &mut HostModel,
     random: &mut Random,
     mut sqe: Sqe,
     bytes: u64,
     fill: Fill,
 ) -> Option<Command> {
     if chance(random, 60) {
-        return with_prps(world, random, sqe, bytes, fill);
+        return with_prps(host, random, sqe, bytes, fill);
     }
-    let (first, pages) = sgl(world, random, bytes, sqe.opcode() == io::READ)?;
+    let (first, pages) = sgl(host, random, bytes, sqe.opcode() == io::READ)?;
     sqe = sqe.with_prps(first.addr, first.high());
     sqe.dw[0] |= pick(random, &[1 << 14, 2 << 14]);
-    put(world, random, &sqe, bytes, fill);
+    fill_buffer(host, random, &sqe, bytes, fill);
     Some((sqe, pages))
 }
 
-/// Gives a command a buffer of so many bytes, with PRPs. `None` if there is no room.
+/// Gives a command a buffer of `bytes` bytes, with PRPs. `None` if there is no room.
 pub fn with_prps(
-    world: &mut World,
+    host: &mut HostModel,
     random: &mut Random,
     sqe: Sqe,
     bytes: u64,
     fill: Fill,
 ) -> Option<Command> {
-    let (prp1, prp2, pages) = prps(world, random, bytes)?;
+    let (prp1, prp2, pages) = prps(host, random, bytes)?;
     let sqe = sqe.with_prps(prp1, prp2);
-    put(world, random, &sqe, bytes, fill);
+    fill_buffer(host, random, &sqe, bytes, fill);
     Some((sqe, pages))
 }
 
-/// Fills what a command names.
-fn put(world: &mut World, random: &mut Random, sqe: &Sqe, bytes: u64, fill: Fill) {
+/// Fills the buffer that a command names.
+fn fill_buffer(host: &mut HostModel, random: &mut Random, sqe: &Sqe, bytes: u64, fill: Fill) {
     let content: Vec<u8> = match fill {
         Fill::Nothing => return,
         Fill::Random => {
@@ -83,16 +85,16 @@ fn put(world: &mut World, random: &mut Random, sqe: &Sqe, bytes: u64, fill: Fill
         }
         Fill::Bytes(bytes) => bytes,
     };
-    for s in transfer(&world.memory, sqe, bytes, false).segments {
+    for s in transfer(&host.memory, sqe, bytes, false).segments {
         let (from, to) = (s.offset as usize, (s.offset + s.len) as usize);
         if let Some(piece) = content.get(from..to) {
-            world.memory.put(s.addr, piece);
+            host.memory.store(s.addr, piece);
         }
     }
 }
 
-/// PRP1, PRP2, and the pages of so many bytes. `None` if there is no room.
-fn prps(world: &mut World, random: &mut Random, bytes: u64) -> Option<(u64, u64, Vec<u64>)> {
+/// PRP1, PRP2, and the pages of `bytes` bytes. `None` if there is no room.
+fn prps(host: &mut HostModel, random: &mut Random, bytes: u64) -> Option<(u64, u64, Vec<u64>)> {
     let offset = if chance(random, 50) {
         0
     } else {
@@ -101,11 +103,11 @@ fn prps(world: &mut World, random: &mut Random, bytes: u64) -> Option<(u64, u64,
     let count = (offset + bytes).div_ceil(PAGE);
     // Data, and at most two list pages for each 511 entries and a first one with few.
     let room = count + 3;
-    if (world.memory.room() as u64) < room + 64 {
+    if (host.memory.free_pages() as u64) < room + 64 {
         return None;
     }
     let mut pages: Vec<u64> = (0..count)
-        .filter_map(|_| world.memory.take_any(random))
+        .filter_map(|_| host.memory.alloc_any(random))
         .collect();
     let data = pages.clone();
     let mut prp1 = data[0] + offset;
@@ -113,22 +115,27 @@ fn prps(world: &mut World, random: &mut Random, bytes: u64) -> Option<(u64, u64,
         1 if chance(random, 20) => random.next(),
         1 => 0,
         2 => data[1],
-        _ => list(world, random, &data[1..], &mut pages)?,
+        _ => list(host, random, &data[1..], &mut pages)?,
     };
-    if !world.calm && chance(random, 8) {
-        spoil(world, random, count, &mut prp1, &mut prp2);
+    if !host.valid_only && chance(random, 8) {
+        corrupt(host, random, count, &mut prp1, &mut prp2);
     }
     Some((prp1, prp2, pages))
 }
 
-/// A PRP list of these pages, from any entry of its page on, and sometimes back to its own start.
-fn list(world: &mut World, random: &mut Random, data: &[u64], pages: &mut Vec<u64>) -> Option<u64> {
-    let take = |world: &mut World, random: &mut Random, pages: &mut Vec<u64>| {
-        let page = world.memory.take_any(random)?;
+/// A PRP list of these pages, from any entry of its page on. Sometimes it leads back to its start.
+fn list(
+    host: &mut HostModel,
+    random: &mut Random,
+    data: &[u64],
+    pages: &mut Vec<u64>,
+) -> Option<u64> {
+    let take = |host: &mut HostModel, random: &mut Random, pages: &mut Vec<u64>| {
+        let page = host.memory.alloc_any(random)?;
         pages.push(page);
         Some(page)
     };
-    let mut page = take(world, random, pages)?;
+    let mut page = take(host, random, pages)?;
     let first = match random.below(4) {
         0 | 1 => 0,
         2 => random.below(512),
@@ -143,19 +150,19 @@ fn list(world: &mut World, random: &mut Random, data: &[u64], pages: &mut Vec<u6
             let next = if cycle {
                 page
             } else {
-                take(world, random, pages)?
+                take(host, random, pages)?
             };
-            world.memory.put(page + 8 * slot, &next.to_le_bytes());
+            host.memory.store(page + 8 * slot, &next.to_le_bytes());
             (page, slot, entered) = (next, 0, 0);
         }
-        world.memory.put(page + 8 * slot, &target.to_le_bytes());
+        host.memory.store(page + 8 * slot, &target.to_le_bytes());
         slot += 1;
     }
     Some(start)
 }
 
-/// Makes one thing wrong with a pair of PRPs.
-fn spoil(world: &mut World, random: &mut Random, count: u64, prp1: &mut u64, prp2: &mut u64) {
+/// Corrupts one field of a pair of PRPs.
+fn corrupt(host: &mut HostModel, random: &mut Random, count: u64, prp1: &mut u64, prp2: &mut u64) {
     let in_list = |random: &mut Random, list: u64| {
         let entries = (count - 1).min((PAGE - list % PAGE) / 8);
         list + 8 * random.below(entries)
@@ -170,19 +177,19 @@ fn spoil(world: &mut World, random: &mut Random, count: u64, prp1: &mut u64, prp
         _ if count <= 2 => *prp2 |= 1 + random.below(4095),
         6 => {
             let at = in_list(random, *prp2);
-            let entry = world.memory.qword(at).unwrap_or(0) | 1 << random.below(12);
-            world.memory.put(at, &entry.to_le_bytes());
+            let entry = host.memory.qword(at).unwrap_or(0) | 1 << random.below(12);
+            host.memory.store(at, &entry.to_le_bytes());
         }
         7 => {
             let (at, entry) = (in_list(random, *prp2), nowhere(random));
-            world.memory.put(at, &entry.to_le_bytes());
+            host.memory.store(at, &entry.to_le_bytes());
         }
         _ if (PAGE - *prp2 % PAGE) / 8 < count - 1 => *prp1 |= 2,
         _ => {
             // The same page twice.
             let (from, to) = (in_list(random, *prp2), in_list(random, *prp2));
-            let entry = world.memory.qword(from).unwrap_or(0);
-            world.memory.put(to, &entry.to_le_bytes());
+            let entry = host.memory.qword(from).unwrap_or(0);
+            host.memory.store(to, &entry.to_le_bytes());
         }
     }
 }

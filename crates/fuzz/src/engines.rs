@@ -1,4 +1,7 @@
-//! Commands of engines, for the reference model: `hw/engine/scan`, `hw/engine/copy`. Each looks at its command itself.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Commands of engines, for the reference model: `hw/engine/scan`, `hw/engine/copy`. Each engine
+//! checks its commands itself.
 
 use std::ops::Range;
 
@@ -6,33 +9,34 @@ use nvme::Namespace;
 use spec::nvme::{status, Sqe};
 
 use crate::media::BLOCK;
-use crate::model::{Use, Verdict};
+use crate::model::{Expectation, MediaUse};
 
-/// The scan engine's first command: counts values between bounds.
+/// Opcode of the scan engine that counts values between bounds.
 pub const COUNT: u8 = 0xC0;
-/// Its second one: writes a bitmap of them, too.
+/// Opcode of the scan engine that also writes a bitmap of these values.
 pub const FILTER: u8 = 0xC8;
-/// The copy engine's.
+/// Opcode of the copy engine.
 pub const COPY: u8 = 0xC4;
-/// The sorter's.
+/// Opcode of the sorter.
 pub const SORT: u8 = 0xD0;
-/// The gatherer's.
+/// Opcode of the gather engine.
 pub const SHUFFLE: u8 = 0xD8;
-/// The decoder's.
+/// Opcode of the dictionary decoder.
 pub const DECODE: u8 = 0xD4;
-/// The pipeline's: a list of commands of these three.
+/// Opcode of the pipeline: a list of commands of the sorter, gather engine and decoder.
 pub const PIPELINE: u8 = 0xDC;
-/// Those of the engines that sort tables ([`crate::tables`]).
+/// Opcodes of the engines that sort tables ([`crate::tables`]).
 pub const TABLES: [u8; 3] = [SORT, SHUFFLE, DECODE];
-/// Those of the engines that copy and scan.
+/// Opcodes of the engines that copy and scan.
 pub const BLOCKS: [u8; 3] = [COUNT, COPY, FILTER];
-/// All that the model knows.
+/// All opcodes of engines that the model knows.
 pub const COMMANDS: [u8; 7] = [COUNT, COPY, FILTER, SORT, SHUFFLE, DECODE, PIPELINE];
 
-/// A bitmap's place is told in so many blocks.
+/// The unit of a bitmap's place, in blocks.
 pub const BITMAP_UNIT: u64 = 8;
 
-/// Values of 32 or 64 bits between two bounds, both included, as the scan engine's commands name them.
+/// Values of 32 or 64 bits between two bounds, both included, as the scan engine's commands name
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     wide: bool,
@@ -42,12 +46,12 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Those that a command names.
+    /// The bounds that a command names.
     pub fn of(sqe: &Sqe) -> Bounds {
         Bounds::new(sqe.dw[13].into(), double(sqe, 2), double(sqe, 14))
     }
 
-    /// Those of a job: its `kind`, without the bit for a bitmap, and its bounds.
+    /// The bounds of a job: its `kind`, without the bit for a bitmap, and its limits.
     pub fn new(kind: u64, low: u64, high: u64) -> Bounds {
         Bounds {
             wide: kind & 1 == 1,
@@ -66,10 +70,10 @@ impl Bounds {
         }
     }
 
-    /// Whether a value lies between them; least significant byte first.
+    /// True if a value, least significant byte first, lies between the bounds.
     pub fn hold(&self, value: &[u8]) -> bool {
         let value = value.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b));
-        // So that order is that of unsigned numbers of 64 bits.
+        // Maps the order to that of unsigned 64-bit numbers.
         let key = |v: u64| match (self.wide, self.signed) {
             (true, false) => v,
             (true, true) => v ^ 1 << 63,
@@ -84,43 +88,43 @@ fn double(sqe: &Sqe, n: usize) -> u64 {
     u64::from(sqe.dw[n + 1]) << 32 | u64::from(sqe.dw[n])
 }
 
-/// How an engine makes what it writes.
+/// How an engine derives its output from its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
-    /// As it was read.
+pub enum Transform {
+    /// A copy of the source.
     Copy,
-    /// A bit for each value.
+    /// One bit for each value.
     Bitmap(Bounds),
 }
 
-/// What an engine writes, made of blocks that it reads.
+/// The output of an engine, derived from blocks that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Product {
-    /// The first block that it reads.
+pub struct EngineOutput {
+    /// First source block.
     pub from: u64,
-    /// How many.
+    /// Number of source blocks.
     pub count: u64,
-    /// The first block that it writes.
+    /// First target block.
     pub to: u64,
-    /// How one becomes the other.
-    pub how: How,
+    /// How the target follows from the source.
+    pub how: Transform,
 }
 
-impl Product {
-    /// Bytes that one block becomes.
+impl EngineOutput {
+    /// Output bytes for one source block.
     pub fn share(&self) -> u64 {
         match self.how {
-            How::Copy => BLOCK,
-            How::Bitmap(bounds) => BLOCK / bounds.bytes() as u64 / 8,
+            Transform::Copy => BLOCK,
+            Transform::Bitmap(bounds) => BLOCK / bounds.bytes() as u64 / 8,
         }
     }
 
-    /// Blocks that are written, the last one perhaps in part.
+    /// Target blocks; the last one may be written in part.
     pub fn targets(&self) -> Range<u64> {
         self.to..self.to + (self.count * self.share()).div_ceil(BLOCK)
     }
 
-    /// Blocks that one of these is made of.
+    /// Source blocks of one target block.
     pub fn sources(&self, target: u64) -> Range<u64> {
         let each = BLOCK / self.share();
         let first = (target - self.to) * each;
@@ -128,12 +132,12 @@ impl Product {
     }
 }
 
-/// What an engine says of its command.
-pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
-    // It waits for its engine like any other, and may be ended before that looks at it.
-    let refused = |status| Verdict {
+/// What the engine may answer to its command.
+pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace) -> Expectation {
+    // A wrong command waits for its engine as well, and may be aborted before the engine checks it.
+    let refused = |status| Expectation {
         long: true,
-        ..Verdict::refused(status)
+        ..Expectation::refused(status)
     };
     let (slba, count) = (sqe.slba(), u64::from(sqe.dw[12] & 0xFF_FFFF) + 1);
     let unit = sqe.dw[13] >> 2;
@@ -147,40 +151,43 @@ pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
         return refused(status::INVALID_FIELD);
     }
     let bounds = Bounds::of(sqe);
-    let product = |to, how| Product {
+    let product = |to, how| EngineOutput {
         from: slba,
         count,
         to,
         how,
     };
     let written = match opcode {
-        COPY => Some(product(double(sqe, 14), How::Copy)),
-        FILTER => Some(product(u64::from(unit) * BITMAP_UNIT, How::Bitmap(bounds))),
+        COPY => Some(product(double(sqe, 14), Transform::Copy)),
+        FILTER => Some(product(
+            u64::from(unit) * BITMAP_UNIT,
+            Transform::Bitmap(bounds),
+        )),
         _ => None,
     };
     let inside = match written {
-        // Its last block may be beyond all numbers.
+        // The number of its last block may overflow.
         Some(p) => ns.holds(p.to, 1) && ns.holds(p.to, p.targets().count() as u64),
         None => true,
     };
     if !inside || !ns.holds(slba, count) {
         return refused(status::LBA_OUT_OF_RANGE);
     }
-    let overlaps = |p: &Product| p.to < slba + count && slba < p.targets().end;
+    let overlaps = |p: &EngineOutput| p.to < slba + count && slba < p.targets().end;
     if written.as_ref().is_some_and(overlaps) {
         return refused(status::INVALID_FIELD);
     }
     let from = ns.base + slba;
-    let make = written.map(|p| Product {
+    let make = written.map(|p| EngineOutput {
         from,
         to: ns.base + p.to,
         ..p
     });
-    Verdict {
-        media: make.map_or(Use::Count(from, count, bounds), Use::Make),
+    Expectation {
+        media: make.map_or(MediaUse::Count(from, count, bounds), MediaUse::Derive),
         dw0: (opcode == COPY).then_some(0),
         long: true,
-        ..Verdict::fine()
+        ..Expectation::success()
     }
 }
 
@@ -205,11 +212,11 @@ mod tests {
     }
 
     fn answer(sqe: &Sqe) -> spec::nvme::Status {
-        verdict(sqe, &NS).statuses[0]
+        expectation(sqe, &NS).statuses[0]
     }
 
     #[test]
-    fn a_copy_stays_in_its_namespace_and_off_its_source() {
+    fn copy_stays_in_its_namespace_and_off_its_source() {
         let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
         assert_eq!(answer(&copy(0, 50, 50)), status::SUCCESS);
         assert_eq!(answer(&copy(0, 50, 51)), range);
@@ -224,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn a_bitmap_has_a_place_of_its_own() {
+    fn scan_bitmap_lies_apart_from_its_source() {
         let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
         let filter = |from, count, unit: u32, kind: u32| {
             answer(&command(FILTER, from, count).with_cdw(13, unit << 2 | kind))
         };
-        // 32 blocks of values of 32 bits make one of bits, 64 of values of 64 bits.
+        // 32 blocks of 32-bit values, or 64 blocks of 64-bit values, make one block of bits.
         assert_eq!(filter(9, 32, 1, 0), status::SUCCESS);
         assert_eq!(filter(9, 33, 1, 0), field);
         assert_eq!(filter(9, 64, 1, 1), status::SUCCESS);
@@ -242,19 +249,19 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_a_bitmap_are_made_of_their_values() {
+    fn scan_bitmap_blocks_follow_from_their_values() {
         let bounds = |kind| Bounds::of(&Sqe::new(FILTER).with_cdw(13, kind));
-        let product = |count, how| Product {
+        let product = |count, how| EngineOutput {
             from: 100,
             count,
             to: 8,
             how,
         };
-        let narrow = product(40, How::Bitmap(bounds(0)));
+        let narrow = product(40, Transform::Bitmap(bounds(0)));
         assert_eq!((narrow.share(), narrow.targets()), (16, 8..10));
         assert_eq!((narrow.sources(8), narrow.sources(9)), (100..132, 132..140));
-        let wide = product(64, How::Bitmap(bounds(1)));
+        let wide = product(64, Transform::Bitmap(bounds(1)));
         assert_eq!((wide.targets(), wide.sources(8)), (8..9, 100..164));
-        assert_eq!(product(3, How::Copy).sources(10), 102..103);
+        assert_eq!(product(3, Transform::Copy).sources(10), 102..103);
     }
 }

@@ -1,4 +1,7 @@
-//! One life of a device under fire: steps drawn from seeds of their own, so that a part of them can be run again.
+// SPDX-License-Identifier: Apache-2.0
+
+//! One episode: a device from power-on to the final comparison. Each step has a separate seed, so a
+//! subset of the steps can be run again.
 
 mod reset;
 mod window;
@@ -12,60 +15,63 @@ use sim::{Bar, Mmio, Random, Time};
 use spec::nvme::properties::{self, Cap, Csts};
 use spec::nvme::{admin, feature, Sqe};
 
-use crate::draw::{
+use crate::engines;
+use crate::generate::{
     admin_command, chance, create_cq, create_sq, fused_pair, io_command, pick, shadow, Command,
 };
-use crate::draw_engines::engine_command;
-use crate::draw_lists::{list, list_command, lists};
-use crate::engines;
-use crate::litter::{litter, Set};
+use crate::generate_engines::engine_command;
+use crate::generate_lists::{list, list_command, lists};
+use crate::host_model::{Counts, HostModel, PendingCommand, SqState, MSI};
 use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
-use crate::model::{CompletionQueue, Known, Limits, Model, SubmissionQueue};
+use crate::model::{CompletionQueue, KnownPage, Limits, Model, SubmissionQueue};
+use crate::reserved::{randomise_reserved, Set};
 use crate::rig::{Rig, Seat};
 use crate::shadow::Pages;
-use crate::world::{Counts, Rung, SqState, World, MSI};
 use crate::{Conditions, Make};
 
 /// Host memory of an episode.
 const PAGES: u64 = 4096;
-/// A register read is answered within this.
+/// Longest time of a register read.
 const REGISTER: Time = Time(1_000_000_000);
-/// Everything that was submitted completes, and every reset ends, within this, if the memory is not late.
-const PATIENCE: Time = Time(20_000_000_000);
+/// Longest time until every submitted command completes, and until a reset ends, without late
+/// memory.
+const DEADLINE: Time = Time(20_000_000_000);
 /// Longer than the longest aggregation time of interrupts (5.21.1.8: 255 times 100 us).
 const COALESCED: Time = Time(25_600_000_000);
-/// Longer than twice what the controller waits for anything of the host's (`HostTimeout`, 25 ms).
-const ASLEEP: Time = Time::ms(60);
-/// The end of a Keep Alive Timeout is seen in CSTS after this.
+/// Longer than twice the controller's timeout for the host (`HostTimeout`, 25 ms).
+const HOST_PAUSE: Time = Time::ms(60);
+/// CSTS shows the end of a Keep Alive Timeout after this time.
 const EXPIRED: Time = Time(2_000_000);
-/// Keep Alive Timeouts that are waited for.
+/// Longest Keep Alive Timeout that the host waits for.
 const WAITED: Time = Time(1_000_000_000_000);
-/// Admin commands that wait for no other one are answered within this, if the host takes what comes, and they move no data or the memory
-/// is not late.
+/// Longest time of an admin command that waits for no other command, while the host accepts writes.
+/// It holds for commands without data, and for all commands without late memory.
 const ADMIN: Time = Time(150_000_000);
 /// Accesses to late memory that the data of an admin command may wait for.
 const ADMIN_ACCESSES: u64 = 100;
-/// The same as [`ADMIN`] behind a link, with other devices at the host.
+/// As [`ADMIN`], for a device on a link, with other devices at the host.
 const ADMIN_BESIDE: Time = Time(1_000_000_000);
-/// Messages of a device of several are at the host so soon: they may stand behind a read of another device, which waits behind a queue of
-/// stores on a link that takes one at a time.
+/// Longest time of a message to the host, with several devices. It may queue after a read of
+/// another device, which waits for the stores on a link that takes one at a time.
 const PROMPT_BESIDE: Time = Time(100_000_000);
-/// Doorbells of one of several are at the device so soon: they queue behind stores to its media.
+/// Longest time of a doorbell to the device, with several devices. It queues after stores to the
+/// media.
 const DOORBELL_BESIDE: Time = Time(1_000_000_000);
-/// What was on a link when its device lost power has arrived after this.
-const LAST_WORDS: u64 = 20_000;
-/// Pages at the end of each device's media that are a window of another one, where there is one.
+/// Time (ns) in which everything on a link arrives after its device has lost power.
+const LINK_DRAIN_NS: u64 = 20_000;
+/// Pages at the end of each device's media that are the window of another device, if there is one.
 const WINDOW_PAGES: u64 = 64;
 /// The same in bytes.
 pub const WINDOW_BYTES: u64 = WINDOW_PAGES * PAGE;
-/// Every so many-th episode has two devices.
-const PAIRS: u32 = 3;
-/// Namespaces that are asked for.
+/// One of this many episodes has two devices.
+const PAIR_PERIOD: u32 = 3;
+/// Most namespaces that the host asks for.
 const MOST_NAMESPACES: u64 = 1024;
-/// Entries of a completion queue that has room for commands that wait for their partner, of all submission queues.
+/// Entries of a completion queue that leave room for the waiting first halves of all submission
+/// queues.
 const ROOM_FOR_PAIRS: u64 = 12;
-/// Reads of the PM window on their way at once.
+/// Reads of the PM window in flight at once.
 const LOADS: usize = 8;
 
 /// Resets of each kind.
@@ -85,45 +91,46 @@ pub struct Resets {
     pub fatal: u64,
 }
 
-/// What an episode did.
+/// Result of an episode.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct EpisodeResult {
     /// Steps begun.
     pub steps: u32,
     /// Commands and data.
     pub counts: Counts,
-    /// Resets.
+    /// Resets by kind.
     pub resets: Resets,
-    /// Other things that were done, by name.
+    /// Other actions, by name.
     pub kinds: BTreeMap<&'static str, u64>,
     /// Blocks of the media compared at the end.
     pub blocks: u64,
     /// Simulated time.
     pub time: Time,
-    /// Why it failed, and what came before.
+    /// The failure, with the events before it.
     pub failure: Option<(String, Vec<String>)>,
-    /// It was told to end.
+    /// It was ended from outside.
     pub stopped: bool,
 }
 
-/// Which episode, and how much of it.
+/// The episode to run, and its extent.
 #[derive(Clone, Debug)]
 pub struct Script<'a> {
     /// Seed of the campaign.
     pub seed: u64,
     /// Number of the episode.
     pub episode: u32,
-    /// So many commands; bytes of the media if `calm`.
+    /// Number of commands; bytes of the media if `valid_only`.
     pub amount: u64,
     /// No malformed commands, no resets.
-    pub calm: bool,
+    pub valid_only: bool,
     /// Bytes of the media.
     pub media_bytes: u64,
-    /// Its last pages belong to no namespace: they can be a window of another device.
+    /// The last pages of the media belong to no namespace: they can be the window of another
+    /// device.
     pub window: bool,
-    /// A block may hold parts of several contents.
+    /// Accepts blocks that hold parts of several contents.
     pub torn_blocks: bool,
-    /// The command page of an engine `nearpm`, whose commands are drawn.
+    /// The command page of an engine `nearpm`, if its commands are to be generated.
     pub nearpm: Option<u64>,
     /// Only these steps.
     pub steps: Option<&'a BTreeSet<u32>>,
@@ -136,10 +143,10 @@ pub fn mix(parts: [u64; 3]) -> u64 {
     })
 }
 
-impl Outcome {
-    /// And what a host has done. The time is that of all of them.
+impl EpisodeResult {
+    /// Adds the actions of one host. The time is common to all hosts.
     fn add(&mut self, bench: &Bench) {
-        self.counts.add(&bench.world.counts);
+        self.counts.add(&bench.host.counts);
         let (to, of) = (&mut self.resets, &bench.outcome.resets);
         to.disables += of.disables;
         to.shutdowns += of.shutdowns;
@@ -156,22 +163,22 @@ impl Outcome {
 }
 
 impl Script<'_> {
-    /// A host before a device whose last pages belong to somebody else.
-    fn world(&self, memory: Memory, pages: u64) -> World {
-        let limits = World::vacant().model.limits;
+    /// A host whose device's last pages may be the window of another device.
+    fn host(&self, memory: Memory, pages: u64) -> HostModel {
+        let limits = HostModel::vacant().model.limits;
         let media = Media::new((self.media_bytes - pages * PAGE) / BLOCK);
-        let mut world = World::new(memory, media, Model::new(limits, BTreeMap::new()));
-        world.calm = self.calm;
+        let mut host = HostModel::new(memory, media, Model::new(limits, BTreeMap::new()));
+        host.valid_only = self.valid_only;
         if self.torn_blocks {
-            world.media.tolerate_torn_blocks();
+            host.media.tolerate_torn_blocks();
         }
-        world
+        host
     }
 
-    /// What the episode's device is to be like.
+    /// Conditions of the episode's device.
     fn conditions(&self) -> Conditions {
         let mut random = Random::new(mix([self.seed, self.episode.into(), u64::MAX - 2]));
-        let late = !self.calm && chance(&mut random, 40);
+        let late = !self.valid_only && chance(&mut random, 40);
         let most = pick(&mut random, &[200, 2_000, 10_000, 40_000]);
         Conditions {
             late_memory: late.then_some(Time::ns(most)),
@@ -180,16 +187,21 @@ impl Script<'_> {
     }
 }
 
-/// Told how much of [`Script::amount`] is done, before each step; false ends the episode.
-pub type Going<'a> = dyn FnMut(u64) -> bool + 'a;
+/// Receives the completed part of [`Script::amount`] before each step; ends the episode by
+/// returning false.
+pub type KeepRunning<'a> = dyn FnMut(u64) -> bool + 'a;
 
-/// Runs an episode on fresh devices with empty media. An error says why there are none.
-pub fn run(make: &mut Make, script: &Script, going: &mut Going) -> Result<Outcome, String> {
+/// Runs an episode on fresh devices with empty media. It is an error if no device can be made.
+pub fn run(
+    make: &mut Make,
+    script: &Script,
+    keep_running: &mut KeepRunning,
+) -> Result<EpisodeResult, String> {
     let conditions = script.conditions();
-    if script.calm || !script.window || script.episode % PAIRS != 1 {
+    if script.valid_only || !script.window || script.episode % PAIR_PERIOD != 1 {
         let mut bench = Bench::new(Seat::Alone(make(&conditions)?), &conditions);
-        bench.world = script.world(Memory::new(PAGES), 0);
-        return Ok(play(vec![bench], script, going));
+        bench.host = script.host(Memory::new(PAGES), 0);
+        return Ok(run_steps(vec![bench], script, keep_running));
     }
     let mut random = Random::new(mix([script.seed, script.episode.into(), u64::MAX - 3]));
     let mut devices = Vec::new();
@@ -197,13 +209,13 @@ pub fn run(make: &mut Make, script: &Script, going: &mut Going) -> Result<Outcom
         let seed = conditions.seed ^ n;
         devices.push(make(&Conditions { seed, ..conditions })?);
     }
-    let world = |memory| script.world(memory, WINDOW_PAGES);
+    let host = |memory| script.host(memory, WINDOW_PAGES);
     let bytes = script.media_bytes;
-    let rig = Rig::new(devices, &mut random, PAGES, bytes, WINDOW_PAGES, world)?;
+    let rig = Rig::new(devices, &mut random, PAGES, bytes, WINDOW_PAGES, host)?;
     let rig = Rc::new(RefCell::new(rig));
     let seat = |n| Seat::Beside(rig.clone(), n);
     let benches = (0..2).map(|n| Bench::new(seat(n), &conditions));
-    let mut outcome = play(benches.collect(), script, going);
+    let mut outcome = run_steps(benches.collect(), script, keep_running);
     *outcome
         .kinds
         .entry("episodes with two devices")
@@ -211,17 +223,21 @@ pub fn run(make: &mut Make, script: &Script, going: &mut Going) -> Result<Outcom
     Ok(outcome)
 }
 
-/// What hosts do to their devices, one after the other by steps.
-fn play(mut benches: Vec<Bench>, script: &Script, going: &mut Going) -> Outcome {
-    let mut outcome = Outcome::default();
-    let result = play_steps(&mut benches, script, &mut outcome, going);
+/// Runs the steps of all hosts in turn.
+fn run_steps(
+    mut benches: Vec<Bench>,
+    script: &Script,
+    keep_running: &mut KeepRunning,
+) -> EpisodeResult {
+    let mut outcome = EpisodeResult::default();
+    let result = step_devices(&mut benches, script, &mut outcome, keep_running);
     let mut history = Vec::new();
     for bench in &mut benches {
         bench
-            .turn(|bench| {
+            .in_turn(|bench| {
                 outcome.add(bench);
-                history.extend(bench.world.history.iter().cloned());
-                history.push(bench.world.describe());
+                history.extend(bench.host.history.iter().cloned());
+                history.push(bench.host.describe());
                 Ok(())
             })
             .unwrap_or_default();
@@ -230,16 +246,16 @@ fn play(mut benches: Vec<Bench>, script: &Script, going: &mut Going) -> Outcome 
     outcome
 }
 
-fn play_steps(
+fn step_devices(
     benches: &mut [Bench],
     script: &Script,
-    outcome: &mut Outcome,
-    going: &mut Going,
-) -> Step {
+    outcome: &mut EpisodeResult,
+    keep_running: &mut KeepRunning,
+) -> StepResult {
     let seeds = |step: u64| mix([script.seed, script.episode.into(), step]);
-    let each = |benches: &mut [Bench], step: u64, act: &mut dyn FnMut(&mut Bench) -> Step| {
+    let each = |benches: &mut [Bench], step: u64, act: &mut dyn FnMut(&mut Bench) -> StepResult| {
         for (n, bench) in (0..).zip(benches) {
-            bench.turn(|bench| {
+            bench.in_turn(|bench| {
                 bench.reseed(seeds(step) ^ n);
                 act(bench)
             })?;
@@ -253,30 +269,30 @@ fn play_steps(
     let mut kept = script.steps.map(|s| s.iter().copied());
     let mut moved = (0, Time::ZERO);
     loop {
-        let amount = benches.iter_mut().map(Bench::done).sum();
+        let amount = benches.iter_mut().map(Bench::progress).sum();
         let step = match &mut kept {
             Some(steps) => steps.next(),
             None => {
-                let (now, patience) = (benches[0].now, benches[0].patience);
+                let (now, deadline) = (benches[0].now, benches[0].deadline);
                 if amount != moved.0 {
                     moved = (amount, now);
-                } else if script.calm && now > moved.1 + patience {
-                    return Err(format!("hung: nothing has happened for {patience}"));
+                } else if script.valid_only && now > moved.1 + deadline {
+                    return Err(format!("hung: nothing has happened for {deadline}"));
                 }
                 (amount < script.amount).then_some(outcome.steps)
             }
         };
         let Some(step) = step else { break };
-        if !going(amount) {
+        if !keep_running(amount) {
             outcome.stopped = true;
             return Ok(());
         }
         outcome.steps = step + 1;
         let seed = seeds(step.into());
         let n = Random::new(!seed).below(benches.len() as u64) as usize;
-        benches[n].turn(|bench| {
+        benches[n].in_turn(|bench| {
             bench.reseed(seed);
-            bench.world.note(format!("step {step} at {}", bench.now));
+            bench.host.note(format!("step {step} at {}", bench.now));
             bench.step()
         })?;
     }
@@ -284,38 +300,39 @@ fn play_steps(
     each(benches, u64::MAX - 4, &mut Bench::compare_media)
 }
 
-type Step = Result<(), String>;
+type StepResult = Result<(), String>;
 
 struct Bench {
     seat: Seat,
-    world: World,
+    host: HostModel,
     random: Random,
     now: Time,
     cid: u16,
     tag: u32,
     cc: u32,
-    known: BTreeMap<Known, Rc<Vec<u8>>>,
+    known: BTreeMap<KnownPage, Rc<Vec<u8>>>,
     limits: Limits,
-    /// This life has shadow doorbells, or may get them.
+    /// The controller may use shadow doorbells until its next reset.
     shadows: bool,
-    /// Everything that was submitted completes within this.
-    patience: Time,
-    /// Admin commands that wait for no other one are done within this if they move no data, and if they do: their data take the same
-    /// path as those of I/O commands, and wait for as long as the memory takes for these.
+    /// Longest time until every submitted command completes.
+    deadline: Time,
+    /// Longest times of admin commands that wait for no other command: without data, and with data.
+    /// The data take the same path as those of I/O commands, and wait for the memory as long as
+    /// these.
     admin: (Time, Time),
-    /// What an access of the memory takes longer at most.
+    /// Longest additional time of a memory access.
     late: Time,
-    outcome: Outcome,
+    outcome: EpisodeResult,
 }
 
 impl Bench {
     fn new(seat: Seat, conditions: &Conditions) -> Bench {
-        let world = World::vacant();
+        let host = HostModel::vacant();
         let late = conditions.late_memory.unwrap_or_default();
         let alone = matches!(seat, Seat::Alone(_));
         let admin = if alone { ADMIN } else { ADMIN_BESIDE };
-        // What waits for late memory waits for the commands before it, too.
-        let patience = Time(PATIENCE.0 * if alone { 1 } else { 3 } + late.0 * 4000);
+        // An access to late memory waits for earlier commands as well.
+        let deadline = Time(DEADLINE.0 * if alone { 1 } else { 3 } + late.0 * 4000);
         let mut bench = Bench {
             seat,
             random: Random::new(0),
@@ -324,13 +341,13 @@ impl Bench {
             tag: 0,
             cc: 0,
             known: BTreeMap::new(),
-            limits: world.model.limits.clone(),
-            world,
+            limits: host.model.limits.clone(),
+            host,
             shadows: false,
-            patience,
+            deadline,
             admin: (admin, admin + Time(late.0 * ADMIN_ACCESSES)),
             late,
-            outcome: Outcome::default(),
+            outcome: EpisodeResult::default(),
         };
         if conditions.late_memory.is_some() {
             bench.count("episodes with late memory");
@@ -338,34 +355,34 @@ impl Bench {
         bench
     }
 
-    /// What a host does by itself. Between its turns its world is where the devices are.
-    fn turn(&mut self, act: impl FnOnce(&mut Bench) -> Step) -> Step {
+    /// Runs an action of one host. Outside of its turn, its host model is in the [`Rig`].
+    fn in_turn(&mut self, act: impl FnOnce(&mut Bench) -> StepResult) -> StepResult {
         let Seat::Beside(rig, n) = &self.seat else {
             return act(self);
         };
         let (rig, n) = (rig.clone(), *n);
-        rig.borrow_mut().swap(n, &mut self.world);
+        rig.borrow_mut().swap(n, &mut self.host);
         self.now = self.seat.now();
-        self.world.prompt = PROMPT_BESIDE;
-        self.world.stale = DOORBELL_BESIDE;
+        self.host.prompt = PROMPT_BESIDE;
+        self.host.stale = DOORBELL_BESIDE;
         let result = act(self);
-        rig.borrow_mut().swap(n, &mut self.world);
+        rig.borrow_mut().swap(n, &mut self.host);
         result
     }
 
-    /// What counts for the length of an episode.
-    fn done(&mut self) -> u64 {
+    /// The measure of an episode's length: commands, or bytes if `valid_only`.
+    fn progress(&mut self) -> u64 {
         let mut done = 0;
         let look = |bench: &mut Bench| {
-            let counts = &bench.world.counts;
-            done = if bench.world.calm {
+            let counts = &bench.host.counts;
+            done = if bench.host.valid_only {
                 counts.moved_bytes
             } else {
                 counts.fetched
             };
             Ok(())
         };
-        self.turn(look).map_or(0, |()| done)
+        self.in_turn(look).map_or(0, |()| done)
     }
 
     fn count(&mut self, what: &'static str) {
@@ -374,32 +391,30 @@ impl Bench {
 
     fn reseed(&mut self, seed: u64) {
         let mut random = Random::new(seed);
-        self.world.random = Random::new(random.next());
+        self.host.random = Random::new(random.next());
         self.random = random;
     }
 
     // ---- time and registers ----
 
-    /// Lets time pass; true if the host was woken before the end.
+    /// Advances the time; true if the host was woken before `until`.
     fn advance(&mut self, until: Time, watch: bool) -> Result<bool, String> {
         let device = match &mut self.seat {
             Seat::Alone(device) => device,
             Seat::Beside(rig, n) => {
-                let woken = rig
-                    .borrow_mut()
-                    .advance(*n, &mut self.world, until, watch)?;
+                let woken = rig.borrow_mut().advance(*n, &mut self.host, until, watch)?;
                 self.now = self.seat.now();
                 return Ok(woken);
             }
         };
         loop {
-            self.world.rest();
-            let passed = device.advance(until, &mut self.world);
-            if let Some(failure) = &self.world.failure {
+            self.host.clear_wake();
+            let passed = device.advance(until, &mut self.host);
+            if let Some(failure) = &self.host.failure {
                 return Err(failure.clone());
             }
             passed.map_err(|fault| fault.to_string())?;
-            if !self.world.woken() {
+            if !self.host.woken() {
                 self.now = until.max(device.now());
                 return Ok(false);
             }
@@ -410,13 +425,13 @@ impl Bench {
         }
     }
 
-    fn pass(&mut self, ns: u64) -> Step {
+    fn wait_ns(&mut self, ns: u64) -> StepResult {
         self.advance(self.now + Time::ns(ns), false).map(drop)
     }
 
     fn write32(&mut self, offset: u64, value: u32) {
         let data = value.to_le_bytes().to_vec();
-        self.world.post(
+        self.host.post(
             self.now,
             Mmio::Write {
                 bar: Bar::Nvme,
@@ -433,7 +448,7 @@ impl Bench {
 
     fn load(&mut self, bar: Bar, offset: u64, len: u32) -> u32 {
         self.tag += 1;
-        self.world.post(
+        self.host.post(
             self.now,
             Mmio::Read {
                 bar,
@@ -448,8 +463,8 @@ impl Bench {
     fn answer(&mut self, tag: u32) -> Result<Vec<u8>, String> {
         let limit = self.now + REGISTER;
         loop {
-            if let Some(at) = self.world.answers.iter().position(|a| a.0 == tag) {
-                let data = self.world.answers.swap_remove(at).1;
+            if let Some(at) = self.host.answers.iter().position(|a| a.0 == tag) {
+                let data = self.host.answers.swap_remove(at).1;
                 return data.ok_or_else(|| "a read of a BAR failed".into());
             }
             if self.now >= limit {
@@ -470,33 +485,34 @@ impl Bench {
         Ok(u32::from_le_bytes(bytes))
     }
 
-    /// Waits until CSTS says so. What it says holds from then on: `silent` is judged at its answer.
-    fn csts(&mut self, what: &str, silent: bool, done: impl Fn(Csts) -> bool) -> Step {
-        let limit = self.now + self.patience;
+    /// Waits until CSTS satisfies `done`. The state holds from the answer on, where `silent` takes
+    /// effect.
+    fn csts(&mut self, what: &str, silent: bool, done: impl Fn(Csts) -> bool) -> StepResult {
+        let limit = self.now + self.deadline;
         loop {
             let csts = Csts(self.read32(properties::CSTS)?);
             if done(csts) {
-                self.world.silent = silent;
+                self.host.silent = silent;
                 return Ok(());
             }
             if self.now > limit {
                 return Err(format!(
                     "hung: CSTS is {:#x}, and not {what}, after {}",
-                    csts.0, self.patience
+                    csts.0, self.deadline
                 ));
             }
             let ns = 50 + self.random.below(500);
-            self.pass(ns)?;
+            self.wait_ns(ns)?;
         }
     }
 
     // ---- life cycle ----
 
-    /// Asks the controller for its sizes, in a first short life.
-    fn discover(&mut self) -> Step {
+    /// Discovers the controller's limits in a first, short enabled period.
+    fn discover(&mut self) -> StepResult {
         let cap = u64::from(self.read32(0)?) | u64::from(self.read32(4)?) << 32;
         self.limits.entries = Cap(cap).max_queue_entries();
-        self.start(32, 32)?;
+        self.start_controller(32, 32)?;
         let controller = self.page(Sqe::identify(1, 0))?;
         let word = |page: &[u8], at: usize, len: usize| {
             let bytes = page[at..at + len].iter().rev();
@@ -508,63 +524,64 @@ impl Bench {
         };
         self.limits.events = usize::from(controller[259]) + 1;
         let count = word(&controller, 516, 4).min(MOST_NAMESPACES) as u32;
-        // Until it is known how large they are.
+        // Defaults until the limits are known.
         let any = Namespaces::new(&vec![1; count as usize]);
-        self.world.model.limits.namespaces = Rc::new(any);
+        self.host.model.limits.namespaces = Rc::new(any);
         let mut sizes = Vec::new();
         for nsid in 1..=count {
             let namespace = self.page(Sqe::identify(0, nsid))?;
             let blocks = word(&namespace, 0, 8);
             sizes.push(blocks);
             self.known
-                .insert(Known::Identify(0, nsid), Rc::new(namespace));
+                .insert(KnownPage::Identify(0, nsid), Rc::new(namespace));
             for cns in [3, 8] {
                 if cns == 8 || blocks > 0 {
                     let page = self.page(Sqe::identify(cns, nsid))?;
-                    self.known.insert(Known::Identify(cns, nsid), Rc::new(page));
+                    self.known
+                        .insert(KnownPage::Identify(cns, nsid), Rc::new(page));
                 }
             }
         }
         let namespaces = Namespaces::new(&sizes);
-        if namespaces.media_blocks() > self.world.media.len() {
+        if namespaces.media_blocks() > self.host.media.len() {
             return Err("the namespaces are larger than the media".into());
         }
         let command_set = self.page(Sqe::identify(6, 0))?;
         self.known
-            .insert(Known::Identify(1, 0), Rc::new(controller));
+            .insert(KnownPage::Identify(1, 0), Rc::new(controller));
         self.known
-            .insert(Known::Identify(6, 0), Rc::new(command_set));
+            .insert(KnownPage::Identify(6, 0), Rc::new(command_set));
         self.limits.namespaces = Rc::new(namespaces);
         for lid in [3u8, 5] {
             let dwords = if lid == 3 { 127 } else { 1023 };
             let sqe = Sqe::new(admin::GET_LOG_PAGE).with_cdw(10, dwords << 16 | u32::from(lid));
             let mut page = self.page(sqe)?;
             page.truncate(4 * (dwords as usize + 1));
-            // The I/O commands come behind 256 admin commands.
+            // The I/O commands may follow 256 admin commands.
             if lid == 5 {
                 let effects = |opcode: u8| word(&page, 4 * (256 + usize::from(opcode)), 4);
                 let engines = engines::COMMANDS.into_iter();
                 self.limits.engines = engines.filter(|&o| effects(o) & 1 == 1).collect();
             }
-            self.known.insert(Known::Log(lid), Rc::new(page));
+            self.known.insert(KnownPage::Log(lid), Rc::new(page));
         }
         self.page(Sqe::number_of_queues(1))?;
-        self.limits.queues = (self.world.result as u16).saturating_add(1);
+        self.limits.queues = (self.host.result as u16).saturating_add(1);
         self.disable()
     }
 
-    /// A command alone, with a page for its data; returns what the page holds then.
+    /// Runs a single command with a page for its data; returns the page's content.
     fn page(&mut self, sqe: Sqe) -> Result<Vec<u8>, String> {
         let page = self
-            .world
+            .host
             .memory
-            .take(&mut self.random)
+            .alloc(&mut self.random)
             .ok_or("no memory")?;
         self.submit(0, (sqe.with_prps(page, 0), vec![page]));
         self.ring_sq(0);
         self.drain()?;
         Ok(self
-            .world
+            .host
             .memory
             .get(page, PAGE)
             .unwrap_or_default()
@@ -572,11 +589,11 @@ impl Bench {
     }
 
     /// Enables the controller with admin queues of these entries.
-    fn start(&mut self, sq_entries: u32, cq_entries: u32) -> Step {
-        let mut take = || self.world.memory.take(&mut self.random).ok_or("no memory");
+    fn start_controller(&mut self, sq_entries: u32, cq_entries: u32) -> StepResult {
+        let mut take = || self.host.memory.alloc(&mut self.random).ok_or("no memory");
         let (asq, acq) = (take()?, take()?);
-        self.world.model = Model::new(self.limits.clone(), self.known.clone());
-        let model = &mut self.world.model;
+        self.host.model = Model::new(self.limits.clone(), self.known.clone());
+        let model = &mut self.host.model;
         model.sqs.insert(
             0,
             SubmissionQueue {
@@ -593,65 +610,65 @@ impl Bench {
                 vector: Some(0),
             },
         );
-        self.world.open_sq(0);
-        self.world.open_cq(0);
+        self.host.open_sq(0);
+        self.host.open_cq(0);
         self.interrupts();
         self.write32(properties::AQA, properties::aqa(sq_entries, cq_entries));
         self.write64(properties::ASQ, asq);
         self.write64(properties::ACQ, acq);
-        self.world.silent = false;
+        self.host.silent = false;
         let weighted = chance(&mut self.random, 40);
         let cc = properties::Cc::DEFAULT.with_weighted_round_robin(weighted);
         self.cc = cc.with_enable(true).0;
         if weighted {
             self.count("lives with weighted round robin");
         }
-        if !self.world.calm && chance(&mut self.random, 3) {
+        if !self.host.valid_only && chance(&mut self.random, 3) {
             self.cc = self.cc & !(0xFF << 16) | 0x55 << 16;
-            self.world.model.entry_sizes = (false, false);
+            self.host.model.entry_sizes = (false, false);
         }
         self.write32(properties::CC, self.cc);
         self.csts("ready", false, |csts| csts.ready())
     }
 
-    /// The table of messages.
+    /// Sets up the MSI-X table.
     fn interrupts(&mut self) {
-        self.world.messages.clear();
+        self.host.messages.clear();
         for vector in 0..=self.limits.queues {
             let masked = vector != 0 && chance(&mut self.random, 15);
             let entry = self.message(vector);
             self.write32(entry + 12, masked.into());
             if masked {
-                self.world.messages.mask(vector);
+                self.host.messages.mask(vector);
             }
         }
     }
 
-    /// Gives a vector an address and data; where its entry is.
+    /// Sets address and data of a vector; returns the offset of its entry.
     fn message(&mut self, vector: u16) -> u64 {
         let addr = MSI.start + 16 * self.random.below(4096);
         let data = self.random.next() as u32 & 0xFFFF_FF00 | u32::from(vector);
         let entry = properties::MSIX_TABLE + 16 * u64::from(vector);
         self.write64(entry, addr);
         self.write32(entry + 8, data);
-        self.world.messages.set(vector, addr, data);
+        self.host.messages.set_entry(vector, addr, data);
         entry
     }
 
-    /// Masks a vector, changes its entry, and unmasks it, beside whatever is under way.
-    fn remask(&mut self) -> Step {
+    /// Masks a vector, changes its entry, and unmasks it, while commands are in flight.
+    fn change_mask(&mut self) -> StepResult {
         let vector = self.random.below(u64::from(self.limits.queues) + 1) as u16;
         let entry = properties::MSIX_TABLE + 16 * u64::from(vector);
         self.count("vectors masked and changed");
         self.write32(entry + 12, 1);
         let tag = self.load(Bar::Nvme, entry + 12, 4);
-        self.world.messages.mask_from(tag, vector);
+        self.host.messages.mask_from(tag, vector);
         if self.answer(tag)? != [1, 0, 0, 0] {
             return Err(format!("the mask of vector {vector} does not read as 1"));
         }
         let wait = |bench: &mut Bench| {
             let ns = bench.random.below(3000);
-            bench.pass(ns)
+            bench.wait_ns(ns)
         };
         wait(self)?;
         self.message(vector);
@@ -660,59 +677,60 @@ impl Bench {
             wait(self)?;
         }
         if chance(&mut self.random, 40) {
-            // What is polled meanwhile is no more to be reported.
+            // Completions that are polled meanwhile need no interrupt any more.
             self.consume_all();
             wait(self)?;
         }
-        self.world.messages.unmask(vector, self.now);
+        self.host.messages.unmask(vector, self.now);
         self.write32(entry + 12, 0);
-        // What is due has its time from the arrival on.
+        // The bound of due messages counts from the arrival of the write.
         if self.flush_messages()? {
-            self.world.messages.unmask(vector, self.now);
+            self.host.messages.unmask(vector, self.now);
         }
         Ok(())
     }
 
-    /// Masks all vectors of the function, or disables MSI-X, beside whatever is under way, for a while or until a later step. It is
-    /// configuration space that says so: behind the accesses to registers before, ahead of those after.
-    fn switch_messages(&mut self) -> Step {
+    /// Masks all vectors of the function, or disables MSI-X, while commands are in flight: for some
+    /// time, or until a later step. Configuration space holds these bits. So they take effect after
+    /// earlier accesses to registers and before later ones.
+    fn switch_messages(&mut self) -> StepResult {
         self.read32(properties::CSTS)?;
-        let prompt = self.world.prompt.0 / 1000;
-        if self.world.messages.on() {
+        let prompt = self.host.prompt.0 / 1000;
+        if self.host.messages.permitted() {
             let disabled = chance(&mut self.random, 25);
             self.count(match disabled {
                 true => "MSI-X disabled",
                 false => "functions masked",
             });
-            self.world.messages.stop(disabled);
+            self.host.messages.suspend(disabled);
             self.seat
                 .set_msix(!disabled, !disabled || chance(&mut self.random, 50));
-            self.pass(prompt)?;
+            self.wait_ns(prompt)?;
             self.flush_messages()?;
-            self.world.messages.stopped();
+            self.host.messages.suspended();
             if chance(&mut self.random, 30) {
                 return Ok(());
             }
             let ns = self.random.below(20_000);
-            self.pass(ns)?;
+            self.wait_ns(ns)?;
             if chance(&mut self.random, 40) {
-                // What is polled meanwhile is no more to be reported.
+                // Completions that are polled meanwhile need no interrupt any more.
                 self.consume_all();
             }
             self.read32(properties::CSTS)?;
         }
-        self.world.messages.start(self.now);
+        self.host.messages.resume(self.now);
         self.seat.set_msix(true, false);
-        self.pass(prompt)?;
+        self.wait_ns(prompt)?;
         if self.flush_messages()? {
-            self.world.messages.start(self.now);
+            self.host.messages.resume(self.now);
         }
-        self.world.messages.started();
+        self.host.messages.resumed();
         Ok(())
     }
 
-    /// Behind a link, where messages may wait behind data for another device: those that were decided have come before the answer of a
-    /// read. True if it was needed.
+    /// On a link, messages may wait for data of another device. Messages that are already decided
+    /// arrive before the answer to a read. Returns true if such a read was needed.
     fn flush_messages(&mut self) -> Result<bool, String> {
         let beside = matches!(self.seat, Seat::Beside(..));
         if beside {
@@ -721,21 +739,21 @@ impl Bench {
         Ok(beside)
     }
 
-    fn enable(&mut self) -> Step {
+    fn enable(&mut self) -> StepResult {
         let queues = u64::from(self.limits.queues);
-        // Two entries hold one command.
+        // A queue of two entries holds one command.
         let few = chance(&mut self.random, 15);
         let sq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
         let cq = 2 + self.random.below(if few { 2 } else { 63 }) as u32;
-        self.start(sq, cq)?;
+        self.start_controller(sq, cq)?;
         self.shadows = chance(&mut self.random, 40);
-        self.world.shadow.wanted = self.shadows;
+        self.host.shadow.wanted = self.shadows;
         let shadow_at = self.shadows.then(|| self.random.below(6));
-        let least = if self.world.calm { 4 } else { 2 };
+        let least = if self.host.valid_only { 4 } else { 2 };
         for n in 0..least + self.random.below(2 * queues) {
             let command = match n % 2 {
-                0 => create_cq(&mut self.world, &mut self.random),
-                _ => create_sq(&mut self.world, &mut self.random),
+                0 => create_cq(&mut self.host, &mut self.random),
+                _ => create_sq(&mut self.host, &mut self.random),
             };
             if let Some(command) = command {
                 if self.admin_full() {
@@ -746,7 +764,7 @@ impl Bench {
                 self.drain()?;
             }
             if shadow_at == Some(n) {
-                if let Some(command) = shadow(&mut self.world, &mut self.random) {
+                if let Some(command) = shadow(&mut self.host, &mut self.random) {
                     self.count("lives with shadow doorbells");
                     self.submit(0, command);
                     self.ring_sq(0);
@@ -759,36 +777,37 @@ impl Bench {
     // ---- queues ----
 
     fn submit(&mut self, qid: u16, (mut sqe, pages): Command) {
-        if !self.world.calm {
+        if !self.host.valid_only {
             let set = if qid == 0 { Set::Admin } else { Set::Nvm };
-            litter(&mut self.random, set, &mut sqe);
+            randomise_reserved(&mut self.random, set, &mut sqe);
         }
         self.cid = self.cid.wrapping_add(1);
-        // Parked commands keep theirs for long.
-        while self.world.uses(self.cid) {
+        // Asynchronous Event Requests keep their identifiers for long.
+        while self.host.uses(self.cid) {
             self.cid = self.cid.wrapping_add(1);
         }
         if qid == 0 && sqe.opcode() == admin::DOORBELL_BUFFER_CONFIG {
             let (doorbells, events) = (sqe.prp1(), sqe.prp2());
-            let World { shadow, memory, .. } = &mut self.world;
-            shadow.offer(memory, Pages { doorbells, events });
+            let HostModel { shadow, memory, .. } = &mut self.host;
+            shadow.offer_pages(memory, Pages { doorbells, events });
         }
-        let Some(queue) = self.world.sqs.get_mut(&qid) else {
-            pages.into_iter().for_each(|p| self.world.memory.give(p));
+        let Some(queue) = self.host.sqs.get_mut(&qid) else {
+            pages.into_iter().for_each(|p| self.host.memory.free(p));
             return;
         };
         let at = queue.base + 64 * (queue.tail % queue.entries);
         queue.tail += 1;
-        queue.waiting.push_back(Rung { pages });
-        self.world
+        queue.waiting.push_back(PendingCommand { pages });
+        self.host
             .memory
-            .put(at, &sqe.with_cid(self.cid).to_bytes());
+            .store(at, &sqe.with_cid(self.cid).to_bytes());
     }
 
-    /// Tells the controller of all that was placed. The doorbell of a queue that is being deleted is left alone: a deletion may take as
-    /// long as an engine does, and to the controller the queue is gone from its beginning on.
+    /// Writes the doorbell for all placed commands. The doorbell of a queue that is being deleted
+    /// is left alone: a deletion may take as long as an engine's command. For the controller the
+    /// queue is gone from the beginning of the deletion on.
     fn ring_sq(&mut self, qid: u16) {
-        if let Some(queue) = self.world.sqs.get_mut(&qid).filter(|q| q.usable) {
+        if let Some(queue) = self.host.sqs.get_mut(&qid).filter(|q| q.usable) {
             queue.rung = queue.tail;
             queue.rungs.push_back(queue.tail);
             let tail = (queue.tail % queue.entries) as u16;
@@ -796,13 +815,14 @@ impl Bench {
         }
     }
 
-    /// A host has stored what a command needs when it stores its shadow doorbell, and that when it looks at EventIdx.
+    /// A host stores the command's data before its shadow doorbell, and the shadow doorbell before
+    /// it reads EventIdx.
     fn flush(&mut self) {
         if let Seat::Beside(rig, n) = &self.seat {
-            let flushed = rig.borrow_mut().flush(*n, &mut self.world);
+            let flushed = rig.borrow_mut().flush(*n, &mut self.host);
             self.now = self.seat.now();
             if let Err(text) = flushed {
-                self.world.fail(text);
+                self.host.fail(text);
             }
         }
     }
@@ -811,7 +831,7 @@ impl Bench {
     fn ring(&mut self, qid: u16, head: bool, value: u16) {
         if qid != 0 {
             self.flush();
-            let World { shadow, memory, .. } = &mut self.world;
+            let HostModel { shadow, memory, .. } = &mut self.host;
             let register = shadow.ring(memory, qid, head, value);
             self.flush();
             if !register && !chance(&mut self.random, 3) {
@@ -826,9 +846,9 @@ impl Bench {
         self.write32(offset, value.into());
     }
 
-    /// Consumes completions, at most so many.
+    /// Consumes at most `most` completions.
     fn consume(&mut self, qid: u16, most: u64) {
-        if let Some(queue) = self.world.cqs.get_mut(&qid) {
+        if let Some(queue) = self.host.cqs.get_mut(&qid) {
             let count = (queue.tail - queue.head).min(most);
             if count > 0 {
                 queue.head += count;
@@ -836,8 +856,8 @@ impl Bench {
                 let (vector, empty) = (queue.vector, queue.head == queue.tail);
                 let head = (queue.head % queue.entries) as u16;
                 if let (true, Some(vector)) = (empty, vector) {
-                    let coalesced = self.world.model.features.coalesced();
-                    self.world.messages.emptied(vector, self.now, coalesced);
+                    let coalesced = self.host.model.features.coalesced();
+                    self.host.messages.emptied(vector, self.now, coalesced);
                 }
                 self.ring(qid, true, head);
             }
@@ -845,13 +865,13 @@ impl Bench {
     }
 
     fn consume_all(&mut self) {
-        let qids: Vec<u16> = self.world.cqs.keys().copied().collect();
+        let qids: Vec<u16> = self.host.cqs.keys().copied().collect();
         qids.into_iter().for_each(|qid| self.consume(qid, u64::MAX));
     }
 
-    /// Queues that can take a command.
+    /// Queues with room for a command.
     fn with_room(&self) -> Vec<u16> {
-        self.world
+        self.host
             .sqs
             .iter()
             .filter(|(&qid, q)| qid != 0 && q.usable && !q.broken && q.has_room())
@@ -859,102 +879,104 @@ impl Bench {
             .collect()
     }
 
-    /// True if a first command of a fused operation will not wait for room that its partner needs.
+    /// True if a first command of a fused pair does not wait for room that its partner needs.
     fn takes_pairs(&self, qid: u16) -> bool {
         let cq = self
-            .world
+            .host
             .sqs
             .get(&qid)
-            .and_then(|q| self.world.cqs.get(&q.cqid));
+            .and_then(|q| self.host.cqs.get(&q.cqid));
         cq.is_some_and(|cq| cq.entries >= ROOM_FOR_PAIRS)
     }
 
-    /// Waits until everything that was rung has completed.
-    fn drain(&mut self) -> Step {
-        let qids: Vec<u16> = self.world.sqs.keys().copied().collect();
+    /// Waits until every command with a rung doorbell has completed.
+    fn drain(&mut self) -> StepResult {
+        let qids: Vec<u16> = self.host.sqs.keys().copied().collect();
         qids.into_iter().for_each(|qid| self.ring_sq(qid));
         let begun = self.now;
         let (mut since, mut held, mut lists) = (begun, false, Time::ZERO);
         let mut accesses = 0;
-        self.world.watch = true;
+        self.host.watch = true;
         loop {
             self.keep_alive()?;
-            if self.world.fatal {
-                self.world.watch = false;
+            if self.host.fatal {
+                self.host.watch = false;
                 return self.recover();
             }
             self.interrupts_came()?;
             self.consume_all();
-            // What waits for others has its time from their end on.
-            let slow = self.world.slow_admin();
+            // The bound of a command that waits for others counts from their end.
+            let slow = self.host.admin_waits_for_io();
             if slow || held {
                 since = self.now;
             }
             held = slow;
-            lists = lists.max(self.world.lists());
-            // Transfers of I/O commands that have begun have the walkers and the room of a mover before those of an admin command.
-            accesses = accesses.max(self.world.accesses());
+            lists = lists.max(self.host.lists());
+            // Transfers of I/O commands that have begun occupy the walkers and the room of a mover
+            // first.
+            accesses = accesses.max(self.host.accesses());
             let others = Time(self.late.0 * accesses);
             let (bound, data) = (self.admin.0, self.admin.1 + lists + others);
-            if let Some(late) = self.world.late_admin(self.now, since, bound, data) {
+            if let Some(late) = self.host.late_admin(self.now, since, bound, data) {
                 return Err(late);
             }
-            let open = self.world.sqs.values().any(|q| q.fetched < q.rung);
-            if !open && self.world.in_flight() == 0 {
+            let open = self.host.sqs.values().any(|q| q.fetched < q.rung);
+            if !open && self.host.in_flight_count() == 0 {
                 break;
             }
-            let patience = self.patience + lists;
-            let limit = begun + patience;
+            let deadline = self.deadline + lists;
+            let limit = begun + deadline;
             if self.now >= limit {
                 return Err(format!(
-                    "hung: not all commands have completed within {patience}"
+                    "hung: not all commands have completed within {deadline}"
                 ));
             }
-            // A fatal error wakes nobody.
+            // A fatal error wakes no host.
             let until = (self.now + Time::us(20)).min(limit);
             self.advance(until, true)?;
         }
-        self.world.watch = false;
-        // Interrupts come after their completions.
-        self.pass(self.world.prompt.0 / 1000 + 1000)?;
+        self.host.watch = false;
+        // Interrupts follow their completions.
+        self.wait_ns(self.host.prompt.0 / 1000 + 1000)?;
         self.interrupts_came()?;
         Ok(())
     }
 
-    /// The Keep Alive Timeout may have expired: then it has soon, and the controller says so.
-    fn keep_alive(&mut self) -> Step {
-        let Some((earliest, latest)) = self.world.keep_alive else {
+    /// If the Keep Alive Timeout may have expired, waits until the controller reports it.
+    fn keep_alive(&mut self) -> StepResult {
+        let Some((earliest, latest)) = self.host.keep_alive else {
             return Ok(());
         };
-        if !self.world.may_have_expired(self.now) {
+        if !self.host.may_have_expired(self.now) {
             return Ok(());
         }
         if self.now < latest + EXPIRED {
             self.advance(latest + EXPIRED, false)?;
         }
-        // A Keep Alive may have come in time.
-        if self.world.keep_alive == Some((earliest, latest)) {
+        // A Keep Alive command may have arrived in time.
+        if self.host.keep_alive == Some((earliest, latest)) {
             self.count("Keep Alive Timeouts expired");
-            self.world.fatal = true;
-            self.world.close_down();
+            self.host.fatal = true;
+            self.host.close_down();
         }
         Ok(())
     }
 
-    /// Waits until shortly before the end of a Keep Alive Timeout; then comes a Keep Alive command, or the end.
-    fn outlast(&mut self) -> Step {
+    /// Waits until shortly before the end of a Keep Alive Timeout. Then sends a Keep Alive command,
+    /// or lets the timeout expire.
+    fn outlast_keep_alive(&mut self) -> StepResult {
         self.drain()?;
-        if !self.world.calm && !self.admin_full() && chance(&mut self.random, 80) {
+        if !self.host.valid_only && !self.admin_full() && chance(&mut self.random, 80) {
             let sqe = Sqe::new(admin::SET_FEATURES)
                 .with_cdw(10, feature::KEEP_ALIVE_TIMER.into())
                 .with_cdw(11, 1 + self.random.below(500) as u32);
             self.submit(0, (sqe, Vec::new()));
             self.drain()?;
         }
-        let Some((earliest, _)) = self.world.keep_alive else {
+        let Some((earliest, _)) = self.host.keep_alive else {
             return Ok(());
         };
-        if self.world.fatal || earliest > self.now + WAITED {
+        if self.host.fatal || earliest > self.now + WAITED {
             return Ok(());
         }
         let before = Time::ns(25_000 + self.random.below(100_000));
@@ -979,22 +1001,23 @@ impl Bench {
         self.advance(earliest, false).map(drop)
     }
 
-    /// The host looks at nothing for longer than a first fused command waits for a partner that finds no room.
-    fn sleep(&mut self) -> Step {
+    /// The host polls nothing for longer than a first fused command waits for a partner without
+    /// room.
+    fn ignore_device(&mut self) -> StepResult {
         self.count("hosts that sleep");
-        self.advance(self.now + ASLEEP, false).map(drop)
+        self.advance(self.now + HOST_PAUSE, false).map(drop)
     }
 
-    /// Nothing happens for longer than anything may be put off.
-    fn rest(&mut self) -> Step {
+    /// The host waits for longer than any interrupt may be delayed.
+    fn wait_longest(&mut self) -> StepResult {
         self.drain()?;
-        if self.world.fatal {
+        if self.host.fatal {
             return Ok(());
         }
         self.count("rests longer than any coalescing");
-        // Nobody polls.
+        // No queue is polled.
         self.advance(self.now + COALESCED, false)?;
-        let owed = self.world.messages.owed(self.now, COALESCED);
+        let owed = self.host.messages.overdue(self.now, COALESCED);
         if owed.is_empty() {
             return Ok(());
         }
@@ -1004,9 +1027,9 @@ impl Bench {
     }
 
     /// Checks that interrupts have followed their completions.
-    fn interrupts_came(&mut self) -> Step {
-        let owed = self.world.messages.owed(self.now, self.world.prompt);
-        if owed.is_empty() || self.world.model.features.coalesced() {
+    fn interrupts_came(&mut self) -> StepResult {
+        let owed = self.host.messages.overdue(self.now, self.host.prompt);
+        if owed.is_empty() || self.host.model.features.coalesced() {
             return Ok(());
         }
         Err(format!(
@@ -1016,24 +1039,24 @@ impl Bench {
 
     // ---- steps ----
 
-    fn step(&mut self) -> Step {
-        // The time of another device has passed, too.
+    fn step(&mut self) -> StepResult {
+        // Steps of other devices have advanced the time, too.
         self.keep_alive()?;
-        if self.world.fatal {
+        if self.host.fatal {
             return self.recover();
         }
-        let kind = match self.world.calm {
-            // What is right, in the same proportions.
+        let kind = match self.host.valid_only {
+            // Valid commands, in the same proportions.
             true => [0, 0, 0, 0, 0, 660, 790, 955][self.random.below(8) as usize],
             false => self.random.below(1000),
         };
         match kind {
-            0..=79 if lists(&self.world) && !self.world.calm => self.run_list(),
+            0..=79 if lists(&self.host) && !self.host.valid_only => self.run_list(),
             0..=549 => self.io_batch(),
-            550..=559 => self.cut_engine(),
+            550..=559 => self.interrupt_engine(),
             560..=659 => self.admin_batch(),
             660..=789 => {
-                let qids: Vec<u16> = self.world.cqs.keys().copied().collect();
+                let qids: Vec<u16> = self.host.cqs.keys().copied().collect();
                 for qid in qids {
                     let most = match chance(&mut self.random, 70) {
                         true => u64::MAX,
@@ -1048,54 +1071,54 @@ impl Bench {
                     true => self.random.below(2_000),
                     false => self.random.below(30_000),
                 };
-                self.pass(ns)
+                self.wait_ns(ns)
             }
             892..=899 => self.switch_messages(),
-            900..=929 => self.bad_doorbell(),
-            930..=944 => self.poke(),
-            945..=954 => self.remask(),
+            900..=929 => self.write_bad_doorbell(),
+            930..=944 => self.access_registers(),
+            945..=954 => self.change_mask(),
             955..=964 => self.load_media(),
             965..=974 => self.store_media(),
             975..=991 => self.drain(),
-            992 if chance(&mut self.random, 50) => self.sleep(),
-            992 => self.rest(),
-            993 | 994 => self.outlast(),
+            992 if chance(&mut self.random, 50) => self.ignore_device(),
+            992 => self.wait_longest(),
+            993 | 994 => self.outlast_keep_alive(),
             _ => self.reset(),
         }?;
         self.keep_alive()?;
-        if self.world.fatal {
+        if self.host.fatal {
             return self.recover();
         }
         Ok(())
     }
 
-    fn io_batch(&mut self) -> Step {
+    fn io_batch(&mut self) -> StepResult {
         let queues = self.with_room();
         if queues.is_empty() {
-            // They may be full of what no doorbell has told of yet.
+            // The queues may be full of commands whose doorbell was not written yet.
             let unrung = |(&qid, q): (&u16, &SqState)| (q.rung < q.tail).then_some(qid);
-            let qids: Vec<u16> = self.world.sqs.iter().filter_map(unrung).collect();
+            let qids: Vec<u16> = self.host.sqs.iter().filter_map(unrung).collect();
             qids.into_iter().for_each(|qid| self.ring_sq(qid));
             self.consume_all();
-            return self.pass(1500);
+            return self.wait_ns(1500);
         }
         let qid = queues[self.random.below(queues.len() as u64) as usize];
         let mut commands = VecDeque::new();
         for _ in 0..1 + self.random.below(6) {
             if commands.is_empty() {
                 let fused =
-                    !self.world.calm && self.takes_pairs(qid) && chance(&mut self.random, 8);
-                let drawn = match fused {
-                    true => fused_pair(&mut self.world, &mut self.random),
-                    false => io_command(&mut self.world, &mut self.random).map(|c| vec![c]),
+                    !self.host.valid_only && self.takes_pairs(qid) && chance(&mut self.random, 8);
+                let generated = match fused {
+                    true => fused_pair(&mut self.host, &mut self.random),
+                    false => io_command(&mut self.host, &mut self.random).map(|c| vec![c]),
                 };
-                let Some(drawn) = drawn else {
-                    // No memory: let some come back.
+                let Some(generated) = generated else {
+                    // No free memory: wait for commands to release some.
                     self.ring_sq(qid);
                     self.consume_all();
-                    return self.pass(5000);
+                    return self.wait_ns(5000);
                 };
-                commands.extend(drawn);
+                commands.extend(generated);
             }
             if !self.with_room().contains(&qid) {
                 break;
@@ -1105,12 +1128,12 @@ impl Bench {
             };
             self.submit(qid, command);
             if !commands.is_empty() && chance(&mut self.random, 5) {
-                // Between the two of a pair.
+                // A doorbell between the halves of a pair.
                 self.ring_sq(qid);
             }
         }
         for (_, pages) in commands {
-            pages.into_iter().for_each(|p| self.world.memory.give(p));
+            pages.into_iter().for_each(|p| self.host.memory.free(p));
         }
         if chance(&mut self.random, 90) {
             self.ring_sq(qid);
@@ -1118,25 +1141,24 @@ impl Bench {
         Ok(())
     }
 
-    /// A command of an engine that takes long, and mostly something that ends it early.
-    fn cut_engine(&mut self) -> Step {
+    /// A long command of an engine, and mostly an action that ends it early.
+    fn interrupt_engine(&mut self) -> StepResult {
         let queues = self.with_room();
         if queues.is_empty() || self.admin_full() || self.limits.engines.is_empty() {
             return self.admin_batch();
         }
         let qid = pick(&mut self.random, &queues);
-        let command = match lists(&self.world) && chance(&mut self.random, 50) {
-            true => self.laid_list(true)?,
+        let command = match lists(&self.host) && chance(&mut self.random, 50) {
+            true => self.store_random_list(true)?,
             false => None,
         };
-        let command =
-            command.unwrap_or_else(|| engine_command(&self.world, &mut self.random, true));
+        let command = command.unwrap_or_else(|| engine_command(&self.host, &mut self.random, true));
         self.submit(qid, command);
         let cid = u32::from(self.cid);
         self.ring_sq(qid);
         let most = pick(&mut self.random, &[1_500, 5_000, 30_000]);
         let ns = self.random.below(most);
-        self.pass(ns)?;
+        self.wait_ns(ns)?;
         let sqe = match self.random.below(8) {
             0..=3 => Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | u32::from(qid)),
             4 => Sqe::delete_io_sq(qid),
@@ -1148,22 +1170,23 @@ impl Bench {
         Ok(())
     }
 
-    /// A list where the device finds it, and the command that has it run; none if there is no place.
-    fn laid_list(&mut self, long: bool) -> Result<Option<Command>, String> {
-        let Some((list, bytes)) = list(&self.world, &mut self.random, long) else {
+    /// Stores a list in the media, and returns the command that runs it; `None` without an unused
+    /// location.
+    fn store_random_list(&mut self, long: bool) -> Result<Option<Command>, String> {
+        let Some((list, bytes)) = list(&self.host, &mut self.random, long) else {
             return Ok(None);
         };
         self.count("lists of commands");
-        self.lay(list.byte(), bytes)?;
-        Ok(Some(list_command(&self.world, &mut self.random, &list)))
+        self.store_list(list.byte(), bytes)?;
+        Ok(Some(list_command(&self.host, &mut self.random, &list)))
     }
 
-    /// A command of a list, beside all else.
-    fn run_list(&mut self) -> Step {
-        let Some(command) = self.laid_list(false)? else {
+    /// Runs a command of a list, beside other commands.
+    fn run_list(&mut self) -> StepResult {
+        let Some(command) = self.store_random_list(false)? else {
             return Ok(());
         };
-        // Whom the store has let wait.
+        // Commands that the store has delayed.
         if let Some(&qid) = self.with_room().first() {
             self.submit(qid, command);
             self.ring_sq(qid);
@@ -1171,19 +1194,19 @@ impl Bench {
         Ok(())
     }
 
-    /// True when the admin queue has no room for another command.
+    /// True if the admin queue has no room for another command.
     fn admin_full(&self) -> bool {
-        !self.world.sqs.get(&0).is_some_and(SqState::has_room)
+        !self.host.sqs.get(&0).is_some_and(SqState::has_room)
     }
 
-    fn admin_batch(&mut self) -> Step {
+    fn admin_batch(&mut self) -> StepResult {
         for _ in 0..1 + self.random.below(3) {
             if self.admin_full() {
                 self.consume_all();
                 self.ring_sq(0);
-                return self.pass(1000);
+                return self.wait_ns(1000);
             }
-            if let Some(command) = admin_command(&mut self.world, &mut self.random) {
+            if let Some(command) = admin_command(&mut self.host, &mut self.random) {
                 self.submit_admin(command);
             }
         }
@@ -1192,32 +1215,33 @@ impl Bench {
     }
 
     fn submit_admin(&mut self, command: Command) {
-        // The host doesn't use what it deletes.
+        // The host does not use a queue that it deletes.
         if command.0.opcode() == admin::DELETE_IO_SQ {
             let qid = command.0.dw[10] as u16;
-            // The admin queue stays whatever comes.
-            if let Some(queue) = self.world.sqs.get_mut(&qid).filter(|_| qid != 0) {
+            // The admin queue always stays.
+            if let Some(queue) = self.host.sqs.get_mut(&qid).filter(|_| qid != 0) {
                 queue.usable = false;
             }
         }
         self.submit(0, command);
     }
 
-    /// A doorbell of a queue that doesn't exist, or a value outside of its queue.
-    fn bad_doorbell(&mut self) -> Step {
+    /// Writes a doorbell of a queue that does not exist, or a value outside its queue.
+    fn write_bad_doorbell(&mut self) -> StepResult {
         let mut qid = self.random.below(u64::from(self.limits.queues) + 4) as u16;
         if self.shadows && qid <= self.limits.queues {
-            // Which value a shadow doorbell begins with after that is not defined.
+            // The initial value of a shadow doorbell is undefined after that.
             qid = 0;
         }
         let head = chance(&mut self.random, 50);
         let entries = match head {
-            true => self.world.cqs.get(&qid).map(|q| q.entries),
-            false => self.world.sqs.get(&qid).map(|q| q.entries),
+            true => self.host.cqs.get(&qid).map(|q| q.entries),
+            false => self.host.sqs.get(&qid).map(|q| q.entries),
         };
-        // A queue may come to be, or be replaced, before the doorbell arrives: none has more than 64 entries.
+        // A queue may be created or replaced before the doorbell arrives: no queue has more than 64
+        // entries.
         let settled =
-            self.world.in_flight() == 0 && self.world.sqs.values().all(|q| q.fetched == q.rung);
+            self.host.in_flight_count() == 0 && self.host.sqs.values().all(|q| q.fetched == q.rung);
         let value = match entries {
             None if settled => self.random.below(70_000),
             Some(entries) if settled => entries + self.random.below(65_536 - entries),
@@ -1227,18 +1251,18 @@ impl Bench {
             true => properties::cq_doorbell(qid, 4),
             false => properties::sq_doorbell(qid, 4),
         };
-        self.world.bad_doorbells += 1;
-        self.world
+        self.host.bad_doorbells += 1;
+        self.host
             .note(format!("bad doorbell {offset:#x} = {value:#x}"));
         self.write32(offset, value as u32);
         Ok(())
     }
 
-    /// Registers that only can be read are written, others are read.
-    fn poke(&mut self) -> Step {
+    /// Writes read-only registers, or reads others.
+    fn access_registers(&mut self) -> StepResult {
         match self.random.below(4) {
             0 => {
-                // Anything but the one value resets nothing.
+                // Only one value causes a reset.
                 let value = self.random.next() as u32 & !1;
                 self.write32(properties::NSSR, value);
                 Ok(())
@@ -1251,7 +1275,7 @@ impl Bench {
             }
             2 => {
                 let csts = Csts(self.read32(properties::CSTS)?);
-                let fatal = self.world.fatal || self.world.may_have_expired(self.now);
+                let fatal = self.host.fatal || self.host.may_have_expired(self.now);
                 match csts.ready() && (!csts.fatal() || fatal) {
                     true => Ok(()),
                     false => Err(format!("CSTS is {:#x} in operation", csts.0)),

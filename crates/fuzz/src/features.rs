@@ -1,4 +1,6 @@
-//! Features, as Set and Get Features see them (NVM Express 1.4, 5.21; the controller's README).
+// SPDX-License-Identifier: Apache-2.0
+
+//! Features, for Set and Get Features (NVM Express 1.4, 5.21; `docs/hardware/nvme_ctrl.md`).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -20,14 +22,15 @@ pub struct Features {
     queues: u16,
     namespaces: Rc<Namespaces>,
     coalesced: bool,
-    /// By identifier, Threshold Type Select, and namespace (0 if it is none's).
+    /// Values by identifier, Threshold Type Select, and namespace (0 for features of the
+    /// controller).
     values: BTreeMap<(u8, bool, u32), u32>,
     /// Coalescing Disable of each vector.
     uncoalesced: BTreeMap<u16, bool>,
 }
 
 impl Features {
-    /// The defaults of a controller with so many I/O queue pairs, and these namespaces.
+    /// The defaults of a controller with `queues` I/O queue pairs, and these namespaces.
     pub fn new(queues: u16, namespaces: Rc<Namespaces>) -> Features {
         Features {
             queues,
@@ -51,7 +54,7 @@ impl Features {
         value.unwrap_or(Features::default(key))
     }
 
-    /// True if coalescing was ever on: completions may then be reported later than they come.
+    /// True if coalescing was ever enabled: interrupts may then follow their completions later.
     pub fn coalesced(&self) -> bool {
         self.coalesced
     }
@@ -61,7 +64,7 @@ impl Features {
         self.value((KEEP_ALIVE_TIMER, false, 0))
     }
 
-    /// True if a temperature threshold isn't at its default.
+    /// True if a temperature threshold differs from its default.
     pub fn temperature_set(&self) -> bool {
         let keys = [
             (TEMPERATURE_THRESHOLD, false, 0),
@@ -70,7 +73,8 @@ impl Features {
         keys.iter().any(|&k| self.value(k) != Features::default(k))
     }
 
-    /// What stands against a request, in the order of the README: feature or value, save, namespace, not a namespace's.
+    /// The error of a request, checked in the documented order: feature or value, save, namespace,
+    /// scope.
     fn refuse(&self, r: FeatureRequest, queues_exist: bool) -> Option<Status> {
         let w = r.cdw11;
         let bad = match r.fid() {
@@ -103,7 +107,7 @@ impl Features {
             return Some(status::FEATURE_NOT_SAVEABLE.dnr());
         }
         let of_namespace = r.fid() == ERROR_RECOVERY;
-        // A namespace's feature can be set for all of them, but not asked for.
+        // A feature of a namespace can be set for all namespaces, but not read for all.
         let unclear = r.nsid == 0 || !r.set && r.nsid == ALL_NAMESPACES;
         let one = self.namespaces.valid(r.nsid);
         if !one && r.nsid != 0 && r.nsid != ALL_NAMESPACES || of_namespace && unclear {
@@ -118,21 +122,21 @@ impl Features {
         None
     }
 
-    /// Serves a request: dword 0 of the completion, or the error.
+    /// Executes a request: dword 0 of the completion, or the error.
     pub fn serve(&mut self, r: FeatureRequest, queues_exist: bool) -> Result<u32, Status> {
         if let Some(status) = self.refuse(r, queues_exist) {
             return Err(status);
         }
         let (fid, w) = (r.fid(), r.cdw11);
         if r.select() == CAPABILITIES {
-            // Changeable; Error Recovery a namespace's; none can be saved.
+            // Changeable; Error Recovery belongs to a namespace; none can be saved.
             let of_namespace = match fid {
                 ERROR_RECOVERY => capability::NAMESPACE,
                 _ => 0,
             };
             return Ok(capability::CHANGEABLE | of_namespace);
         }
-        // Nothing can be saved: what is saved are the defaults.
+        // No value can be saved: the saved values are the defaults.
         let current = r.select() == 0;
         match fid {
             NUMBER_OF_QUEUES => {
@@ -151,7 +155,7 @@ impl Features {
             }
             TIMESTAMP | HOST_BEHAVIOR_SUPPORT => Ok(0),
             KEEP_ALIVE_TIMER if r.set => {
-                // Rounded up; what 32 bits cannot say then is too long.
+                // Rounded up; a value that exceeds 32 bits then is too long.
                 let value = keep_alive(w).ok_or(status::KEEP_ALIVE_TIMEOUT_INVALID.dnr())?;
                 self.values.insert((fid, false, 0), value);
                 Ok(0)
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_kept_as_far_as_they_are_implemented() {
+    fn features_keep_values_as_far_as_they_are_implemented() {
         let mut f = Features::new(4, Rc::new(Namespaces::new(&[8, 0, 8])));
         assert_eq!(
             f.serve(request(false, ARBITRATION.into(), 0, 0), true),
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_come_in_the_order_of_the_contract() {
+    fn features_report_errors_in_the_order_of_the_contract() {
         let mut f = Features::new(4, Rc::new(Namespaces::new(&[8, 0, 8])));
         let mut refused = |set, cdw10: u32, cdw11, nsid| {
             f.serve(

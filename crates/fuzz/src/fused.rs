@@ -1,71 +1,76 @@
-//! Fused Compare and Write, for the reference model (NVM Express 1.4, 4.12; status table in the README of `nvme_ctrl`).
+// SPDX-License-Identifier: Apache-2.0
+
+//! Fused Compare and Write, for the reference model (NVM Express 1.4, 4.12; status table in
+//! `docs/hardware/nvme_ctrl.md`).
 //!
-//! A first command is judged again when the next one of its queue is fetched: then it is known whether they are a pair.
-//! What both may answer is a list of pairs of statuses, so what one has answered says what is left for the other.
+//! A first command is evaluated again when the next command of its queue is fetched: only then it
+//! is known whether they are a pair. The permitted answers of both are a list of pairs of statuses.
+//! So the answer of one restricts the answers of the other.
 
 use nvme::Namespace;
 use spec::nvme::{io, status, Sqe, Status};
 
 use crate::media::Media;
 use crate::memory::Memory;
-use crate::model::{flags, Model, Verdict};
+use crate::model::{flags, Expectation, Model};
 
 /// FUSE of a first command.
 pub const FIRST: u32 = 1;
 /// FUSE of a second command.
 pub const SECOND: u32 = 2;
 
-/// Whether there was another command behind one when it was fetched.
+/// Whether the queue held another command after this one when it was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum More {
-    /// The doorbell said so.
+pub enum NextCommand {
+    /// The doorbell covered another command.
     Yes,
-    /// No doorbell had said so.
+    /// No doorbell covered another command.
     No,
-    /// A later doorbell may have come in time.
+    /// A later doorbell may have arrived in time.
     Unsure,
 }
 
-/// A first command that waits.
+/// A first command that waits for its partner.
 #[derive(Clone, Debug)]
-pub struct Half {
+pub struct WaitingFirst {
     sqe: Sqe,
-    /// Its own errors; `None` is that it has none.
+    /// The errors of the command itself; `None` if it has none.
     own: Vec<Option<Status>>,
     namespace: Option<Namespace>,
-    /// It may have ended alone already.
+    /// It may already have ended without a partner.
     alone: bool,
 }
 
-/// What a command means for the first command before it.
+/// The effect of a command on the first command before it.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The first command.
     pub cid: u16,
-    /// What it may do.
-    pub verdict: Verdict,
-    /// Statuses that both may have, the first one's first. None: it has no partner.
+    /// The expectation of the first command.
+    pub expectation: Expectation,
+    /// Pairs of permitted statuses, the first command's first. Empty: it has no partner.
     pub outcomes: Vec<(Status, Status)>,
-    /// What the second one may answer if the comparison ends well. None: they are no right pair.
+    /// Permitted statuses of the second command after a successful comparison. Empty: the pair is
+    /// invalid.
     pub written: Vec<Status>,
-    /// The same if they do not find each other.
+    /// Permitted statuses of the second command if the two do not form a pair.
     pub alone: Vec<(Status, Status)>,
 }
 
-impl Half {
+impl WaitingFirst {
     /// The command's identifier.
     pub fn cid(&self) -> u16 {
         self.sqe.cid()
     }
 
-    /// Its partner may not come any more. Statuses for that.
-    pub fn leave_alone(&mut self) -> Vec<Status> {
+    /// The partner may be missing. Returns the statuses for that case.
+    pub fn may_lack_partner(&mut self) -> Vec<Status> {
         self.alone = true;
-        self.missing()
+        self.answers_alone()
     }
 
-    /// What it answers without a partner.
-    pub fn missing(&self) -> Vec<Status> {
+    /// Permitted statuses without a partner.
+    pub fn answers_alone(&self) -> Vec<Status> {
         let missing = status::ABORTED_MISSING_FUSED.dnr();
         self.own.iter().map(|o| o.unwrap_or(missing)).collect()
     }
@@ -77,24 +82,24 @@ impl Half {
 }
 
 impl Model {
-    /// A command of an I/O queue, with what it means for the one before it.
+    /// Evaluates a command of an I/O queue, with its effect on the first command before it.
     pub fn fused(
         &mut self,
         sqid: u16,
         sqe: &Sqe,
-        more: More,
+        more: NextCommand,
         memory: &Memory,
         media: &Media,
-    ) -> (Verdict, Option<Pair>) {
+    ) -> (Expectation, Option<Pair>) {
         let fuse = flags(sqe).0;
         let first = self.firsts.remove(&sqid);
         if let (Some(first), SECOND) = (&first, fuse) {
-            return self.pair(first, sqe, self.stops(sqid), memory, media);
+            return self.pair(first, sqe, self.is_stopping(sqid), memory, media);
         }
-        // Whoever waits waits in vain.
+        // A waiting first command has no partner.
         let lone = first.map(|first| Pair {
             cid: first.cid(),
-            verdict: Verdict::new(first.missing()),
+            expectation: Expectation::new(first.answers_alone()),
             outcomes: Vec::new(),
             written: Vec::new(),
             alone: Vec::new(),
@@ -102,24 +107,25 @@ impl Model {
         if fuse != FIRST && fuse != SECOND {
             return (self.io(sqe, memory, media), lone);
         }
-        let mut half = self.half(sqe);
-        half.alone = more != More::Yes || self.stops(sqid);
-        let mut verdict = Verdict::new(half.missing());
-        if fuse == FIRST && more != More::No {
+        let mut half = self.waiting_first(sqe);
+        half.alone = more != NextCommand::Yes || self.is_stopping(sqid);
+        let mut expectation = Expectation::new(half.answers_alone());
+        if fuse == FIRST && more != NextCommand::No {
             if !half.alone {
-                verdict.statuses.clear();
+                expectation.statuses.clear();
             }
             self.firsts.insert(sqid, half);
         }
-        (verdict, lone)
+        (expectation, lone)
     }
 
-    /// A queue that stops, or all of them: first commands may be given up before their partner comes.
-    fn stops(&self, sqid: u16) -> bool {
+    /// True if the queue, or the controller, is about to stop: first commands may end before their
+    /// partner arrives.
+    fn is_stopping(&self, sqid: u16) -> bool {
         self.closing || !self.sqs.contains_key(&sqid)
     }
 
-    fn half(&self, sqe: &Sqe) -> Half {
+    fn waiting_first(&self, sqe: &Sqe) -> WaitingFirst {
         let (mut own, namespace) = match self.check(sqe) {
             Err(status) => (vec![Some(status.dnr())], None),
             Ok(None) => (vec![None], None),
@@ -131,7 +137,7 @@ impl Model {
         if namespace.is_some_and(|ns| self.is_formatting(ns.nsid)) {
             own.push(Some(status::FORMAT_IN_PROGRESS));
         }
-        Half {
+        WaitingFirst {
             sqe: *sqe,
             own,
             namespace,
@@ -141,16 +147,17 @@ impl Model {
 
     fn pair(
         &self,
-        first: &Half,
+        first: &WaitingFirst,
         sqe: &Sqe,
-        stops: bool,
+        is_stopping: bool,
         memory: &Memory,
         media: &Media,
-    ) -> (Verdict, Option<Pair>) {
-        let second = self.half(sqe);
+    ) -> (Expectation, Option<Pair>) {
+        let second = self.waiting_first(sqe);
         let field = status::INVALID_FIELD.dnr();
         let partner = status::ABORTED_FAILED_FUSED.dnr();
-        let wrong = |half: &Half, opcode: u8| (half.sqe.opcode() != opcode).then_some(field);
+        let wrong =
+            |half: &WaitingFirst, opcode: u8| (half.sqe.opcode() != opcode).then_some(field);
         let other = (first.range() != second.range()).then_some(field);
         let mut outcomes = Vec::new();
         let mut verdicts = None;
@@ -178,20 +185,20 @@ impl Model {
             }
         }
         let mut alone = Vec::new();
-        for a in first.missing() {
-            alone.extend(second.missing().into_iter().map(|b| (a, b)));
+        for a in first.answers_alone() {
+            alone.extend(second.answers_alone().into_iter().map(|b| (a, b)));
         }
-        if first.alone || stops {
+        if first.alone || is_stopping {
             outcomes.extend_from_slice(&alone);
         }
-        let nothing = || (Verdict::new(Vec::new()), Verdict::new(Vec::new()));
+        let nothing = || (Expectation::new(Vec::new()), Expectation::new(Vec::new()));
         let (mut compare, mut write) = verdicts.unwrap_or_else(nothing);
         let written = std::mem::take(&mut write.statuses);
         compare.statuses = outcomes.iter().map(|o| o.0).collect();
         write.statuses = outcomes.iter().map(|o| o.1).collect();
         let pair = Pair {
             cid: first.cid(),
-            verdict: compare,
+            expectation: compare,
             outcomes,
             written,
             alone,
@@ -199,14 +206,14 @@ impl Model {
         (write, Some(pair))
     }
 
-    /// What both do if they are a right pair.
+    /// The expectation of both commands if they are a valid pair.
     fn both(
         &self,
-        first: &Half,
-        second: &Half,
+        first: &WaitingFirst,
+        second: &WaitingFirst,
         memory: &Memory,
         media: &Media,
-    ) -> Option<(Verdict, Verdict)> {
+    ) -> Option<(Expectation, Expectation)> {
         let compare = self.work(&first.sqe, &first.namespace?, memory, media);
         let write = self.work(&second.sqe, &second.namespace?, memory, media);
         Some((compare, write))
@@ -250,17 +257,20 @@ mod tests {
         sqe
     }
 
-    /// What both may answer.
+    /// The permitted pairs of statuses.
     fn outcomes(first: Sqe, second: Sqe) -> Vec<(Status, Status)> {
         let (mut model, memory, media) = bench();
-        let (verdict, none) = model.judge(1, &first, More::Yes, &memory, &media);
-        assert!(verdict.statuses.is_empty() && none.is_none(), "it waits");
-        let (_, pair) = model.judge(1, &second, More::No, &memory, &media);
+        let (expectation, none) = model.expect(1, &first, NextCommand::Yes, &memory, &media);
+        assert!(
+            expectation.statuses.is_empty() && none.is_none(),
+            "it waits"
+        );
+        let (_, pair) = model.expect(1, &second, NextCommand::No, &memory, &media);
         pair.map(|p| p.outcomes).unwrap_or_default()
     }
 
     #[test]
-    fn a_pair_answers_together() {
+    fn fused_pair_answers_together() {
         let (ok, field) = (status::SUCCESS, status::INVALID_FIELD.dnr());
         let failed = status::ABORTED_FAILED_FUSED.dnr();
         let range = status::LBA_OUT_OF_RANGE.dnr();
@@ -287,25 +297,28 @@ mod tests {
     }
 
     #[test]
-    fn a_half_alone_has_its_own_error_or_none_of_a_partner() {
+    fn fused_half_alone_reports_its_error_or_a_missing_partner() {
         let (mut model, memory, media) = bench();
         let missing = status::ABORTED_MISSING_FUSED.dnr();
         let range = status::LBA_OUT_OF_RANGE.dnr();
         let mut alone = |sqe: Sqe, more| {
-            let (verdict, before) = model.judge(1, &sqe, more, &memory, &media);
-            (verdict.statuses, before.map(|p| p.verdict.statuses))
+            let (expectation, before) = model.expect(1, &sqe, more, &memory, &media);
+            (expectation.statuses, before.map(|p| p.expectation.statuses))
         };
         let first = half(io::COMPARE, FIRST, 3);
-        assert_eq!(alone(first, More::No), (vec![missing], None));
-        assert_eq!(alone(first, More::Unsure), (vec![missing], None));
+        assert_eq!(alone(first, NextCommand::No), (vec![missing], None));
+        assert_eq!(alone(first, NextCommand::Unsure), (vec![missing], None));
         let outside = half(io::COMPARE, FIRST, 16);
-        assert_eq!(alone(outside, More::Yes), (vec![], Some(vec![missing])));
+        assert_eq!(
+            alone(outside, NextCommand::Yes),
+            (vec![], Some(vec![missing]))
+        );
         let plain = Sqe::of_blocks(io::VERIFY, 1, 0, 1);
         assert_eq!(
-            alone(plain, More::No),
+            alone(plain, NextCommand::No),
             (vec![status::SUCCESS], Some(vec![range]))
         );
         let second = half(io::WRITE, SECOND, 3);
-        assert_eq!(alone(second, More::No), (vec![missing], None));
+        assert_eq!(alone(second, NextCommand::No), (vec![missing], None));
     }
 }

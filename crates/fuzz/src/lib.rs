@@ -1,30 +1,92 @@
-//! A fuzzer of NVMe controllers, against a reference model.
-//!
-//! A campaign runs episodes. Each one gives a fresh [`Device`] to a hostile host: random and malformed admin and I/O
-//! commands, PRPs and SGLs with offsets, cycles and addresses where nothing is, fused pairs and halves, formats, bad
-//! doorbells, accesses to the PM window, resets at any moment; the crate's README has the list. Whatever the device does
-//! to its host is checked as it happens ([`World`](world::World)); what it stores is compared with a model of the media,
-//! at each read and as a whole at the end. Nothing may be lost, hang, or reach what no command names.
-//!
-//! Every step of an episode has a seed of its own. So a failure is run again with fewer and fewer steps, and reported with
-//! those that it needs: [`Replay`] names them.
+// SPDX-License-Identifier: Apache-2.0
 
+//! Fuzzing of NVMe controllers against a reference model.
+//!
+//! For tests of any `sim::Device`: random, malformed and hostile input, checked access by access.
+//! Differential runs of two devices are in `crates/lockstep`.
+//!
+//! A campaign runs episodes. Each episode connects a fresh [`Device`] to a hostile host. The host
+//! sends random and malformed admin and I/O commands. Its PRPs and SGLs have offsets, rings, and
+//! addresses without memory. It sends fused pairs and halves, formats and bad doorbells, accesses
+//! the PM window, and resets the device at any time. Every access of the device to its host is
+//! checked as it arrives ([`HostModel`](host_model::HostModel)). The stored data are compared with
+//! a model of the media, at each read and as a whole at the end. Nothing may be lost, hang, or
+//! reach an address that no command names.
+//!
+//! Every step of an episode has a separate seed. A failing episode is run again with fewer and
+//! fewer steps, and reported with the steps that it needs: [`Replay`] names them.
+//!
+//! # Modules in reading order
+//!
+//! - `episode`: one episode of a device. Its submodules are `reset` (resets) and `window` (the PM
+//!   window).
+//! - `generate`: random commands. `generate_engines`, `generate_tables` and `generate_lists` make
+//!   commands of engines; `buffer` and `generate_sgl` make their PRPs and SGLs.
+//! - [`reserved`]: random bits in every field that has no effect.
+//! - `host_model`: checks each access of the device as it arrives. Its submodules are `port`
+//!   (timing), `completion`, `pairs` (fused commands in flight), `messages` (interrupts) and
+//!   `scoreboard` (data of a Read).
+//! - `model`: the reference model, with `nvm`, [`engines`], `tables`, `lists`, `fused`,
+//!   `features` and `namespaces`. The decoding of fields, PRPs, SGLs and namespaces is in
+//!   `crates/nvme`.
+//! - `media`, `block`, `block_view`: possible contents of the media, of a block, and their view
+//!   by a reader.
+//! - `memory`, `walk`, `prp`, `sgl`, `shadow`: host memory, transfers in it, and shadow
+//!   doorbells.
+//! - `rig`: two devices in one `sim::System`.
+//! - `nearpm`: episodes of the engine `nearpm`.
+//! - [`shrink`]: shortens a failing sequence of steps.
+//!
+//! # Left out
+//!
+//! Each item names the tests that cover it instead.
+//!
+//! - Hosts that never answer (completion timeout, 25 ms and more): `silent_reads` and others in
+//!   `hw/ip/nvme_ctrl/dv/cocotb_ctrl_data.py`.
+//! - A first fused command whose partner finds no room for 25 ms, and the atomicity of fused
+//!   commands for other commands (`atomic`): `cocotb_ctrl_fused.py`.
+//! - Content of logs and Identify pages, which are read once and then compared with themselves:
+//!   `identify`, `log_ranges` and others in `cocotb_logs.py`.
+//! - Errors of the memory: `bus_errors` in `cocotb_ctrl.py`.
+//! - Shares of weighted round robin: `cocotb_queues.py`.
+//! - A device that loses power while another one accesses its media: `power.rs` and `peers.rs` in
+//!   `crates/sim/tests/link`, without a controller.
+//! - More than two devices: `peers.rs` (order of devices), without a controller.
+//! - Registers and command pages of engines, the local memory, and namespaces that an engine may
+//!   not access: `tests/test_engines.py`, `test_scan.py`, `test_pages.py`, `test_memories.py`,
+//!   and `pages.rs` in `crates/device/tests/behaviour`.
+//! - Output of the engines that sort tables: `tables/` in
+//!   `crates/device/tests/behaviour/engines`, and `crates/lockstep`. The model permits any bytes
+//!   in the ranges that a command names, and none outside.
+//! - Reports of lists, and a valid list that is refused because it may have been overwritten:
+//!   `tables/pipeline.rs` in the same folder, and `crates/lockstep`.
+//!
+//! No test covers these:
+//!
+//! - Invalid values of registers of I/O queues while shadow doorbells are in use, and invalid
+//!   values of shadow doorbells.
+//! - An SGL or a list at an address that data of the same command are written to.
+//! - Queues in another device's media, and a device that accesses its media through the host.
+//! - The order of two commands of one engine with the same target: the model permits parts of
+//!   both.
+
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod block;
+mod block_view;
 mod buffer;
-mod draw;
-mod draw_engines;
-mod draw_lists;
-mod draw_sgl;
-mod draw_tables;
 pub mod engines;
 mod episode;
 mod features;
 mod fused;
+mod generate;
+mod generate_engines;
+mod generate_lists;
+mod generate_sgl;
+mod generate_tables;
+mod host_model;
 mod lists;
-pub mod litter;
-mod look;
 mod media;
 mod memory;
 mod model;
@@ -32,13 +94,13 @@ mod namespaces;
 mod nearpm;
 mod nvm;
 mod prp;
+pub mod reserved;
 mod rig;
 mod sgl;
 mod shadow;
 pub mod shrink;
 mod tables;
 mod walk;
-mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -47,53 +109,56 @@ use std::str::FromStr;
 use serde::Serialize;
 use sim::{Device, Time};
 
-use episode::{Going, Outcome, Script};
-use shrink::{Again, Tried};
+use episode::{EpisodeResult, KeepRunning, Script};
+use shrink::{Rerun, RunFailure};
 
 pub use episode::WINDOW_BYTES;
 
 /// Makes a device with empty media (zeros) and power.
 pub type Make<'a> = dyn FnMut(&Conditions) -> Result<Box<dyn Device + Send>, String> + 'a;
 
-/// What an episode asks of its device.
+/// Conditions of an episode's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conditions {
-    /// Memory with answers as late as this, each access its own; the design's memory if `None`.
+    /// Longest latency of the memory, random for each access; the design's memory if `None`.
     pub late_memory: Option<Time>,
-    /// Draws what the device leaves open.
+    /// Seed of everything that the device leaves open.
     pub seed: u64,
 }
 
-/// What to run.
+/// Parameters of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// Seed of everything.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Commands in all, or bytes of the media if `calm`; the last episode may add some.
+    /// Commands in total, or bytes of the media if `valid_only`; the last episode may exceed it.
     pub amount: u64,
-    /// The same of an episode.
+    /// Commands, or bytes, of one episode.
     pub per_episode: u64,
-    /// Begin with this episode.
+    /// Number of the first episode.
     pub first_episode: u32,
-    /// A soak: no malformed commands, no resets.
-    pub calm: bool,
-    /// Tries to make a failing episode shorter.
+    /// A soak: valid commands only, no resets.
+    pub valid_only: bool,
+    /// Most attempts to shorten a failing episode.
     pub shrinks: u32,
     /// Bytes of the device's media.
     pub media_bytes: u64,
-    /// Bytes at the end of the media that belong to no namespace. With [`WINDOW_BYTES`] of them some episodes have two devices that use
-    /// each other's; with fewer no episode has.
+    /// Bytes at the end of the media that belong to no namespace. With [`WINDOW_BYTES`] of them,
+    /// some episodes have two devices that use each other's bytes. With fewer, no episode has two
+    /// devices.
     pub unclaimed_bytes: u64,
-    /// Take a block that holds parts of several contents for right.
+    /// Accepts blocks that hold parts of several contents.
     pub torn_blocks: bool,
-    /// Where the command page of an engine `nearpm` is in BAR4: then its commands are drawn, and none of the controller's.
+    /// Offset in BAR4 of the command page of an engine `nearpm`. If given, the campaign sends
+    /// commands to this engine, and none to the controller.
     pub nearpm: Option<u64>,
-    /// Run only this.
+    /// The only episode, or steps, to run.
     pub replay: Option<Replay>,
 }
 
-/// An episode, or some steps of it: `SEED:EPISODE` or `SEED:EPISODE:STEPS` with steps such as `0-7,12`, or `none` for a failure that
-/// starting and ending the episode is enough for.
+/// An episode, or some of its steps: `SEED:EPISODE` or `SEED:EPISODE:STEPS` with steps such as
+/// `0-7,12`. The steps are `none` for a failure that needs only the start and the end of the
+/// episode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
     /// Seed of the campaign.
@@ -104,7 +169,7 @@ pub struct Replay {
     pub steps: Option<BTreeSet<u32>>,
 }
 
-/// Written in the place of no steps at all: an empty list is more likely a mistake.
+/// Stands for an empty list of steps: an empty string is more likely a mistake.
 const NO_STEPS: &str = "none";
 
 impl fmt::Display for Replay {
@@ -175,19 +240,19 @@ impl FromStr for Replay {
 /// A mismatch between device and model.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
-    /// What is wrong.
+    /// Description of the mismatch.
     pub what: String,
-    /// How to see it again: see [`Replay`].
+    /// The string that reproduces it: see [`Replay`].
     pub replay: String,
-    /// Steps that are needed, out of those that were run.
+    /// Number of steps that are needed to reproduce it.
     pub steps: usize,
-    /// See `steps`.
+    /// Number of steps that were run.
     pub of_steps: usize,
-    /// What happened last before it.
+    /// The last events before it.
     pub history: Vec<String>,
 }
 
-/// What a campaign did. The same for the same seed and design.
+/// Result of a campaign. It is the same for the same seed and design.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// Seed.
@@ -196,13 +261,13 @@ pub struct Report {
     pub episodes: u32,
     /// Commands that the device has fetched.
     pub commands: u64,
-    /// Of these, completed.
+    /// Commands that completed.
     pub completed: u64,
-    /// Of these, in flight when a reset came.
+    /// Commands that were in flight at a reset.
     pub dropped: u64,
     /// Bytes of the media that completed commands have read, written, compared or cleared.
     pub moved_bytes: u64,
-    /// Bytes that the device sent to the host, all of them checked.
+    /// Bytes that the device sent to the host; each is checked.
     pub checked_bytes: u64,
     /// Blocks of the media compared at the ends of episodes.
     pub compared_blocks: u64,
@@ -218,13 +283,13 @@ pub struct Report {
     pub subsystem_resets: u64,
     /// Losses of power.
     pub power_cuts: u64,
-    /// Fatal statuses that the host has provoked.
+    /// Fatal statuses that the host provoked.
     pub fatal: u64,
     /// Simulated time in ns.
     pub simulated_ns: f64,
     /// Completions by queue type, opcode and status (SCT and SC).
     pub outcomes: BTreeMap<String, u64>,
-    /// What was drawn, of kinds that commands and statuses do not show: commands fetched and other things done.
+    /// Kinds of commands and actions that opcodes and statuses do not show: number of each.
     pub kinds: BTreeMap<String, u64>,
     /// Mismatches: 0 or 1, since the first one ends the campaign.
     pub mismatches: u32,
@@ -234,14 +299,14 @@ pub struct Report {
 
 impl Report {
     fn amount(&self, campaign: &Campaign) -> u64 {
-        if campaign.calm {
+        if campaign.valid_only {
             self.moved_bytes
         } else {
             self.commands
         }
     }
 
-    fn add(&mut self, outcome: &Outcome) {
+    fn add(&mut self, outcome: &EpisodeResult) {
         let counts = &outcome.counts;
         self.episodes += 1;
         self.commands += counts.fetched;
@@ -267,8 +332,9 @@ impl Report {
     }
 }
 
-/// Runs a campaign. `progress` is told commands done and wanted, and stops it by answering false. An error says why no
-/// device could be had; what a device does wrong is in the report.
+/// Runs a campaign. `progress` receives the commands completed and requested, and stops the
+/// campaign by returning false. It is an error if no device can be made; mismatches are in the
+/// report.
 pub fn run(
     make: &mut Make,
     campaign: &Campaign,
@@ -294,7 +360,7 @@ pub fn run(
             seed,
             episode,
             amount,
-            calm: campaign.calm,
+            valid_only: campaign.valid_only,
             media_bytes: campaign.media_bytes,
             window: campaign.unclaimed_bytes >= WINDOW_BYTES,
             torn_blocks: campaign.torn_blocks,
@@ -303,8 +369,8 @@ pub fn run(
         };
         let before = report.amount(campaign);
         let most = campaign.amount.saturating_sub(1);
-        let mut going = |done: u64| progress((before + done).min(most), campaign.amount);
-        let outcome = live(make, &script, &mut going)?;
+        let mut keep_running = |done: u64| progress((before + done).min(most), campaign.amount);
+        let outcome = run_episode(make, &script, &mut keep_running)?;
         report.add(&outcome);
         if outcome.failure.is_some() {
             report.mismatches = 1;
@@ -319,26 +385,30 @@ pub fn run(
         if !progress(done, campaign.amount) {
             break;
         }
-        // After the last one the first comes again: there are that many.
+        // The episode numbers wrap: there are 2^32 of them.
         episode = episode.wrapping_add(1);
     }
     progress(campaign.amount, campaign.amount);
     Ok(report)
 }
 
-/// One life of a device.
-fn live(make: &mut Make, script: &Script, going: &mut Going) -> Result<Outcome, String> {
+/// Runs one episode.
+fn run_episode(
+    make: &mut Make,
+    script: &Script,
+    keep_running: &mut KeepRunning,
+) -> Result<EpisodeResult, String> {
     match script.nearpm {
-        Some(page) => nearpm::run(make, script, page, going),
-        None => episode::run(make, script, going),
+        Some(page) => nearpm::run(make, script, page, keep_running),
+        None => episode::run(make, script, keep_running),
     }
 }
 
-/// Leaves out steps of a failing episode as long as it fails.
+/// Removes steps of a failing episode as long as it fails.
 fn shrink(
     make: &mut Make,
     script: &Script,
-    outcome: Outcome,
+    outcome: EpisodeResult,
     shrinks: u32,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Failure, String> {
@@ -359,18 +429,18 @@ fn shrink(
             steps: Some(fewer),
             ..script.clone()
         };
-        let mut going = |_: u64| progress(tries, shrinks.into());
-        let outcome = live(make, &fewer_steps, &mut going)?;
-        Ok(Again {
+        let mut keep_running = |_: u64| progress(tries, shrinks.into());
+        let outcome = run_episode(make, &fewer_steps, &mut keep_running)?;
+        Ok(Rerun {
             steps: outcome.steps,
             stopped: outcome.stopped,
             failure: outcome
                 .failure
-                .map(|(what, history)| Tried { what, history }),
+                .map(|(what, history)| RunFailure { what, history }),
         })
     };
-    let (kept, Tried { what, history }) =
-        shrink::shrink(all, Tried { what, history }, shrinks, &mut again)?;
+    let (kept, RunFailure { what, history }) =
+        shrink::shrink(all, RunFailure { what, history }, shrinks, &mut again)?;
     let steps = kept.len();
     let replay = Replay {
         seed: script.seed,
@@ -391,7 +461,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replay_is_written_as_it_is_read() {
+    fn replay_is_written_as_it_is_read() {
         for text in ["7:3", "7:3:0-7,12,14-15", "7:3:none"] {
             assert_eq!(text.parse::<Replay>().unwrap().to_string(), text);
         }
@@ -399,7 +469,9 @@ mod tests {
             "7:3:none".parse::<Replay>().unwrap().steps,
             Some(BTreeSet::new())
         );
-        let bad = "7 7:x 7:3:4:5 7:3:a-b 7:3:0-4294967295 7:3:4294967295 7:3:5-2 7:3:1,5-2 7:3: 7:3:, 7:3:1, 7:3:,1 7:3:1,,2 7:3:- 7:3:1- 7:3:none,1 7:3:none:";
+        let bad = "7 7:x 7:3:4:5 7:3:a-b 7:3:0-4294967295 7:3:4294967295 7:3:5-2 \
+                   7:3:1,5-2 7:3: 7:3:, 7:3:1, 7:3:,1 \
+                   7:3:1,,2 7:3:- 7:3:1- 7:3:none,1 7:3:none:";
         for text in bad.split(' ').chain([""]) {
             let error = text.parse::<Replay>().unwrap_err();
             assert!(

@@ -1,15 +1,18 @@
-//! Lists of the pipeline (hw/engine/pipeline), for the reference model: what a list may do is what its entries may, as far as it is known
-//! what stands there.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Lists of the pipeline (hw/engine/pipeline), for the reference model. A list may do what its
+//! entries may do, as far as the content of the list is known.
 //!
-//! Its place may be written while its command waits. What others write is none of a list's entries, but in a case that is not looked for:
-//! rows or values that are copied from one list to the place of another.
+//! A list may be overwritten while its command waits. The model assumes that other writes there do
+//! not form valid entries. The exception is not modelled: rows or values copied from one list to
+//! the place of another.
 
 use nvme::Namespace;
 use spec::nvme::{status, Sqe, Status};
 
 use crate::engines::TABLES;
 use crate::media::{Media, BLOCK};
-use crate::model::{Use, Verdict};
+use crate::model::{Expectation, MediaUse};
 use crate::tables::{self, UNIT};
 
 /// Most entries of a list.
@@ -17,7 +20,7 @@ pub const MOST: u64 = 16;
 /// Bytes of an entry, and of a report.
 pub const ENTRY: u64 = 64;
 
-/// The command that an entry is.
+/// The command of an entry.
 fn entry(bytes: &[u8]) -> Option<Sqe> {
     let mut sqe = Sqe::new(0);
     for (dword, four) in sqe.dw.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -28,7 +31,7 @@ fn entry(bytes: &[u8]) -> Option<Sqe> {
     (known && own).then_some(sqe)
 }
 
-/// Its bytes, if they can only be these.
+/// The bytes at an address of the media, if they are determined.
 fn held(media: &Media, byte: u64, bytes: u64) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     for lba in byte / BLOCK..(byte + bytes).div_ceil(BLOCK) {
@@ -38,7 +41,7 @@ fn held(media: &Media, byte: u64, bytes: u64) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Ranges that share no block: each begins with one.
+/// Merges ranges that share blocks: each range begins at a block.
 fn apart(mut parts: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     parts.sort_unstable();
     let mut out: Vec<(u64, u64)> = Vec::new();
@@ -53,11 +56,11 @@ fn apart(mut parts: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     out
 }
 
-/// What the pipeline says of its command.
-pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace, media: &Media) -> Verdict {
-    let refused = |status| Verdict {
+/// What the pipeline may answer to its command.
+pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace, media: &Media) -> Expectation {
+    let refused = |status| Expectation {
         long: true,
-        ..Verdict::refused(status)
+        ..Expectation::refused(status)
     };
     let [place, count, kind] = [10, 13, 14].map(|n: usize| u64::from(sqe.dw[n]));
     if kind > 1 || [11, 12, 15].iter().any(|&n| sqe.dw[n] != 0) {
@@ -71,16 +74,16 @@ pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace, media: &Media) -> Verdict {
         return refused(status::INVALID_FIELD);
     }
     let at = base + place * UNIT;
-    // Somebody may write there before it is read.
-    let mut verdict = Verdict {
+    // The list may be overwritten before it is read.
+    let mut expectation = Expectation {
         dw0: Some(count as u32),
         list: Some((at / BLOCK, (count * ENTRY).div_ceil(BLOCK))),
         long: true,
-        ..Verdict::new(vec![status::INVALID_FIELD.dnr()])
+        ..Expectation::new(vec![status::INVALID_FIELD.dnr()])
     };
     let mut parts = Vec::new();
     if kind == 1 {
-        // Ranges begin with a block.
+        // Ranges begin at a block.
         let reports = (at + count * ENTRY) / BLOCK * BLOCK;
         parts.push((reports, at + 2 * count * ENTRY - reports));
     }
@@ -88,30 +91,30 @@ pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace, media: &Media) -> Verdict {
     let end = match &list {
         None => {
             parts.push((base, bytes));
-            verdict.statuses.push(status::LBA_OUT_OF_RANGE.dnr());
+            expectation.statuses.push(status::LBA_OUT_OF_RANGE.dnr());
             status::SUCCESS
         }
         Some(list) => run(list, ns, &mut parts),
     };
-    if !verdict.statuses.contains(&end) {
-        verdict.statuses.push(end);
+    if !expectation.statuses.contains(&end) {
+        expectation.statuses.push(end);
     }
-    verdict.media = Use::Spoil(apart(parts));
-    verdict
+    expectation.media = MediaUse::WriteUnknown(apart(parts));
+    expectation
 }
 
-/// How a list ends, if nothing that its entries read is wrong, and where they write.
+/// The status of a list whose entries read valid data; adds the ranges that they write.
 fn run(list: &[u8], ns: &Namespace, parts: &mut Vec<(u64, u64)>) -> Status {
     for bytes in list.chunks_exact(ENTRY as usize) {
         let Some(sqe) = entry(bytes) else {
             return status::INVALID_FIELD.dnr();
         };
-        let verdict = tables::verdict(&sqe, ns);
-        if let Use::Spoil(written) = verdict.media {
+        let expectation = tables::expectation(&sqe, ns);
+        if let MediaUse::WriteUnknown(written) = expectation.media {
             parts.extend(written);
         }
-        if !verdict.statuses.contains(&status::SUCCESS) {
-            return verdict.statuses[0];
+        if !expectation.statuses.contains(&status::SUCCESS) {
+            return expectation.statuses[0];
         }
     }
     status::SUCCESS
@@ -122,13 +125,13 @@ mod tests {
     use super::*;
     use crate::engines::{PIPELINE, SHUFFLE, SORT};
 
-    /// Of 32 units of 4 KiB, from the second one of the media on.
+    /// 32 units of 4 KiB, from the second unit of the media on.
     const NS: Namespace = Namespace {
         nsid: 1,
         base: 8,
         blocks: 256,
     };
-    /// The list's place in it.
+    /// The place of the list in the namespace.
     const LIST: u32 = 3;
 
     fn command(dwords: [u32; 6]) -> Sqe {
@@ -148,23 +151,24 @@ mod tests {
         let at = NS.base + u64::from(LIST) * 8;
         let data: Vec<Option<u8>> = bytes.into_iter().map(Some).collect();
         media.begin_write(1, at, &data);
-        media.end_write(1, at, 2, crate::block::End::Whole);
+        media.end_write(1, at, 2, crate::block::WriteOutcome::Whole);
         media
     }
 
     #[test]
-    fn a_list_does_what_its_entries_do_up_to_the_first_wrong_one() {
+    fn pipeline_list_does_what_its_entries_do_up_to_the_first_wrong_one() {
         let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
         let (first, second) = (sort([8, 9, 0, 100]), sort([8, 11, 0, 100]));
         let far = sort([8, 32, 0, 1]);
         let list = [first, second, far];
-        let of = |count, kind| verdict(&command([LIST, 0, 0, count, kind, 0]), &NS, &media(&list));
+        let of =
+            |count, kind| expectation(&command([LIST, 0, 0, count, kind, 0]), &NS, &media(&list));
         assert_eq!(of(2, 0).statuses, [field, status::SUCCESS]);
         assert_eq!(of(2, 0).dw0, Some(2));
         assert_eq!(of(3, 0).statuses, [field, range]);
         assert_eq!(of(4, 0).statuses, [field, range]);
-        let spoils = |verdict: Verdict| match verdict.media {
-            Use::Spoil(parts) => parts,
+        let spoils = |expectation: Expectation| match expectation.media {
+            MediaUse::WriteUnknown(parts) => parts,
             other => panic!("{other:?}"),
         };
         let target = |unit: u64| ((1 + unit) * UNIT, 800);
@@ -175,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn entries_have_nothing_that_is_the_lists() {
+    fn pipeline_entries_stay_off_their_list() {
         let good = sort([8, 9, 0, 100]);
         for n in 0..10 {
             let mut sqe = good;
             sqe.dw[n] |= 1 << 9;
-            let v = verdict(&command([LIST, 0, 0, 1, 0, 0]), &NS, &media(&[sqe]));
+            let v = expectation(&command([LIST, 0, 0, 1, 0, 0]), &NS, &media(&[sqe]));
             assert_eq!(v.statuses, [status::INVALID_FIELD.dnr()], "dword {n}");
         }
         let row = Sqe {
@@ -190,18 +194,18 @@ mod tests {
                 dw
             },
         };
-        let v = verdict(&command([LIST, 0, 0, 1, 0, 0]), &NS, &media(&[row]));
+        let v = expectation(&command([LIST, 0, 0, 1, 0, 0]), &NS, &media(&[row]));
         assert_eq!(v.statuses, [status::INVALID_FIELD.dnr()]);
     }
 
     #[test]
-    fn lists_and_reports_lie_in_their_namespace() {
+    fn pipeline_lists_and_reports_lie_in_their_namespace() {
         let (field, range) = (
             vec![status::INVALID_FIELD.dnr()],
             vec![status::LBA_OUT_OF_RANGE.dnr()],
         );
         let media = media(&[]);
-        let of = |dwords| verdict(&command(dwords), &NS, &media).statuses;
+        let of = |dwords| expectation(&command(dwords), &NS, &media).statuses;
         assert_eq!(of([31, 0, 0, 16, 1, 0]), field);
         assert_eq!(of([32, 0, 0, 1, 0, 0]), range);
         assert_eq!(of([u32::MAX, 0, 0, 1, 0, 0]), range);
@@ -219,13 +223,15 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_may_write_to_all_of_the_namespace_but_to_nothing_else() {
+    fn pipeline_unknown_entries_may_write_anywhere_in_their_namespace_only() {
         let mut media = media(&[sort([8, 9, 0, 100])]);
         media.begin_zero(2, NS.base + u64::from(LIST) * 8, 1);
-        let v = verdict(&command([LIST, 0, 0, 1, 1, 0]), &NS, &media);
+        let v = expectation(&command([LIST, 0, 0, 1, 1, 0]), &NS, &media);
         assert!(v.statuses.contains(&status::SUCCESS));
         match v.media {
-            Use::Spoil(parts) => assert_eq!(parts, [(NS.base * BLOCK, NS.blocks * BLOCK)]),
+            MediaUse::WriteUnknown(parts) => {
+                assert_eq!(parts, [(NS.base * BLOCK, NS.blocks * BLOCK)])
+            }
             other => panic!("{other:?}"),
         }
     }

@@ -1,47 +1,56 @@
-//! What each block of the media may hold.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The possible contents of each block of the media.
 //!
-//! A block is whole: it holds one of the contents that it had, or that a command has brought, never a part of one and a part of
-//! another (NVM Express 1.4, 6.4: AWUN, AWUPF). While a command writes it, the old and the new content are possible, and so they
-//! stay if the command fails or is gone through a reset. Of commands that overlap, each may have been the last. A block that was
-//! read while nobody wrote it holds what was read. Who uses a block says who it is, by a number other than 0.
+//! A block is atomic: it holds one of the contents that it had or that a command has written, never
+//! a mixture (NVM Express 1.4, 6.4: AWUN, AWUPF). While a command writes a block, the old and the
+//! new content are possible. Both stay possible if the command fails or is lost in a reset. Of
+//! overlapping commands, each may have been the last. A block that was read without a concurrent
+//! writer holds the bytes that were read. Each user of a block has a number other than 0.
 //!
-//! What engines write is not kept whole: it comes in lines of 64 bytes (a copy) or bytes (a bitmap), in any order, and is made of
-//! what they read meanwhile: of each line, or value, of the source any content that it has had while the command was under way. So what
-//! a target may hold is looked up in its source until the command ends.
+//! Writes of engines are not atomic per block. They arrive in lines of 64 bytes (a copy) or bytes
+//! (a bitmap), in any order. Each line or value follows from any content that its source has had
+//! during the command. So the possible contents of a target are derived from its source until the
+//! command ends.
 //!
-//! Stores to the PM window change bytes, not blocks. Where one meets a command on the same block, its bytes are judged one by
-//! one until somebody has looked.
+//! Stores to the PM window change bytes, not blocks. Where a store and a command overlap in time on
+//! a block, its bytes are checked one by one until the block is read.
+//!
+//! A Read or Compare beside an engine takes each dword separately: where its pages or descriptors
+//! meet within a line, it reads that line twice. After a successful command of an engine without
+//! other writers, the target holds exactly the source's content, and bytes past a bitmap are
+//! unchanged. Loads of the PM window read 64 bytes at a time beside commands.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use crate::block::{Block, End, Made, WHOLE};
-use crate::engines::{Bounds, How, Product};
-use crate::look::{Content, Look, Patch, Value, DWORD, LINE};
+use crate::block::{Block, DerivedContent, WriteOutcome, WHOLE};
+use crate::block_view::{BlockView, Candidate, Content, Patch, DWORD, LINE};
+use crate::engines::{Bounds, EngineOutput, Transform};
 
 /// Bytes of a block.
 pub const BLOCK: u64 = nvme::BLOCK_BYTES;
-/// A command of an engine that is under way.
-struct Maker {
+/// A command of an engine in flight.
+struct ActiveEngine {
     user: u64,
-    /// When it began.
+    /// The time of its start.
     since: u64,
-    /// A store to the PM window was on its way to what it reads.
+    /// A store to the PM window was in flight to its source.
     stored: bool,
-    product: Product,
+    product: EngineOutput,
 }
 
-impl Maker {
-    /// Pieces in which its product comes.
+impl ActiveEngine {
+    /// Size of the pieces in which its output arrives.
     fn grain(&self) -> usize {
         match self.product.how {
-            How::Copy => LINE,
-            How::Bitmap(_) => 1,
+            Transform::Copy => LINE,
+            Transform::Bitmap(_) => 1,
         }
     }
 }
 
-/// The blocks, the first one and their number, that bytes from the beginning of one on lie in.
+/// The first block and the number of blocks of a byte range.
 fn blocks_of(byte: u64, bytes: u64) -> (u64, u64) {
     (byte / BLOCK, bytes.div_ceil(BLOCK))
 }
@@ -49,29 +58,29 @@ fn blocks_of(byte: u64, bytes: u64) -> (u64, u64) {
 /// All blocks.
 pub struct Media {
     blocks: Vec<Block>,
-    makers: Vec<Maker>,
+    active_engines: Vec<ActiveEngine>,
     zeros: Content,
     /// Blocks may be torn.
     torn: bool,
-    /// Counts beginnings and ends of writes.
+    /// Number of beginnings and ends of writes so far.
     now: u64,
 }
 
 impl Media {
-    /// So many blocks of zeros.
+    /// A media of `blocks` blocks of zeros.
     pub fn new(blocks: u64) -> Media {
         let zeros: Content = vec![0; WHOLE].into();
         let block = Block::new(zeros.clone());
         Media {
             blocks: vec![block; blocks as usize],
-            makers: Vec::new(),
+            active_engines: Vec::new(),
             zeros,
             torn: false,
             now: 0,
         }
     }
 
-    /// From now on a block may hold parts of several contents.
+    /// Permits blocks that hold parts of several contents from now on.
     pub fn tolerate_torn_blocks(&mut self) {
         self.torn = true;
     }
@@ -87,23 +96,25 @@ impl Media {
         &mut self.blocks[lba.min(end) as usize..end as usize]
     }
 
-    /// Now, to be told to [`Media::learn`] later.
+    /// The present time, for a later call of [`Media::learn`].
     pub fn now(&self) -> u64 {
         self.now
     }
 
     /// A command that reads begins.
     pub fn begin_read(&mut self, lba: u64, count: u64) {
-        self.range(lba, count).iter_mut().for_each(Block::enter);
+        self.range(lba, count).iter_mut().for_each(Block::add_user);
     }
 
-    /// It has ended.
+    /// The command has ended.
     pub fn end_read(&mut self, lba: u64, count: u64) {
-        self.range(lba, count).iter_mut().for_each(Block::leave);
+        self.range(lba, count)
+            .iter_mut()
+            .for_each(Block::remove_user);
     }
 
-    /// Whole blocks were read by somebody who began at `since`, and were right: where nobody has written from then on, they hold
-    /// this.
+    /// Whole blocks were read, from the time `since` on, and were permitted. Blocks without a
+    /// writer since then hold these bytes.
     pub fn learn(&mut self, lba: u64, data: &[u8], since: u64) {
         let count = data.len() as u64 / BLOCK;
         let blocks = self.range(lba, count).iter_mut();
@@ -115,14 +126,14 @@ impl Media {
         }
     }
 
-    /// A command that writes begins. A block of which it cannot get all bytes stays as it is.
+    /// A command that writes begins. A block for which not all bytes are available stays unchanged.
     pub fn begin_write(&mut self, writer: u64, lba: u64, data: &[Option<u8>]) {
         self.now += 1;
         let (now, torn) = (self.now, self.torn);
         let count = (data.len() as u64).div_ceil(BLOCK);
         let blocks = self.range(lba, count).iter_mut();
         for (block, piece) in blocks.zip(data.chunks(BLOCK as usize)) {
-            block.enter_writer(now);
+            block.add_writer(now);
             let mut piece = piece.to_vec();
             if torn {
                 let old = block.values[0].content.clone();
@@ -135,7 +146,7 @@ impl Media {
             let content = content.filter(|c| c.len() as u64 == BLOCK);
             content
                 .into_iter()
-                .for_each(|c| block.add(writer, c.into()));
+                .for_each(|c| block.add_candidate(writer, c.into()));
         }
     }
 
@@ -144,27 +155,27 @@ impl Media {
         self.now += 1;
         let (zeros, now) = (self.zeros.clone(), self.now);
         for block in self.range(lba, count) {
-            block.enter_writer(now);
-            block.add(writer, zeros.clone());
+            block.add_writer(now);
+            block.add_candidate(writer, zeros.clone());
         }
     }
 
-    /// A command that writes who knows what to these bytes begins.
-    pub fn begin_spoil(&mut self, writer: u64, byte: u64, bytes: u64) {
+    /// A command begins that writes unknown content to these bytes.
+    pub fn begin_unknown_write(&mut self, writer: u64, byte: u64, bytes: u64) {
         self.now += 1;
         let now = self.now;
         let (first, count) = blocks_of(byte, bytes);
         let end = byte + bytes;
         for (block, lba) in self.range(first, count).iter_mut().zip(first..) {
-            block.enter_writer(now);
-            // Whoever writes it, too, may find its own bytes beside any of these.
+            block.add_writer(now);
+            // The bytes of another writer may end up beside any of these.
             block.split(1);
             let len = (end - lba * BLOCK).min(BLOCK) as usize;
             let patch = Patch {
                 content: vec![0; len].into(),
                 loose: Some(vec![0xFF; len].into()),
             };
-            let spoilt: Vec<Value> = block
+            let spoilt: Vec<Candidate> = block
                 .values
                 .iter()
                 .map(|v| v.patched(writer, 0, &patch))
@@ -173,22 +184,22 @@ impl Media {
         }
     }
 
-    /// It has ended.
-    pub fn end_spoil(&mut self, writer: u64, byte: u64, bytes: u64, end: End) {
+    /// The command has ended.
+    pub fn end_unknown_write(&mut self, writer: u64, byte: u64, bytes: u64, end: WriteOutcome) {
         let (first, count) = blocks_of(byte, bytes);
         self.end_write(writer, first, count, end);
     }
 
-    /// A command that writes has ended with these blocks.
-    pub fn end_write(&mut self, writer: u64, lba: u64, count: u64, end: End) {
+    /// A command has ended its writes of these blocks.
+    pub fn end_write(&mut self, writer: u64, lba: u64, count: u64, end: WriteOutcome) {
         self.now += 1;
         let now = self.now;
         for block in self.range(lba, count) {
-            block.end(writer, end, now);
+            block.end_write(writer, end, now);
         }
     }
 
-    /// A store to the PM window begins, of blocks that nobody uses.
+    /// A store to the PM window begins, of blocks without users.
     pub fn begin_store(&mut self, writer: u64, byte: u64, data: &[u8]) {
         self.now += 1;
         let now = self.now;
@@ -197,11 +208,11 @@ impl Media {
         let mut left = data;
         let mut at = (byte % BLOCK) as usize;
         for block in self.range(first, count) {
-            block.enter();
+            block.add_user();
             (block.stored, block.changed) = (true, now);
             let (piece, rest) = left.split_at(left.len().min(BLOCK as usize - at));
             let patch = Patch::of(piece);
-            let patched: Vec<Value> = block
+            let patched: Vec<Candidate> = block
                 .values
                 .iter()
                 .map(|v| v.patched(writer, at, &patch))
@@ -211,7 +222,7 @@ impl Media {
         }
     }
 
-    /// It has ended.
+    /// The command has ended.
     pub fn end_store(&mut self, writer: u64, lba: u64, count: u64) {
         self.now += 1;
         let now = self.now;
@@ -221,7 +232,7 @@ impl Media {
             if !block.met && block.users == 1 {
                 block.values.retain(|v| v.writer == writer);
             } else if !block.met {
-                // Who reads it may have come before.
+                // A concurrent reader may have read before the store.
                 block.written = true;
                 block.new_grain = block.new_grain.min(block.old_grain);
             }
@@ -230,23 +241,23 @@ impl Media {
                     (v.writer, v.old) = (0, false);
                 }
             });
-            block.leave();
+            block.remove_user();
         }
     }
 
-    /// True if some command uses one of the blocks.
+    /// True if a command uses one of the blocks.
     pub fn in_use(&self, lba: u64, count: u64) -> bool {
         let end = lba.saturating_add(count).min(self.len());
         (lba.min(end)..end).any(|b| self.blocks[b as usize].users > 0)
     }
 
     /// A command of an engine begins.
-    pub fn begin_make(&mut self, user: u64, product: Product) {
+    pub fn begin_derive(&mut self, user: u64, product: EngineOutput) {
         self.now += 1;
         let now = self.now;
         self.begin_read(product.from, product.count);
         let source = self.range(product.from, product.count);
-        let maker = Maker {
+        let maker = ActiveEngine {
             user,
             since: now,
             stored: source.iter().any(|b| b.stored),
@@ -254,122 +265,131 @@ impl Media {
         };
         let targets = product.targets();
         for block in self.range(targets.start, targets.end - targets.start) {
-            block.enter_writer(now);
+            block.add_writer(now);
             block.grain = block.grain.min(maker.grain());
-            block.makers += 1;
+            block.active_engines += 1;
             block.made = true;
         }
-        self.makers.push(maker);
+        self.active_engines.push(maker);
     }
 
-    /// It has ended.
-    pub fn end_make(&mut self, user: u64, end: End) {
-        let Some(at) = self.makers.iter().position(|m| m.user == user) else {
+    /// The command has ended.
+    pub fn end_derive(&mut self, user: u64, end: WriteOutcome) {
+        let Some(at) = self.active_engines.iter().position(|m| m.user == user) else {
             return;
         };
-        let maker = &self.makers[at];
+        let maker = &self.active_engines[at];
         let (product, since, grain) = (maker.product, maker.since, maker.grain());
         let targets = product.targets();
-        let made: Vec<Option<Made>> = targets
+        let made: Vec<Option<DerivedContent>> = targets
             .clone()
-            .map(|lba| (end != End::Untouched).then(|| self.made(maker, lba, &mut vec![lba])))
+            .map(|lba| {
+                (end != WriteOutcome::Untouched)
+                    .then(|| self.derived_content(maker, lba, &mut vec![lba]))
+            })
             .collect();
-        self.makers.swap_remove(at);
+        self.active_engines.swap_remove(at);
         self.now += 1;
         let now = self.now;
         let blocks = self.range(targets.start, targets.end - targets.start);
         for (block, made) in blocks.iter_mut().zip(made) {
             if let Some(made) = made {
-                block.take(&made, end, grain, since);
+                block.apply(&made, end, grain, since);
             }
-            block.makers -= 1;
-            block.leave_writer(now);
+            block.active_engines -= 1;
+            block.remove_writer(now);
         }
         self.end_read(product.from, product.count);
     }
 
-    /// What a block may hold now.
-    fn look(&self, lba: u64) -> Option<Look<'_>> {
-        let mut look = self.look_on(lba, &mut Vec::new())?;
+    /// The possible contents of a block now.
+    fn view(&self, lba: u64) -> Option<BlockView<'_>> {
+        let mut view = self.view_along(lba, &mut Vec::new())?;
         if self.torn {
-            look.grain = 1;
+            view.grain = 1;
         }
-        Some(look)
+        Some(view)
     }
 
-    /// What a command with data may find there. Pieces of them are held together against other commands with data, not against engines.
-    fn find(&self, lba: u64) -> Option<Look<'_>> {
-        let mut look = self.look(lba)?;
+    /// The possible contents for a command with data. Segments of such commands are ordered among
+    /// each other, but not with engines.
+    fn find(&self, lba: u64) -> Option<BlockView<'_>> {
+        let mut view = self.view(lba)?;
         if self.blocks[lba as usize].made {
-            look.grain = look.grain.min(DWORD);
+            view.grain = view.grain.min(DWORD);
         }
-        Some(look)
+        Some(view)
     }
 
-    /// The same on the way through `path`, of blocks that it is needed for.
-    fn look_on(&self, lba: u64, path: &mut Vec<u64>) -> Option<Look<'_>> {
+    /// As `view`; `path` holds the blocks that are being derived from this one.
+    fn view_along(&self, lba: u64, path: &mut Vec<u64>) -> Option<BlockView<'_>> {
         let block = self.blocks.get(lba as usize)?;
-        let mut look = Look {
+        let mut view = BlockView {
             values: Cow::Borrowed(&block.values),
             grain: block.grain,
             endless: path.contains(&lba),
         };
-        if block.makers == 0 || look.endless {
-            return Some(look);
+        if block.active_engines == 0 || view.endless {
+            return Some(view);
         }
         path.push(lba);
-        for maker in &self.makers {
+        for maker in &self.active_engines {
             if maker.product.targets().contains(&lba) {
-                let made = self.made(maker, lba, path);
+                let made = self.derived_content(maker, lba, path);
                 let values = made.patches.iter();
                 let values = values.map(|p| block.values[0].patched(maker.user, 0, p));
-                look.values.to_mut().extend(values);
-                look.grain = look.grain.min(made.grain);
-                look.endless |= made.endless;
+                view.values.to_mut().extend(values);
+                view.grain = view.grain.min(made.grain);
+                view.endless |= made.endless;
             }
         }
         path.pop();
-        Some(look)
+        Some(view)
     }
 
-    /// What a command of an engine may have made of a block.
-    fn made(&self, maker: &Maker, lba: u64, path: &mut Vec<u64>) -> Made {
+    /// What a command of an engine may have written to a block.
+    fn derived_content(
+        &self,
+        maker: &ActiveEngine,
+        lba: u64,
+        path: &mut Vec<u64>,
+    ) -> DerivedContent {
         let product = &maker.product;
-        let look = |source: u64, path: &mut Vec<u64>| {
+        let view = |source: u64, path: &mut Vec<u64>| {
             let block = &self.blocks[source as usize];
-            let mut look = self.look_on(source, path).expect("it is on the media");
+            let mut view = self.view_along(source, path).expect("it is on the media");
             let changed = block.writers > 0 || block.changed > maker.since;
             if block.stored || changed && maker.stored {
-                look.grain = 1;
+                view.grain = 1;
             } else if changed {
-                look.grain = look.grain.min(LINE);
+                view.grain = view.grain.min(LINE);
             }
-            look
+            view
         };
         let bounds = match product.how {
-            How::Bitmap(bounds) => bounds,
-            How::Copy => {
-                let look = look(product.sources(lba).start, path);
-                let values = look.values.iter();
+            Transform::Bitmap(bounds) => bounds,
+            Transform::Copy => {
+                let view = view(product.sources(lba).start, path);
+                let values = view.values.iter();
                 let patches = values.map(|v| Patch {
                     content: v.content.clone(),
                     loose: v.loose.clone(),
                 });
-                return Made {
+                return DerivedContent {
                     patches: patches.collect(),
-                    grain: look.grain,
-                    endless: look.endless,
+                    grain: view.grain,
+                    endless: view.endless,
                 };
             }
         };
         let (mut ones, mut loose) = (Vec::new(), Vec::new());
         for source in product.sources(lba) {
-            let look = look(source, path);
+            let view = view(source, path);
             let places: Vec<usize> = (0..WHOLE).step_by(bounds.bytes()).collect();
             for eight in places.chunks(8) {
                 let (mut one, mut either) = (0, 0);
                 for (bit, &at) in eight.iter().enumerate() {
-                    let (within, without) = look.bounded(at, &bounds);
+                    let (within, without) = view.bounded(at, &bounds);
                     one |= u8::from(within) << bit;
                     either |= u8::from(within && without) << bit;
                 }
@@ -382,7 +402,7 @@ impl Media {
             content: ones.into(),
             loose: any.then(|| loose.into()),
         };
-        Made {
+        DerivedContent {
             patches: vec![patch],
             grain: WHOLE,
             endless: false,
@@ -391,36 +411,36 @@ impl Media {
 
     /// True if the media may hold these bytes at this address.
     pub fn permits(&self, byte: u64, data: &[u8]) -> bool {
-        self.judge(byte, data, |lba, _, offset, piece| {
+        self.check_bytes(byte, data, |lba, _, offset, piece| {
             self.permits_some(lba, (offset..).zip(piece.iter().copied()))
         })
     }
 
-    /// The same for a load from the PM window, which takes a line at a time, and began at `since`.
+    /// As `permits`, for a load from the PM window that began at `since` and reads line by line.
     pub fn permits_load(&self, byte: u64, data: &[u8], since: u64) -> bool {
-        self.judge(byte, data, |lba, block, offset, piece| {
-            let Some(look) = self.look(lba) else {
+        self.check_bytes(byte, data, |lba, block, offset, piece| {
+            let Some(view) = self.view(lba) else {
                 return false;
             };
             if block.writers == 0 && !block.stored && block.changed <= since {
-                return look.permits((offset..).zip(piece.iter().copied()));
+                return view.permits((offset..).zip(piece.iter().copied()));
             }
-            // Of a store, any part may be seen.
+            // Any part of a store may be visible.
             let unit = if block.stored { 1 } else { LINE };
             let mut units = piece.chunks(unit).enumerate();
             units.all(|(n, part)| {
                 let places = offset + n * unit..;
-                look.permits(places.zip(part.iter().copied()))
+                view.permits(places.zip(part.iter().copied()))
             })
         })
     }
 
-    /// The same for some bytes of one block, each with its place, in their order.
+    /// As `permits`, for bytes of one block, each with its offset and in ascending order.
     pub fn permits_some(&self, lba: u64, bytes: impl Iterator<Item = (usize, u8)>) -> bool {
-        self.find(lba).is_some_and(|look| look.permits(bytes))
+        self.find(lba).is_some_and(|view| view.permits(bytes))
     }
 
-    fn judge(
+    fn check_bytes(
         &self,
         byte: u64,
         data: &[u8],
@@ -443,39 +463,40 @@ impl Media {
         true
     }
 
-    /// Whether a comparison with this block may find it equal, and whether it may find a difference. What `but` writes, if
-    /// anybody, comes later.
+    /// Whether a comparison with this block may find it equal, and whether it may find a
+    /// difference. Writes of the user `but` come later.
     pub fn compares(&self, lba: u64, data: &[Option<u8>], but: Option<u64>) -> (bool, bool) {
-        let Some(mut look) = self.find(lba) else {
+        let Some(mut view) = self.find(lba) else {
             return (false, false);
         };
-        if look.values.iter().any(|v| but == Some(v.writer)) {
-            look.values.to_mut().retain(|v| but != Some(v.writer));
+        if view.values.iter().any(|v| but == Some(v.writer)) {
+            view.values.to_mut().retain(|v| but != Some(v.writer));
         }
-        look.compares(data)
+        view.compares(data)
     }
 
-    /// How many values of these blocks may lie between the bounds, for somebody who reads them value by value while others write.
+    /// How many values of these blocks may lie between the bounds, for a reader that reads value by
+    /// value during writes.
     pub fn counts(&self, lba: u64, count: u64, bounds: &Bounds) -> RangeInclusive<u64> {
         let end = lba.saturating_add(count).min(self.len());
         let (mut least, mut most) = (0, 0);
         for lba in lba.min(end)..end {
-            let Some(mut look) = self.look(lba) else {
+            let Some(mut view) = self.view(lba) else {
                 continue;
             };
-            // Stores may have left parts of values.
+            // Stores may have changed parts of values.
             if self.blocks[lba as usize].stored {
-                look.grain = 1;
+                view.grain = 1;
             }
             for at in (0..WHOLE).step_by(bounds.bytes()) {
-                let (within, without) = look.bounded(at, bounds);
+                let (within, without) = view.bounded(at, bounds);
                 (least, most) = (least + u64::from(!without), most + u64::from(within));
             }
         }
         least..=most
     }
 
-    /// The content of a block, if it can only be one.
+    /// The content of a block, if only one is possible.
     pub fn known(&self, lba: u64) -> Option<&[u8]> {
         let block = self.blocks.get(lba as usize)?;
         block.is_known().then(|| &block.values[0].content[..])
@@ -498,46 +519,46 @@ mod tests {
     }
 
     #[test]
-    fn a_write_alone_replaces_what_was_there() {
+    fn media_write_alone_replaces_the_content() {
         let mut media = Media::new(4);
         media.begin_write(7, 1, &data(5));
         assert!(media.permits(512, &[0; 8]) && media.permits(512, &[5; 8]));
         assert!(!media.permits(512, &[0, 0, 0, 0, 5, 5, 5, 5]));
-        media.end_write(7, 1, 1, End::Whole);
+        media.end_write(7, 1, 1, WriteOutcome::Whole);
         assert!(!media.permits(512, &[0; 8]) && media.known(1) == Some(&[5; 512][..]));
         assert!(media.permits(512 * 4 - 8, &[0; 8]) && !media.permits(512 * 4 - 8, &[0; 9]));
     }
 
     #[test]
-    fn a_failed_write_leaves_both_and_the_next_one_settles_it() {
+    fn media_failed_write_leaves_both_contents_until_the_next_write() {
         let mut media = Media::new(1);
         media.begin_write(7, 0, &data(5));
-        media.end_write(7, 0, 1, End::Part);
+        media.end_write(7, 0, 1, WriteOutcome::Part);
         assert!(media.known(0).is_none() && media.permits(0, &[5; 4]) && media.permits(0, &[0; 4]));
         media.begin_zero(7, 0, 1);
-        media.end_write(7, 0, 1, End::Whole);
+        media.end_write(7, 0, 1, WriteOutcome::Whole);
         assert_eq!(media.known(0), Some(&[0; 512][..]));
     }
 
     #[test]
-    fn of_overlapping_writes_each_may_be_the_last() {
+    fn media_overlapping_writes_may_each_be_the_last() {
         let mut media = Media::new(1);
         media.begin_write(7, 0, &data(1));
         media.begin_write(8, 0, &data(2));
-        media.end_write(7, 0, 1, End::Whole);
+        media.end_write(7, 0, 1, WriteOutcome::Whole);
         assert!(media.permits(0, &[0; 4]), "a reader may still be late");
-        media.end_write(8, 0, 1, End::Whole);
+        media.end_write(8, 0, 1, WriteOutcome::Whole);
         assert!(
             media.permits(0, &[1; 4]) && media.permits(0, &[2; 4]) && !media.permits(0, &[0; 4])
         );
     }
 
     #[test]
-    fn a_reader_may_be_late() {
+    fn media_read_may_be_late() {
         let mut media = Media::new(1);
         media.begin_read(0, 1);
         media.begin_write(7, 0, &data(9));
-        media.end_write(7, 0, 1, End::Whole);
+        media.end_write(7, 0, 1, WriteOutcome::Whole);
         assert!(media.permits(0, &[0; 512]) && media.permits(0, &[9; 512]));
         media.end_read(0, 1);
         assert!(!media.permits(0, &[0; 512]) && media.permits(0, &[9; 512]));
@@ -545,49 +566,49 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_was_not_done_leaves_nothing() {
+    fn media_write_that_was_not_done_changes_nothing() {
         let mut media = Media::new(1);
         media.begin_write(7, 0, &data(3));
         media.begin_write(8, 0, &data(4));
-        media.end_write(8, 0, 1, End::Untouched);
+        media.end_write(8, 0, 1, WriteOutcome::Untouched);
         assert!(media.permits(0, &[3; 4]) && !media.permits(0, &[4; 4]));
-        media.end_write(7, 0, 1, End::Whole);
+        media.end_write(7, 0, 1, WriteOutcome::Whole);
         assert_eq!(media.known(0), Some(&[3; 512][..]));
     }
 
     #[test]
-    fn an_erasure_comes_behind_what_has_ended() {
+    fn media_erasure_follows_writes_that_have_ended() {
         let mut media = Media::new(2);
         media.begin_zero(6, 0, 2);
         for (writer, lba) in [(7, 0), (8, 1)] {
             media.begin_write(writer, lba, &data(3));
         }
-        media.end_write(7, 0, 1, End::Whole);
-        media.end_write(6, 0, 2, End::Erased);
+        media.end_write(7, 0, 1, WriteOutcome::Whole);
+        media.end_write(6, 0, 2, WriteOutcome::Erased);
         assert_eq!(media.known(0), Some(&[0; 512][..]));
         assert!(media.permits(512, &[3; 4]) && media.permits(512, &[0; 4]));
     }
 
     #[test]
-    fn a_block_that_is_not_there_whole_is_not_written() {
+    fn media_block_without_all_of_its_bytes_is_not_written() {
         let mut media = Media::new(2);
         let mut half = data(3);
         half.resize(700, Some(3));
         media.begin_write(7, 0, &half);
         assert!(media.permits(0, &[3; 512]) && !media.permits(512, &[3; 4]));
         half[5] = None;
-        media.end_write(7, 0, 2, End::Part);
+        media.end_write(7, 0, 2, WriteOutcome::Part);
         media.begin_write(8, 0, &half);
-        media.end_write(8, 0, 2, End::Part);
+        media.end_write(8, 0, 2, WriteOutcome::Part);
         assert!(media.permits(0, &[3; 512]) && media.permits(0, &[0; 512]));
     }
 
     #[test]
-    fn what_was_read_alone_stays() {
+    fn media_content_that_was_read_alone_stays() {
         let mut media = Media::new(1);
         media.begin_write(7, 0, &data(5));
         let early = media.now();
-        media.end_write(7, 0, 1, End::Part);
+        media.end_write(7, 0, 1, WriteOutcome::Part);
         media.learn(0, &[5; 512], early);
         assert!(media.known(0).is_none(), "the reader began too early");
         media.learn(0, &[5; 512], media.now());
@@ -595,10 +616,10 @@ mod tests {
     }
 
     #[test]
-    fn a_store_changes_bytes_of_each_content() {
+    fn media_store_changes_bytes_of_each_content() {
         let mut media = Media::new(1);
         media.begin_write(7, 0, &data(5));
-        media.end_write(7, 0, 1, End::Part);
+        media.end_write(7, 0, 1, WriteOutcome::Part);
         media.begin_store(8, 3, &[9; 2]);
         assert!(media.permits(0, &[0, 0, 0, 9, 9, 0]) && media.permits(0, &[0; 6]));
         media.end_store(8, 0, 1);
@@ -607,11 +628,11 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_meets_a_command_mixes() {
+    fn media_store_beside_a_command_mixes_bytes() {
         let mut media = Media::new(1);
         media.begin_store(8, 0, &[9; 2]);
         media.begin_write(7, 0, &data(5));
-        media.end_write(7, 0, 1, End::Whole);
+        media.end_write(7, 0, 1, WriteOutcome::Whole);
         media.end_store(8, 0, 1);
         assert!(
             media.permits(0, &[9, 5, 5])
@@ -619,26 +640,26 @@ mod tests {
                 && media.known(0).is_none()
         );
         assert!(!media.permits(0, &[0]), "both have been there");
-        let mut seen = [5; 512];
-        seen[0] = 9;
-        media.learn(0, &seen, media.now());
-        assert_eq!(media.known(0), Some(&seen[..]));
+        let mut found = [5; 512];
+        found[0] = 9;
+        media.learn(0, &found, media.now());
+        assert_eq!(media.known(0), Some(&found[..]));
     }
 
     #[test]
-    fn a_load_takes_lines_while_somebody_writes() {
+    fn media_load_takes_lines_during_a_write() {
         let mut media = Media::new(1);
         let since = media.now();
         media.begin_write(7, 0, &data(5));
-        let mut seen = [5; 512];
-        seen[..64].fill(0);
-        assert!(media.permits_load(0, &seen, since) && !media.permits(0, &seen));
-        seen[3] = 5;
-        assert!(!media.permits_load(0, &seen, since));
+        let mut found = [5; 512];
+        found[..64].fill(0);
+        assert!(media.permits_load(0, &found, since) && !media.permits(0, &found));
+        found[3] = 5;
+        assert!(!media.permits_load(0, &found, since));
     }
 
     #[test]
-    fn a_comparison_counts_all_contents() {
+    fn media_comparison_considers_all_contents() {
         let mut media = Media::new(1);
         assert_eq!(media.compares(0, &data(0), None), (true, false));
         assert_eq!(media.compares(0, &data(1), None), (false, true));
@@ -648,27 +669,27 @@ mod tests {
         assert_eq!(media.compares(0, &data(1), Some(7)), (false, true));
     }
 
-    fn copy(from: u64, count: u64, to: u64) -> Product {
-        Product {
+    fn copy(from: u64, count: u64, to: u64) -> EngineOutput {
+        EngineOutput {
             from,
             count,
             to,
-            how: How::Copy,
+            how: Transform::Copy,
         }
     }
 
-    /// A bitmap of the values of 32 bits that are not 0.
-    fn bitmap(from: u64, count: u64, to: u64) -> Product {
+    /// A bitmap of the 32-bit values that are not 0.
+    fn bitmap(from: u64, count: u64, to: u64) -> EngineOutput {
         let sqe = spec::nvme::Sqe::new(0)
             .with_cdw(2, 1)
             .with_cdw(14, u32::MAX);
-        Product {
-            how: How::Bitmap(Bounds::of(&sqe)),
+        EngineOutput {
+            how: Transform::Bitmap(Bounds::of(&sqe)),
             ..copy(from, count, to)
         }
     }
 
-    fn write(media: &mut Media, lba: u64, value: u8, end: End) {
+    fn write(media: &mut Media, lba: u64, value: u8, end: WriteOutcome) {
         media.begin_write(7, lba, &data(value));
         media.end_write(7, lba, 1, end);
     }
@@ -681,128 +702,128 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_comes_line_by_line_and_is_whole_in_the_end() {
+    fn media_copy_arrives_line_by_line_and_ends_whole() {
         let mut media = Media::new(4);
-        write(&mut media, 0, 5, End::Whole);
-        media.begin_make(8, copy(0, 2, 2));
-        for seen in [torn(5, 0), torn(0, 5), [0; 512], [5; 512]] {
-            assert!(media.permits(1024, &seen));
+        write(&mut media, 0, 5, WriteOutcome::Whole);
+        media.begin_derive(8, copy(0, 2, 2));
+        for found in [torn(5, 0), torn(0, 5), [0; 512], [5; 512]] {
+            assert!(media.permits(1024, &found));
         }
-        // Pieces of a Read may have looked at a line at different times.
+        // Segments of a Read may have read a line at different times.
         let mut half = [0; 512];
         half[..32].fill(5);
         assert!(media.permits(1024, &half) && !media.permits_load(1024, &half, 0));
         assert!(!media.permits(1024, &[5, 5, 0]) && !media.permits(1536, &[5; 8]));
-        media.end_make(8, End::Whole);
+        media.end_derive(8, WriteOutcome::Whole);
         assert_eq!(media.known(2), Some(&[5; 512][..]));
         assert!(!media.in_use(0, 4));
     }
 
     #[test]
-    fn a_copy_that_ends_early_leaves_lines_of_both_until_a_write_settles_it() {
+    fn media_copy_that_ends_early_leaves_lines_of_both_until_a_write() {
         let mut media = Media::new(2);
-        write(&mut media, 0, 5, End::Whole);
-        media.begin_make(8, copy(0, 1, 1));
-        media.end_make(8, End::Part);
+        write(&mut media, 0, 5, WriteOutcome::Whole);
+        media.begin_derive(8, copy(0, 1, 1));
+        media.end_derive(8, WriteOutcome::Part);
         assert!(media.permits(512, &torn(0, 5)) && media.permits(512, &torn(5, 0)));
         assert!(!media.permits(512, &torn(5, 1)) && media.known(0).is_some());
         assert!(!media.permits(512, &[5, 5, 5, 5, 0, 0, 0, 0]));
         assert_eq!(media.compares(1, &[Some(5); 512], None), (true, true));
         assert_eq!(media.compares(1, &[Some(1); 512], None), (false, true));
-        write(&mut media, 1, 6, End::Whole);
+        write(&mut media, 1, 6, WriteOutcome::Whole);
         assert_eq!(media.known(1), Some(&[6; 512][..]));
     }
 
     #[test]
-    fn a_copy_of_what_was_not_begun_changes_nothing() {
+    fn media_copy_that_was_not_begun_changes_nothing() {
         let mut media = Media::new(2);
-        write(&mut media, 0, 5, End::Whole);
-        write(&mut media, 1, 6, End::Part);
-        media.begin_make(8, copy(0, 1, 1));
-        media.end_make(8, End::Untouched);
+        write(&mut media, 0, 5, WriteOutcome::Whole);
+        write(&mut media, 1, 6, WriteOutcome::Part);
+        media.begin_derive(8, copy(0, 1, 1));
+        media.end_derive(8, WriteOutcome::Untouched);
         assert!(media.permits(512, &[6; 512]) && media.permits(512, &[0; 512]));
         assert!(!media.permits(512, &torn(6, 0)) && !media.permits(512, &[5; 1]));
     }
 
     #[test]
-    fn a_copy_brings_what_its_source_has_held_meanwhile() {
+    fn media_copy_takes_any_content_that_its_source_held_meanwhile() {
         let mut media = Media::new(3);
-        media.begin_make(8, copy(0, 1, 1));
-        media.begin_make(9, copy(1, 1, 2));
-        write(&mut media, 0, 5, End::Whole);
+        media.begin_derive(8, copy(0, 1, 1));
+        media.begin_derive(9, copy(1, 1, 2));
+        write(&mut media, 0, 5, WriteOutcome::Whole);
         assert!(media.permits(512, &torn(0, 5)) && media.permits(1024, &torn(0, 5)));
-        media.end_make(8, End::Whole);
-        media.end_make(9, End::Whole);
+        media.end_derive(8, WriteOutcome::Whole);
+        media.end_derive(9, WriteOutcome::Whole);
         assert!(media.known(0).is_some() && media.known(1).is_none());
         assert!(media.permits(1024, &torn(5, 0)) && !media.permits(1024, &[1; 1]));
     }
 
     #[test]
-    fn a_copy_of_one_of_two_contents_is_one_of_them() {
+    fn media_copy_of_one_of_two_contents_is_one_of_them() {
         let mut media = Media::new(2);
-        write(&mut media, 0, 5, End::Part);
-        media.begin_make(8, copy(0, 1, 1));
-        media.end_make(8, End::Whole);
+        write(&mut media, 0, 5, WriteOutcome::Part);
+        media.begin_derive(8, copy(0, 1, 1));
+        media.end_derive(8, WriteOutcome::Whole);
         assert!(media.permits(512, &[0; 512]) && media.permits(512, &[5; 512]));
         assert!(!media.permits(512, &torn(0, 5)));
     }
 
     #[test]
-    fn a_write_beside_a_copy_leaves_lines_of_both_and_nothing_old() {
+    fn media_write_beside_a_copy_leaves_lines_of_both_and_nothing_old() {
         let mut media = Media::new(2);
-        write(&mut media, 0, 5, End::Whole);
-        media.begin_make(8, copy(0, 1, 1));
-        write(&mut media, 1, 6, End::Whole);
-        media.end_make(8, End::Whole);
+        write(&mut media, 0, 5, WriteOutcome::Whole);
+        media.begin_derive(8, copy(0, 1, 1));
+        write(&mut media, 1, 6, WriteOutcome::Whole);
+        media.end_derive(8, WriteOutcome::Whole);
         assert!(media.permits(512, &torn(5, 6)) && media.permits(512, &torn(6, 5)));
         assert!(!media.permits(512, &[0; 1]));
     }
 
     #[test]
-    fn a_reader_beside_a_copy_may_be_late() {
+    fn media_read_beside_a_copy_may_be_late() {
         let mut media = Media::new(2);
-        write(&mut media, 0, 5, End::Whole);
+        write(&mut media, 0, 5, WriteOutcome::Whole);
         media.begin_read(1, 1);
-        media.begin_make(8, copy(0, 1, 1));
-        media.end_make(8, End::Whole);
+        media.begin_derive(8, copy(0, 1, 1));
+        media.end_derive(8, WriteOutcome::Whole);
         assert!(media.permits(512, &torn(5, 0)));
         media.end_read(1, 1);
         assert_eq!(media.known(1), Some(&[5; 512][..]));
     }
 
     #[test]
-    fn a_bitmap_replaces_its_bytes_only() {
+    fn media_bitmap_replaces_its_bytes_only() {
         let mut media = Media::new(16);
-        write(&mut media, 1, 5, End::Whole);
-        write(&mut media, 8, 7, End::Whole);
-        media.begin_make(8, bitmap(0, 3, 8));
-        let mut seen = [7; 512];
-        seen[..48].fill(0);
-        seen[16..32].fill(0xFF);
-        assert!(media.permits(8 * 512, &seen) && media.permits(8 * 512, &[7; 512]));
+        write(&mut media, 1, 5, WriteOutcome::Whole);
+        write(&mut media, 8, 7, WriteOutcome::Whole);
+        media.begin_derive(8, bitmap(0, 3, 8));
+        let mut found = [7; 512];
+        found[..48].fill(0);
+        found[16..32].fill(0xFF);
+        assert!(media.permits(8 * 512, &found) && media.permits(8 * 512, &[7; 512]));
         assert!(media.permits(8 * 512, &[0, 7]) && !media.permits(8 * 512, &[1]));
-        media.end_make(8, End::Whole);
-        assert_eq!(media.known(8), Some(&seen[..]));
+        media.end_derive(8, WriteOutcome::Whole);
+        assert_eq!(media.known(8), Some(&found[..]));
     }
 
     #[test]
-    fn a_bitmap_that_ends_early_leaves_bytes_of_both() {
+    fn media_bitmap_that_ends_early_leaves_bytes_of_both() {
         let mut media = Media::new(16);
-        write(&mut media, 8, 7, End::Whole);
-        media.begin_make(8, bitmap(0, 1, 8));
-        media.end_make(8, End::Part);
+        write(&mut media, 8, 7, WriteOutcome::Whole);
+        media.begin_derive(8, bitmap(0, 1, 8));
+        media.end_derive(8, WriteOutcome::Part);
         assert!(media.permits(8 * 512, &[0, 7, 7, 0]) && !media.permits(8 * 512, &[1]));
         assert!(media.permits(8 * 512 + 16, &[7]) && !media.permits(8 * 512 + 16, &[0]));
     }
 
     #[test]
-    fn bits_of_values_that_change_meanwhile_are_loose() {
+    fn media_bitmap_bits_of_changing_values_are_undetermined() {
         let mut media = Media::new(16);
-        media.begin_make(8, bitmap(0, 2, 8));
+        media.begin_derive(8, bitmap(0, 2, 8));
         let mut piece = data(0);
         piece[4] = Some(1);
         media.begin_write(7, 1, &piece);
-        media.end_write(7, 1, 1, End::Whole);
+        media.end_write(7, 1, 1, WriteOutcome::Whole);
         assert_eq!(
             media.counts(
                 0,
@@ -811,7 +832,7 @@ mod tests {
             ),
             0..=1
         );
-        media.end_make(8, End::Whole);
+        media.end_derive(8, WriteOutcome::Whole);
         // The second value of the second block.
         assert!(media.permits(8 * 512 + 16, &[2]) && media.permits(8 * 512 + 16, &[0]));
         assert!(!media.permits(8 * 512 + 16, &[1]) && !media.permits(8 * 512, &[2]));
@@ -821,13 +842,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bitmap_of_what_it_is_made_of_itself_is_anything() {
+    fn media_bitmap_over_its_source_may_hold_anything() {
         let mut media = Media::new(16);
-        media.begin_make(8, bitmap(0, 1, 8));
-        media.begin_make(9, copy(8, 1, 0));
+        media.begin_derive(8, bitmap(0, 1, 8));
+        media.begin_derive(9, copy(8, 1, 0));
         assert!(media.permits(8 * 512, &[0x5A; 16]) && !media.permits(8 * 512 + 16, &[1]));
-        media.end_make(8, End::Whole);
-        media.end_make(9, End::Whole);
+        media.end_derive(8, WriteOutcome::Whole);
+        media.end_derive(9, WriteOutcome::Whole);
         assert!(!media.in_use(0, 16));
     }
 }

@@ -1,19 +1,21 @@
-//! Host memory: pages that commands own one at a time, at scattered addresses.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Host memory: pages with one owner at a time, at scattered addresses.
 
 use sim::Random;
 
-use crate::draw::chance;
+use crate::generate::chance;
 
-/// Of 100 pages for data and lists, those in the window of another device, where there is one.
+/// Percentage of data and list pages that lie in the window of another device, if there is one.
 const IN_WINDOW: u64 = 15;
 /// Bytes of a host page.
 pub const PAGE: u64 = spec::nvme::PAGE_BYTES;
 /// First address. Above 4 GiB, so that 64-bit addresses are exercised.
 pub const BASE: u64 = 1 << 32;
-/// Hosts of several devices own this many pages in a row, in turn.
+/// Hosts of several devices own this many consecutive pages, in turn.
 const CLUSTER: u64 = 64;
 
-/// Some pages in a row.
+/// Consecutive pages.
 struct Region {
     base: u64,
     bytes: Vec<u8>,
@@ -29,7 +31,7 @@ impl Region {
         }
     }
 
-    fn take(&mut self, random: &mut Random) -> Option<u64> {
+    fn alloc(&mut self, random: &mut Random) -> Option<u64> {
         if self.free.is_empty() {
             return None;
         }
@@ -37,7 +39,7 @@ impl Region {
         Some(self.free.swap_remove(at))
     }
 
-    fn take_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
+    fn alloc_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
         let all = self.bytes.len() as u64 / PAGE;
         let mut is_free = vec![false; all as usize];
         for page in &self.free {
@@ -45,7 +47,7 @@ impl Region {
         }
         let from = random.below(all.max(1));
         let mut found = 0;
-        // From anywhere on, and what is before it.
+        // From a random position on, wrapping around.
         let at = (from..all).chain(0..all).find(|&page| {
             found = match is_free[page as usize] {
                 _ if page == 0 => u64::from(is_free[0]),
@@ -67,25 +69,25 @@ impl Region {
     }
 }
 
-/// What there is besides the bytes: they are a model of memory that is elsewhere.
+/// Pending transfers, if the bytes are a model of memory elsewhere.
 #[derive(Default)]
-struct Real {
-    /// What the host has stored and not told that memory yet.
+struct BackingMemory {
+    /// Stores of the host that have not been copied to that memory yet.
     stores: Vec<(u64, Vec<u8>)>,
-    /// Where the device has written since somebody looked.
+    /// Places that the device has written since the last query.
     landed: Vec<(u64, u64)>,
 }
 
-/// One range of pages, and perhaps a window of another device; every other address answers reads with an error and swallows
-/// writes.
+/// One range of pages, and possibly a window of another device. Reads of any other address fail,
+/// and writes to it have no effect.
 pub struct Memory {
     host: Region,
     window: Option<Region>,
-    real: Option<Real>,
+    real: Option<BackingMemory>,
 }
 
 impl Memory {
-    /// So many pages, all free, all zero.
+    /// A memory of `pages` pages, all free and zero.
     pub fn new(pages: u64) -> Memory {
         Memory {
             host: Region::new(BASE, pages),
@@ -94,50 +96,51 @@ impl Memory {
         }
     }
 
-    /// A model of such a memory, of which one of several hosts owns its share, and of so many pages of a window at `window`.
+    /// A model of such a memory with several hosts. This host owns its share of the pages, and all
+    /// pages of the window at `window`.
     pub fn shared(pages: u64, share: u64, of: u64, window: (u64, u64)) -> Memory {
         let mut memory = Memory::new(pages);
         let own = |page: &u64| (page - BASE) / PAGE / CLUSTER % of == share;
         memory.host.free.retain(own);
         memory.window = Some(Region::new(window.0, window.1));
-        memory.real = Some(Real::default());
+        memory.real = Some(BackingMemory::default());
         memory
     }
 
-    /// Pages of the host that nobody owns.
-    pub fn room(&self) -> usize {
+    /// Number of free pages of the host.
+    pub fn free_pages(&self) -> usize {
         self.host.free.len()
     }
 
-    /// A page of the host out of those that nobody owns, all zeros.
-    pub fn take(&mut self, random: &mut Random) -> Option<u64> {
-        let page = self.host.take(random)?;
-        self.put(page, &[0; PAGE as usize]);
+    /// Allocates a page of the host, filled with zeros.
+    pub fn alloc(&mut self, random: &mut Random) -> Option<u64> {
+        let page = self.host.alloc(random)?;
+        self.store(page, &[0; PAGE as usize]);
         Some(page)
     }
 
-    /// The same, sometimes in the window.
-    pub fn take_any(&mut self, random: &mut Random) -> Option<u64> {
-        self.take_run(random, 1)
+    /// Allocates a page, sometimes in the window.
+    pub fn alloc_any(&mut self, random: &mut Random) -> Option<u64> {
+        self.alloc_run(random, 1)
     }
 
-    /// So many pages in a row out of those that nobody owns, all zeros: the first one.
-    pub fn take_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
-        let draw = |region: &mut Region, random: &mut Random| match count {
-            1 => region.take(random),
-            _ => region.take_run(random, count),
+    /// Allocates `count` consecutive pages, filled with zeros; returns the first one.
+    pub fn alloc_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
+        let alloc_in = |region: &mut Region, random: &mut Random| match count {
+            1 => region.alloc(random),
+            _ => region.alloc_run(random, count),
         };
         let window = self.window.as_mut();
         let window = window.filter(|_| chance(random, IN_WINDOW));
         let first = window
-            .and_then(|window| draw(window, random))
-            .or_else(|| draw(&mut self.host, random))?;
-        (0..count).for_each(|n| self.put(first + n * PAGE, &[0; PAGE as usize]));
+            .and_then(|window| alloc_in(window, random))
+            .or_else(|| alloc_in(&mut self.host, random))?;
+        (0..count).for_each(|n| self.store(first + n * PAGE, &[0; PAGE as usize]));
         Some(first)
     }
 
-    /// Gives a page back.
-    pub fn give(&mut self, page: u64) {
+    /// Frees a page.
+    pub fn free(&mut self, page: u64) {
         if let Some(region) = self.region(page, PAGE) {
             region.free.push(page);
         }
@@ -150,19 +153,19 @@ impl Memory {
             .is_some_and(|w| w.locate(page, PAGE).is_some())
     }
 
-    /// A page of the window that nobody owns, any of them, and what is in it.
+    /// A random free page of the window, and its content.
     pub fn idle_window(&self, random: &mut Random) -> Option<(u64, &[u8])> {
         let window = self.window.as_ref().filter(|w| !w.free.is_empty())?;
         let page = window.free[random.below(window.free.len() as u64) as usize];
         Some((page, self.get(page, PAGE)?))
     }
 
-    /// All of the window: its first address, and what is in it.
+    /// The whole window: its first address, and its content.
     pub fn window(&self) -> Option<(u64, &[u8])> {
         self.window.as_ref().map(|w| (w.base, &w.bytes[..]))
     }
 
-    /// The pages of a share, with what is in them.
+    /// The pages of a share, with their content.
     pub fn share(&self, share: u64, of: u64) -> impl Iterator<Item = (u64, &[u8])> {
         let clusters = self.host.bytes.chunks((CLUSTER * PAGE) as usize);
         let places = (0..).map(|n| BASE + n * CLUSTER * PAGE);
@@ -189,8 +192,8 @@ impl Memory {
         })
     }
 
-    /// The host stores bytes; what does not exist swallows them.
-    pub fn put(&mut self, addr: u64, data: &[u8]) {
+    /// Stores bytes for the host; addresses without memory ignore them.
+    pub fn store(&mut self, addr: u64, data: &[u8]) {
         if self.fill(addr, data) {
             if let Some(real) = &mut self.real {
                 real.stores.push((addr, data.to_vec()));
@@ -198,8 +201,8 @@ impl Memory {
         }
     }
 
-    /// The device stores bytes; what does not exist swallows them.
-    pub fn land(&mut self, addr: u64, data: &[u8]) {
+    /// Stores bytes for the device; addresses without memory ignore them.
+    pub fn device_write(&mut self, addr: u64, data: &[u8]) {
         if self.fill(addr, data) {
             if let Some(real) = &mut self.real {
                 real.landed.push((addr, data.len() as u64));
@@ -207,7 +210,7 @@ impl Memory {
         }
     }
 
-    /// True if there is such a place.
+    /// True if the range exists.
     fn fill(&mut self, addr: u64, data: &[u8]) -> bool {
         let len = data.len() as u64;
         let Some(region) = self.region(addr, len) else {
@@ -219,15 +222,15 @@ impl Memory {
         true
     }
 
-    /// What the host has stored since the last call.
-    pub fn stores(&mut self) -> Vec<(u64, Vec<u8>)> {
+    /// Stores of the host since the last call.
+    pub fn take_stores(&mut self) -> Vec<(u64, Vec<u8>)> {
         let real = self.real.as_mut();
         real.map(|r| std::mem::take(&mut r.stores))
             .unwrap_or_default()
     }
 
-    /// Where the device has written since the last call.
-    pub fn landed(&mut self) -> Vec<(u64, u64)> {
+    /// Places that the device has written since the last call.
+    pub fn take_device_writes(&mut self) -> Vec<(u64, u64)> {
         let real = self.real.as_mut();
         real.map(|r| std::mem::take(&mut r.landed))
             .unwrap_or_default()
@@ -245,23 +248,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_owned_once_and_nothing_exists_around_them() {
+    fn memory_pages_have_one_owner_and_nothing_exists_around_them() {
         let mut memory = Memory::new(4);
         let mut random = Random::new(1);
-        let mut pages: Vec<u64> = (0..4).filter_map(|_| memory.take(&mut random)).collect();
-        assert_eq!((memory.take(&mut random), pages.len()), (None, 4));
+        let mut pages: Vec<u64> = (0..4).filter_map(|_| memory.alloc(&mut random)).collect();
+        assert_eq!((memory.alloc(&mut random), pages.len()), (None, 4));
         pages.sort_unstable();
         pages.dedup();
         assert_eq!(pages.len(), 4);
-        memory.give(pages[1]);
-        memory.give(pages[2]);
-        assert_eq!(memory.take_run(&mut random, 3), None);
-        memory.give(pages[3]);
+        memory.free(pages[1]);
+        memory.free(pages[2]);
+        assert_eq!(memory.alloc_run(&mut random, 3), None);
+        memory.free(pages[3]);
         for _ in 0..8 {
-            assert_eq!(memory.take_run(&mut random, 3), Some(pages[1]));
-            pages[1..].iter().for_each(|&p| memory.give(p));
+            assert_eq!(memory.alloc_run(&mut random, 3), Some(pages[1]));
+            pages[1..].iter().for_each(|&p| memory.free(p));
         }
-        memory.put(pages[3], &[7; 16]);
+        memory.store(pages[3], &[7; 16]);
         assert_eq!(memory.get(pages[3], 16), Some(&[7; 16][..]));
         assert_eq!(memory.qword(pages[3]), Some(0x0707_0707_0707_0707));
         assert!(!memory.exists(pages[0] - 1, 1) && !memory.exists(pages[3] + 1, PAGE));

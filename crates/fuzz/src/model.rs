@@ -1,8 +1,11 @@
-//! The controller's contract as a reference model: what each command may answer, move and change.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The reference model of the controller: what each command may answer, transfer and change.
 //!
-//! Written from NVM Express 1.4 and the status table in the README of `nvme_ctrl`. A command is judged when it is
-//! fetched: admin commands are fetched one at a time, so their order is defined; what I/O commands do to each other is
-//! left to [`Media`]. Where several errors race with each other, each of them is allowed.
+//! Written from NVM Express 1.4 and the status table in `docs/hardware/nvme_ctrl.md`. A command is
+//! evaluated when it is fetched. Admin commands are fetched one at a time, so their order is
+//! defined. The mutual effects of I/O commands are left to [`Media`]. Where several errors race,
+//! each of them is permitted.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -16,10 +19,10 @@ use nvme::sgl::Descriptor;
 use nvme::{Namespaces, WalkError};
 use spec::nvme::{admin, feature, status, Sqe, Status, ALL_NAMESPACES};
 
-use crate::block::End;
-use crate::engines::{Bounds, Product};
+use crate::block::WriteOutcome;
+use crate::engines::{Bounds, EngineOutput};
 use crate::features::Features;
-use crate::fused::{Half, More, Pair};
+use crate::fused::{NextCommand, Pair, WaitingFirst};
 use crate::media::{Media, BLOCK};
 use crate::memory::{Memory, PAGE};
 use crate::namespaces::find;
@@ -28,7 +31,7 @@ use crate::sgl::walk_sgl;
 use crate::shadow::Pages;
 use crate::walk::Walk;
 
-/// What a controller says of its sizes.
+/// The limits that a controller reports.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// I/O queue pairs; there is one more interrupt vector.
@@ -41,35 +44,35 @@ pub struct Limits {
     pub events: usize,
     /// Namespaces.
     pub namespaces: Rc<Namespaces>,
-    /// Opcodes of the engines' commands that it has.
+    /// Opcodes of the commands of its engines.
     pub engines: Vec<u8>,
 }
 
-/// What data a command sends to the host.
+/// The data that a command sends to the host.
 #[derive(Clone, Debug)]
-pub enum Content {
+pub enum DataSource {
     /// The media from this byte on.
     Media(u64),
-    /// A page that is known, from this byte on; zeros behind it.
+    /// A known page, from this byte on; zeros past its end.
     Page(Rc<Vec<u8>>, u64),
-    /// Nobody can tell.
+    /// Undetermined.
     Any,
 }
 
-/// Where a command's data go.
+/// Direction of a command's data.
 #[derive(Clone, Debug)]
 pub enum Direction {
-    /// There are none.
+    /// No data.
     None,
     /// To the host.
-    ToHost(Content),
+    ToHost(DataSource),
     /// From the host.
     FromHost,
 }
 
-/// What a command does to the media.
+/// Use of the media by a command.
 #[derive(Clone, Debug)]
-pub enum Use {
+pub enum MediaUse {
     /// Nothing.
     None,
     /// It reads these blocks.
@@ -80,49 +83,49 @@ pub enum Use {
     Count(u64, u64, Bounds),
     /// It writes these bytes from this block on.
     Write(u64, Vec<Option<u8>>),
-    /// An engine writes what it makes of other blocks.
-    Make(Product),
-    /// An engine writes anything to these bytes: first and number.
-    Spoil(Vec<(u64, u64)>),
+    /// An engine writes data derived from other blocks.
+    Derive(EngineOutput),
+    /// An engine writes unknown content to these bytes: first and number.
+    WriteUnknown(Vec<(u64, u64)>),
     /// It writes zeros to these ranges.
     Zero(Vec<(u64, u64)>),
 }
 
-/// What a command changes when it is over.
+/// The effect of a command's completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum CompletionEffect {
     /// Nothing.
     Nothing,
-    /// This submission queue may be used.
+    /// This submission queue becomes usable.
     SqCreated(u16),
     /// This submission queue, at this address, has nothing in flight.
     SqDeleted(u16, u64),
-    /// This completion queue may be used.
+    /// This completion queue becomes usable.
     CqCreated(u16),
-    /// This completion queue, at this address, is gone.
+    /// This completion queue, at this address, is deleted.
     CqDeleted(u16, u64),
-    /// An Asynchronous Event Request, with those that waited before it.
+    /// An Asynchronous Event Request, with the requests that waited before it.
     Event(usize),
     /// This namespace is formatted, or all of them.
     Formatted(u32),
     /// The controller uses these shadow doorbells.
     Shadow(Pages),
-    /// An Abort of the command with this identifier, which waits.
+    /// An Abort of the waiting command with this identifier.
     Abort(u16),
     /// An Abort of a command of an I/O queue: its submission queue and identifier.
     AbortIo(u16, u16),
-    /// A Host Behavior Support, with what the controller may have known before.
+    /// A Host Behavior Support, with the possible state before it.
     Behavior(Acre, Acre),
-    /// The Keep Alive Timer begins again.
+    /// The Keep Alive Timer restarts.
     KeptAlive,
 }
 
-/// What the controller may know of ACRE: that it is not set, or set.
+/// Possible states of ACRE in the controller: cleared, set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acre {
-    /// Not set.
+    /// It may be cleared.
     pub clear: bool,
-    /// Set.
+    /// It may be set.
     pub set: bool,
 }
 
@@ -138,7 +141,8 @@ impl Acre {
         }
     }
 
-    /// How a command may end that the controller could not go on with: Command Interrupted, after CRDT1, only if the host takes that.
+    /// The permitted status of a command that the controller cannot continue: Command Interrupted,
+    /// after CRDT1, only if the host supports it.
     pub fn interrupted(self) -> impl Iterator<Item = Status> {
         let known = self
             .set
@@ -148,40 +152,41 @@ impl Acre {
     }
 }
 
-/// What the model says of a command.
+/// The expectation of the model for a command.
 #[derive(Clone, Debug)]
-pub struct Verdict {
-    /// Statuses that it may have.
+pub struct Expectation {
+    /// Permitted statuses.
     pub statuses: Vec<Status>,
     /// Dword 0 of its completion, if it is known.
     pub dw0: Option<u32>,
     /// The pages of its data.
     pub walk: Walk,
-    /// Where they go.
+    /// Direction of the data.
     pub direction: Direction,
-    /// What it does to the media.
-    pub media: Use,
-    /// Blocks that it reads to learn what it is to do.
+    /// Use of the media.
+    pub media: MediaUse,
+    /// Blocks that it reads as its parameters.
     pub list: Option<(u64, u64)>,
-    /// What it changes.
-    pub after: After,
-    /// Nothing keeps it from reading all of its data from the host.
+    /// Effect of its completion.
+    pub after: CompletionEffect,
+    /// True if no error prevents it from reading all of its data from the host.
     pub clean: bool,
-    /// It works on ranges of the media without data of the host, which may take long: a controller that stops ends it.
+    /// It works on ranges of the media without data of the host. That may take long: a controller
+    /// that stops ends it.
     pub long: bool,
 }
 
-impl Verdict {
-    /// Nothing to move, and one of these statuses.
-    pub fn new(statuses: Vec<Status>) -> Verdict {
-        Verdict {
+impl Expectation {
+    /// No data, and one of these statuses.
+    pub fn new(statuses: Vec<Status>) -> Expectation {
+        Expectation {
             statuses,
             dw0: Some(0),
             walk: Walk::default(),
             direction: Direction::None,
-            media: Use::None,
+            media: MediaUse::None,
             list: None,
-            after: After::Nothing,
+            after: CompletionEffect::Nothing,
             clean: true,
             long: false,
         }
@@ -190,19 +195,19 @@ impl Verdict {
     /// Bytes of the media that it reads or writes.
     pub fn media_bytes(&self) -> u64 {
         match &self.media {
-            Use::None => 0,
-            Use::Read(_, count) | Use::Compare(_, count, _) | Use::Count(_, count, _) => {
-                count * BLOCK
-            }
-            Use::Write(_, data) => data.len() as u64,
-            Use::Make(product) => product.count * (BLOCK + product.share()),
-            Use::Spoil(parts) => parts.iter().map(|part| part.1).sum(),
-            Use::Zero(ranges) => ranges.iter().map(|r| r.1 * BLOCK).sum(),
+            MediaUse::None => 0,
+            MediaUse::Read(_, count)
+            | MediaUse::Compare(_, count, _)
+            | MediaUse::Count(_, count, _) => count * BLOCK,
+            MediaUse::Write(_, data) => data.len() as u64,
+            MediaUse::Derive(product) => product.count * (BLOCK + product.share()),
+            MediaUse::WriteUnknown(parts) => parts.iter().map(|part| part.1).sum(),
+            MediaUse::Zero(ranges) => ranges.iter().map(|r| r.1 * BLOCK).sum(),
         }
     }
 
-    /// What becomes of the blocks that it writes if it ends so.
-    pub fn end(&self, answer: Status) -> End {
+    /// The outcome of its writes if it ends with this status.
+    pub fn end(&self, answer: Status) -> WriteOutcome {
         let refused = [
             status::INVALID_FIELD,
             status::LBA_OUT_OF_RANGE,
@@ -211,32 +216,34 @@ impl Verdict {
             status::ABORTED_MISSING_FUSED,
         ];
         match (answer.bare(), self.after, &self.media) {
-            (status::SUCCESS, After::Formatted(_), _) => End::Erased,
-            (status::SUCCESS, ..) => End::Whole,
-            (status::COMMAND_INTERRUPTED | status::INTERNAL_ERROR, ..) => End::Part,
-            // It has waited in front of the movers, as one of a fused pair or behind one.
-            (status::ABORTED_SQ_DELETION, _, Use::Write(..)) => End::Untouched,
-            (status::ABORTED_SQ_DELETION, ..) => End::Part,
-            (status::ABORT_REQUESTED, ..) => End::Part,
-            // What it has read was wrong.
-            (status::INVALID_FIELD, _, Use::Spoil(_)) => End::Part,
-            // An entry of a list, behind others.
-            (status::LBA_OUT_OF_RANGE, _, Use::Spoil(_)) => End::Part,
-            // A list of ranges is checked whole before the first block changes.
-            (_, After::Nothing, Use::Zero(_)) => End::Untouched,
-            (answer, After::Nothing, _) if refused.contains(&answer) => End::Untouched,
-            _ => End::Part,
+            (status::SUCCESS, CompletionEffect::Formatted(_), _) => WriteOutcome::Erased,
+            (status::SUCCESS, ..) => WriteOutcome::Whole,
+            (status::COMMAND_INTERRUPTED | status::INTERNAL_ERROR, ..) => WriteOutcome::Part,
+            // It has waited upstream of the movers, as part of a fused pair or after one.
+            (status::ABORTED_SQ_DELETION, _, MediaUse::Write(..)) => WriteOutcome::Untouched,
+            (status::ABORTED_SQ_DELETION, ..) => WriteOutcome::Part,
+            (status::ABORT_REQUESTED, ..) => WriteOutcome::Part,
+            // The data that it read were invalid.
+            (status::INVALID_FIELD, _, MediaUse::WriteUnknown(_)) => WriteOutcome::Part,
+            // A later entry of a list.
+            (status::LBA_OUT_OF_RANGE, _, MediaUse::WriteUnknown(_)) => WriteOutcome::Part,
+            // A list of ranges is checked completely before the first block changes.
+            (_, CompletionEffect::Nothing, MediaUse::Zero(_)) => WriteOutcome::Untouched,
+            (answer, CompletionEffect::Nothing, _) if refused.contains(&answer) => {
+                WriteOutcome::Untouched
+            }
+            _ => WriteOutcome::Part,
         }
     }
 
-    /// It succeeds.
-    pub fn fine() -> Verdict {
-        Verdict::new(vec![status::SUCCESS])
+    /// A command that succeeds.
+    pub fn success() -> Expectation {
+        Expectation::new(vec![status::SUCCESS])
     }
 
-    /// It is refused.
-    pub fn refused(status: Status) -> Verdict {
-        Verdict::new(vec![status.dnr()])
+    /// A command that is refused.
+    pub fn refused(status: Status) -> Expectation {
+        Expectation::new(vec![status.dnr()])
     }
 }
 
@@ -262,9 +269,9 @@ pub struct CompletionQueue {
     pub vector: Option<u16>,
 }
 
-/// Pages whose content is known, by what brings them: Identify (CNS, NSID) or Get Log Page (identifier).
+/// Pages with known content, by their command: Identify (CNS, NSID) or Get Log Page (identifier).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Known {
+pub enum KnownPage {
     /// Identify with this CNS, of this namespace or of none (0).
     Identify(u8, u32),
     /// This log.
@@ -285,22 +292,22 @@ pub struct Model {
     /// Identifiers of the Asynchronous Event Requests that wait.
     pub waiting: Vec<u16>,
     /// Pages that never change.
-    pub known: BTreeMap<Known, Rc<Vec<u8>>>,
-    /// CC.IOSQES and CC.IOCQES are right.
+    pub known: BTreeMap<KnownPage, Rc<Vec<u8>>>,
+    /// CC.IOSQES and CC.IOCQES are valid.
     pub entry_sizes: (bool, bool),
     /// NSIDs of the Format NVM commands that were fetched and have not completed.
     pub formatting: Vec<u32>,
     /// First commands of fused operations that wait for the second one, by submission queue.
-    pub firsts: BTreeMap<u16, Half>,
+    pub firsts: BTreeMap<u16, WaitingFirst>,
     /// The controller is about to stop: first commands may be given up.
     pub closing: bool,
-    /// Whether the host takes Command Interrupted.
+    /// Whether the host supports Command Interrupted.
     pub acre: Acre,
 }
 
 impl Model {
-    /// A controller that was just enabled.
-    pub fn new(limits: Limits, known: BTreeMap<Known, Rc<Vec<u8>>>) -> Model {
+    /// A controller just after it was enabled.
+    pub fn new(limits: Limits, known: BTreeMap<KnownPage, Rc<Vec<u8>>>) -> Model {
         let features = Features::new(limits.queues, limits.namespaces.clone());
         Model {
             limits,
@@ -317,23 +324,23 @@ impl Model {
         }
     }
 
-    /// Judges a command that was fetched, and changes the model as it does; with what it means for the one before it, if
-    /// they are fused.
-    pub fn judge(
+    /// Evaluates a fetched command, and updates the model. Also returns its effect on a fused first
+    /// command before it.
+    pub fn expect(
         &mut self,
         sqid: u16,
         sqe: &Sqe,
-        more: More,
+        more: NextCommand,
         memory: &Memory,
         media: &Media,
-    ) -> (Verdict, Option<Pair>) {
+    ) -> (Expectation, Option<Pair>) {
         match sqid {
             0 => (self.admin(sqe, memory), None),
             _ => self.fused(sqid, sqe, more, memory, media),
         }
     }
 
-    /// True while a namespace may be one that is being formatted.
+    /// True while a namespace may be in a format.
     pub fn is_formatting(&self, nsid: u32) -> bool {
         self.formatting
             .iter()
@@ -342,7 +349,7 @@ impl Model {
 
     // ---- the admin command set ----
 
-    fn admin(&mut self, sqe: &Sqe, memory: &Memory) -> Verdict {
+    fn admin(&mut self, sqe: &Sqe, memory: &Memory) -> Expectation {
         let known = [
             admin::DELETE_IO_SQ,
             admin::CREATE_IO_SQ,
@@ -358,12 +365,12 @@ impl Model {
             admin::KEEP_ALIVE,
             admin::DOORBELL_BUFFER_CONFIG,
         ];
-        // Flags first here, opcodes first in the NVM command set.
+        // The flags are checked first here, the opcode first in the NVM command set.
         if flags(sqe) != (0, 0) {
-            return Verdict::refused(status::INVALID_FIELD);
+            return Expectation::refused(status::INVALID_FIELD);
         }
         if !known.contains(&sqe.opcode()) {
-            return Verdict::refused(status::INVALID_OPCODE);
+            return Expectation::refused(status::INVALID_OPCODE);
         }
         let outcome = match sqe.opcode() {
             admin::IDENTIFY => self.identify(sqe, memory),
@@ -374,25 +381,25 @@ impl Model {
             admin::DELETE_IO_CQ => self.delete_cq(sqe),
             admin::FORMAT_NVM => self.format(sqe),
             admin::DOORBELL_BUFFER_CONFIG => shadow(sqe),
-            admin::KEEP_ALIVE => Ok(Verdict {
-                after: After::KeptAlive,
-                ..Verdict::fine()
+            admin::KEEP_ALIVE => Ok(Expectation {
+                after: CompletionEffect::KeptAlive,
+                ..Expectation::success()
             }),
             admin::ABORT => self.abort(sqe),
             admin::ASYNC_EVENT_REQUEST => self.event_request(sqe),
             _ => self.features(sqe, memory),
         };
-        outcome.unwrap_or_else(Verdict::refused)
+        outcome.unwrap_or_else(Expectation::refused)
     }
 
-    fn page(&self, key: Known, offset: u64) -> Content {
+    fn page(&self, key: KnownPage, offset: u64) -> DataSource {
         match self.known.get(&key) {
-            Some(page) => Content::Page(page.clone(), offset),
-            None => Content::Any,
+            Some(page) => DataSource::Page(page.clone(), offset),
+            None => DataSource::Any,
         }
     }
 
-    fn identify(&self, sqe: &Sqe, memory: &Memory) -> Result<Verdict, Status> {
+    fn identify(&self, sqe: &Sqe, memory: &Memory) -> Result<Expectation, Status> {
         let request = Identify::of(sqe);
         let (cns, nsid) = (request.cns, request.nsid);
         let namespaces = &self.limits.namespaces;
@@ -402,11 +409,11 @@ impl Model {
             }
             0x03 if find(namespaces, nsid).is_err() => return Err(status::INVALID_FIELD),
             0x02 if nsid >= 0xFFFF_FFFE => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
-            // CNS 06h and 08h are of NVMe 2.0; hosts ask for them all the same.
+            // CNS 06h and 08h are of NVMe 2.0; hosts of NVMe 1.4 request them as well.
             0x06 if request.csi != 0 => return Err(status::INVALID_FIELD),
-            0x00 | 0x03 | 0x08 => self.page(Known::Identify(cns, nsid), 0),
-            0x01 | 0x06 => self.page(Known::Identify(cns, 0), 0),
-            0x02 => Content::Page(Rc::new(namespaces.list_above(nsid)), 0),
+            0x00 | 0x03 | 0x08 => self.page(KnownPage::Identify(cns, nsid), 0),
+            0x01 | 0x06 => self.page(KnownPage::Identify(cns, 0), 0),
+            0x02 => DataSource::Page(Rc::new(namespaces.list_above(nsid)), 0),
             0x12 if nsid == ALL_NAMESPACES => return Err(status::INVALID_FIELD),
             0x12 if !namespaces.valid(nsid) => return Err(status::INVALID_NAMESPACE_OR_FORMAT),
             0x12 | 0x13 => {
@@ -418,10 +425,10 @@ impl Model {
         Ok(send(memory, sqe, PAGE, content))
     }
 
-    /// A Controller List with the one controller that there is, from an identifier on.
-    fn controllers(&self, from: u16, attached: bool) -> Content {
-        let Some(page) = self.known.get(&Known::Identify(1, 0)) else {
-            return Content::Any;
+    /// A Controller List with the only controller, from an identifier on.
+    fn controllers(&self, from: u16, attached: bool) -> DataSource {
+        let Some(page) = self.known.get(&KnownPage::Identify(1, 0)) else {
+            return DataSource::Any;
         };
         let id = u16::from_le_bytes([page[78], page[79]]);
         let mut list = vec![0; PAGE as usize];
@@ -429,10 +436,10 @@ impl Model {
             list[0] = 1;
             list[2..4].copy_from_slice(&id.to_le_bytes());
         }
-        Content::Page(Rc::new(list), 0)
+        DataSource::Page(Rc::new(list), 0)
     }
 
-    fn log(&self, sqe: &Sqe, memory: &Memory) -> Result<Verdict, Status> {
+    fn log(&self, sqe: &Sqe, memory: &Memory) -> Result<Expectation, Status> {
         let request = GetLogPage::of(sqe);
         let size = log::size(request.lid).ok_or(status::INVALID_LOG_PAGE)?;
         if request.nsid != 0 && request.nsid != ALL_NAMESPACES
@@ -442,12 +449,13 @@ impl Model {
         {
             return Err(status::INVALID_FIELD);
         }
-        let content = self.page(Known::Log(request.lid), request.offset);
+        let content = self.page(KnownPage::Log(request.lid), request.offset);
         Ok(send(memory, sqe, request.bytes, content))
     }
 
-    /// Format NVM (5.23): one format, without protection information; user data erase is all the same.
-    fn format(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
+    /// Format NVM (5.23): one format, without protection information; user data erase is all the
+    /// same.
+    fn format(&mut self, sqe: &Sqe) -> Result<Expectation, Status> {
         let format = Format::of(sqe);
         let nsid = format.nsid;
         let namespaces = &self.limits.namespaces;
@@ -467,11 +475,11 @@ impl Model {
             return Err(status::INVALID_FIELD);
         }
         self.formatting.push(nsid);
-        let mut v = Verdict {
-            after: After::Formatted(nsid),
-            ..Verdict::fine()
+        let mut v = Expectation {
+            after: CompletionEffect::Formatted(nsid),
+            ..Expectation::success()
         };
-        v.media = Use::Zero(formatted);
+        v.media = MediaUse::Zero(formatted);
         Ok(v)
     }
 
@@ -483,7 +491,7 @@ impl Model {
         (1..=self.limits.queues).contains(&qid).then_some(qid)
     }
 
-    fn create_cq(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
+    fn create_cq(&mut self, sqe: &Sqe) -> Result<Expectation, Status> {
         let wanted = CreateCq::of(sqe);
         let qid = self.io_qid(wanted.qid);
         let qid = qid.filter(|q| !self.cqs.contains_key(q));
@@ -494,20 +502,20 @@ impl Model {
         if wanted.vector > self.limits.queues {
             return Err(status::INVALID_INTERRUPT_VECTOR);
         }
-        placed(wanted.contiguous, wanted.base)?;
+        check_contiguous(wanted.contiguous, wanted.base)?;
         let queue = CompletionQueue {
             base: wanted.base,
             entries: wanted.entries,
             vector: wanted.interrupts.then_some(wanted.vector),
         };
         self.cqs.insert(qid, queue);
-        Ok(Verdict {
-            after: After::CqCreated(qid),
-            ..Verdict::fine()
+        Ok(Expectation {
+            after: CompletionEffect::CqCreated(qid),
+            ..Expectation::success()
         })
     }
 
-    fn create_sq(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
+    fn create_sq(&mut self, sqe: &Sqe) -> Result<Expectation, Status> {
         let wanted = CreateSq::of(sqe);
         let qid = self.io_qid(wanted.qid);
         let qid = qid.filter(|q| !self.sqs.contains_key(q));
@@ -520,7 +528,7 @@ impl Model {
         if self.bad_size(wanted.entries) || !self.entry_sizes.0 {
             return Err(status::INVALID_QUEUE_SIZE);
         }
-        placed(wanted.contiguous, wanted.base)?;
+        check_contiguous(wanted.contiguous, wanted.base)?;
         let queue = SubmissionQueue {
             base: wanted.base,
             entries: wanted.entries,
@@ -528,13 +536,13 @@ impl Model {
         };
         self.firsts.remove(&qid);
         self.sqs.insert(qid, queue);
-        Ok(Verdict {
-            after: After::SqCreated(qid),
-            ..Verdict::fine()
+        Ok(Expectation {
+            after: CompletionEffect::SqCreated(qid),
+            ..Expectation::success()
         })
     }
 
-    fn delete_sq(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
+    fn delete_sq(&mut self, sqe: &Sqe) -> Result<Expectation, Status> {
         let qid = self
             .io_qid(deleted(sqe))
             .ok_or(status::INVALID_QUEUE_IDENTIFIER)?;
@@ -542,13 +550,13 @@ impl Model {
             .sqs
             .remove(&qid)
             .ok_or(status::INVALID_QUEUE_IDENTIFIER)?;
-        Ok(Verdict {
-            after: After::SqDeleted(qid, queue.base),
-            ..Verdict::fine()
+        Ok(Expectation {
+            after: CompletionEffect::SqDeleted(qid, queue.base),
+            ..Expectation::success()
         })
     }
 
-    fn delete_cq(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
+    fn delete_cq(&mut self, sqe: &Sqe) -> Result<Expectation, Status> {
         let qid = self
             .io_qid(deleted(sqe))
             .ok_or(status::INVALID_QUEUE_IDENTIFIER)?;
@@ -561,34 +569,34 @@ impl Model {
             return Err(status::INVALID_QUEUE_DELETION);
         }
         self.cqs.remove(&qid);
-        Ok(Verdict {
-            after: After::CqDeleted(qid, base),
-            ..Verdict::fine()
+        Ok(Expectation {
+            after: CompletionEffect::CqDeleted(qid, base),
+            ..Expectation::success()
         })
     }
 
-    fn abort(&self, sqe: &Sqe) -> Result<Verdict, Status> {
+    fn abort(&self, sqe: &Sqe) -> Result<Expectation, Status> {
         let Abort { sqid, cid } = Abort::of(sqe);
-        let mut v = Verdict {
+        let mut v = Expectation {
             dw0: Some(1),
-            ..Verdict::fine()
+            ..Expectation::success()
         };
         if sqid == 0 && self.waiting.contains(&cid) {
             v.dw0 = None; // it may be overtaken by an event, or find its completion queue full
-            v.after = After::Abort(cid);
+            v.after = CompletionEffect::Abort(cid);
         } else if sqid != 0 {
             v.dw0 = None; // what has become of the command tells
-            v.after = After::AbortIo(sqid, cid);
+            v.after = CompletionEffect::AbortIo(sqid, cid);
         }
         Ok(v)
     }
 
-    fn event_request(&mut self, sqe: &Sqe) -> Result<Verdict, Status> {
+    fn event_request(&mut self, sqe: &Sqe) -> Result<Expectation, Status> {
         let before = self.waiting.len();
-        let mut v = Verdict {
+        let mut v = Expectation {
             dw0: None,
-            after: After::Event(before),
-            ..Verdict::fine()
+            after: CompletionEffect::Event(before),
+            ..Expectation::success()
         };
         v.statuses.push(status::ABORT_REQUESTED);
         if before >= self.limits.events {
@@ -598,21 +606,21 @@ impl Model {
         Ok(v)
     }
 
-    fn features(&mut self, sqe: &Sqe, memory: &Memory) -> Result<Verdict, Status> {
+    fn features(&mut self, sqe: &Sqe, memory: &Memory) -> Result<Expectation, Status> {
         let request = FeatureRequest::of(sqe);
         let queues = self.sqs.len() > 1 || self.cqs.len() > 1;
         match self.features.serve(request, queues) {
-            // Errors carry their own DNR.
-            Err(status) => Ok(Verdict::new(vec![status])),
-            Ok(dw0) if request.select() == CAPABILITIES => Ok(Verdict {
+            // Errors have their DNR bit set already.
+            Err(status) => Ok(Expectation::new(vec![status])),
+            Ok(dw0) if request.select() == CAPABILITIES => Ok(Expectation {
                 dw0: Some(dw0),
-                ..Verdict::fine()
+                ..Expectation::success()
             }),
             Ok(_) if request.fid() == feature::TIMESTAMP && request.set => {
                 Ok(fetch(memory, sqe, TIMESTAMP_BYTES))
             }
             Ok(_) if request.fid() == feature::TIMESTAMP => {
-                Ok(send(memory, sqe, TIMESTAMP_BYTES, Content::Any))
+                Ok(send(memory, sqe, TIMESTAMP_BYTES, DataSource::Any))
             }
             Ok(_) if request.fid() == feature::HOST_BEHAVIOR_SUPPORT && request.set => {
                 Ok(self.behavior(sqe, memory))
@@ -623,17 +631,17 @@ impl Model {
                     _ => Some(false),
                 };
                 let page = known.map(|set| Rc::new(vec![u8::from(set)]));
-                let content = page.map_or(Content::Any, |page| Content::Page(page, 0));
+                let content = page.map_or(DataSource::Any, |page| DataSource::Page(page, 0));
                 Ok(send(memory, sqe, BEHAVIOR_BYTES, content))
             }
-            Ok(_) if request.fid() == feature::KEEP_ALIVE_TIMER && request.set => Ok(Verdict {
-                after: After::KeptAlive,
-                ..Verdict::fine()
+            Ok(_) if request.fid() == feature::KEEP_ALIVE_TIMER && request.set => Ok(Expectation {
+                after: CompletionEffect::KeptAlive,
+                ..Expectation::success()
             }),
-            // Before the number of queues is known, nobody can say.
-            Ok(dw0) => Ok(Verdict {
+            // Undetermined before the number of queues is known.
+            Ok(dw0) => Ok(Expectation {
                 dw0: (self.limits.queues > 0).then_some(dw0),
-                ..Verdict::fine()
+                ..Expectation::success()
             }),
         }
     }
@@ -641,7 +649,7 @@ impl Model {
 
 impl Model {
     /// Set Features, Host Behavior Support: the first byte is ACRE, the others are reserved.
-    fn behavior(&mut self, sqe: &Sqe, memory: &Memory) -> Verdict {
+    fn behavior(&mut self, sqe: &Sqe, memory: &Memory) -> Expectation {
         let mut v = fetch(memory, sqe, BEHAVIOR_BYTES);
         let right = match v.walk.gather(memory).first() {
             Some(Some(acre @ 0..=1)) => *acre == 1,
@@ -654,21 +662,21 @@ impl Model {
                 return v;
             }
         };
-        v.after = After::Behavior(Acre::of(right), self.acre);
+        v.after = CompletionEffect::Behavior(Acre::of(right), self.acre);
         self.acre = self.acre.or(Acre::of(right));
         v
     }
 }
 
 /// Doorbell Buffer Config (5.7).
-fn shadow(sqe: &Sqe) -> Result<Verdict, Status> {
+fn shadow(sqe: &Sqe) -> Result<Expectation, Status> {
     let (doorbells, events) = (sqe.prp1(), sqe.prp2());
     if doorbells % PAGE != 0 || events % PAGE != 0 {
         return Err(status::INVALID_FIELD);
     }
-    Ok(Verdict {
-        after: After::Shadow(Pages { doorbells, events }),
-        ..Verdict::fine()
+    Ok(Expectation {
+        after: CompletionEffect::Shadow(Pages { doorbells, events }),
+        ..Expectation::success()
     })
 }
 
@@ -677,8 +685,8 @@ pub fn flags(sqe: &Sqe) -> (u32, u32) {
     (sqe.fuse().into(), sqe.psdt().into())
 }
 
-/// Physically contiguous, at a page.
-fn placed(contiguous: bool, base: u64) -> Result<(), Status> {
+/// Physically contiguous, and aligned to a page.
+fn check_contiguous(contiguous: bool, base: u64) -> Result<(), Status> {
     if !contiguous {
         return Err(status::INVALID_FIELD);
     }
@@ -688,7 +696,7 @@ fn placed(contiguous: bool, base: u64) -> Result<(), Status> {
     Ok(())
 }
 
-/// The pieces of a command's data: PRPs, or the SGL of an I/O command.
+/// The segments of a command's data: PRPs, or the SGL of an I/O command.
 pub fn transfer(memory: &Memory, sqe: &Sqe, bytes: u64, to_host: bool) -> Walk {
     match flags(sqe).1 {
         0 => walk(memory, sqe.prp1(), sqe.prp2(), bytes),
@@ -699,9 +707,9 @@ pub fn transfer(memory: &Memory, sqe: &Sqe, bytes: u64, to_host: bool) -> Walk {
     }
 }
 
-/// Data from the controller to the host: writes to addresses that do not exist vanish unseen.
-pub fn send(memory: &Memory, sqe: &Sqe, bytes: u64, content: Content) -> Verdict {
-    let mut v = Verdict::fine();
+/// Data from the controller to the host: writes to addresses without memory have no effect.
+pub fn send(memory: &Memory, sqe: &Sqe, bytes: u64, content: DataSource) -> Expectation {
+    let mut v = Expectation::success();
     v.walk = transfer(memory, sqe, bytes, true);
     v.direction = Direction::ToHost(content);
     if let Some(fault) = v.walk.fault {
@@ -713,9 +721,9 @@ pub fn send(memory: &Memory, sqe: &Sqe, bytes: u64, content: Content) -> Verdict
     v
 }
 
-/// Data from the host: of an error of the list and one of the data, either may be seen first.
-pub fn fetch(memory: &Memory, sqe: &Sqe, bytes: u64) -> Verdict {
-    let mut v = Verdict::fine();
+/// Data from the host: an error of the list and an error of the data may be found in either order.
+pub fn fetch(memory: &Memory, sqe: &Sqe, bytes: u64) -> Expectation {
+    let mut v = Expectation::success();
     v.walk = transfer(memory, sqe, bytes, false);
     v.direction = Direction::FromHost;
     let mut errors: Vec<Status> = v.walk.fault.map(WalkError::status).into_iter().collect();

@@ -1,9 +1,11 @@
-//! Looking namespaces up.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Lookup of namespaces.
 
 use nvme::{Namespace, Namespaces};
 use spec::nvme::{status, Status};
 
-/// Looks an NSID up as commands do: an error if it is not valid, or inactive.
+/// Looks an NSID up for a command: an error if it is invalid or inactive.
 pub fn find(namespaces: &Namespaces, nsid: u32) -> Result<Namespace, Status> {
     match namespaces.get(nsid) {
         None => Err(status::INVALID_NAMESPACE_OR_FORMAT),
@@ -17,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_inactive_namespace_is_known_but_of_no_use() {
+    fn namespace_that_is_inactive_is_known_but_unusable() {
         let all = Namespaces::new(&[16, 9, 0, 1]);
         for nsid in [0, 5, u32::MAX] {
             assert_eq!(find(&all, nsid), Err(status::INVALID_NAMESPACE_OR_FORMAT));

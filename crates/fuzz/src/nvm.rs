@@ -1,4 +1,7 @@
-//! The NVM command set, for the reference model (NVM Express 1.4, chapter 6; status table in the README of `nvme_ctrl`).
+// SPDX-License-Identifier: Apache-2.0
+
+//! The NVM command set, for the reference model (NVM Express 1.4, chapter 6; status table in
+//! `docs/hardware/nvme_ctrl.md`).
 
 use nvme::{dataset, Namespace};
 use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
@@ -7,7 +10,7 @@ use crate::engines;
 use crate::lists;
 use crate::media::{Media, BLOCK};
 use crate::memory::Memory;
-use crate::model::{fetch, flags, send, Content, Model, Use, Verdict};
+use crate::model::{fetch, flags, send, DataSource, Expectation, MediaUse, Model};
 use crate::namespaces::find;
 use crate::tables;
 
@@ -22,7 +25,8 @@ pub fn has_range(opcode: u8) -> bool {
 }
 
 impl Model {
-    /// What stands against a command before its namespace's state counts. A Flush of all of them has none.
+    /// Checks a command before the state of its namespace matters. A Flush of all namespaces has no
+    /// namespace.
     pub fn check(&self, sqe: &Sqe) -> Result<Option<Namespace>, Status> {
         let opcode = sqe.opcode();
         let known = matches!(opcode, io::FLUSH | io::DATASET_MANAGEMENT)
@@ -40,7 +44,7 @@ impl Model {
         find(&self.limits.namespaces, sqe.nsid()).map(Some)
     }
 
-    /// What stands against its size and range.
+    /// Checks the size and the range of a command.
     pub fn check_range(&self, sqe: &Sqe, namespace: &Namespace) -> Result<(), Status> {
         let count = u64::from(sqe.blocks());
         if moves(sqe.opcode()) && count * BLOCK > self.limits.transfer {
@@ -52,52 +56,52 @@ impl Model {
         Ok(())
     }
 
-    /// A command that is none of a fused pair.
-    pub fn io(&self, sqe: &Sqe, memory: &Memory, media: &Media) -> Verdict {
+    /// A command outside of fused pairs.
+    pub fn io(&self, sqe: &Sqe, memory: &Memory, media: &Media) -> Expectation {
         let namespace = match self.check(sqe) {
-            Err(status) => return Verdict::refused(status),
-            Ok(None) => return Verdict::fine(),
+            Err(status) => return Expectation::refused(status),
+            Ok(None) => return Expectation::success(),
             Ok(Some(namespace)) => namespace,
         };
         let mut v = match self.check_range(sqe, &namespace) {
-            Err(status) => Verdict::refused(status),
+            Err(status) => Expectation::refused(status),
             Ok(()) => self.work(sqe, &namespace, memory, media),
         };
-        // When exactly a format begins and ends is not defined.
+        // The exact start and end of a format are undefined.
         if self.is_formatting(namespace.nsid) {
             v.statuses.push(status::FORMAT_IN_PROGRESS);
         }
         v
     }
 
-    /// What a command does that nothing stands against.
-    pub fn work(&self, sqe: &Sqe, ns: &Namespace, memory: &Memory, media: &Media) -> Verdict {
+    /// The expectation of a command that has passed all checks.
+    pub fn work(&self, sqe: &Sqe, ns: &Namespace, memory: &Memory, media: &Media) -> Expectation {
         let lba = ns.base.wrapping_add(sqe.slba());
         let count = u64::from(sqe.blocks());
         let mut v = match sqe.opcode() {
-            io::READ => send(memory, sqe, count * BLOCK, Content::Media(lba * BLOCK)),
+            io::READ => send(memory, sqe, count * BLOCK, DataSource::Media(lba * BLOCK)),
             io::WRITE => fetch(memory, sqe, count * BLOCK),
             io::COMPARE => return compare(sqe, lba, memory, media),
-            opcode if engines::BLOCKS.contains(&opcode) => return engines::verdict(sqe, ns),
-            opcode if engines::TABLES.contains(&opcode) => return tables::verdict(sqe, ns),
-            engines::PIPELINE => return lists::verdict(sqe, ns, media),
+            opcode if engines::BLOCKS.contains(&opcode) => return engines::expectation(sqe, ns),
+            opcode if engines::TABLES.contains(&opcode) => return tables::expectation(sqe, ns),
+            engines::PIPELINE => return lists::expectation(sqe, ns, media),
             io::DATASET_MANAGEMENT if dataset::deallocates(sqe) => {
                 return deallocate(sqe, ns, memory)
             }
-            _ => Verdict::fine(),
+            _ => Expectation::success(),
         };
         v.long = matches!(sqe.opcode(), io::VERIFY | io::WRITE_ZEROES);
         v.media = match sqe.opcode() {
-            io::READ | io::VERIFY => Use::Read(lba, count),
-            io::WRITE => Use::Write(lba, v.walk.gather(memory)),
-            io::WRITE_ZEROES => Use::Zero(vec![(lba, count)]),
-            _ => Use::None,
+            io::READ | io::VERIFY => MediaUse::Read(lba, count),
+            io::WRITE => MediaUse::Write(lba, v.walk.gather(memory)),
+            io::WRITE_ZEROES => MediaUse::Zero(vec![(lba, count)]),
+            _ => MediaUse::None,
         };
         v
     }
 }
 
-fn compare(sqe: &Sqe, lba: u64, memory: &Memory, media: &Media) -> Verdict {
+fn compare(sqe: &Sqe, lba: u64, memory: &Memory, media: &Media) -> Expectation {
     let count = u64::from(sqe.blocks());
     let mut v = fetch(memory, sqe, count * BLOCK);
     let data = v.walk.gather(memory);
@@ -108,11 +112,12 @@ fn compare(sqe: &Sqe, lba: u64, memory: &Memory, media: &Media) -> Verdict {
     if other {
         v.statuses.push(status::COMPARE_FAILURE.dnr());
     }
-    v.media = Use::Compare(lba, count, data);
+    v.media = MediaUse::Compare(lba, count, data);
     v
 }
 
-/// Whether a Compare of these bytes may find them all equal, and whether it may find a difference, before `but` has written.
+/// Whether a Compare may find these bytes equal, and whether it may find a difference, before the
+/// user `but` has written.
 pub fn comparison(lba: u64, data: &[Option<u8>], but: Option<u64>, media: &Media) -> (bool, bool) {
     let pieces = (lba..).zip(data.chunks(BLOCK as usize));
     pieces.fold((true, false), |(same, other), (at, piece)| {
@@ -121,9 +126,9 @@ pub fn comparison(lba: u64, data: &[Option<u8>], but: Option<u64>, media: &Media
     })
 }
 
-/// Dataset Management with AD: a list of ranges of 16 bytes (6.7). DMRL, DMRSL and DMSL recommend only: what is beyond them is
-/// done, too.
-fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
+/// Dataset Management with AD: a list of ranges of 16 bytes each (6.7). DMRL, DMRSL and DMSL are
+/// recommendations only: ranges beyond them are executed, too.
+fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Expectation {
     let mut v = fetch(memory, sqe, dataset::list_bytes(sqe));
     v.long = true;
     let data = v.walk.gather(memory);
@@ -138,7 +143,7 @@ fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
         if ns.holds(lba, count) {
             ranges.push((ns.base + lba, count));
         } else if count == 0 {
-            // A range of no blocks lies nowhere.
+            // An empty range is within any namespace.
             unclear = true;
         } else {
             outside = true;
@@ -153,7 +158,7 @@ fn deallocate(sqe: &Sqe, ns: &Namespace, memory: &Memory) -> Verdict {
     }
     if v.statuses.contains(&status::SUCCESS) {
         ranges.retain(|r| r.1 > 0);
-        v.media = Use::Zero(ranges);
+        v.media = MediaUse::Zero(ranges);
     }
     v
 }

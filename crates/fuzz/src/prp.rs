@@ -1,24 +1,26 @@
-//! What a pair of PRP entries comes to in the host's memory, for the reference model.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Resolves a pair of PRP entries in host memory, for the reference model.
 
 use nvme::{prp, WalkStep};
 
 use crate::memory::Memory;
 use crate::walk::Walk;
 
-/// Walks the PRPs of a transfer of so many bytes.
+/// Walks the PRPs of a transfer of `bytes` bytes.
 pub fn walk(memory: &Memory, prp1: u64, prp2: u64, bytes: u64) -> Walk {
     let mut walk = Walk::default();
     let mut walker = prp::Walker::new(prp1, prp2, bytes);
     loop {
         match walker.step() {
             WalkStep::Data(segment) => walk.segments.push(segment),
-            // PRPs never drop.
+            // PRPs have no bit buckets.
             WalkStep::Done | WalkStep::Drop(_) => return walk,
             WalkStep::Failed(fault) => {
                 walk.fault = Some(fault);
                 return walk;
             }
-            // All that there is of a list at once, so it comes once.
+            // A list page is read at once, so it is noted once.
             WalkStep::NeedList(list) => {
                 walk.lists.push((list.addr, list.entries * 8));
                 for n in 0..list.entries {
@@ -43,15 +45,16 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn lists_are_noted_and_end_where_no_memory_is() {
+    fn prp_lists_are_noted_and_end_where_no_memory_is() {
         let mut memory = Memory::new(8);
         let mut random = Random::new(3);
-        let p: Vec<u64> = (0..8).filter_map(|_| memory.take(&mut random)).collect();
-        // The list begins with the last but one entry of its page; the last one leads back to the page's start.
-        memory.put(p[0] + 4080, &p[1].to_le_bytes());
-        memory.put(p[0] + 4088, &p[0].to_le_bytes());
+        let p: Vec<u64> = (0..8).filter_map(|_| memory.alloc(&mut random)).collect();
+        // The list begins at the last but one entry of its page. The last entry leads back to the
+        // page's start.
+        memory.store(p[0] + 4080, &p[1].to_le_bytes());
+        memory.store(p[0] + 4088, &p[0].to_le_bytes());
         for (n, page) in p[2..4].iter().enumerate() {
-            memory.put(p[0] + 8 * n as u64, &page.to_le_bytes());
+            memory.store(p[0] + 8 * n as u64, &page.to_le_bytes());
         }
         let w = walk(&memory, p[4], p[0] + 4080, 4 * PAGE);
         assert_eq!((w.segments.len(), w.fault), (4, None));

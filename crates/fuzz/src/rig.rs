@@ -1,11 +1,21 @@
-//! Several devices at one host: each behind a link of its own, all of them in one `sim::System`.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Several devices at one host: each is connected by a separate link, all in one `sim::System`.
 //!
-//! Whatever a device asks of the root complex comes to its own [`World`], in the order of time, and is judged there as if it came from
-//! the device itself. The memory of a world is a model of the host's memory: what its host stores is copied to that memory before time
-//! passes, and what the device writes must be in that memory as soon as it was judged. Interrupts are judged where they arrive.
+//! Each access of a device at the root complex is passed to the device's [`HostModel`], in the
+//! order of time. It is checked there as if it came from the device directly. The memory of a host
+//! model mirrors the host memory. Stores of its host are copied to the host memory before time
+//! advances. Writes of the device must be in the host memory as soon as they were checked.
+//! Interrupts are checked when they arrive.
 //!
-//! Each world has a window, too: the last pages of another device's media, as that device's BAR2 shows them, which no command of that
-//! device reaches. For a world they are memory like any other. The host fills them through the other device's link.
+//! Each host model also has a window: the last pages of another device's media, seen through that
+//! device's BAR2. No command of that device reaches them. The host model treats them as memory. The
+//! host fills them through the other device's link.
+//!
+//! At the end the host memory must hold nothing else. The last 64 pages of each device's media are
+//! the window. The other host checks it at each command that reads data there, at loads, and at the
+//! end. A device loses power, or is reset as a function, only while no command of the other device
+//! names its media.
 
 use std::cell::RefCell;
 use std::mem::swap;
@@ -13,23 +23,23 @@ use std::rc::Rc;
 
 use sim::{Bar, Device, Error, HostConfig, HostMemory, LinkConfig, Mmio, Random, System, Time};
 
-use crate::draw::pick;
+use crate::generate::pick;
+use crate::host_model::{HostModel, MSI};
 use crate::memory::{Memory, BASE, PAGE};
-use crate::world::{World, MSI};
 
 /// BAR0 of a device.
 const REGISTERS: u64 = 64 << 10;
 
-/// What is around a device.
+/// The environment of a device.
 pub enum Seat {
-    /// The world itself.
+    /// The device is connected to its host model directly.
     Alone(Box<dyn Device + Send>),
-    /// A link, as this device of several.
+    /// The device has this number on a host with several devices.
     Beside(Rc<RefCell<Rig>>, usize),
 }
 
 impl Seat {
-    /// The host's time, as far as it is known here.
+    /// The time of the host.
     pub fn now(&self) -> Time {
         match self {
             Seat::Alone(device) => device.now(),
@@ -37,15 +47,16 @@ impl Seat {
         }
     }
 
-    /// True if no other device may reach the media of this one for now. (What the host has stored there may still be on its way.)
+    /// True if no other device may access the media of this device at present. Stores of the host
+    /// to these media may still be in flight.
     pub fn is_left_alone(&self) -> bool {
         match self {
             Seat::Alone(_) => true,
             Seat::Beside(rig, n) => {
                 let rig = rig.borrow();
-                let worlds = rig.worlds.iter().enumerate();
-                let mut others = worlds.filter(|(other, _)| other != n);
-                others.all(|(_, world)| !world.names_window())
+                let hosts = rig.hosts.iter().enumerate();
+                let mut others = hosts.filter(|(other, _)| other != n);
+                others.all(|(_, host)| !host.names_window())
             }
         }
     }
@@ -90,11 +101,13 @@ impl Seat {
 /// A host with several devices.
 pub struct Rig {
     system: System,
-    /// What is behind each device; that of the host whose turn it is is with the host while no time passes.
-    worlds: Vec<World>,
+    /// The host model of each device. The model of the active host is with that host while no time
+    /// passes.
+    hosts: Vec<HostModel>,
 }
 
-/// A link with some timing or other, and buffers that fill up. Fast enough for what the hosts wait for.
+/// A link with random timing and buffers that fill up. It is fast enough for the timeouts of the
+/// hosts.
 fn link(random: &mut Random) -> LinkConfig {
     let mut link = LinkConfig::default();
     let speeds = [(3, 1), (1, 8), (3, 4), (3, 8), (4, 8), (5, 4), (3, 16)];
@@ -114,14 +127,15 @@ fn link(random: &mut Random) -> LinkConfig {
 }
 
 impl Rig {
-    /// A host with these devices of so many bytes of media, of which the last pages are windows for others; `pages` of memory.
+    /// A host with these devices of `media_bytes` bytes of media, whose last pages are windows for
+    /// others; `pages` of memory.
     pub fn new(
         devices: Vec<Box<dyn Device + Send>>,
         random: &mut Random,
         pages: u64,
         media_bytes: u64,
         window_pages: u64,
-        vacant: impl Fn(Memory) -> World,
+        vacant: impl Fn(Memory) -> HostModel,
     ) -> Result<Rig, String> {
         let host = HostConfig {
             memory_base: BASE,
@@ -147,47 +161,47 @@ impl Rig {
         let watched = system.memory_mut().watch(BASE, pages * PAGE);
         watched.map_err(|e| e.to_string())?;
         system.record_accesses();
-        let mut worlds = Vec::new();
+        let mut hosts = Vec::new();
         for n in 0..count {
             let peer = system.window((n + 1) % count, Bar::Pm).unwrap_or(0);
             let window = (peer + window, window_pages);
             let memory = Memory::shared(pages, n as u64, count as u64, window);
-            worlds.push(vacant(memory));
+            hosts.push(vacant(memory));
         }
-        Ok(Rig { system, worlds })
+        Ok(Rig { system, hosts })
     }
 
-    /// Takes a host's world, or gives it back.
-    pub fn swap(&mut self, n: usize, world: &mut World) {
-        swap(&mut self.worlds[n], world);
+    /// Exchanges the stored host model with `host`.
+    pub fn swap(&mut self, n: usize, host: &mut HostModel) {
+        swap(&mut self.hosts[n], host);
     }
 
-    /// Lets time pass for all; true if the host of one device was woken before the end.
+    /// Advances the time of all devices; true if the host of device `n` was woken before the end.
     pub fn advance(
         &mut self,
         n: usize,
-        world: &mut World,
+        host: &mut HostModel,
         until: Time,
         watch: bool,
     ) -> Result<bool, String> {
-        self.swap(n, world);
+        self.swap(n, host);
         let result = self.run(n, until, watch);
-        self.swap(n, world);
+        self.swap(n, host);
         result
     }
 
     fn run(&mut self, n: usize, until: Time, watch: bool) -> Result<bool, String> {
         loop {
-            self.worlds[n].rest();
+            self.hosts[n].clear_wake();
             let answered = self.send()?;
             if answered && watch {
-                // What has come while the host's stores waited for their links.
-                self.judge()?;
+                // Accesses that arrived while the host's stores waited for their links.
+                self.check_accesses()?;
                 return Ok(true);
             }
             let stopped = self.system.wait(until).map_err(|e| self.name(&e))?;
-            self.judge()?;
-            if watch && self.worlds[n].woken() {
+            self.check_accesses()?;
+            if watch && self.hosts[n].woken() {
                 return Ok(true);
             }
             if !stopped {
@@ -210,11 +224,11 @@ impl Rig {
         }
     }
 
-    /// What the hosts have stored, then what they have sent to their devices. True if a read was answered.
+    /// Sends the stores of the hosts, then their register accesses. True if a read was answered.
     fn send(&mut self) -> Result<bool, String> {
-        // In order: time may pass while a link is full.
-        for n in 0..self.worlds.len() {
-            for (addr, data) in self.worlds[n].memory.stores() {
+        // In order, as time may pass while a link is full.
+        for n in 0..self.hosts.len() {
+            for (addr, data) in self.hosts[n].memory.take_stores() {
                 if self.system.memory_mut().write(addr, &data).is_err() {
                     let (peer, offset) = self.peer(n, addr);
                     let sent = self.system.mmio_write(peer, Bar::Pm, offset, &data);
@@ -223,21 +237,21 @@ impl Rig {
             }
         }
         let mut answered = false;
-        for n in 0..self.worlds.len() {
-            for access in self.worlds[n].posted() {
+        for n in 0..self.hosts.len() {
+            for access in self.hosts[n].take_posted() {
                 answered |= self.access(n, access)?;
             }
         }
         Ok(answered)
     }
 
-    /// The device whose media a world's window shows, and the place of an address in it.
+    /// The device whose media a host model's window shows, and the offset of an address in it.
     fn peer(&self, n: usize, addr: u64) -> (usize, u64) {
-        let peer = (n + 1) % self.worlds.len();
+        let peer = (n + 1) % self.hosts.len();
         (peer, addr - self.system.window(peer, Bar::Pm).unwrap_or(0))
     }
 
-    /// True if it was a read, which is answered now.
+    /// Sends an access. True if it was a read, which is answered now.
     fn access(&mut self, n: usize, access: Mmio) -> Result<bool, String> {
         match access {
             Mmio::Write { bar, offset, data } => {
@@ -252,92 +266,100 @@ impl Rig {
                 tag,
             } => {
                 let answer = self.system.mmio_read(n, bar, offset, len as usize);
-                // What has come before the answer.
-                self.judge()?;
+                // Accesses that arrived before the answer.
+                self.check_accesses()?;
                 let data = match answer {
                     Ok(data) => Some(data),
                     Err(Error::ReadFailed { .. }) => None,
                     Err(error) => return Err(self.name(&error)),
                 };
-                self.worlds[n].answer(tag, data);
+                self.hosts[n].answer(tag, data);
                 Ok(true)
             }
         }
     }
 
-    /// Tells the worlds what has happened.
-    fn judge(&mut self) -> Result<(), String> {
+    /// Passes observed accesses and interrupts to the host models.
+    fn check_accesses(&mut self) -> Result<(), String> {
         for access in self.system.take_accesses() {
-            let world = &mut self.worlds[access.device];
+            let host = &mut self.hosts[access.device];
             match access.data {
-                // Where it arrives counts.
+                // Interrupts count when they arrive.
                 Some(_) if MSI.contains(&access.addr) => {}
-                Some(data) => world.written(access.time, access.addr, &data),
-                None => drop(world.asked(access.time, access.addr, access.len)),
+                Some(data) => host.written(access.time, access.addr, &data),
+                None => drop(host.asked(access.time, access.addr, access.len)),
             }
         }
-        for (n, world) in self.worlds.iter_mut().enumerate() {
+        for (n, host) in self.hosts.iter_mut().enumerate() {
             for message in self.system.interrupts(n) {
-                world.written(message.time, message.addr, &message.data.to_le_bytes());
+                host.written(message.time, message.addr, &message.data.to_le_bytes());
             }
             let real = self.system.memory();
-            if let Some(addr) = lost(world, real) {
-                world.fail(format!(
+            if let Some(addr) = lost(host, real) {
+                host.fail(format!(
                     "host memory does not hold what was written at {addr:#x}"
                 ));
             }
-            if let Some(text) = &world.failure {
+            if let Some(text) = &host.failure {
                 return Err(format!("device {n}: {text}"));
             }
         }
         Ok(())
     }
 
-    /// What the host has stored is where it belongs, or on its way there behind what was sent before.
-    pub fn flush(&mut self, n: usize, world: &mut World) -> Result<(), String> {
-        self.swap(n, world);
-        let result = self.send().and_then(|_| self.judge());
-        self.swap(n, world);
+    /// Sends all stores of the host: they have arrived, or are in flight after earlier transfers.
+    pub fn flush(&mut self, n: usize, host: &mut HostModel) -> Result<(), String> {
+        self.swap(n, host);
+        let result = self.send().and_then(|_| self.check_accesses());
+        self.swap(n, host);
         result
     }
 
-    /// Compares a world's part of the host's memory with its model of it.
-    pub fn compare_memory(&mut self, n: usize, world: &mut World) -> Result<(), String> {
-        self.swap(n, world);
-        let result = self.send().and_then(|_| self.judge()).and_then(|()| {
-            let all = self.worlds.len() as u64;
-            let mut share = self.worlds[n].memory.share(n as u64, all);
-            let real = self.system.memory();
-            let wrong =
-                share.find(|(addr, model)| real.slice(*addr, model.len()).ok() != Some(*model));
-            wrong.map_or(Ok(()), |(addr, _)| {
-                Err(format!("host memory has changed unseen near {addr:#x}"))
-            })
-        });
-        self.swap(n, world);
+    /// Compares a host model's part of the host memory with its mirror.
+    pub fn compare_memory(&mut self, n: usize, host: &mut HostModel) -> Result<(), String> {
+        self.swap(n, host);
+        let result = self
+            .send()
+            .and_then(|_| self.check_accesses())
+            .and_then(|()| {
+                let all = self.hosts.len() as u64;
+                let mut share = self.hosts[n].memory.share(n as u64, all);
+                let real = self.system.memory();
+                let wrong =
+                    share.find(|(addr, model)| real.slice(*addr, model.len()).ok() != Some(*model));
+                wrong.map_or(Ok(()), |(addr, _)| {
+                    Err(format!("host memory has changed unseen near {addr:#x}"))
+                })
+            });
+        self.swap(n, host);
         result
     }
 
-    /// What the host finds at an address of a world's window.
-    pub fn look(&mut self, n: usize, world: &mut World, addr: u64) -> Result<Vec<u8>, String> {
-        self.swap(n, world);
+    /// Loads a page of a host model's window.
+    pub fn load_peer_page(
+        &mut self,
+        n: usize,
+        host: &mut HostModel,
+        addr: u64,
+    ) -> Result<Vec<u8>, String> {
+        self.swap(n, host);
         let result = self.send().and_then(|_| {
             let (peer, offset) = self.peer(n, addr);
             let read = self.system.mmio_read(peer, Bar::Pm, offset, PAGE as usize);
-            self.judge()?;
+            self.check_accesses()?;
             read.map_err(|e| self.name(&e))
         });
-        self.swap(n, world);
+        self.swap(n, host);
         result
     }
 }
 
-/// An address at which host memory does not hold what the device has written.
-fn lost(world: &mut World, real: &HostMemory) -> Option<u64> {
-    let landed = world.memory.landed();
+/// An address at which host memory lacks data that the device has written.
+fn lost(host: &mut HostModel, real: &HostMemory) -> Option<u64> {
+    let written = host.memory.take_device_writes();
     let wrong = |&(addr, len): &(u64, u64)| {
         let real = real.slice(addr, len as usize).ok();
-        !world.memory.is_window(addr / PAGE * PAGE) && real != world.memory.get(addr, len)
+        !host.memory.is_window(addr / PAGE * PAGE) && real != host.memory.get(addr, len)
     };
-    landed.into_iter().find(wrong).map(|(addr, _)| addr)
+    written.into_iter().find(wrong).map(|(addr, _)| addr)
 }

@@ -1,4 +1,6 @@
-//! What an SGL comes to in the host's memory, for the reference model.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Resolves an SGL in host memory, for the reference model.
 
 use nvme::sgl::{Descriptor, Walker, DESCRIPTOR};
 use nvme::WalkStep;
@@ -9,19 +11,20 @@ use crate::walk::Walk;
 /// Bytes of a segment that may be read before they are needed.
 const AHEAD: u64 = 4 * 64;
 
-/// The segment that a walk is in.
+/// The position of a walk in its segment.
 #[derive(Default)]
-struct Place {
+struct SegmentCursor {
     start: u64,
-    /// Bytes of descriptors that were looked at.
+    /// Bytes of descriptors that were evaluated.
     taken: u64,
-    /// Bytes of the others.
+    /// Bytes of the remaining descriptors.
     left: u64,
 }
 
-impl Place {
-    /// What the controller may have read of it by now: the lines of what was looked at, and some ahead.
-    fn leave(&self, walk: &mut Walk, memory: &Memory) {
+impl SegmentCursor {
+    /// Notes what the controller may have read by now: the lines of evaluated descriptors, and some
+    /// lines ahead.
+    fn note_reads(&self, walk: &mut Walk, memory: &Memory) {
         let skew = self.start % 64;
         let most = (skew + self.taken.max(1)).next_multiple_of(64) + AHEAD - skew;
         let mut left = most.min(self.taken + self.left);
@@ -39,7 +42,7 @@ impl Place {
 pub fn walk_sgl(memory: &Memory, first: Descriptor, bytes: u64, to_host: bool) -> Walk {
     let mut walk = Walk::default();
     let mut walker = Walker::new(first, bytes, to_host);
-    let mut place = Place::default();
+    let mut cursor = SegmentCursor::default();
     loop {
         match walker.step() {
             WalkStep::Data(segment) => walk.segments.push(segment),
@@ -50,28 +53,28 @@ pub fn walk_sgl(memory: &Memory, first: Descriptor, bytes: u64, to_host: bool) -
                 break;
             }
             WalkStep::NeedList(list) => {
-                if place.left == 0 {
-                    place.leave(&mut walk, memory);
-                    place = Place {
+                if cursor.left == 0 {
+                    cursor.note_reads(&mut walk, memory);
+                    cursor = SegmentCursor {
                         start: list.addr,
                         taken: 0,
                         left: list.entries * 8,
                     };
                 }
-                // One at a time, as what is behind the data is not looked at.
+                // One descriptor at a time, as descriptors past the data are not evaluated.
                 let high = list.addr.wrapping_add(8);
                 match (memory.qword(list.addr), memory.qword(high)) {
                     (Some(low), Some(high)) => {
                         walker.feed(&[low, high]);
-                        place.taken += DESCRIPTOR;
-                        place.left -= DESCRIPTOR;
+                        cursor.taken += DESCRIPTOR;
+                        cursor.left -= DESCRIPTOR;
                     }
                     _ => walker.fail(),
                 }
             }
         }
     }
-    place.leave(&mut walk, memory);
+    cursor.note_reads(&mut walk, memory);
     walk
 }
 
@@ -86,16 +89,16 @@ mod tests {
     }
 
     #[test]
-    fn the_segments_that_were_read_are_noted() {
+    fn sgl_segments_that_were_read_are_noted() {
         let mut memory = Memory::new(4);
-        let p = memory.take(&mut Random::new(1)).unwrap();
+        let p = memory.alloc(&mut Random::new(1)).unwrap();
         let list = [
             d(BIT_BUCKET, 3, 256),
             d(DATA_BLOCK, 1 << 32, 256),
             d(DATA_BLOCK, 1 << 32, 256),
         ];
         for (n, descriptor) in (0..).zip(&list) {
-            memory.put(p + n * DESCRIPTOR, &descriptor.bytes());
+            memory.store(p + n * DESCRIPTOR, &descriptor.bytes());
         }
         let w = walk_sgl(&memory, d(LAST_SEGMENT, p, 48), 512, true);
         assert_eq!((w.segments.len(), w.bytes(), w.dropped), (1, 256, true));
@@ -107,20 +110,20 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_noted_as_often_as_it_is_read() {
+    fn sgl_ring_is_noted_as_often_as_it_is_read() {
         let mut memory = Memory::new(4);
-        let p = memory.take(&mut Random::new(1)).unwrap();
-        memory.put(p, &d(SEGMENT, p, 16).bytes());
+        let p = memory.alloc(&mut Random::new(1)).unwrap();
+        memory.store(p, &d(SEGMENT, p, 16).bytes());
         let w = walk_sgl(&memory, d(SEGMENT, p, 16), 512, true);
         assert_eq!(w.lists.len(), nvme::sgl::MOST_EMPTY as usize);
     }
 
     #[test]
-    fn lines_ahead_may_fail_before_they_are_needed() {
+    fn sgl_lines_ahead_may_fail_before_they_are_needed() {
         let list = [d(DATA_BLOCK, 1 << 32, 512)];
         let mut memory = Memory::new(4);
         let last = (1 << 32) + 4 * PAGE - 16;
-        memory.put(last, &list[0].bytes());
+        memory.store(last, &list[0].bytes());
         let w = walk_sgl(&memory, d(SEGMENT, last, 32), 512, true);
         assert_eq!((w.fault, w.unsure), (None, true));
     }

@@ -1,20 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Shadow doorbells as a host keeps them (NVM Express 1.4, 5.7 and 7.13).
 
 use std::collections::BTreeMap;
 
 use crate::memory::{Memory, PAGE};
 
-/// Two pages of the host.
+/// Two pages of host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pages {
-    /// Of the doorbells.
+    /// Page of the shadow doorbells.
     pub doorbells: u64,
-    /// Of EventIdx.
+    /// Page of the EventIdx values.
     pub events: u64,
 }
 
-/// Place of a doorbell in its page.
-fn place(qid: u16, head: bool) -> u64 {
+/// Offset of a doorbell in its page.
+fn offset_of(qid: u16, head: bool) -> u64 {
     4 * (2 * u64::from(qid) + u64::from(head))
 }
 
@@ -24,7 +26,7 @@ pub fn queue_at(addr: u64) -> (u16, bool) {
     ((index / 2) as u16, index % 2 == 1)
 }
 
-/// What a host knows of its shadow doorbells.
+/// The host's state of its shadow doorbells.
 #[derive(Clone, Debug, Default)]
 pub struct Shadow {
     /// The host wants to use them.
@@ -33,7 +35,7 @@ pub struct Shadow {
     pub offered: Option<Pages>,
     /// Pages that the controller may use, the newest ones last.
     pub opened: Vec<Pages>,
-    /// The newest ones are in use: their command has completed.
+    /// The newest pages are in use: their command has completed.
     pub on: bool,
     /// Last value of each doorbell of an I/O queue.
     values: BTreeMap<(u16, bool), u16>,
@@ -44,23 +46,23 @@ impl Shadow {
         self.opened.iter().chain(&self.offered)
     }
 
-    /// Pages are offered to the controller: they say what the doorbells say.
-    pub fn offer(&mut self, memory: &mut Memory, pages: Pages) {
+    /// Offers pages to the controller, filled with the present doorbell values.
+    pub fn offer_pages(&mut self, memory: &mut Memory, pages: Pages) {
         self.offered = Some(pages);
         for (&(qid, head), &value) in &self.values {
-            let at = pages.doorbells / PAGE * PAGE + place(qid, head);
-            memory.put(at, &u32::from(value).to_le_bytes());
+            let at = pages.doorbells / PAGE * PAGE + offset_of(qid, head);
+            memory.store(at, &u32::from(value).to_le_bytes());
         }
     }
 
-    /// A doorbell gets a value. True if it has to be written to its register, too.
+    /// Sets a doorbell. True if its register has to be written, too.
     pub fn ring(&mut self, memory: &mut Memory, qid: u16, head: bool, value: u16) -> bool {
         let old = self.values.insert((qid, head), value).unwrap_or(0);
         let mut event = None;
         for pages in self.pages() {
-            let at = pages.doorbells / PAGE * PAGE + place(qid, head);
-            memory.put(at, &u32::from(value).to_le_bytes());
-            let bytes = memory.get(pages.events / PAGE * PAGE + place(qid, head), 2);
+            let at = pages.doorbells / PAGE * PAGE + offset_of(qid, head);
+            memory.store(at, &u32::from(value).to_le_bytes());
+            let bytes = memory.get(pages.events / PAGE * PAGE + offset_of(qid, head), 2);
             event = bytes.map(|b| u16::from(b[0]) | u16::from(b[1]) << 8);
         }
         match (self.on && self.offered.is_none(), event) {
@@ -71,12 +73,12 @@ impl Shadow {
         }
     }
 
-    /// A queue is gone: the next one of its name begins at 0.
+    /// A queue is deleted: the next queue with this identifier begins at 0.
     pub fn close(&mut self, memory: &mut Memory, qid: u16, head: bool) {
         self.values.remove(&(qid, head));
         for pages in self.pages() {
-            let at = pages.doorbells / PAGE * PAGE + place(qid, head);
-            memory.put(at, &[0; 4]);
+            let at = pages.doorbells / PAGE * PAGE + offset_of(qid, head);
+            memory.store(at, &[0; 4]);
         }
     }
 }
@@ -87,26 +89,26 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn a_register_is_written_when_the_controller_waits_for_it() {
+    fn shadow_doorbell_register_is_written_when_the_controller_waits_for_it() {
         let mut memory = Memory::new(2);
         let mut random = Random::new(1);
-        let mut take = || memory.take(&mut random).unwrap();
+        let mut take = || memory.alloc(&mut random).unwrap();
         let (doorbells, events) = (take(), take());
         let mut shadow = Shadow::default();
         assert!(
             shadow.ring(&mut memory, 1, true, 2),
             "there is no shadow yet"
         );
-        shadow.offer(&mut memory, Pages { doorbells, events });
+        shadow.offer_pages(&mut memory, Pages { doorbells, events });
         assert_eq!(memory.get(doorbells + 12, 4), Some(&[2, 0, 0, 0][..]));
         assert!(shadow.ring(&mut memory, 1, true, 3), "nor is it in use");
         shadow.opened.extend(shadow.offered.take());
         shadow.on = true;
-        memory.put(events + 12, &[3, 0]);
+        memory.store(events + 12, &[3, 0]);
         assert!(shadow.ring(&mut memory, 1, true, 5));
         assert!(!shadow.ring(&mut memory, 1, true, 6), "it is awake");
         assert_eq!(memory.get(doorbells + 12, 4), Some(&[6, 0, 0, 0][..]));
-        memory.put(events + 12, &[6, 0]);
+        memory.store(events + 12, &[6, 0]);
         assert!(shadow.ring(&mut memory, 1, true, 1), "over the end");
         assert_eq!(queue_at(doorbells + 12), (1, true));
         shadow.close(&mut memory, 1, true);

@@ -1,34 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Makes a failing sequence of steps shorter.
 
 use std::collections::BTreeSet;
 
-/// How a run has failed.
+/// The failure of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Tried {
-    /// What is wrong.
+pub struct RunFailure {
+    /// Description of the failure.
     pub what: String,
-    /// What happened last before it.
+    /// The last events before it.
     pub history: Vec<String>,
 }
 
-/// What became of a run with fewer steps.
+/// Result of a run with fewer steps.
 #[derive(Clone, Debug, Default)]
-pub struct Again {
-    /// Steps begun, by the number of the last one.
+pub struct Rerun {
+    /// Steps begun, by the number of the last step.
     pub steps: u32,
-    /// It was told to end.
+    /// It was ended from outside.
     pub stopped: bool,
-    /// How it has failed, if it has.
-    pub failure: Option<Tried>,
+    /// The failure, if the run failed.
+    pub failure: Option<RunFailure>,
 }
 
-/// Leaves out steps of a failing run as long as it fails, with `tries` runs at most; the steps that are needed, and how it fails with them.
+/// Removes steps of a failing run as long as it fails, with `tries` runs at most. Returns the steps
+/// that are needed, and the failure with these steps.
 pub fn shrink(
     all: Vec<u32>,
-    failure: Tried,
+    failure: RunFailure,
     tries: u32,
-    run: &mut dyn FnMut(&BTreeSet<u32>) -> Result<Again, String>,
-) -> Result<(Vec<u32>, Tried), String> {
+    run: &mut dyn FnMut(&BTreeSet<u32>) -> Result<Rerun, String>,
+) -> Result<(Vec<u32>, RunFailure), String> {
     let (mut kept, mut best, mut tried) = (all, failure, 0);
     let mut piece = kept.len().div_ceil(2);
     'search: while piece > 0 {
@@ -62,18 +65,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_needed_is_kept() {
+    fn shrink_keeps_the_steps_that_are_needed() {
         let mut run = |steps: &BTreeSet<u32>| {
             let bad = steps.contains(&3) && steps.contains(&70);
-            Ok(Again {
+            Ok(Rerun {
                 steps: 100,
                 stopped: false,
-                failure: bad.then(Tried::default),
+                failure: bad.then(RunFailure::default),
             })
         };
-        let (kept, _) = shrink((0..100).collect(), Tried::default(), 1000, &mut run).unwrap();
+        let (kept, _) = shrink((0..100).collect(), RunFailure::default(), 1000, &mut run).unwrap();
         assert_eq!(kept, [3, 70]);
-        let (kept, _) = shrink((0..100).collect(), Tried::default(), 0, &mut run).unwrap();
+        let (kept, _) = shrink((0..100).collect(), RunFailure::default(), 0, &mut run).unwrap();
         assert_eq!(kept.len(), 100);
     }
 }

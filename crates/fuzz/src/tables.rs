@@ -1,17 +1,20 @@
-//! Commands of the engines that sort tables, for the reference model: `hw/engine/sorter`, `hw/engine/row_shuffle`, `hw/engine/dict_decode`.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Commands of the engines that sort tables, for the reference model: `hw/engine/sorter`,
+//! `hw/engine/row_shuffle`, `hw/engine/dict_decode`.
 //!
-//! What they make is tested elsewhere (crates/device/tests/behaviour/engines/tables,
-//! crates/lockstep). Here it counts that they touch nothing but what their commands name, what they
-//! say of commands that are wrong, and that they come to an end.
+//! The content of their output is tested elsewhere (crates/device/tests/behaviour/engines/tables,
+//! crates/lockstep). The model checks three things: they access only what their commands name, they
+//! report wrong commands, and they end.
 
 use nvme::Namespace;
 use spec::nvme::{status, Sqe};
 
 use crate::engines::{SHUFFLE, SORT};
 use crate::media::BLOCK;
-use crate::model::{Use, Verdict};
+use crate::model::{Expectation, MediaUse};
 
-/// Places are told in so many bytes.
+/// The unit of places, in bytes.
 pub const UNIT: u64 = 4096;
 /// Keys that are sorted in one pass.
 const ONE_PASS: u64 = 128 << 10;
@@ -20,42 +23,42 @@ const MOST: u64 = 1 << 31;
 const MOST_ROW_BYTES: u64 = 64 << 10;
 const MOST_DICTIONARY_BYTES: u64 = 512 << 10;
 
-/// Bytes that a command names, from the namespace's first one on.
+/// A byte range that a command names, relative to the namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Part {
+struct ByteRange {
     from: u64,
     bytes: u64,
     written: bool,
 }
 
-impl Part {
+impl ByteRange {
     fn end(&self) -> u64 {
         self.from + self.bytes
     }
 
-    /// Those without bytes are nowhere.
-    fn meets(&self, other: &Part) -> bool {
+    /// True if the ranges overlap; an empty range overlaps none.
+    fn meets(&self, other: &ByteRange) -> bool {
         let some = self.bytes > 0 && other.bytes > 0;
         some && self.from < other.end() && other.from < self.end()
     }
 }
 
-/// What a command asks for.
-struct Request {
-    /// Bits that should be 0 are.
+/// A decoded command.
+struct TableRequest {
+    /// The reserved bits are 0.
     clear: bool,
-    /// Its numbers are of those that there are.
+    /// Its numbers are within their limits.
     valid: bool,
-    parts: [Part; 3],
-    /// What is only read may overlap.
+    parts: [ByteRange; 3],
+    /// Read-only ranges may overlap each other.
     shared: bool,
-    /// What it reads may be wrong.
+    /// The data that it reads may be invalid.
     may_refuse: bool,
     /// Dword 0 of its completion.
     dw0: u64,
 }
 
-/// Bytes of keys, of what comes of them, and of room to sort.
+/// Bytes of the keys, of the output, and of the scratch range.
 pub fn sort_bytes(count: u64, kind: u32) -> [u64; 3] {
     let width = u64::from(kind & 3);
     let records = count << (3 + width);
@@ -70,7 +73,7 @@ pub fn sort_bytes(count: u64, kind: u32) -> [u64; 3] {
 
 /// Passes of a sort.
 fn passes(count: u64, kind: u32) -> u64 {
-    // Runs that become one in each pass but the first.
+    // Runs that each pass but the first merges into one.
     let group = if kind >> 6 & 1 == 1 { 2 } else { 64 };
     let (mut passes, mut most) = (1, ONE_PASS);
     while count > most {
@@ -79,10 +82,10 @@ fn passes(count: u64, kind: u32) -> u64 {
     passes
 }
 
-impl Request {
-    fn of(sqe: &Sqe) -> Request {
+impl TableRequest {
+    fn of(sqe: &Sqe) -> TableRequest {
         let dw = |n: usize| u64::from(sqe.dw[n]);
-        let part = |n: usize, bytes: u64, written: bool| Part {
+        let part = |n: usize, bytes: u64, written: bool| ByteRange {
             from: dw(n) * UNIT,
             bytes,
             written,
@@ -92,7 +95,7 @@ impl Request {
         match sqe.opcode() {
             SORT => {
                 let [keys, target, room] = sort_bytes(count, kind);
-                Request {
+                TableRequest {
                     clear: kind >> 7 == 0 && sqe.dw[15] == 0,
                     valid: counted && kind & 3 < 3 && kind >> 2 & 3 < 3,
                     parts: [
@@ -108,7 +111,7 @@ impl Request {
             SHUFFLE => {
                 let (row, rows) = (u64::from(kind & 0x1_FFFF), dw(14));
                 let list = (4 * count) << (kind >> 24 & 3);
-                Request {
+                TableRequest {
                     clear: kind & !0x301_FFFF == 0,
                     valid: counted && rows > 0 && (1..=MOST_ROW_BYTES).contains(&row),
                     parts: [
@@ -127,7 +130,7 @@ impl Request {
                     (kind >> 16 & 0x3F, kind >> 26 & 1 == 1, kind >> 27 & 1 == 1);
                 let dictionary = if plain { 0 } else { entries << size };
                 let keys = !packed || !plain && [8, 16, 32].contains(&width);
-                Request {
+                TableRequest {
                     clear: kind >> 28 == 0 && kind >> 22 & 3 == 0,
                     valid: counted && width <= 32 && keys && dictionary <= MOST_DICTIONARY_BYTES,
                     parts: [
@@ -144,20 +147,20 @@ impl Request {
     }
 }
 
-/// What such an engine says of its command.
-pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
-    // It waits for its engine like any other, and may be ended before that looks at it.
-    let refused = |status| Verdict {
+/// What such an engine may answer to its command.
+pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace) -> Expectation {
+    // A wrong command waits for its engine as well, and may be aborted before the engine checks it.
+    let refused = |status| Expectation {
         long: true,
-        ..Verdict::refused(status)
+        ..Expectation::refused(status)
     };
-    let request = Request::of(sqe);
+    let request = TableRequest::of(sqe);
     if !request.clear {
         return refused(status::INVALID_FIELD);
     }
     let bytes = ns.blocks * BLOCK;
-    // Of those without bytes, only the gatherer looks where they are.
-    let looked = |part: &&Part| part.bytes > 0 || sqe.opcode() == SHUFFLE;
+    // Only the gather engine checks the place of an empty range.
+    let looked = |part: &&ByteRange| part.bytes > 0 || sqe.opcode() == SHUFFLE;
     if request
         .parts
         .iter()
@@ -179,16 +182,16 @@ pub(crate) fn verdict(sqe: &Sqe, ns: &Namespace) -> Verdict {
         .parts
         .into_iter()
         .filter(|part| part.written && part.bytes > 0);
-    let mut verdict = Verdict {
-        media: Use::Spoil(written.map(|part| (base + part.from, part.bytes)).collect()),
+    let mut expectation = Expectation {
+        media: MediaUse::WriteUnknown(written.map(|part| (base + part.from, part.bytes)).collect()),
         dw0: Some(request.dw0 as u32),
         long: true,
-        ..Verdict::fine()
+        ..Expectation::success()
     };
     if request.may_refuse {
-        verdict.statuses.push(status::INVALID_FIELD.dnr());
+        expectation.statuses.push(status::INVALID_FIELD.dnr());
     }
-    verdict
+    expectation
 }
 
 #[cfg(test)]
@@ -196,16 +199,16 @@ mod tests {
     use super::*;
     use crate::engines::DECODE;
 
-    /// Of 16 units of 4 KiB.
+    /// A namespace of 16 units of 4 KiB.
     const NS: Namespace = Namespace {
         nsid: 1,
         base: 16,
         blocks: 128,
     };
 
-    fn command(opcode: u8, dwords: [u32; 6]) -> Verdict {
+    fn command(opcode: u8, dwords: [u32; 6]) -> Expectation {
         let numbered = dwords.into_iter().zip(10..);
-        verdict(
+        expectation(
             &numbered.fold(Sqe::new(opcode), |sqe, (value, n)| sqe.with_cdw(n, value)),
             &NS,
         )
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn sorts_stay_in_their_namespace_and_off_their_keys() {
+    fn sort_stays_in_its_namespace_and_off_its_keys() {
         let (field, range) = (
             vec![status::INVALID_FIELD.dnr()],
             vec![status::LBA_OUT_OF_RANGE.dnr()],
@@ -234,14 +237,14 @@ mod tests {
             assert_eq!(sort([0, 8, 0, count, kind, 0]), field);
         }
         let spoils = |dwords| match command(SORT, dwords).media {
-            Use::Spoil(ranges) => ranges,
+            MediaUse::WriteUnknown(ranges) => ranges,
             other => panic!("{other:?}"),
         };
         assert_eq!(spoils([0, 3, 0, 100, 0, 0]), [(16 * 512 + 3 * 4096, 800)]);
     }
 
     #[test]
-    fn lists_and_tables_may_overlap_but_not_what_is_written() {
+    fn row_shuffle_inputs_may_overlap_but_not_its_target() {
         let shuffle = |dwords| statuses(SHUFFLE, dwords);
         let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
         assert_eq!(shuffle([0, 0, 1, 16, 16, 64]), [status::SUCCESS, field]);
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn dictionaries_have_an_end() {
+    fn dict_decode_dictionary_has_an_end() {
         let decode = |dwords| statuses(DECODE, dwords);
         let (field, range) = (status::INVALID_FIELD.dnr(), status::LBA_OUT_OF_RANGE.dnr());
         let kind = |entries: u32, width: u32, size: u32| (entries - 1) | width << 16 | size << 24;

@@ -1,4 +1,6 @@
-//! A transfer as pieces of host pages: what PRPs and SGLs come to.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A transfer as segments of host pages, resolved from PRPs or an SGL.
 
 use nvme::{Segment, WalkError};
 
@@ -9,13 +11,13 @@ use crate::memory::Memory;
 pub struct Walk {
     /// In the order of the transfer.
     pub segments: Vec<Segment>,
-    /// Parts of list pages that may be read, each within a page.
+    /// Parts of list pages that the controller may read, each within a page.
     pub lists: Vec<(u64, u64)>,
-    /// A list may be read further than it is needed, to where nothing is.
+    /// The controller may read a list further than needed, at addresses without memory.
     pub unsure: bool,
-    /// Some of the data goes nowhere.
+    /// Some of the data are discarded.
     pub dropped: bool,
-    /// What stopped it.
+    /// The error that ended the walk.
     pub fault: Option<WalkError>,
 }
 
@@ -30,7 +32,7 @@ impl Walk {
         self.segments.iter().all(|s| memory.exists(s.addr, s.len))
     }
 
-    /// The bytes of the transfer; those at addresses that do not exist are `None`.
+    /// The bytes of the transfer; `None` at addresses without memory.
     pub fn gather(&self, memory: &Memory) -> Vec<Option<u8>> {
         let mut out = Vec::with_capacity(self.bytes() as usize);
         for s in &self.segments {

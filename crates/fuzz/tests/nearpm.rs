@@ -1,4 +1,6 @@
-//! Commands of the engine `nearpm`, on the fast model, or on that which `NEARSIDE_MODEL` names.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Commands of the engine `nearpm`, on the fast model, or on the model that `NEARSIDE_MODEL` names.
 
 use std::path::Path;
 
@@ -40,7 +42,7 @@ fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
         amount,
         per_episode: 500,
         first_episode: from_env("FUZZ_EPISODE", 0) as u32,
-        calm: false,
+        valid_only: false,
         shrinks: 40,
         media_bytes: bytes,
         unclaimed_bytes: 0,
@@ -56,9 +58,9 @@ fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
 mod sampled {
     use device::Model;
 
-    /// Of all that can be refused and done something is drawn, and all of it ends as the model says.
+    /// Every kind of refusal and of operation occurs, and each command ends as the model expects.
     #[test]
-    fn commands_end_as_the_model_says_and_loads_find_what_is_before_them() {
+    fn nearpm_commands_match_the_reference_model_and_loads_see_earlier_ones() {
         let fast = Model::named(Model::Fast) == Ok(Model::Fast);
         let amount = super::from_env("FUZZ_COMMANDS", if fast { 3000 } else { 300 });
         let report = super::run(amount, None);
@@ -101,9 +103,9 @@ mod sampled {
     }
 }
 
-/// What is left out is missed.
+/// Each fault injection is detected.
 #[test]
-fn a_hook_that_lets_all_pass_is_found() {
+fn nearpm_conflict_filter_that_passes_everything_is_found() {
     if Model::named(Model::Fast) != Ok(Model::Fast) {
         return;
     }

@@ -1,4 +1,6 @@
-//! The controller in hardware under fire.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Campaigns against the RTL model of the controller.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -14,12 +16,13 @@ fn design() -> Design {
     Design::load(&root.join(Path::new("designs/fuzz.toml"))).unwrap()
 }
 
-/// The device of `designs/fuzz.toml`, from one bitstream. Its registers are others in each episode.
+/// The device of `designs/fuzz.toml`, from one bitstream. Its initial register values differ in
+/// each episode.
 fn device(conditions: &Conditions) -> Result<Box<dyn Device + Send>, String> {
     device_holding(conditions, None)
 }
 
-/// The same with these registers, if they are chosen.
+/// The same device with these initial register values, if given.
 fn device_holding(
     conditions: &Conditions,
     registers: Option<InitialValues>,
@@ -57,27 +60,27 @@ fn device_holding(
     Ok(Box::new(device))
 }
 
-fn campaign(seed: u64, amount: u64, calm: bool, replay: Option<Replay>) -> Report {
-    campaign_from(0, seed, amount, calm, replay)
+fn campaign(seed: u64, amount: u64, valid_only: bool, replay: Option<Replay>) -> Report {
+    campaign_from(0, seed, amount, valid_only, replay)
 }
 
 fn whole_campaign(
     first_episode: u32,
     seed: u64,
     amount: u64,
-    calm: bool,
+    valid_only: bool,
     replay: Option<Replay>,
 ) -> Campaign {
     Campaign {
         seed,
         amount,
-        per_episode: if calm { 64 << 20 } else { 2000 },
+        per_episode: if valid_only { 64 << 20 } else { 2000 },
         first_episode,
         media_bytes: design().media.bytes.0,
         unclaimed_bytes: design().nvme.unclaimed_bytes(design().media.bytes),
         torn_blocks: from_env("FUZZ_TORN", 0) != 0,
         nearpm: None,
-        calm,
+        valid_only,
         shrinks: from_env("FUZZ_SHRINKS", 12) as u32,
         replay,
     }
@@ -87,10 +90,10 @@ fn campaign_from(
     first_episode: u32,
     seed: u64,
     amount: u64,
-    calm: bool,
+    valid_only: bool,
     replay: Option<Replay>,
 ) -> Report {
-    let campaign = whole_campaign(first_episode, seed, amount, calm, replay);
+    let campaign = whole_campaign(first_episode, seed, amount, valid_only, replay);
     let start = std::time::Instant::now();
     let report = fuzz::run(&mut device, &campaign, &mut |_, _| true).unwrap();
     let seconds = start.elapsed().as_secs_f64();
@@ -122,8 +125,8 @@ fn check(report: &Report) {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
-fn the_controller_does_what_the_model_says() {
+#[ignore = "long: builds a separate device"]
+fn controller_matches_the_reference_model() {
     let replay = std::env::var("FUZZ_REPLAY").ok();
     let whole = replay.is_none();
     let replay = replay.map(|r| r.parse().unwrap());
@@ -133,10 +136,11 @@ fn the_controller_does_what_the_model_says() {
     assert!(!whole || report.commands >= commands, "{}", report.commands);
 }
 
-/// All that a campaign tells, down to the simulated time, is the same whatever registers hold when the power comes.
+/// The report of a campaign, including the simulated time, does not depend on the values of
+/// registers at power-on.
 #[test]
-#[ignore = "long: builds a device of its own"]
-fn nothing_depends_on_what_registers_hold_when_the_power_comes() {
+#[ignore = "long: builds a separate device"]
+fn power_on_register_values_have_no_effect() {
     let campaign = Campaign {
         per_episode: 50,
         ..whole_campaign(0, 6, 300, false, None)
@@ -154,12 +158,12 @@ fn nothing_depends_on_what_registers_hold_when_the_power_comes() {
     }
 }
 
-/// An episode of two devices that reach into each other's media, in one host behind links.
+/// An episode of two devices that access each other's media, connected to one host by links.
 const PAIR: u32 = 1;
 
 #[test]
-#[ignore = "long: builds a device of its own"]
-fn two_devices_do_what_the_model_says_of_each() {
+#[ignore = "long: builds a separate device"]
+fn two_devices_match_the_reference_model() {
     let commands = from_env("FUZZ_COMMANDS", 1000).min(2000);
     let report = campaign_from(PAIR, from_env("FUZZ_SEED", 1), commands, false, None);
     check(&report);
@@ -171,8 +175,8 @@ fn two_devices_do_what_the_model_says_of_each() {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
-fn a_device_whose_namespaces_take_all_of_its_media_is_alone() {
+#[ignore = "long: builds a separate device"]
+fn device_whose_namespaces_take_all_of_its_media_is_alone() {
     let campaign = Campaign {
         unclaimed_bytes: fuzz::WINDOW_BYTES - 1,
         ..whole_campaign(PAIR, 1, 20, false, None)
@@ -187,8 +191,8 @@ fn a_device_whose_namespaces_take_all_of_its_media_is_alone() {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
-fn a_soak_finds_every_byte_right() {
+#[ignore = "long: builds a separate device"]
+fn soak_finds_every_byte_right() {
     let bytes = from_env("SOAK_BYTES", 8 << 20);
     let report = campaign(from_env("FUZZ_SEED", 1), bytes, true, None);
     check(&report);
@@ -199,8 +203,8 @@ fn a_soak_finds_every_byte_right() {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
-fn the_same_seed_does_the_same() {
+#[ignore = "long: builds a separate device"]
+fn seed_reproduces_the_run() {
     for first in [0, PAIR] {
         let text = || format!("{:?}", campaign_from(first, 5, 100, false, None));
         assert_eq!(text(), text());

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! CPU time of loads, stores and program switches: `cargo run --release -p nearside-host --example
 //! speed`.
 

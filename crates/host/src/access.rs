@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Loads and stores of 1 to 64 bytes.
 
 use crate::flush::{post, send_buffer, send_buffers};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A set-associative write-back cache: the lines present, and their content.
 
 use design::host::{Cache as Config, ReplacementPolicy};

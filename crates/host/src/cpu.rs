@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A CPU of a shared host: the operations of a program.
 
 use sim::Time;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Why an access or a program fails.
 
 use sim::Time;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Traffic from the CPUs to the devices: posted writes, write-backs, and the fences that wait for
 //! them.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Loads in flight, and the processing of a line when it arrives.
 
 use sim::Time;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The host side of a simulated system: CPUs, memory types, caches, fences and power cuts.
 //!
 //! A [`Machine`] adds CPUs to a [`sim::System`]: a time for each CPU, write-combining buffers, a

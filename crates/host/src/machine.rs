@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The host: the simulated system, the time of each CPU, and the buffers between CPUs and devices.
 
 use std::collections::{HashMap, VecDeque};

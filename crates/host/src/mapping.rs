@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A CPU's view of a part of a device's window.
 
 use design::host::LINE_BYTES;

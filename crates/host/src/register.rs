@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Uncached accesses of any length, as drivers make them.
 
 use sim::{Bar, Time};

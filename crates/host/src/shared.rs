@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One host for several libraries and programs.
 //!
 //! A [`SharedMachine`] is a handle to a [`Machine`]: all copies use the same CPUs, cache and

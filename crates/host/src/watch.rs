@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Observation of the CPUs, and of power cuts, for crash tests.
 
 use sim::{Bar, Time};

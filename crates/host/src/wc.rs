@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The write-combining buffers of one CPU.
 //!
 //! A buffer collects the stores to one line. It is sent when all 64 bytes are present, when another

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Several libraries on one host: an NVMe driver, and persistent memory on other CPUs.
 
 #[path = "common/model.rs"]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The order and visibility of accesses, and programs that share a host.
 
 mod common;

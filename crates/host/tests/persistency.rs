@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random programs on several CPUs compared with a model, with and without a power cut.
 
 mod common;

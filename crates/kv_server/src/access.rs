@@ -1,58 +1,61 @@
-//! Who may reach a store.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The access of clients to a store.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use crate::Protocol;
 
-/// Where clients connect.
+/// The address at which clients connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// An address of this machine, and a port; 0 is any.
-    Port(IpAddr, u16),
+pub enum Endpoint {
+    /// An address of this machine, and a port; 0 for any.
+    Tcp(IpAddr, u16),
     /// A Unix socket.
-    Socket(PathBuf),
+    Unix(PathBuf),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Port(host, port) => write!(f, "{}", std::net::SocketAddr::new(*host, *port)),
-            Place::Socket(path) => write!(f, "{}", path.display()),
+            Endpoint::Tcp(host, port) => write!(f, "{}", std::net::SocketAddr::new(*host, *port)),
+            Endpoint::Unix(path) => write!(f, "{}", path.display()),
         }
     }
 }
 
-impl Place {
+impl Endpoint {
     /// A port of the loopback interface.
-    pub fn loopback(port: u16) -> Place {
-        Place::Port(Ipv4Addr::LOCALHOST.into(), port)
+    pub fn loopback(port: u16) -> Endpoint {
+        Endpoint::Tcp(Ipv4Addr::LOCALHOST.into(), port)
     }
 }
 
-/// Where clients connect, and which of them may use the store.
+/// The endpoint of a server, and its clients' permissions.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Where they connect.
-    pub place: Place,
-    /// What a client has to say first (Redis: `AUTH`).
+    /// Where clients connect.
+    pub endpoint: Endpoint,
+    /// The password that a client has to send first (Redis: `AUTH`).
     pub password: Option<String>,
     /// Without a password other machines can't reach the store.
     pub protected: bool,
 }
 
 impl Access {
-    /// A port of the loopback interface, for everybody on this machine.
+    /// A port of the loopback interface, for everyone on this machine.
     pub fn loopback(port: u16) -> Access {
         Access {
-            place: Place::loopback(port),
+            endpoint: Endpoint::loopback(port),
             password: None,
             protected: true,
         }
     }
 
-    /// Refuses what would let others in unasked, or what the protocol can't do.
-    pub fn check(&self, protocol: Protocol) -> Result<(), String> {
+    /// Refuses unprotected access from other machines, and options that the protocol does not
+    /// support.
+    pub fn validate(&self, protocol: Protocol) -> Result<(), String> {
         match &self.password {
             Some(_) if protocol == Protocol::Memcached => {
                 return Err(
@@ -62,7 +65,7 @@ impl Access {
             Some(text) if text.is_empty() => return Err("the password is empty".into()),
             _ => {}
         }
-        let Place::Port(host, _) = &self.place else {
+        let Endpoint::Tcp(host, _) = &self.endpoint else {
             return Ok(());
         };
         if self.protected && self.password.is_none() && !host.to_canonical().is_loopback() {
@@ -71,7 +74,8 @@ impl Access {
                 Protocol::Memcached => "without protection",
             };
             return Err(format!(
-                "host = {host}: whoever reaches this address could use the store; allowed are addresses of the \
+                "host = {host}: whoever reaches this address could use the store; allowed are \
+                 addresses of the \
                  loopback interface (127.0.0.1, ::1), or any {with} (--no-protected)"
             ));
         }
@@ -84,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_reaches_a_store_without_a_password() {
+    fn access_without_a_password_is_local_only() {
         for (host, password, protected, redis, memcached) in [
             ("127.0.0.1", None, true, true, true),
             ("127.9.9.9", None, true, true, true),
@@ -100,14 +104,14 @@ mod tests {
             ("0.0.0.0", None, false, true, true),
         ] {
             let access = Access {
-                place: Place::Port(host.parse().unwrap(), 0),
+                endpoint: Endpoint::Tcp(host.parse().unwrap(), 0),
                 password: password.map(str::to_owned),
                 protected,
             };
             let case = format!("{access:?}");
-            assert_eq!(access.check(Protocol::Redis).is_ok(), redis, "{case}");
+            assert_eq!(access.validate(Protocol::Redis).is_ok(), redis, "{case}");
             assert_eq!(
-                access.check(Protocol::Memcached).is_ok(),
+                access.validate(Protocol::Memcached).is_ok(),
                 memcached,
                 "{case}"
             );

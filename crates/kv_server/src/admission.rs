@@ -1,12 +1,14 @@
-//! Who gets one of the places for clients, and who has to give his up.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Admission of clients, and eviction when all places are taken.
 //!
-//! Nobody loses a place for being silent, as long as nobody else wants it. A request that has begun
-//! has to be whole in a bounded time. When all places are taken, a newcomer gets the place of the
-//! client that is least likely to miss it, if there is one.
+//! A silent client keeps its place as long as no other client needs it. A request that has begun
+//! has to be complete within a bounded time. When all places are taken, a new client evicts the one
+//! that is least likely to miss its connection, if there is one.
 
 use std::time::{Duration, Instant};
 
-/// How long clients are waited for.
+/// Time limits of clients, and their number.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Clients at a time.
@@ -14,19 +16,18 @@ pub struct Limits {
     /// From the first byte of a request to its last one, without the time that requests before it
     /// take.
     pub request: Duration,
-    /// After so long without a byte of a request that has begun, its client may have to give its
-    /// place to a newcomer.
+    /// After this time without a byte within a request, a new client may evict the client.
     pub stalled: Duration,
-    /// The same between two requests, and of a client that takes no replies.
+    /// The same between two requests, and for a client that takes no replies.
     pub idle: Duration,
-    /// For a client to take its last reply before the connection ends.
+    /// Time for a client to take its last reply before the connection ends.
     pub linger: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            clients: crate::MOST_CLIENTS,
+            clients: crate::MAX_CLIENTS,
             request: Duration::from_secs(60),
             stalled: Duration::from_secs(1),
             idle: Duration::from_secs(60),
@@ -35,42 +36,42 @@ impl Default for Limits {
     }
 }
 
-/// What a connection does.
+/// The phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// It waits for a request.
+    /// Waiting for a request.
     Idle,
-    /// It waits for the rest of a request.
+    /// Waiting for the rest of a request.
     Reading,
-    /// It waits for the store, or is served by it.
+    /// Waiting for the store, or in it.
     Working,
-    /// It waits for its client to take replies.
+    /// Waiting for the client to take replies.
     Sending,
-    /// It has sent all that it will.
+    /// Everything has been sent.
     Ending,
 }
 
-/// What the choice goes by.
+/// The state that eviction depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Activity {
     pub phase: Phase,
     /// A request of this client has been answered.
     pub served: bool,
-    /// When the phase began; a request's next bytes don't begin it anew.
+    /// When the phase began; further bytes of a request do not restart it.
     pub since: Instant,
-    /// When bytes last went either way.
-    pub moved: Instant,
+    /// The last transfer of bytes in either direction.
+    pub last_transfer: Instant,
 }
 
 impl Activity {
-    /// A request takes too long to come.
+    /// True if a request takes too long to arrive.
     pub(crate) fn is_late(&self, limits: &Limits, now: Instant) -> bool {
         self.phase == Phase::Reading && now.saturating_duration_since(self.since) > limits.request
     }
 
-    /// How readily its place is given to another client; `None`: not at all.
-    fn rank(&self, limits: &Limits, now: Instant) -> Option<u8> {
-        let still = now.saturating_duration_since(self.moved);
+    /// The rank in the order of eviction; `None` for a client that is never evicted.
+    fn eviction_rank(&self, limits: &Limits, now: Instant) -> Option<u8> {
+        let still = now.saturating_duration_since(self.last_transfer);
         match self.phase {
             Phase::Ending => Some(0),
             Phase::Idle if !self.served => Some(0),
@@ -81,10 +82,11 @@ impl Activity {
     }
 }
 
-/// Which of the clients gives its place to a newcomer.
-pub(crate) fn gives_way(clients: &[Activity], limits: &Limits, now: Instant) -> Option<usize> {
+/// Chooses the client that a new client evicts.
+pub(crate) fn choose_evicted(clients: &[Activity], limits: &Limits, now: Instant) -> Option<usize> {
     let ranked = clients.iter().enumerate();
-    let ranked = ranked.filter_map(|(n, c)| Some((c.rank(limits, now)?, c.moved, n)));
+    let ranked =
+        ranked.filter_map(|(n, c)| Some((c.eviction_rank(limits, now)?, c.last_transfer, n)));
     ranked.min().map(|(_, _, n)| n)
 }
 
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silent_and_stalled_clients_give_way_and_busy_ones_do_not() {
+    fn eviction_chooses_silent_and_stalled_clients_only() {
         let limits = Limits::default();
         let start = Instant::now();
         let now = start + Duration::from_secs(1000);
@@ -101,7 +103,7 @@ mod tests {
             phase,
             served,
             since: start,
-            moved: now - Duration::from_millis(still_ms),
+            last_transfer: now - Duration::from_millis(still_ms),
         };
         let busy = [
             client(Phase::Working, true, 900_000),
@@ -110,7 +112,7 @@ mod tests {
             client(Phase::Idle, true, 59_000),
             client(Phase::Sending, true, 59_000),
         ];
-        assert_eq!(gives_way(&busy, &limits, now), None);
+        assert_eq!(choose_evicted(&busy, &limits, now), None);
         for (added, wins) in [
             (client(Phase::Idle, false, 0), true),
             (client(Phase::Ending, true, 0), true),
@@ -121,35 +123,39 @@ mod tests {
         ] {
             let all = [&busy[..], &[added]].concat();
             let chosen = wins.then_some(busy.len());
-            assert_eq!(gives_way(&all, &limits, now), chosen, "{added:?}");
+            assert_eq!(choose_evicted(&all, &limits, now), chosen, "{added:?}");
         }
-        // First those that have never said anything, the longest silent one of them before all.
+        // Clients that have never sent anything come first, the longest silent one of them before
+        // the others.
         let order = [
             client(Phase::Idle, true, 900_000),
             client(Phase::Reading, true, 5000),
             client(Phase::Idle, false, 10),
             client(Phase::Idle, false, 20),
         ];
-        assert_eq!(gives_way(&order, &limits, now), Some(3));
-        assert_eq!(gives_way(&order[..3], &limits, now), Some(2));
-        assert_eq!(gives_way(&order[..2], &limits, now), Some(1));
-        assert_eq!(gives_way(&order[..1], &limits, now), Some(0));
+        assert_eq!(choose_evicted(&order, &limits, now), Some(3));
+        assert_eq!(choose_evicted(&order[..3], &limits, now), Some(2));
+        assert_eq!(choose_evicted(&order[..2], &limits, now), Some(1));
+        assert_eq!(choose_evicted(&order[..1], &limits, now), Some(0));
     }
 
     #[test]
-    fn only_a_request_that_has_begun_is_late() {
+    fn deadline_applies_to_begun_requests_only() {
         let (limits, start) = (Limits::default(), Instant::now());
         let now = start + Duration::from_secs(61);
         for phase in [Phase::Idle, Phase::Working, Phase::Sending, Phase::Reading] {
-            let client = |moved| Activity {
+            let client = |last_transfer| Activity {
                 phase,
                 served: true,
                 since: start,
-                moved,
+                last_transfer,
             };
-            // A byte now and then doesn't help.
-            for moved in [start, now] {
-                assert_eq!(client(moved).is_late(&limits, now), phase == Phase::Reading);
+            // Single bytes do not extend the time.
+            for last_transfer in [start, now] {
+                assert_eq!(
+                    client(last_transfer).is_late(&limits, now),
+                    phase == Phase::Reading
+                );
             }
             let before = start + Duration::from_secs(59);
             assert!(!client(start).is_late(&limits, before));

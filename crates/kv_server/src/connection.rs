@@ -1,5 +1,7 @@
-//! One client: a thread, which holds the store for one request at a time and never while it waits
-//! for its client.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The connection of one client: a thread, which holds the store for one request at a time and
+//! never while it waits for its client.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,10 +13,10 @@ use std::time::{Duration, Instant};
 use serde_json::{json, Value};
 
 use crate::admission::{Activity, Limits, Phase};
-use crate::{Dialect, Foreign, Protocol, Step, Store};
+use crate::{ForeignProtocol, Protocol, ProtocolHandler, Step, Store};
 
-/// Replies that are gathered before they are sent.
-const GATHERED: usize = 64 << 10;
+/// Bytes of replies that are collected before they are sent.
+const SEND_THRESHOLD: usize = 64 << 10;
 
 /// A connection of either kind.
 pub(crate) enum Socket {
@@ -30,7 +32,8 @@ impl Socket {
         })
     }
 
-    /// Ends one direction, or both; whoever waits in it comes back. It may have ended before.
+    /// Closes one direction, or both, and wakes a thread that waits in it. It may be closed
+    /// already.
     fn shutdown(&self, how: Shutdown) {
         let _ = match self {
             Socket::Tcp(stream) => stream.shutdown(how),
@@ -59,10 +62,10 @@ impl Socket {
         }
     }
 
-    /// Says a last thing, and reads on until the client has gone, for a bounded time: to end a
-    /// connection with bytes unread is to reset it, and a reset takes back what the client has not
-    /// read yet.
-    pub(crate) fn end_with(&mut self, text: &[u8], limit: Duration) -> io::Result<()> {
+    /// Sends a last text, and reads until the client has closed the connection, for a bounded time.
+    /// Closing with unread bytes would reset the connection, and a reset discards text that the
+    /// client has not read yet.
+    pub(crate) fn send_and_close(&mut self, text: &[u8], limit: Duration) -> io::Result<()> {
         let mut rest = text;
         while !rest.is_empty() {
             match self.write(rest) {
@@ -74,14 +77,14 @@ impl Socket {
         }
         self.shutdown(Shutdown::Write);
         let end = Instant::now() + limit;
-        let mut piece = vec![0; 16 << 10];
+        let mut chunk = vec![0; 16 << 10];
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());
             }
             self.set_read_timeout(left.max(Duration::from_millis(1)))?;
-            match self.read(&mut piece) {
+            match self.read(&mut chunk) {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -91,118 +94,118 @@ impl Socket {
     }
 }
 
-/// How connections ended that their clients did not end.
+/// Counts of connections that the server ended, by reason.
 #[derive(Default)]
-pub(crate) struct Ends {
-    /// They spoke HTTP.
+pub(crate) struct ConnectionCounts {
+    /// The client spoke HTTP.
     pub http: AtomicU64,
-    /// They spoke another protocol.
+    /// The client spoke another protocol.
     pub not_text: AtomicU64,
-    /// A request was not whole in time.
+    /// A request was not complete in time.
     pub late: AtomicU64,
     /// Another client got the place.
-    pub gave_way: AtomicU64,
-    /// There was no place.
-    pub turned_away: AtomicU64,
+    pub evicted: AtomicU64,
+    /// All places were taken.
+    pub rejected: AtomicU64,
 }
 
-impl Ends {
+impl ConnectionCounts {
     pub(crate) fn report(&self) -> Value {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         json!({
             "hung_up": get(&self.http) + get(&self.not_text),
             "late": get(&self.late),
-            "gave_way": get(&self.gave_way),
-            "turned_away": get(&self.turned_away),
+            "gave_way": get(&self.evicted),
+            "turned_away": get(&self.rejected),
         })
     }
 }
 
-/// What all connections of a server use.
-pub(crate) struct Shared {
+/// The state that all connections of a server share.
+pub(crate) struct ServerState {
     pub store: Mutex<Store>,
-    /// How often its power has failed; the store's own.
+    /// Number of power losses, shared with the store.
     pub losses: Arc<AtomicU64>,
     pub ended: AtomicBool,
     pub limits: Limits,
     pub protocol: Protocol,
-    pub ends: Ends,
-    /// Takes a line for whoever runs the server.
-    pub tell: Box<dyn Fn(&str) + Send + Sync>,
+    pub counts: ConnectionCounts,
+    /// Logs a line for the operator.
+    pub log: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-impl Shared {
-    /// Counts an end of a connection, and tells of the 1st, 2nd, 4th, 8th and so on: whoever comes
-    /// again and again doesn't fill the log.
-    pub(crate) fn count(&self, of: &AtomicU64, what: &str) {
+impl ServerState {
+    /// Counts the end of a connection. Logs the 1st, 2nd, 4th, 8th and so on, so that repeated
+    /// connections do not fill the log.
+    pub(crate) fn count_and_log(&self, of: &AtomicU64, what: &str) {
         let count = of.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_power_of_two() {
             let so_far = match count {
                 1 => String::new(),
                 n => format!(" ({n} so far)"),
             };
-            (self.tell)(&format!("{what}{so_far}"));
+            (self.log)(&format!("{what}{so_far}"));
         }
     }
 }
 
-/// A client, as the server sees it.
+/// A client, for the acceptor.
 pub(crate) struct Client {
     activity: Mutex<Activity>,
-    /// Ends the connection from outside of its thread.
+    /// Ends the connection from another thread.
     socket: Socket,
-    /// How often the power had failed when it came: a host that loses its power loses its
+    /// Number of power losses at the client's arrival: a power loss of the host ends its
     /// connections.
-    life: u64,
+    power_epoch: u64,
     late: AtomicBool,
 }
 
 impl Client {
-    pub(crate) fn new(socket: &Socket, life: u64) -> io::Result<Client> {
+    pub(crate) fn new(socket: &Socket, power_epoch: u64) -> io::Result<Client> {
         let now = Instant::now();
         Ok(Client {
             activity: Mutex::new(Activity {
                 phase: Phase::Idle,
                 served: false,
                 since: now,
-                moved: now,
+                last_transfer: now,
             }),
             socket: socket.try_clone()?,
-            life,
+            power_epoch,
             late: AtomicBool::new(false),
         })
     }
 
-    fn change(&self) -> MutexGuard<'_, Activity> {
+    fn lock_activity(&self) -> MutexGuard<'_, Activity> {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn activity(&self) -> Activity {
-        *self.change()
+        *self.lock_activity()
     }
 
-    fn enter(&self, phase: Phase, since: Instant) {
-        let mut activity = self.change();
+    fn set_phase(&self, phase: Phase, since: Instant) {
+        let mut activity = self.lock_activity();
         (activity.phase, activity.since) = (phase, since);
     }
 
-    fn moved(&self) {
-        self.change().moved = Instant::now();
+    fn record_transfer(&self) {
+        self.lock_activity().last_transfer = Instant::now();
     }
 
-    /// Ends it.
+    /// Ends the connection.
     pub(crate) fn end(&self) {
         self.socket.shutdown(Shutdown::Both);
     }
 
-    /// Lets it read no more: what it has begun to answer is answered.
+    /// Stops reading; the current request is still answered.
     fn stop_reading(&self) {
         self.socket.shutdown(Shutdown::Read);
     }
 
-    /// Looks whether it has to end, now and then.
-    pub(crate) fn supervise(&self, shared: &Shared, now: Instant) {
-        let lost = shared.losses.load(Ordering::Acquire) != self.life;
+    /// Ends the connection after a power loss, or past a deadline.
+    pub(crate) fn supervise(&self, shared: &ServerState, now: Instant) {
+        let lost = shared.losses.load(Ordering::Acquire) != self.power_epoch;
         let late = self.activity().is_late(&shared.limits, now);
         if late && !lost {
             self.late.store(true, Ordering::Relaxed);
@@ -212,15 +215,16 @@ impl Client {
         }
     }
 
-    fn lives(&self, shared: &Shared) -> bool {
-        !shared.ended.load(Ordering::Relaxed) && shared.losses.load(Ordering::Acquire) == self.life
+    fn is_connected(&self, shared: &ServerState) -> bool {
+        !shared.ended.load(Ordering::Relaxed)
+            && shared.losses.load(Ordering::Acquire) == self.power_epoch
     }
 
     fn send(&self, socket: &mut Socket, out: &mut Vec<u8>) -> io::Result<()> {
         if out.is_empty() {
             return Ok(());
         }
-        self.enter(Phase::Sending, Instant::now());
+        self.set_phase(Phase::Sending, Instant::now());
         let mut at = 0;
         while at < out.len() {
             match socket.write(&out[at..]) {
@@ -229,84 +233,89 @@ impl Client {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-            self.moved();
+            self.record_transfer();
         }
         *out = Vec::new();
         Ok(())
     }
 
-    fn end_with(&self, socket: &mut Socket, text: &[u8], shared: &Shared) -> io::Result<()> {
-        self.enter(Phase::Ending, Instant::now());
-        socket.end_with(text, shared.limits.linger)
+    fn send_and_close(
+        &self,
+        socket: &mut Socket,
+        text: &[u8],
+        shared: &ServerState,
+    ) -> io::Result<()> {
+        self.set_phase(Phase::Ending, Instant::now());
+        socket.send_and_close(text, shared.limits.linger)
     }
 
-    /// Serves it until one of the two ends the connection. An error is a client that has gone.
+    /// Serves the client until the connection ends. An error means that the client has gone.
     pub(crate) fn serve(
         &self,
         socket: &mut Socket,
-        mut dialect: Box<dyn Dialect>,
-        shared: &Shared,
+        mut handler: Box<dyn ProtocolHandler>,
+        shared: &ServerState,
     ) -> io::Result<()> {
         let (mut input, mut out) = (Vec::new(), Vec::new());
-        let mut piece = vec![0; 16 << 10];
-        // Since when a request is being read.
+        let mut chunk = vec![0; 16 << 10];
+        // When the current request began to arrive.
         let mut begun: Option<Instant> = None;
         loop {
-            self.enter(Phase::Working, Instant::now());
+            self.set_phase(Phase::Working, Instant::now());
             let mut at = 0;
             loop {
-                if !self.lives(shared) {
+                if !self.is_connected(shared) {
                     return self.send(socket, &mut out);
                 }
-                match dialect.step(&input[at..], &shared.store, &mut out) {
-                    Step::Done(used) => {
+                match handler.step(&input[at..], &shared.store, &mut out) {
+                    Step::Complete(used) => {
                         at += used;
                         begun = None;
-                        self.change().served = true;
+                        self.lock_activity().served = true;
                     }
-                    Step::Part(used) => at += used,
-                    Step::More => break,
-                    Step::Close => return self.end_with(socket, &out, shared),
-                    Step::HangUp(why) => {
-                        let what = format!("hung up on a client: {}", why.text());
+                    Step::Partial(used) => at += used,
+                    Step::NeedMore => break,
+                    Step::Close => return self.send_and_close(socket, &out, shared),
+                    Step::Reject(why) => {
+                        let what = format!("rejected a client: {}", why.text());
                         let of = match why {
-                            Foreign::Http => &shared.ends.http,
-                            Foreign::NotText => &shared.ends.not_text,
+                            ForeignProtocol::Http => &shared.counts.http,
+                            ForeignProtocol::NotText => &shared.counts.not_text,
                         };
-                        shared.count(of, &what);
-                        return self.end_with(socket, &out, shared);
+                        shared.count_and_log(of, &what);
+                        return self.send_and_close(socket, &out, shared);
                     }
                 }
-                if out.len() > GATHERED {
+                if out.len() > SEND_THRESHOLD {
                     self.send(socket, &mut out)?;
-                    self.enter(Phase::Working, Instant::now());
+                    self.set_phase(Phase::Working, Instant::now());
                 }
             }
             input.drain(..at);
             self.send(socket, &mut out)?;
             let now = Instant::now();
-            if dialect.in_request() || !input.is_empty() {
-                self.enter(Phase::Reading, *begun.get_or_insert(now));
+            if handler.in_request() || !input.is_empty() {
+                self.set_phase(Phase::Reading, *begun.get_or_insert(now));
             } else {
                 begun = None;
-                self.enter(Phase::Idle, now);
+                self.set_phase(Phase::Idle, now);
             }
-            let read = socket.read(&mut piece);
+            let read = socket.read(&mut chunk);
             if self.late.load(Ordering::Relaxed) {
                 let seconds = shared.limits.request.as_secs_f64();
                 let why = format!("a request has to be whole within {seconds} s");
-                shared.count(&shared.ends.late, &format!("ended a connection: {why}"));
+                shared.count_and_log(&shared.counts.late, &format!("ended a connection: {why}"));
                 let text = match shared.protocol {
                     Protocol::Redis => format!("-ERR Protocol error: {why}\r\n"),
                     Protocol::Memcached => format!("SERVER_ERROR {why}\r\n"),
                 };
-                return self.end_with(socket, text.as_bytes(), shared);
+                return self.send_and_close(socket, text.as_bytes(), shared);
             }
             match read {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => {
-                    input.extend(&piece[..bytes]);
-                    self.moved();
+                    input.extend(&chunk[..bytes]);
+                    self.record_transfer();
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

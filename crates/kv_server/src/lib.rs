@@ -1,28 +1,85 @@
-//! Redis's and memcached's protocols in front of a store in persistent memory, for their real
-//! clients.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Redis's and memcached's protocols over a store in persistent memory, for real clients:
+//! `nearside pm serve`.
 //!
-//! All data stand in a pool of a simulated device; a write is answered when its transaction is
-//! persistent. Clients are real and wait in wall-clock time, so what a figure may use is only the
-//! simulated time that [`Store::report`] tells.
+//! All data are in a pool of a simulated device, and a write is answered when its transaction is
+//! durable. Clients wait in wall-clock time. So only the simulated times of [`Store::report`] are
+//! valid measurements.
+//!
+//! Modules in reading order:
+//!
+//! - `access`: [`Access`], where clients connect and which of them may.
+//! - `server`: [`Server`], with the acceptor thread that admits and supervises clients.
+//! - `connection`, `admission`: a thread for each client; deadlines, eviction, [`Limits`].
+//! - `resp`, `memcached`: the protocols, from bytes to requests to transactions.
+//! - `table`: entries by keys of any bytes, over the hash table of the workloads.
+//! - `store`: [`Store`], the pool, its power losses and recovery, and simulated times.
+//!
+//! # Requests
+//!
+//! A request is one transaction, and its reply is sent when that is durable. `MULTI` to `EXEC` is
+//! one transaction of all commands in between, except `QUIT`. A flush removes 16 keys per
+//! transaction. After `MULTI` it is a part of that transaction, and refused if the log has no room
+//! for all keys. A memcached line with `noreply` gets no reply, not even an error. The store is
+//! held for one request at a time, and never while the server waits for a client.
+//!
+//! # Hostile clients
+//!
+//! Nothing is allocated before its bytes have arrived. Lengths, words, queued commands, replies and
+//! clients are bounded. A request beyond these bounds is read to its end without being stored, and
+//! refused with the bound. A request beyond the bounds of Redis or memcached themselves (512 MiB, 2
+//! GiB) ends the connection, with the reason. The server reads on for up to 2 s before it closes a
+//! connection, since a reset would discard the reason.
+//!
+//! No byte of another protocol, and none of a data block, is a command. A web page can make a
+//! browser on this machine send HTTP to any port, with commands in the body. So a client is
+//! rejected, and its further bytes are ignored, if it sends one of:
+//!
+//! - `POST` or `Host:` as a command, as Redis does;
+//! - another request line or header line of HTTP;
+//! - a request whose first byte is not text: TLS, memcached's binary protocol.
+//!
+//! A line with a name that memcached does not have gets `ERROR` and ends the connection, since a
+//! data block may follow. So does a storage command with an invalid length.
+//!
+//! # Admission
+//!
+//! No client is disconnected for being silent between two requests. A request that has begun has to
+//! be complete within 60 s. When all 64 places are taken, a new client evicts the one that has been
+//! silent for longest, from the first of these groups that has one:
+//!
+//! 1. clients that have never sent anything;
+//! 2. clients that have stopped within a request for 1 s;
+//! 3. clients that have been silent between requests, or have taken no replies, for 60 s.
+//!
+//! Without such a client the new one gets an error and is rejected. `connections` in the report
+//! counts all of these.
+//!
+//! # What it leaves out
+//!
+//! Times to live, replication, clusters, scripts, and most commands of Redis are not supported.
+//! What is not supported is refused, not ignored.
 #![warn(missing_docs)]
+#![forbid(unsafe_code)]
 
 mod access;
 mod admission;
 mod connection;
-mod memcached;
 #[cfg(test)]
-mod pieces;
+mod fragmentation;
+mod memcached;
 mod resp;
 mod server;
 mod store;
 mod table;
 
-pub use access::{Access, Place};
+pub use access::{Access, Endpoint};
 pub use admission::Limits;
 pub use server::Server;
 pub use store::{Config, Store};
 
-/// Whose protocol is spoken.
+/// The protocol that clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// RESP2 and RESP3, of Redis.
@@ -43,69 +100,73 @@ impl std::str::FromStr for Protocol {
     }
 }
 
-/// Most bytes of a value: a transaction's log has room for it.
-pub const MOST_VALUE: usize = 256 << 10;
-/// Most bytes of a request, and of what a Redis transaction queues.
-pub const MOST_REQUEST: usize = 1 << 20;
-/// Most bytes of a reply: a short request may name a large value often.
-pub const MOST_REPLY: usize = 4 << 20;
+/// Most bytes of a value: the log of a transaction has room for it.
+pub const MAX_VALUE: usize = 256 << 10;
+/// Most bytes of a request, and of the commands that a Redis transaction queues.
+pub const MAX_REQUEST: usize = 1 << 20;
+/// Most bytes of a reply: a short request may name a large value several times.
+pub const MAX_REPLY: usize = 4 << 20;
 /// Most words of a request.
-pub const MOST_WORDS: usize = 1024;
+pub const MAX_WORDS: usize = 1024;
 /// Clients at a time.
-pub const MOST_CLIENTS: usize = 64;
+pub const MAX_CLIENTS: usize = 64;
 
-/// What a connection does next.
+/// The result of processing input.
 enum Step {
-    /// A request that ends after so many bytes has been answered.
-    Done(usize),
-    /// So many bytes, at least one, are taken; their request goes on.
-    Part(usize),
+    /// A request that ends after this number of bytes has been answered.
+    Complete(usize),
+    /// This number of bytes, at least one, was consumed; their request continues.
+    Partial(usize),
     /// More bytes are needed.
-    More,
-    /// The connection ends after what was written.
+    NeedMore,
+    /// The connection ends after the written replies.
     Close,
-    /// This is no client of the protocol: the connection ends, and nothing more is answered.
-    HangUp(Foreign),
+    /// The client speaks another protocol: the connection ends without another reply.
+    Reject(ForeignProtocol),
 }
 
-/// A connection's side of a protocol.
-trait Dialect: Send {
-    /// Takes what the input begins with: a request, or a part of one.
+/// The server's side of a protocol, for one connection.
+trait ProtocolHandler: Send {
+    /// Processes a request, or a part of one, at the beginning of the input.
     fn step(&mut self, input: &[u8], store: &std::sync::Mutex<Store>, out: &mut Vec<u8>) -> Step;
 
-    /// Bytes that [`Step::Part`] has taken are of a request that has not ended.
+    /// True if the bytes consumed by [`Step::Partial`] belong to an unfinished request.
     fn in_request(&self) -> bool;
 }
 
-/// A number, as protocols write it: digits, with a sign if it is negative.
+/// Parses a number of a protocol: digits, with a sign if it is negative.
 fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     let text = std::str::from_utf8(text).ok()?;
-    // Rust's own parser takes a plus sign, too.
+    // Rust's parser would accept a plus sign, too.
     text.starts_with(|c: char| c.is_ascii_digit() || c == '-')
         .then(|| text.parse().ok())?
 }
 
-/// A request of either protocol begins with text. Anything else is another protocol: TLS begins
-/// with 16h, memcached's binary one with 80h.
-fn begins_text(byte: u8) -> bool {
+/// A request of either protocol begins with text. TLS begins with 16h, and memcached's binary
+/// protocol with 80h.
+fn is_text_start(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\r' | b'\n' | b'\t')
 }
 
-/// What a client speaks that is none of the protocol.
+/// A foreign protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Foreign {
+enum ForeignProtocol {
     /// HTTP: a web page may make any browser on this machine send it.
     Http,
-    /// Something whose requests begin with a byte that is none of text.
+    /// A protocol whose requests do not begin with text.
     NotText,
 }
 
-impl Foreign {
+impl ForeignProtocol {
     fn text(self) -> &'static str {
         match self {
-            Foreign::Http => "it speaks HTTP: perhaps a web page tries to reach the store through a browser",
-            Foreign::NotText => {
-                "its request begins with a byte that no request of the protocol does (TLS? memcached's binary protocol?)"
+            ForeignProtocol::Http => {
+                "it speaks HTTP: perhaps a web page tries to reach the store \
+                                      through a browser"
+            }
+            ForeignProtocol::NotText => {
+                "its request begins with a byte that no request of the protocol does (TLS? \
+                 memcached's binary protocol?)"
             }
         }
     }

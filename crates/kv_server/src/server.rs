@@ -1,4 +1,6 @@
-//! The door: takes clients in, ends their connections where that has to be, and its own at the end.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The server: accepts clients, supervises their connections, and shuts down.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -14,16 +16,16 @@ use std::time::{Duration, Instant};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use serde_json::Value;
 
-use crate::admission::gives_way;
-use crate::connection::{Client, Ends, Shared, Socket};
+use crate::admission::choose_evicted;
+use crate::connection::{Client, ConnectionCounts, ServerState, Socket};
 use crate::memcached::Memcached;
 use crate::resp::Resp;
-use crate::{lock, Access, Dialect, Limits, Place, Protocol, Store};
+use crate::{lock, Access, Endpoint, Limits, Protocol, ProtocolHandler, Store};
 
-/// How often the door's thread looks at all clients.
-const TICK: Duration = Duration::from_millis(20);
-/// Clients that are turned away and may still read why; more are hung up on at once.
-const TURNED_AWAY: usize = 64;
+/// Interval at which the acceptor supervises all clients.
+const SUPERVISION_INTERVAL: Duration = Duration::from_millis(20);
+/// Most rejected clients that get a message; further ones are disconnected at once.
+const MAX_REJECTED: usize = 64;
 
 enum Listener {
     Tcp(TcpListener),
@@ -31,7 +33,7 @@ enum Listener {
 }
 
 impl Listener {
-    /// Waits for a client, for at most a tick.
+    /// Waits for a client, for at most a supervision interval.
     fn wait(&self) {
         let listener = match self {
             Listener::Tcp(listener) => listener.as_fd(),
@@ -39,9 +41,9 @@ impl Listener {
         };
         let limit = Timespec {
             tv_sec: 0,
-            tv_nsec: TICK.subsec_nanos().into(),
+            tv_nsec: SUPERVISION_INTERVAL.subsec_nanos().into(),
         };
-        // Without an answer there is no client, either.
+        // An error of the call means that there is no client.
         let _ = poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&limit));
     }
 
@@ -62,84 +64,83 @@ impl Listener {
     }
 }
 
-/// A store that is being served.
+/// A store that is being served. Dropping it shuts the server down.
 pub struct Server {
-    shared: Arc<Shared>,
-    door: Option<JoinHandle<()>>,
+    shared: Arc<ServerState>,
+    acceptor: Option<JoinHandle<()>>,
     address: Option<SocketAddr>,
-    /// Its file, and which one that is.
+    /// Path of the socket's file, and its identity.
     socket: Option<(PathBuf, Option<(u64, u64)>)>,
 }
 
-/// Which file a path names: device and inode.
-fn which(path: &Path) -> Option<(u64, u64)> {
+/// The identity of a file: device and inode.
+fn file_identity(path: &Path) -> Option<(u64, u64)> {
     let meta = std::fs::symlink_metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
 }
 
 impl Server {
-    /// Serves a store until this is dropped. Lines for whoever runs it go to `tell`, from any
-    /// thread.
+    /// Serves a store until this is dropped. Lines for the operator go to `log`, from any thread.
     pub fn start(
         store: Store,
         protocol: Protocol,
         access: &Access,
         limits: Limits,
-        tell: impl Fn(&str) + Send + Sync + 'static,
+        log: impl Fn(&str) + Send + Sync + 'static,
     ) -> io::Result<Server> {
         access
-            .check(protocol)
+            .validate(protocol)
             .map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
-        let (listener, address, socket) = match &access.place {
-            Place::Port(host, port) => {
+        let (listener, address, socket) = match &access.endpoint {
+            Endpoint::Tcp(host, port) => {
                 let listener = TcpListener::bind((*host, *port))?;
                 listener.set_nonblocking(true)?;
                 let address = listener.local_addr()?;
                 (Listener::Tcp(listener), Some(address), None)
             }
-            Place::Socket(path) => {
+            Endpoint::Unix(path) => {
                 let listener = UnixListener::bind(path)?;
                 listener.set_nonblocking(true)?;
-                let socket = (path.clone(), which(path));
+                let socket = (path.clone(), file_identity(path));
                 (Listener::Unix(listener), None, Some(socket))
             }
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             losses: store.losses.clone(),
             store: store.into(),
             ended: AtomicBool::new(false),
             limits,
             protocol,
-            ends: Ends::default(),
-            tell: Box::new(tell),
+            counts: ConnectionCounts::default(),
+            log: Box::new(log),
         });
-        let door = Door {
+        let acceptor = Acceptor {
             listener,
             shared: shared.clone(),
             password: access.password.clone().map(Arc::from),
             clients: Vec::new(),
             leaving: Vec::new(),
-            turned_away: Vec::new(),
+            rejected: Vec::new(),
             next: 1,
         };
-        let door = spawn(move || door.run());
+        let acceptor = spawn(move || acceptor.run());
         Ok(Server {
             shared,
-            door: Some(door),
+            acceptor: Some(acceptor),
             address,
             socket,
         })
     }
 
-    /// The port that it has got.
+    /// The port in use; none with a Unix socket.
     pub fn port(&self) -> Option<u16> {
         self.address.map(|address| address.port())
     }
 
-    /// What the store has done until now, and how connections ended.
+    /// The counters of the store and of connections.
     pub fn report(&self) -> Value {
         let mut report = lock(&self.shared.store).report();
-        report["connections"] = self.shared.ends.report();
+        report["connections"] = self.shared.counts.report();
         report
     }
 }
@@ -147,50 +148,50 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
-        if let Some(door) = self.door.take() {
-            // A thread that has panicked has told so.
-            let _ = door.join();
+        if let Some(acceptor) = self.acceptor.take() {
+            // A panic of the thread has been reported.
+            let _ = acceptor.join();
         }
         if let Some((path, file)) = &self.socket {
-            // Somebody else may have removed it, and put another one there.
-            if file.is_some() && which(path) == *file {
+            // Another program may have replaced the file.
+            if file.is_some() && file_identity(path) == *file {
                 let _ = std::fs::remove_file(path);
             }
         }
     }
 }
 
-/// The thread that takes clients in and supervises them.
-struct Door {
+/// The thread that accepts clients and supervises them.
+struct Acceptor {
     listener: Listener,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     password: Option<Arc<str>>,
     clients: Vec<(Arc<Client>, JoinHandle<()>)>,
-    /// Threads of clients that have lost their places.
+    /// Threads of evicted clients.
     leaving: Vec<JoinHandle<()>>,
-    /// Threads that tell newcomers that there is no place.
-    turned_away: Vec<JoinHandle<()>>,
+    /// Threads that send a message to rejected clients.
+    rejected: Vec<JoinHandle<()>>,
     /// Number of the next client.
     next: u64,
 }
 
-impl Door {
+impl Acceptor {
     fn run(mut self) {
-        let mut looked = Instant::now();
+        let mut last_supervision = Instant::now();
         while !self.shared.ended.load(Ordering::Relaxed) {
             self.listener.wait();
             match self.listener.accept() {
-                Ok(socket) => self.take_in(socket),
+                Ok(socket) => self.admit_client(socket),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // Out of file descriptors, perhaps: not for ever.
-                Err(_) => sleep(TICK),
+                // Probably out of file descriptors, for a while.
+                Err(_) => sleep(SUPERVISION_INTERVAL),
             }
             let now = Instant::now();
-            if now.saturating_duration_since(looked) >= TICK {
-                looked = now;
+            if now.saturating_duration_since(last_supervision) >= SUPERVISION_INTERVAL {
+                last_supervision = now;
                 self.clients.retain(|(_, thread)| !thread.is_finished());
                 self.leaving.retain(|thread| !thread.is_finished());
-                self.turned_away.retain(|thread| !thread.is_finished());
+                self.rejected.retain(|thread| !thread.is_finished());
                 for (client, _) in &self.clients {
                     client.supervise(&self.shared, now);
                 }
@@ -200,58 +201,61 @@ impl Door {
             client.end();
         }
         let threads = self.clients.into_iter().map(|(_, thread)| thread);
-        for thread in threads.chain(self.leaving).chain(self.turned_away) {
+        for thread in threads.chain(self.leaving).chain(self.rejected) {
             let _ = thread.join();
         }
     }
 
-    fn take_in(&mut self, socket: Socket) {
+    fn admit_client(&mut self, socket: Socket) {
         let limits = &self.shared.limits;
         if self.clients.len() >= limits.clients {
             self.clients.retain(|(_, thread)| !thread.is_finished());
         }
         if self.clients.len() >= limits.clients {
             let all: Vec<_> = self.clients.iter().map(|(c, _)| c.activity()).collect();
-            let Some(gives_way) = gives_way(&all, limits, Instant::now()) else {
-                return self.turn_away(socket);
+            let Some(choose_evicted) = choose_evicted(&all, limits, Instant::now()) else {
+                return self.reject_client(socket);
             };
-            let (client, thread) = self.clients.swap_remove(gives_way);
+            let (client, thread) = self.clients.swap_remove(choose_evicted);
             client.end();
             self.leaving.push(thread);
             let what = format!(
-                "all {} places for clients are taken: a silent one has lost its place to a newcomer",
+                "all {} places for clients are taken: a silent one has lost its place to a \
+                 newcomer",
                 limits.clients
             );
-            self.shared.count(&self.shared.ends.gave_way, &what);
+            self.shared
+                .count_and_log(&self.shared.counts.evicted, &what);
         }
         let number = self.next;
         self.next += 1;
-        let dialect: Box<dyn Dialect> = match self.shared.protocol {
+        let handler: Box<dyn ProtocolHandler> = match self.shared.protocol {
             Protocol::Redis => Box::new(Resp::new(number, self.password.clone())),
             Protocol::Memcached => Box::<Memcached>::default(),
         };
-        let life = self.shared.losses.load(Ordering::Acquire);
-        let Ok(client) = Client::new(&socket, life) else {
+        let power_epoch = self.shared.losses.load(Ordering::Acquire);
+        let Ok(client) = Client::new(&socket, power_epoch) else {
             return;
         };
         let client = Arc::new(client);
         let (mut socket, mine, shared) = (socket, client.clone(), self.shared.clone());
         let thread = spawn(move || {
-            // An error is a client that has gone.
-            let _ = mine.serve(&mut socket, dialect, &shared);
+            // An error means that the client has gone.
+            let _ = mine.serve(&mut socket, handler, &shared);
             mine.end();
         });
         self.clients.push((client, thread));
     }
 
-    fn turn_away(&mut self, mut socket: Socket) {
+    fn reject_client(&mut self, mut socket: Socket) {
         let what = format!(
-            "a client was turned away: {} others are busy",
+            "a client was rejected: {} others are busy",
             self.shared.limits.clients
         );
-        self.shared.count(&self.shared.ends.turned_away, &what);
-        self.turned_away.retain(|thread| !thread.is_finished());
-        if self.turned_away.len() >= TURNED_AWAY {
+        self.shared
+            .count_and_log(&self.shared.counts.rejected, &what);
+        self.rejected.retain(|thread| !thread.is_finished());
+        if self.rejected.len() >= MAX_REJECTED {
             return;
         }
         let text: &[u8] = match self.shared.protocol {
@@ -259,9 +263,9 @@ impl Door {
             Protocol::Memcached => b"SERVER_ERROR too many clients\r\n",
         };
         let limit = self.shared.limits.linger;
-        self.turned_away.push(spawn(move || {
-            // Whoever doesn't take it sees the end.
-            let _ = socket.end_with(text, limit);
+        self.rejected.push(spawn(move || {
+            // A client that does not read the message sees the end of the connection.
+            let _ = socket.send_and_close(text, limit);
         }));
     }
 }

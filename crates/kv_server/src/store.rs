@@ -1,56 +1,60 @@
-//! The store: a pool of a simulated device, losses of its power, and what requests took.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The store: a pool of a simulated device, its power losses, and the times of requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use design::Design;
 use device::Model;
-use pm::session::{Session, SessionPool, SessionThread, Use};
+use pm::session::{PoolUse, Session, SessionPool, SessionThread};
 use pm::{Error, Layout, Mechanism, Result};
 use serde_json::{json, Value};
 use sim::Time;
 
 use crate::table::Table;
 
-const NAME: &str = "front";
-/// In the last line of the header's page while the store is made: so one that was not finished is told from what is another's.
-const UNDER_WAY: &[u8; 64] = b"NSFRONT: this pool is being made; its bytes are nobody's as yet.";
-const UNDER_WAY_AT: u64 = 4096 - 64;
+const POOL_NAME: &str = "front";
+/// Marks a store during its creation, in the last line of the header's page. It distinguishes an
+/// unfinished store from other content.
+const CREATION_MARK: &[u8; 64] =
+    b"NSFRONT: this pool is being made; its bytes are nobody's as yet.";
+const CREATION_MARK_OFFSET: u64 = 4096 - 64;
 /// Pages of 4 KiB that a transaction may change.
-const PAGES: u64 = 320;
-/// Keys that one transaction of a flush takes out.
-const FLUSHED: usize = 16;
+const MAX_PAGES_PER_TRANSACTION: u64 = 320;
+/// Keys that one transaction of a flush removes.
+const KEYS_PER_FLUSH: usize = 16;
 
-/// What a store is made of.
+/// The configuration of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// What makes transactions whole.
+    /// How transactions are made atomic.
     pub mechanism: Mechanism,
-    /// The device does its work, else the CPU.
+    /// The device is the executor; else the CPU.
     pub offload: bool,
     /// Bytes of the pool.
     pub bytes: u64,
-    /// The power fails 400 ns behind the end of so many writes: mostly in the next request.
+    /// The power fails 400 ns after this number of writes: mostly during the next request.
     pub cut_after: Option<u64>,
-    /// The power fails so much simulated time after the start.
+    /// The power fails this much simulated time after the start.
     pub cut_at: Option<Time>,
 }
 
-/// How long after a write the power fails, where a number of writes was asked for: in the middle of the next.
-const INTO_WRITE: Time = Time::ns(400);
+/// Delay of the power cut after a number of writes: it falls into the next write.
+const CUT_DELAY: Time = Time::ns(400);
 
 #[derive(Default)]
-struct Took {
+struct RequestStats {
     requests: u64,
     sum: Time,
-    most: Time,
+    max: Time,
 }
 
-impl Took {
+impl RequestStats {
     fn add(&mut self, time: Time) {
         self.requests += 1;
         self.sum += time;
-        self.most = self.most.max(time);
+        self.max = self.max.max(time);
     }
 
     fn report(&self) -> Value {
@@ -58,24 +62,24 @@ impl Took {
         json!({
             "requests": self.requests,
             "simulated_mean_ns": mean,
-            "simulated_max_ns": self.most.0 as f64 / 1000.,
+            "simulated_max_ns": self.max.0 as f64 / 1000.,
         })
     }
 }
 
-/// Why a request has no answer.
-pub enum Failure {
-    /// The power has failed: a write that was under way is there, or it is not.
+/// Why a request has no result.
+pub enum RequestError {
+    /// The power has failed: a write under way was stored or not.
     Power,
-    /// Nothing of it was done, unless the text says what was.
+    /// The request had no effect, except as the text says.
     Refused(String),
 }
 
-impl Failure {
-    /// The same, behind transactions of the request that have taken entries out.
-    fn behind(self, gone: usize, of: usize) -> Failure {
+impl RequestError {
+    /// The error of a request whose earlier transactions have removed entries.
+    fn after_removals(self, gone: usize, of: usize) -> RequestError {
         match self {
-            Failure::Refused(text) if gone > 0 => Failure::Refused(format!(
+            RequestError::Refused(text) if gone > 0 => RequestError::Refused(format!(
                 "{gone} of {of} entries are gone, the others are not: {text}"
             )),
             other => other,
@@ -83,47 +87,47 @@ impl Failure {
     }
 }
 
-/// A request reads, or it may write.
+/// Whether a request may write.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum AccessMode {
     Read,
     Write,
 }
 
-/// See the module.
+/// A pool with a table, its scheduled power cuts, and its counters.
 pub struct Store {
     session: Arc<Session>,
     config: Config,
-    /// None: it has to be opened.
+    /// None if the pool has to be opened.
     open: Option<(SessionThread, SessionPool)>,
-    /// When the power is to fail, the next time first.
+    /// Scheduled power cuts, the next one first.
     cuts: Vec<Time>,
-    /// How often the power has failed.
+    /// Number of power losses.
     pub(crate) losses: Arc<AtomicU64>,
-    reads: Took,
-    writes: Took,
+    reads: RequestStats,
+    writes: RequestStats,
     refused: u64,
 }
 
-fn usage(config: &Config) -> Use {
-    Use {
+fn pool_use(config: &Config) -> PoolUse {
+    PoolUse {
         offload: config.offload,
-        ..Use::default()
+        ..PoolUse::default()
     }
 }
 
 impl Store {
-    /// Makes an empty one in a new device. If the device has a media file with one, goes on with that; what else stands where it is to be
-    /// is another's, and stays.
+    /// Creates an empty store on a new device. If the device's media file has a store with this
+    /// configuration, uses that one. Any other content is refused and stays.
     pub fn create(design: &Design, model: Model, config: Config) -> Result<Store> {
         let session = Arc::new(Session::start(design, model)?);
         let opened = match &design.media.file {
             None => None,
-            Some(file) => found(&session, &config, &file.display().to_string())?,
+            Some(file) => open_existing(&session, &config, &file.display().to_string())?,
         };
         let (thread, pool) = match opened {
             Some(open) => open,
-            None => made(&session, &config)?,
+            None => create_new(&session, &config)?,
         };
         let mut store = Store {
             session,
@@ -131,26 +135,26 @@ impl Store {
             open: Some((thread, pool)),
             cuts: Vec::new(),
             losses: Arc::default(),
-            reads: Took::default(),
-            writes: Took::default(),
+            reads: RequestStats::default(),
+            writes: RequestStats::default(),
             refused: 0,
         };
         if let Some(time) = config.cut_at {
-            store.order(time)?;
+            store.schedule_cut(time)?;
         }
         Ok(store)
     }
 
-    /// Lets the power fail so much later, beside what was ordered before.
-    fn order(&mut self, later: Time) -> Result<()> {
+    /// Schedules a power cut, in addition to earlier ones.
+    fn schedule_cut(&mut self, later: Time) -> Result<()> {
         let at = Time(self.session.now().0.saturating_add(later.0));
         self.cuts.push(at);
         self.cuts.sort_unstable();
-        self.arm()
+        self.arm_next_cut()
     }
 
-    /// The next loss of power that was ordered and has not come.
-    fn arm(&mut self) -> Result<()> {
+    /// Arms the next scheduled power cut.
+    fn arm_next_cut(&mut self) -> Result<()> {
         match self.cuts.first() {
             Some(at) => self
                 .session
@@ -159,12 +163,12 @@ impl Store {
         }
     }
 
-    /// Runs a request as one transaction, which is persistent behind this.
+    /// Runs a request as one transaction, which is durable on return.
     pub fn run<R>(
         &mut self,
-        kind: Kind,
+        kind: AccessMode,
         body: impl FnOnce(&mut Table<'_, '_>) -> Result<R>,
-    ) -> std::result::Result<R, Failure> {
+    ) -> std::result::Result<R, RequestError> {
         let start = self.session.now();
         let result = match &mut self.open {
             Some((thread, _)) => thread.run(|tx| body(&mut Table::open(tx)?)),
@@ -172,17 +176,18 @@ impl Store {
         };
         if !self.session.has_power() {
             self.recover()?;
-            return Err(Failure::Power);
+            return Err(RequestError::Power);
         }
         match result {
             Ok(value) => {
-                let took = match kind {
-                    Kind::Read => &mut self.reads,
-                    Kind::Write => &mut self.writes,
+                let stats = match kind {
+                    AccessMode::Read => &mut self.reads,
+                    AccessMode::Write => &mut self.writes,
                 };
-                took.add(self.session.now().saturating_sub(start));
-                if kind == Kind::Write && self.config.cut_after == Some(self.writes.requests) {
-                    self.cut(INTO_WRITE)?;
+                stats.add(self.session.now().saturating_sub(start));
+                if kind == AccessMode::Write && self.config.cut_after == Some(self.writes.requests)
+                {
+                    self.cut(CUT_DELAY)?;
                 }
                 Ok(value)
             }
@@ -191,71 +196,72 @@ impl Store {
                 if !matches!(error, Error::Full(_) | Error::Invalid(_)) || self.open.is_none() {
                     self.reopen()?;
                 }
-                Err(Failure::Refused(error.to_string()))
+                Err(RequestError::Refused(error.to_string()))
             }
         }
     }
 
-    /// Lets the power fail so much simulated time later: 0 is now.
-    pub fn cut(&mut self, later: Time) -> std::result::Result<(), Failure> {
+    /// Schedules a power cut after this simulated time: 0 is now.
+    pub fn cut(&mut self, later: Time) -> std::result::Result<(), RequestError> {
         if later > Time::ZERO {
-            return self.order(later).map_err(refused);
+            return self.schedule_cut(later).map_err(to_refusal);
         }
         self.session
             .cut_power(host::CutScope::All)
-            .map_err(refused)?;
+            .map_err(to_refusal)?;
         self.recover()?;
-        Err(Failure::Power)
+        Err(RequestError::Power)
     }
 
-    /// Brings power and pool back, once more when the power fails meanwhile.
-    fn recover(&mut self) -> std::result::Result<(), Failure> {
+    /// Switches power on and opens the pool, again if the power fails meanwhile.
+    fn recover(&mut self) -> std::result::Result<(), RequestError> {
         loop {
             self.losses.fetch_add(1, Ordering::Release);
             self.open = None;
-            self.session.power_on().map_err(refused)?;
-            // One that was to come meanwhile has found no power.
+            self.session.power_on().map_err(to_refusal)?;
+            // A cut scheduled for the time without power has no effect.
             let now = self.session.now();
             self.cuts.retain(|at| *at > now);
-            self.arm().map_err(refused)?;
-            match self.opened() {
+            self.arm_next_cut().map_err(to_refusal)?;
+            match self.open_pool() {
                 Err(_) if !self.session.has_power() => {}
-                other => return other.map_err(refused),
+                other => return other.map_err(to_refusal),
             }
         }
     }
 
-    fn reopen(&mut self) -> std::result::Result<(), Failure> {
-        match self.opened() {
+    fn reopen(&mut self) -> std::result::Result<(), RequestError> {
+        match self.open_pool() {
             Err(_) if !self.session.has_power() => {
                 self.recover()?;
-                Err(Failure::Power)
+                Err(RequestError::Power)
             }
-            other => other.map_err(refused),
+            other => other.map_err(to_refusal),
         }
     }
 
-    fn opened(&mut self) -> Result<()> {
+    fn open_pool(&mut self) -> Result<()> {
         self.open = None;
-        let pool = self.session.open(0, NAME, usage(&self.config))?;
+        let pool = self.session.open(0, POOL_NAME, pool_use(&self.config))?;
         let thread = pool.thread(0)?;
         self.open = Some((thread, pool));
         Ok(())
     }
 
-    /// Takes all entries out, some in a transaction: a loss of power leaves the rest, and so does a refusal, which says how many are gone.
-    pub fn flush(&mut self) -> std::result::Result<(), Failure> {
-        let keys = self.run(Kind::Read, |table| table.keys())?;
-        for (n, some) in keys.chunks(FLUSHED).enumerate() {
-            let done = self.run(Kind::Write, |table| {
+    /// Removes all entries, a few per transaction. A power loss or a refusal leaves the rest; the
+    /// refusal says how many were removed.
+    pub fn flush(&mut self) -> std::result::Result<(), RequestError> {
+        let keys = self.run(AccessMode::Read, |table| table.keys())?;
+        for (n, some) in keys.chunks(KEYS_PER_FLUSH).enumerate() {
+            let done = self.run(AccessMode::Write, |table| {
                 some.iter().try_for_each(|key| table.remove(key).map(drop))
             });
-            done.map_err(|failure| failure.behind(n * FLUSHED, keys.len()))?;
+            done.map_err(|failure| failure.after_removals(n * KEYS_PER_FLUSH, keys.len()))?;
         }
         Ok(())
     }
 
-    /// What it has done. Times are simulated.
+    /// The counters of the store. Times are simulated.
     pub fn report(&self) -> Value {
         json!({
             "mechanism": self.config.mechanism.name(),
@@ -269,18 +275,18 @@ impl Store {
     }
 }
 
-/// The store that stands in a media file; none if nothing does.
-fn found(
+/// Opens the store of a media file; none if the file is empty.
+fn open_existing(
     session: &Arc<Session>,
     config: &Config,
     file: &str,
 ) -> Result<Option<(SessionThread, SessionPool)>> {
     let mut line = [0; 64];
-    session.load(UNDER_WAY_AT, &mut line)?;
-    if line == *UNDER_WAY {
+    session.load(CREATION_MARK_OFFSET, &mut line)?;
+    if line == *CREATION_MARK {
         return Ok(None);
     }
-    let pool = match session.open(0, NAME, usage(config)) {
+    let pool = match session.open(0, POOL_NAME, pool_use(config)) {
         Ok(pool) => pool,
         Err(Error::NoPool(why)) => {
             let mut bytes = vec![0; 1 << 20];
@@ -289,7 +295,8 @@ fn found(
                 session.load(at, &mut bytes[..len])?;
                 if bytes[..len].iter().any(|byte| *byte != 0) {
                     return Err(Error::Invalid(format!(
-                        "media file {file}: {} bytes from its start on are wanted, and hold something that is no store ({why}): name another file",
+                        "media file {file}: {} bytes from its start on are wanted, and hold \
+                         something that is no store ({why}): name another file",
                         config.bytes
                     )));
                 }
@@ -301,7 +308,8 @@ fn found(
     let (is, bytes) = (pool.layout().mechanism, pool.bytes());
     if (is, bytes) != (config.mechanism, config.bytes) {
         return Err(Error::Invalid(format!(
-            "media file {file}: its store has mechanism {} and {bytes} bytes, and {} and {} were asked for: allowed are its own, or another file",
+            "media file {file}: its store has mechanism {} and {bytes} bytes, and {} and {} were \
+             asked for: allowed are these values, or another file",
             is.name(),
             config.mechanism.name(),
             config.bytes
@@ -310,34 +318,35 @@ fn found(
     Ok(Some((pool.thread(0)?, pool)))
 }
 
-/// A new one.
-fn made(session: &Arc<Session>, config: &Config) -> Result<(SessionThread, SessionPool)> {
+/// Creates a new store.
+fn create_new(session: &Arc<Session>, config: &Config) -> Result<(SessionThread, SessionPool)> {
     let layout = Layout {
         threads: 1,
-        log_bytes: (PAGES * 4096 + 4096) * 5 / 4 / 4096 * 4096,
-        spare_pages: PAGES,
-        ..Layout::new(NAME).with(config.mechanism)
+        log_bytes: (MAX_PAGES_PER_TRANSACTION * 4096 + 4096) * 5 / 4 / 4096 * 4096,
+        spare_pages: MAX_PAGES_PER_TRANSACTION,
+        ..Layout::new(POOL_NAME).with_mechanism(config.mechanism)
     };
-    session.store(UNDER_WAY_AT, UNDER_WAY)?;
-    let pool = session.create(0, config.bytes, &layout, usage(config))?;
+    session.store(CREATION_MARK_OFFSET, CREATION_MARK)?;
+    let pool = session.create(0, config.bytes, &layout, pool_use(config))?;
     let mut thread = pool.thread(0)?;
     thread.run(Table::create)?;
     thread.finish()?;
-    session.store(UNDER_WAY_AT, &[0; 64])?;
+    session.store(CREATION_MARK_OFFSET, &[0; 64])?;
     Ok((thread, pool))
 }
 
-fn refused(error: Error) -> Failure {
-    Failure::Refused(error.to_string())
+fn to_refusal(error: Error) -> RequestError {
+    RequestError::Refused(error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Each option has its loss of power, whichever comes first; one that a client orders does not take their place.
+    /// Each option causes its power loss, whichever comes first. One that a client schedules does
+    /// not replace them.
     #[test]
-    fn all_losses_that_were_ordered_come() {
+    fn scheduled_power_cuts_all_take_place() {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let design = Design::find(&root, "nearpm").unwrap();
         for (after, at, client) in [(2, 300, 0), (60, 1, 0), (2, 300, 200)] {
@@ -357,11 +366,13 @@ mod tests {
                     ordered = true;
                     assert!(store.cut(Time::us(client)).is_ok());
                 }
-                let written = store.run(Kind::Write, |table| table.put(&n.to_le_bytes(), b"x", 0));
+                let written = store.run(AccessMode::Write, |table| {
+                    table.put(&n.to_le_bytes(), b"x", 0)
+                });
                 match written {
                     Ok(()) => {}
-                    Err(Failure::Power) => losses.push(store.session.now() - start),
-                    Err(Failure::Refused(text)) => panic!("{text}"),
+                    Err(RequestError::Power) => losses.push(store.session.now() - start),
+                    Err(RequestError::Refused(text)) => panic!("{text}"),
                 }
             }
             let wanted = 2 + u64::from(client > 0);
@@ -378,16 +389,19 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_is_gone() {
-        let text = |gone| match Failure::Refused("full".into()).behind(gone, 40) {
-            Failure::Refused(text) => text,
-            Failure::Power => String::new(),
+    fn refusal_reports_removed_entries() {
+        let text = |gone| match RequestError::Refused("full".into()).after_removals(gone, 40) {
+            RequestError::Refused(text) => text,
+            RequestError::Power => String::new(),
         };
         assert_eq!(text(0), "full");
         assert_eq!(
             text(16),
             "16 of 40 entries are gone, the others are not: full"
         );
-        assert!(matches!(Failure::Power.behind(16, 40), Failure::Power));
+        assert!(matches!(
+            RequestError::Power.after_removals(16, 40),
+            RequestError::Power
+        ));
     }
 }

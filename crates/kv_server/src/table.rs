@@ -1,5 +1,8 @@
-//! Values by keys of any bytes, in a transaction: the workloads' hash table by a hash of the key, whose values are rows of all entries with
-//! that hash. So keys that a hostile client has made alike are told apart.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The table of entries, in a transaction. It is the workloads' hash table over a hash of the key.
+//! A row has all entries with the same hash, so keys that a hostile client has made collide stay
+//! distinct.
 
 use pm::{Error, Ptr, Result, Transaction};
 use workloads::map::{HashMap, Map};
@@ -7,20 +10,20 @@ use workloads::map::{HashMap, Map};
 /// Chains of the hash table.
 const MAP: HashMap = HashMap { buckets: 1024 };
 /// Most bytes of the entries that share a hash.
-const MOST_ROW: usize = 3 << 20;
-/// Lengths of key and value, flags, nothing, number of the change.
-const HEAD: usize = 24;
-/// What the pool's root points to: the map's root, how many entries there are, how many changes there were.
+const MAX_ROW: usize = 3 << 20;
+/// Lengths of key and value, flags, padding, number of the change.
+const ENTRY_HEADER_BYTES: usize = 24;
+/// The root object: the map's root, the number of entries, the number of changes.
 type Root = [u64; 3];
 
-/// What a key has.
+/// An entry of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct TableEntry {
     pub key: Vec<u8>,
     pub value: Vec<u8>,
-    /// A client's own, of memcached.
+    /// The client's flags, of memcached.
     pub flags: u32,
-    /// Of the change that made it: no two changes of a pool have the same one.
+    /// The number of the change that made it, unique in a pool.
     pub unique: u64,
 }
 
@@ -31,13 +34,13 @@ pub struct Table<'a, 'b> {
 }
 
 fn hash(key: &[u8]) -> u64 {
-    // FNV-1a; the map mixes it once more.
+    // FNV-1a; the map mixes the hash again.
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
     key.iter().fold(0xCBF2_9CE4_8422_2325, step)
 }
 
 impl<'a, 'b> Table<'a, 'b> {
-    /// A new one, as the pool's root.
+    /// Creates an empty table as the pool's root.
     pub fn create(tx: &mut Transaction<'_>) -> Result<()> {
         let map = MAP.create(tx)?;
         let root = tx.create::<Root>(&[map, 0, 0])?;
@@ -54,17 +57,19 @@ impl<'a, 'b> Table<'a, 'b> {
         self.root[1]
     }
 
-    fn entries(&mut self, row: u64) -> Result<Vec<Entry>> {
+    fn read_entries(&mut self, row: u64) -> Result<Vec<TableEntry>> {
         let damaged = || Error::Corrupt(format!("the row at {row:#x} is damaged"));
         let bytes = self.tx.get(Ptr::<u64>::at(row))? as usize;
-        if bytes > MOST_ROW {
+        if bytes > MAX_ROW {
             return Err(damaged());
         }
         let mut data = vec![0; bytes];
         self.tx.read(row + 8, &mut data)?;
         let (mut rest, mut out) = (&data[..], Vec::new());
         while !rest.is_empty() {
-            let (head, tail) = rest.split_at_checked(HEAD).ok_or_else(damaged)?;
+            let (head, tail) = rest
+                .split_at_checked(ENTRY_HEADER_BYTES)
+                .ok_or_else(damaged)?;
             let word = |at: usize| {
                 u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
             };
@@ -74,7 +79,7 @@ impl<'a, 'b> Table<'a, 'b> {
             let (value, tail) = tail
                 .split_at_checked(word(4) as usize)
                 .ok_or_else(damaged)?;
-            out.push(Entry {
+            out.push(TableEntry {
                 key: key.to_vec(),
                 value: value.to_vec(),
                 flags: word(8),
@@ -85,14 +90,14 @@ impl<'a, 'b> Table<'a, 'b> {
         Ok(out)
     }
 
-    /// All entries that share a key's hash, and the row that they stand in.
-    fn row(&mut self, key: &[u8]) -> Result<(Option<u64>, Vec<Entry>)> {
+    /// All entries that share a key's hash, and their row.
+    fn row(&mut self, key: &[u8]) -> Result<(Option<u64>, Vec<TableEntry>)> {
         let row = MAP.get(self.tx, self.root[0], hash(key))?;
-        let entries = row.map(|row| self.entries(row)).transpose()?;
+        let entries = row.map(|row| self.read_entries(row)).transpose()?;
         Ok((row, entries.unwrap_or_default()))
     }
 
-    fn replace(&mut self, key: &[u8], old: Option<u64>, entries: &[Entry]) -> Result<()> {
+    fn replace_row(&mut self, key: &[u8], old: Option<u64>, entries: &[TableEntry]) -> Result<()> {
         let mut data = vec![0; 8];
         for entry in entries {
             data.extend((entry.key.len() as u32).to_le_bytes());
@@ -104,7 +109,7 @@ impl<'a, 'b> Table<'a, 'b> {
             data.extend(&entry.value);
         }
         let bytes = data.len() - 8;
-        if bytes > MOST_ROW {
+        if bytes > MAX_ROW {
             return Err(Error::Full("too many keys with one hash".into()));
         }
         data[..8].copy_from_slice(&(bytes as u64).to_le_bytes());
@@ -121,7 +126,7 @@ impl<'a, 'b> Table<'a, 'b> {
         self.tx.set(self.at, &self.root)
     }
 
-    pub fn get(&mut self, key: &[u8]) -> Result<Option<Entry>> {
+    pub fn get(&mut self, key: &[u8]) -> Result<Option<TableEntry>> {
         let (_, entries) = self.row(key)?;
         Ok(entries.into_iter().find(|e| e.key == key))
     }
@@ -132,16 +137,16 @@ impl<'a, 'b> Table<'a, 'b> {
         entries.retain(|e| e.key != key);
         self.root[1] += u64::from(before == entries.len());
         self.root[2] += 1;
-        entries.push(Entry {
+        entries.push(TableEntry {
             key: key.to_vec(),
             value: value.to_vec(),
             flags,
             unique: self.root[2],
         });
-        self.replace(key, old, &entries)
+        self.replace_row(key, old, &entries)
     }
 
-    /// False: there was none.
+    /// Removes a key. False if there was none.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool> {
         let (old, mut entries) = self.row(key)?;
         let before = entries.len();
@@ -150,7 +155,7 @@ impl<'a, 'b> Table<'a, 'b> {
             return Ok(false);
         }
         self.root[1] -= 1;
-        self.replace(key, old, &entries)?;
+        self.replace_row(key, old, &entries)?;
         Ok(true)
     }
 
@@ -158,7 +163,7 @@ impl<'a, 'b> Table<'a, 'b> {
     pub fn keys(&mut self) -> Result<Vec<Vec<u8>>> {
         let mut out = Vec::new();
         for (_, row) in MAP.items(self.tx, self.root[0])? {
-            out.extend(self.entries(row)?.into_iter().map(|e| e.key));
+            out.extend(self.read_entries(row)?.into_iter().map(|e| e.key));
         }
         Ok(out)
     }

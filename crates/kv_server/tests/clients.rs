@@ -1,5 +1,7 @@
-//! Raw bytes at both protocols: what they answer, hostile clients, losses of power.
-//! Real clients: `tests/test_kv_server.py`.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Raw bytes to both protocols: replies, hostile clients, power losses. Real clients:
+//! `tests/test_kv_server.py`.
 
 mod common;
 
@@ -7,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 use common::*;
-use kv_server::{Access, Limits, Place, Protocol, Server};
+use kv_server::{Access, Endpoint, Limits, Protocol, Server};
 use pm::Mechanism;
 use sim::Random;
 
@@ -22,12 +24,12 @@ fn server(
 }
 
 #[test]
-fn a_server_removes_its_own_socket_and_no_other() {
+fn server_removes_only_the_socket_it_created() {
     let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("front.sock");
     let _ = std::fs::remove_file(&path);
     let start = || {
         let access = Access {
-            place: Place::Socket(path.clone()),
+            endpoint: Endpoint::Unix(path.clone()),
             ..Access::loopback(0)
         };
         let store = store(Mechanism::Undo, true, None);
@@ -44,7 +46,7 @@ fn a_server_removes_its_own_socket_and_no_other() {
 }
 
 #[test]
-fn redis_transactions_are_answered_in_pieces_and_in_pipelines() {
+fn redis_transactions_work_fragmented_and_pipelined() {
     let server = server(Protocol::Redis, Mechanism::Undo, true, None);
     let mut one = connect(&server);
     let request =
@@ -52,43 +54,45 @@ fn redis_transactions_are_answered_in_pieces_and_in_pipelines() {
     for byte in &request[..] {
         one.write_all(&[*byte]).unwrap();
     }
-    says(&mut one, b"", b"+OK\r\n$2\r\n\r\n\r\n");
+    expect_reply(&mut one, b"", b"+OK\r\n$2\r\n\r\n\r\n");
     let queue = b"MULTI\r\nSET n 41\r\nINCR n\r\nGET n\r\nEXEC\r\nDBSIZE\r\n";
-    says(
+    expect_reply(
         &mut one,
         queue,
         b"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n:42\r\n$2\r\n42\r\n:2\r\n",
     );
-    says(
+    expect_reply(
         &mut one,
         b"MULTI\r\nSET n 1 EX 5\r\nEXEC\r\n",
         b"+OK\r\n-ERR syntax error",
     );
     let mut two = connect(&server);
-    says(
+    expect_reply(
         &mut two,
         b"GET n\r\nFLUSHALL\r\nDBSIZE\r\n",
         b"$2\r\n42\r\n+OK\r\n:0\r\n",
     );
 }
 
-/// As Redis does: what is written in another way is no number, and nothing of it is changed.
+/// As Redis does: any other form is no number, and changes nothing.
 #[test]
-fn redis_counts_with_whole_numbers_only() {
+fn redis_counters_accept_integers_only() {
     let server = server(Protocol::Redis, Mechanism::Undo, true, None);
     let mut one = connect(&server);
     let wrong = "-ERR value is not an integer or out of range\r\n";
     for text in ["007", "-0", "00", "-07", "1x", "9223372036854775808"] {
-        says(
+        expect_reply(
             &mut one,
             format!("SET n {text}\r\nINCR n\r\nSET m 5\r\nINCRBY m {text}\r\nGET m\r\n").as_bytes(),
             format!("+OK\r\n{wrong}+OK\r\n{wrong}$1\r\n5\r\n").as_bytes(),
         );
     }
-    says(
+    expect_reply(
         &mut one,
-        b"SET n -1\r\nDECRBY n -9223372036854775808\r\nINCRBY n -9223372036854775807\r\nDECR n\r\nSET n 0\r\nINCR n\r\n",
-        b"+OK\r\n-ERR decrement would overflow\r\n:-9223372036854775808\r\n-ERR increment or decrement would overflow\r\n+OK\r\n:1\r\n",
+        b"SET n -1\r\nDECRBY n -9223372036854775808\r\nINCRBY n -9223372036854775807\r\nDECR n\r\n\
+          SET n 0\r\nINCR n\r\n",
+        b"+OK\r\n-ERR decrement would overflow\r\n:-9223372036854775808\r\n\
+          -ERR increment or decrement would overflow\r\n+OK\r\n:1\r\n",
     );
 }
 
@@ -96,31 +100,31 @@ fn redis_counts_with_whole_numbers_only() {
 fn memcached_requests_are_answered() {
     let server = server(Protocol::Memcached, Mechanism::Redo, true, None);
     let mut one = connect(&server);
-    says(
+    expect_reply(
         &mut one,
         b"set k 7 0 2\r\n99\r\nget k\r\n",
         b"STORED\r\nVALUE k 7 2\r\n99\r\nEND\r\n",
     );
-    says(
+    expect_reply(
         &mut one,
         b"add k 0 0 1\r\n1\r\nincr k 1\r\ndecr k 200\r\n",
         b"NOT_STORED\r\n100\r\n0\r\n",
     );
-    says(
+    expect_reply(
         &mut one,
         b"cas k 0 0 1 999\r\n1\r\nset q 0 0 1 noreply\r\n1\r\nget q\r\n",
         b"EXISTS\r\nVALUE q 0 1\r\n1\r\nEND\r\n",
     );
-    // No byte of a value that is refused is a request.
+    // No byte of a refused value is a request.
     let mut large = b"set big 0 0 300000\r\n".to_vec();
     large.extend(b"flush_all\r\n".repeat(40000).into_iter().take(300_000));
     large.extend(b"\r\nget k\r\n");
-    says(
+    expect_reply(
         &mut one,
         &large,
         b"SERVER_ERROR object too large for cache\r\nVALUE k 7 1\r\n0\r\nEND\r\n",
     );
-    says(
+    expect_reply(
         &mut one,
         b"set k 0 9 1\r\n1\r\nflush_all\r\nget k\r\n",
         b"CLIENT_ERROR times to live are not kept: allowed is 0\r\nOK\r\nEND\r\n",
@@ -128,43 +132,46 @@ fn memcached_requests_are_answered() {
 }
 
 #[test]
-fn redis_queues_all_behind_multi() {
+fn redis_multi_queues_all_commands() {
     let server = server(Protocol::Redis, Mechanism::Undo, true, None);
     let mut one = connect(&server);
-    says(
+    expect_reply(
         &mut one,
-        b"MULTI\r\nPING\r\nPING a\r\nECHO b\r\nSELECT 0\r\nSELECT 1\r\nCLIENT SETNAME x\r\nCONFIG GET x\r\nSET k 1\r\nFLUSHALL\r\nDBSIZE\r\nFLUSHDB\r\nSET k 2\r\nEXEC\r\n",
+        b"MULTI\r\nPING\r\nPING a\r\nECHO b\r\nSELECT 0\r\nSELECT 1\r\nCLIENT SETNAME x\r\n\
+          CONFIG GET x\r\nSET k 1\r\nFLUSHALL\r\nDBSIZE\r\nFLUSHDB\r\nSET k 2\r\nEXEC\r\n",
         &[
             b"+OK\r\n",
             &b"+QUEUED\r\n".repeat(12)[..],
-            b"*12\r\n+PONG\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n-ERR DB index is out of range: allowed is 0\r\n",
+            b"*12\r\n+PONG\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n\
+              -ERR DB index is out of range: allowed is 0\r\n",
             b"+OK\r\n*0\r\n+OK\r\n+OK\r\n:0\r\n+OK\r\n+OK\r\n",
         ]
         .concat(),
     );
-    says(
+    expect_reply(
         &mut one,
         b"GET k\r\nMULTI\r\nINFO\r\nFLUSHALL\r\nDISCARD\r\nGET k\r\nDISCARD\r\nEXEC\r\nPING\r\n",
-        b"$1\r\n2\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n$1\r\n2\r\n-ERR DISCARD without MULTI\r\n-ERR EXEC without MULTI\r\n+PONG\r\n",
+        b"$1\r\n2\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n$1\r\n2\r\n-ERR DISCARD without MULTI\r\n\
+          -ERR EXEC without MULTI\r\n+PONG\r\n",
     );
     let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
-    for (wrong, told) in [
+    for (wrong, error) in [
         ("ECHO", "wrong number of arguments for 'ECHO' command"),
         ("PING a b", "wrong number of arguments for 'PING' command"),
         ("EXEC a", "wrong number of arguments for 'exec' command"),
         ("NOTHING", "unknown command 'NOTHING'"),
         ("DEBUG POWERCUT", "unknown command 'DEBUG'"),
     ] {
-        says(
+        expect_reply(
             &mut one,
             format!("MULTI\r\nSET k 3\r\n{wrong}\r\nEXEC\r\nGET k\r\n").as_bytes(),
-            format!("+OK\r\n+QUEUED\r\n-ERR {told}\r\n{aborted}$1\r\n2\r\n").as_bytes(),
+            format!("+OK\r\n+QUEUED\r\n-ERR {error}\r\n{aborted}$1\r\n2\r\n").as_bytes(),
         );
     }
 }
 
 #[test]
-fn memcached_is_silent_where_no_reply_is_wanted() {
+fn memcached_noreply_gets_no_reply() {
     let server = server(Protocol::Memcached, Mechanism::Undo, true, None);
     let mut one = connect(&server);
     let mut large = b"set big 0 0 300000 noreply\r\n".to_vec();
@@ -185,23 +192,24 @@ fn memcached_is_silent_where_no_reply_is_wanted() {
         b"flush_all 10 noreply",
         b"verbosity 1 noreply",
     ] {
-        says(&mut one, &[quiet, b"\r\nget k2\r\n"].concat(), b"END\r\n");
+        expect_reply(&mut one, &[quiet, b"\r\nget k2\r\n"].concat(), b"END\r\n");
     }
     // It is a key, too.
-    says(
+    expect_reply(
         &mut one,
-        b"get k\r\nset noreply 0 0 1\r\n1\r\ndelete noreply\r\ndelete noreply noreply\r\ndelete noreply\r\n",
+        b"get k\r\nset noreply 0 0 1\r\n1\r\ndelete noreply\r\ndelete noreply noreply\r\n\
+          delete noreply\r\n",
         b"VALUE k 0 1\r\na\r\nEND\r\nSTORED\r\nDELETED\r\nNOT_FOUND\r\n",
     );
     one.write_all(b"set k 0 0 1 noreply\r\nabc\r\n").unwrap();
-    assert_eq!(rest(one), "");
+    assert_eq!(read_to_end(one), "");
 }
 
 #[test]
-fn hostile_clients_get_an_error_and_block_nobody() {
+fn hostile_clients_get_an_error_and_block_no_other() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let server = server(protocol, Mechanism::Undo, false, None);
-        // Half a request, and nothing more.
+        // A half of a request, and nothing more.
         let mut half = connect(&server);
         half.write_all(b"*2\r\n$3\r\nGE").unwrap();
         let redis: [&[u8]; 5] = [
@@ -224,36 +232,36 @@ fn hostile_clients_get_an_error_and_block_nobody() {
         for bytes in bad {
             let mut one = connect(&server);
             one.write_all(bytes).unwrap();
-            let got = rest(one);
+            let got = read_to_end(one);
             assert!(got.contains("ERR"), "{bytes:?}: {got:?}");
         }
         let mut random = Random::new(1);
         for _ in 0..20 {
             let mut one = connect(&server);
             let bytes: Vec<u8> = (0..4000).map(|_| random.below(256) as u8).collect();
-            // The server may have ended it by now.
+            // The server may have ended the connection by now.
             let _ = one.write_all(&bytes);
         }
         let mut one = connect(&server);
         let _ = one.write_all(&vec![b'a'; 2 << 20]);
-        assert!(rest(one).contains("ERR"));
+        assert!(read_to_end(one).contains("ERR"));
         let (ask, reply): (&[u8], &[u8]) = match protocol {
             Protocol::Redis => (b"SET a b\r\nGET a\r\n", b"+OK\r\n$1\r\nb\r\n"),
             Protocol::Memcached => (b"set a 0 0 1\r\nb\r\n", b"STORED\r\n"),
         };
-        says(&mut connect(&server), ask, reply);
+        expect_reply(&mut connect(&server), ask, reply);
     }
 }
 
 #[test]
-fn acknowledged_writes_are_there_behind_a_loss_of_power() {
+fn power_loss_keeps_acknowledged_writes() {
     for mechanism in Mechanism::ALL {
         for offload in [false, true] {
             let server = server(Protocol::Redis, mechanism, offload, Some(40));
             let mut random = Random::new(7);
             let mut known: BTreeMap<u64, String> = BTreeMap::new();
             let mut one = connect(&server);
-            // The write that the loss strikes, which nobody has acknowledged.
+            // The write during the power loss, which was not acknowledged.
             let cut = loop {
                 let (key, value) = (random.below(12), random.next().to_string().repeat(9));
                 one.write_all(format!("SET k{key} {value}\r\n").as_bytes())
@@ -288,7 +296,7 @@ fn acknowledged_writes_are_there_behind_a_loss_of_power() {
                 1,
                 "{mechanism:?}, {offload}"
             );
-            says(&mut two, b"SET new 1\r\n", b"+OK\r\n");
+            expect_reply(&mut two, b"SET new 1\r\n", b"+OK\r\n");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! What the protocols promise beyond the first requests: RESP3, lines with quotes, sizes, meta
-//! commands, a password.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Further parts of the protocols: RESP3, quoted lines, sizes, meta commands, a password.
 
 mod common;
 
@@ -10,10 +11,10 @@ use common::*;
 use kv_server::{Access, Limits, Protocol};
 use pm::Mechanism;
 
-/// Sends requests one after the other, each with the reply that it has to have.
-fn talk(one: &mut TcpStream, lines: &[(&str, &str)]) {
+/// Sends requests one after the other, and checks each reply.
+fn exchange(one: &mut TcpStream, lines: &[(&str, &str)]) {
     for (request, reply) in lines {
-        says(
+        expect_reply(
             one,
             format!("{request}\r\n").as_bytes(),
             format!("{reply}\r\n").as_bytes(),
@@ -27,13 +28,13 @@ const HELLO_END: &str =
     "$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0";
 
 #[test]
-fn hello_chooses_the_version_and_each_reply_has_its_type() {
+fn redis_hello_selects_the_version_of_replies() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     let hello = |kind: &str, version: u8| {
         format!("{kind}\r\n{HELLO}:{version}\r\n$2\r\nid\r\n:1\r\n{HELLO_END}")
     };
-    talk(
+    exchange(
         &mut one,
         &[
             ("HELLO", &hello("*14", 2)),
@@ -58,12 +59,14 @@ fn hello_chooses_the_version_and_each_reply_has_its_type() {
             ("COMMAND DOCS get", "%0"),
             (
                 "COMMAND INFO get no",
-                "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n~1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n~0\r\n~0\r\n~0\r\n*0\r\n_",
+                "*2\r\n*10\r\n$3\r\nget\r\n:2\r\n~1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n~0\r\n~0\r\n\
+                  ~0\r\n*0\r\n_",
             ),
             (
                 "MULTI\r\nGET no\r\nMGET no\r\nHELLO 2\r\nGET no\r\nEXEC",
                 &format!(
-                    "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*4\r\n_\r\n*1\r\n_\r\n{}\r\n$-1",
+                    "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*4\r\n_\r\n*1\r\n_\r\n\
+                      {}\r\n$-1",
                     hello("*14", 2)
                 ),
             ),
@@ -76,20 +79,20 @@ fn hello_chooses_the_version_and_each_reply_has_its_type() {
             ("CLIENT GETNAME", "$-1"),
         ],
     );
-    // A text keeps its type: verbatim in the third version.
-    talk(&mut one, &[("HELLO 3", &hello("%7", 3))]);
+    // A text keeps its type: verbatim in RESP3.
+    exchange(&mut one, &[("HELLO 3", &hello("%7", 3))]);
     let info = "id=1 name= db=0 resp=3 lib-name= lib-ver= user=default\n";
     let text = format!("={}\r\ntxt:{info}", info.len() + 4);
-    talk(&mut one, &[("CLIENT INFO", &text)]);
-    // Another client has its own version, and its own number.
-    talk(
+    exchange(&mut one, &[("CLIENT INFO", &text)]);
+    // Another client has a separate version and number.
+    exchange(
         &mut connect(&server),
         &[("GET no\r\nCLIENT ID", "$-1\r\n:2")],
     );
 }
 
 #[test]
-fn what_hello_client_and_config_can_not_do_is_said_and_changes_nothing() {
+fn redis_hello_client_and_config_refuse_unsupported_options() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     for (request, reply) in [
@@ -170,12 +173,12 @@ fn what_hello_client_and_config_can_not_do_is_said_and_changes_nothing() {
         while byte != *b"\n" {
             std::io::Read::read_exact(&mut one, &mut byte).unwrap();
         }
-        talk(&mut one, &[("GET no", "$-1")]);
+        exchange(&mut one, &[("GET no", "$-1")]);
     }
 }
 
 #[test]
-fn a_client_that_has_not_said_the_password_does_nothing() {
+fn redis_auth_is_required_before_any_command() {
     let access = Access {
         password: Some("a b".into()),
         ..Access::loopback(0)
@@ -185,7 +188,7 @@ fn a_client_that_has_not_said_the_password_does_nothing() {
     let mut one = connect(&server);
     let no = "-NOAUTH Authentication required.";
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.";
-    talk(
+    exchange(
         &mut one,
         &[
             ("PING", no),
@@ -206,23 +209,23 @@ fn a_client_that_has_not_said_the_password_does_nothing() {
             ("GET a", "$1\r\n1"),
         ],
     );
-    says(
+    expect_reply(
         &mut connect(&server),
         b"HELLO 3\r\n",
         b"-NOAUTH HELLO must be called",
     );
     let mut three = connect(&server);
-    says(&mut three, b"HELLO 3 AUTH default \"a b\"\r\n", b"%7\r\n");
+    expect_reply(&mut three, b"HELLO 3 AUTH default \"a b\"\r\n", b"%7\r\n");
     for large in [&b"*11\r\n"[..], b"*2\r\n$3\r\nGET\r\n$16385\r\n"] {
-        assert!(ended(&server, large).contains("unauthenticated"));
+        assert!(reply_until_end(&server, large).contains("unauthenticated"));
     }
 }
 
 #[test]
-fn redis_lines_with_quotes_are_split_as_redis_does() {
+fn redis_quoted_inline_requests_are_split_as_by_redis() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
-    talk(
+    exchange(
         &mut one,
         &[
             ("SET q \"a b\"", "+OK"),
@@ -236,17 +239,17 @@ fn redis_lines_with_quotes_are_split_as_redis_does() {
         ],
     );
     for line in ["SET q \"hello", "SET q 'hello", "SET q \"a\"b"] {
-        let got = ended(&server, format!("{line}\r\nSET q no\r\n").as_bytes());
+        let got = reply_until_end(&server, format!("{line}\r\nSET q no\r\n").as_bytes());
         assert_eq!(
             got, "-ERR Protocol error: unbalanced quotes in request\r\n",
             "{line}"
         );
     }
-    talk(&mut one, &[("GET q", "$0\r\n")]);
+    exchange(&mut one, &[("GET q", "$0\r\n")]);
 }
 
 #[test]
-fn redis_requests_that_are_too_large_get_the_reason_and_the_next_ones_their_replies() {
+fn redis_oversized_requests_are_refused_and_the_next_ones_served() {
     let server = simple(Protocol::Redis);
     let mut one = connect(&server);
     let set = |bytes: usize| {
@@ -255,15 +258,15 @@ fn redis_requests_that_are_too_large_get_the_reason_and_the_next_ones_their_repl
         request.extend(b"\r\nPING\r\n");
         request
     };
-    says(&mut one, &set(256 << 10), b"+OK\r\n+PONG\r\n");
+    expect_reply(&mut one, &set(256 << 10), b"+OK\r\n+PONG\r\n");
     let value = b"-ERR a value or word has at most 262144 bytes\r\n+PONG\r\n";
     for bytes in [(256 << 10) + 1, 300 << 10, 8 << 20] {
-        says(&mut one, &set(bytes), value);
+        expect_reply(&mut one, &set(bytes), value);
     }
     let mut words = b"*1025\r\n$3\r\nDEL\r\n".to_vec();
     words.extend(b"$1\r\nb\r\n".repeat(1024));
     words.extend(b"PING\r\n");
-    says(
+    expect_reply(
         &mut one,
         &words,
         b"-ERR a request has at most 1024 words\r\n+PONG\r\n",
@@ -275,20 +278,20 @@ fn redis_requests_that_are_too_large_get_the_reason_and_the_next_ones_their_repl
         many.extend(b"\r\n");
     }
     many.extend(b"PING\r\n");
-    says(
+    expect_reply(
         &mut one,
         &many,
         b"-ERR a request has at most 1048576 bytes\r\n+PONG\r\n",
     );
-    // One of a transaction takes the transaction with it.
+    // A refused command aborts its transaction.
     one.write_all(b"MULTI\r\n").unwrap();
-    says(&mut one, b"", b"+OK\r\n");
-    says(
+    expect_reply(&mut one, b"", b"+OK\r\n");
+    expect_reply(
         &mut one,
         &set(300 << 10),
         b"-ERR a value or word has at most 262144 bytes\r\n+QUEUED\r\n",
     );
-    talk(
+    exchange(
         &mut one,
         &[
             (
@@ -298,20 +301,21 @@ fn redis_requests_that_are_too_large_get_the_reason_and_the_next_ones_their_repl
             ("STRLEN b", ":262144"),
         ],
     );
-    // What no Redis takes ends the connection, with the reason though more is on its way.
+    // Sizes that Redis refuses end the connection, with the reason, even if more bytes are on their
+    // way.
     let mut absurd = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$536870913\r\n".to_vec();
     absurd.extend(vec![b'x'; 4 << 20]);
     assert_eq!(
-        ended(&server, &absurd),
+        reply_until_end(&server, &absurd),
         "-ERR Protocol error: invalid bulk length\r\n"
     );
 }
 
 #[test]
-fn memcached_meta_commands_do_what_they_say() {
+fn memcached_meta_commands() {
     let server = simple(Protocol::Memcached);
     let mut one = connect(&server);
-    talk(
+    exchange(
         &mut one,
         &[
             ("mn", "MN"),
@@ -355,7 +359,7 @@ fn memcached_meta_commands_do_what_they_say() {
     one.write_all(b"mg t c\r\n").unwrap();
     let bytes = std::io::Read::read(&mut one, &mut got).unwrap();
     let number = String::from_utf8_lossy(&got[4..bytes - 2]).into_owned();
-    talk(
+    exchange(
         &mut one,
         &[
             (&format!("ms t 1 C{number}\r\ny"), "HD"),
@@ -365,15 +369,14 @@ fn memcached_meta_commands_do_what_they_say() {
 }
 
 #[test]
-fn no_byte_of_a_data_block_is_a_command_whatever_is_wrong_with_its_line() {
+fn memcached_data_blocks_are_never_commands() {
     let server = simple(Protocol::Memcached);
-    says(
+    expect_reply(
         &mut connect(&server),
         b"set keep 0 0 1\r\n1\r\n",
         b"STORED\r\n",
     );
-    // Each with a block of 11 bytes, `flush_all\r\n`, behind its line; what it is answered begins
-    // like this.
+    // Each line is followed by a block of 11 bytes, `flush_all\r\n`; its reply begins like this.
     for (line, reply) in [
         ("ms k 11", "HD\r\n"),
         ("ms k 11 S300", "CLIENT_ERROR"),
@@ -403,20 +406,20 @@ fn no_byte_of_a_data_block_is_a_command_whatever_is_wrong_with_its_line() {
             let mut one = connect(&server);
             let request = format!("{line}\r\nflush_all\r\n\r\nquit\r\n");
             one.write_all(request.as_bytes()).unwrap();
-            let got = rest(one);
+            let got = read_to_end(one);
             assert!(
                 got.starts_with(reply) || (line.contains(&long) && got.contains("ERROR")),
                 "{line}: {got}"
             );
             assert!(!got.contains("OK"), "{line}: {got}");
-            says(
+            expect_reply(
                 &mut connect(&server),
                 b"get keep\r\n",
                 b"VALUE keep 0 1\r\n1\r\nEND\r\n",
             );
         }
     }
-    // Nor one of a block that is longer than its line says.
+    // Nor is a byte of a block that is longer than its line says.
     for line in [
         "set k 0 0 4",
         "set k 0 9 4",
@@ -425,22 +428,22 @@ fn no_byte_of_a_data_block_is_a_command_whatever_is_wrong_with_its_line() {
         "set k 0 0 4 noreply",
         "set k 0 9 4 noreply",
     ] {
-        let got = ended(
+        let got = reply_until_end(
             &server,
             format!("{line}\r\nabc\r\nflush_all\r\n").as_bytes(),
         );
         assert!(!got.contains("OK"), "{line}: {got}");
-        says(
+        expect_reply(
             &mut connect(&server),
             b"get keep\r\n",
             b"VALUE keep 0 1\r\n1\r\nEND\r\n",
         );
     }
-    // Of what is too large, too.
+    // The same for blocks that are too large.
     let mut large = b"ms k 300000\r\n".to_vec();
     large.extend(b"\r\nflush_all\r\n".iter().cycle().take(300_000));
     large.extend(b"\r\nget keep\r\n");
-    says(
+    expect_reply(
         &mut connect(&server),
         &large,
         b"SERVER_ERROR object too large for cache\r\nVALUE keep 0 1\r\n1\r\nEND\r\n",

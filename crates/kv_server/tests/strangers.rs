@@ -1,5 +1,6 @@
-//! Clients of other protocols, and such as say nothing: none of them does anything to the store, or
-//! keeps others from it.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Clients of other protocols, and silent ones: none changes the store or blocks other clients.
 
 mod common;
 
@@ -8,16 +9,16 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use common::*;
-use kv_server::{Access, Limits, Place, Protocol};
+use kv_server::{Access, Endpoint, Limits, Protocol};
 use pm::Mechanism;
 
-/// What empties the store of each protocol, in the body of another one's request.
+/// A command of each protocol that empties the store, in the body of another protocol's request.
 const FLUSH: &str = "FLUSHALL\r\nflush_all\r\n*1\r\n$8\r\nFLUSHALL\r\n";
 
 fn put(protocol: Protocol, server: &kv_server::Server) {
     match protocol {
-        Protocol::Redis => says(&mut connect(server), b"SET keep 1\r\n", b"+OK\r\n"),
-        Protocol::Memcached => says(
+        Protocol::Redis => expect_reply(&mut connect(server), b"SET keep 1\r\n", b"+OK\r\n"),
+        Protocol::Memcached => expect_reply(
             &mut connect(server),
             b"set keep 0 0 1\r\n1\r\n",
             b"STORED\r\n",
@@ -27,8 +28,8 @@ fn put(protocol: Protocol, server: &kv_server::Server) {
 
 fn there(protocol: Protocol, server: &kv_server::Server) {
     match protocol {
-        Protocol::Redis => says(&mut connect(server), b"GET keep\r\n", b"$1\r\n1\r\n"),
-        Protocol::Memcached => says(
+        Protocol::Redis => expect_reply(&mut connect(server), b"GET keep\r\n", b"$1\r\n1\r\n"),
+        Protocol::Memcached => expect_reply(
             &mut connect(server),
             b"get keep\r\n",
             b"VALUE keep 0 1\r\n1\r\n",
@@ -37,7 +38,7 @@ fn there(protocol: Protocol, server: &kv_server::Server) {
 }
 
 #[test]
-fn no_other_protocol_reaches_a_command() {
+fn foreign_protocols_reach_no_command() {
     let heads = [
         "POST / HTTP/1.1\r\nHost: 127.0.0.1:6380\r\nContent-Length: 60\r\n\r\n",
         "post / HTTP/1.0\r\n\r\n",
@@ -62,10 +63,10 @@ fn no_other_protocol_reaches_a_command() {
             for cut in [0, 1, head.len()] {
                 let request = format!("{head}{FLUSH}");
                 let mut one = connect(&server);
-                // It may be hung up on before all is sent.
+                // The server may reject the client before everything is sent.
                 let _ = one.write_all(&request.as_bytes()[..cut]);
                 let _ = one.write_all(&request.as_bytes()[cut..]);
-                let got = rest(one);
+                let got = read_to_end(one);
                 assert!(!got.contains("OK"), "{head:?}: {got}");
                 there(protocol, &server);
             }
@@ -78,7 +79,7 @@ fn no_other_protocol_reaches_a_command() {
 }
 
 #[test]
-fn redis_hangs_up_on_http_wherever_it_begins() {
+fn foreign_http_is_rejected_by_redis_anywhere() {
     let (server, _) = limited(Protocol::Redis, Limits::default());
     put(Protocol::Redis, &server);
     for (before, replies) in [
@@ -91,13 +92,13 @@ fn redis_hangs_up_on_http_wherever_it_begins() {
             "*1\r\n$5\r\nHost:\r\n",
             "*1\r\n$4\r\npOsT\r\n",
         ] {
-            let got = ended(&server, format!("{before}{http}{FLUSH}EXEC\r\n").as_bytes());
+            let got = reply_until_end(&server, format!("{before}{http}{FLUSH}EXEC\r\n").as_bytes());
             assert_eq!(got, replies, "{before}{http}");
         }
     }
     there(Protocol::Redis, &server);
-    // What only looks like it is data.
-    says(
+    // Similar bytes within data are data.
+    expect_reply(
         &mut connect(&server),
         b"SET x HTTP/1.1\r\nGET x\r\nECHO POST\r\nECHO Host:\r\n",
         b"+OK\r\n$8\r\nHTTP/1.1\r\n$4\r\nPOST\r\n$5\r\nHost:\r\n",
@@ -105,23 +106,23 @@ fn redis_hangs_up_on_http_wherever_it_begins() {
 }
 
 #[test]
-fn binary_requests_of_memcached_are_hung_up_on_at_once() {
+fn foreign_memcached_binary_requests_are_rejected_at_once() {
     let (server, log) = limited(Protocol::Memcached, Limits::default());
     let mut version = [0; 24];
     (version[0], version[1]) = (0x80, 0x0B);
-    assert_eq!(ended(&server, &version), "");
-    // Behind a request, and in the middle of the connection.
+    assert_eq!(reply_until_end(&server, &version), "");
+    // After a request, and in the middle of the connection.
     assert_eq!(
-        ended(&server, b"version\r\n\x80"),
+        reply_until_end(&server, b"version\r\n\x80"),
         "VERSION 1.6.0-nearside\r\n"
     );
-    assert_eq!(log.times("hung up on a client"), 2);
+    assert_eq!(log.times("rejected a client"), 2);
 }
 
 #[test]
-fn others_reach_a_store_with_a_password_or_where_that_is_asked_for() {
+fn access_from_other_machines_needs_a_password_or_no_protection() {
     let open = |protected, password: Option<&str>| Access {
-        place: Place::Port("0.0.0.0".parse().unwrap(), 0),
+        endpoint: Endpoint::Tcp("0.0.0.0".parse().unwrap(), 0),
         password: password.map(str::to_owned),
         protected,
     };
@@ -149,7 +150,7 @@ fn others_reach_a_store_with_a_password_or_where_that_is_asked_for() {
         &open(true, Some("x")),
         Limits::default(),
     );
-    says(
+    expect_reply(
         &mut connect(&server),
         b"PING\r\nAUTH x\r\nPING\r\n",
         b"-NOAUTH Authentication required.\r\n+OK\r\n+PONG\r\n",
@@ -164,7 +165,7 @@ fn short() -> Limits {
 }
 
 #[test]
-fn a_client_that_is_silent_between_requests_stays() {
+fn admission_keeps_clients_silent_between_requests() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let (server, _) = limited(protocol, short());
         let (request, reply): (&[u8], &[u8]) = match protocol {
@@ -172,15 +173,15 @@ fn a_client_that_is_silent_between_requests_stays() {
             Protocol::Memcached => (b"mn\r\n", b"MN\r\n"),
         };
         let (mut new, mut old) = (connect(&server), connect(&server));
-        says(&mut old, request, reply);
+        expect_reply(&mut old, request, reply);
         std::thread::sleep(Duration::from_millis(300));
-        says(&mut old, request, reply);
-        says(&mut new, request, reply);
+        expect_reply(&mut old, request, reply);
+        expect_reply(&mut new, request, reply);
     }
 }
 
 #[test]
-fn a_request_that_does_not_come_to_its_end_is_not_waited_for() {
+fn deadline_ends_unfinished_requests() {
     let halves: [(Protocol, &[&[u8]]); 2] = [
         (
             Protocol::Redis,
@@ -214,13 +215,13 @@ fn a_request_that_does_not_come_to_its_end_is_not_waited_for() {
             })
             .collect();
         for one in all {
-            let got = rest(one);
+            let got = read_to_end(one);
             assert!(
                 got.contains("a request has to be whole within 0.1 s"),
                 "{got}"
             );
         }
-        // A byte now and then doesn't help.
+        // Single bytes do not extend the time.
         let mut one = connect(&server);
         let mut sent = 0;
         while one.write_all(b"a").is_ok() && sent < 10_000 {
@@ -235,14 +236,14 @@ fn a_request_that_does_not_come_to_its_end_is_not_waited_for() {
 }
 
 #[test]
-fn silent_clients_give_their_places_to_newcomers() {
+fn eviction_of_silent_clients_admits_new_ones() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let limits = Limits {
             stalled: Duration::ZERO,
             ..Limits::default()
         };
         let (server, log) = limited(protocol, limits);
-        // Those that have never said anything, and those that have stopped in a request.
+        // Clients that have never sent anything, and those that have stopped within a request.
         let half: &[u8] = b"set";
         let mut silent: Vec<TcpStream> = (0..64).map(|_| connect(&server)).collect();
         silent[5..10]
@@ -253,18 +254,18 @@ fn silent_clients_give_their_places_to_newcomers() {
             .map(|_| {
                 let mut one = connect(&server);
                 match protocol {
-                    Protocol::Redis => says(&mut one, b"GET keep\r\n", b"$1\r\n1\r\n"),
-                    Protocol::Memcached => says(&mut one, b"mn\r\n", b"MN\r\n"),
+                    Protocol::Redis => expect_reply(&mut one, b"GET keep\r\n", b"$1\r\n1\r\n"),
+                    Protocol::Memcached => expect_reply(&mut one, b"mn\r\n", b"MN\r\n"),
                 }
                 one
             })
             .collect();
         assert!(log.times("a silent one has lost its place") > 0);
-        // Whoever is served keeps his place.
+        // A client that is being served keeps its place.
         for mut one in busy {
             match protocol {
-                Protocol::Redis => says(&mut one, b"GET keep\r\n", b"$1\r\n1\r\n"),
-                Protocol::Memcached => says(&mut one, b"mn\r\n", b"MN\r\n"),
+                Protocol::Redis => expect_reply(&mut one, b"GET keep\r\n", b"$1\r\n1\r\n"),
+                Protocol::Memcached => expect_reply(&mut one, b"mn\r\n", b"MN\r\n"),
             }
         }
         assert_eq!(server.report()["connections"]["turned_away"], 0);
@@ -275,7 +276,7 @@ fn silent_clients_give_their_places_to_newcomers() {
 }
 
 #[test]
-fn a_newcomer_is_told_when_all_places_are_in_use() {
+fn rejection_is_reported_when_all_clients_are_busy() {
     for (protocol, text) in [
         (Protocol::Redis, "-ERR max number of clients reached\r\n"),
         (Protocol::Memcached, "SERVER_ERROR too many clients\r\n"),
@@ -290,11 +291,11 @@ fn a_newcomer_is_told_when_all_places_are_in_use() {
             Protocol::Redis => (b"PING\r\n", b"+PONG\r\n"),
             Protocol::Memcached => (b"mn\r\n", b"MN\r\n"),
         };
-        says(&mut one, request, reply);
-        says(&mut two, request, reply);
-        assert_eq!(ended(&server, request), text);
+        expect_reply(&mut one, request, reply);
+        expect_reply(&mut two, request, reply);
+        assert_eq!(reply_until_end(&server, request), text);
         drop(one);
-        // The place of one that has gone is free, if not at once.
+        // The place of a client that has gone is free, after a while.
         loop {
             let mut next = connect(&server);
             let _ = next.write_all(request);
@@ -303,21 +304,21 @@ fn a_newcomer_is_told_when_all_places_are_in_use() {
                 break;
             }
         }
-        says(&mut two, request, reply);
+        expect_reply(&mut two, request, reply);
     }
 }
 
 #[test]
-fn a_client_that_takes_no_replies_keeps_nobody_from_the_store() {
+fn client_reading_no_replies_blocks_no_other() {
     let (server, _) = limited(Protocol::Redis, Limits::default());
     let mut one = connect(&server);
     let mut set = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$262144\r\n".to_vec();
     set.extend(vec![b'x'; 256 << 10]);
-    says(&mut one, &[&set[..], b"\r\n"].concat(), b"+OK\r\n");
+    expect_reply(&mut one, &[&set[..], b"\r\n"].concat(), b"+OK\r\n");
     one.write_all(&b"GET b\r\n".repeat(200)).unwrap();
     for _ in 0..5 {
-        says(&mut connect(&server), b"STRLEN b\r\n", b":262144\r\n");
+        expect_reply(&mut connect(&server), b"STRLEN b\r\n", b":262144\r\n");
     }
-    // The server ends although it waits for that client.
+    // The server shuts down although it waits for that client.
     drop(server);
 }

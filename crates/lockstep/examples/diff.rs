@@ -1,5 +1,8 @@
-//! Runs RTL and model side by side: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` takes the model twice, `DESIGN` another design than `fuzz`; `VALUES` are read over the design;
-//! `SECONDS` ends it earlier.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Compares RTL model and fast model: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` compares the fast
+//! model with itself. `DESIGN` names another design than `fuzz`; `VALUES` override its keys.
+//! `SECONDS` limits the wall-clock time.
 
 use device::{Factory, Model, RtlOptions};
 use lockstep::{Campaign, Conditions, Shape};
@@ -35,7 +38,7 @@ fn main() -> Result<(), String> {
     };
     let options = RtlOptions {
         hang_cycles: Some(200_000),
-        // Hosts owe answers for ever, now and then.
+        // Hosts occasionally never answer.
         link_patience: Some(sim::Time::MAX),
         ..RtlOptions::default()
     };
@@ -45,7 +48,7 @@ fn main() -> Result<(), String> {
         let made = Factory::new(&design, model, &options, &mut |_| true);
         factories.push(made.map_err(|e| e.to_string())?);
     }
-    let mut make = |conditions: &Conditions| -> Result<lockstep::Pair, String> {
+    let mut make = |conditions: &Conditions| -> Result<lockstep::DevicePair, String> {
         let mut one = |n: usize| {
             let factory = &mut factories[n];
             factory.set_memory(match conditions.late_memory {
@@ -64,8 +67,8 @@ fn main() -> Result<(), String> {
     let start = std::time::Instant::now();
     let shape = Shape::of(&design, &root)?;
     let limit = std::time::Duration::from_secs(number("SECONDS", u64::MAX));
-    let mut going = |_, _| start.elapsed() < limit;
-    let report = lockstep::run(&mut make, &shape, &campaign, &mut going)?;
+    let mut keep_running = |_, _| start.elapsed() < limit;
+    let report = lockstep::run(&mut make, &shape, &campaign, &mut keep_running)?;
     if std::env::var("KINDS").is_ok() {
         report
             .kinds

@@ -1,35 +1,37 @@
-//! Buffers of commands: PRPs and SGLs of all shapes, some of them with one thing wrong.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Buffers of commands: PRPs and SGLs of all shapes, some with one corrupted field.
 //!
-//! What is wrong has one cause only: which of two errors a controller reports is its own choice.
+//! A corrupted buffer has a single error, as the controller may report either of two errors.
 
 use nvme::sgl::{Descriptor, DESCRIPTOR};
 use sim::Random;
 use spec::nvme::sgl_type::{BIT_BUCKET, DATA_BLOCK, LAST_SEGMENT, SEGMENT};
 use spec::nvme::Sqe;
 
-use crate::draw::BLOCK;
+use crate::generate::BLOCK;
 use crate::memory::{Arena, PAGE};
 
-/// Descriptors of data in an SGL, about.
+/// Approximate number of data descriptors in an SGL.
 const PIECES: usize = 12;
 
-/// Memory of a command.
+/// The memory of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Buffer {
-    /// Pages that it owns, those of lists included.
+    /// Its pages, including those of lists.
     pub pages: Vec<u64>,
-    /// Where its bytes are, in their order: offset in the data, address, length.
+    /// Its segments in order: offset in the data, address, length.
     pub pieces: Vec<(u64, u64, u64)>,
-    /// One thing is wrong with it.
-    pub spoiled: bool,
+    /// One field is corrupted.
+    pub corrupted: bool,
     /// A page is named twice.
     pub twice: bool,
-    /// What the host has to store first.
+    /// Stores that the host has to make first.
     pub stores: Vec<(u64, Vec<u8>)>,
 }
 
 impl Buffer {
-    /// No block of its data lies in two pages or descriptors.
+    /// True if no block of its data lies in two pages or descriptors.
     pub fn is_blockwise(&self) -> bool {
         self.pieces.iter().all(|&(offset, addr, len)| {
             let to_page_end = PAGE - addr % PAGE;
@@ -37,7 +39,7 @@ impl Buffer {
         })
     }
 
-    /// The host stores these bytes where the command finds its data.
+    /// Adds stores of these bytes to the places of the command's data.
     pub fn fill(&mut self, data: &[u8]) {
         for &(offset, addr, len) in &self.pieces {
             if let Some(piece) = data.get(offset as usize..(offset + len) as usize) {
@@ -47,17 +49,17 @@ impl Buffer {
     }
 }
 
-/// True with a chance of `percent`.
+/// True with a probability of `percent`.
 pub fn chance(random: &mut Random, percent: u64) -> bool {
     random.below(100) < percent
 }
 
-/// One of these.
+/// A random element.
 pub fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.below(from.len().max(1) as u64) as usize]
 }
 
-/// An address at which no memory is, and no interrupt either.
+/// An address without memory and outside the interrupt range.
 fn nowhere(random: &mut Random) -> u64 {
     match chance(random, 50) {
         true => pick(
@@ -76,13 +78,13 @@ fn nowhere(random: &mut Random) -> u64 {
     }
 }
 
-/// PRPs of so many bytes. `None` if there is no room.
+/// PRPs of `bytes` bytes. `None` if there is no room.
 pub fn prps(
     random: &mut Random,
     arena: &mut Arena,
     sqe: Sqe,
     bytes: u64,
-    spoil: u64,
+    corrupt: u64,
 ) -> Option<(Sqe, Buffer)> {
     let offset = if chance(random, 50) {
         0
@@ -92,7 +94,7 @@ pub fn prps(
     let count = (offset + bytes).div_ceil(PAGE).max(1);
     let mut data = Vec::new();
     for _ in 0..count {
-        data.push(arena.take(random)?);
+        data.push(arena.alloc(random)?);
     }
     let mut buffer = Buffer {
         pages: data.clone(),
@@ -107,10 +109,10 @@ pub fn prps(
     }
     let mut prp1 = data[0] + offset;
     let mut targets = data[1..].to_vec();
-    let spoiled = chance(random, spoil);
+    let corrupted = chance(random, corrupt);
     let what = random.below(9);
-    buffer.spoiled = spoiled;
-    if spoiled {
+    buffer.corrupted = corrupted;
+    if corrupted {
         match what {
             0 | 1 => prp1 |= 1 + random.below(3),
             2 => prp1 = nowhere(random) + offset,
@@ -139,7 +141,7 @@ pub fn prps(
         1 => targets[0],
         _ => list(random, arena, &targets, &mut buffer)?,
     };
-    if spoiled && what == 8 && targets.len() > 1 {
+    if corrupted && what == 8 && targets.len() > 1 {
         match chance(random, 50) {
             true => prp2 |= 1 + random.below(7),
             false => prp2 = nowhere(random),
@@ -155,7 +157,7 @@ fn list(
     targets: &[u64],
     buffer: &mut Buffer,
 ) -> Option<u64> {
-    let mut page = arena.take(random)?;
+    let mut page = arena.alloc(random)?;
     buffer.pages.push(page);
     let first = match random.below(4) {
         0 | 1 => 0,
@@ -166,7 +168,7 @@ fn list(
     let mut slot = first;
     for (n, &target) in targets.iter().enumerate() {
         if slot == 511 && n + 1 < targets.len() {
-            let next = arena.take(random)?;
+            let next = arena.alloc(random)?;
             buffer.pages.push(next);
             buffer
                 .stores
@@ -181,20 +183,20 @@ fn list(
     Some(start)
 }
 
-/// An SGL of so many bytes. `None` if there is no room.
+/// An SGL of `bytes` bytes. `None` if there is no room.
 pub fn sgl(
     random: &mut Random,
     arena: &mut Arena,
     sqe: Sqe,
     bytes: u64,
     to_host: bool,
-    spoil: u64,
+    corrupt: u64,
 ) -> Option<(Sqe, Buffer)> {
     let mut buffer = Buffer::default();
     let mut list = blocks(random, arena, bytes, to_host, &mut buffer)?;
-    let spoiled = chance(random, spoil);
-    buffer.spoiled = spoiled;
-    if !spoiled && chance(random, 15) {
+    let corrupted = chance(random, corrupt);
+    buffer.corrupted = corrupted;
+    if !corrupted && chance(random, 15) {
         // More than the data needs.
         if let Some(last) = list.last_mut() {
             last.len += 4 * random.below(1 << 20) as u32;
@@ -202,17 +204,17 @@ pub fn sgl(
     }
     let mut first = list[0];
     if list.len() > 1 || chance(random, 40) {
-        first = segments(random, arena, &mut list, spoiled, &mut buffer)?;
+        first = segments(random, arena, &mut list, corrupted, &mut buffer)?;
     }
-    if spoiled && (buffer.stores.is_empty() || chance(random, 15)) {
-        spoil_one(random, &mut first);
+    if corrupted && (buffer.stores.is_empty() || chance(random, 15)) {
+        corrupt_one(random, &mut first);
     }
     let mut sqe = sqe.with_prps(first.addr, first.high());
     sqe.dw[0] |= pick(random, &[1 << 14, 2 << 14]);
     Some((sqe, buffer))
 }
 
-/// Descriptors of so many bytes.
+/// Descriptors of `bytes` bytes.
 fn blocks(
     random: &mut Random,
     arena: &mut Arena,
@@ -238,7 +240,8 @@ fn blocks(
             false => 4 * (1 + random.below(left.min(9000) / 4)),
         };
         if chance(random, 10) {
-            // To the host: some of the data; else nothing, whatever its length.
+            // A bit bucket: to the host it discards some of the data; otherwise it moves nothing,
+            // whatever its length.
             let addr = random.next();
             let kind = BIT_BUCKET;
             list.push(Descriptor {
@@ -255,11 +258,11 @@ fn blocks(
             _ => PAGE - 4 * (1 + random.below(16)),
         };
         let mut count = (offset + len).div_ceil(PAGE);
-        let run = match arena.run(random, count) {
+        let run = match arena.alloc_run(random, count) {
             Some(run) => run,
             None => {
                 (len, count) = (len.min(PAGE - offset), 1);
-                arena.take(random)?
+                arena.alloc(random)?
             }
         };
         buffer.pages.extend((0..count).map(|n| run + n * PAGE));
@@ -274,32 +277,32 @@ fn blocks(
     Some(list)
 }
 
-/// Puts descriptors into segments; the first descriptor.
+/// Puts descriptors into segments; returns the first descriptor.
 fn segments(
     random: &mut Random,
     arena: &mut Arena,
     list: &mut [Descriptor],
-    spoiled: bool,
+    corrupted: bool,
     buffer: &mut Buffer,
 ) -> Option<Descriptor> {
     let parts = 1 + random.below(4.min(list.len() as u64)) as usize;
     let parts = parts.max(list.len().div_ceil(128));
     let size = list.len().div_ceil(parts);
     let count = list.len().div_ceil(size);
-    let bad = spoiled.then(|| random.below(count as u64) as usize);
+    let bad = corrupted.then(|| random.below(count as u64) as usize);
     let mut next: Option<Descriptor> = None;
     for (n, chunk) in list.chunks(size).enumerate().rev() {
         let mut group: Vec<Descriptor> = chunk.iter().copied().chain(next).collect();
         let last = next.is_none() && chance(random, 85);
         if bad == Some(n) {
             let at = random.below(group.len() as u64) as usize;
-            spoil_one(random, &mut group[at]);
+            corrupt_one(random, &mut group[at]);
         }
         let len = group.len() as u64 * DESCRIPTOR;
-        let page = arena.run(random, 2)?;
+        let page = arena.alloc_run(random, 2)?;
         buffer.pages.extend([page, page + PAGE]);
         let start = match chance(random, 20) {
-            // Across the boundary.
+            // Across the boundary of the pages.
             true => page + PAGE - 8 * random.below(len / 8),
             false => page + 8 * random.below((PAGE - len) / 8),
         };
@@ -317,8 +320,8 @@ fn segments(
     next
 }
 
-/// Makes one thing wrong with a descriptor.
-fn spoil_one(random: &mut Random, d: &mut Descriptor) {
+/// Corrupts one field of a descriptor.
+fn corrupt_one(random: &mut Random, d: &mut Descriptor) {
     let segment = matches!(d.kind, SEGMENT | LAST_SEGMENT);
     match random.below(9) {
         0 => d.kind = random.next() as u8,

@@ -1,5 +1,7 @@
-//! Engines: jobs for those of a device, and what they leave (those of tables: `tables`). A job stands in registers, in a command page, or is
-//! an NVMe I/O command.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Engines: jobs for the engines of a device, and their results (engines of tables: `tables`). A
+//! job is started in registers, in a command page, or by an NVMe I/O command.
 
 use std::ops::Range;
 
@@ -8,11 +10,11 @@ use fuzz::engines::{Bounds, COPY, COUNT, DECODE, FILTER, PIPELINE, SHUFFLE, SORT
 use sim::Random;
 
 use crate::buffer::{chance, pick};
-use crate::draw::{Claims, BLOCK};
+use crate::generate::{RangeLocks, BLOCK};
 use crate::memory::PAGE;
 use crate::{lists, tables};
 
-/// Their types in the list of blocks.
+/// Types of the engines in the status block.
 const COPY_KIND: u32 = 16;
 const SCAN_KIND: u32 = 17;
 const DECODE_KIND: u32 = 18;
@@ -21,15 +23,15 @@ const SHUFFLE_KIND: u32 = 20;
 const PIPELINE_KIND: u32 = 21;
 /// The bit of `kind` that asks a scan for a bitmap.
 const BITMAP: u64 = 4;
-/// A bitmap and its source begin at multiples of these, in bytes and, in commands, in blocks.
+/// Alignment of a bitmap and its source, in bytes; in commands, in blocks.
 pub const LINE: u64 = 64;
 const UNIT: u64 = 8;
-/// Bytes of a job, mostly at most.
+/// Upper bound of the bytes of most jobs.
 const USUAL: u64 = 20_000;
 
-/// What an engine does.
+/// Kind of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EngineKind {
     /// `hw/engine/copy`.
     Copy,
     /// `hw/engine/scan`.
@@ -47,30 +49,30 @@ pub enum Kind {
 /// An engine of a device.
 #[derive(Clone, Debug)]
 pub struct Engine {
-    /// What it does.
-    pub kind: Kind,
-    /// Its registers in BAR4.
+    /// Its kind.
+    pub kind: EngineKind,
+    /// Offset of its registers in BAR4.
     pub registers: u64,
-    /// Its command page in BAR4.
+    /// Offset of its command page in BAR4.
     pub page: u64,
-    /// Arguments and outputs.
+    /// Numbers of arguments and outputs.
     pub words: u64,
-    /// It has NVMe I/O commands, with their usual opcodes.
+    /// True if it has NVMe I/O commands, with their default opcodes.
     pub commands: bool,
 }
 
 impl Engine {
-    /// As it stands in a device. An error says why its jobs can't be compared.
+    /// The engine of a design. An error states why its jobs cannot be compared.
     pub fn of(plugged: &EngineInstance, media: u64) -> Result<Engine, String> {
         let manifest = &plugged.manifest;
         let name = &plugged.engine.name;
         let kind = match manifest.kind {
-            COPY_KIND => Kind::Copy,
-            SCAN_KIND => Kind::Scan,
-            SORT_KIND => Kind::Sort,
-            SHUFFLE_KIND => Kind::Shuffle,
-            DECODE_KIND => Kind::Decode,
-            PIPELINE_KIND => Kind::Pipeline,
+            COPY_KIND => EngineKind::Copy,
+            SCAN_KIND => EngineKind::Scan,
+            SORT_KIND => EngineKind::Sort,
+            SHUFFLE_KIND => EngineKind::Shuffle,
+            DECODE_KIND => EngineKind::Decode,
+            PIPELINE_KIND => EngineKind::Pipeline,
             _ => {
                 return Err(format!(
                     "engine {name}: differential runs know those of hw/engine alone"
@@ -79,7 +81,8 @@ impl Engine {
         };
         if plugged.media != (0..media) || plugged.local || plugged.engine.opcodes.is_some() {
             return Err(format!(
-                "engine {name}: differential runs know those that may touch all of the media and nothing else, with their own opcodes"
+                "engine {name}: differential runs support engines that access all of the media and \
+                 nothing else, with their default opcodes"
             ));
         }
         Ok(Engine {
@@ -95,35 +98,35 @@ impl Engine {
     pub fn opcodes(&self) -> &'static [u8] {
         match (self.commands, self.kind) {
             (false, _) => &[],
-            (true, Kind::Copy) => &[COPY],
-            (true, Kind::Scan) => &[COUNT, FILTER],
-            (true, Kind::Sort) => &[SORT],
-            (true, Kind::Shuffle) => &[SHUFFLE],
-            (true, Kind::Decode) => &[DECODE],
-            (true, Kind::Pipeline) => &[PIPELINE],
+            (true, EngineKind::Copy) => &[COPY],
+            (true, EngineKind::Scan) => &[COUNT, FILTER],
+            (true, EngineKind::Sort) => &[SORT],
+            (true, EngineKind::Shuffle) => &[SHUFFLE],
+            (true, EngineKind::Decode) => &[DECODE],
+            (true, EngineKind::Pipeline) => &[PIPELINE],
         }
     }
 }
 
-/// What an engine is to do, and what comes of it.
+/// A job of an engine, and its results.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// Its arguments.
     pub arguments: Vec<u64>,
-    /// Blocks that it writes, and what they hold then; nothing where that is not known.
+    /// Blocks that it writes, and their content; empty where it is unknown.
     pub writes: Vec<(u64, Vec<u8>)>,
-    /// Blocks that have to hold something before.
+    /// Blocks that have to hold some content before.
     pub lays: Vec<(u64, Vec<u8>)>,
     /// Return value and output, if they are known.
     pub ends: Option<(u32, u64)>,
 }
 
-/// Blocks that some bytes lie in.
+/// Blocks that contain a byte range.
 pub fn around(bytes: &Range<u64>) -> Range<u64> {
     bytes.start / BLOCK..bytes.end.div_ceil(BLOCK)
 }
 
-/// The blocks around some bytes, with other data in these.
+/// The blocks around some bytes, with these bytes replaced.
 pub fn laid(media: &[u8], at: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
     let blocks = around(&(at..at + data.len() as u64));
     let first = blocks.start * BLOCK;
@@ -134,7 +137,7 @@ pub fn laid(media: &[u8], at: u64, data: &[u8]) -> Vec<(u64, Vec<u8>)> {
         .collect()
 }
 
-/// How many values lie between bounds, and a bit for each.
+/// The number of values between the bounds, and the bitmap.
 pub fn scanned(bounds: &Bounds, source: &[u8]) -> (u64, Vec<u8>) {
     let values = source.chunks(bounds.bytes());
     let mut bits = vec![0; values.len().div_ceil(8)];
@@ -152,7 +155,7 @@ pub fn scanned(bounds: &Bounds, source: &[u8]) -> (u64, Vec<u8>) {
     (count, bits)
 }
 
-/// A bound: one of the values, so that it matters that they are included, or anything.
+/// A bound: a value of the source, so that its inclusion matters, or a random number.
 pub fn bound(random: &mut Random, source: &[u8]) -> u64 {
     match random.below(6) {
         0 => 0,
@@ -168,10 +171,10 @@ pub fn bound(random: &mut Random, source: &[u8]) -> u64 {
     }
 }
 
-/// A place for so many bytes at a multiple of something that nobody is in the way of.
+/// An aligned place for `bytes` bytes without conflicts.
 pub fn place(
     random: &mut Random,
-    claims: &mut Claims,
+    locks: &mut RangeLocks,
     (media, bytes, unit): (u64, u64, u64),
     write: bool,
 ) -> Option<u64> {
@@ -181,7 +184,7 @@ pub fn place(
             0 => most - 1,
             _ => random.below(most),
         } * unit;
-        if claims.take_alone(around(&(at..at + bytes)), write) {
+        if locks.lock_exclusive(around(&(at..at + bytes)), write) {
             return Some(at);
         }
     }
@@ -196,31 +199,31 @@ fn length(random: &mut Random, media: u64) -> u64 {
     }
 }
 
-/// A job, on bytes that nobody else uses, or one that is wrong.
+/// A job on unused bytes, or an invalid job.
 pub fn job(
     random: &mut Random,
-    kind: Kind,
+    kind: EngineKind,
     media: &[u8],
-    claims: &mut Claims,
+    locks: &mut RangeLocks,
     wrong: u64,
 ) -> Option<Job> {
     if chance(random, wrong) {
         return Some(wrong_job(random, kind, media.len() as u64));
     }
     match kind {
-        _ if chance(random, wrong / 2) => beyond(random, kind, media.len() as u64, claims),
-        Kind::Copy => copy(random, media, claims),
-        Kind::Scan => scan(random, media, claims),
-        Kind::Pipeline => {
-            let reach = reach(random, media.len() as u64);
-            lists::job(random, media, claims, reach)
+        _ if chance(random, wrong / 2) => beyond(random, kind, media.len() as u64, locks),
+        EngineKind::Copy => copy(random, media, locks),
+        EngineKind::Scan => scan(random, media, locks),
+        EngineKind::Pipeline => {
+            let reach = list_range(random, media.len() as u64);
+            lists::job(random, media, locks, reach)
         }
-        _ => tables::job(random, kind, media, claims),
+        _ => tables::job(random, kind, media, locks),
     }
 }
 
-/// What a list may be about: all of the media, or some of it.
-fn reach(random: &mut Random, media: u64) -> Range<u64> {
+/// The range that a list may access: the whole media, or a part.
+fn list_range(random: &mut Random, media: u64) -> Range<u64> {
     match chance(random, 50) {
         true => 0..media,
         false => {
@@ -230,40 +233,45 @@ fn reach(random: &mut Random, media: u64) -> Range<u64> {
     }
 }
 
-/// A job of which a part lies behind the media.
-fn beyond(random: &mut Random, kind: Kind, media: u64, claims: &mut Claims) -> Option<Job> {
+/// A job of which a part lies beyond the media.
+fn beyond(
+    random: &mut Random,
+    kind: EngineKind,
+    media: u64,
+    locks: &mut RangeLocks,
+) -> Option<Job> {
     let bytes = length(random, media).next_multiple_of(LINE);
     let inside = LINE * random.below(bytes / LINE);
     let unit = match kind {
-        Kind::Copy | Kind::Scan => 1,
+        EngineKind::Copy | EngineKind::Scan => 1,
         _ => LINE,
     };
     let (end, own) = (
         media - inside,
-        place(random, claims, (media, bytes, unit), true)?,
+        place(random, locks, (media, bytes, unit), true)?,
     );
     let (arguments, written) = match kind {
-        Kind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
-        // Where its list or table is not there, the copy of some of the rows may have begun.
-        Kind::Shuffle | Kind::Pipeline => return None,
+        EngineKind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
+        // If its list or table is missing, the copy of some rows may have begun.
+        EngineKind::Shuffle | EngineKind::Pipeline => return None,
         _ if chance(random, 50) => {
-            if inside > 0 && !claims.take_alone(around(&(end..media)), true) {
+            if inside > 0 && !locks.lock_exclusive(around(&(end..media)), true) {
                 return None;
             }
             let arguments = match kind {
-                Kind::Copy => vec![own, end, bytes],
+                EngineKind::Copy => vec![own, end, bytes],
                 _ => tables::beyond(kind, true, own, end, bytes),
             };
             (arguments, end..media)
         }
-        Kind::Copy => (vec![end, own, bytes], own..own + bytes),
+        EngineKind::Copy => (vec![end, own, bytes], own..own + bytes),
         _ => (
             tables::beyond(kind, false, own, end, bytes),
             own..own + bytes,
         ),
     };
-    // What is read there has to stay as it is.
-    if inside > 0 && written.start != end && !claims.take_alone(around(&(end..media)), false) {
+    // The source must not change meanwhile.
+    if inside > 0 && written.start != end && !locks.lock_exclusive(around(&(end..media)), false) {
         return None;
     }
     Some(Job {
@@ -274,13 +282,13 @@ fn beyond(random: &mut Random, kind: Kind, media: u64, claims: &mut Claims) -> O
     })
 }
 
-fn copy(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+fn copy(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
     let size = media.len() as u64;
     let bytes = length(random, size);
-    // Now and then whole granules or lines.
+    // Occasionally whole granules or lines.
     let unit = pick(random, &[1, 1, 1, 4, 64, 4096]);
-    let src = place(random, claims, (size, bytes, unit), false)?;
-    let dst = place(random, claims, (size, bytes, unit), true)?;
+    let src = place(random, locks, (size, bytes, unit), false)?;
+    let dst = place(random, locks, (size, bytes, unit), true)?;
     let data = &media[src as usize..(src + bytes) as usize];
     Some(Job {
         arguments: vec![src, dst, bytes],
@@ -290,14 +298,14 @@ fn copy(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
     })
 }
 
-fn scan(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+fn scan(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
     let size = media.len() as u64;
     let kind = random.below(4);
     let each = if kind & 1 == 1 { 8 } else { 4 };
     let bytes = length(random, size).next_multiple_of(each);
     let bitmap = chance(random, 50);
     let unit = if bitmap { LINE } else { each };
-    let src = place(random, claims, (size, bytes, unit), false)?;
+    let src = place(random, locks, (size, bytes, unit), false)?;
     let source = &media[src as usize..(src + bytes) as usize];
     let (low, high) = (bound(random, source), bound(random, source));
     let (count, bits) = scanned(&Bounds::new(kind, low, high), source);
@@ -309,7 +317,7 @@ fn scan(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
     };
     if bitmap {
         let unit = if each == 4 { 2 } else { 1 };
-        let dst = place(random, claims, (size, bits.len() as u64, unit), true)?;
+        let dst = place(random, locks, (size, bits.len() as u64, unit), true)?;
         job.arguments[4] |= BITMAP;
         job.arguments[5] = dst;
         job.writes = laid(media, dst, &bits);
@@ -317,21 +325,21 @@ fn scan(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
     Some(job)
 }
 
-/// A job that does nothing: no bytes, too many of them, or such that there are none of.
-fn wrong_job(random: &mut Random, kind: Kind, media: u64) -> Job {
+/// A job without effect: no bytes, too many bytes, or invalid ones.
+fn wrong_job(random: &mut Random, kind: EngineKind, media: u64) -> Job {
     let (at, far) = (random.below(media / 64) * 64, u64::MAX - random.below(4096));
     let bytes = 64 * (1 + random.below(16));
     let long = pick(random, &[media + 64, 1 << 40, 1 << 63, !63]);
     let arguments = match (kind, random.below(4)) {
-        (Kind::Copy, 0) => vec![at, at, 0],
-        (Kind::Copy, 1) => vec![far, at, bytes + 4096],
-        (Kind::Copy, 2) => vec![at, far, bytes + 4096],
-        (Kind::Copy, _) => vec![at, 0, long],
-        (Kind::Scan, 0) => vec![at, 0, 0, 9, random.below(4), 0],
-        (Kind::Scan, 1) => vec![at + 1 + random.below(3), bytes, 0, 9, random.below(4), 0],
-        (Kind::Scan, 2) => vec![at, bytes, 0, 9, 8 << random.below(60), 0],
-        (Kind::Scan, _) => vec![far & !63, bytes + 4096, 0, 9, random.below(4), 0],
-        (Kind::Pipeline, _) => lists::wrong_job(random, media),
+        (EngineKind::Copy, 0) => vec![at, at, 0],
+        (EngineKind::Copy, 1) => vec![far, at, bytes + 4096],
+        (EngineKind::Copy, 2) => vec![at, far, bytes + 4096],
+        (EngineKind::Copy, _) => vec![at, 0, long],
+        (EngineKind::Scan, 0) => vec![at, 0, 0, 9, random.below(4), 0],
+        (EngineKind::Scan, 1) => vec![at + 1 + random.below(3), bytes, 0, 9, random.below(4), 0],
+        (EngineKind::Scan, 2) => vec![at, bytes, 0, 9, 8 << random.below(60), 0],
+        (EngineKind::Scan, _) => vec![far & !63, bytes + 4096, 0, 9, random.below(4), 0],
+        (EngineKind::Pipeline, _) => lists::wrong_job(random, media),
         _ => tables::wrong_job(random, kind, media),
     };
     Job {

@@ -1,4 +1,7 @@
-//! The host's side of a device's link: memory, answers after a time of their own, and what the device writes.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The host's side of a device's link: memory, answers with random timing, and the record of the
+//! device's writes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -8,26 +11,27 @@ use sim::{HostPort, Mmio, Random, ReadData, SplitCompletions, Time};
 use crate::memory::{Memory, PAGE};
 use crate::silence::SILENT;
 
-/// Addresses of messages.
+/// Address range of interrupt messages.
 pub const MSI: Range<u64> = 0xFEE0_0000..0xFEF0_0000;
 
-/// One of so many reads from where no memory is ends by the link's completion timeout.
+/// One of this many reads without memory ends by the link's completion timeout.
 const LOST: u64 = 12;
-/// Which is this at most. PCI Express (4.0, 7.5.3.16) has 50 us to 64 s; the controller's own patience is 25 ms.
+/// Longest completion timeout. PCI Express (4.0, 7.5.3.16) has 50 us to 64 s; the controller's
+/// timeout is 25 ms.
 const TIMEOUT_US: u64 = 250;
-/// A calm host's time for each answer.
+/// Latency of each answer with fixed timing.
 const CALM: Time = Time::ns(300);
 
 /// A completion queue entry as it was written.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted {
-    /// The queue whose memory it went to.
+    /// The queue that contains its address.
     pub cqid: u16,
-    /// Where it is.
+    /// Its address.
     pub addr: u64,
     /// The entry.
     pub bytes: [u8; 16],
-    /// When it came.
+    /// Its time of arrival.
     pub time: Time,
 }
 
@@ -41,7 +45,7 @@ pub struct Host {
     pub entries: Vec<Posted>,
     /// Pages of completion queues.
     pub rings: BTreeMap<u64, u16>,
-    /// Something that no device may do.
+    /// A forbidden access of the device.
     pub wrong: Option<String>,
     random: Random,
     mmio: VecDeque<(Time, Mmio)>,
@@ -51,7 +55,7 @@ pub struct Host {
     parts: SplitCompletions,
     wake: bool,
     stall: Time,
-    calm: bool,
+    fixed_timing: bool,
 }
 
 impl Host {
@@ -71,18 +75,18 @@ impl Host {
             parts: SplitCompletions::default(),
             wake: false,
             stall: Time::ZERO,
-            calm: false,
+            fixed_timing: false,
         }
     }
 
-    /// Draws its timing from here.
+    /// Sets the seed of the timing.
     pub fn reseed(&mut self, seed: u64) {
         self.random = Random::new(seed);
     }
 
-    /// Answers everything after the same time from now on, or after a time of its own.
-    pub fn set_calm(&mut self, calm: bool) {
-        self.calm = calm;
+    /// Selects fixed timing of all answers, or random timing of each.
+    pub fn set_fixed_timing(&mut self, fixed_timing: bool) {
+        self.fixed_timing = fixed_timing;
     }
 
     /// Sends something to the device.
@@ -90,22 +94,22 @@ impl Host {
         self.mmio.push_back((time, access));
     }
 
-    /// The answer to a read of a BAR, if it has come.
+    /// The answer to a read of a BAR, if it has arrived.
     pub fn answer(&mut self, tag: u32) -> Option<Option<Vec<u8>>> {
         self.answers.remove(&tag)
     }
 
-    /// Nothing is on its way to the device.
+    /// True if nothing is in flight to the device.
     pub fn is_quiet(&self) -> bool {
         self.mmio.is_empty() && self.data.is_empty()
     }
 
-    /// True once after something has come that somebody may wait for.
+    /// True once after each arrival that may end a wait.
     pub fn woken(&mut self) -> bool {
         std::mem::take(&mut self.wake)
     }
 
-    /// The link was dead: what was under way is lost.
+    /// The link was down: everything in flight is lost.
     pub fn forget_link(&mut self) {
         self.mmio.clear();
         self.data.clear();
@@ -114,7 +118,7 @@ impl Host {
         self.stall = Time::ZERO;
     }
 
-    fn landed(&mut self, time: Time, addr: u64, data: &[u8]) {
+    fn device_write(&mut self, time: Time, addr: u64, data: &[u8]) {
         if MSI.contains(&addr) {
             let word: Result<[u8; 4], _> = data.try_into();
             match word {
@@ -142,7 +146,7 @@ impl Host {
                 }
             }
         }
-        self.memory.land(addr, data);
+        self.memory.device_write(addr, data);
     }
 }
 
@@ -151,11 +155,11 @@ impl HostPort for Host {
         if now < self.stall {
             return false;
         }
-        if !self.calm && self.random.below(256) == 0 {
+        if !self.fixed_timing && self.random.below(256) == 0 {
             self.stall = now + Time::ns(self.random.below(300));
             return false;
         }
-        self.landed(now, addr, data);
+        self.device_write(now, addr, data);
         true
     }
 
@@ -163,7 +167,7 @@ impl HostPort for Host {
         if SILENT.contains(&addr) {
             return true;
         }
-        let (mut time, piece, pause) = match self.calm {
+        let (mut time, piece, pause) = match self.fixed_timing {
             true => (now + CALM, 512, 1),
             false => {
                 let time = now + Time::ns(100 + self.random.below(400));
@@ -173,7 +177,8 @@ impl HostPort for Host {
         let mut answers = Vec::new();
         match self.memory.get(addr, len.into()) {
             None => {
-                // Nobody answers: now and then it is the link that ends the read, when its time is over.
+                // No memory answers: occasionally the read ends by the completion timeout of the
+                // link.
                 if self.random.below(LOST) == 0 {
                     time += Time::us(self.random.below(TIMEOUT_US));
                 }

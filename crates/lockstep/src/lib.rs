@@ -1,57 +1,97 @@
-//! Differential runs: the same random sequence into two devices, and everything that a host can see of them compared.
-//!
-//! A campaign runs episodes. Each gives two fresh [`Device`]s of one design, the RTL and its model for example, to a host each. Hosts do
-//! the same in steps; a step ends where everything that a host can see is determined, whatever time anything took, and there both are
-//! compared. Where an order is free, only what is allowed counts (`rules`, and the crate's README).
-//!
-//! Every step has a seed of its own. So a difference is run again with fewer and fewer steps, and reported with those that it needs.
+// SPDX-License-Identifier: Apache-2.0
 
+//! Lockstep runs: two devices receive the same random sequence, and everything that a host can see
+//! of them is compared.
+//!
+//! For tests of a fast model against the RTL model, without a reference model. The hostile fuzzer
+//! with a reference model is `crates/fuzz`.
+//!
+//! A campaign runs episodes. Each episode connects two fresh [`Device`]s of one design, for example
+//! the RTL model and the fast model, to one host each. The hosts do the same in steps. A step ends
+//! where everything that a host can see is determined, independent of timing; there both are
+//! compared. Where the standard leaves an order free, only permitted differences are accepted
+//! (`rules`, and the README).
+//!
+//! Every step has a separate seed. A failing sequence is run again with fewer and fewer steps, and
+//! reported with the steps that it needs.
+//!
+//! # Modules in reading order
+//!
+//! - `pair`: both devices, and the comparison after each step.
+//! - `dut`, `host`: a device under test with its host. The host has a time, queues, and random
+//!   timing.
+//! - `steps`, `lifecycle`: the actions of the hosts: bursts, single commands, registers, the PM
+//!   window, queues, resets.
+//! - `jobs`, `engines`, `tables`, `lists`: jobs of engines as steps, and their results.
+//! - `silence`: data that the host never sends.
+//! - `generate`, `buffer`: random commands, with PRPs and SGLs. Reserved bits come from
+//!   `fuzz::reserved`.
+//! - `timed`: measurements of latency, and the permitted difference of means.
+//! - `rules`: permitted differences.
+//! - `memory`: host memory, its allocator, and writes to addresses without memory.
+//!
+//! # Left out
+//!
+//! Each item names the tests that cover it instead.
+//!
+//! - Engines on overlapping ranges, busy lines of pages, local memory, and engines with separate
+//!   namespaces or opcodes: `crates/fuzz`, `crates/device/tests/behaviour`.
+//! - Two devices on links, and peer-to-peer transfers: `crates/fuzz`.
+//! - Entries, lists and data of Compares that are never answered, and answers after the timeout:
+//!   `crates/device/tests/behaviour/silence.rs`, cocotb.
+//! - Completion queues without memory: `crates/fuzz`, cocotb.
+//! - Commands beside loads and stores of the PM window: `crates/fuzz`.
+//! - Shares of weighted round robin, except for mean times: cocotb.
+//! - Counters of late answers, sums, extremes and buckets of latencies: `crates/fast/tests`.
+//!   Traces of commands are covered by no test.
+
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod buffer;
-mod draw;
+mod dut;
 mod engines;
+mod generate;
 mod host;
 mod jobs;
-mod life;
+mod lifecycle;
 mod lists;
 mod memory;
+mod pair;
 mod rules;
-mod side;
 mod silence;
 mod steps;
 mod tables;
 mod timed;
-mod twin;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use design::Design;
-use fuzz::shrink::{shrink, Tried};
+use fuzz::shrink::{shrink, RunFailure};
 use nvme::Namespaces;
 use serde::Serialize;
 use sim::{Device, Random, Time};
 
 pub use fuzz::{Conditions, Failure, Replay};
 
-use side::Side;
-use twin::Twin;
+use dut::Dut;
+use pair::LockstepPair;
 
 pub use timed::Latency;
 
 /// Makes the two devices of an episode, with empty media (zeros) and power.
-pub type Make<'a> = dyn FnMut(&Conditions) -> Result<Pair, String> + 'a;
+pub type Make<'a> = dyn FnMut(&Conditions) -> Result<DevicePair, String> + 'a;
 
-/// Two devices and what they are called.
-pub type Pair = [(&'static str, Box<dyn Device + Send>); 2];
+/// Two devices and their names.
+pub type DevicePair = [(&'static str, Box<dyn Device + Send>); 2];
 
-/// What both devices are.
+/// The common configuration of both devices.
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// Namespaces.
     pub namespaces: Namespaces,
-    /// I/O queues.
+    /// Number of I/O queues.
     pub queues: u16,
     /// Entries of the longest queue.
     pub entries: u32,
@@ -59,19 +99,21 @@ pub struct Shape {
     pub media_bytes: u64,
     /// Bytes of the PM window.
     pub window_bytes: u64,
-    /// Memory channels.
+    /// Number of memory channels.
     pub channels: u32,
     /// Engines.
     engines: Vec<engines::Engine>,
 }
 
 impl Shape {
-    /// Of a design's device; `root` is that of the repository, with the engines. An error says why it can't be compared.
+    /// The configuration of a design. `root` is the repository, which holds the engines. An error
+    /// states why the design cannot be compared.
     pub fn of(design: &Design, root: &Path) -> Result<Shape, String> {
         let media = design.media.bytes.0;
         if media > MOST_MEDIA {
             return Err(format!(
-                "media.bytes = {media}: differential runs load all of the media again and again; allowed are up to {MOST_MEDIA}"
+                "media.bytes = {media}: differential runs load the whole media repeatedly; at most \
+                 {MOST_MEDIA} are supported"
             ));
         }
         let sizes: Vec<u64> = match design.nvme.namespaces.is_empty() {
@@ -105,35 +147,35 @@ impl Shape {
         all.copied().collect()
     }
 
-    /// The last vector: that of the last engine, or of the last queue.
+    /// The last vector: of the last engine, or of the last queue.
     fn last_vector(&self) -> u16 {
         self.queues + self.engines.len() as u16
     }
 }
 
-/// Most bytes of media.
+/// Largest supported media, in bytes.
 const MOST_MEDIA: u64 = 64 << 20;
-/// Steps of an episode, at most.
+/// Most steps of an episode.
 const MOST_STEPS: u32 = 1 << 20;
 
-/// What to run.
+/// Parameters of a campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// Seed of everything.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Commands in all; the last episode may add some.
+    /// Commands in total; the last episode may exceed it.
     pub commands: u64,
     /// Commands of an episode.
     pub per_episode: u64,
-    /// Begin with this episode.
+    /// Number of the first episode.
     pub first_episode: u32,
-    /// Tries to make a failing episode shorter.
+    /// Most attempts to shorten a failing episode.
     pub shrinks: u32,
-    /// Run only this.
+    /// The only episode, or steps, to run.
     pub replay: Option<Replay>,
 }
 
-/// What a campaign did. The same for the same seed and design.
+/// Result of a campaign. It is the same for the same seed and design.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// Seed.
@@ -142,17 +184,17 @@ pub struct Report {
     pub episodes: u32,
     /// Steps.
     pub steps: u64,
-    /// Commands that were given to both devices.
+    /// Commands sent to both devices.
     pub commands: u64,
     /// Bytes of the media compared.
     pub compared_bytes: u64,
     /// Simulated time in ns, of each device.
     pub simulated_ns: f64,
-    /// How commands have ended in both: queue, opcode, status type and code.
+    /// Number of commands by queue, opcode, status type and code.
     pub outcomes: BTreeMap<String, u64>,
-    /// What was done, by name.
+    /// Actions, by name.
     pub kinds: BTreeMap<String, u64>,
-    /// How long commands took, by what they were.
+    /// Latencies of commands, by kind.
     pub latencies: BTreeMap<String, Latency>,
     /// Differences: 0 or 1, since the first one ends the campaign.
     pub mismatches: u32,
@@ -160,8 +202,8 @@ pub struct Report {
     pub failure: Option<Failure>,
 }
 
-/// What an episode did.
-struct Outcome {
+/// Result of an episode.
+struct EpisodeResult {
     steps: u32,
     commands: u64,
     compared: u64,
@@ -181,15 +223,16 @@ fn mix(parts: [u64; 3]) -> u64 {
         .fold(start, |seed, &part| Random::new(seed ^ part).next())
 }
 
-/// Runs an episode, or some of its steps. `going` is told commands done, and ends it by answering false.
+/// Runs an episode, or some of its steps. `keep_running` receives the completed commands, and ends
+/// the episode by returning false.
 fn episode(
     make: &mut Make,
     shape: &Shape,
     (seed, number): (u64, u32),
     commands: u64,
     steps: Option<&BTreeSet<u32>>,
-    going: &mut dyn FnMut(u64) -> bool,
-) -> Result<Outcome, String> {
+    keep_running: &mut dyn FnMut(u64) -> bool,
+) -> Result<EpisodeResult, String> {
     let of = |step: u64| mix([seed, number.into(), step]);
     let mut random = Random::new(of(u64::MAX - 2));
     let late = buffer::chance(&mut random, 25);
@@ -198,48 +241,49 @@ fn episode(
         late_memory: late.then_some(Time::ns(most)),
         seed: random.next(),
     };
-    let sides = make(&conditions)?.map(|(name, device)| Side::new(name, device));
-    let mut twin = Twin::new(sides, shape.clone());
-    twin.late = late;
+    let duts = make(&conditions)?.map(|(name, device)| Dut::new(name, device));
+    let mut pair = LockstepPair::new(duts, shape.clone());
+    pair.late = late;
     let (mut last, mut stopped) = (0, false);
-    let mut play = |twin: &mut Twin| {
-        twin.reseed(of(u64::MAX));
-        twin.begin()?;
+    let mut play = |pair: &mut LockstepPair| {
+        pair.reseed(of(u64::MAX));
+        pair.enable_first()?;
         let mut kept = steps.map(|s| s.iter().copied());
         loop {
             let step = match &mut kept {
                 Some(kept) => kept.next(),
-                None => (twin.commands < commands && last < MOST_STEPS).then_some(last),
+                None => (pair.commands < commands && last < MOST_STEPS).then_some(last),
             };
             let Some(step) = step else { break };
-            if !going(twin.commands) {
+            if !keep_running(pair.commands) {
                 stopped = true;
                 return Ok(());
             }
             last = step + 1;
-            twin.reseed(of(step.into()));
-            twin.note(format!("step {step} at {}", twin.sides[0].now));
-            twin.step()?;
+            pair.reseed(of(step.into()));
+            pair.note(format!("step {step} at {}", pair.duts[0].now));
+            pair.step()?;
         }
-        twin.reseed(of(u64::MAX - 1));
-        twin.finish()
+        pair.reseed(of(u64::MAX - 1));
+        pair.finish()
     };
-    let result: Result<(), String> = play(&mut twin);
-    Ok(Outcome {
+    let result: Result<(), String> = play(&mut pair);
+    Ok(EpisodeResult {
         steps: last,
-        commands: twin.commands,
-        compared: twin.compared,
-        time: twin.sides[0].now,
-        failure: result.err().map(|what| (what, twin.history())),
-        outcomes: twin.outcomes,
-        kinds: twin.kinds,
-        latencies: twin.latencies,
+        commands: pair.commands,
+        compared: pair.compared,
+        time: pair.duts[0].now,
+        failure: result.err().map(|what| (what, pair.history())),
+        outcomes: pair.outcomes,
+        kinds: pair.kinds,
+        latencies: pair.latencies,
         stopped,
     })
 }
 
-/// Runs a campaign. `progress` is told commands done and wanted, and stops it by answering false. An error says why no device could be
-/// had; a difference is in the report.
+/// Runs a campaign. `progress` receives the commands completed and requested, and stops the
+/// campaign by returning false. It is an error if no device can be made; a difference is in the
+/// report.
 pub fn run(
     make: &mut Make,
     shape: &Shape,
@@ -262,8 +306,8 @@ pub fn run(
         };
         let kept = replay.and_then(|r| r.steps.as_ref());
         let (before, most) = (report.commands, campaign.commands.saturating_sub(1));
-        let mut going = |done: u64| progress((before + done).min(most), campaign.commands);
-        let outcome = episode(make, shape, (seed, number), amount, kept, &mut going)?;
+        let mut keep_running = |done: u64| progress((before + done).min(most), campaign.commands);
+        let outcome = episode(make, shape, (seed, number), amount, kept, &mut keep_running)?;
         report.episodes += 1;
         report.steps += u64::from(outcome.steps);
         report.commands += outcome.commands;
@@ -294,18 +338,27 @@ pub fn run(
             };
             let of_steps = all.len();
             let mut tries = 0;
-            let tried = Tried { what, history };
+            let tried = RunFailure { what, history };
             let shrunk = shrink(all, tried, campaign.shrinks, &mut |steps| {
                 tries += 1;
-                let mut going = |_| progress(tries, campaign.shrinks.into());
-                let again = episode(make, shape, (seed, number), amount, Some(steps), &mut going)?;
-                Ok(fuzz::shrink::Again {
+                let mut keep_running = |_| progress(tries, campaign.shrinks.into());
+                let again = episode(
+                    make,
+                    shape,
+                    (seed, number),
+                    amount,
+                    Some(steps),
+                    &mut keep_running,
+                )?;
+                Ok(fuzz::shrink::Rerun {
                     steps: again.steps,
                     stopped: again.stopped,
-                    failure: again.failure.map(|(what, history)| Tried { what, history }),
+                    failure: again
+                        .failure
+                        .map(|(what, history)| RunFailure { what, history }),
                 })
             })?;
-            let (kept, Tried { what, history }) = shrunk;
+            let (kept, RunFailure { what, history }) = shrunk;
             let steps = kept.len();
             let replay = Replay {
                 seed,
@@ -330,7 +383,7 @@ pub fn run(
         number = number.wrapping_add(1);
     }
     if report.failure.is_none() && replay.is_none() {
-        if let Some(what) = timed::apart(&report.latencies) {
+        if let Some(what) = timed::mean_mismatch(&report.latencies) {
             report.mismatches = 1;
             report.failure = Some(Failure {
                 what,

@@ -1,5 +1,7 @@
-//! Lists of the pipeline: commands of the engines of tables one after another, each on what those before it have left. What they make is
-//! computed from the media, as `tables` does for one of them.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Lists of the pipeline: commands of the engines of tables in sequence, each on the results of the
+//! earlier ones. Their results are computed from the media, as `tables` does for a single command.
 
 use std::ops::Range;
 
@@ -8,57 +10,57 @@ use sim::Random;
 use spec::nvme::Sqe;
 
 use crate::buffer::{chance, pick};
-use crate::draw::Claims;
 use crate::engines::{around, laid, Job};
+use crate::generate::RangeLocks;
 use crate::tables::{
-    amount, column, held, indexes, rows, unknown, Sort, BAD_DATA, BAD_ENTRY, WRONG,
+    column, held, indexes, random_count, rows, unknown, Sort, BAD_DATA, BAD_ENTRY, WRONG,
 };
 
-/// Places in entries count in so many bytes.
+/// The unit of places in entries, in bytes.
 const UNIT: u64 = 4096;
 const ENTRY: u64 = 64;
 const MOST: u64 = 16;
-/// Bit of `kind`: reports are written behind the list.
+/// Bit of `kind`: reports are written after the list.
 const REPORT: u64 = 1;
 
-/// A list while it is drawn.
-struct List<'a> {
+/// A list during its generation.
+struct ListBuilder<'a> {
     random: &'a mut Random,
-    claims: &'a mut Claims,
-    /// What places in entries count from, and how far they reach.
+    locks: &'a mut RangeLocks,
+    /// The range that places in entries are relative to.
     reach: Range<u64>,
-    /// What the media holds before its next entry.
+    /// Content of the media before its next entry.
     media: Vec<u8>,
-    /// Ranges that entries have written, whose content is known.
+    /// Ranges with known content that entries have written.
     made: Vec<Range<u64>>,
     writes: Vec<(u64, Vec<u8>)>,
     lays: Vec<(u64, Vec<u8>)>,
 }
 
-/// An entry, and what comes of it.
-struct Entry {
+/// An entry, and its results.
+struct ListEntry {
     sqe: Sqe,
     /// Its return value.
     result: u32,
-    /// Where it writes, and what; nothing where that is not known.
+    /// Ranges that it writes, and their content; empty where it is unknown.
     at: u64,
     bytes: u64,
     data: Option<Vec<u8>>,
 }
 
-/// A job that has a list run, of entries whose places lie in `reach`.
+/// A job that runs a list of entries with places in `reach`.
 pub fn job(
     random: &mut Random,
     media: &[u8],
-    claims: &mut Claims,
+    locks: &mut RangeLocks,
     reach: Range<u64>,
 ) -> Option<Job> {
     let most = pick(random, &[3, 3, 6, MOST]);
     let count = 1 + random.below(most);
     let kind = if chance(random, 60) { REPORT } else { 0 };
-    let mut list = List {
+    let mut list = ListBuilder {
         random,
-        claims,
+        locks,
         media: media.to_vec(),
         reach: reach.clone(),
         made: Vec::new(),
@@ -71,7 +73,7 @@ pub fn job(
     for _ in 0..count {
         let mut entry = list.entry()?;
         if result == 0 && chance(list.random, 4) {
-            list.spoil(&mut entry);
+            list.corrupt(&mut entry);
         }
         bytes.extend(entry.sqe.to_bytes());
         if result != 0 {
@@ -83,9 +85,9 @@ pub fn job(
             _ => BAD_DATA,
         };
         done += u64::from(result == 0);
-        list.carry_out(entry);
+        list.apply_entry(entry);
     }
-    // Reports tell cycles, which are no two devices' alike.
+    // Reports contain cycles, which differ between devices.
     let mut writes = match kind {
         REPORT => unknown(at + count * ENTRY..at + 2 * count * ENTRY),
         _ => Vec::new(),
@@ -101,8 +103,8 @@ pub fn job(
     })
 }
 
-impl List<'_> {
-    /// A place that nobody is in the way of.
+impl ListBuilder<'_> {
+    /// A place without conflicts.
     fn place(&mut self, bytes: u64, write: bool) -> Option<u64> {
         let room = (self.reach.end - self.reach.start).checked_sub(bytes)?;
         for _ in 0..12 {
@@ -111,14 +113,14 @@ impl List<'_> {
                 _ => self.random.below(room / UNIT + 1),
             };
             let at = self.reach.start + unit * UNIT;
-            if self.claims.take_alone(around(&(at..at + bytes)), write) {
+            if self.locks.lock_exclusive(around(&(at..at + bytes)), write) {
                 return Some(at);
             }
         }
         None
     }
 
-    /// Where an entry reads: what one before it has made, or anything.
+    /// A source of an entry: the output of an earlier entry, or any place.
     fn source(&mut self, bytes: u64) -> Option<u64> {
         let fits = |made: &&Range<u64>| made.end - made.start >= bytes;
         let made: Vec<u64> = self.made.iter().filter(fits).map(|m| m.start).collect();
@@ -128,8 +130,8 @@ impl List<'_> {
         }
     }
 
-    /// Puts something where an entry is to find it.
-    fn lay(&mut self, at: u64, data: &[u8]) {
+    /// Stores the source of an entry.
+    fn place_content(&mut self, at: u64, data: &[u8]) {
         self.lays.extend(laid(&self.media, at, data));
         self.media[at as usize..at as usize + data.len()].copy_from_slice(data);
     }
@@ -138,7 +140,7 @@ impl List<'_> {
         ((at - self.reach.start) / UNIT) as u32
     }
 
-    fn entry(&mut self) -> Option<Entry> {
+    fn entry(&mut self) -> Option<ListEntry> {
         match self.random.below(3) {
             0 => self.sort(),
             1 => self.shuffle(),
@@ -146,16 +148,16 @@ impl List<'_> {
         }
     }
 
-    fn sort(&mut self) -> Option<Entry> {
-        let count = amount(self.random, 4000);
-        let job = Sort::draw(self.random, count);
+    fn sort(&mut self) -> Option<ListEntry> {
+        let count = random_count(self.random, 4000);
+        let job = Sort::generate(self.random, count);
         let [keys, out, _] = job.sizes();
         let (src, dst) = (self.source(keys)?, self.place(out, true)?);
         let data = job.made(held(&self.media, src, keys));
         let (src, to) = (self.unit(src), self.unit(dst));
         let tmp = self.random.next() as u32;
         let dwords = [src, to, tmp, count as u32, job.kind as u32, 0];
-        Some(Entry {
+        Some(ListEntry {
             sqe: command(SORT, dwords),
             result: 0,
             at: dst,
@@ -164,7 +166,7 @@ impl List<'_> {
         })
     }
 
-    fn shuffle(&mut self) -> Option<Entry> {
+    fn shuffle(&mut self) -> Option<ListEntry> {
         let (rows, bad) = rows(self.random, self.reach.end - self.reach.start);
         let [listed, table, out] = rows.sizes();
         let list = match chance(self.random, 30) {
@@ -173,7 +175,7 @@ impl List<'_> {
                 let at = self.place(listed, true)?;
                 let old = held(&self.media, at, listed).to_vec();
                 let places = indexes(self.random, &rows, &old, bad);
-                self.lay(at, &places);
+                self.place_content(at, &places);
                 at
             }
         };
@@ -183,13 +185,13 @@ impl List<'_> {
             held(&self.media, src, table),
         );
         let (result, _) = rows.ends(&data);
-        // What is not written stays.
+        // Unwritten bytes stay.
         let begun = data.len();
         data.extend_from_slice(&held(&self.media, dst, out)[begun..]);
         let (list, src, to) = (self.unit(list), self.unit(src), self.unit(dst));
         let last = rows.row as u32 | (rows.kind as u32) << 24;
         let dwords = [list, src, to, rows.count as u32, rows.rows as u32, last];
-        Some(Entry {
+        Some(ListEntry {
             sqe: command(SHUFFLE, dwords),
             result,
             at: dst,
@@ -198,7 +200,7 @@ impl List<'_> {
         })
     }
 
-    fn decode(&mut self) -> Option<Entry> {
+    fn decode(&mut self) -> Option<ListEntry> {
         let (column, keys) = column(self.random);
         let (log, bytes) = (column.kind >> 8 & 3, keys.len() as u64);
         let (entries, out) = (column.entries << log, column.count << log);
@@ -208,7 +210,7 @@ impl List<'_> {
         };
         let (src, dst) = (self.place(bytes.max(1), true)?, self.place(out, true)?);
         if bytes > 0 {
-            self.lay(src, &keys);
+            self.place_content(src, &keys);
         }
         let table = dict.map_or(&[][..], |at| held(&self.media, at, entries));
         let (made, (result, _)) = column.made(table, &keys);
@@ -227,7 +229,7 @@ impl List<'_> {
             bytes as u32,
             last as u32,
         ];
-        Some(Entry {
+        Some(ListEntry {
             sqe: command(DECODE, dwords),
             result,
             at: dst,
@@ -236,8 +238,8 @@ impl List<'_> {
         })
     }
 
-    /// Makes an entry one that is none, or that its kernel refuses: it changes nothing.
-    fn spoil(&mut self, entry: &mut Entry) {
+    /// Corrupts an entry so that it is invalid, or refused by its kernel: it changes nothing.
+    fn corrupt(&mut self, entry: &mut ListEntry) {
         let units = (self.reach.end - self.reach.start).div_ceil(UNIT) as u32;
         let sort = entry.sqe.opcode() == SORT;
         let dw = &mut entry.sqe.dw;
@@ -258,8 +260,8 @@ impl List<'_> {
         (entry.result, entry.bytes) = (WRONG, 0);
     }
 
-    /// What an entry leaves to those behind it.
-    fn carry_out(&mut self, entry: Entry) {
+    /// Applies the output of an entry, for later entries.
+    fn apply_entry(&mut self, entry: ListEntry) {
         let target = entry.at..entry.at + entry.bytes;
         match entry.data {
             _ if entry.bytes == 0 => {}
@@ -278,7 +280,7 @@ fn command(opcode: u8, dwords: [u32; 6]) -> Sqe {
     numbered.fold(Sqe::new(opcode), |sqe, (value, n)| sqe.with_cdw(n, value))
 }
 
-/// Where reports of a job are, and their bytes, if it has any.
+/// Place and bytes of a job's reports, if it has any.
 pub fn reports(job: &Job) -> Option<(u64, u32)> {
     let [at, count, _, _, REPORT] = job.arguments[..] else {
         return None;
@@ -287,7 +289,7 @@ pub fn reports(job: &Job) -> Option<(u64, u32)> {
     Some((at + count * ENTRY, (count * ENTRY) as u32))
 }
 
-/// Reports, but for how long entries took.
+/// Reports without the times of the entries.
 pub fn without_cycles(mut reports: Vec<u8>) -> Vec<u8> {
     for report in reports.chunks_mut(ENTRY as usize) {
         report[8..16].fill(0);
@@ -295,7 +297,7 @@ pub fn without_cycles(mut reports: Vec<u8>) -> Vec<u8> {
     reports
 }
 
-/// A job whose list is none: it does nothing, and reads nothing.
+/// A job with an invalid list: it changes nothing, and reads nothing.
 pub fn wrong_job(random: &mut Random, media: u64) -> Vec<u64> {
     let at = random.below(media / UNIT) * UNIT;
     let mut arguments = vec![at, 3, 0, media, 0];

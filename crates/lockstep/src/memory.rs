@@ -1,4 +1,7 @@
-//! The memory of a host: some real pages, and what a device has written where no memory is, which is compared as well.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The memory of a host: existing pages, and the device's writes to addresses without memory, which
+//! are compared as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +14,7 @@ pub const BASE: u64 = 1 << 32;
 /// Pages of memory.
 pub const PAGES: u64 = 4096;
 
-/// Memory, and what was written beside it.
+/// Memory, and the writes outside of it.
 pub struct Memory {
     bytes: Vec<u8>,
     holes: BTreeMap<u64, Vec<u8>>,
@@ -19,7 +22,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Zeros.
+    /// A memory of zeros.
     pub fn new() -> Memory {
         Memory {
             bytes: vec![0; (PAGES * PAGE) as usize],
@@ -28,27 +31,27 @@ impl Memory {
         }
     }
 
-    /// The place of some bytes, if memory is there.
+    /// The place of a range, if it exists.
     fn place(addr: u64, len: u64) -> Option<std::ops::Range<usize>> {
         let from = addr.checked_sub(BASE)?;
         let to = from.checked_add(len)?;
         (to <= PAGES * PAGE).then_some(from as usize..to as usize)
     }
 
-    /// Bytes; `None` where no memory is.
+    /// The bytes of a range; `None` without memory.
     pub fn get(&self, addr: u64, len: u64) -> Option<&[u8]> {
         self.bytes.get(Memory::place(addr, len)?)
     }
 
-    /// The host stores something. Where no memory is, nothing happens.
-    pub fn put(&mut self, addr: u64, data: &[u8]) {
+    /// Stores bytes for the host; addresses without memory ignore them.
+    pub fn store(&mut self, addr: u64, data: &[u8]) {
         if let Some(place) = Memory::place(addr, data.len() as u64) {
             self.bytes[place].copy_from_slice(data);
         }
     }
 
-    /// A device writes something within a page.
-    pub fn land(&mut self, addr: u64, data: &[u8]) {
+    /// Stores bytes for the device, within a page.
+    pub fn device_write(&mut self, addr: u64, data: &[u8]) {
         let page = addr - addr % PAGE;
         self.dirty.insert(page);
         if let Some(place) = Memory::place(addr, data.len() as u64) {
@@ -65,7 +68,7 @@ impl Memory {
         }
     }
 
-    /// A page as it is, where memory is or not.
+    /// A page, in memory or outside.
     pub fn page(&self, page: u64) -> &[u8] {
         let hole = || self.holes.get(&page).map_or(&[][..], |hole| hole);
         self.get(page, PAGE).unwrap_or_else(hole)
@@ -76,13 +79,13 @@ impl Memory {
         std::mem::take(&mut self.dirty)
     }
 
-    /// Forgets what was written where no memory is.
+    /// Drops the writes to addresses without memory.
     pub fn drop_holes(&mut self) {
         self.holes.clear();
     }
 }
 
-/// Which pages are in use. The same for both hosts: their commands name the same addresses.
+/// Allocator of pages. It is common to both hosts, as their commands name the same addresses.
 pub struct Arena {
     kept: BTreeSet<u64>,
     taken: BTreeSet<u64>,
@@ -101,37 +104,37 @@ impl Arena {
         page < PAGES && !self.kept.contains(&page) && !self.taken.contains(&page)
     }
 
-    /// Pages in a row, until the end of the step. `None` if there are none.
-    pub fn run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
+    /// Allocates consecutive pages until the end of the step. `None` if there are none.
+    pub fn alloc_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
         let fits = |first: &u64| (0..count).all(|n| self.is_free(first + n));
         let first = (0..64).map(|_| random.below(PAGES)).find(fits)?;
         self.taken.extend(first..first + count);
         Some(BASE + first * PAGE)
     }
 
-    /// A page, until the end of the step.
-    pub fn take(&mut self, random: &mut Random) -> Option<u64> {
-        self.run(random, 1)
+    /// Allocates a page until the end of the step.
+    pub fn alloc(&mut self, random: &mut Random) -> Option<u64> {
+        self.alloc_run(random, 1)
     }
 
-    /// A page until [`Arena::give`].
-    pub fn keep(&mut self, random: &mut Random) -> Option<u64> {
-        let page = self.take(random)?;
-        self.hold(page);
+    /// Allocates a page until [`Arena::release`].
+    pub fn alloc_kept(&mut self, random: &mut Random) -> Option<u64> {
+        let page = self.alloc(random)?;
+        self.keep(page);
         Some(page)
     }
 
-    /// Keeps a page that was taken.
-    pub fn hold(&mut self, page: u64) {
+    /// Keeps an allocated page past the end of the step.
+    pub fn keep(&mut self, page: u64) {
         self.kept.insert((page.wrapping_sub(BASE)) / PAGE);
     }
 
-    /// A page is no more kept.
-    pub fn give(&mut self, page: u64) {
+    /// Releases a kept page.
+    pub fn release(&mut self, page: u64) {
         self.kept.remove(&(page.wrapping_sub(BASE) / PAGE));
     }
 
-    /// All but what is kept is free again.
+    /// Frees all pages but the kept ones.
     pub fn end_step(&mut self) {
         self.taken.clear();
     }

@@ -1,4 +1,6 @@
-//! A host that does not answer: data that it never sends.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A host that never sends the data of some writes.
 
 use std::ops::Range;
 
@@ -6,37 +8,38 @@ use sim::Time;
 use spec::nvme::{io, status, Sqe};
 
 use crate::buffer::{chance, pick};
-use crate::draw::{Command, BLOCK};
-use crate::life::Reset;
+use crate::dut::Dut;
+use crate::generate::{Command, BLOCK};
+use crate::lifecycle::Reset;
 use crate::memory::PAGE;
-use crate::side::Side;
-use crate::twin::{Freedom, Step, Twin};
+use crate::pair::{AllowedDifferences, LockstepPair, StepResult};
 
-/// Of what lies here no read is answered, not even by the link.
+/// Address range whose reads are never answered, not even by the link.
 pub const SILENT: Range<u64> = 1 << 46..(1 << 46) + (1 << 30);
-/// Commands of a step, at most.
+/// Most commands of a step.
 const MOST: u64 = 3;
-/// A device gives up within this (`HostTimeout`: 25 to 50 ms). A small completion queue lets commands begin one after the other.
-const PATIENCE: Time = Time::ms(60);
-/// How often completions are taken, and how long the messages of the last ones have.
-const LOOK: Time = Time::us(200);
+/// Longest time until a device gives up (`HostTimeout`: 25 to 50 ms). A small completion queue
+/// serialises the commands.
+const DEADLINE: Time = Time::ms(60);
+/// Interval at which completions are consumed, and the longest time of the last messages.
+const POLL: Time = Time::us(200);
 
-impl Twin {
-    /// Writes whose data never come end as errors, and write nothing. What is behind lost answers may wait for them, so a reset of the
-    /// function follows.
-    pub fn silence(&mut self) -> Step {
-        let mut rooms = self.rooms();
-        // Messages that are held back would have to be waited for, too.
-        if rooms.is_empty() || self.state.coalesced || self.sides[0].shadow.is_some() {
+impl LockstepPair {
+    /// Writes whose data never arrive end as errors, and write nothing. Commands after lost answers
+    /// may wait for them, so a reset of the function follows.
+    pub fn silence(&mut self) -> StepResult {
+        let mut queue_rooms = self.queue_rooms();
+        // Coalesced messages would have to be waited for as well.
+        if queue_rooms.is_empty() || self.state.coalesced || self.duts[0].shadow.is_some() {
             return Ok(());
         }
         self.count("reads that are never answered");
         let namespaces: Vec<_> = self.shape.namespaces.active().copied().collect();
         let mut sent = Vec::new();
         for _ in 0..1 + self.random.below(MOST) {
-            rooms.retain(|room| room.1 > 0);
-            let n = self.random.below(rooms.len().max(1) as u64) as usize;
-            let Some(room) = rooms.get_mut(n) else {
+            queue_rooms.retain(|room| room.1 > 0);
+            let n = self.random.below(queue_rooms.len().max(1) as u64) as usize;
+            let Some(room) = queue_rooms.get_mut(n) else {
                 break;
             };
             room.1 -= 1;
@@ -49,14 +52,14 @@ impl Twin {
             sent.push(self.push(qid, Command::plain(sqe)));
         }
         for s in &sent {
-            self.each(|side| {
-                side.ring_sq(s.sqid);
+            self.for_each(|dut| {
+                dut.ring_sq(s.sqid);
                 Ok(())
             })?;
         }
-        self.each(|side| side.given_up(sent.len()))?;
-        self.meet()?;
-        let done = self.judge(&sent, &Freedom::default())?;
+        self.for_each(|dut| dut.given_up(sent.len()))?;
+        self.align_time()?;
+        let done = self.compare_step(&sent, &AllowedDifferences::default())?;
         let others = done
             .values()
             .find(|cqe| cqe.status() != status::DATA_TRANSFER_ERROR);
@@ -67,30 +70,30 @@ impl Twin {
             true => Reset::Function,
             false => Reset::Power,
         };
-        self.end(reset)?;
-        self.memory(None)?;
-        self.all_media()?;
-        self.revive(reset)
+        self.end_by_reset(reset)?;
+        self.compare_memory(None)?;
+        self.compare_all_media()?;
+        self.restart(reset)
     }
 }
 
-impl Side {
-    /// Waits until so many commands have completed, without ever being at rest.
+impl Dut {
+    /// Waits until `count` commands have completed; the device is never idle meanwhile.
     fn given_up(&mut self, count: usize) -> Result<(), String> {
-        let patience = Time(PATIENCE.0 * count as u64);
+        let patience = Time(DEADLINE.0 * count as u64);
         let limit = self.now + patience;
-        while self.got.len() < count {
+        while self.completed.len() < count {
             if self.now > limit {
                 return Err(format!(
                     "{}: hung: reads that nobody answers are not given up within {patience}",
                     self.name
                 ));
             }
-            let until = self.now + LOOK;
+            let until = self.now + POLL;
             self.advance(until)?;
             self.consume()?;
         }
-        let until = self.now + LOOK;
+        let until = self.now + POLL;
         self.advance(until)
     }
 }

@@ -1,4 +1,47 @@
-//! Steps: what hosts do, drawn from a seed each.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Steps: actions of the hosts, each generated from a seed.
+//!
+//! # What is generated
+//!
+//! Of 100 steps:
+//!
+//! - 37 are bursts of 2 to 40 I/O commands on all queues. They use separate blocks; one burst in
+//!   five has blocks in common. A tenth of the commands is for engines (`count`, `filter`,
+//!   `copy`), on blocks that no other command uses, not even one with a wrong namespace.
+//! - 8 are single I/O commands, a third of them with an error.
+//! - 5 are measurements, with delays disabled and fixed timing of the host. They are sequential
+//!   reads or writes, concurrent reads of whole pages, and concurrent flushes, also by the
+//!   priority of queues with separate weights.
+//! - 16 are 1 to 5 admin commands: Identify, logs, features, event requests, Abort, Keep Alive,
+//!   Format NVM, any other opcode.
+//! - 3 are fused pairs and halves. 1 is a first half that waits for its partner without room in
+//!   the completion queue, with an Abort of one of both.
+//! - 5 create and delete I/O queues. 3 are loads and stores of the PM window, also beyond its
+//!   media.
+//! - 5 are jobs of engines, in registers and up to four lines of each command page, beside I/O
+//!   commands. Lines are written in parts of any order. Jobs use any bytes of the media; some are
+//!   invalid, lie beyond the media, or have reserved bits set.
+//! - Jobs of the pipeline, also as NVMe commands, have 1 to 16 entries that read the output of
+//!   earlier ones; some entries are wrong. Interrupts are on or off. One step in five stops the
+//!   jobs of registers.
+//! - 4 are accesses of BAR4: status block, QoS, registers and commits of `nvm_delay`, snapshots
+//!   of its counters, and absent offsets.
+//! - 2 are loads and stores of BAR0 of any size, and 2 are wrong doorbells.
+//! - 1 masks, changes and unmasks interrupts by entry and by function, or disables MSI-X.
+//! - 2 are Doorbell Buffer Config, or Keep Alive Timeouts, expired or not, beside other commands.
+//! - 2 are long commands with Aborts, a queue deleted with its commands, commands of milliseconds
+//!   that have to be ended, or a queue without memory (CFS).
+//! - 0.05 are writes whose data never arrive, not even by the link's timeout, and a reset of the
+//!   function. They take 25 to 50 ms of simulated time: 50 s of the RTL model at 300 MHz.
+//! - 4 are resets, idle or during a burst, a third of the latter with jobs in registers and
+//!   pages. They are a disable, a shutdown, a subsystem or function reset, or a power cut,
+//!   occasionally followed by invalid settings.
+//!
+//! A quarter of the episodes has a memory with a random latency of each access. A read without
+//! memory fails after 100 to 500 ns. One in twelve fails after up to 250 us, as by the link's
+//! completion timeout. An invalid command has one error only, as the controller may report either
+//! of two.
 
 use sim::{Bar, Time};
 use spec::bar4;
@@ -7,37 +50,37 @@ use spec::nvme::{admin, feature, io, Sqe};
 use spec::regs::{nvm_delay, nvme as regs, qos};
 
 use crate::buffer::{chance, pick};
-use crate::draw::{Claims, Command, BLOCK};
-use crate::life::Reset;
+use crate::generate::{Command, RangeLocks, BLOCK};
+use crate::lifecycle::Reset;
 use crate::memory::PAGE;
-use crate::twin::{takes_long, Freedom, Sent, Step, Twin};
+use crate::pair::{takes_long, AllowedDifferences, LockstepPair, Sent, StepResult};
 
-/// Percent of commands with something wrong.
+/// Percentage of commands with an error.
 pub(crate) const WRONG: u64 = 12;
 /// Most commands of a burst.
 const BURST: u64 = 40;
-/// Longest time until a burst is cut, ns.
+/// Longest time until a burst is cut by a reset, ns.
 const CUT: u64 = 12_000;
-/// Within this a command is fetched, and an Abort carried out, ns.
+/// Time in which a command is fetched, and an Abort executed, ns.
 const HALF: u64 = 20_000;
 
-impl Twin {
-    /// One step.
-    pub fn step(&mut self) -> Step {
+impl LockstepPair {
+    /// Runs one step.
+    pub fn step(&mut self) -> StepResult {
         match self.random.below(100) {
             0..=36 => self.burst(),
             37..=44 => self.single(),
             45..=49 => self.timed(),
             50..=65 => self.admin(),
             66..=68 => self.fused(),
-            69 => self.half(),
-            70..=74 => self.queues(),
-            75..=77 => self.window(),
+            69 => self.fused_half(),
+            70..=74 => self.change_queues(),
+            75..=77 => self.access_pm_window(),
             78..=82 => self.engines(),
-            83..=86 => self.control(),
-            87 | 88 => self.registers(),
+            83..=86 => self.access_bar4(),
+            87 | 88 => self.access_bar0(),
             89 | 90 => self.bad_doorbell(),
-            91 => self.masks(),
+            91 => self.change_masks(),
             92 | 93 => match chance(&mut self.random, 40) {
                 true => self.shadow(),
                 false => self.keep_alive(),
@@ -49,61 +92,61 @@ impl Twin {
             95 => match self.random.below(100) {
                 0..=59 => self.delete_busy(),
                 60..=94 => self.fatal(),
-                // Milliseconds of the RTL's time, cycle by cycle: some seconds.
+                // Milliseconds of simulated time, cycle by cycle: several seconds of the RTL model.
                 _ => self.silence(),
             },
             96 | 97 => self.reset(),
-            _ => self.cut(),
+            _ => self.cut_burst(),
         }
     }
 
     // ---- I/O ----
 
-    /// Submission queues, and for how many commands each has room.
-    pub(crate) fn rooms(&self) -> Vec<(u16, u32)> {
-        let queues = self.sides[0].sqs.iter().filter(|(&qid, _)| qid != 0);
+    /// Submission queues, and the number of commands that fit into each.
+    pub(crate) fn queue_rooms(&self) -> Vec<(u16, u32)> {
+        let queues = self.duts[0].sqs.iter().filter(|(&qid, _)| qid != 0);
         queues.map(|(&qid, sq)| (qid, sq.entries - 1)).collect()
     }
 
-    /// Puts I/O commands into queues, and tells of them some at a time.
+    /// Submits I/O commands, with a doorbell for several at a time.
     pub(crate) fn submit(
         &mut self,
         count: u64,
         wrong: u64,
-        claims: &mut Claims,
+        locks: &mut RangeLocks,
         fits: fn(&Command) -> bool,
     ) -> Vec<Sent> {
-        self.submit_behind(Vec::new(), count, wrong, claims, fits)
+        self.submit_after(Vec::new(), count, wrong, locks, fits)
     }
 
-    /// The same behind some that were drawn before.
-    pub(crate) fn submit_behind(
+    /// As `submit`, after commands that were generated before.
+    pub(crate) fn submit_after(
         &mut self,
         first: Vec<Command>,
         count: u64,
         wrong: u64,
-        claims: &mut Claims,
+        locks: &mut RangeLocks,
         fits: fn(&Command) -> bool,
     ) -> Vec<Sent> {
-        let mut rooms = self.rooms();
+        let mut queue_rooms = self.queue_rooms();
         let mut sent = Vec::new();
         let mut silent = std::collections::BTreeSet::new();
         let mut first = first.into_iter();
         for _ in 0..count + first.len() as u64 {
-            rooms.retain(|room| room.1 > 0);
-            if rooms.is_empty() {
+            queue_rooms.retain(|room| room.1 > 0);
+            if queue_rooms.is_empty() {
                 break;
             }
-            let n = self.random.below(rooms.len() as u64) as usize;
-            let drawn = first.next();
-            let Some(command) = drawn.or_else(|| self.draw(wrong).io(claims)) else {
+            let n = self.random.below(queue_rooms.len() as u64) as usize;
+            let generated = first.next();
+            let Some(command) = generated.or_else(|| self.generate(wrong).io(locks)) else {
                 continue;
             };
             if !fits(&command) {
                 continue;
             }
-            let qid = rooms[n].0;
-            rooms[n].1 -= 1;
+            let qid = queue_rooms[n].0;
+            queue_rooms[n].1 -= 1;
             sent.push(self.push(qid, command));
             silent.insert(qid);
             if chance(&mut self.random, 25) {
@@ -115,68 +158,70 @@ impl Twin {
     }
 
     fn ring_all(&mut self, queues: &std::collections::BTreeSet<u16>) {
-        for side in &mut self.sides {
-            queues.iter().for_each(|&qid| side.ring_sq(qid));
+        for dut in &mut self.duts {
+            queues.iter().for_each(|&qid| dut.ring_sq(qid));
         }
     }
 
-    /// Comparisons that have two ways to end, such as those beside somebody who writes the same.
-    pub(crate) fn races(sent: &[Sent]) -> Freedom {
-        let mut freedom = Freedom::default();
+    /// Commands with several permitted results, such as comparisons beside writes of the same
+    /// blocks.
+    pub(crate) fn races(sent: &[Sent]) -> AllowedDifferences {
+        let mut differences = AllowedDifferences::default();
         for (n, s) in sent.iter().enumerate() {
             if s.command.sqe.opcode() != io::COMPARE {
                 continue;
             }
-            // The second half of a pair writes when its first has ended.
+            // The second half of a pair writes after its first half has ended.
             let fuse = s.command.sqe.fuse();
             let is_partner = |other: usize, o: &Sent| {
                 other == n + 1 && o.sqid == s.sqid && (fuse, o.command.sqe.fuse()) == (1, 2)
             };
             let others = sent.iter().enumerate();
             let others = others.filter(|&(other, o)| other != n && !is_partner(other, o));
-            // One that finds other data than it should may end by that, or by the error in its SGL.
+            // A Compare with other data and an error in its SGL may report either.
             if s.command.is_odd()
                 || others
                     .map(|(_, o)| &o.command)
                     .any(|o| o.writes_in(&s.command.reads))
             {
-                freedom.outcome.insert(s.name());
+                differences.outcome.insert(s.key());
             }
         }
-        freedom
+        differences
     }
 
-    fn burst(&mut self) -> Step {
-        let mut claims = Claims {
+    fn burst(&mut self) -> StepResult {
+        let mut locks = RangeLocks {
             shared: chance(&mut self.random, 20),
-            ..Claims::default()
+            ..RangeLocks::default()
         };
-        self.count(if claims.shared {
+        self.count(if locks.shared {
             "bursts that overlap"
         } else {
             "bursts"
         });
         let count = 2 + self.random.below(BURST - 1);
         let wrong = pick(&mut self.random, &[0, WRONG, 2 * WRONG]);
-        let sent = self.submit(count, wrong, &mut claims, |_| true);
-        self.run(&sent, &Twin::races(&sent)).map(drop)
+        let sent = self.submit(count, wrong, &mut locks, |_| true);
+        self.run_commands(&sent, &LockstepPair::races(&sent))
+            .map(drop)
     }
 
-    fn single(&mut self) -> Step {
+    fn single(&mut self) -> StepResult {
         for _ in 0..1 + self.random.below(4) {
-            let sent = self.submit(1, 3 * WRONG, &mut Claims::default(), |_| true);
-            self.run(&sent, &Twin::races(&sent))?;
+            let sent = self.submit(1, 3 * WRONG, &mut RangeLocks::default(), |_| true);
+            self.run_commands(&sent, &LockstepPair::races(&sent))?;
         }
         Ok(())
     }
 
-    fn fused(&mut self) -> Step {
-        let rooms = self.rooms();
-        if rooms.is_empty() {
+    fn fused(&mut self) -> StepResult {
+        let queue_rooms = self.queue_rooms();
+        if queue_rooms.is_empty() {
             return Ok(());
         }
-        let (qid, room) = pick(&mut self.random, &rooms);
-        let Some(commands) = self.draw(WRONG).fused() else {
+        let (qid, room) = pick(&mut self.random, &queue_rooms);
+        let Some(commands) = self.generate(WRONG).fused() else {
             return Ok(());
         };
         if (room as usize) < commands.len() {
@@ -184,28 +229,30 @@ impl Twin {
         }
         self.count("fused pairs and halves");
         let sent: Vec<Sent> = commands.into_iter().map(|c| self.push(qid, c)).collect();
-        for side in &mut self.sides {
-            side.ring_sq(qid);
+        for dut in &mut self.duts {
+            dut.ring_sq(qid);
         }
-        self.run(&sent, &Twin::races(&sent)).map(drop)
+        self.run_commands(&sent, &LockstepPair::races(&sent))
+            .map(drop)
     }
 
-    /// A first half of a fused pair that waits for its partner, for which the completion queue has no room, and an Abort of one of both.
-    fn half(&mut self) -> Step {
-        let left = &self.sides[0];
-        let mut rooms = self.rooms();
-        // How many entries of the completion queue have to be in use.
+    /// A first half of a fused pair waits for its partner, for which the completion queue has no
+    /// room; an Abort of one of both follows.
+    fn fused_half(&mut self) -> StepResult {
+        let left = &self.duts[0];
+        let mut queue_rooms = self.queue_rooms();
+        // Entries of the completion queue that have to be in use.
         let used = |qid: u16| {
             let cq = left.cqs.get(&left.sqs.get(&qid)?.cqid)?;
             cq.entries.checked_sub(2)
         };
-        rooms.retain(|&(qid, room)| used(qid).is_some_and(|used| used + 2 <= room));
-        if rooms.is_empty() {
+        queue_rooms.retain(|&(qid, room)| used(qid).is_some_and(|used| used + 2 <= room));
+        if queue_rooms.is_empty() {
             return Ok(());
         }
-        let (qid, _) = pick(&mut self.random, &rooms);
+        let (qid, _) = pick(&mut self.random, &queue_rooms);
         let used = used(qid).unwrap_or_default();
-        let commands = self.draw(WRONG).fused();
+        let commands = self.generate(WRONG).fused();
         let Some(commands) = commands.filter(|all| all.len() == 2) else {
             return Ok(());
         };
@@ -220,98 +267,100 @@ impl Twin {
             .map(|_| self.push(qid, Command::plain(Sqe::flush(nsid))))
             .collect();
         self.ring_all(&[qid].into());
-        self.each(|side| side.quiet())?;
-        self.meet()?;
+        self.for_each(|dut| dut.run_until_idle())?;
+        self.align_time()?;
         sent.extend(commands.into_iter().map(|c| self.push(qid, c)));
         self.ring_all(&[qid].into());
-        self.pass(HALF)?;
+        self.wait_ns(HALF)?;
         let target = used as usize + pick(&mut self.random, &[0, 0, 0, 1]);
-        let cid = u32::from(sent[target].name().1);
+        let cid = u32::from(sent[target].key().1);
         let abort = Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | u32::from(qid));
         sent.push(self.push(0, Command::plain(abort)));
         self.ring_all(&[0].into());
-        self.pass(HALF)?;
-        // A half that nobody has ended would wait for 25 ms.
-        self.each(|side| side.consume().map(drop))?;
-        self.pass(HALF)?;
-        self.run(&sent, &Twin::races(&sent)).map(drop)
+        self.wait_ns(HALF)?;
+        // A half that was not aborted would wait for 25 ms.
+        self.for_each(|dut| dut.consume().map(drop))?;
+        self.wait_ns(HALF)?;
+        self.run_commands(&sent, &LockstepPair::races(&sent))
+            .map(drop)
     }
 
     /// Long commands, and Aborts of some of them.
-    fn abort(&mut self) -> Step {
+    fn abort(&mut self) -> StepResult {
         self.count("bursts with Aborts");
         let count = 2 + self.random.below(12);
-        let mut claims = Claims::default();
-        let mut sent = self.submit(count, 0, &mut claims, |_| true);
+        let mut locks = RangeLocks::default();
+        let mut sent = self.submit(count, 0, &mut locks, |_| true);
         let io = sent.len();
         let ns = self.random.below(4000);
-        self.pass(ns)?;
-        let mut freedom = Twin::races(&sent);
+        self.wait_ns(ns)?;
+        let mut differences = LockstepPair::races(&sent);
         for _ in 0..1 + self.random.below(3) {
             if io == 0 {
                 break;
             }
             let target = &sent[self.random.below(io as u64) as usize];
-            let (sqid, cid) = target.name();
+            let (sqid, cid) = target.key();
             if takes_long(target.command.sqe.opcode()) {
-                freedom.outcome.insert((sqid, cid));
+                differences.outcome.insert((sqid, cid));
             }
             let sqe = Sqe::new(admin::ABORT).with_cdw(10, u32::from(cid) << 16 | u32::from(sqid));
             let abort = self.push(0, Command::plain(sqe));
-            freedom.outcome.insert(abort.name());
+            differences.outcome.insert(abort.key());
             sent.push(abort);
         }
-        for side in &mut self.sides {
-            side.ring_sq(0);
+        for dut in &mut self.duts {
+            dut.ring_sq(0);
         }
-        self.run(&sent, &freedom).map(drop)
+        self.run_commands(&sent, &differences).map(drop)
     }
 
-    /// A queue is deleted while its commands are under way.
-    fn delete_busy(&mut self) -> Step {
+    /// Deletes a queue while its commands are in flight.
+    fn delete_busy(&mut self) -> StepResult {
         self.count("deletions of busy queues");
         let count = 2 + self.random.below(12);
-        let mut claims = Claims::default();
-        let mut sent = self.submit(count, 0, &mut claims, |_| true);
+        let mut locks = RangeLocks::default();
+        let mut sent = self.submit(count, 0, &mut locks, |_| true);
         let Some(qid) = sent.first().map(|s| s.sqid) else {
             return Ok(());
         };
         let ns = self.random.below(3000);
-        self.pass(ns)?;
-        let mut freedom = Freedom {
+        self.wait_ns(ns)?;
+        let mut differences = AllowedDifferences {
             deleted: Some(qid),
-            ..Twin::races(&sent)
+            ..LockstepPair::races(&sent)
         };
         let of_queue = sent.iter().filter(|s| s.sqid == qid);
-        freedom.outcome.extend(of_queue.map(Sent::name));
+        differences.outcome.extend(of_queue.map(Sent::key));
         let delete = self.push(0, Command::plain(Sqe::delete_io_sq(qid)));
         sent.push(delete);
-        for side in &mut self.sides {
-            side.ring_sq(0);
+        for dut in &mut self.duts {
+            dut.ring_sq(0);
         }
-        self.run(&sent, &freedom)?;
+        self.run_commands(&sent, &differences)?;
         self.deleted(qid, true);
         Ok(())
     }
 
-    /// A command that would take milliseconds, and an end to it: by an Abort, or by the deletion of its queue. It has to come.
-    fn endless(&mut self) -> Step {
-        let rooms = self.rooms();
-        if rooms.is_empty() {
+    /// A command that would take milliseconds, ended by an Abort or by the deletion of its queue.
+    /// It has to end early.
+    fn endless(&mut self) -> StepResult {
+        let queue_rooms = self.queue_rooms();
+        if queue_rooms.is_empty() {
             return Ok(());
         }
         self.count("ends of endless commands");
-        let (qid, _) = pick(&mut self.random, &rooms);
-        let Some(command) = self.draw(0).endless() else {
+        let (qid, _) = pick(&mut self.random, &queue_rooms);
+        let Some(command) = self.generate(0).endless() else {
             return Ok(());
         };
         let mut sent = vec![self.push(qid, command)];
-        let name = sent[0].name();
-        for side in &mut self.sides {
-            side.ring_sq(qid);
+        let name = sent[0].key();
+        for dut in &mut self.duts {
+            dut.ring_sq(qid);
         }
         let ns = 20_000 + self.random.below(20_000);
-        self.pass(ns)?;
+        self.wait_ns(ns)?;
         let deletion = chance(&mut self.random, 50);
         let sqe = match deletion {
             true => Sqe::delete_io_sq(qid),
@@ -321,14 +370,14 @@ impl Twin {
             }
         };
         sent.push(self.push(0, Command::plain(sqe)));
-        for side in &mut self.sides {
-            side.ring_sq(0);
+        for dut in &mut self.duts {
+            dut.ring_sq(0);
         }
-        let freedom = Freedom {
+        let differences = AllowedDifferences {
             deleted: deletion.then_some(qid),
-            ..Freedom::default()
+            ..AllowedDifferences::default()
         };
-        let done = self.run(&sent, &freedom)?;
+        let done = self.run_commands(&sent, &differences)?;
         if done.get(&name).is_some_and(|cqe| cqe.status().is_success()) {
             return Err("a command that takes milliseconds was not ended on either side".into());
         }
@@ -338,19 +387,19 @@ impl Twin {
         Ok(())
     }
 
-    pub(crate) fn pass(&mut self, ns: u64) -> Step {
-        self.each(|side| side.advance(side.now + Time::ns(ns)))
+    pub(crate) fn wait_ns(&mut self, ns: u64) -> StepResult {
+        self.for_each(|dut| dut.advance(dut.now + Time::ns(ns)))
     }
 
     // ---- admin ----
 
-    fn admin(&mut self) -> Step {
-        let room = self.sides[0].sqs.get(&0).map_or(0, |sq| sq.entries - 1);
+    fn admin(&mut self) -> StepResult {
+        let room = self.duts[0].sqs.get(&0).map_or(0, |sq| sq.entries - 1);
         let room = room.min(8);
         let count = (1 + self.random.below(5)).min(room.into());
         let mut sent: Vec<Sent> = Vec::new();
         for _ in 0..count {
-            let Some(command) = self.draw(WRONG).admin() else {
+            let Some(command) = self.generate(WRONG).admin() else {
                 continue;
             };
             let sqe = &command.sqe;
@@ -365,17 +414,17 @@ impl Twin {
                 break;
             }
         }
-        for side in &mut self.sides {
-            side.ring_sq(0);
+        for dut in &mut self.duts {
+            dut.ring_sq(0);
         }
-        let freedom = Freedom {
+        let differences = AllowedDifferences {
             ordered: true,
-            ..Freedom::default()
+            ..AllowedDifferences::default()
         };
-        self.run(&sent, &freedom).map(drop)
+        self.run_commands(&sent, &differences).map(drop)
     }
 
-    fn queues(&mut self) -> Step {
+    fn change_queues(&mut self) -> StepResult {
         match self.random.below(3) {
             0 => self.create_cq(false),
             1 => self.create_sq(false),
@@ -384,7 +433,7 @@ impl Twin {
     }
 
     /// A Keep Alive Timeout, outlasted or not.
-    fn keep_alive(&mut self) -> Step {
+    fn keep_alive(&mut self) -> StepResult {
         self.count("Keep Alive Timeouts");
         let ms = 100 * (1 + self.random.below(3));
         let odd = self.random.below(100);
@@ -396,43 +445,43 @@ impl Twin {
                     .with_cdw(11, ms as u32),
             )
         };
-        self.alone(set(ms - odd))?;
+        self.run_alone(set(ms - odd))?;
         for _ in 0..self.random.below(3) {
-            let until = self.sides[0].now + Time::ms(ms - 1);
-            self.each(|side| side.advance(until))?;
-            self.alone(Command::plain(Sqe::new(admin::KEEP_ALIVE)))?;
+            let until = self.duts[0].now + Time::ms(ms - 1);
+            self.for_each(|dut| dut.advance(until))?;
+            self.run_alone(Command::plain(Sqe::new(admin::KEEP_ALIVE)))?;
         }
         if chance(&mut self.random, 50) {
-            return self.alone(set(0)).map(drop);
+            return self.run_alone(set(0)).map(drop);
         }
-        let over = self.sides[0].now + Time::ms(ms + 1);
+        let over = self.duts[0].now + Time::ms(ms + 1);
         if chance(&mut self.random, 50) {
             // TBKAS is 0: other commands do not restart the timer.
-            let late = self.sides[0].now + Time::ms(ms - ms / 4);
-            self.each(|side| side.advance(late))?;
+            let late = self.duts[0].now + Time::ms(ms - ms / 4);
+            self.for_each(|dut| dut.advance(late))?;
             let fid = u32::from(feature::ARBITRATION);
             let other = Sqe::new(admin::GET_FEATURES).with_cdw(10, fid);
-            self.alone(Command::plain(other))?;
+            self.run_alone(Command::plain(other))?;
         }
-        self.each(|side| side.advance(over))?;
-        self.rest()?;
-        let csts = self.same("CSTS", |side| side.read32(Bar::Nvme, properties::CSTS))?;
+        self.for_each(|dut| dut.advance(over))?;
+        self.wait_until_idle()?;
+        let csts = self.compare("CSTS", |dut| dut.read32(Bar::Nvme, properties::CSTS))?;
         if !Csts(csts).fatal() {
             return Err(format!(
                 "a Keep Alive Timeout of {ms} ms has not ended in CFS on either side"
             ));
         }
         self.state.errors += 1;
-        self.messages(false)?;
+        self.compare_messages(false)?;
         let reset = pick(&mut self.random, &Reset::ALL);
-        self.end(reset)?;
-        self.memory(None)?;
-        self.revive(reset)
+        self.end_by_reset(reset)?;
+        self.compare_memory(None)?;
+        self.restart(reset)
     }
 
     // ---- the PM window ----
 
-    fn window(&mut self) -> Step {
+    fn access_pm_window(&mut self) -> StepResult {
         for _ in 0..1 + self.random.below(5) {
             let most = if chance(&mut self.random, 60) {
                 64
@@ -453,16 +502,16 @@ impl Twin {
                     .flat_map(|_| self.random.next().to_le_bytes())
                     .collect();
                 data.truncate(len as usize);
-                for side in &mut self.sides {
-                    side.write(Bar::Pm, offset, &data);
+                for dut in &mut self.duts {
+                    dut.write(Bar::Pm, offset, &data);
                 }
                 if let Some(held) = self.media.get_mut(offset as usize..(offset + len) as usize) {
                     held.copy_from_slice(&data);
                 }
             }
             self.count("PM window loads");
-            let found = self.same("a load of the PM window", |side| {
-                side.load(Bar::Pm, offset, len as u32)
+            let found = self.compare("a load of the PM window", |dut| {
+                dut.load(Bar::Pm, offset, len as u32)
             })?;
             let held = self.media.get(offset as usize..(offset + len) as usize);
             if found.as_deref() != held {
@@ -471,19 +520,19 @@ impl Twin {
                 ));
             }
         }
-        self.rest()
+        self.wait_until_idle()
     }
 
     // ---- BAR4 ----
 
-    fn control(&mut self) -> Step {
+    fn access_bar4(&mut self) -> StepResult {
         self.count("accesses to BAR4");
         let channels = u64::from(self.shape.channels);
         let channel = bar4::DELAY + bar4::DELAY_STEP * self.random.below(channels);
         match self.random.below(7) {
             0 => {
                 let words: Vec<u64> = (0..192).map(|n| bar4::STATUS + 4 * n).collect();
-                self.words("the list of blocks", Bar::Control, &words)?;
+                self.compare_registers("the list of blocks", Bar::Control, &words)?;
             }
             1 => {
                 let master = self.random.below(8);
@@ -492,15 +541,15 @@ impl Twin {
                     true => self.random.below(80) as u32,
                     false => self.random.next() as u32,
                 };
-                for side in &mut self.sides {
-                    side.write32(Bar::Control, at, value);
+                for dut in &mut self.duts {
+                    dut.write32(Bar::Control, at, value);
                 }
-                self.same("qos", |side| side.read32(Bar::Control, at))?;
+                self.compare("qos", |dut| dut.read32(Bar::Control, at))?;
             }
             2 | 3 => self.delays(channel)?,
             4 => self.delay_counts()?,
             5 => {
-                // Anything, at any place, but for what tells of times.
+                // Any offset, except for registers that depend on time.
                 let base = pick(
                     &mut self.random,
                     &[bar4::STATUS, bar4::QOS, channel, 0x2000, 0x2_0000, 0xF_F000],
@@ -512,10 +561,8 @@ impl Twin {
                 {
                     return Ok(());
                 }
-                self.same("a load of BAR4", |side| {
-                    side.load(Bar::Control, offset, len)
-                })
-                .map_err(|e| format!("{e}, {len} bytes at {offset:#x}"))?;
+                self.compare("a load of BAR4", |dut| dut.load(Bar::Control, offset, len))
+                    .map_err(|e| format!("{e}, {len} bytes at {offset:#x}"))?;
             }
             _ => {
                 let base = pick(
@@ -524,17 +571,17 @@ impl Twin {
                 );
                 let offset = base + 4 * self.random.below(0x1FF);
                 let value = self.random.next() as u32;
-                for side in &mut self.sides {
-                    side.write32(Bar::Control, offset, value);
+                for dut in &mut self.duts {
+                    dut.write32(Bar::Control, offset, value);
                 }
-                self.same("a load of BAR4", |side| side.load(Bar::Control, offset, 4))?;
+                self.compare("a load of BAR4", |dut| dut.load(Bar::Control, offset, 4))?;
             }
         }
-        self.rest()
+        self.wait_until_idle()
     }
 
-    /// Writes registers of an `nvm_delay`, commits or not, and compares what they read.
-    fn delays(&mut self, base: u64) -> Step {
+    /// Writes registers of an `nvm_delay`, with or without a commit, and compares their values.
+    fn delays(&mut self, base: u64) -> StepResult {
         let mut writes: Vec<(u64, u32)> = Vec::new();
         let slow = pick(&mut self.random, &[1, 100, 1500]);
         for _ in 0..1 + self.random.below(8) {
@@ -562,18 +609,18 @@ impl Twin {
         if chance(&mut self.random, 70) {
             writes.push((nvm_delay::COMMAND, 1));
         }
-        for side in &mut self.sides {
+        for dut in &mut self.duts {
             for &(at, value) in &writes {
-                side.write32(Bar::Control, base + at, value);
+                dut.write32(Bar::Control, base + at, value);
             }
         }
         let words: Vec<u64> = (0..64).map(|n| base + 4 * n).collect();
-        self.words("registers of nvm_delay", Bar::Control, &words)
+        self.compare_registers("registers of nvm_delay", Bar::Control, &words)
     }
 
     /// Compares counts of transactions and beats.
-    fn delay_counts(&mut self) -> Step {
-        self.rest()?;
+    fn delay_counts(&mut self) -> StepResult {
+        self.wait_until_idle()?;
         let loose = self.state.loose_counts;
         let clear = u32::from(loose || chance(&mut self.random, 50));
         use nvm_delay::counters::{read, READ, WRITE};
@@ -585,15 +632,15 @@ impl Twin {
         ];
         for channel in 0..u64::from(self.shape.channels) {
             let base = bar4::DELAY + bar4::DELAY_STEP * channel;
-            for side in &mut self.sides {
-                side.write32(Bar::Control, base + nvm_delay::COMMAND, 2 | clear << 2);
+            for dut in &mut self.duts {
+                dut.write32(Bar::Control, base + nvm_delay::COMMAND, 2 | clear << 2);
             }
             if loose {
                 continue;
             }
             let of = |at: u64| fields.map(|f| base + nvm_delay::COUNTERS + at + f);
             let words: Vec<u64> = [READ, WRITE].into_iter().flat_map(of).collect();
-            self.words("counters of nvm_delay", Bar::Control, &words)?;
+            self.compare_registers("counters of nvm_delay", Bar::Control, &words)?;
         }
         self.state.loose_counts = false;
         Ok(())
@@ -601,7 +648,7 @@ impl Twin {
 
     // ---- BAR0 ----
 
-    fn registers(&mut self) -> Step {
+    fn access_bar0(&mut self) -> StepResult {
         self.count("accesses to BAR0");
         for _ in 0..1 + self.random.below(6) {
             let offset = match self.random.below(3) {
@@ -612,7 +659,8 @@ impl Twin {
             let len = pick(&mut self.random, &[1, 2, 4, 4, 4, 8, 16]);
             let len = (len as u64).min(PAGE - offset % PAGE) as u32;
             if chance(&mut self.random, 40) {
-                // What can only be read, and what has no effect while the controller is enabled; PMRCTL and its like.
+                // Read-only properties, properties without effect while the controller is enabled,
+                // and PMRCTL and the like.
                 let at = pick(
                     &mut self.random,
                     &[
@@ -627,25 +675,25 @@ impl Twin {
                 let value = self.random.next() as u32 & !1;
                 let bytes = value.to_le_bytes();
                 let some = 1 + self.random.below(4) as usize;
-                for side in &mut self.sides {
-                    side.write(Bar::Nvme, at, &bytes[..some]);
+                for dut in &mut self.duts {
+                    dut.write(Bar::Nvme, at, &bytes[..some]);
                 }
             }
             if self.is_free_word(offset + u64::from(len)) {
                 continue;
             }
-            self.same("a load of BAR0", |side| side.load(Bar::Nvme, offset, len))
+            self.compare("a load of BAR0", |dut| dut.load(Bar::Nvme, offset, len))
                 .map_err(|e| format!("{e}, {len} bytes at {offset:#x}"))?;
         }
         self.properties()?;
-        self.rest()
+        self.wait_until_idle()
     }
 
-    /// A write to a doorbell that is wrong: an error, and an event.
-    fn bad_doorbell(&mut self) -> Step {
+    /// An invalid doorbell write: an error, and an event.
+    fn bad_doorbell(&mut self) -> StepResult {
         self.count("bad doorbells");
         let queues = u64::from(self.shape.queues);
-        let left = &self.sides[0];
+        let left = &self.duts[0];
         let missing: Vec<u16> = (1..=self.shape.queues)
             .filter(|q| !left.sqs.contains_key(q))
             .collect();
@@ -666,10 +714,10 @@ impl Twin {
         let offset = regs::DOORBELLS + 8 * qid + 4 * u64::from(completion);
         self.note(format!("  doorbell {offset:#x} = {value:#x}"));
         match chance(&mut self.random, 15) {
-            // A part of a doorbell is none.
+            // A partial write is not a doorbell write.
             true => {
-                for side in &mut self.sides {
-                    side.write(Bar::Nvme, offset, &[value as u8]);
+                for dut in &mut self.duts {
+                    dut.write(Bar::Nvme, offset, &[value as u8]);
                 }
             }
             false => {
@@ -677,57 +725,62 @@ impl Twin {
                 self.state.errors += 1;
             }
         }
-        self.run(&[], &Freedom::default()).map(drop)
+        self.run_commands(&[], &AllowedDifferences::default())
+            .map(drop)
     }
 
-    /// A vector is masked while commands complete, changed, and unmasked.
-    fn masks(&mut self) -> Step {
+    /// Masks a vector while commands complete, changes its entry, and unmasks it.
+    fn change_masks(&mut self) -> StepResult {
         self.count("vectors masked");
         let function = chance(&mut self.random, 35);
         let vector = self.random.below(u64::from(self.shape.last_vector()) + 1) as u16;
         let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
         let enable = !function || chance(&mut self.random, 70);
         match function {
-            true => self.each(|side| {
-                side.device.set_msix(enable, true);
+            true => self.for_each(|dut| {
+                dut.device.set_msix(enable, true);
                 Ok(())
             })?,
             false => {
                 self.write32(entry + 12, 1);
-                self.same("a mask", |side| side.read32(Bar::Nvme, entry + 12))?;
+                self.compare("a mask", |dut| dut.read32(Bar::Nvme, entry + 12))?;
             }
         }
         let count = 1 + self.random.below(6);
-        let mut claims = Claims::default();
-        let sent = self.submit(count, WRONG, &mut claims, |_| true);
+        let mut locks = RangeLocks::default();
+        let sent = self.submit(count, WRONG, &mut locks, |_| true);
         if !self.state.coalesced {
-            // As far as it comes while nobody takes what has completed.
-            self.each(|side| side.quiet())?;
-            self.meet()?;
+            // Runs as far as the device gets without free completion entries.
+            self.for_each(|dut| dut.run_until_idle())?;
+            self.align_time()?;
             self.properties()?;
         }
         if chance(&mut self.random, 50) && !function {
-            self.message(vector);
+            self.set_msix_entry(vector);
         }
         if chance(&mut self.random, 50) {
-            self.run(&sent, &Twin::races(&sent))?;
+            self.run_commands(&sent, &LockstepPair::races(&sent))?;
             self.unmask(function, vector);
-            self.rest()?;
+            self.wait_until_idle()?;
             self.free_messages();
-            return self.judge(&[], &Freedom::default()).map(drop);
+            return self
+                .compare_step(&[], &AllowedDifferences::default())
+                .map(drop);
         }
         self.unmask(function, vector);
-        self.rest()?;
+        self.wait_until_idle()?;
         self.free_messages();
-        self.judge(&sent, &Twin::races(&sent)).map(drop)
+        self.compare_step(&sent, &LockstepPair::races(&sent))
+            .map(drop)
     }
 
-    /// With shadow doorbells, whether what was held back is still to be told: see [`Twin::is_free_word`].
+    /// With shadow doorbells, it is undetermined whether a masked message is still sent: see
+    /// [`LockstepPair::is_free_word`].
     fn free_messages(&mut self) {
-        if self.sides[0].shadow.is_some() {
-            self.sides
+        if self.duts[0].shadow.is_some() {
+            self.duts
                 .iter_mut()
-                .for_each(|side| side.host.messages.clear());
+                .for_each(|dut| dut.host.messages.clear());
         }
     }
 
@@ -735,9 +788,9 @@ impl Twin {
         let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
         match function {
             true => self
-                .sides
+                .duts
                 .iter_mut()
-                .for_each(|side| side.device.set_msix(true, false)),
+                .for_each(|dut| dut.device.set_msix(true, false)),
             false => {
                 self.write32(entry + 12, 0);
                 self.state.masked.remove(&vector);
@@ -747,53 +800,53 @@ impl Twin {
 
     // ---- resets ----
 
-    /// A reset at rest.
-    fn reset(&mut self) -> Step {
+    /// A reset while the devices are idle.
+    fn reset(&mut self) -> StepResult {
         let reset = pick(&mut self.random, &Reset::ALL);
-        self.end(reset)?;
-        self.messages(false)?;
-        self.memory(None)?;
+        self.end_by_reset(reset)?;
+        self.compare_messages(false)?;
+        self.compare_memory(None)?;
         if chance(&mut self.random, 30) {
-            self.all_media()?;
+            self.compare_all_media()?;
         }
-        self.revive(reset)
+        self.restart(reset)
     }
 
-    /// A reset amid commands.
-    fn cut(&mut self) -> Step {
+    /// A reset during commands.
+    fn cut_burst(&mut self) -> StepResult {
         self.count("bursts cut off");
         let reset = pick(&mut self.random, &Reset::ALL);
-        let mut claims = Claims {
+        let mut locks = RangeLocks {
             shared: chance(&mut self.random, 20),
-            ..Claims::default()
+            ..RangeLocks::default()
         };
         let count = 2 + self.random.below(BURST - 1);
-        let drawn = match chance(&mut self.random, 30) {
-            true => self.draw_jobs(&mut claims, false)?,
+        let generated = match chance(&mut self.random, 30) {
+            true => self.generate_jobs(&mut locks, false)?,
             false => Vec::new(),
         };
-        let sent = self.submit(count, WRONG, &mut claims, |_| true);
-        let jobs = self.start_jobs(drawn);
+        let sent = self.submit(count, WRONG, &mut locks, |_| true);
+        let jobs = self.start_jobs(generated);
         let ns = self.random.below(CUT);
-        self.pass(ns)?;
-        self.end(reset)?;
-        // What stands in registers and pages of engines is none of the controller's, and goes on.
-        self.each(|side| side.quiet())?;
-        self.meet()?;
-        let freedom = Freedom {
+        self.wait_ns(ns)?;
+        self.end_by_reset(reset)?;
+        // Jobs in registers and pages of engines are independent of the controller, and continue.
+        self.for_each(|dut| dut.run_until_idle())?;
+        self.align_time()?;
+        let differences = AllowedDifferences {
             cut: true,
-            ..Freedom::default()
+            ..AllowedDifferences::default()
         };
-        self.judge(&sent, &freedom)?;
+        self.compare_step(&sent, &differences)?;
         self.jobs_cut(&jobs)?;
-        self.revive(reset)
+        self.restart(reset)
     }
 
-    /// The end of an episode: all of the media.
-    pub fn finish(&mut self) -> Step {
-        self.rest()?;
-        self.judge(&[], &Freedom::default())?;
-        self.all_media()
+    /// The end of an episode: compares the whole media.
+    pub fn finish(&mut self) -> StepResult {
+        self.wait_until_idle()?;
+        self.compare_step(&[], &AllowedDifferences::default())?;
+        self.compare_all_media()
     }
 }
 

@@ -1,51 +1,53 @@
-//! Jobs of the engines of tables: sorter, gatherer of rows, decoder of dictionaries. What they make is computed from the media, as their
-//! READMEs say.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Jobs of the engines of tables: sorter, gather engine, dictionary decoder. Their results are
+//! computed from the media, by their documentation.
 
 use std::ops::Range;
 
 use sim::Random;
 
 use crate::buffer::{chance, pick};
-use crate::draw::Claims;
-use crate::engines::{around, laid, place, Job, Kind, LINE};
+use crate::engines::{around, laid, place, EngineKind, Job, LINE};
+use crate::generate::RangeLocks;
 
-/// Keys that one pass of the sorter takes.
+/// Keys that one pass of the sorter sorts.
 const CHUNK: u64 = 128 << 10;
-/// Bits of return values: of all three, and of those that tell a place.
+/// Bits of return values: of all three engines, and of those that report a position.
 pub const WRONG: u32 = 4;
 const BAD: u32 = 16;
 const TRUNCATED: u32 = 32;
 const OVERRUN: u32 = 64;
-/// Bits of the pipeline's, of an entry that is none and of one that has read something wrong.
+/// Bits of the pipeline's return value: an invalid entry, and an entry that has read invalid data.
 pub const BAD_ENTRY: u32 = 16;
 pub const BAD_DATA: u32 = 32;
 /// Bits of the decoder's `kind`.
 const PLAIN: u64 = 1 << 16;
 const PACKED: u64 = 1 << 17;
 
-/// Whether the output says something beside this return value.
-pub fn tells(kind: Kind, result: u32) -> bool {
+/// True if the output is defined with this return value.
+pub fn output_is_defined(kind: EngineKind, result: u32) -> bool {
     match kind {
-        Kind::Shuffle => [0, BAD].contains(&result),
-        Kind::Decode => [0, WRONG, BAD, TRUNCATED, OVERRUN].contains(&result),
-        Kind::Pipeline => [0, WRONG, BAD_ENTRY, BAD_DATA].contains(&result),
+        EngineKind::Shuffle => [0, BAD].contains(&result),
+        EngineKind::Decode => [0, WRONG, BAD, TRUNCATED, OVERRUN].contains(&result),
+        EngineKind::Pipeline => [0, WRONG, BAD_ENTRY, BAD_DATA].contains(&result),
         _ => result == 0,
     }
 }
 
-fn low(bytes: &[u8]) -> u128 {
+fn low_bits(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |v, &b| v << 8 | u128::from(b))
 }
 
-/// Bytes of the sorter's keys and of what it writes, and its passes.
+/// Parameters of a sort.
 pub struct Sort {
     pub kind: u64,
     pub count: u64,
 }
 
 impl Sort {
-    /// Any kind.
-    pub fn draw(random: &mut Random, count: u64) -> Sort {
+    /// A sort of a random kind.
+    pub fn generate(random: &mut Random, count: u64) -> Sort {
         let kind = random.below(3) | random.below(3) << 2 | random.below(8) << 4;
         Sort { kind, count }
     }
@@ -68,15 +70,15 @@ impl Sort {
 
     fn rank(&self, key: &[u8]) -> i128 {
         let above = 128 - 8 * self.key();
-        let signed = (low(key) << above) as i128 >> above;
+        let signed = (low_bits(key) << above) as i128 >> above;
         match self.kind >> 2 & 3 {
-            0 => (low(key) ^ 1 << 127) as i128,
+            0 => (low_bits(key) ^ 1 << 127) as i128,
             2 if signed < 0 => signed ^ i128::MAX,
             _ => signed,
         }
     }
 
-    /// What is written.
+    /// The output.
     pub fn made(&self, source: &[u8]) -> Vec<u8> {
         let keys = source.chunks(self.key() as usize);
         let mut all: Vec<(i128, usize, &[u8])> = keys
@@ -123,17 +125,17 @@ impl Rows {
         ]
     }
 
-    /// The rows that are copied.
+    /// The copied rows.
     pub fn made(&self, list: &[u8], table: &[u8]) -> Vec<u8> {
         let at = if self.kind == 0 { 0 } else { self.each() / 2 } as usize;
         let places = list.chunks(self.each() as usize);
-        let indexes = places.map(|place| low(&place[at..at + 4]) as u64);
+        let indexes = places.map(|place| low_bits(&place[at..at + 4]) as u64);
         let good = indexes.take_while(|&index| index < self.rows);
         let rows = good.map(|n| &table[(n * self.row) as usize..][..self.row as usize]);
         rows.flatten().copied().collect()
     }
 
-    /// Return value and position then.
+    /// Return value and position.
     pub fn ends(&self, made: &[u8]) -> (u32, u64) {
         match made.len() as u64 / self.row {
             all if all == self.count => (0, all),
@@ -158,12 +160,12 @@ impl Column {
         self.kind & 63
     }
 
-    /// Values, and no keys.
+    /// True for plain values instead of keys.
     pub fn is_plain(&self) -> bool {
         self.kind & PLAIN != 0
     }
 
-    /// What is written, as far as nothing is wrong, and how it ends.
+    /// The output up to the first error, with return value and position.
     pub fn made(&self, dict: &[u8], source: &[u8]) -> (Vec<u8>, (u32, u64)) {
         let size = self.size();
         if self.kind & PLAIN != 0 {
@@ -193,7 +195,7 @@ impl Column {
             if keys.len() as u64 == self.count {
                 break;
             }
-            match low(key) as u64 {
+            match low_bits(key) as u64 {
                 key if key < self.entries => keys.push(key),
                 _ => return BAD,
             }
@@ -231,7 +233,7 @@ impl Column {
                 if source.len() < bytes {
                     return TRUNCATED;
                 }
-                let key = low(&source[..bytes]) as u64;
+                let key = low_bits(&source[..bytes]) as u64;
                 source = &source[bytes..];
                 if key >= self.entries {
                     return BAD;
@@ -259,7 +261,7 @@ impl Column {
     }
 }
 
-/// Runs of keys less than a number.
+/// Runs of keys below a limit.
 fn runs(random: &mut Random, column: &Column) -> Vec<u8> {
     let width = column.width();
     let (mut out, mut left) = (Vec::new(), column.count);
@@ -296,8 +298,8 @@ fn runs(random: &mut Random, column: &Column) -> Vec<u8> {
     out
 }
 
-/// How many: a few mostly.
-pub fn amount(random: &mut Random, most: u64) -> u64 {
+/// A count, mostly small.
+pub fn random_count(random: &mut Random, most: u64) -> u64 {
     let usual = pick(random, &[10, 100, 1000, 4000]);
     1 + random.below(most.min(usual).max(1))
 }
@@ -311,30 +313,35 @@ pub fn unknown(bytes: Range<u64>) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// A job of one of these engines.
-pub fn job(random: &mut Random, kind: Kind, media: &[u8], claims: &mut Claims) -> Option<Job> {
+pub fn job(
+    random: &mut Random,
+    kind: EngineKind,
+    media: &[u8],
+    locks: &mut RangeLocks,
+) -> Option<Job> {
     match kind {
-        Kind::Sort => sort(random, media, claims),
-        Kind::Shuffle => shuffle(random, media, claims),
-        _ => decode(random, media, claims),
+        EngineKind::Sort => sort(random, media, locks),
+        EngineKind::Shuffle => shuffle(random, media, locks),
+        _ => decode(random, media, locks),
     }
 }
 
-fn sort(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+fn sort(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
     let size = media.len() as u64;
-    let mut job = Sort::draw(random, 0);
+    let mut job = Sort::generate(random, 0);
     job.count = match random.below(60) {
         0 => CHUNK + random.below(2000),
-        _ => amount(random, CHUNK),
+        _ => random_count(random, CHUNK),
     };
     if job.count > CHUNK {
         job.kind &= !3;
     }
     let [keys, out, scratch] = job.sizes();
-    let src = place(random, claims, (size, keys, LINE), false)?;
-    let dst = place(random, claims, (size, out, LINE), true)?;
+    let src = place(random, locks, (size, keys, LINE), false)?;
+    let dst = place(random, locks, (size, out, LINE), true)?;
     let tmp = match scratch {
         0 => random.next(),
-        _ => place(random, claims, (size, scratch, LINE), true)?,
+        _ => place(random, locks, (size, scratch, LINE), true)?,
     };
     let mut writes = laid(media, dst, &job.made(held(media, src, keys)));
     if scratch > 0 {
@@ -348,7 +355,8 @@ fn sort(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
     })
 }
 
-/// Rows to gather, of a table of at most an eighth of so many bytes, and whether an index is to be wrong.
+/// Rows to gather, of a table of at most an eighth of `size` bytes, and whether an index is to be
+/// invalid.
 pub fn rows(random: &mut Random, size: u64) -> (Rows, bool) {
     let row = match random.below(8) {
         0 => 1 + random.below(65536),
@@ -357,14 +365,14 @@ pub fn rows(random: &mut Random, size: u64) -> (Rows, bool) {
     };
     let rows = Rows {
         kind: random.below(4),
-        count: amount(random, (size / 8 / row).max(1)),
+        count: random_count(random, (size / 8 / row).max(1)),
         row,
-        rows: amount(random, (size / 8 / row).max(1)),
+        rows: random_count(random, (size / 8 / row).max(1)),
     };
     (rows, chance(random, 15))
 }
 
-/// Indexes among what stands where the list is.
+/// Indexes that replace the content of the list's place.
 pub fn indexes(random: &mut Random, rows: &Rows, held: &[u8], bad: bool) -> Vec<u8> {
     let (each, middle) = (
         rows.each(),
@@ -383,17 +391,17 @@ pub fn indexes(random: &mut Random, rows: &Rows, held: &[u8], bad: bool) -> Vec<
     places
 }
 
-fn shuffle(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+fn shuffle(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
     let size = media.len() as u64;
     let (rows, bad) = rows(random, size);
     let [listed, table, out] = rows.sizes();
-    let list = place(random, claims, (size, listed, LINE), true)?;
-    let src = place(random, claims, (size, table, 1), false)?;
-    let dst = place(random, claims, (size, out, 1), true)?;
+    let list = place(random, locks, (size, listed, LINE), true)?;
+    let src = place(random, locks, (size, table, 1), false)?;
+    let dst = place(random, locks, (size, out, 1), true)?;
     let places = indexes(random, &rows, held(media, list, listed), bad);
     let mut made = rows.made(&places, held(media, src, table));
     let ends = rows.ends(&made);
-    // What is not written stays.
+    // Unwritten bytes stay.
     let begun = made.len();
     made.extend_from_slice(&held(media, dst, out)[begun..]);
     Some(Job {
@@ -404,7 +412,7 @@ fn shuffle(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job
     })
 }
 
-/// A column to decode, and its keys, in which something may be wrong.
+/// A column to decode, and its keys, which may be invalid.
 pub fn column(random: &mut Random) -> (Column, Vec<u8>) {
     let (width, log) = (random.below(33), random.below(4));
     let most = (1 << width).min(65536).min((512 << 10) >> log);
@@ -412,7 +420,7 @@ pub fn column(random: &mut Random) -> (Column, Vec<u8>) {
     let mut column = Column {
         kind: width | log << 8,
         entries: 1 + random.below(u64::min(most, usual)),
-        count: amount(random, 20_000),
+        count: random_count(random, 20_000),
     };
     let values = column.count << log;
     let mut source = match random.below(8) {
@@ -440,7 +448,7 @@ pub fn column(random: &mut Random) -> (Column, Vec<u8>) {
     (column, source)
 }
 
-fn decode(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job> {
+fn decode(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
     let size = media.len() as u64;
     let (column, source) = column(random);
     let log = column.kind >> 8 & 3;
@@ -449,7 +457,7 @@ fn decode(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job>
     let plain = column.is_plain();
     let dict = match plain {
         true => random.next(),
-        false => place(random, claims, (size, entries << log, LINE), false)?,
+        false => place(random, locks, (size, entries << log, LINE), false)?,
     };
     let table = if plain {
         &[]
@@ -457,9 +465,9 @@ fn decode(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job>
         held(media, dict, entries << log)
     };
     let (made, ends) = column.made(table, &source);
-    // Room for a bit more, so that no range is empty.
-    let src = place(random, claims, (size, bytes.max(1), LINE), true)?;
-    let dst = place(random, claims, (size, out, LINE), true)?;
+    // At least one unit, so that no range is empty.
+    let src = place(random, locks, (size, bytes.max(1), LINE), true)?;
+    let dst = place(random, locks, (size, out, LINE), true)?;
     Some(Job {
         arguments: vec![dict, entries, src, bytes, dst, column.count, column.kind],
         writes: match ends.0 {
@@ -474,30 +482,30 @@ fn decode(random: &mut Random, media: &[u8], claims: &mut Claims) -> Option<Job>
     })
 }
 
-/// A job of which a part lies behind the media: `bytes` from `end - inside` on.
-pub fn beyond(kind: Kind, target: bool, own: u64, far: u64, bytes: u64) -> Vec<u64> {
+/// A job of which a part lies beyond the media: `bytes` from `end - inside` on.
+pub fn beyond(kind: EngineKind, target: bool, own: u64, far: u64, bytes: u64) -> Vec<u64> {
     let (src, dst) = if target { (own, far) } else { (far, own) };
     match kind {
-        // Indexes alone, which take as many bytes as the keys.
-        Kind::Sort => vec![src, dst, 0, bytes / 4, 32],
+        // Indexes only, with as many bytes as the keys.
+        EngineKind::Sort => vec![src, dst, 0, bytes / 4, 32],
         _ => vec![0, 0, src, bytes, dst, bytes, PLAIN],
     }
 }
 
-/// A job that does nothing.
-pub fn wrong_job(random: &mut Random, kind: Kind, media: u64) -> Vec<u64> {
+/// A job without effect.
+pub fn wrong_job(random: &mut Random, kind: EngineKind, media: u64) -> Vec<u64> {
     let at = random.below(media / 128) * 64;
     let other = media / 2 + random.below(media / 128) * 64;
     let far = u64::MAX - 63;
     let bit = 1 << random.below(64);
     let mut arguments = match kind {
-        Kind::Sort => vec![at, other, 0, 17, 0],
-        Kind::Shuffle => vec![at, other, other + 2048, 17, 9, 9, 0],
+        EngineKind::Sort => vec![at, other, 0, 17, 0],
+        EngineKind::Shuffle => vec![at, other, other + 2048, 17, 9, 9, 0],
         _ => vec![at, 65, other, 65, other + 2048, 65, 8 | PACKED],
     };
     let last = arguments.len() - 1;
     let changes: &[(usize, u64)] = match kind {
-        Kind::Sort => &[
+        EngineKind::Sort => &[
             (0, at + 4),
             (1, other + 32),
             (3, 0),
@@ -510,7 +518,7 @@ pub fn wrong_job(random: &mut Random, kind: Kind, media: u64) -> Vec<u64> {
             (0, far),
             (1, far),
         ],
-        Kind::Shuffle => &[
+        EngineKind::Shuffle => &[
             (0, at + 4),
             (3, 0),
             (3, (1 << 31) + 1),
@@ -545,8 +553,8 @@ pub fn wrong_job(random: &mut Random, kind: Kind, media: u64) -> Vec<u64> {
         ],
     };
     let known = match kind {
-        Kind::Sort => 63,
-        Kind::Shuffle => 3,
+        EngineKind::Sort => 63,
+        EngineKind::Shuffle => 3,
         _ => 63 | 3 << 8 | PLAIN | PACKED,
     };
     match bit & !known != 0 && chance(random, 20) {

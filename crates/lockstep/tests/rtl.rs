@@ -1,8 +1,10 @@
-//! The RTL beside its model, and the model beside one whose host has other times.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Lockstep of the RTL model and the fast model, and of two fast models with different host timing.
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use lockstep::{Campaign, Conditions, Pair, Report, Shape};
+use lockstep::{Campaign, Conditions, DevicePair, Report, Shape};
 use rtl::bitstream::{repo_root, stderr_progress};
 use sim::memctrl::MemoryModel;
 use sim::Media;
@@ -36,13 +38,13 @@ fn run(models: [Model; 2], campaign: &Campaign) -> Report {
 fn run_of(design: &Design, models: [Model; 2], campaign: &Campaign) -> Report {
     let options = RtlOptions {
         hang_cycles: Some(200_000),
-        // Hosts owe answers for ever, now and then.
+        // Hosts occasionally never answer.
         link_patience: Some(sim::Time::MAX),
         ..RtlOptions::default()
     };
     let mut factories = models
         .map(|model| Factory::new(design, model, &options, &mut stderr_progress("diff")).unwrap());
-    let mut make = |conditions: &Conditions| -> Result<Pair, String> {
+    let mut make = |conditions: &Conditions| -> Result<DevicePair, String> {
         let mut one = |n: usize| {
             let memory = match conditions.late_memory {
                 Some(most) => MemoryModel::Random {
@@ -76,8 +78,8 @@ fn check(report: &Report) {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
-fn the_model_does_what_the_rtl_does() {
+#[ignore = "long: builds a separate device"]
+fn fast_model_matches_the_rtl() {
     let commands = from_env("DIFF_COMMANDS", 2000);
     let campaign = campaign(commands);
     let report = run([Model::Rtl, Model::Fast], &campaign);
@@ -87,7 +89,7 @@ fn the_model_does_what_the_rtl_does() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn what_is_compared_does_not_depend_on_time() {
+fn comparison_does_not_depend_on_time() {
     let report = run([Model::Fast; 2], &campaign(10_000));
     check(&report);
     for kind in [
@@ -112,7 +114,7 @@ fn tables() -> Design {
 
 #[test]
 #[ignore = "takes seconds"]
-fn what_engines_of_tables_do_does_not_depend_on_time() {
+fn table_engines_do_not_depend_on_time() {
     let report = run_of(&tables(), [Model::Fast; 2], &campaign(10_000));
     check(&report);
     for kind in ["jobs in pages", "lists of commands"] {
@@ -126,7 +128,7 @@ fn what_engines_of_tables_do_does_not_depend_on_time() {
 }
 
 #[test]
-fn the_same_seed_does_the_same() {
+fn seed_reproduces_the_run() {
     let text = || format!("{:?}", run([Model::Fast; 2], &campaign(1000)));
     assert_eq!(text(), text());
 }
@@ -138,10 +140,10 @@ fn designs_that_cannot_be_compared_are_refused() {
     assert!(error.starts_with("media.bytes = 134217728: "), "{error}");
 }
 
-/// A device whose host finds another word in the list of blocks.
+/// A device with a changed word in its list of blocks.
 #[test]
 #[ignore = "takes seconds"]
-fn a_difference_is_found_and_made_short() {
+fn difference_is_found_and_shrunk() {
     let design = design();
     let other = design.with_values("clock_mhz = 299").unwrap();
     let options = RtlOptions::default();
@@ -150,7 +152,7 @@ fn a_difference_is_found_and_made_short() {
         Factory::new(&design, Model::Fast, &options, quiet).unwrap(),
         Factory::new(&other, Model::Fast, &options, quiet).unwrap(),
     ];
-    let mut make = |_: &Conditions| -> Result<Pair, String> {
+    let mut make = |_: &Conditions| -> Result<DevicePair, String> {
         let one = |n: usize| {
             let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
             let device = factories[n].device(media).map_err(|e| e.to_string())?;
@@ -181,8 +183,8 @@ mod long {
     use super::*;
 
     #[test]
-    #[ignore = "builds a device of its own"]
-    fn engines_of_tables_do_what_those_of_the_rtl_do() {
+    #[ignore = "builds a separate device"]
+    fn table_engines_match_the_rtl() {
         let campaign = campaign(from_env("DIFF_COMMANDS", 500));
         check(&run_of(&tables(), [Model::Rtl, Model::Fast], &campaign));
     }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Dataset Management (NVMe 1.4, 6.7): its fields, and the ranges of its list.
 
 use spec::nvme::Sqe;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Fields of Set and Get Features (NVMe 1.4, 5.13 and 5.21). Identifiers are
 //! [`spec::nvme::feature`]'s.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Fields of Format NVM (NVMe 1.4, 5.23, figure 328).
 
 use spec::nvme::Sqe;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Fields of Identify (NVMe 1.4, 5.15.1). CNS values are [`spec::nvme::cns`]'s.
 
 use spec::nvme::Sqe;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The meaning of NVMe commands, for models of controllers: host addresses of a transfer,
 //! namespaces, and the fields of commands.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A list in host memory that the caller reads: PRP entries, or the descriptors of a segment.
 
 use std::collections::VecDeque;

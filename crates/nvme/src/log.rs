@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Get Log Page (NVMe 1.4, 5.14): its fields, and the supported logs.
 
 use spec::nvme::Sqe;

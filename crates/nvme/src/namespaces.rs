@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The namespaces and their addresses on the media: in order, each aligned to 4 KiB
 //! (docs/architecture.md).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The walk of PRP entries (NVMe 1.4, 4.3).
 
 use spec::nvme::PAGE_BYTES;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Fields of the commands that create and delete I/O queues, and of Abort (NVMe 1.4, 5.1, 5.3 to
 //! 5.6).
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A transfer as segments of host pages, from PRPs or an SGL.
 
 use spec::nvme::{status, Sqe, Status, PAGE_BYTES};

@@ -1,7 +1,9 @@
-/* The engine's commands by the paper's names: an undo log, a redo log and a shadow copy, and a loss of power behind each.
+// SPDX-License-Identifier: Apache-2.0
+
+/* The engine's commands by the paper's names: an undo log, a redo log and a shadow copy, each
+ * followed by a power loss.
  *
- *     cc engine.c -lnearside_pm && ./a.out
- */
+ *     cc engine.c -lnearside_pm && ./a.out */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +61,7 @@ int main(void) {
     must(NearPM_undolog_create(system, POOL, THREAD, DATA, SIZE, &record), "undo");
     fill(system, DATA, 'c');
     must(NearPM_commit_log(system, POOL, THREAD), "commit");
-    expect(after_power_loss(system) == 0 && holds(system, DATA, 'c'), "behind a commit the new bytes stay");
+    expect(after_power_loss(system) == 0 && holds(system, DATA, 'c'), "after a commit the new bytes stay");
 
     fill(system, OTHER, 'd');
     must(NearPM_redolog_create(system, POOL, THREAD, OTHER, SIZE, DATA, &record), "redo");

@@ -1,11 +1,13 @@
-/* A list of phone numbers in persistent memory. The power fails while the list grows: in the middle of a transaction that has not been
- * committed, then at moments that nobody has chosen. Each time the list is recovered, and is as some number of whole transactions has left it.
+// SPDX-License-Identifier: Apache-2.0
+
+/* A list of phone numbers in persistent memory. The power fails while the list grows: within a
+ * transaction that has not been committed, then at arbitrary times. Each time the list is recovered,
+ * and contains the result of complete transactions only.
  *
- *     cc phones.c -lnearside_pm && ./a.out         # by the CPU
- *     ./a.out offload                              # by the device's engine
- *     ./a.out offload 2                            # the pool is over two devices, which synchronise themselves
- *     ./a.out offload 4 host                       # over four, which the host synchronises
- */
+ *     cc phones.c -lnearside_pm && ./a.out   # by the CPU
+ *     ./a.out offload                        # by the device's engine
+ *     ./a.out offload 2                      # the pool spans two devices, synchronised by peers
+ *     ./a.out offload 4 host                 # four devices, synchronised by the host */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +24,7 @@ struct list { /* the root */
 };
 struct entry {
     uint64_t number, check, next;
-    char note[4096]; /* more than a device has of a pool in one piece */
+    char note[4096]; /* larger than a device's contiguous part of a pool */
 };
 
 static void must(int code, const char *what) {
@@ -102,7 +104,7 @@ int main(int argc, char **argv) {
     must(nspm_commit(thread), "commit");
     while (committed < 10) must(insert(thread, 1000 + ++committed), "insert");
 
-    /* Half a transaction, and the power fails. */
+    /* A partial transaction, and the power fails. */
     struct list half = {99, 0};
     uint64_t lost;
     must(nspm_begin(thread), "begin");
@@ -117,7 +119,7 @@ int main(int argc, char **argv) {
     printf("recovered: %" PRIu64 " entries of %" PRIu64 " committed\n", n, committed);
     if (n != committed) return 1;
 
-    /* And at 20 moments within an insertion. */
+    /* And at 20 times within an insertion. */
     int more = 0;
     for (uint64_t cut = 0; cut < 20; cut++) {
         must(nspm_power_cut_after(system, 450000 * cut + 1000), "power");

@@ -1,11 +1,20 @@
-//! Persistent memory for C: what `include/nearside_pm.h` declares, and says what each function does.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Persistent memory for C: the functions that `include/nearside_pm.h` declares and documents.
 //!
-//! Nothing panics across the border, and what is passed is checked before it is used; of pointers only that they are not NULL can be.
-// The header documents the functions, and what callers have to keep to.
+//! Modules in reading order:
+//!
+//! - this file: systems, pools, threads and transactions (`nspm_*`), over [`pm::session`];
+//! - `nearpm`: the engine's commands by the names of the NearPM paper (`NearPM_*`);
+//! - `handles`: the objects of handles, the execution of calls, and the checks of arguments.
+//!
+//! No panic crosses the boundary. Arguments are checked before use; pointers only for NULL. It
+//! leaves out closures, typed pointers and the B-tree of crate `pm`.
+// The header documents the functions, and the rules for callers.
 #![allow(missing_docs, clippy::missing_safety_doc)]
 
+mod handles;
 mod nearpm;
-mod state;
 
 pub use nearpm::*;
 
@@ -13,11 +22,11 @@ use std::ffi::{c_char, c_int};
 
 use design::Design;
 use device::Model;
+use handles::{bytes, bytes_mut, call, invalid, text, write_optional, write_out, Result};
 use host::{CutScope, Fence};
-use pm::session::{Session, Use};
-use pm::{Layout, Mechanism, Synchronise};
+use pm::session::{PoolUse, Session};
+use pm::{Layout, Mechanism, Synchronisation};
 use sim::Time;
-use state::{bytes, bytes_mut, call, give, invalid, tell, text, Result};
 
 /// A handle of a system.
 #[repr(C)]
@@ -40,7 +49,7 @@ pub struct NspmThread {
     pub id: u64,
 }
 
-/// What a pool is made of.
+/// The layout of a pool.
 #[repr(C)]
 pub struct NspmLayout {
     pub name: *const c_char,
@@ -50,7 +59,7 @@ pub struct NspmLayout {
     pub spare_pages: u64,
 }
 
-/// How a pool is used.
+/// The options of a pool's use.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct NspmOptions {
@@ -60,7 +69,7 @@ pub struct NspmOptions {
     pub engine_recovers: u32,
 }
 
-/// What a thread has done.
+/// The counters of a thread.
 #[repr(C)]
 pub struct NspmCounts {
     pub transactions: u64,
@@ -89,13 +98,13 @@ fn byte(value: u32, what: &str) -> Result<u8> {
 /// # Safety
 ///
 /// NULL, or options.
-unsafe fn usage(options: *const NspmOptions) -> Result<Use> {
+unsafe fn pool_use(options: *const NspmOptions) -> Result<PoolUse> {
     if options.is_null() {
-        return Ok(Use::default());
+        return Ok(PoolUse::default());
     }
     // SAFETY: it is not NULL, so these are options.
     let options = unsafe { *options };
-    Ok(Use {
+    Ok(PoolUse {
         offload: flag(options.offload, "offload")?,
         fence: match options.fence {
             0 => Fence::ReadBack,
@@ -141,7 +150,7 @@ unsafe fn layout(layout: *const NspmLayout) -> Result<Layout> {
     })
 }
 
-/// A design by name or path, with values over its own.
+/// A design by name or path, with further values.
 pub(crate) fn design(name: &str, values: &str) -> Result<Design> {
     let root = rtl::bitstream::repo_root().map_err(invalid)?;
     Design::find(&root, name)
@@ -151,7 +160,7 @@ pub(crate) fn design(name: &str, values: &str) -> Result<Design> {
 
 #[no_mangle]
 pub extern "C" fn nspm_message() -> *const c_char {
-    state::message()
+    handles::message()
 }
 
 #[no_mangle]
@@ -187,17 +196,17 @@ pub unsafe extern "C" fn nspm_system_open_over(
             // SAFETY: the caller's.
             false => unsafe { text(values, "values") }?,
         };
-        let who = Synchronise::ALL.get(synchronise as usize).copied();
+        let who = Synchronisation::ALL.get(synchronise as usize).copied();
         let who = who
             .ok_or_else(|| invalid(format!("synchronise = {synchronise}: allowed are 0 and 1")))?;
         let make = || {
             let design = design(name, values)?;
-            let session = Session::start_over(&design, model, devices as usize, who)?;
+            let session = Session::start_with_devices(&design, model, devices as usize, who)?;
             let id = state.add_system(session);
             Ok(NspmSystem { id })
         };
         // SAFETY: the caller's.
-        unsafe { give(out, "out", make) }
+        unsafe { write_out(out, "out", make) }
     })
 }
 
@@ -209,7 +218,7 @@ pub extern "C" fn nspm_system_close(system: NspmSystem) -> c_int {
 #[no_mangle]
 pub unsafe extern "C" fn nspm_now(system: NspmSystem, ps: *mut u64) -> c_int {
     // SAFETY: the caller's.
-    call(|state| unsafe { give(ps, "ps", || Ok(state.system(system.id)?.session.now().0)) })
+    call(|state| unsafe { write_out(ps, "ps", || Ok(state.system(system.id)?.session.now().0)) })
 }
 
 #[no_mangle]
@@ -217,7 +226,7 @@ pub unsafe extern "C" fn nspm_window_bytes(system: NspmSystem, out: *mut u64) ->
     call(|state| {
         let make = || Ok(state.system(system.id)?.session.window_bytes());
         // SAFETY: the caller's.
-        unsafe { give(out, "bytes", make) }
+        unsafe { write_out(out, "bytes", make) }
     })
 }
 
@@ -230,7 +239,7 @@ pub unsafe extern "C" fn nspm_load(
 ) -> c_int {
     call(|state| {
         let session = &state.system(system.id)?.session;
-        session.range(offset, len as u64)?;
+        session.check_access(offset, len as u64)?;
         // SAFETY: the caller's.
         Ok(session.load(offset, unsafe { bytes_mut(out, len, "out") }?)?)
     })
@@ -245,7 +254,7 @@ pub unsafe extern "C" fn nspm_store(
 ) -> c_int {
     call(|state| {
         let session = &state.system(system.id)?.session;
-        session.range(offset, len as u64)?;
+        session.check_access(offset, len as u64)?;
         // SAFETY: the caller's.
         Ok(session.store(offset, unsafe { bytes(data, len, "data") }?)?)
     })
@@ -261,7 +270,7 @@ pub unsafe extern "C" fn nspm_power_cut(system: NspmSystem, cut: c_int, lost: *m
         };
         let lines = state.system(system.id)?.session.cut_power(cut)?;
         // SAFETY: the caller's.
-        unsafe { tell(lost, lines as u64) };
+        unsafe { write_optional(lost, lines as u64) };
         Ok(())
     })
 }
@@ -290,15 +299,15 @@ pub unsafe extern "C" fn nspm_pool_create(
 ) -> c_int {
     call(|state| {
         // SAFETY: the caller's.
-        let (layout, usage) = unsafe { (layout(made_of)?, usage(options)?) };
+        let (layout, pool_use) = unsafe { (layout(made_of)?, pool_use(options)?) };
         let make = || {
             let session = state.system(system.id)?.session.clone();
-            let pool = session.create(place, bytes, &layout, usage)?;
+            let pool = session.create(place, bytes, &layout, pool_use)?;
             let id = state.add_pool(system.id, pool);
             Ok(NspmPool { id })
         };
         // SAFETY: the caller's.
-        unsafe { give(out, "out", make) }
+        unsafe { write_out(out, "out", make) }
     })
 }
 
@@ -312,14 +321,14 @@ pub unsafe extern "C" fn nspm_pool_open(
 ) -> c_int {
     call(|state| {
         // SAFETY: the caller's.
-        let (name, usage) = unsafe { (text(name, "name")?, usage(options)?) };
+        let (name, pool_use) = unsafe { (text(name, "name")?, pool_use(options)?) };
         let make = || {
             let session = state.system(system.id)?.session.clone();
-            let id = state.add_pool(system.id, session.open(place, name, usage)?);
+            let id = state.add_pool(system.id, session.open(place, name, pool_use)?);
             Ok(NspmPool { id })
         };
         // SAFETY: the caller's.
-        unsafe { give(out, "out", make) }
+        unsafe { write_out(out, "out", make) }
     })
 }
 
@@ -328,7 +337,7 @@ pub unsafe extern "C" fn nspm_pool_check(pool: NspmPool, objects: *mut u64) -> c
     call(|state| {
         let check = state.pool(pool.id)?.1.check()?;
         // SAFETY: the caller's.
-        unsafe { tell(objects, check.objects.len() as u64) };
+        unsafe { write_optional(objects, check.objects.len() as u64) };
         Ok(())
     })
 }
@@ -353,7 +362,7 @@ pub unsafe extern "C" fn nspm_thread_open(pool: NspmPool, cpu: u32, out: *mut Ns
             Ok(NspmThread { id })
         };
         // SAFETY: the caller's.
-        unsafe { give(out, "out", make) }
+        unsafe { write_out(out, "out", make) }
     })
 }
 
@@ -396,7 +405,7 @@ pub unsafe extern "C" fn nspm_write(
 ) -> c_int {
     call(|state| {
         let thread = state.thread(thread.id)?;
-        thread.within(offset, len)?;
+        thread.check_range(offset, len)?;
         // SAFETY: the caller's.
         Ok(thread.write(offset, unsafe { bytes(data, len, "data") }?)?)
     })
@@ -411,7 +420,7 @@ pub unsafe extern "C" fn nspm_read(
 ) -> c_int {
     call(|state| {
         let thread = state.thread(thread.id)?;
-        thread.within(offset, len)?;
+        thread.check_range(offset, len)?;
         // SAFETY: the caller's.
         Ok(thread.read(offset, unsafe { bytes_mut(out, len, "out") }?)?)
     })
@@ -422,7 +431,7 @@ pub unsafe extern "C" fn nspm_alloc(thread: NspmThread, bytes: u64, offset: *mut
     call(|state| {
         let make = || Ok(state.thread(thread.id)?.alloc(bytes)?);
         // SAFETY: the caller's.
-        unsafe { give(offset, "offset", make) }
+        unsafe { write_out(offset, "offset", make) }
     })
 }
 
@@ -434,7 +443,7 @@ pub extern "C" fn nspm_free(thread: NspmThread, offset: u64) -> c_int {
 #[no_mangle]
 pub unsafe extern "C" fn nspm_root(thread: NspmThread, offset: *mut u64) -> c_int {
     // SAFETY: the caller's.
-    call(|state| unsafe { give(offset, "offset", || Ok(state.thread(thread.id)?.root()?)) })
+    call(|state| unsafe { write_out(offset, "offset", || Ok(state.thread(thread.id)?.root()?)) })
 }
 
 #[no_mangle]
@@ -466,6 +475,6 @@ pub unsafe extern "C" fn nspm_thread_counts(thread: NspmThread, out: *mut NspmCo
             })
         };
         // SAFETY: the caller's.
-        unsafe { give(out, "out", make) }
+        unsafe { write_out(out, "out", make) }
     })
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The engine's commands by the names of the NearPM paper.
 #![allow(non_snake_case)]
 
@@ -7,7 +9,9 @@ use device::Model;
 use pm::session::Session;
 use spec::nearpm::{Command, Descriptor, ErrorBit, Operation, POOLS, THREADS};
 
-use crate::state::{call, give, invalid, tell, text, Mapped, Result, State};
+use crate::handles::{
+    call, invalid, text, write_optional, write_out, HandleTable, MappedPool, Result,
+};
 use crate::NspmSystem;
 
 /// The process that these pools belong to on the engine.
@@ -26,13 +30,13 @@ fn command(operation: Operation, pool: u32, thread: u32) -> Result<Command> {
     Ok(Command::new(operation, PROCESS, pool, thread))
 }
 
-fn run(state: &mut State, system: NspmSystem, command: Command) -> Result<u64> {
+fn run(state: &mut HandleTable, system: NspmSystem, command: Command) -> Result<u64> {
     Ok(state.system(system.id)?.session.command(&command)?)
 }
 
 /// # Safety
 ///
-/// NULL, or where a number has room.
+/// NULL, or valid for a write of a number.
 unsafe fn record(
     system: NspmSystem,
     operation: Operation,
@@ -49,7 +53,7 @@ unsafe fn record(
         };
         let value = run(state, system, command)?;
         // SAFETY: the caller's, as the header says of all pointers.
-        unsafe { tell(out, value) };
+        unsafe { write_optional(out, value) };
         Ok(())
     })
 }
@@ -70,7 +74,7 @@ pub unsafe extern "C" fn NearPM_init_device(design: *const c_char, out: *mut Nsp
             Ok(NspmSystem { id })
         };
         // SAFETY: the caller's.
-        unsafe { give(out, "out", make) }
+        unsafe { write_out(out, "out", make) }
     })
 }
 
@@ -103,7 +107,7 @@ pub extern "C" fn NearPM_pool_map(
             };
             run(state, system, open)?;
         }
-        let mapped = Mapped {
+        let mapped = MappedPool {
             place,
             logs,
             log_bytes,
@@ -225,7 +229,7 @@ pub unsafe extern "C" fn NearPM_recover(
         let mapped = system.mapped.get(&recover.pool).copied();
         let mapped = mapped.ok_or_else(|| invalid(format!("pool {pool}: it was not mapped")))?;
         let count = system.session.command(&recover)?;
-        // A log whose commands the loss of power has taken is closed.
+        // A log is closed after a power loss.
         let mut line = [0; 64];
         let log = mapped.place + mapped.logs + mapped.log_bytes * u64::from(recover.thread);
         system.session.load(log, &mut line)?;
@@ -240,7 +244,7 @@ pub unsafe extern "C" fn NearPM_recover(
             other => drop(other?),
         }
         // SAFETY: the caller's.
-        unsafe { tell(records, count) };
+        unsafe { write_optional(records, count) };
         Ok(())
     })
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! C programs against the header and the library, built with the machine's C compiler.
 
 use std::path::{Path, PathBuf};
@@ -7,7 +9,7 @@ fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where Cargo has put the library, beside this test.
+/// The folder of the library that Cargo has built, beside this test.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().to_path_buf()
@@ -18,7 +20,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Builds an example and runs it; what it has said.
+/// Builds an example and runs it; returns its output.
 fn run(name: &str, arguments: &[&str]) -> String {
     run_source(
         &folder().join(format!("examples/{name}.c")),
@@ -57,8 +59,9 @@ fn run_source(source: &Path, name: &str, arguments: &[&str]) -> String {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_c_program_loses_power_and_has_what_it_committed() {
-    // Devices that take part in a transaction at least; where the host synchronises them it waits longer.
+fn c_program_keeps_committed_data_after_power_loss() {
+    // Fewest devices that take part in a transaction; with synchronisation by the host it waits
+    // longer.
     let cases = [
         (&[][..], 0),
         (&["offload"], 1),
@@ -92,9 +95,10 @@ fn a_c_program_loses_power_and_has_what_it_committed() {
     assert!(took[3] > took[2], "{took:?}");
 }
 
-/// What the guide shows is what the program says, in C and in Rust; tests/test_pm.py runs that in Python.
+/// The guide shows the output of the program, in C and in Rust; `tests/test_pm.py` runs it in
+/// Python.
 #[test]
-fn the_program_of_the_guide_says_what_the_guide_shows() {
+fn guide_program_prints_what_the_guide_shows() {
     let root = folder().join("../..");
     let guide = std::fs::read_to_string(root.join("docs/crash-consistency.md")).unwrap();
     let rust = library().parent().unwrap().join("examples/transfer");
@@ -107,14 +111,14 @@ fn the_program_of_the_guide_says_what_the_guide_shows() {
 }
 
 #[test]
-fn the_papers_names_give_the_engine_its_commands() {
+fn nearpm_names_issue_their_commands() {
     let text = run("engine", &[]);
     assert_eq!(text.matches(": yes").count(), 8, "{text}");
 }
 
-/// Each function of the header is one of the library, and the other way round.
+/// The header declares exactly the functions of the library.
 #[test]
-fn the_header_declares_what_the_library_has() {
+fn header_declares_all_exported_functions() {
     let header = std::fs::read_to_string(folder().join("include/nearside_pm.h")).unwrap();
     let mut sources = String::new();
     for file in ["lib.rs", "nearpm.rs"] {

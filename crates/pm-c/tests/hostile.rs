@@ -1,4 +1,6 @@
-//! Hostile arguments: an error with a message of one line, never a crash.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Hostile arguments: an error with a one-line message, never a crash.
 
 use std::ffi::{c_int, CStr};
 use std::ptr::{null, null_mut};
@@ -20,7 +22,7 @@ const NUMBERS: [u64; 12] = [
     u64::MAX,
 ];
 
-/// An error, or none; with what it has said.
+/// The message of an error, or nothing.
 fn answer(code: c_int) -> c_int {
     // SAFETY: it is a text until the next call.
     let text = unsafe { CStr::from_ptr(nspm_message()) };
@@ -51,8 +53,8 @@ fn layout() -> NspmLayout {
 }
 
 #[test]
-fn whatever_is_passed_is_answered() {
-    // SAFETY: pointers are NULL, or to what is as large as is said.
+fn hostile_arguments_return_an_error() {
+    // SAFETY: pointers are NULL, or valid for the given sizes.
     unsafe {
         let mut system = NspmSystem { id: 0 };
         let name = c"nearpm".as_ptr();
@@ -106,7 +108,7 @@ fn whatever_is_passed_is_answered() {
                     let mut used = options(1);
                     used.fence = 1;
                     let create = nspm_pool_create(other, 0, 64 << 20, &layout(), &used, &mut pool);
-                    // With posted fences several devices may come to different transactions.
+                    // With posted fences several devices may recover different transactions.
                     assert_eq!(answer(create), c_int::from(devices > 1));
                     assert_eq!(answer(nspm_system_close(other)), 0);
                 }
@@ -162,7 +164,7 @@ fn whatever_is_passed_is_answered() {
         let (made_of, mut thread) = (layout(), NspmThread { id: 0 });
         let create = nspm_pool_create(system, 0, 16 << 20, &made_of, null(), &mut pool);
         assert_eq!(answer(create), 0);
-        // What is open is opened once.
+        // An open pool can't be opened again.
         let again = nspm_pool_open(system, 0, layout().name, null(), &mut NspmPool { id: 0 });
         assert_ne!(answer(again), 0);
         assert_ne!(answer(nspm_thread_open(pool, u32::MAX, &mut thread)), 0);
@@ -194,7 +196,7 @@ fn whatever_is_passed_is_answered() {
         assert_eq!(answer(nspm_fail(thread)), 0);
         assert_eq!(answer(nspm_commit(thread)), 6);
 
-        // A pool grows up to the next one that is open, and nobody gets its new bytes.
+        // A pool grows up to the next open one, whose bytes stay untouched.
         assert_eq!(answer(nspm_thread_close(thread)), 0);
         let mut next = NspmPool { id: 0 };
         let other = nspm_pool_create(system, 32 << 20, 16 << 20, &made_of, null(), &mut next);
@@ -206,7 +208,7 @@ fn whatever_is_passed_is_answered() {
         assert_eq!(answer(nspm_pool_resize(pool, 32 << 20)), 0);
         let within = nspm_pool_create(system, 20 << 20, 8 << 20, &made_of, null(), &mut next);
         assert_ne!(answer(within), 0);
-        // One that is closed is not opened while another one is open within it.
+        // A closed pool is not opened while another open one overlaps it.
         assert_eq!(answer(nspm_pool_close(next)), 0);
         assert_eq!(answer(nspm_pool_close(pool)), 0);
         let within = nspm_pool_create(system, 20 << 20, 8 << 20, &made_of, null(), &mut next);
@@ -220,7 +222,7 @@ fn whatever_is_passed_is_answered() {
         assert_eq!(answer(nspm_pool_check(pool, null_mut())), 0);
         assert_eq!(answer(nspm_thread_open(pool, 0, &mut thread)), 0);
 
-        // What is void says so.
+        // Void handles are reported.
         assert_eq!(answer(nspm_begin(thread)), 0);
         assert_eq!(answer(nspm_power_cut(system, 1, null_mut())), 0);
         assert_ne!(answer(nspm_power_cut(system, 1, null_mut())), 0);
@@ -240,10 +242,9 @@ fn whatever_is_passed_is_answered() {
     }
 }
 
-/// Whatever needs power, of a pool and a thread.
+/// All functions that need power, of a pool and a thread.
 ///
-/// # Safety
-/// None: pointers are to what is as large as is said.
+/// # Safety None: pointers are valid for the given sizes.
 unsafe fn needing_power(
     system: NspmSystem,
     pool: NspmPool,
@@ -297,11 +298,12 @@ unsafe fn needing_power(
     }
 }
 
-/// Of a loss at once, of one that comes while a program finds all it wants in the cache, and of one of the life before.
+/// A cut at once, a scheduled cut while a program hits only its cache, and a cut of the life
+/// before.
 #[test]
-fn after_a_loss_of_power_every_call_says_so() {
+fn power_loss_is_reported_by_every_call() {
     const POWER: c_int = 7;
-    // SAFETY: pointers are NULL, or to what is as large as is said.
+    // SAFETY: pointers are NULL, or valid for the given sizes.
     unsafe {
         let mut system = NspmSystem { id: 0 };
         assert_eq!(
@@ -332,7 +334,7 @@ fn after_a_loss_of_power_every_call_says_so() {
                 let when = if ordered { "ordered" } else { "at once" };
                 if ordered {
                     assert_eq!(answer(nspm_power_cut_after(system, 1_000_000)), 0);
-                    // Within a microsecond of loads of what is in the cache.
+                    // Within a microsecond of cache hits.
                     let mut bytes = [0; 8];
                     let read = || nspm_read(thread, object, bytes.as_mut_ptr(), 8);
                     let code = std::iter::repeat_with(read)
@@ -358,9 +360,9 @@ fn after_a_loss_of_power_every_call_says_so() {
     }
 }
 
-/// A system that is closed while its pools are open loses its power at worst: what was committed is in its media file.
+/// Closing a system with open pools is at worst a power loss: committed data are in its media file.
 #[test]
-fn what_was_committed_outlives_a_system_that_is_closed() {
+fn committed_data_outlives_a_closed_system() {
     let file = std::env::temp_dir().join(format!("nearside-pm-c-{}", std::process::id()));
     let values = format!(
         "media.file = \"{}\"\nmedia.bytes = \"32 MiB\"\nnvme.namespaces = [\"4 MiB\"]\0",
@@ -370,7 +372,7 @@ fn what_was_committed_outlives_a_system_that_is_closed() {
     let open = || {
         let mut system = NspmSystem { id: 0 };
         let name = c"nearpm".as_ptr();
-        // SAFETY: texts, and where a handle has room.
+        // SAFETY: texts, and pointers valid for a handle.
         let opened = unsafe { nspm_system_open(name, null(), values.as_ptr(), &mut system) };
         assert_eq!(answer(opened), 0);
         system
@@ -385,7 +387,7 @@ fn what_was_committed_outlives_a_system_that_is_closed() {
         };
         let (mut pool, mut thread) = (NspmPool { id: 0 }, NspmThread { id: 0 });
         let (mut at, used) = (0, options(1));
-        // SAFETY: pointers are to what is as large as is said.
+        // SAFETY: pointers are valid for the given sizes.
         unsafe {
             let system = open();
             let create = nspm_pool_create(system, 0, 8 << 20, &made_of, &used, &mut pool);

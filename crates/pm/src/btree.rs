@@ -1,17 +1,19 @@
-//! A B-tree of keys of 64 bits in persistent memory.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A B-tree with 64-bit keys in persistent memory.
 //!
-//! Each node has up to 7 items, so that it fills three lines. Whoever goes down to insert splits full nodes on the way, and whoever goes down
-//! to delete fills poor ones, so no way back up is needed.
+//! Each node has up to 7 items, so that it fills three lines. Insertion splits full nodes on the
+//! way down, and removal fills sparse ones, so neither goes back up.
 
 use crate::{Error, Ptr, Result, Thread, Transaction, Value};
 
-/// Least children of a node but the root.
+/// Fewest children of a node other than the root.
 const DEGREE: usize = 4;
 /// Most items of a node.
 const ITEMS: usize = 2 * DEGREE - 1;
 
 crate::record! {
-    /// A key and its value, which is the program's: mostly the offset of an object.
+    /// A key and its value, mostly the offset of an object of the program.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Item {
         /// The key.
@@ -32,12 +34,12 @@ crate::record! {
 }
 
 crate::record! {
-    /// A tree: [`Tree`] works on it.
+    /// The root of a tree, for [`Tree`].
     #[derive(Clone, Debug)]
     pub struct Root {
         /// Items of the tree.
         count: u64,
-        /// Its first node; none in an empty tree.
+        /// The topmost node; null in an empty tree.
         top: Ptr<Node>,
     }
 }
@@ -63,12 +65,12 @@ impl Node {
         self.len() == ITEMS
     }
 
-    /// Where a key is, or where it would be.
+    /// The position of a key, or the one at which it would be inserted.
     fn find(&self, key: u64) -> std::result::Result<usize, usize> {
         self.items[..self.len()].binary_search_by_key(&key, |item| item.key)
     }
 
-    /// Puts an item in, and the child behind it.
+    /// Inserts an item, and the child to the right of it.
     fn insert(&mut self, at: usize, item: Item, child: Ptr<Node>) {
         let n = self.len();
         self.items.copy_within(at..n, at + 1);
@@ -78,7 +80,7 @@ impl Node {
         self.count += 1;
     }
 
-    /// Takes an item out, and the child behind it.
+    /// Removes an item, and the child to the right of it.
     fn remove(&mut self, at: usize) -> Item {
         let n = self.len();
         let item = self.items[at];
@@ -91,7 +93,7 @@ impl Node {
     }
 }
 
-/// What a tree is read through: a thread or its transaction.
+/// The source of reads of a tree: a thread or its transaction.
 pub trait Reader {
     /// Reads a value.
     fn value<T: Value>(&mut self, at: Ptr<T>) -> Result<T>;
@@ -109,12 +111,12 @@ impl Reader for Transaction<'_> {
     }
 }
 
-/// A tree of a pool. Who changes it does that in a transaction; nobody else may use it meanwhile.
+/// A tree of a pool. Changes need a transaction, and exclude any other use of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree(Ptr<Root>);
 
 impl Tree {
-    /// A new tree, which is empty.
+    /// Creates an empty tree.
     pub fn create(tx: &mut Transaction<'_>) -> Result<Tree> {
         let root = Root {
             count: 0,
@@ -123,22 +125,22 @@ impl Tree {
         Ok(Tree(tx.create(&root)?))
     }
 
-    /// The tree at a place.
+    /// The tree with this root.
     pub fn at(root: Ptr<Root>) -> Tree {
         Tree(root)
     }
 
-    /// Where it is.
+    /// The root.
     pub fn root(self) -> Ptr<Root> {
         self.0
     }
 
-    /// Items of the tree.
+    /// Number of items.
     pub fn len<R: Reader>(self, from: &mut R) -> Result<u64> {
         from.value(Root::count(self.0))
     }
 
-    /// True when it has none.
+    /// True without items.
     pub fn is_empty<R: Reader>(self, from: &mut R) -> Result<bool> {
         Ok(self.len(from)? == 0)
     }
@@ -156,11 +158,11 @@ impl Tree {
         Ok(None)
     }
 
-    /// Gives a key a value; returns the one that it had.
+    /// Inserts or replaces the value of a key; returns the former one.
     pub fn insert(self, tx: &mut Transaction<'_>, key: u64, value: u64) -> Result<Option<u64>> {
         let item = Item { key, value };
         let mut root = tx.get(self.0)?;
-        // Kept here, so that it shares a fence with the first node.
+        // Logged here, so that it shares a fence with the first node.
         tx.add(Root::count(self.0))?;
         if root.top.is_null() {
             let mut node = Node::empty();
@@ -193,7 +195,7 @@ impl Tree {
             };
             if node.is_leaf() {
                 node.insert(place, item, Ptr::NULL);
-                change(tx, at, &node)?;
+                store_node(tx, at, &node)?;
                 tx.set(Root::count(self.0), &(root.count + 1))?;
                 return Ok(None);
             }
@@ -202,23 +204,23 @@ impl Tree {
             if child.is_full() {
                 let (middle, right) = split(tx, below, &mut child)?;
                 node.insert(place, middle, right);
-                change(tx, at, &node)?;
-                // The middle one may be the key.
+                store_node(tx, at, &node)?;
+                // The middle item may have the key.
                 continue;
             }
             (at, node) = (below, child);
         }
     }
 
-    /// Takes a key out; returns the value that it had.
+    /// Removes a key; returns its value.
     pub fn remove(self, tx: &mut Transaction<'_>, key: u64) -> Result<Option<u64>> {
         let root = tx.get(self.0)?;
-        // Nothing is moved for a key that isn't there.
+        // No node is moved for a missing key.
         if self.get(tx, key)?.is_none() {
             return Ok(None);
         }
         tx.add(Root::count(self.0))?;
-        let value = take(tx, root.top, key)?;
+        let value = remove_below(tx, root.top, key)?;
         let top = tx.get(root.top)?;
         if top.count == 0 {
             tx.set(Root::top(self.0), &top.children[0])?;
@@ -228,7 +230,7 @@ impl Tree {
         Ok(Some(value))
     }
 
-    /// All items, by their keys.
+    /// All items, in the order of their keys.
     pub fn items<R: Reader>(self, from: &mut R) -> Result<Vec<Item>> {
         let mut iter = self.iter(from)?;
         let mut out = Vec::new();
@@ -238,15 +240,16 @@ impl Tree {
         Ok(out)
     }
 
-    /// Goes through all items, by their keys. Nobody may change the tree meanwhile.
+    /// Iterates over all items in the order of their keys. The tree may not change meanwhile.
     pub fn iter<R: Reader>(self, from: &mut R) -> Result<Iter> {
         let mut iter = Iter(Vec::new());
         let top = from.value(Root::top(self.0))?;
-        iter.down(from, top)?;
+        iter.descend(from, top)?;
         Ok(iter)
     }
 
-    /// Checks what makes it a tree; returns all offsets that belong to it, those of values left out. The error says what is wrong.
+    /// Checks the invariants of the tree; returns all offsets that belong to it, without those of
+    /// values.
     pub fn check<R: Reader>(self, from: &mut R) -> Result<Vec<u64>> {
         let root = from.value(self.0)?;
         let mut seen = vec![self.0.offset()];
@@ -264,7 +267,7 @@ impl Tree {
         }
         match count == root.count {
             true => Ok(seen),
-            false => Err(wrong(
+            false => Err(damaged(
                 self.0.offset(),
                 &format!("it has {count} items, and says {}", root.count),
             )),
@@ -272,11 +275,11 @@ impl Tree {
     }
 }
 
-fn wrong(at: u64, what: &str) -> Error {
+fn damaged(at: u64, what: &str) -> Error {
     Error::Corrupt(format!("the B-tree is damaged at {at:#x}: {what}"))
 }
 
-/// Bounds of keys that a part of a tree may have.
+/// Bounds of the keys in a part of a tree.
 type Bounds = (Option<u64>, Option<u64>);
 
 fn check<R: Reader>(
@@ -288,13 +291,13 @@ fn check<R: Reader>(
     count: &mut u64,
 ) -> Result<()> {
     let node = from.value(at)?;
-    let bad = |what: &str| Err(wrong(at.offset(), what));
+    let bad = |what: &str| Err(damaged(at.offset(), what));
     let fewest = if depth == 0 { 1 } else { DEGREE as u64 - 1 };
     if !(fewest..=ITEMS as u64).contains(&node.count) {
         return bad(&format!("{} items", node.count));
     }
     if seen.contains(&at.offset()) || depth > 64 {
-        return bad("it is its own child, or that of two");
+        return bad("it is reached twice");
     }
     seen.push(at.offset());
     *count += node.count;
@@ -329,7 +332,7 @@ fn check<R: Reader>(
 }
 
 /// Stores a node that has changed.
-fn change(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &Node) -> Result<()> {
+fn store_node(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &Node) -> Result<()> {
     tx.set(at, node)
 }
 
@@ -343,50 +346,51 @@ fn split(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node) -> Result<(It
     node.count = DEGREE as u64 - 1;
     node.items[DEGREE - 1..].fill(Item::default());
     node.children[DEGREE..].fill(Ptr::NULL);
-    change(tx, at, node)?;
+    store_node(tx, at, node)?;
     Ok((middle, tx.create(&right)?))
 }
 
-/// Takes a key out of the part of a tree below a node, which has more items than it needs, or is the first one. The key is there.
-fn take(tx: &mut Transaction<'_>, at: Ptr<Node>, key: u64) -> Result<u64> {
+/// Removes an existing key below a node. The node has more items than it needs, or is the topmost
+/// one.
+fn remove_below(tx: &mut Transaction<'_>, at: Ptr<Node>, key: u64) -> Result<u64> {
     let mut at = at;
     loop {
         let mut node = tx.get(at)?;
         match node.find(key) {
             Ok(n) if node.is_leaf() => {
                 let value = node.remove(n).value;
-                change(tx, at, &node)?;
+                store_node(tx, at, &node)?;
                 return Ok(value);
             }
             Ok(n) => {
                 let value = node.items[n].value;
                 let (left, right) = (node.children[n], node.children[n + 1]);
                 if tx.get(left)?.len() >= DEGREE {
-                    // The one before takes its place.
-                    let item = edge(tx, left, true)?;
+                    // The item before takes its place.
+                    let item = outermost_item(tx, left, true)?;
                     tx.set(Node::items(at).element(n), &item)?;
-                    take(tx, left, item.key)?;
+                    remove_below(tx, left, item.key)?;
                     return Ok(value);
                 }
                 if tx.get(right)?.len() >= DEGREE {
-                    let item = edge(tx, right, false)?;
+                    let item = outermost_item(tx, right, false)?;
                     tx.set(Node::items(at).element(n), &item)?;
-                    take(tx, right, item.key)?;
+                    remove_below(tx, right, item.key)?;
                     return Ok(value);
                 }
                 merge(tx, at, &mut node, n)?;
                 at = left;
             }
             Err(_) if node.is_leaf() => {
-                return Err(wrong(at.offset(), "a key is not where it was"));
+                return Err(damaged(at.offset(), "a key is not where it was"));
             }
-            Err(n) => at = fill(tx, at, &mut node, n)?,
+            Err(n) => at = ensure_spare_item(tx, at, &mut node, n)?,
         }
     }
 }
 
 /// The last or the first item below a node.
-fn edge(tx: &mut Transaction<'_>, at: Ptr<Node>, last: bool) -> Result<Item> {
+fn outermost_item(tx: &mut Transaction<'_>, at: Ptr<Node>, last: bool) -> Result<Item> {
     let mut node = tx.get(at)?;
     while !node.is_leaf() {
         let n = if last { node.len() } else { 0 };
@@ -395,7 +399,7 @@ fn edge(tx: &mut Transaction<'_>, at: Ptr<Node>, last: bool) -> Result<Item> {
     Ok(node.items[if last { node.len() - 1 } else { 0 }])
 }
 
-/// Joins child `n`, the item behind it, and the child behind that.
+/// Joins child `n`, the item to the right of it, and the child to the right of that.
 fn merge(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> Result<()> {
     let (left_at, right_at) = (node.children[n], node.children[n + 1]);
     let (mut left, right) = (tx.get(left_at)?, tx.get(right_at)?);
@@ -404,13 +408,18 @@ fn merge(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> 
     left.items[count + 1..][..right.len()].copy_from_slice(&right.items[..right.len()]);
     left.children[count + 1..][..=right.len()].copy_from_slice(&right.children[..=right.len()]);
     left.count += right.count + 1;
-    change(tx, left_at, &left)?;
-    change(tx, at, node)?;
+    store_node(tx, left_at, &left)?;
+    store_node(tx, at, node)?;
     tx.free(right_at)
 }
 
-/// Sees to it that child `n` has more items than it needs; returns where its items are then.
-fn fill(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> Result<Ptr<Node>> {
+/// Makes sure that child `n` has more items than it needs; returns the node that has its items.
+fn ensure_spare_item(
+    tx: &mut Transaction<'_>,
+    at: Ptr<Node>,
+    node: &mut Node,
+    n: usize,
+) -> Result<Ptr<Node>> {
     let below = node.children[n];
     let mut child = tx.get(below)?;
     if child.len() >= DEGREE {
@@ -427,9 +436,9 @@ fn fill(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> R
             child.insert(0, node.items[n - 1], first);
             child.children[0] = moved;
             node.items[n - 1] = item;
-            change(tx, left_at, &left)?;
-            change(tx, below, &child)?;
-            change(tx, at, node)?;
+            store_node(tx, left_at, &left)?;
+            store_node(tx, below, &child)?;
+            store_node(tx, at, node)?;
             return Ok(below);
         }
     }
@@ -444,9 +453,9 @@ fn fill(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> R
             let count = child.len();
             child.insert(count, node.items[n], moved);
             node.items[n] = item;
-            change(tx, right_at, &right)?;
-            change(tx, below, &child)?;
-            change(tx, at, node)?;
+            store_node(tx, right_at, &right)?;
+            store_node(tx, below, &child)?;
+            store_node(tx, at, node)?;
             return Ok(below);
         }
         merge(tx, at, node, n)?;
@@ -461,8 +470,8 @@ fn fill(tx: &mut Transaction<'_>, at: Ptr<Node>, node: &mut Node, n: usize) -> R
 pub struct Iter(Vec<(Node, usize)>);
 
 impl Iter {
-    /// Goes down to the first item.
-    fn down<R: Reader>(&mut self, from: &mut R, mut at: Ptr<Node>) -> Result<()> {
+    /// Descends to the first item.
+    fn descend<R: Reader>(&mut self, from: &mut R, mut at: Ptr<Node>) -> Result<()> {
         while !at.is_null() {
             let node = from.value(at)?;
             at = node.children[0];
@@ -478,9 +487,9 @@ impl Iter {
                 self.0.pop();
                 continue;
             }
-            let (item, behind) = (node.items[*n], node.children[*n + 1]);
+            let (item, right) = (node.items[*n], node.children[*n + 1]);
             *n += 1;
-            self.down(from, behind)?;
+            self.descend(from, right)?;
             return Ok(Some(item));
         }
         Ok(None)

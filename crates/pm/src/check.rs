@@ -1,4 +1,6 @@
-//! Checks of pools that are open.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Consistency checks of open pools.
 
 use std::sync::atomic::Ordering;
 
@@ -6,16 +8,13 @@ use host::Cpu;
 use spec::nearpm::LINE;
 
 use crate::header::Header;
-use crate::heap::Heap;
-use crate::mechanism::Pages;
-use crate::memory::Memory;
-use crate::pool::missing_part;
-use crate::{recovery, several, Error, Pool, Result};
+use crate::pool::{missing_part, reload_heap};
+use crate::{multi_device, recovery, Error, Pool, Result};
 
-/// What a check of a pool has found.
+/// The result of a check of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// Objects that are taken: offsets, and the bytes that are set aside for each.
+pub struct CheckReport {
+    /// Allocated objects: the offset of each, and the bytes that are set aside for it.
     pub objects: Vec<(u64, u64)>,
     /// Bytes of the pool.
     pub bytes: u64,
@@ -24,18 +23,19 @@ pub struct Check {
 }
 
 impl Pool {
-    /// Reads the pool's metadata again, and compares them with each other and with what is known. No transaction may be under way.
-    pub fn check(&self, cpu: &Cpu) -> Result<Check> {
-        self.0.usable()?;
+    /// Reads the pool's metadata again. Compares them with each other and with the state of the
+    /// open pool. No transaction may be under way.
+    pub fn check(&self, cpu: &Cpu) -> Result<CheckReport> {
+        self.0.check_usable()?;
         if self.0.under_way.load(Ordering::Relaxed) > 0 {
             let text = "a pool is checked between transactions: one is under way";
             return Err(Error::Invalid(text.into()));
         }
         let mut m = self.0.memory(cpu);
-        let header = Header::from_lines(&m.line_direct(0)?, &m.line_direct(LINE)?)?;
+        let header = Header::from_lines(&m.read_line_direct(0)?, &m.read_line_direct(LINE)?)?;
         let corrupt = |what: &str| Err(Error::Corrupt(format!("the pool is damaged: {what}")));
         if header != *self.0.header() {
-            return corrupt("its header is another one than when it was opened");
+            return corrupt("its header has changed since it was opened");
         }
         if let Some(index) = missing_part(&mut m, &header)? {
             let device = self.0.devices.number(index);
@@ -49,32 +49,22 @@ impl Pool {
             }
         }
         if header.devices > 1 {
-            self.settle(&mut m)?;
-            match several::refuse_unless_empty(&mut m, &header) {
+            self.wait_for_peers(&mut m)?;
+            match multi_device::refuse_unless_empty(&mut m, &header) {
                 Err(Error::Invalid(_)) => return corrupt(ended),
                 empty => empty?,
             }
         }
-        let loaded = load_again(&mut m, &header, self.0.pages.as_deref());
-        self.0.pages.iter().for_each(|pages| pages.forget());
+        let loaded = reload_heap(&mut m, &header, self.0.pages.as_deref());
+        self.0.pages.iter().for_each(|pages| pages.forget_cached());
         let loaded = loaded?;
         if !self.0.heap().agrees(&loaded) {
-            return corrupt("its objects are others than the transactions have left");
+            return corrupt("its objects differ from those of the transactions");
         }
-        Ok(Check {
+        Ok(CheckReport {
             objects: loaded.objects(),
             bytes: header.bytes,
             generation: header.generation,
         })
     }
-}
-
-/// Reads what is taken again, as persistent memory has it.
-pub(crate) fn load_again(m: &mut Memory, header: &Header, known: Option<&Pages>) -> Result<Heap> {
-    let pages = known.map(|pages| pages.check(m, header)).transpose()?;
-    let mut read = |at: u64, out: &mut [u8]| match &pages {
-        Some(pages) => pages.read_again(m, at, out),
-        None => m.read_media(at, out),
-    };
-    Heap::load_whole(header.data(), header.heap_bytes(), &mut read)
 }

@@ -1,27 +1,30 @@
-//! What a pool is made of, and how it is used.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The layout of a pool, chosen at its creation, and the options of its use.
 
 use std::sync::Arc;
 
 use host::Fence;
 use sim::Time;
 
-use crate::{Engine, Error, Result, Watch};
+use crate::{EngineHandle, Error, Listener, Result};
 
-/// What makes a transaction whole.
+/// How a transaction is made atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mechanism {
     /// Old bytes go to a log before new ones are stored in place.
     Undo,
-    /// New bytes go to a log, and to their place when the transaction is committed.
+    /// New bytes go to a log; the commit applies them to their place.
     Redo,
-    /// Pages of 4 KiB go to a log before something is stored in them.
+    /// Pages of 4 KiB go to a log before the first store to them.
     Checkpoint,
-    /// Pages of 4 KiB are copied; the copies are changed, and take the place of the old ones when the transaction is committed.
+    /// Pages of 4 KiB are copied and the copies are changed. The commit puts the copies in the
+    /// place of the old pages.
     Shadow,
 }
 
 impl Mechanism {
-    /// All of them.
+    /// All mechanisms.
     pub const ALL: [Mechanism; 4] = [
         Mechanism::Undo,
         Mechanism::Redo,
@@ -39,7 +42,8 @@ impl Mechanism {
         }
     }
 
-    /// True when it protects pages, so that only one transaction of a pool is under way at a time.
+    /// True for the mechanisms that protect pages: only one transaction of a pool is under way at a
+    /// time.
     pub fn is_paged(self) -> bool {
         matches!(self, Mechanism::Checkpoint | Mechanism::Shadow)
     }
@@ -57,23 +61,23 @@ impl std::str::FromStr for Mechanism {
     }
 }
 
-/// What a pool is made of: chosen when it is created.
+/// The layout of a pool: chosen at its creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// What the program keeps there, in 1 to 47 bytes; a pool is opened with the same name.
+    /// The name of the layout, 1 to 47 bytes: a pool is opened with the name of its creation.
     pub name: String,
-    /// What makes transactions whole.
+    /// How transactions are made atomic.
     pub mechanism: Mechanism,
-    /// Threads that may use it at a time, 1 to 16: each has a log.
+    /// Threads that may use the pool at a time, 1 to 16: each has a log.
     pub threads: u8,
     /// Bytes of each log: a multiple of 4096.
     pub log_bytes: u64,
-    /// Pages for copies, with [`Mechanism::Shadow`]: as many as a transaction may change.
+    /// Pages for copies, with [`Mechanism::Shadow`]: the most that a transaction may change.
     pub spare_pages: u64,
 }
 
 impl Layout {
-    /// A layout of that name: undo logs of 64 KiB for 4 threads, 64 pages for copies.
+    /// A layout of that name: undo logs of 64 KiB for 4 threads, 64 spare pages.
     pub fn new(name: &str) -> Layout {
         Layout {
             name: name.into(),
@@ -85,29 +89,31 @@ impl Layout {
     }
 
     /// With another mechanism.
-    pub fn with(self, mechanism: Mechanism) -> Layout {
+    pub fn with_mechanism(self, mechanism: Mechanism) -> Layout {
         Layout { mechanism, ..self }
     }
 }
 
-/// Time that the library's own code takes on the CPU, beside loads, stores, flushes and fences. All are assumptions: some
-/// tens of instructions each at 2.5 GHz.
+/// Time of the library's own code on the CPU, beside loads, stores, flushes and fences. All values
+/// are assumptions: some tens of instructions each at 2.5 GHz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
     /// Begin and end of a transaction.
     pub transaction: Time,
-    /// A look at the ranges that a transaction has.
+    /// A look-up in a transaction's set of ranges.
     pub range: Time,
     /// The header of a log record, or a command.
     pub record: Time,
-    /// Finding room for an object, or giving it back.
+    /// Allocating or freeing an object.
     pub alloc: Time,
     /// CRC-32C of 64 bytes: 8 instructions of 3 cycles' latency.
     pub crc_line: Time,
-    /// Where a page is, or where lines of it are that have not moved with it: a load that hits the cache.
+    /// A look-up of a page, or of its lines that are still in its former place: a load that hits
+    /// the cache.
     pub page: Time,
-    /// What it costs to find out that a page is written for the first time, with the mechanisms that protect pages. 0: the library is told of
-    /// all stores, so no page is protected. A page fault caught with `mprotect` and a signal takes some 5 us.
+    /// Detecting the first store to a page, with the mechanisms that protect pages. 0: the program
+    /// reports all stores to the library, so no page is protected. A page fault caught with
+    /// `mprotect` and a signal takes some 5 us.
     pub trap: Time,
 }
 
@@ -125,39 +131,41 @@ impl Default for Costs {
     }
 }
 
-/// Who sees to it that engines of several devices delete what a transaction has kept only when all of them have completed it.
+/// How several devices delete their logs only after all of them have completed the transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Synchronise {
-    /// The devices, which tell each other; the host waits for none of that.
+pub enum Synchronisation {
+    /// By peers: the devices notify each other, and the host does not wait for that.
     #[default]
     Devices,
-    /// The host: it waits until each device has completed its part, and tells all of them. For comparison.
+    /// By the host: it waits until each device has completed its part, then notifies all of them.
+    /// For comparison.
     Host,
-    /// Nobody: each device deletes when it has completed its own part. The control of a crash test, which then has to find violations.
-    Nobody,
+    /// None: each device deletes its log after its part alone. A fault injection: crash tests have
+    /// to find violations.
+    Disabled,
 }
 
-impl Synchronise {
-    /// All that a program may choose.
-    pub const ALL: [Synchronise; 2] = [Synchronise::Devices, Synchronise::Host];
+impl Synchronisation {
+    /// The values that a program may choose.
+    pub const ALL: [Synchronisation; 2] = [Synchronisation::Devices, Synchronisation::Host];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Synchronise::Devices => "devices",
-            Synchronise::Host => "host",
-            Synchronise::Nobody => "nobody",
+            Synchronisation::Devices => "devices",
+            Synchronisation::Host => "host",
+            Synchronisation::Disabled => "nobody",
         }
     }
 }
 
-impl std::str::FromStr for Synchronise {
+impl std::str::FromStr for Synchronisation {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Synchronise> {
-        let found = Synchronise::ALL.into_iter().find(|s| s.name() == text);
+    fn from_str(text: &str) -> Result<Synchronisation> {
+        let found = Synchronisation::ALL.into_iter().find(|s| s.name() == text);
         found.ok_or_else(|| {
-            let names = Synchronise::ALL.map(Synchronise::name).join(", ");
+            let names = Synchronisation::ALL.map(Synchronisation::name).join(", ");
             Error::Invalid(format!("synchronise = {text:?}: allowed are {names}"))
         })
     }
@@ -166,62 +174,66 @@ impl std::str::FromStr for Synchronise {
 /// How a pool is used: chosen each time it is created or opened.
 #[derive(Clone)]
 pub struct Options {
-    /// What a fence waits for. Where writes are posted only [`Fence::ReadBack`] makes a commit durable; with any other one engines of
-    /// several devices may even come to different transactions after a loss of power.
+    /// What a fence waits for. Where writes are posted only [`Fence::ReadBack`] makes a commit
+    /// durable. With any other fence the engines of several devices may even recover different
+    /// transactions after a power loss.
     pub fence: Fence,
-    /// The device makes posted stores persistent in their order, as one with a single channel does: without an engine, a fence that only keeps
-    /// stores behind others is an `sfence`, and the last one of a transaction alone waits for what `fence` says.
+    /// The device makes posted stores persistent in their order, as one with a single channel does.
+    /// Without an engine, a fence between stores is then an `sfence`. Only the last fence of a
+    /// transaction waits for what `fence` says.
     pub ordered: bool,
-    /// The engine that the mechanism is offloaded to, of the pool's first device; without one the CPU does it.
-    pub engine: Option<Arc<Engine>>,
+    /// The engine of the pool's first device, to which the mechanism is offloaded; without one the
+    /// CPU is the executor.
+    pub engine: Option<Arc<EngineHandle>>,
     /// With an engine: those of the pool's other devices, in their order.
-    pub peers: Vec<Arc<Engine>>,
-    /// With several engines: who synchronises them.
-    pub synchronise: Synchronise,
+    pub peers: Vec<Arc<EngineHandle>>,
+    /// With several engines: how they are synchronised.
+    pub synchronise: Synchronisation,
     /// Number of the pool on the engine, 0 to 15.
     pub pool: u8,
     /// Process that the pool belongs to on the engine.
     pub process: u16,
-    /// With an engine: it recovers the logs, by what stands in them; else the CPU does.
+    /// With an engine: it recovers the logs, whoever has written them; else the CPU does.
     pub engine_recovers: bool,
-    /// What the library's code takes.
+    /// Time of the library's own code.
     pub costs: Costs,
-    /// Hears what the library does for crash consistency, and when.
-    pub watch: Option<Watch>,
-    /// False is the control of a crash test, which then has to find violations: nothing is kept before it is changed.
+    /// Is called for each operation of the library that exists for crash consistency.
+    pub listener: Option<Listener>,
+    /// False is a fault injection: no old bytes are logged, and crash tests have to find
+    /// violations.
     pub snapshots: bool,
 }
 
 impl Default for Options {
-    /// On the CPU; fences wait for a read-back, as they must where writes are posted.
+    /// On the CPU; fences read back, as posted writes require.
     fn default() -> Options {
         Options {
             fence: Fence::ReadBack,
             ordered: false,
             engine: None,
             peers: Vec::new(),
-            synchronise: Synchronise::default(),
+            synchronise: Synchronisation::default(),
             pool: 0,
             process: 1,
             engine_recovers: false,
             costs: Costs::default(),
-            watch: None,
+            listener: None,
             snapshots: true,
         }
     }
 }
 
 impl Options {
-    /// With an engine.
-    pub fn offloaded(engine: &Arc<Engine>) -> Options {
+    /// Offloaded to an engine.
+    pub fn offloaded(engine: &Arc<EngineHandle>) -> Options {
         Options {
             engine: Some(engine.clone()),
             ..Options::default()
         }
     }
 
-    /// With an engine on each of the pool's devices.
-    pub fn several(engines: &[Arc<Engine>]) -> Options {
+    /// Offloaded to an engine on each of the pool's devices.
+    pub fn with_engines(engines: &[Arc<EngineHandle>]) -> Options {
         Options {
             engine: engines.first().cloned(),
             peers: engines.iter().skip(1).cloned().collect(),
@@ -230,7 +242,7 @@ impl Options {
     }
 
     /// All of its engines.
-    pub(crate) fn engines(&self) -> impl Iterator<Item = &Arc<Engine>> {
+    pub(crate) fn engines(&self) -> impl Iterator<Item = &Arc<EngineHandle>> {
         self.engine.iter().chain(&self.peers)
     }
 }

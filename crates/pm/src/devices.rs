@@ -1,12 +1,15 @@
-//! Which of a pool's devices has which of its bytes.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The distribution of a pool's bytes over its devices.
 //!
-//! Stripes of 4 KiB are on the devices in turns, as interleaved memory modules have them, so that what a device has of any range of the pool
-//! stands in one piece there. With one device an offset in the pool is one on the device.
+//! Stripes of 4 KiB rotate over the devices, as with interleaved memory modules. So a device's
+//! share of any range of the pool is contiguous on that device. With one device an offset in the
+//! pool is an offset on the device.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::header::PAGE;
+use crate::units::PAGE;
 use crate::{Error, Result};
 
 /// Bytes of a stripe: those of a page, so that a page is on one device.
@@ -34,19 +37,19 @@ impl From<Vec<usize>> for Devices {
     }
 }
 
-/// A part of an access that is on one device.
+/// The part of an access that is on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    /// Which of the pool's devices.
+pub(crate) struct StripeSegment {
+    /// Index of the device among those of the pool.
     pub index: usize,
-    /// Offset in what that device has of the pool.
+    /// Offset in the device's share of the pool.
     pub offset: u64,
-    /// Where in the access.
+    /// Position in the access.
     pub part: Range<usize>,
 }
 
 impl Devices {
-    /// What can't be; the text names it.
+    /// Refuses a set of devices that no pool can have; the message names it.
     pub(crate) fn validate(&self) -> Result<()> {
         let twice = |n: usize| self.0[..n].contains(&self.0[n]);
         let most = spec::nearpm::DEVICES;
@@ -59,23 +62,23 @@ impl Devices {
         }
     }
 
-    /// How many there are.
+    /// Number of devices.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The number in the system of one of them.
+    /// The number in the system of the device at an index.
     pub fn number(&self, index: usize) -> usize {
         self.0[index]
     }
 
-    /// Their numbers in the system.
+    /// The numbers in the system.
     pub fn numbers(&self) -> &[usize] {
         &self.0
     }
 
-    /// Where a byte of the pool is: which of the devices, and the offset there.
-    pub(crate) fn place(&self, offset: u64) -> (usize, u64) {
+    /// The device of a byte of the pool, and the offset in its share.
+    pub(crate) fn locate(&self, offset: u64) -> (usize, u64) {
         match self.count() as u64 {
             1 => (0, offset),
             count => {
@@ -86,29 +89,33 @@ impl Devices {
         }
     }
 
-    /// How many of the pool's bytes below an offset one of the devices has: where what it has from there on begins.
-    fn below(&self, index: usize, offset: u64) -> u64 {
+    /// How many of the pool's bytes below an offset a device has.
+    fn bytes_below(&self, index: usize, offset: u64) -> u64 {
         let row = self.count() as u64 * STRIPE;
         let own = (offset % row).saturating_sub(index as u64 * STRIPE);
         offset / row * STRIPE + own.min(STRIPE)
     }
 
-    /// What one of the devices has of a range.
-    pub(crate) fn part(&self, index: usize, range: &Range<u64>) -> Range<u64> {
+    /// A device's share of a range.
+    pub(crate) fn local_range(&self, index: usize, range: &Range<u64>) -> Range<u64> {
         match self.count() {
             1 => range.clone(),
-            _ => self.below(index, range.start)..self.below(index, range.end),
+            _ => self.bytes_below(index, range.start)..self.bytes_below(index, range.end),
         }
     }
 
-    /// A bit for each device that has something of a range.
-    pub(crate) fn touched(&self, range: &Range<u64>) -> u64 {
-        let has = |index: &usize| !self.part(*index, range).is_empty();
+    /// A bit for each device that has a part of a range.
+    pub(crate) fn touched_by(&self, range: &Range<u64>) -> u64 {
+        let has = |index: &usize| !self.local_range(*index, range).is_empty();
         (0..self.count()).filter(has).map(|index| 1 << index).sum()
     }
 
-    /// The pieces of an access, in its order.
-    pub(crate) fn pieces(&self, offset: u64, len: usize) -> impl Iterator<Item = Piece> + '_ {
+    /// The segments of an access, in its order.
+    pub(crate) fn segments(
+        &self,
+        offset: u64,
+        len: usize,
+    ) -> impl Iterator<Item = StripeSegment> + '_ {
         let mut from = 0;
         std::iter::from_fn(move || {
             let at = offset + from as u64;
@@ -119,8 +126,8 @@ impl Devices {
             };
             let part = from..from + here;
             from = part.end;
-            let (index, offset) = self.place(at);
-            (here > 0).then_some(Piece {
+            let (index, offset) = self.locate(at);
+            (here > 0).then_some(StripeSegment {
                 index,
                 offset,
                 part,
@@ -140,7 +147,7 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn each_byte_of_a_range_is_in_the_part_of_its_device_and_no_other_is() {
+    fn stripes_put_each_byte_on_exactly_one_device() {
         let mut random = Random::new(1);
         for devices in [vec![3], vec![0, 1], vec![2, 0, 1, 3]] {
             let devices = Devices::from(devices);
@@ -148,17 +155,20 @@ mod tests {
                 let start = random.below(10 * STRIPE);
                 let end = start + random.below(10 * STRIPE);
                 let mut parts: Vec<_> = (0..devices.count())
-                    .map(|index| devices.part(index, &(start..end)))
+                    .map(|index| devices.local_range(index, &(start..end)))
                     .collect();
                 let touched: Vec<_> = (0..parts.len()).filter(|n| !parts[*n].is_empty()).collect();
-                assert!(bits(devices.touched(&(start..end))).eq(touched));
-                for piece in devices.pieces(start, (end - start) as usize) {
+                assert!(bits(devices.touched_by(&(start..end))).eq(touched));
+                for piece in devices.segments(start, (end - start) as usize) {
                     let at = start + piece.part.start as u64;
-                    assert_eq!(devices.place(at), (piece.index, piece.offset));
+                    assert_eq!(devices.locate(at), (piece.index, piece.offset));
                     let last = start + piece.part.end as u64 - 1;
                     let bytes = piece.part.len() as u64;
-                    assert_eq!(devices.place(last), (piece.index, piece.offset + bytes - 1));
-                    // They follow each other on their device.
+                    assert_eq!(
+                        devices.locate(last),
+                        (piece.index, piece.offset + bytes - 1)
+                    );
+                    // Segments are contiguous on their device.
                     assert_eq!(parts[piece.index].start, piece.offset);
                     parts[piece.index].start += bytes;
                 }
@@ -168,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_that_can_not_be_are_told() {
+    fn devices_with_a_wrong_count_are_refused() {
         for wrong in [vec![], vec![0, 0], vec![0, 1, 2], vec![0, 1, 2, 3, 4]] {
             let error = Devices::from(wrong).validate().unwrap_err().to_string();
             assert!(error.contains("allowed are 1, 2 or 4"), "{error}");

@@ -1,4 +1,6 @@
-//! The crash-consistency engine of a device, as all threads of a host use it.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The handle of a device's crash-consistency engine, shared by all threads of a host.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,98 +14,100 @@ use spec::regs::Field;
 
 use crate::{Error, Result};
 
-/// How long it takes until the answer to a look ahead is surely there.
-const THERE: Time = Time::us(1);
-/// With fewer free lines than this, it is waited for.
-const FEW: usize = 16;
-/// How long a CPU pauses between two looks at a command.
-const PAUSE: Time = Time::ns(500);
-/// The longest that is waited for a command.
-const PATIENCE: Time = Time::ms(100);
+/// After this time the answer to a status load has arrived.
+const STATUS_LATENCY: Time = Time::us(1);
+/// With fewer free lines than this, the CPU waits for the status load.
+const LOW_FREE_LINES: usize = 16;
+/// Pause of a CPU between two polls of a command.
+const POLL_INTERVAL: Time = Time::ns(500);
+/// The longest time that a command may take.
+const COMMAND_TIMEOUT: Time = Time::ms(100);
 
-/// A command that was submitted.
+/// A submitted command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Submitted {
+pub struct SubmittedCommand {
     line: usize,
     number: u64,
 }
 
-/// A line of the page, as far as is known.
+/// What is known of a line of the page.
 #[derive(Clone, Copy, Debug)]
-enum Line {
-    /// Nothing is: the engine may still have a command there, from before a loss of power.
+enum LineState {
+    /// Unknown: after a power loss the engine may still have a command there.
     Unknown,
     Free,
-    /// A command will be written there.
+    /// Reserved for a command that is not written yet.
     Reserved,
-    /// A command is there that may not have ended.
-    Busy(Written),
+    /// Holds a command that may not have ended.
+    Busy(IssuedCommand),
 }
 
 /// A command in a line.
 #[derive(Clone, Copy, Debug)]
-struct Written {
+struct IssuedCommand {
     number: u64,
     command: Command,
     /// When its store had left its CPU.
     sent: Time,
-    /// Who has written it waits for its end, and reads it in this line: nobody else gives the line to another command.
+    /// Its submitter waits for its end and reads it in this line: the line is not freed by others.
     awaited: bool,
 }
 
 #[derive(Debug)]
-struct State {
-    lines: [Line; COMMANDS],
+struct PageState {
+    lines: [LineState; COMMANDS],
     count: u64,
-    /// Commands that were refused, and nobody has been told.
+    /// Refused commands that no thread has been notified of.
     refused: Vec<(Command, ReturnValue)>,
-    /// A look ahead, and since when.
-    asked: Option<Look>,
-    since: Time,
-    /// Writes that the page had dropped when it was first looked at.
+    /// A status load that is under way.
+    status_load: Option<StatusLoad>,
+    status_load_sent: Time,
+    /// The page's count of dropped writes at the first status load.
     dropped: Option<u32>,
 }
 
-/// A load of a line, which tells of all lines, on its way; and the commands that were on the page before it.
+/// A load of a line, which reports the status of all lines, and the commands on the page at its
+/// issue.
 #[derive(Debug)]
-struct Look {
-    commands: Vec<Submitted>,
+struct StatusLoad {
+    commands: Vec<SubmittedCommand>,
     load: PendingLoad,
 }
 
-/// An engine's command page in BAR4, of which this is the only user. Programs of several CPUs share it.
+/// The command page of an engine in BAR4. The handle is the only user of the page; programs of
+/// several CPUs share the handle.
 #[derive(Debug)]
-pub struct Engine {
+pub struct EngineHandle {
     device: usize,
     page: u64,
-    /// Where its registers are in BAR4: for pools over several devices.
+    /// Offset of the engine's registers in BAR4: required by pools over several devices.
     registers: Option<u64>,
-    state: Mutex<State>,
+    state: Mutex<PageState>,
 }
 
-impl Engine {
+impl EngineHandle {
     /// The engine whose command page is at `page` of a device's BAR4.
-    pub fn new(device: usize, page: u64) -> Engine {
-        Engine {
+    pub fn new(device: usize, page: u64) -> EngineHandle {
+        EngineHandle {
             device,
             page,
             registers: None,
-            state: Mutex::new(State {
-                lines: [Line::Unknown; COMMANDS],
+            state: Mutex::new(PageState {
+                lines: [LineState::Unknown; COMMANDS],
                 count: 0,
                 refused: Vec::new(),
-                asked: None,
+                status_load: None,
                 dropped: None,
-                since: Time::ZERO,
+                status_load_sent: Time::ZERO,
             }),
         }
     }
 
-    /// The same, whose registers are at `registers` of BAR4: what pools over several devices need, too.
-    pub fn with_registers(device: usize, page: u64, registers: u64) -> Engine {
-        Engine {
+    /// The same, with registers at `registers` of BAR4: pools over several devices need these, too.
+    pub fn with_registers(device: usize, page: u64, registers: u64) -> EngineHandle {
+        EngineHandle {
             registers: Some(registers),
-            ..Engine::new(device, page)
+            ..EngineHandle::new(device, page)
         }
     }
 
@@ -112,17 +116,18 @@ impl Engine {
         self.device
     }
 
-    /// Where its registers are.
+    /// Offset of the registers.
     fn registers(&self) -> Result<u64> {
         self.registers.ok_or_else(|| {
             Error::Invalid(format!(
-                "the engine of device {}: a pool over several devices needs to know where its registers are, as Engine::with_registers says",
+                "the engine of device {}: a pool over several devices needs the registers, see \
+                 EngineHandle::with_registers",
                 self.device
             ))
         })
     }
 
-    /// Where its registers are on the bus.
+    /// Address of the registers on the bus.
     pub(crate) fn address(&self, cpu: &Cpu) -> Result<u64> {
         let device = self.device;
         let window = |machine: &mut host::Machine| machine.system().window(device, Bar::Control);
@@ -133,82 +138,93 @@ impl Engine {
     }
 
     /// Writes a register of 4 or 8 bytes.
-    pub(crate) fn set(&self, cpu: &Cpu, register: u64, value: &[u8]) -> Result<()> {
+    pub(crate) fn write_register(&self, cpu: &Cpu, register: u64, value: &[u8]) -> Result<()> {
         let at = self.registers()? + register;
-        Ok(cpu.store(&self.map(MemoryType::Uncached), at, value)?)
+        Ok(cpu.store(&self.mapping(MemoryType::Uncached), at, value)?)
     }
 
     /// Reads a register of 64 bits.
-    pub(crate) fn get(&self, cpu: &Cpu, register: u64) -> Result<u64> {
+    pub(crate) fn read_register(&self, cpu: &Cpu, register: u64) -> Result<u64> {
         let mut value = [0; 8];
         let at = self.registers()? + register;
-        cpu.load(&self.map(MemoryType::Uncached), at, &mut value)?;
+        cpu.load(&self.mapping(MemoryType::Uncached), at, &mut value)?;
         Ok(u64::from_le_bytes(value))
     }
 
-    /// Bits of what its registers say about what it keeps; nothing if nobody knows where they are.
-    fn domain(&self, cpu: &Cpu) -> Result<Option<u32>> {
+    /// The register that reports the state of the persistence domain; nothing if the registers are
+    /// not known.
+    fn read_domain(&self, cpu: &Cpu) -> Result<Option<u32>> {
         let Some(registers) = self.registers else {
             return Ok(None);
         };
         let mut value = [0; 4];
         cpu.load(
-            &self.map(MemoryType::Uncached),
+            &self.mapping(MemoryType::Uncached),
             registers + DOMAIN,
             &mut value,
         )?;
         Ok(Some(u32::from_le_bytes(value)))
     }
 
-    /// An error if something is lost that it had taken, as far as is known where its registers are.
-    pub(crate) fn is_kept(&self, cpu: &Cpu) -> Result<()> {
-        let Some(domain) = self.domain(cpu)? else {
+    /// An error if the engine has lost accepted stores or commands. Without registers nothing is
+    /// checked.
+    pub(crate) fn check_nothing_lost(&self, cpu: &Cpu) -> Result<()> {
+        let Some(domain) = self.read_domain(cpu)? else {
             return Ok(());
         };
         let is = |field: Field| domain & field.mask() as u32 != 0;
         let what = match (is(domain::UNREAD), is(domain::LOST)) {
-            (true, _) => "could not bring back what it had taken before its last reset; another reset tries again",
-            (_, true) => "had taken something when its power failed, and could not save it: stores and commands may be missing",
+            (true, _) => {
+                "could not restore what it had accepted before its last reset; another \
+                          reset tries again"
+            }
+            (_, true) => {
+                "could not save what it had accepted when its power failed: stores and \
+                          commands may be missing"
+            }
             _ => return Ok(()),
         };
         Err(Error::Corrupt(format!(
-            "the engine of device {} {what}; `forget`, or 1 in its register {FORGET:#x}, says that it may be forgotten",
+            "the engine of device {} {what}; `forget`, or 1 in its register {FORGET:#x}, \
+             acknowledges the loss",
             self.device
         )))
     }
 
-    /// Waits until what it takes is known to survive; an error if it is not, because it can't write its own range.
-    pub(crate) fn until_safe(&self, cpu: &Cpu) -> Result<()> {
-        let limit = cpu.now() + PATIENCE;
-        while let Some(domain) = self.domain(cpu)? {
+    /// Waits until the engine can save what it accepts. An error if it can't write its reserved
+    /// range.
+    pub(crate) fn wait_until_persistent(&self, cpu: &Cpu) -> Result<()> {
+        let limit = cpu.now() + COMMAND_TIMEOUT;
+        while let Some(domain) = self.read_domain(cpu)? {
             if domain & domain::UNKEPT.mask() as u32 == 0 {
                 break;
             }
             if cpu.now() > limit {
                 return Err(Error::Invalid(format!(
-                    "the engine of device {} can't write the end of its media: what it takes would not survive a loss of power",
+                    "the engine of device {} can't write the end of its media: what it accepts \
+                     would not survive a power loss",
                     self.device
                 )));
             }
-            cpu.sleep_until(cpu.now() + PAUSE)?;
+            cpu.sleep_until(cpu.now() + POLL_INTERVAL)?;
         }
         Ok(())
     }
 
-    /// What it has lost is forgotten; what it could not bring back is not there for the next reset. It has to be one made with
-    /// [`Engine::with_registers`].
+    /// Acknowledges a loss: the engine forgets what it has lost or could not restore. Needs
+    /// [`EngineHandle::with_registers`].
     pub fn forget(&self, cpu: &Cpu) -> Result<()> {
-        self.set(cpu, FORGET, &1u32.to_le_bytes())?;
-        // The write is there when a read behind it is answered.
-        self.domain(cpu).map(drop)
+        self.write_register(cpu, FORGET, &1u32.to_le_bytes())?;
+        // A read after the write makes sure that the write has arrived.
+        self.read_domain(cpu).map(drop)
     }
 
-    // Never held while a CPU acts: another program may have the next turn.
-    fn state(&self) -> MutexGuard<'_, State> {
+    // Not held while a CPU acts: the scheduler may switch to another program.
+    fn state(&self) -> MutexGuard<'_, PageState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn map(&self, kind: MemoryType) -> Mapping {
+    fn mapping(&self, kind: MemoryType) -> Mapping {
         Mapping {
             device: self.device,
             bar: Bar::Control,
@@ -216,55 +232,55 @@ impl Engine {
         }
     }
 
-    fn at(&self, line: usize) -> u64 {
+    fn line_offset(&self, line: usize) -> u64 {
         self.page + LINE_STRIDE * line as u64
     }
 
-    /// What was known of the page is so no longer: after a loss of power, or a reset of the function.
+    /// Discards the state of the page: after a power loss, or a reset of the function.
     pub fn restart(&self) {
         let mut state = self.state();
-        state.lines.fill(Line::Unknown);
+        state.lines.fill(LineState::Unknown);
         state.refused.clear();
-        state.asked = None;
+        state.status_load = None;
         state.dropped = None;
     }
 
-    /// A free line, and the number of its command.
-    fn reserve(&self) -> Option<Submitted> {
+    /// Reserves a free line, and numbers its command.
+    fn reserve(&self) -> Option<SubmittedCommand> {
         let mut state = self.state();
-        let free = |line: &Line| matches!(line, Line::Free);
+        let free = |line: &LineState| matches!(line, LineState::Free);
         let line = state.lines.iter().position(free)?;
         state.count += 1;
         let number = state.count;
-        state.lines[line] = Line::Reserved;
-        Some(Submitted { line, number })
+        state.lines[line] = LineState::Reserved;
+        Some(SubmittedCommand { line, number })
     }
 
-    /// Writes a command: one store of 64 bytes. Waits while all lines are busy.
-    pub fn submit(&self, cpu: &Cpu, command: &Command) -> Result<Submitted> {
-        self.write(cpu, command, false)
+    /// Submits a command by one store of 64 bytes. Waits while all lines are busy.
+    pub fn submit(&self, cpu: &Cpu, command: &Command) -> Result<SubmittedCommand> {
+        self.issue(cpu, command, false)
     }
 
-    fn write(&self, cpu: &Cpu, command: &Command, awaited: bool) -> Result<Submitted> {
-        let limit = cpu.now() + PATIENCE;
+    fn issue(&self, cpu: &Cpu, command: &Command, awaited: bool) -> Result<SubmittedCommand> {
+        let limit = cpu.now() + COMMAND_TIMEOUT;
         let submitted = loop {
             if let Some(submitted) = self.reserve() {
                 break submitted;
             }
-            if self.collect(cpu)? == 0 && self.look(cpu)? == 0 {
+            if self.finish_prefetch(cpu)? == 0 && self.poll_status(cpu)? == 0 {
                 if cpu.now() > limit {
-                    return Err(late(command));
+                    return Err(timeout_error(command));
                 }
-                cpu.sleep_until(cpu.now() + PAUSE)?;
+                cpu.sleep_until(cpu.now() + POLL_INTERVAL)?;
             }
         };
         let bytes = page::encode(&command.arguments()).map_err(invalid)?;
         cpu.store(
-            &self.map(MemoryType::Uncached),
-            self.at(submitted.line),
+            &self.mapping(MemoryType::Uncached),
+            self.line_offset(submitted.line),
             &bytes,
         )?;
-        self.state().lines[submitted.line] = Line::Busy(Written {
+        self.state().lines[submitted.line] = LineState::Busy(IssuedCommand {
             number: submitted.number,
             command: *command,
             sent: cpu.now(),
@@ -273,185 +289,203 @@ impl Engine {
         Ok(submitted)
     }
 
-    /// The commands that were sent before a time and may not have ended, and lines of which nothing is known. Another CPU's store may leave
-    /// later than a load of this one: its line tells of the command before it then.
-    fn open(&self, before: Time) -> Vec<Submitted> {
+    /// The commands that were sent before a time and may not have ended, and lines in an unknown
+    /// state. Another CPU's store may leave later than a load of this one; its line then still
+    /// reports the command before it.
+    fn pending_commands(&self, before: Time) -> Vec<SubmittedCommand> {
         let state = self.state();
         let lines = state.lines.iter().enumerate();
         let open = lines.filter_map(|(line, what)| match what {
-            Line::Unknown => Some(Submitted { line, number: 0 }),
-            Line::Busy(written) if written.sent < before && !written.awaited => Some(Submitted {
-                line,
-                number: written.number,
-            }),
-            Line::Busy(_) | Line::Free | Line::Reserved => None,
+            LineState::Unknown => Some(SubmittedCommand { line, number: 0 }),
+            LineState::Busy(written) if written.sent < before && !written.awaited => {
+                Some(SubmittedCommand {
+                    line,
+                    number: written.number,
+                })
+            }
+            LineState::Busy(_) | LineState::Free | LineState::Reserved => None,
         });
         open.collect()
     }
 
-    /// Starts looking at all of these.
-    fn ask(&self, cpu: &Cpu) -> Result<Look> {
-        let commands = self.open(cpu.now());
-        let map = self.map(MemoryType::WriteCombining);
-        let load = cpu.issue_load(&map, self.at(0), LINE as usize)?;
-        Ok(Look { commands, load })
+    /// Starts a status load of all of these.
+    fn issue_status_load(&self, cpu: &Cpu) -> Result<StatusLoad> {
+        let commands = self.pending_commands(cpu.now());
+        let map = self.mapping(MemoryType::WriteCombining);
+        let load = cpu.issue_load(&map, self.line_offset(0), LINE as usize)?;
+        Ok(StatusLoad { commands, load })
     }
 
-    /// Starts looking without waiting for it, so that lines are known to be free when they are needed.
-    pub(crate) fn look_ahead(&self, cpu: &Cpu) -> Result<()> {
-        let (waits, since, free) = {
+    /// Starts a status load without waiting for it, so that free lines are known by the time they
+    /// are needed.
+    pub(crate) fn prefetch_status(&self, cpu: &Cpu) -> Result<()> {
+        let (pending, status_load_sent, free) = {
             let state = self.state();
-            let free = |line: &&Line| matches!(line, Line::Free);
+            let free = |line: &&LineState| matches!(line, LineState::Free);
             let free = state.lines.iter().filter(free).count();
-            (state.asked.is_some(), state.since, free)
+            (state.status_load.is_some(), state.status_load_sent, free)
         };
-        if waits {
-            if free >= FEW && cpu.now() < since + THERE {
+        if pending {
+            if free >= LOW_FREE_LINES && cpu.now() < status_load_sent + STATUS_LATENCY {
                 return Ok(());
             }
-            self.collect(cpu)?;
+            self.finish_prefetch(cpu)?;
         }
         if free >= COMMANDS / 2 {
             return Ok(());
         }
-        let look = self.ask(cpu)?;
+        let status = self.issue_status_load(cpu)?;
         let mut state = self.state();
-        state.asked = Some(look);
-        state.since = cpu.now();
+        state.status_load = Some(status);
+        state.status_load_sent = cpu.now();
         Ok(())
     }
 
-    /// Takes in what was looked at ahead; returns how many commands have ended.
-    fn collect(&self, cpu: &Cpu) -> Result<usize> {
-        let asked = self.state().asked.take();
-        asked.map_or(Ok(0), |look| self.settle_look(cpu, look))
+    /// Finishes a status load that is under way; returns how many commands have ended.
+    fn finish_prefetch(&self, cpu: &Cpu) -> Result<usize> {
+        let status_load = self.state().status_load.take();
+        status_load.map_or(Ok(0), |status| self.process_status(cpu, status))
     }
 
-    /// Looks which commands have ended; returns how many have.
-    fn look(&self, cpu: &Cpu) -> Result<usize> {
-        let look = self.ask(cpu)?;
-        self.settle_look(cpu, look)
+    /// Loads the status and waits for it; returns how many commands have ended.
+    fn poll_status(&self, cpu: &Cpu) -> Result<usize> {
+        let status = self.issue_status_load(cpu)?;
+        self.process_status(cpu, status)
     }
 
-    fn settle_look(&self, cpu: &Cpu, look: Look) -> Result<usize> {
-        let bytes = line_of(&cpu.finish_load(look.load)?);
-        self.watch_dropped(page::dropped(&bytes))?;
+    fn process_status(&self, cpu: &Cpu, status: StatusLoad) -> Result<usize> {
+        let bytes = to_line(&cpu.finish_load(status.load)?);
+        self.check_dropped_writes(page::dropped(&bytes))?;
         let (busy, succeeded) = (page::busy_lines(&bytes), page::succeeded_lines(&bytes));
         let mut ended = 0;
-        for submitted in look.commands {
+        for submitted in status.commands {
             let is = |lines: u64| lines >> submitted.line & 1 != 0;
-            // A line of which nothing was known is free then; who wrote its command is gone.
+            // A line in an unknown state is free now; the program of its command is gone.
             let known = is(succeeded) || submitted.number == 0;
             ended += usize::from(match (is(busy), known) {
                 (true, _) => false,
-                (false, true) => self.note(submitted, ReturnValue(0)),
-                // Its own line tells how.
-                (false, false) => self.read(cpu, submitted)?.is_some(),
+                (false, true) => self.record_end(submitted, ReturnValue(0)),
+                // The line has the results.
+                (false, false) => self.read_line(cpu, submitted)?.is_some(),
             });
         }
         Ok(ended)
     }
 
-    /// A command that was written to a busy line is lost.
-    fn watch_dropped(&self, dropped: u32) -> Result<()> {
+    /// An error if the page has dropped a write to a busy line: a command is lost.
+    fn check_dropped_writes(&self, dropped: u32) -> Result<()> {
         let mut state = self.state();
         let before = state.dropped.replace(dropped).unwrap_or(dropped);
-        // Fewer than before: the function was reset.
+        // A lower count: the function was reset.
         match dropped > before {
             false => Ok(()),
             true => Err(Error::Invalid(format!(
-                "the command page of device {} has dropped {} writes: somebody else writes there",
+                "the command page of device {} has dropped {} writes: another program writes there",
                 self.device,
                 dropped - before
             ))),
         }
     }
 
-    /// How a command has ended, by its own line; nothing while it is busy.
-    fn read(&self, cpu: &Cpu, submitted: Submitted) -> Result<Option<(ReturnValue, u64)>> {
+    /// The results of a command, from its line; nothing while it is busy.
+    fn read_line(
+        &self,
+        cpu: &Cpu,
+        submitted: SubmittedCommand,
+    ) -> Result<Option<(ReturnValue, u64)>> {
         let mut bytes = [0; LINE as usize];
-        let at = self.at(submitted.line);
-        cpu.load(&self.map(MemoryType::Uncached), at, &mut bytes)?;
-        self.note_line(submitted, &bytes)
+        let at = self.line_offset(submitted.line);
+        cpu.load(&self.mapping(MemoryType::Uncached), at, &mut bytes)?;
+        self.process_line(submitted, &bytes)
     }
 
-    fn note_line(
+    fn process_line(
         &self,
-        submitted: Submitted,
+        submitted: SubmittedCommand,
         bytes: &[u8; LINE as usize],
     ) -> Result<Option<(ReturnValue, u64)>> {
-        self.watch_dropped(page::dropped(bytes))?;
+        self.check_dropped_writes(page::dropped(bytes))?;
         if page::is_busy(bytes) {
             return Ok(None);
         }
         let ended = match submitted.number {
-            // From before a loss of power: whoever gave it is gone.
+            // A command from before a power loss: its program is gone.
             0 => None,
             _ => page::ended(bytes).map_err(invalid)?,
         };
         let (results, value) =
             ended.map_or((ReturnValue(0), 0), |e| (ReturnValue(e.result), e.value));
-        self.note(submitted, results);
+        self.record_end(submitted, results);
         Ok(Some((results, value)))
     }
 
-    /// A command has ended; false if that was known.
-    fn note(&self, submitted: Submitted, results: ReturnValue) -> bool {
+    /// Records the end of a command; false if it was known.
+    fn record_end(&self, submitted: SubmittedCommand, results: ReturnValue) -> bool {
         let mut state = self.state();
         match state.lines[submitted.line] {
-            Line::Unknown if submitted.number == 0 => {}
-            Line::Busy(written) if written.number == submitted.number => {
+            LineState::Unknown if submitted.number == 0 => {}
+            LineState::Busy(written) if written.number == submitted.number => {
                 if !results.is_ok() {
                     state.refused.push((written.command, results));
                 }
             }
-            // Somebody else has seen it.
+            // Another thread has recorded it.
             _ => return false,
         }
-        state.lines[submitted.line] = Line::Free;
+        state.lines[submitted.line] = LineState::Free;
         true
     }
 
-    /// Writes a command, waits for its end, and returns its results and value. Whoever gives commands to a log that a [`crate::Thread`] has
-    /// spoils that thread's transactions.
+    /// Submits a command, waits for its end, and returns its results and value. A command for the
+    /// log of a [`crate::Thread`] breaks the transactions of that thread.
     pub fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(ReturnValue, u64)> {
-        let submitted = self.write(cpu, command, true)?;
-        let limit = cpu.now() + PATIENCE;
+        let submitted = self.issue(cpu, command, true)?;
+        let limit = cpu.now() + COMMAND_TIMEOUT;
         loop {
-            if let Some(ended) = self.read(cpu, submitted)? {
+            if let Some(ended) = self.read_line(cpu, submitted)? {
                 let own = |c: &(Command, ReturnValue)| c.0 == *command;
                 self.state().refused.retain(|c| !own(c));
                 return Ok(ended);
             }
             if cpu.now() > limit {
-                if let Line::Busy(written) = &mut self.state().lines[submitted.line] {
+                if let LineState::Busy(written) = &mut self.state().lines[submitted.line] {
                     written.awaited = false;
                 }
-                return Err(late(command));
+                return Err(timeout_error(command));
             }
-            cpu.sleep_until(cpu.now() + PAUSE)?;
+            cpu.sleep_until(cpu.now() + POLL_INTERVAL)?;
         }
     }
 
-    /// Starts looking at a command that was submitted; see [`Engine::ended`].
-    pub(crate) fn look_at(&self, cpu: &Cpu, submitted: Submitted) -> Result<PendingLoad> {
-        let map = self.map(MemoryType::WriteCombining);
-        Ok(cpu.issue_load(&map, self.at(submitted.line), LINE as usize)?)
+    /// Starts a load of a command's line; see [`EngineHandle::has_ended`].
+    pub(crate) fn issue_line_load(
+        &self,
+        cpu: &Cpu,
+        submitted: SubmittedCommand,
+    ) -> Result<PendingLoad> {
+        let map = self.mapping(MemoryType::WriteCombining);
+        Ok(cpu.issue_load(&map, self.line_offset(submitted.line), LINE as usize)?)
     }
 
-    /// What that look has found: true if the command has ended.
-    pub(crate) fn ended(&self, cpu: &Cpu, submitted: Submitted, look: PendingLoad) -> Result<bool> {
-        let bytes = line_of(&cpu.finish_load(look)?);
-        let holds = |line: &Line| matches!(line, Line::Busy(w) if w.number == submitted.number);
-        // Somebody else has seen its end, and the line may hold another command by now.
+    /// Evaluates that load: true if the command has ended.
+    pub(crate) fn has_ended(
+        &self,
+        cpu: &Cpu,
+        submitted: SubmittedCommand,
+        load: PendingLoad,
+    ) -> Result<bool> {
+        let bytes = to_line(&cpu.finish_load(load)?);
+        let holds =
+            |line: &LineState| matches!(line, LineState::Busy(w) if w.number == submitted.number);
+        // Another thread has recorded the end, and the line may hold another command.
         if !holds(&self.state().lines[submitted.line]) {
             return Ok(true);
         }
-        Ok(self.note_line(submitted, &bytes)?.is_some())
+        Ok(self.process_line(submitted, &bytes)?.is_some())
     }
 
-    /// An error if a command of a thread was refused, as far as is known.
-    pub(crate) fn refused(&self, pool: u8, thread: u8) -> Result<()> {
+    /// An error if a command of a thread is known to be refused.
+    pub(crate) fn check_refusals(&self, pool: u8, thread: u8) -> Result<()> {
         let mut state = self.state();
         let own = |c: &(Command, ReturnValue)| c.0.pool == pool && c.0.thread == thread;
         match state.refused.iter().position(own) {
@@ -463,8 +497,9 @@ impl Engine {
         }
     }
 
-    /// Waits until the commands of a thread have ended, that of the pool and thread of `command`; an error if one was refused.
-    pub fn settle(&self, cpu: &Cpu, command: &Command) -> Result<()> {
+    /// Waits until the commands of a pool's thread have ended, as `command` names them. An error if
+    /// one was refused.
+    pub fn sync(&self, cpu: &Cpu, command: &Command) -> Result<()> {
         let sync = Command {
             operation: Operation::Sync,
             ..*command
@@ -473,19 +508,19 @@ impl Engine {
         if !results.is_ok() {
             return Err(Error::Refused(Operation::Sync, results));
         }
-        self.collect(cpu)?;
-        while self.look(cpu)? > 0 {}
-        self.refused(command.pool, command.thread)
+        self.finish_prefetch(cpu)?;
+        while self.poll_status(cpu)? > 0 {}
+        self.check_refusals(command.pool, command.thread)
     }
 }
 
-fn line_of(bytes: &[u8]) -> [u8; LINE as usize] {
+fn to_line(bytes: &[u8]) -> [u8; LINE as usize] {
     std::array::from_fn(|n| bytes.get(n).copied().unwrap_or_default())
 }
 
-fn late(command: &Command) -> Error {
+fn timeout_error(command: &Command) -> Error {
     Error::Invalid(format!(
-        "{:?} has not ended within {PATIENCE}",
+        "{:?} has not ended within {COMMAND_TIMEOUT}",
         command.operation
     ))
 }
@@ -498,12 +533,13 @@ fn invalid(error: driver::Error) -> Error {
 mod tests {
     use super::*;
 
-    /// A look tells of commands that were sent before it, and takes no line from who waits for its command's end.
+    /// A status load covers commands that were sent before it, and frees no line whose submitter
+    /// waits.
     #[test]
-    fn a_look_leaves_alone_what_it_can_not_tell() {
-        let engine = Engine::new(0, 0);
+    fn status_load_skips_later_and_awaited_commands() {
+        let engine = EngineHandle::new(0, 0);
         let written = |number: u64, sent: Time, awaited: bool| {
-            Line::Busy(Written {
+            LineState::Busy(IssuedCommand {
                 number,
                 command: Command::new(Operation::Sync, 0, 0, 0),
                 sent,
@@ -512,31 +548,38 @@ mod tests {
         };
         {
             let mut state = engine.state();
-            state.lines.fill(Line::Free);
+            state.lines.fill(LineState::Free);
             state.lines[1] = written(1, Time::ns(10), false);
             state.lines[2] = written(2, Time::ns(10), true);
             state.lines[3] = written(3, Time::ns(20), false);
-            state.lines[4] = Line::Reserved;
-            state.lines[5] = Line::Unknown;
+            state.lines[4] = LineState::Reserved;
+            state.lines[5] = LineState::Unknown;
         }
-        let found: Vec<_> = engine.open(Time::ns(20)).iter().map(|s| s.line).collect();
+        let found: Vec<_> = engine
+            .pending_commands(Time::ns(20))
+            .iter()
+            .map(|s| s.line)
+            .collect();
         assert_eq!(found, [1, 5]);
-        // Another command has the line by now.
-        let old = Submitted { line: 1, number: 9 };
-        assert!(!engine.note(old, ReturnValue(0)));
-        assert!(matches!(engine.state().lines[1], Line::Busy(_)));
-        let own = Submitted { line: 1, number: 1 };
-        assert!(engine.note(own, ReturnValue(0)));
-        assert!(matches!(engine.state().lines[1], Line::Free));
+        // The line holds another command.
+        let old = SubmittedCommand { line: 1, number: 9 };
+        assert!(!engine.record_end(old, ReturnValue(0)));
+        assert!(matches!(engine.state().lines[1], LineState::Busy(_)));
+        let own = SubmittedCommand { line: 1, number: 1 };
+        assert!(engine.record_end(own, ReturnValue(0)));
+        assert!(matches!(engine.state().lines[1], LineState::Free));
     }
 
     #[test]
-    fn dropped_writes_are_told_once() {
-        let engine = Engine::new(0, 0);
-        assert!(engine.watch_dropped(5).is_ok(), "from before");
-        let error = engine.watch_dropped(7).unwrap_err().to_string();
+    fn dropped_writes_are_reported_once() {
+        let engine = EngineHandle::new(0, 0);
+        assert!(engine.check_dropped_writes(5).is_ok(), "from before");
+        let error = engine.check_dropped_writes(7).unwrap_err().to_string();
         assert!(error.contains("has dropped 2 writes"), "{error}");
-        assert!(engine.watch_dropped(7).is_ok());
-        assert!(engine.watch_dropped(0).is_ok(), "the function was reset");
+        assert!(engine.check_dropped_writes(7).is_ok());
+        assert!(
+            engine.check_dropped_writes(0).is_ok(),
+            "the function was reset"
+        );
     }
 }

@@ -1,29 +1,31 @@
-//! Why something of persistent memory can't be done.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The errors of pools, transactions and allocations.
 
 use spec::nearpm::{Operation, ReturnValue};
 
-/// Why a pool, a transaction or an allocation ends.
+/// Why an operation on a pool failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// What the host says: a power cut, an access that failed.
+    /// An error of the host: a power cut, a failed access.
     Host(host::Error),
-    /// The power has failed; the text says what is to be done.
+    /// The power has failed; the text says how to continue.
     Power(String),
-    /// There is no pool, or another one than was asked for.
+    /// No pool at this place, or another one than requested.
     NoPool(String),
     /// A pool whose metadata are damaged.
     Corrupt(String),
-    /// There is no room: in the heap, in a log, among the threads.
+    /// No room: in the heap, in a log, among the threads.
     Full(String),
-    /// What was asked for can't be; the text says what is allowed.
+    /// An invalid argument or state; the text says what is allowed.
     Invalid(String),
     /// The device has refused a command.
     Refused(Operation, ReturnValue),
-    /// The transaction was to be aborted, though its closure said that all is well: a nested one had failed.
+    /// The transaction was aborted although its closure succeeded: a nested one had failed.
     Aborted,
 }
 
-/// A result of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl std::fmt::Display for Error {
@@ -46,8 +48,8 @@ impl std::fmt::Display for Error {
 }
 
 impl Error {
-    /// The power has failed, before or meanwhile.
-    pub fn is_power(&self) -> bool {
+    /// True if the power has failed before or during the operation.
+    pub fn is_power_loss(&self) -> bool {
         matches!(
             self,
             Error::Power(_) | Error::Host(host::Error::PowerCut(_))

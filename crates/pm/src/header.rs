@@ -1,28 +1,30 @@
-//! The first lines of a pool: what it is.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The header of a pool: its first two lines.
 
 use spec::nearpm::{ALIGN, DEVICES, THREADS};
 
-use crate::switches::Switches;
+use crate::switch_lists::SwitchLists;
+use crate::units::PAGE;
 use crate::{Error, Layout, Mechanism, Result};
 
-/// Bytes before the logs.
+/// Bytes in front of the logs.
 pub(crate) const HEADER_BYTES: u64 = ALIGN;
-/// Bytes of a page of the paged mechanisms.
-pub(crate) const PAGE: u64 = 4096;
-/// Version of what stands in a pool.
+/// Version of the pool format.
 const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"NPMPOOL\0";
-/// Where the CRC of a line stands, over all before it.
-const CRC: usize = 60;
-/// What the first line of a part on another device begins with.
-const PART: [u8; 8] = *b"NPMPART\0";
-/// Logs that a thread has on each of several devices, which its transactions take in turns: while one waits until all devices are
-/// complete the next transaction has the other.
+/// Offset of a line's CRC, over all bytes before it.
+const CRC_OFFSET: usize = 60;
+/// The first bytes of the part on another device.
+const PART_MAGIC: [u8; 8] = *b"NPMPART\0";
+/// Logs of a thread on each of several devices. Its transactions alternate between them: while one
+/// log waits for the other devices, the next transaction uses the other log.
 pub(crate) const TURNS: u8 = 2;
 /// Most bytes of a layout's name.
-const NAME: usize = 47;
+const MAX_NAME_BYTES: usize = 47;
 
-/// Where everything in a pool is. The first line has it but the name, so growth is one store; the second has the name.
+/// The places of all parts of a pool. The first line has everything but the name, so growth is one
+/// store; the second line has the name.
 ///
 /// | bytes | first line | second line |
 /// |---|---|---|
@@ -37,7 +39,8 @@ const NAME: usize = 47;
 /// | 56 to 59 | generation: how often this line was written | |
 /// | 60 to 63 | CRC-32C of bytes 0 to 59 | the same |
 ///
-/// Of a pool over several devices each has a page in front of its logs; the first line of those that have not the header says which part it is.
+/// Each device of several has a page in front of its logs. On devices other than the first one the
+/// first line names the part of the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub layout: Layout,
@@ -47,13 +50,13 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// The header of a new pool of so many bytes, over so many devices.
+    /// The header of a new pool.
     pub fn new(layout: &Layout, bytes: u64, devices: u8) -> Result<Header> {
         let invalid = |text: String| Err(Error::Invalid(text));
         let name = layout.name.as_bytes();
-        if name.is_empty() || name.len() > NAME || name.contains(&0) {
+        if name.is_empty() || name.len() > MAX_NAME_BYTES || name.contains(&0) {
             return invalid(format!(
-                "a layout's name of {} bytes: allowed are 1 to {NAME}, none of them 0",
+                "a layout's name of {} bytes: allowed are 1 to {MAX_NAME_BYTES}, none of them 0",
                 name.len()
             ));
         }
@@ -91,7 +94,7 @@ impl Header {
             bytes,
             generation: 1,
         };
-        let least = header.data() + header.spare() * PAGE + crate::heap::LEAST_BYTES;
+        let least = header.data() + header.spare() * PAGE + crate::heap::MIN_BYTES;
         if bytes < least {
             return invalid(format!(
                 "a pool of {bytes} bytes: with these logs and pages it has at least {least}"
@@ -100,7 +103,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The header in two lines.
+    /// Decodes the two lines.
     pub fn from_lines(first: &[u8; 64], second: &[u8; 64]) -> Result<Header> {
         let corrupt = |what: &str| Error::Corrupt(format!("the pool's header is damaged: {what}"));
         let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|n| first[at + n]));
@@ -110,8 +113,8 @@ impl Header {
             return Err(Error::NoPool(text.into()));
         }
         for (n, line) in [first, second].into_iter().enumerate() {
-            let crc = crc32c::crc32c(&line[..CRC]).to_le_bytes();
-            if line[CRC..] != crc {
+            let crc = crc32c::crc32c(&line[..CRC_OFFSET]).to_le_bytes();
+            if line[CRC_OFFSET..] != crc {
                 return Err(corrupt(["CRC of the first line", "CRC of the name"][n]));
             }
         }
@@ -120,7 +123,7 @@ impl Header {
             return Err(Error::NoPool(text));
         }
         let mechanism = Mechanism::ALL.get(usize::from(first[12]));
-        let name = second[..NAME].split(|byte| *byte == 0).next();
+        let name = second[..MAX_NAME_BYTES].split(|byte| *byte == 0).next();
         let name = name.and_then(|name| std::str::from_utf8(name).ok());
         let layout = Layout {
             name: name.ok_or_else(|| corrupt("the name"))?.into(),
@@ -143,7 +146,7 @@ impl Header {
         }
     }
 
-    /// The two lines.
+    /// Encodes the two lines.
     pub fn to_lines(&self) -> [[u8; 64]; 2] {
         let (mut first, mut second) = ([0; 64], [0; 64]);
         let layout = &self.layout;
@@ -168,21 +171,21 @@ impl Header {
         first[56..60].copy_from_slice(&self.generation.to_le_bytes());
         second[..layout.name.len()].copy_from_slice(layout.name.as_bytes());
         for line in [&mut first, &mut second] {
-            let crc = crc32c::crc32c(&line[..CRC]);
-            line[CRC..].copy_from_slice(&crc.to_le_bytes());
+            let crc = crc32c::crc32c(&line[..CRC_OFFSET]);
+            line[CRC_OFFSET..].copy_from_slice(&crc.to_le_bytes());
         }
         [first, second]
     }
 
-    /// The first line of the part on a device that has not the header: "NPMPART\0", number of the device in the pool, devices, CRC of the
-    /// name's line, CRC of the line.
+    /// The first line of a part on a device without the header. It holds "NPMPART\0", the device's
+    /// index, the number of devices, the CRC of the name's line, and the CRC of this line.
     pub fn part_line(&self, index: usize) -> [u8; 64] {
         let mut line = [0; 64];
-        line[..8].copy_from_slice(&PART);
+        line[..8].copy_from_slice(&PART_MAGIC);
         (line[8], line[9]) = (index as u8, self.devices);
-        line[12..16].copy_from_slice(&self.to_lines()[1][CRC..]);
-        let crc = crc32c::crc32c(&line[..CRC]);
-        line[CRC..].copy_from_slice(&crc.to_le_bytes());
+        line[12..16].copy_from_slice(&self.to_lines()[1][CRC_OFFSET..]);
+        let crc = crc32c::crc32c(&line[..CRC_OFFSET]);
+        line[CRC_OFFSET..].copy_from_slice(&crc.to_le_bytes());
         line
     }
 
@@ -199,7 +202,7 @@ impl Header {
         }
     }
 
-    /// Logs of each device.
+    /// Logs on each device.
     pub fn log_count(&self) -> u8 {
         self.layout.threads * self.turns()
     }
@@ -209,12 +212,13 @@ impl Header {
         self.logs() + u64::from(number) * self.layout.log_bytes
     }
 
-    /// Offset on each device of where a thread's new bytes stand before the engine makes redo records of them; each is as long as a log.
+    /// Offset on each device of a thread's staging area: new bytes before the engine makes redo
+    /// records of them. It is as long as a log.
     pub fn staging(&self, thread: u8) -> u64 {
         self.log(self.log_count()) + u64::from(thread) * self.layout.log_bytes
     }
 
-    /// Offset on each device behind what is there for its engine.
+    /// Offset on each device after the engine's areas.
     fn engines_end(&self) -> u64 {
         match self.layout.mechanism {
             Mechanism::Redo => self.staging(self.layout.threads),
@@ -222,8 +226,8 @@ impl Header {
         }
     }
 
-    /// Offset of the log that the CPU writes for a thread: with one device that of the engine. Several devices have one for all of them,
-    /// which is interleaved as everything is.
+    /// Offset of the log that the CPU writes for a thread. With one device it is the engine's log.
+    /// Several devices have one such log together, interleaved like all data.
     pub fn cpu_log(&self, thread: u8) -> u64 {
         match self.devices {
             1 => self.log(thread),
@@ -244,35 +248,35 @@ impl Header {
         }
     }
 
-    /// Pages for copies.
+    /// Spare pages, for copies.
     pub fn spare(&self) -> u64 {
         match self.layout.mechanism {
-            // All that a transaction changes may be on one device.
+            // All pages that a transaction changes may be on one device.
             Mechanism::Shadow => self.layout.spare_pages * u64::from(self.devices),
             _ => 0,
         }
     }
 
-    /// Offset of what programs use: with shadow paging of the first page, else of the heap.
+    /// Offset of the program's data: with shadow paging the first page, else the heap.
     pub fn data(&self) -> u64 {
         let pages = match self.layout.mechanism {
-            Mechanism::Shadow => self.table_bytes() + Switches::bytes(self.spare()),
+            Mechanism::Shadow => self.table_bytes() + SwitchLists::bytes(self.spare()),
             _ => 0,
         };
         self.table() + pages
     }
 
-    /// An entry of the page table for each page behind the header, more than there will be.
+    /// An entry for each page after the header: more than there will be.
     fn table_bytes(&self) -> u64 {
         (self.bytes / PAGE * 8).next_multiple_of(PAGE)
     }
 
-    /// Where lists of pages that change places are, with shadow paging.
-    pub fn switches(&self) -> Switches {
-        Switches::new(self.table() + self.table_bytes(), self.spare())
+    /// Place of the switch lists, with shadow paging.
+    pub fn switches(&self) -> SwitchLists {
+        SwitchLists::new(self.table() + self.table_bytes(), self.spare())
     }
 
-    /// Bytes of the heap: without spare pages.
+    /// Bytes of the heap, without spare pages.
     pub fn heap_bytes(&self) -> u64 {
         self.bytes - self.data() - self.spare() * PAGE
     }
@@ -283,10 +287,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_read_as_written_and_no_other_way() {
+    fn header_with_any_bit_flipped_is_refused() {
         let cases = [1, 2, 4].map(|devices| Mechanism::ALL.map(|m| (m, devices)));
         for (mechanism, devices) in cases.into_iter().flatten() {
-            let layout = Layout::new("a name").with(mechanism);
+            let layout = Layout::new("a name").with_mechanism(mechanism);
             let header = Header::new(&layout, 8 << 20, devices).unwrap();
             let [first, second] = header.to_lines();
             assert_eq!(Header::from_lines(&first, &second), Ok(header));
@@ -300,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_that_can_not_be_is_told() {
+    fn layout_out_of_range_is_refused() {
         let wrong = |layout: Layout, bytes: u64, what: &str| {
             let error = Header::new(&layout, bytes, 1).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");

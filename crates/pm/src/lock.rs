@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A lock between programs of one host.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,43 +10,43 @@ use sim::Time;
 
 use crate::Result;
 
-/// How long a CPU pauses between two looks at a lock.
-pub(crate) const PAUSE: Time = Time::ns(50);
+/// Pause of a CPU between two attempts to acquire a lock.
+pub(crate) const SPIN_INTERVAL: Time = Time::ns(50);
 
-/// A lock that a program spins on, in simulated time. It is volatile: a loss of power gives it back.
+/// A spinlock in simulated time. It is volatile: a power loss releases it.
 #[derive(Clone, Debug, Default)]
 pub struct Lock(Arc<AtomicBool>);
 
-/// The right that a [`Lock`] gives, until this is dropped.
+/// A held [`Lock`], released on drop.
 #[derive(Debug)]
-pub struct Held(Arc<AtomicBool>);
+pub struct LockGuard(Arc<AtomicBool>);
 
 impl Lock {
-    /// A lock that nobody has.
+    /// A lock that is not held.
     pub fn new() -> Lock {
         Lock::default()
     }
 
-    /// True while somebody has it.
-    pub fn is_taken(&self) -> bool {
+    /// True while it is held.
+    pub fn is_held(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Takes it, as soon as nobody else has it.
-    pub fn take(&self, cpu: &Cpu) -> Result<Held> {
-        // A look costs what a hit of the cache does.
+    /// Acquires it, as soon as it is free.
+    pub fn acquire(&self, cpu: &Cpu) -> Result<LockGuard> {
+        // An attempt costs a cache hit.
         cpu.compute(Time::ns(2))?;
-        // All others that are behind act before.
+        // CPUs with an earlier time act first.
         cpu.sleep_until(cpu.now())?;
         while self.0.swap(true, Ordering::AcqRel) {
-            let until = cpu.now() + PAUSE;
+            let until = cpu.now() + SPIN_INTERVAL;
             cpu.sleep_until(until)?;
         }
-        Ok(Held(self.0.clone()))
+        Ok(LockGuard(self.0.clone()))
     }
 }
 
-impl Drop for Held {
+impl Drop for LockGuard {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Release);
     }

@@ -1,4 +1,7 @@
-//! A thread's log: written by the CPU or by the engine, in the same format, so that either is recovered by the same code.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The log of a thread, written by the CPU or by the engine. The format is the same, so one code
+//! recovers both.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -11,29 +14,30 @@ use spec::nearpm::{
 };
 
 use crate::devices::{bits, Devices};
-use crate::edges;
 use crate::memory::{self, Memory};
+use crate::partial_lines;
 use crate::ranges::Ranges;
-use crate::recovery::{is_pending, until_empty, PATIENCE};
-use crate::{Engine, Error, Result, Submitted, Synchronise};
+use crate::recovery::{is_pending, wait_until_empty, PEER_TIMEOUT};
+use crate::{EngineHandle, Error, Result, SubmittedCommand, Synchronisation};
 
-/// Where a process has the start of the PM window.
+/// Virtual address of the PM window in a process.
 const WINDOW: u64 = 0x1000_0000_0000;
 
-/// Most bytes of a redo record that the CPU applies where the engine could: about what two commands take, in lines.
-const SMALL: u64 = 256;
+/// Most bytes of a redo record that the CPU applies instead of the engine: about as many as two
+/// commands take.
+const CPU_APPLY_BYTES: u64 = 256;
 
-/// The virtual address of a place in the window.
+/// The virtual address of an offset in the window.
 pub(crate) fn address(place: u64) -> u64 {
     WINDOW + place
 }
 
-/// What logs need to know of the engines of a pool.
+/// The engines of a pool, as its logs use them.
 pub(crate) struct Offload {
     /// One for each device of the pool.
-    pub engines: Vec<Arc<Engine>>,
+    pub engines: Vec<Arc<EngineHandle>>,
     pub devices: Devices,
-    pub synchronise: Synchronise,
+    pub synchronise: Synchronisation,
     pub pool: u8,
     pub process: u16,
     /// Place of the pool in each device's window.
@@ -41,181 +45,183 @@ pub(crate) struct Offload {
 }
 
 impl Offload {
-    /// A command of a thread.
+    /// A command for the log of a thread.
     pub fn command(&self, operation: Operation, thread: u8) -> Command {
         Command::new(operation, self.process, self.pool, thread)
     }
 
-    /// The virtual address of an offset in what a device has of the pool.
+    /// The virtual address of an offset in a device's share of the pool.
     pub fn address(&self, offset: u64) -> u64 {
         address(self.place + offset)
     }
 
-    /// Numbers of the pool's devices.
-    pub fn each(&self) -> std::ops::Range<usize> {
+    /// Indices of the pool's devices.
+    pub fn indices(&self) -> std::ops::Range<usize> {
         0..self.engines.len()
     }
 
-    /// Some of the pool's devices as their engines name them.
+    /// A set of the pool's devices, as the engines number them.
     pub fn participants(&self, devices: u64) -> u64 {
         bits(devices)
             .map(|index| 1 << self.devices.number(index))
             .sum()
     }
 
-    /// Tells some of the pool's devices that all of them have completed a transaction of a log.
-    pub fn tell(&self, cpu: &Cpu, devices: u64, thread: u8, sequence: u64) -> Result<()> {
+    /// Notifies devices of the pool that all of them have completed a transaction of a log.
+    pub fn notify_peers(&self, cpu: &Cpu, devices: u64, thread: u8, sequence: u64) -> Result<()> {
         let log = self.pool << 4 | thread;
         let word = Completion { log, sequence }.to_word().to_le_bytes();
         for device in bits(devices) {
             for peer in bits(devices).filter(|peer| *peer != device) {
                 let register = register::DONE + 8 * self.devices.number(peer) as u64;
-                self.engines[device].set(cpu, register, &word)?;
+                self.engines[device].write_register(cpu, register, &word)?;
             }
         }
         Ok(())
     }
 }
 
-/// A record that this transaction has made.
+/// The place of a record of this transaction.
 #[derive(Clone, Copy, Debug)]
-struct Made {
+struct RecordPlacement {
     /// Offset in the log.
     at: u64,
-    /// Offset in the pool of what it is of; of the engines' records that in what their device has of the pool.
+    /// Offset of the logged bytes in the pool; for an engine's record in its device's share.
     object: u64,
     bytes: u64,
-    /// It holds what was there before.
+    /// It holds old bytes.
     old: bool,
 }
 
-/// A log as far as a thread has to know it.
-struct Part {
+/// The state of a log, as far as its thread needs it.
+struct ThreadLog {
     generation: u64,
-    made: Vec<Made>,
+    made: Vec<RecordPlacement>,
     next: u64,
-    /// Its device waits for others before it empties it, as far as is known.
+    /// Its device may still wait for others before it empties it.
     pending: bool,
-    /// A look at its descriptor that is under way.
-    asked: Option<PendingLoad>,
+    /// A load of its descriptor that is under way.
+    descriptor_load: Option<PendingLoad>,
 }
 
-impl Part {
-    fn new(generation: u64) -> Part {
-        Part {
+impl ThreadLog {
+    fn new(generation: u64) -> ThreadLog {
+        ThreadLog {
             generation,
             made: Vec::new(),
             next: FIRST_RECORD,
             pending: false,
-            asked: None,
+            descriptor_load: None,
         }
     }
 
-    /// It is empty, of the next generation; at once, or when other devices are complete, too.
+    /// The log is empty, of the next generation: at once, or when other devices are complete, too.
     fn empty(&mut self, pending: bool) {
-        *self = Part {
+        *self = ThreadLog {
             pending,
-            ..Part::new(self.generation + 1)
+            ..ThreadLog::new(self.generation + 1)
         };
     }
 }
 
-/// Where the logs of a pool are.
-pub(crate) struct Places {
-    /// Offset of the thread's first log: in the pool that of the CPU's, on each device that of the engine's.
+/// The places of a thread's logs.
+pub(crate) struct LogPlacement {
+    /// Offset of the thread's first log: the CPU's log in the pool, the engine's log on each
+    /// device.
     pub log: u64,
     pub bytes: u64,
-    /// Where on each device new bytes stand before the engine makes redo records of them: as many as the log has.
+    /// Staging area on each device: new bytes before the engine makes redo records of them. It is
+    /// as long as a log.
     pub staging: u64,
 }
 
-/// A thread's log. Each of several devices has two of them, whose transactions take turns.
+/// The log of a thread. With several devices it is two logs, which transactions use in turns.
 pub(crate) struct Log {
-    places: Places,
+    placement: LogPlacement,
     /// Number of the first log.
     number: u8,
     /// The logs of each turn: the CPU's, or that of each device.
-    parts: Vec<Vec<Part>>,
+    states: Vec<Vec<ThreadLog>>,
     turn: usize,
     transaction: u64,
     /// Records were written that may not be persistent yet.
-    unsettled: bool,
+    unpersisted: bool,
     offload: Option<Arc<Offload>>,
     snapshots: bool,
 }
 
 impl Log {
-    /// The log of a thread, which is empty. `generations` are those of each device's logs, turn by turn.
+    /// The empty log of a thread. `generations` are those of each device's logs, turn by turn.
     pub fn new(
-        places: Places,
+        placement: LogPlacement,
         thread: u8,
         generations: &[Vec<u64>],
         offload: Option<Arc<Offload>>,
     ) -> Log {
-        let parts = |turn: &Vec<u64>| turn.iter().map(|n| Part::new(*n)).collect();
+        let parts = |turn: &Vec<u64>| turn.iter().map(|n| ThreadLog::new(*n)).collect();
         Log {
-            places,
+            placement,
             number: thread * generations.len() as u8,
-            parts: generations.iter().map(parts).collect(),
+            states: generations.iter().map(parts).collect(),
             turn: 0,
             transaction: 0,
-            unsettled: false,
+            unpersisted: false,
             offload,
             snapshots: true,
         }
     }
 
-    /// Makes no records from now on: see [`crate::Options::snapshots`].
-    pub fn leave_out(&mut self) {
+    /// Makes no more records: see [`crate::Options::snapshots`].
+    pub fn disable_snapshots(&mut self) {
         self.snapshots = false;
     }
 
-    /// A transaction begins.
+    /// Begins a transaction.
     pub fn begin(&mut self, m: &mut Memory, transaction: u64) -> Result<()> {
         self.transaction = transaction;
         let Some(offload) = self.offload.clone() else {
             return Ok(());
         };
-        for turn in 0..self.parts.len() {
+        for turn in 0..self.states.len() {
             for engine in &offload.engines {
-                engine.refused(offload.pool, self.thread(turn))?;
+                engine.check_refusals(offload.pool, self.thread(turn))?;
             }
         }
-        self.until_empty(m, self.turn)
+        self.wait_until_empty(m, self.turn)
     }
 
     pub fn is_offloaded(&self) -> bool {
         self.offload.is_some()
     }
 
-    /// The engine's number for the log of a turn.
+    /// The engine's number of a turn's log.
     fn thread(&self, turn: usize) -> u8 {
         self.number + turn as u8
     }
 
-    /// Where the log of a turn is.
+    /// Offset of a turn's log.
     fn place(&self, turn: usize) -> u64 {
-        self.places.log + turn as u64 * self.places.bytes
+        self.placement.log + turn as u64 * self.placement.bytes
     }
 
-    fn part(&mut self, index: usize) -> &mut Part {
-        &mut self.parts[self.turn][index]
+    fn state(&mut self, index: usize) -> &mut ThreadLog {
+        &mut self.states[self.turn][index]
     }
 
     /// A bit for each device on which this transaction has records.
-    fn kept(&self) -> u64 {
-        let parts = self.parts[self.turn].iter().enumerate();
+    fn devices_with_records(&self) -> u64 {
+        let parts = self.states[self.turn].iter().enumerate();
         let kept = parts.filter(|(_, part)| !part.made.is_empty());
         kept.map(|(index, _)| 1 << index).sum()
     }
 
-    /// Starts looking whether the logs that wait for other devices are empty by now.
-    fn look_ahead(&mut self, m: &mut Memory) -> Result<()> {
-        for turn in (0..self.parts.len()).filter(|turn| *turn != self.turn) {
+    /// Starts loads of the descriptors of logs that wait for other devices.
+    fn prefetch_descriptors(&mut self, m: &mut Memory) -> Result<()> {
+        for turn in (0..self.states.len()).filter(|turn| *turn != self.turn) {
             let place = self.place(turn);
-            for (index, part) in self.parts[turn].iter_mut().enumerate() {
-                if part.pending && part.asked.is_none() {
-                    part.asked = Some(m.on(index, |m| m.ask(place, LINE))?);
+            for (index, part) in self.states[turn].iter_mut().enumerate() {
+                if part.pending && part.descriptor_load.is_none() {
+                    part.descriptor_load = Some(m.on_device(index, |m| m.issue_load(place, LINE))?);
                 }
             }
         }
@@ -223,13 +229,13 @@ impl Log {
     }
 
     /// Waits until no log of a turn waits for other devices.
-    fn until_empty(&mut self, m: &mut Memory, turn: usize) -> Result<()> {
+    fn wait_until_empty(&mut self, m: &mut Memory, turn: usize) -> Result<()> {
         let (place, thread) = (self.place(turn), self.thread(turn));
-        for (index, part) in self.parts[turn].iter_mut().enumerate() {
+        for (index, part) in self.states[turn].iter_mut().enumerate() {
             if !std::mem::take(&mut part.pending) {
                 continue;
             }
-            let looked = match part.asked.take() {
+            let is_empty = match part.descriptor_load.take() {
                 Some(load) => {
                     let mut line = [0; LINE as usize];
                     line.copy_from_slice(&m.cpu.finish_load(load)?);
@@ -237,26 +243,27 @@ impl Log {
                 }
                 None => false,
             };
-            if !looked {
-                m.on(index, |m| until_empty(m, place, thread))?;
+            if !is_empty {
+                m.on_device(index, |m| wait_until_empty(m, place, thread))?;
             }
         }
         Ok(())
     }
 
-    /// Room for a record.
+    /// Reserves room for a record.
     fn reserve(&mut self, index: usize, kind: RecordKind, object: u64, bytes: u64) -> Result<u64> {
-        let most = self.places.bytes;
-        let part = self.part(index);
+        let most = self.placement.bytes;
+        let part = self.state(index);
         let next = next_record(part.next, bytes);
         if next > most {
             return Err(Error::Full(format!(
-                "the transaction's log has no room for {bytes} bytes more: a log of this pool has {most} bytes"
+                "the transaction's log has no room for {bytes} bytes more: a log of this pool has \
+                 {most} bytes"
             )));
         }
         let at = std::mem::replace(&mut part.next, next);
         let old = kind != RecordKind::Redo;
-        part.made.push(Made {
+        part.made.push(RecordPlacement {
             at,
             object,
             bytes,
@@ -265,16 +272,16 @@ impl Log {
         Ok(at)
     }
 
-    /// Keeps the old bytes of a range.
-    pub fn keep(&mut self, m: &mut Memory, kind: RecordKind, range: Range<u64>) -> Result<()> {
+    /// Logs the old bytes of a range.
+    pub fn snapshot(&mut self, m: &mut Memory, kind: RecordKind, range: Range<u64>) -> Result<()> {
         if !self.snapshots {
             return Ok(());
         }
         let Some(offload) = self.offload.clone() else {
-            for (start, bytes) in pieces(range) {
+            for (start, bytes) in record_ranges(range) {
                 let mut old = vec![0; bytes as usize];
                 m.read_old(start, &mut old)?;
-                self.append(m, kind, start, &old)?;
+                self.append_record(m, kind, start, &old)?;
             }
             return Ok(());
         };
@@ -282,8 +289,8 @@ impl Log {
             RecordKind::Checkpoint => Operation::Checkpoint,
             _ => Operation::Undo,
         };
-        for index in offload.each() {
-            for (start, bytes) in pieces(offload.devices.part(index, &range)) {
+        for index in offload.indices() {
+            for (start, bytes) in record_ranges(offload.devices.local_range(index, &range)) {
                 self.reserve(index, kind, start, bytes)?;
                 m.counts.records += 1;
                 m.counts.payload += bytes;
@@ -296,20 +303,20 @@ impl Log {
         Ok(())
     }
 
-    /// The CPU writes a record: persistent after [`Log::settle`].
-    fn append(
+    /// Writes a record by the CPU. It is persistent after [`Log::persist_records`].
+    fn append_record(
         &mut self,
         m: &mut Memory,
         kind: RecordKind,
         object: u64,
         payload: &[u8],
     ) -> Result<()> {
-        let part = self.part(0);
+        let part = self.state(0);
         let number = part.made.len() as u32;
         let previous = part.made.last().map_or(0, |made| made.at);
         let generation = part.generation;
         let at = self.reserve(0, kind, object, payload.len() as u64)?;
-        let writer = match self.unsettled {
+        let writer = match self.unpersisted {
             true => RecordWriter::Cpu,
             false => RecordWriter::CpuOrdered,
         };
@@ -332,29 +339,30 @@ impl Log {
         let costs = m.options.costs;
         m.spend(costs.record)?;
         m.spend(sim::Time(costs.crc_line.0 * (record.len() as u64 / LINE)))?;
-        m.stream(self.places.log + at, &record)?;
+        m.stream(self.placement.log + at, &record)?;
         m.counts.records += 1;
         m.counts.payload += payload.len() as u64;
-        self.unsettled = true;
+        self.unpersisted = true;
         Ok(())
     }
 
-    /// What was kept may be changed: the CPU's records are persistent; the engine's are made before it takes what is stored from now on.
-    pub fn settle(&mut self, m: &mut Memory) -> Result<()> {
-        if std::mem::take(&mut self.unsettled) {
+    /// After this the logged ranges may be changed. The CPU's records are persistent; the engine
+    /// makes its records before it accepts later stores.
+    pub fn persist_records(&mut self, m: &mut Memory) -> Result<()> {
+        if std::mem::take(&mut self.unpersisted) {
             m.fence_between()?;
         }
         Ok(())
     }
 
-    /// Gives the engine of a device a command.
+    /// Submits a command to the engine of a device.
     fn command(
         &mut self,
         m: &mut Memory,
         index: usize,
         operation: Operation,
         fill: impl FnOnce(&Offload, &mut Command),
-    ) -> Result<Option<Submitted>> {
+    ) -> Result<Option<SubmittedCommand>> {
         let Some(offload) = &self.offload else {
             return Ok(None);
         };
@@ -362,18 +370,18 @@ impl Log {
         command.transaction = self.transaction;
         fill(offload, &mut command);
         m.counts.commands += 1;
-        let give = |m: &mut Memory| {
+        let submit = |m: &mut Memory| {
             m.spend(m.options.costs.record)?;
             offload.engines[index].submit(&m.cpu, &command).map(Some)
         };
-        m.timed(memory::Part::Command, give)
+        m.timed(memory::ConsistencyOperation::Command, submit)
     }
 
-    /// The CPU writes the descriptor.
-    fn describe(&mut self, m: &mut Memory, state: LogState, generation: u64) -> Result<()> {
+    /// Writes the descriptor by the CPU.
+    fn write_descriptor(&mut self, m: &mut Memory, state: LogState, generation: u64) -> Result<()> {
         let records = match state {
             LogState::Open => 0,
-            LogState::Committed | LogState::Pending(_) => self.part(0).made.len() as u32,
+            LogState::Committed | LogState::Pending(_) => self.state(0).made.len() as u32,
         };
         let descriptor = Descriptor {
             generation,
@@ -381,38 +389,39 @@ impl Log {
             records,
             transaction: self.transaction,
         };
-        m.put_line(self.places.log, &descriptor.to_line())
+        m.write_line(self.placement.log, &descriptor.to_line())
     }
 
-    /// The CPU's log is empty.
-    fn describe_empty(&mut self, m: &mut Memory) -> Result<()> {
-        let generation = self.part(0).generation + 1;
-        self.describe(m, LogState::Open, generation)?;
+    /// Empties the CPU's log.
+    fn write_empty_descriptor(&mut self, m: &mut Memory) -> Result<()> {
+        let generation = self.state(0).generation + 1;
+        self.write_descriptor(m, LogState::Open, generation)?;
         m.fence()?;
-        self.part(0).empty(false);
-        self.unsettled = false;
+        self.state(0).empty(false);
+        self.unpersisted = false;
         Ok(())
     }
 
-    /// What was stored in `dirty` stays, whatever happens: what was kept is void.
+    /// Commits: what was stored in `dirty` is persistent, and the records are void.
     pub fn commit(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
         let mut any = false;
         for range in dirty.iter() {
             m.flush(range)?;
             any = true;
         }
-        if self.kept() == 0 {
+        if self.devices_with_records() == 0 {
             return if any { m.fence() } else { Ok(()) };
         }
         let Some(offload) = self.offload.clone() else {
             m.fence_between()?;
-            return self.describe_empty(m);
+            return self.write_empty_descriptor(m);
         };
-        m.order()?;
-        // A device that has only been stored to takes part, too: when it has completed its part, its stores are persistent.
-        let devices = self.kept() | touched(&offload, dirty);
+        m.fence_posted()?;
+        // A device with stores but no records takes part, too: when it has completed its part, its
+        // stores are persistent.
+        let devices = self.devices_with_records() | touched(&offload, dirty);
         m.counts.spanning += u64::from(devices.count_ones() > 1);
-        let alone = devices.count_ones() == 1 || offload.synchronise == Synchronise::Nobody;
+        let alone = devices.count_ones() == 1 || offload.synchronise == Synchronisation::Disabled;
         let mut commits = Vec::new();
         for index in bits(devices) {
             let commit = self.command(m, index, Operation::Commit, |offload, command| {
@@ -422,50 +431,52 @@ impl Log {
             })?;
             commits.extend(commit.map(|commit| (&offload.engines[index], commit)));
         }
-        self.look_ahead(m)?;
-        if !alone && offload.synchronise == Synchronise::Host {
+        self.prefetch_descriptors(m)?;
+        if !alone && offload.synchronise == Synchronisation::Host {
             m.counts.fences += 1;
-            let wait = |m: &mut Memory| until_ended(m, &commits);
-            m.timed(memory::Part::Fence, wait)?;
+            let wait = |m: &mut Memory| wait_until_ended(m, &commits);
+            m.timed(memory::ConsistencyOperation::Fence, wait)?;
             let (thread, transaction) = (self.thread(self.turn), self.transaction);
-            let tell = |m: &mut Memory| offload.tell(&m.cpu, devices, thread, transaction);
-            m.timed(memory::Part::Command, tell)?;
+            let notify =
+                |m: &mut Memory| offload.notify_peers(&m.cpu, devices, thread, transaction);
+            m.timed(memory::ConsistencyOperation::Command, notify)?;
         } else {
             m.fence_commands(devices)?;
         }
         for index in bits(devices) {
-            self.part(index).empty(!alone);
+            self.state(index).empty(!alone);
         }
         if !alone {
-            self.turn = (self.turn + 1) % self.parts.len();
+            self.turn = (self.turn + 1) % self.states.len();
         }
         Ok(())
     }
 
-    /// What was stored in `dirty` is undone by what was kept.
+    /// Aborts: what was stored in `dirty` is undone from the records.
     pub fn abort(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
-        let kept = self.kept();
+        let kept = self.devices_with_records();
         if kept == 0 {
             return Ok(());
         }
         if let Some(offload) = self.offload.clone() {
             return self.abort_offloaded(m, &offload, kept, dirty);
         }
-        // Redo records hold what has not come to be.
-        let made = self.part(0).made.clone();
+        // Redo records hold bytes that were not applied.
+        let made = self.state(0).made.clone();
         for made in made.iter().rev().filter(|made| made.old) {
             let mut old = vec![0; made.bytes as usize];
-            m.read(self.places.log + made.at + LINE, &mut old)?;
+            m.read(self.placement.log + made.at + LINE, &mut old)?;
             m.write(made.object, &old)?;
             m.flush(made.object..made.object + made.bytes)?;
         }
         m.fence_between()?;
-        self.describe_empty(m)
+        self.write_empty_descriptor(m)
     }
 
-    /// The engine writes old bytes back, behind the cache. Lines that a record has a part of only may be in use by other threads: the CPU
-    /// writes these first, so that the cache has what the engine writes. The others must leave the cache, and once more behind the command,
-    /// as others may fetch them before the engine has it.
+    /// The engine writes old bytes back, past the cache. Other threads may use the rest of a line
+    /// that a record covers in part. So the CPU writes these lines first, and the cache has what
+    /// the engine writes. The other lines leave the cache before the command, and once more after
+    /// it, since threads may fetch them before the engine has it.
     fn abort_offloaded(
         &mut self,
         m: &mut Memory,
@@ -475,81 +486,93 @@ impl Log {
     ) -> Result<()> {
         let mut shared = BTreeSet::new();
         for index in bits(kept) {
-            shared.extend(self.write_edges_back(m, index)?);
+            shared.extend(self.write_partial_lines_back(m, index)?);
         }
         let whole: Vec<u64> = dirty
             .iter()
             .flat_map(memory::lines)
-            .filter(|line| !shared.contains(&offload.devices.place(*line)))
+            .filter(|line| !shared.contains(&offload.devices.locate(*line)))
             .collect();
         let drop_whole = |m: &mut Memory| {
             let mut lines = whole.iter();
             lines.try_for_each(|line| m.drop_lines(*line..*line + LINE))
         };
         drop_whole(m)?;
-        m.order()?;
+        m.fence_posted()?;
         for index in bits(kept) {
             self.command(m, index, Operation::Abort, |_, command| {
                 if offload.engines.len() > 1 {
-                    // A descriptor of several devices names what was committed.
+                    // A descriptor of several devices names the last committed transaction.
                     command.transaction = 0;
                 }
             })?;
-            self.part(index).empty(false);
+            self.state(index).empty(false);
         }
-        m.order()?;
+        m.fence_posted()?;
         drop_whole(m)
     }
 
-    /// Writes back what a device's records have of lines that they don't have whole. Returns where these lines are.
-    fn write_edges_back(&mut self, m: &mut Memory, index: usize) -> Result<Vec<(usize, u64)>> {
+    /// Writes back the partial lines of a device's records; returns the places of these lines.
+    fn write_partial_lines_back(
+        &mut self,
+        m: &mut Memory,
+        index: usize,
+    ) -> Result<Vec<(usize, u64)>> {
         let place = self.place(self.turn);
-        let part = self.part(index);
+        let part = self.state(index);
         let generation = part.generation;
         let old = part.made.iter().rev().filter(|made| made.old);
         let records: Vec<_> = old
             .map(|made| (place + made.at, made.object..made.object + made.bytes))
             .collect();
-        let lines = m.on(index, |m| edges::write_back(m, generation, &records))?;
+        let lines = m.on_device(index, |m| {
+            partial_lines::write_back(m, generation, &records)
+        })?;
         Ok(lines.into_iter().map(|line| (index, line)).collect())
     }
 
-    /// The new bytes get to their places, all or none of them, together with what was stored in `dirty`.
-    pub fn redo(&mut self, m: &mut Memory, dirty: &Ranges, news: &[(u64, Vec<u8>)]) -> Result<()> {
+    /// Commits new bytes: they are applied completely or not at all, together with the stores in
+    /// `dirty`.
+    pub fn redo(
+        &mut self,
+        m: &mut Memory,
+        dirty: &Ranges,
+        new_data: &[(u64, Vec<u8>)],
+    ) -> Result<()> {
         let parts = || {
-            news.iter().flat_map(|(at, data)| {
+            new_data.iter().flat_map(|(at, data)| {
                 let chunks = data.chunks(MAX_BYTES as usize).enumerate();
                 chunks.map(move |(n, part)| (at + n as u64 * MAX_BYTES, part))
             })
         };
         let flush = |m: &mut Memory| dirty.iter().try_for_each(|range| m.flush(range));
-        if news.is_empty() || !self.snapshots {
-            for (at, data) in news {
+        if new_data.is_empty() || !self.snapshots {
+            for (at, data) in new_data {
                 m.write(*at, data)?;
                 m.flush(*at..at + data.len() as u64)?;
             }
             flush(m)?;
-            let any = dirty.iter().next().is_some() || !news.is_empty();
+            let any = dirty.iter().next().is_some() || !new_data.is_empty();
             return if any { m.fence() } else { Ok(()) };
         }
         if let Some(offload) = self.offload.clone() {
             return self.redo_offloaded(m, &offload, dirty, parts());
         }
         for (at, part) in parts() {
-            self.append(m, RecordKind::Redo, at, part)?;
+            self.append_record(m, RecordKind::Redo, at, part)?;
         }
         flush(m)?;
         m.fence_between()?;
-        let generation = self.part(0).generation;
-        self.describe(m, LogState::Committed, generation)?;
+        let generation = self.state(0).generation;
+        self.write_descriptor(m, LogState::Committed, generation)?;
         m.fence_between()?;
         for (at, part) in parts() {
             m.write(at, part)?;
             m.flush(at..at + part.len() as u64)?;
         }
         m.fence_between()?;
-        // Before anything is written into the log again.
-        self.describe_empty(m)
+        // Persistent before the log is written again.
+        self.write_empty_descriptor(m)
     }
 
     fn redo_offloaded<'a>(
@@ -559,27 +582,27 @@ impl Log {
         dirty: &Ranges,
         parts: impl Iterator<Item = (u64, &'a [u8])>,
     ) -> Result<()> {
-        let mut news = Vec::new();
+        let mut new_data = Vec::new();
         for (at, data) in parts {
-            // No command is written unless all have room.
-            for piece in offload.devices.pieces(at, data.len()) {
+            // No command is written unless all records have room.
+            for piece in offload.devices.segments(at, data.len()) {
                 let (at, data) = (at + piece.part.start as u64, &data[piece.part]);
                 let bytes = data.len() as u64;
                 self.reserve(piece.index, RecordKind::Redo, piece.offset, bytes)?;
-                let made = self.part(piece.index).made.last().copied();
-                news.extend(made.map(|made| (piece.index, made, at, data)));
+                let made = self.state(piece.index).made.last().copied();
+                new_data.extend(made.map(|made| (piece.index, made, at, data)));
             }
         }
-        // New bytes stand in the staging area where their records stand in the log.
-        let staging = self.places.staging;
-        for (index, made, _, data) in &news {
+        // A record's new bytes have the same offset in the staging area as the record in the log.
+        let staging = self.placement.staging;
+        for (index, made, _, data) in &new_data {
             let mut lines = data.to_vec();
             lines.resize(padded(made.bytes) as usize, 0);
-            m.on(*index, |m| m.stream(staging + made.at, &lines))?;
+            m.on_device(*index, |m| m.stream(staging + made.at, &lines))?;
         }
         dirty.iter().try_for_each(|range| m.flush(range))?;
-        m.order()?;
-        for (index, made, ..) in &news {
+        m.fence_posted()?;
+        for (index, made, ..) in &new_data {
             m.counts.records += 1;
             m.counts.payload += made.bytes;
             self.command(m, *index, Operation::Redo, |offload, command| {
@@ -588,20 +611,23 @@ impl Log {
                 command.target = offload.address(made.object);
             })?;
         }
-        let kept = self.kept();
+        let kept = self.devices_with_records();
         let all = kept | touched(offload, dirty);
         if all.count_ones() > 1 {
             m.counts.spanning += 1;
-            // One device that has taken the commit commits all: so all must have what is to be applied, and what was stored in place.
+            // One device that accepts the commit commits all. So all devices must have their
+            // records and in-place stores before.
             m.fence_commands(all)?;
         }
         for index in bits(kept) {
             self.command(m, index, Operation::CommitRedo, |_, _| ())?;
         }
-        // A small record is applied by the CPU, in order behind the commit, which leaves the lines in the cache; a large one by the engine,
-        // but for the lines that it has a part of: other threads may be using these.
-        let (small, large): (Vec<_>, Vec<_>) =
-            news.iter().partition(|(_, made, ..)| made.bytes <= SMALL);
+        // The CPU applies a small record, in order after the commit, which leaves the lines in the
+        // cache. The engine applies a large one, except for its partial lines: other threads may
+        // use these.
+        let (small, large): (Vec<_>, Vec<_>) = new_data
+            .iter()
+            .partition(|(_, made, ..)| made.bytes <= CPU_APPLY_BYTES);
         for (_, made, at, data) in &small {
             m.write(*at, data)?;
             m.flush(*at..at + made.bytes)?;
@@ -609,12 +635,12 @@ impl Log {
         let mut whole = Vec::new();
         for (_, _, at, data) in &large {
             let range = *at..at + data.len() as u64;
-            for edge in edges::of(&range) {
+            for edge in partial_lines::partial_ranges(&range) {
                 let part = (edge.start - at) as usize..(edge.end - at) as usize;
                 m.write(edge.start, &data[part])?;
                 m.flush(edge)?;
             }
-            whole.push(edges::whole(&range));
+            whole.push(partial_lines::whole_lines(&range));
         }
         let drop_whole = |m: &mut Memory| {
             whole
@@ -622,7 +648,7 @@ impl Log {
                 .try_for_each(|range| m.drop_lines(range.clone()))
         };
         drop_whole(m)?;
-        m.order()?;
+        m.fence_posted()?;
         for (index, made, ..) in &large {
             self.command(m, *index, Operation::Apply, |offload, command| {
                 command.value = made.at;
@@ -634,18 +660,18 @@ impl Log {
             self.command(m, index, Operation::Delete, |_, _| ())?;
         }
         m.fence_commands(kept)?;
-        // Others may have fetched them before the engine had the commands.
+        // Other threads may have fetched them before the engine had the commands.
         drop_whole(m)?;
-        bits(kept).for_each(|index| self.part(index).empty(false));
+        bits(kept).for_each(|index| self.state(index).empty(false));
         Ok(())
     }
 
-    /// A shadow copy by the engine of the device that has both.
-    pub fn copy(&mut self, m: &mut Memory, from: u64, to: u64, bytes: u64) -> Result<()> {
+    /// Copies a page by the engine of the device that has both places.
+    pub fn shadow_copy(&mut self, m: &mut Memory, from: u64, to: u64, bytes: u64) -> Result<()> {
         let Some(offload) = self.offload.clone() else {
             return Ok(());
         };
-        let ((index, from), (_, to)) = (offload.devices.place(from), offload.devices.place(to));
+        let ((index, from), (_, to)) = (offload.devices.locate(from), offload.devices.locate(to));
         let copied = self.command(m, index, Operation::Copy, |offload, command| {
             command.address = offload.address(from);
             command.bytes = bytes;
@@ -654,8 +680,9 @@ impl Log {
         copied.map(drop)
     }
 
-    /// 8 bytes are stored by the engine, behind all that stands in `before`, and behind the commands that make it. A bit for its device.
-    pub fn switch(
+    /// Has the engine store 8 bytes after all data in `before`, and after the commands that produce
+    /// them. Returns a bit for its device.
+    pub fn commit_switch(
         &mut self,
         m: &mut Memory,
         target: u64,
@@ -665,11 +692,11 @@ impl Log {
         let Some(offload) = self.offload.clone() else {
             return Ok(0);
         };
-        let (index, target) = offload.devices.place(target);
+        let (index, target) = offload.devices.locate(target);
         let devices = touched(&offload, before);
         match devices & !(1 << index) {
-            0 => m.order()?,
-            // The one that switches can't know what others have.
+            0 => m.fence_posted()?,
+            // The device that switches does not know the state of the others.
             _ => {
                 m.counts.spanning += 1;
                 m.fence_commands(devices)?;
@@ -682,53 +709,56 @@ impl Log {
         Ok(1 << index)
     }
 
-    /// Commands of this log have ended, and none of them was refused; no device waits for another one.
+    /// Waits until all commands of this log have ended and no device waits for another one. An
+    /// error if a command was refused.
     pub fn finish(&mut self, m: &mut Memory) -> Result<()> {
         let Some(offload) = self.offload.clone() else {
             return Ok(());
         };
-        for turn in 0..self.parts.len() {
+        for turn in 0..self.states.len() {
             for engine in &offload.engines {
                 let command = offload.command(Operation::Sync, self.thread(turn));
-                engine.settle(&m.cpu, &command)?;
+                engine.sync(&m.cpu, &command)?;
             }
-            self.until_empty(m, turn)?;
+            self.wait_until_empty(m, turn)?;
         }
         Ok(())
     }
 }
 
-/// A bit for each device that has something of these ranges.
+/// A bit for each device that has a part of these ranges.
 fn touched(offload: &Offload, ranges: &Ranges) -> u64 {
-    let each = ranges.iter().map(|range| offload.devices.touched(&range));
+    let each = ranges
+        .iter()
+        .map(|range| offload.devices.touched_by(&range));
     each.fold(0, |all, one| all | one)
 }
 
-/// A range in pieces of as many bytes as a record has at most.
-fn pieces(range: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+/// Splits a range into parts of at most a record's bytes.
+fn record_ranges(range: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
     let end = range.end;
     let starts = range.step_by(MAX_BYTES as usize);
     starts.map(move |start| (start, (end - start).min(MAX_BYTES)))
 }
 
 /// Waits until commands of several engines have ended.
-fn until_ended(m: &Memory, commands: &[(&Arc<Engine>, Submitted)]) -> Result<()> {
-    let limit = m.cpu.now() + PATIENCE;
+fn wait_until_ended(m: &Memory, commands: &[(&Arc<EngineHandle>, SubmittedCommand)]) -> Result<()> {
+    let limit = m.cpu.now() + PEER_TIMEOUT;
     let mut left = commands.to_vec();
     while !left.is_empty() {
-        let mut looks = Vec::new();
+        let mut loads = Vec::new();
         for (engine, submitted) in &left {
-            looks.push(engine.look_at(&m.cpu, *submitted)?);
+            loads.push(engine.issue_line_load(&m.cpu, *submitted)?);
         }
         let mut still = Vec::new();
-        for ((engine, submitted), look) in left.into_iter().zip(looks) {
-            if !engine.ended(&m.cpu, submitted, look)? {
+        for ((engine, submitted), load) in left.into_iter().zip(loads) {
+            if !engine.has_ended(&m.cpu, submitted, load)? {
                 still.push((engine, submitted));
             }
         }
         left = still;
         if m.cpu.now() > limit {
-            let text = format!("a commit has not ended within {PATIENCE}");
+            let text = format!("a commit has not ended within {PEER_TIMEOUT}");
             return Err(Error::Invalid(text));
         }
     }

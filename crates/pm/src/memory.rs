@@ -1,4 +1,6 @@
-//! A pool's bytes as one CPU sees them, and what is counted.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Access to a pool's bytes by one CPU, with its counters.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,16 +9,16 @@ use host::{Cpu, Fence, Mapping, MemoryType, PendingLoad};
 use sim::Time;
 use spec::nearpm::LINE;
 
-use crate::devices::{bits, Devices, Piece};
-use crate::lock::PAUSE;
-use crate::{Engine, Error, Options, Result};
+use crate::devices::{bits, Devices, StripeSegment};
+use crate::lock::SPIN_INTERVAL;
+use crate::{EngineHandle, Error, Options, Result};
 
-/// Simulated time of what is there for crash consistency.
+/// Simulated time of operations for crash consistency, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Spent {
+pub struct OperationTimes {
     /// Fences of either kind.
     pub fences: Time,
-    /// Copies of old and new bytes: loads of what is kept, non-temporal stores.
+    /// Copies of old and new bytes: loads of logged bytes, non-temporal stores.
     pub copies: Time,
     /// Write-backs of lines.
     pub flushes: Time,
@@ -24,9 +26,9 @@ pub struct Spent {
     pub commands: Time,
 }
 
-/// What code that is there for crash consistency does.
+/// An operation that exists for crash consistency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum ConsistencyOperation {
     /// A fence.
     Fence,
     /// A copy of old or new bytes.
@@ -37,55 +39,57 @@ pub enum Part {
     Command,
 }
 
-/// Hears of each part, when it began and when it ended: [`Options::watch`](crate::Options::watch).
-pub type Watch = Arc<dyn Fn(Part, Time, Time) + Send + Sync>;
+/// Is called after each operation with its begin and end:
+/// [`Options::listener`](crate::Options::listener).
+pub type Listener = Arc<dyn Fn(ConsistencyOperation, Time, Time) + Send + Sync>;
 
-impl Spent {
-    fn of(&mut self, part: Part) -> &mut Time {
+impl OperationTimes {
+    fn of(&mut self, part: ConsistencyOperation) -> &mut Time {
         match part {
-            Part::Fence => &mut self.fences,
-            Part::Copy => &mut self.copies,
-            Part::Flush => &mut self.flushes,
-            Part::Command => &mut self.commands,
+            ConsistencyOperation::Fence => &mut self.fences,
+            ConsistencyOperation::Copy => &mut self.copies,
+            ConsistencyOperation::Flush => &mut self.flushes,
+            ConsistencyOperation::Command => &mut self.commands,
         }
     }
 }
 
-/// What a thread has done.
+/// Counters of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Transactions that were committed.
+    /// Committed transactions.
     pub transactions: u64,
-    /// Transactions that were aborted.
+    /// Aborted transactions.
     pub aborts: u64,
     /// Fences that waited for persistence, as [`Options::fence`] says.
     pub fences: u64,
-    /// Fences that only put a command behind stores, which a posted fence is enough for.
+    /// Fences that only order a command after stores; a posted fence is enough.
     pub orders: u64,
-    /// Lines that were flushed.
+    /// Flushed lines.
     pub lines: u64,
     /// Bytes that the CPU copied with non-temporal stores: log records, pages.
     pub copied: u64,
-    /// Log records that the CPU or the engine was to make.
+    /// Log records, of the CPU or the engine.
     pub records: u64,
-    /// Payload of these.
+    /// Payload of these records.
     pub payload: u64,
     /// Commands to the engine.
     pub commands: u64,
-    /// Commits that were left to engines of several devices, with something to do for more than one of them.
+    /// Commits by engines of several devices in which more than one device takes part.
     pub spanning: u64,
-    /// Objects that were allocated.
+    /// Allocated objects.
     pub allocations: u64,
     /// Simulated time within transactions.
     pub time: Time,
-    /// The part of it in code that is there for crash consistency: logs, copies of pages, flushes, fences, commands.
+    /// The part of it in code for crash consistency: logs, copies of pages, flushes, fences,
+    /// commands.
     pub consistency: Time,
-    /// What it goes to; the rest is the library's own code.
-    pub spent: Spent,
+    /// That part, by operation; the rest is the library's own code.
+    pub by_operation: OperationTimes,
 }
 
 impl Counts {
-    /// The part of the time that crash consistency takes.
+    /// The fraction of the time that crash consistency takes.
     pub fn fraction(&self) -> f64 {
         match self.time {
             Time::ZERO => 0.0,
@@ -100,7 +104,7 @@ pub(crate) struct Memory {
     pub counts: Counts,
     pub options: Options,
     devices: Devices,
-    /// Offset in the window of what each device has of the pool.
+    /// Offset of each device's share in its window.
     place: u64,
     bytes: u64,
 }
@@ -117,13 +121,13 @@ impl Memory {
         }
     }
 
-    /// The pool has another size from now on.
+    /// Sets the size of the pool.
     pub fn resize(&mut self, bytes: u64) {
         self.bytes = bytes;
     }
 
-    /// Does something with what one of the devices has of the pool: offsets are those there.
-    pub fn on<R>(
+    /// Runs an action on one device's share of the pool; offsets are those in the share.
+    pub fn on_device<R>(
         &mut self,
         index: usize,
         what: impl FnOnce(&mut Memory) -> Result<R>,
@@ -147,16 +151,16 @@ impl Memory {
         }
     }
 
-    /// The window, and the offset in it, of bytes of the pool that one device has.
-    fn at(&self, offset: u64, len: usize, kind: MemoryType) -> Result<(Mapping, u64)> {
+    /// The mapping and offset of bytes that are on one device.
+    fn mapping_at(&self, offset: u64, len: usize, kind: MemoryType) -> Result<(Mapping, u64)> {
         self.check(offset, len)?;
-        let (index, local) = self.devices.place(offset);
+        let (index, local) = self.devices.locate(offset);
         let mapping = Mapping::pm(self.devices.number(index), kind);
         Ok((mapping, self.place + local))
     }
 
-    /// Does something with each piece of an access: its window, and the offset in it.
-    fn pieces(
+    /// Runs an action for each segment of an access, with its mapping and offset.
+    fn for_each_segment(
         &self,
         offset: u64,
         len: usize,
@@ -164,9 +168,9 @@ impl Memory {
         mut each: impl FnMut(&Mapping, u64, Range<usize>) -> Result<()>,
     ) -> Result<()> {
         self.check(offset, len)?;
-        let mut pieces = self.devices.pieces(offset, len);
-        pieces.try_for_each(
-            |Piece {
+        let mut segments = self.devices.segments(offset, len);
+        segments.try_for_each(
+            |StripeSegment {
                  index,
                  offset,
                  part,
@@ -178,7 +182,7 @@ impl Memory {
     }
 
     fn read_as(&self, offset: u64, out: &mut [u8], kind: MemoryType) -> Result<()> {
-        self.pieces(offset, out.len(), kind, |map, at, part| {
+        self.for_each_segment(offset, out.len(), kind, |map, at, part| {
             Ok(self.cpu.read(map, at, &mut out[part])?)
         })
     }
@@ -188,38 +192,38 @@ impl Memory {
         self.read_as(offset, out, MemoryType::WriteBack)
     }
 
-    /// Has a line brought to the cache.
+    /// Prefetches a line into the cache.
     pub fn prefetch(&self, offset: u64) -> Result<()> {
-        let (map, at) = self.at(offset, 1, MemoryType::WriteBack)?;
+        let (map, at) = self.mapping_at(offset, 1, MemoryType::WriteBack)?;
         Ok(self.cpu.prefetch(&map, at)?)
     }
 
-    /// Reads what the device has, whatever the cache has.
+    /// Reads from the device, past the cache.
     pub fn read_direct(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.read_as(offset, out, MemoryType::Uncached)
     }
 
-    /// The same, many lines at a time: for much that nobody changes meanwhile.
+    /// The same, several lines at a time: for data that do not change meanwhile.
     pub fn read_media(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.read_as(offset, out, MemoryType::WriteCombining)
     }
 
-    /// A line of what the device has.
-    pub fn line_direct(&self, offset: u64) -> Result<[u8; LINE as usize]> {
+    /// Reads a line from the device.
+    pub fn read_line_direct(&self, offset: u64) -> Result<[u8; LINE as usize]> {
         let mut line = [0; LINE as usize];
         self.read_direct(offset, &mut line)?;
         Ok(line)
     }
 
-    /// Starts a load of what one device has without waiting for it.
-    pub fn ask(&self, offset: u64, bytes: u64) -> Result<PendingLoad> {
-        let (map, at) = self.at(offset, bytes as usize, MemoryType::WriteCombining)?;
+    /// Starts a load from one device, past the cache.
+    pub fn issue_load(&self, offset: u64, bytes: u64) -> Result<PendingLoad> {
+        let (map, at) = self.mapping_at(offset, bytes as usize, MemoryType::WriteCombining)?;
         Ok(self.cpu.issue_load(&map, at, bytes as usize)?)
     }
 
     /// Stores through the cache.
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.pieces(
+        self.for_each_segment(
             offset,
             data.len(),
             MemoryType::WriteBack,
@@ -227,25 +231,25 @@ impl Memory {
         )
     }
 
-    /// Does something whose time is counted for itself.
+    /// Runs an operation, and counts its time.
     pub fn timed<R>(
         &mut self,
-        part: Part,
+        part: ConsistencyOperation,
         what: impl FnOnce(&mut Memory) -> Result<R>,
     ) -> Result<R> {
         let begin = self.cpu.now();
         let result = what(self);
         let end = self.cpu.now();
-        *self.counts.spent.of(part) += end.saturating_sub(begin);
-        if let Some(watch) = &self.options.watch {
-            watch(part, begin, end);
+        *self.counts.by_operation.of(part) += end.saturating_sub(begin);
+        if let Some(listener) = &self.options.listener {
+            listener(part, begin, end);
         }
         result
     }
 
-    /// Reads what is going to be kept elsewhere.
+    /// Reads bytes that are going to be logged or copied.
     pub fn read_old(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.timed(Part::Copy, |m| m.read(offset, out))
+        self.timed(ConsistencyOperation::Copy, |m| m.read(offset, out))
     }
 
     /// Copies with non-temporal stores.
@@ -255,70 +259,72 @@ impl Memory {
         let lines = |m: &mut Memory| {
             for (n, part) in data.chunks(LINE as usize).enumerate() {
                 let line = offset + n as u64 * LINE;
-                let (map, at) = m.at(line, part.len(), MemoryType::WriteBack)?;
+                let (map, at) = m.mapping_at(line, part.len(), MemoryType::WriteBack)?;
                 m.cpu.ntstore(&map, at, part)?;
             }
             Ok(())
         };
-        self.timed(Part::Copy, lines)
+        self.timed(ConsistencyOperation::Copy, lines)
     }
 
     /// `clwb` of all lines of a range.
     pub fn flush(&mut self, range: Range<u64>) -> Result<()> {
         let all = |m: &mut Memory| {
             for line in lines(range) {
-                let (map, at) = m.at(line, 1, MemoryType::WriteBack)?;
+                let (map, at) = m.mapping_at(line, 1, MemoryType::WriteBack)?;
                 m.cpu.clwb(&map, at)?;
                 m.counts.lines += 1;
             }
             Ok(())
         };
-        self.timed(Part::Flush, all)
+        self.timed(ConsistencyOperation::Flush, all)
     }
 
-    /// Writes the lines of a range back, and drops them: the device is going to change what stands there.
+    /// Writes the lines of a range back and invalidates them: the device is going to change these
+    /// bytes.
     pub fn drop_lines(&mut self, range: Range<u64>) -> Result<()> {
         let all = |m: &mut Memory| {
             for line in lines(range) {
-                let (map, at) = m.at(line, 1, MemoryType::WriteBack)?;
+                let (map, at) = m.mapping_at(line, 1, MemoryType::WriteBack)?;
                 m.cpu.clflushopt(&map, at)?;
             }
             Ok(())
         };
-        self.timed(Part::Flush, all)
+        self.timed(ConsistencyOperation::Flush, all)
     }
 
-    /// Lets others go on for a moment.
+    /// Lets other programs run.
     pub fn pause(&self) -> Result<()> {
-        Ok(self.cpu.sleep_until(self.cpu.now() + PAUSE)?)
+        Ok(self.cpu.sleep_until(self.cpu.now() + SPIN_INTERVAL)?)
     }
 
-    /// Waits until all that was flushed or streamed is persistent.
+    /// Waits until all flushed and streamed bytes are persistent.
     pub fn fence(&mut self) -> Result<()> {
         self.counts.fences += 1;
         let what = self.options.fence;
-        self.wait(what)
+        self.wait_fence(what)
     }
 
-    /// What is stored from now on does not become persistent before all that was flushed or streamed.
+    /// Orders later stores after all flushed and streamed bytes.
     pub fn fence_between(&mut self) -> Result<()> {
         match self.options.ordered && self.options.engine.is_none() {
-            true => self.order(),
+            true => self.fence_posted(),
             false => self.fence(),
         }
     }
 
-    /// Waits until all that was flushed or streamed is on its way in front of a command.
-    pub fn order(&mut self) -> Result<()> {
+    /// Orders a command after all flushed and streamed bytes.
+    pub fn fence_posted(&mut self) -> Result<()> {
         self.counts.orders += 1;
-        self.wait(Fence::Posted)
+        self.wait_fence(Fence::Posted)
     }
 
-    fn wait(&mut self, what: Fence) -> Result<()> {
-        self.timed(Part::Fence, |m| Ok(m.cpu.fence(what)?))
+    fn wait_fence(&mut self, what: Fence) -> Result<()> {
+        self.timed(ConsistencyOperation::Fence, |m| Ok(m.cpu.fence(what)?))
     }
 
-    /// A fence behind commands to some of the devices, a bit for each: these are persistent, too, as is all that was ordered before them.
+    /// A fence after commands to devices, a bit for each: the commands are persistent, and all that
+    /// was ordered before them.
     pub fn fence_commands(&mut self, devices: u64) -> Result<()> {
         for index in bits(devices) {
             let map = Mapping::pm(self.devices.number(index), MemoryType::Uncached);
@@ -326,21 +332,21 @@ impl Memory {
         }
         self.fence()?;
         let engines: Vec<_> = self.options.engines().cloned().collect();
-        let looked = |engine: &Arc<Engine>, m: &Memory| engine.look_ahead(&m.cpu);
-        let look = |m: &mut Memory| {
+        let prefetch = |engine: &Arc<EngineHandle>, m: &Memory| engine.prefetch_status(&m.cpu);
+        let prefetch_all = |m: &mut Memory| {
             let own = bits(devices).filter_map(|index| engines.get(index));
-            own.into_iter().try_for_each(|engine| looked(engine, m))
+            own.into_iter().try_for_each(|engine| prefetch(engine, m))
         };
-        self.timed(Part::Command, look)
+        self.timed(ConsistencyOperation::Command, prefetch_all)
     }
 
-    /// Stores a line such that a crash leaves it old or new, and flushes it.
-    pub fn put_line(&mut self, offset: u64, line: &[u8; LINE as usize]) -> Result<()> {
+    /// Stores a line, atomically with respect to a crash, and flushes it.
+    pub fn write_line(&mut self, offset: u64, line: &[u8; LINE as usize]) -> Result<()> {
         self.write(offset, line)?;
         self.flush(offset..offset + LINE)
     }
 
-    /// Time of the library's own code.
+    /// Spends time of the library's own code.
     pub fn spend(&self, time: Time) -> Result<()> {
         Ok(self.cpu.compute(time)?)
     }

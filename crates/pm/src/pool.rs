@@ -1,4 +1,6 @@
-//! Pools: create, open, resize.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Pools: creation, opening, growth, closing.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,20 +12,20 @@ use spec::nearpm::{
     RESERVED_BYTES,
 };
 
-use crate::check::load_again;
 use crate::devices::Devices;
-use crate::header::{Header, HEADER_BYTES, PAGE};
+use crate::header::{Header, HEADER_BYTES};
 use crate::heap::{self, Heap};
-use crate::log::{Log, Offload, Places};
+use crate::log::{Log, LogPlacement, Offload};
 use crate::mechanism::{self, InPlace, Pages, Redo, Shadow};
 use crate::memory::Memory;
-use crate::recovery::{self, Verdict};
-use crate::several::{self, Recovery};
+use crate::multi_device::{self, LogRecovery};
+use crate::recovery::{self, PendingAction};
+use crate::units::PAGE;
 use crate::{Error, Layout, Lock, Mechanism, Options, Result, Thread};
 
-type Slot = Option<Box<dyn mechanism::Mechanism>>;
+type MechanismSlot = Option<Box<dyn mechanism::Mechanism>>;
 
-pub(crate) struct Inner {
+pub(crate) struct PoolInner {
     pub devices: Devices,
     /// Offset in each device's window.
     pub place: u64,
@@ -31,27 +33,27 @@ pub(crate) struct Inner {
     header: Mutex<Header>,
     heap: Mutex<Heap>,
     pub pages: Option<Arc<Pages>>,
-    /// What makes each thread's transactions whole, while no [`Thread`] has it.
-    slots: Mutex<Vec<Slot>>,
+    /// The mechanism of each thread, while no [`Thread`] uses it.
+    slots: Mutex<Vec<MechanismSlot>>,
     transactions: AtomicU64,
-    /// Taken by transactions that change pages.
+    /// Held by transactions that change pages.
     pub exclusive: Lock,
     /// Transactions under way.
     pub under_way: AtomicUsize,
-    /// Why it can't be used any more.
+    /// Why the pool can't be used any more.
     unusable: Mutex<Option<&'static str>>,
 }
 
-/// A pool of persistent memory. Copies are the same pool.
+/// A pool of persistent memory. Clones are the same pool.
 #[derive(Clone)]
-pub struct Pool(pub(crate) Arc<Inner>);
+pub struct Pool(pub(crate) Arc<PoolInner>);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Inner {
-    // None of these locks is held while a CPU acts: another program may have the next turn.
+impl PoolInner {
+    // None of these locks is held while a CPU acts: the scheduler may switch to another program.
     pub fn header(&self) -> MutexGuard<'_, Header> {
         lock(&self.header)
     }
@@ -64,31 +66,32 @@ impl Inner {
         self.transactions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    pub fn usable(&self) -> Result<()> {
+    pub fn check_usable(&self) -> Result<()> {
         match *lock(&self.unusable) {
             Some(why) => Err(Error::Invalid(why.into())),
             None => Ok(()),
         }
     }
 
-    pub fn fail(&self) {
-        let why = "a transaction of the pool has neither been committed nor aborted: the pool has to be opened again";
+    pub fn mark_unusable(&self) {
+        let why = "a transaction of the pool has neither been committed nor aborted: the pool has \
+                   to be opened again";
         lock(&self.unusable).get_or_insert(why);
     }
 
-    /// Reads what programs use, outside of transactions.
+    /// Reads the program's data, outside of transactions.
     pub fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
         match &self.pages {
             Some(pages) => {
-                pages.look_up(m, offset, out.len())?;
+                pages.spend_lookup(m, offset, out.len())?;
                 pages.read(m, offset, out)
             }
             None => m.read(offset, out),
         }
     }
 
-    /// A thread has ended.
-    pub fn put_back(&self, thread: u8, mechanism: Box<dyn mechanism::Mechanism>) {
+    /// Takes the mechanism of a thread that has ended.
+    pub fn return_mechanism(&self, thread: u8, mechanism: Box<dyn mechanism::Mechanism>) {
         lock(&self.slots)[usize::from(thread)] = Some(mechanism);
     }
 
@@ -103,10 +106,10 @@ impl Inner {
     }
 }
 
-/// Bytes that are written with 0 at a time.
+/// Bytes that are cleared at a time.
 const ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
 
-fn zero(m: &mut Memory, range: std::ops::Range<u64>) -> Result<()> {
+fn write_zeros(m: &mut Memory, range: std::ops::Range<u64>) -> Result<()> {
     for at in range.clone().step_by(ZEROS.len()) {
         let bytes = (range.end - at).min(PAGE) as usize;
         m.stream(at, &ZEROS[..bytes])?;
@@ -115,7 +118,8 @@ fn zero(m: &mut Memory, range: std::ops::Range<u64>) -> Result<()> {
 }
 
 impl Pool {
-    /// Makes a pool of so many bytes at `place` of the PM window of a device, or of several ones, and opens it. What stood there is lost.
+    /// Creates a pool of `bytes` bytes at `place` of the PM window of one or several devices, and
+    /// opens it. The former content is lost.
     pub fn create(
         cpu: &Cpu,
         devices: impl Into<Devices>,
@@ -124,67 +128,68 @@ impl Pool {
         layout: &Layout,
         options: &Options,
     ) -> Result<Pool> {
-        number(options)?;
+        check_pool_number(options)?;
         let devices = devices.into();
         devices.validate()?;
         let count = devices.count();
         let header = Header::new(layout, bytes, count as u8)?;
-        inside(cpu, &devices, place, bytes, options)?;
+        check_within_windows(cpu, &devices, place, bytes, options)?;
         let mut m = Memory::new(cpu, &devices, place, bytes, options);
-        // What stands there is not touched before it is known that the engines take the new one.
-        if let Some(offload) = offload(&devices, place, options)? {
-            let recovery = Recovery {
+        // The former content stays until the engines have accepted the new pool.
+        if let Some(offload) = new_offload(&devices, place, options)? {
+            let recovery = LogRecovery {
                 header: &header,
                 offload: &offload,
             };
-            recovery.release(&m)?;
-            recovery.claim(&m)?;
+            recovery.unmap_pool(&m)?;
+            recovery.map_pool(&m)?;
         }
         // A crash from here on leaves no pool.
-        m.put_line(0, &[0; LINE as usize])?;
+        m.write_line(0, &[0; LINE as usize])?;
         m.fence()?;
         let first = Descriptor {
-            generation: recovery::NEW,
+            generation: recovery::NEVER_OPENED,
             state: LogState::Open,
             records: 0,
             transaction: 0,
         };
         for index in 0..count {
             let part = header.part_line(index);
-            m.on(index, |m| {
+            m.on_device(index, |m| {
                 if index > 0 {
-                    m.put_line(0, &part)?;
+                    m.write_line(0, &part)?;
                 }
-                zero(m, header.logs()..header.log(header.log_count()))?;
+                write_zeros(m, header.logs()..header.log(header.log_count()))?;
                 (0..header.log_count())
-                    .try_for_each(|number| m.put_line(header.log(number), &first.to_line()))
+                    .try_for_each(|number| m.write_line(header.log(number), &first.to_line()))
             })?;
         }
         if count > 1 {
-            zero(&mut m, header.cpu_log(0)..header.cpu_log(layout.threads))?;
+            write_zeros(&mut m, header.cpu_log(0)..header.cpu_log(layout.threads))?;
             for thread in 0..layout.threads {
-                m.put_line(header.cpu_log(thread), &first.to_line())?;
+                m.write_line(header.cpu_log(thread), &first.to_line())?;
             }
         }
         if layout.mechanism == Mechanism::Shadow {
             m.stream(header.table(), &Pages::table(&header))?;
-            let none = header.switches().word();
-            zero(&mut m, none..none + PAGE)?;
+            let none = header.switches().number_offset();
+            write_zeros(&mut m, none..none + PAGE)?;
         }
         let heap = header.data() + header.spare() * PAGE;
         for range in heap::metadata(0, header.heap_bytes()) {
-            zero(&mut m, heap + range.start..heap + range.end)?;
+            write_zeros(&mut m, heap + range.start..heap + range.end)?;
         }
         let [first, second] = header.to_lines();
-        m.put_line(LINE, &second)?;
+        m.write_line(LINE, &second)?;
         m.fence()?;
-        m.put_line(0, &first)?;
+        m.write_line(0, &first)?;
         m.fence()?;
         Pool::open(cpu, devices, place, &layout.name, options)
     }
 
-    /// Opens the pool at `place` of the PM window of a device, or of several ones in the order in which it was made, whose layout has this
-    /// name. Transactions that were under way when it was last used are brought to their end or to their start.
+    /// Opens the pool with this layout name at `place` of the PM window of one device, or of
+    /// several in the order of its creation. Transactions that were under way at its last use are
+    /// completed or undone.
     pub fn open(
         cpu: &Cpu,
         devices: impl Into<Devices>,
@@ -192,11 +197,11 @@ impl Pool {
         name: &str,
         options: &Options,
     ) -> Result<Pool> {
-        Pool::open_if(cpu, devices, place, name, options, |_| Ok(()))
+        Pool::open_if_allowed(cpu, devices, place, name, options, |_| Ok(()))
     }
 
-    /// The same, if a pool of so many bytes is allowed there.
-    pub(crate) fn open_if(
+    /// The same, if `allowed` accepts the pool's size.
+    pub(crate) fn open_if_allowed(
         cpu: &Cpu,
         devices: impl Into<Devices>,
         place: u64,
@@ -204,17 +209,17 @@ impl Pool {
         options: &Options,
         allowed: impl FnOnce(u64) -> Result<()>,
     ) -> Result<Pool> {
-        number(options)?;
+        check_pool_number(options)?;
         let devices = devices.into();
         devices.validate()?;
         let count = devices.count();
         let pages = HEADER_BYTES * count as u64;
-        inside(cpu, &devices, place, pages, options)?;
+        check_within_windows(cpu, &devices, place, pages, options)?;
         options
             .engines()
-            .try_for_each(|engine| engine.is_kept(cpu))?;
+            .try_for_each(|engine| engine.check_nothing_lost(cpu))?;
         let mut m = Memory::new(cpu, &devices, place, pages, options);
-        let header = Header::from_lines(&m.line_direct(0)?, &m.line_direct(LINE)?)?;
+        let header = Header::from_lines(&m.read_line_direct(0)?, &m.read_line_direct(LINE)?)?;
         if header.layout.name != name {
             return Err(Error::NoPool(format!(
                 "the pool holds `{}`, not `{name}`",
@@ -233,14 +238,14 @@ impl Pool {
                 devices.number(index)
             )));
         }
-        inside(cpu, &devices, place, header.bytes, options)?;
+        check_within_windows(cpu, &devices, place, header.bytes, options)?;
         allowed(header.bytes)?;
         m.resize(header.bytes);
-        let offload = offload(&devices, place, options)?;
-        let (generations, last) = start(&mut m, &header, offload.as_ref())?;
+        let offload = new_offload(&devices, place, options)?;
+        let (generations, last) = recover_logs(&mut m, &header, offload.as_ref())?;
         options
             .engines()
-            .try_for_each(|engine| engine.until_safe(cpu))?;
+            .try_for_each(|engine| engine.wait_until_persistent(cpu))?;
         if header.layout.mechanism == Mechanism::Shadow {
             Pages::recover(&mut m, &header)?;
         }
@@ -248,13 +253,13 @@ impl Pool {
             Mechanism::Shadow => Some(Arc::new(Pages::load(&mut m, &header)?)),
             _ => None,
         };
-        let heap = load(&mut m, &header, pages.as_deref())?;
+        let heap = load_heap(&mut m, &header, pages.as_deref())?;
         let slots = generations.into_iter().enumerate();
         let slots = slots.map(|(n, generations)| {
-            let log = log_of(&header, n as u8, &generations, offload.as_ref(), options);
-            Some(mechanism_of(&header, log, pages.as_ref(), options))
+            let log = new_log(&header, n as u8, &generations, offload.as_ref(), options);
+            Some(new_mechanism(&header, log, pages.as_ref(), options))
         });
-        Ok(Pool(Arc::new(Inner {
+        Ok(Pool(Arc::new(PoolInner {
             devices,
             place,
             options: options.clone(),
@@ -269,9 +274,9 @@ impl Pool {
         })))
     }
 
-    /// A thread that works on the pool, on a CPU. There may be as many at a time as the layout says.
+    /// A thread that works on the pool, on a CPU. The layout limits their number.
     pub fn thread(&self, cpu: &Cpu) -> Result<Thread> {
-        self.0.usable()?;
+        self.0.check_usable()?;
         let mut slots = lock(&self.0.slots);
         let free = slots.iter_mut().enumerate().find(|(_, s)| s.is_some());
         let taken = free.and_then(|(n, slot)| Some((n as u8, slot.take()?)));
@@ -287,7 +292,7 @@ impl Pool {
         self.0.header().bytes
     }
 
-    /// What it is made of.
+    /// The layout of the pool.
     pub fn layout(&self) -> Layout {
         self.0.header().layout.clone()
     }
@@ -296,12 +301,13 @@ impl Pool {
         &self.0.options
     }
 
-    /// Lets the pool grow to so many bytes. No [`Thread`] may have it.
+    /// Grows the pool to `bytes` bytes. No [`Thread`] may use it.
     pub fn resize(&self, cpu: &Cpu, bytes: u64) -> Result<()> {
-        self.0.usable()?;
+        self.0.check_usable()?;
         let old = self.0.header().clone();
         if old.layout.mechanism == Mechanism::Shadow {
-            let text = "a pool with shadow paging keeps its size: its page table has no room for more pages";
+            let text = "a pool with shadow paging keeps its size: its page table has no room for \
+                        more pages";
             return Err(Error::Invalid(text.into()));
         }
         if lock(&self.0.slots).iter().any(Option::is_none) {
@@ -318,91 +324,96 @@ impl Pool {
                 old.bytes
             )));
         }
-        inside(cpu, &self.0.devices, self.0.place, bytes, &self.0.options)?;
+        check_within_windows(cpu, &self.0.devices, self.0.place, bytes, &self.0.options)?;
         let mut m = self.0.memory(cpu);
         m.resize(bytes);
-        let heap = match self.make_room(&mut m, &old, &new) {
+        let heap = match self.prepare_growth(&mut m, &old, &new) {
             Ok(heap) => heap,
             Err(error) => {
                 m.resize(old.bytes);
-                self.restart(&mut m, &old).inspect_err(|_| self.0.fail())?;
+                self.remap(&mut m, &old)
+                    .inspect_err(|_| self.0.mark_unusable())?;
                 return Err(error);
             }
         };
         let grown = |m: &mut Memory| {
-            m.put_line(0, &new.to_lines()[0])?;
+            m.write_line(0, &new.to_lines()[0])?;
             m.fence()?;
             *self.0.header() = new.clone();
             *self.0.heap() = heap;
-            self.restart(m, &new)
+            self.remap(m, &new)
         };
-        // It is not known then how far it has come.
-        grown(&mut m).inspect_err(|_| self.0.fail())
+        // How far the growth has come is not known.
+        grown(&mut m).inspect_err(|_| self.0.mark_unusable())
     }
 
-    /// All that has to be there before the header says that the pool has grown, and the heap that it will have. Until then nobody reads what is
-    /// changed here, so a loss of power leaves the old pool.
-    fn make_room(&self, m: &mut Memory, old: &Header, new: &Header) -> Result<Heap> {
-        // The engines give up the pool to take a larger one. What has been committed on one device only by then would never be whole.
-        self.settle(m)?;
-        // What stands there is not touched before it is known that it is nobody else's on the engines.
-        self.claim(m, new)?;
+    /// Prepares all that has to exist before the header says that the pool has grown; returns the
+    /// new heap. The old pool does not read these bytes, so a power loss leaves the old pool.
+    fn prepare_growth(&self, m: &mut Memory, old: &Header, new: &Header) -> Result<Heap> {
+        // The engines unmap the pool to map a larger one. A transaction that was committed on only
+        // one device by then would never be completed.
+        self.wait_for_peers(m)?;
+        // The former content stays until the engines have accepted the range.
+        self.map_on_engines(m, new)?;
         let added = heap::metadata(old.heap_bytes(), new.heap_bytes());
-        for range in heap::metadata_behind(old.heap_bytes())
+        for range in heap::metadata_beyond(old.heap_bytes())
             .into_iter()
             .chain(added)
         {
-            zero(m, new.data() + range.start..new.data() + range.end)?;
+            write_zeros(m, new.data() + range.start..new.data() + range.end)?;
         }
         m.fence()?;
-        // A heap that can't be read would be lost with the new header.
-        load_again(m, new, None)
+        // An unreadable heap would be lost with the new header.
+        reload_heap(m, new, None)
     }
 
-    /// The engines take the pool as a header says.
-    fn claim(&self, m: &Memory, header: &Header) -> Result<()> {
-        let offload = offload(&self.0.devices, self.0.place, &self.0.options)?;
-        let recovery = offload.as_ref().map(|offload| Recovery { header, offload });
-        recovery.map_or(Ok(()), |recovery| recovery.claim(m))
+    /// Has the engines map the pool as a header says.
+    fn map_on_engines(&self, m: &Memory, header: &Header) -> Result<()> {
+        let offload = new_offload(&self.0.devices, self.0.place, &self.0.options)?;
+        let recovery = offload
+            .as_ref()
+            .map(|offload| LogRecovery { header, offload });
+        recovery.map_or(Ok(()), |recovery| recovery.map_pool(m))
     }
 
-    /// No log waits for other devices any more.
-    pub(crate) fn settle(&self, m: &mut Memory) -> Result<()> {
+    /// Waits until no log waits for other devices.
+    pub(crate) fn wait_for_peers(&self, m: &mut Memory) -> Result<()> {
         let inner = &*self.0;
         let header = inner.header().clone();
-        match offload(&inner.devices, inner.place, &inner.options)? {
-            Some(offload) if header.devices > 1 => Recovery {
+        match new_offload(&inner.devices, inner.place, &inner.options)? {
+            Some(offload) if header.devices > 1 => LogRecovery {
                 header: &header,
                 offload: &offload,
             }
-            .settle(m),
+            .wait_for_peers(m),
             _ => Ok(()),
         }
     }
 
-    /// The engines map the pool anew.
-    fn restart(&self, m: &mut Memory, header: &Header) -> Result<()> {
+    /// Maps the pool on the engines again.
+    fn remap(&self, m: &mut Memory, header: &Header) -> Result<()> {
         let options = &self.0.options;
-        let Some(offload) = offload(&self.0.devices, self.0.place, options)? else {
+        let Some(offload) = new_offload(&self.0.devices, self.0.place, options)? else {
             return Ok(());
         };
-        let (generations, last) = start(m, header, Some(&offload))?;
+        let (generations, last) = recover_logs(m, header, Some(&offload))?;
         self.0.transactions.fetch_max(last, Ordering::Relaxed);
         for (n, generations) in generations.into_iter().enumerate() {
-            let log = log_of(header, n as u8, &generations, Some(&offload), options);
-            let mechanism = mechanism_of(header, log, None, options);
-            self.0.put_back(n as u8, mechanism);
+            let log = new_log(header, n as u8, &generations, Some(&offload), options);
+            let mechanism = new_mechanism(header, log, None, options);
+            self.0.return_mechanism(n as u8, mechanism);
         }
         Ok(())
     }
 
-    /// Ends the use of the pool: an engine has it no longer, and no copy of it can be used. No [`Thread`] may have it.
+    /// Ends the use of the pool: the engines unmap it, and its clones are unusable. No [`Thread`]
+    /// may use it.
     pub fn close(self, cpu: &Cpu) -> Result<()> {
         if lock(&self.0.slots).iter().any(Option::is_none) {
             let text = "the pool can't be closed while threads use it";
             return Err(Error::Invalid(text.into()));
         }
-        self.settle(&mut self.0.memory(cpu))?;
+        self.wait_for_peers(&mut self.0.memory(cpu))?;
         lock(&self.0.unusable).get_or_insert("the pool has been closed: open it again");
         let options = &self.0.options;
         let unmap = Command::new(Operation::PoolUnmap, options.process, options.pool, 0);
@@ -416,8 +427,8 @@ impl Pool {
     }
 }
 
-/// An error for a number that no engine has.
-fn number(options: &Options) -> Result<()> {
+/// An error for a pool number that engines do not have.
+fn check_pool_number(options: &Options) -> Result<()> {
     match options.pool < POOLS {
         true => Ok(()),
         false => Err(Error::Invalid(format!(
@@ -428,8 +439,8 @@ fn number(options: &Options) -> Result<()> {
     }
 }
 
-/// What the logs have to know of the engines that the options name, if there are any.
-fn offload(devices: &Devices, place: u64, options: &Options) -> Result<Option<Arc<Offload>>> {
+/// The engines that the options name, for the logs; nothing without engines.
+fn new_offload(devices: &Devices, place: u64, options: &Options) -> Result<Option<Arc<Offload>>> {
     let engines: Vec<_> = options.engines().cloned().collect();
     if engines.is_empty() {
         return Ok(None);
@@ -458,8 +469,15 @@ fn offload(devices: &Devices, place: u64, options: &Options) -> Result<Option<Ar
     })))
 }
 
-/// A pool has to lie within the windows, and in front of what engines keep for themselves at the end of their media.
-fn inside(cpu: &Cpu, devices: &Devices, place: u64, bytes: u64, options: &Options) -> Result<()> {
+/// An error for a pool outside of the windows, or in the range that engines reserve at the end of
+/// their media.
+fn check_within_windows(
+    cpu: &Cpu,
+    devices: &Devices,
+    place: u64,
+    bytes: u64,
+    options: &Options,
+) -> Result<()> {
     if place % ALIGN != 0 {
         let text = format!("a pool at {place:#x}: allowed are multiples of {ALIGN}");
         return Err(Error::Invalid(text));
@@ -482,7 +500,8 @@ fn inside(cpu: &Cpu, devices: &Devices, place: u64, bytes: u64, options: &Option
         if options.engine.is_some() {
             reaches(device, each.saturating_add(RESERVED_BYTES)).map_err(|_| {
                 refused(format!(
-                    "allowed are pools that leave the window's last {RESERVED_BYTES} bytes to the engine"
+                    "allowed are pools that leave the window's last {RESERVED_BYTES} bytes to the \
+                     engine"
                 ))
             })?;
         }
@@ -490,17 +509,17 @@ fn inside(cpu: &Cpu, devices: &Devices, place: u64, bytes: u64, options: &Option
     Ok(())
 }
 
-/// Which of the pool's other devices does not have the part that the header says.
+/// The first of the pool's other devices that does not have its part.
 pub(crate) fn missing_part(m: &mut Memory, header: &Header) -> Result<Option<usize>> {
     for index in 1..usize::from(header.devices) {
-        if m.on(index, |m| m.line_direct(0))? != header.part_line(index) {
+        if m.on_device(index, |m| m.read_line_direct(0))? != header.part_line(index) {
             return Ok(Some(index));
         }
     }
     Ok(None)
 }
 
-fn load(m: &mut Memory, header: &Header, pages: Option<&Pages>) -> Result<Heap> {
+fn load_heap(m: &mut Memory, header: &Header, pages: Option<&Pages>) -> Result<Heap> {
     let mut read = |at: u64, out: &mut [u8]| match pages {
         Some(pages) => pages.read(m, at, out),
         None => m.read(at, out),
@@ -508,14 +527,24 @@ fn load(m: &mut Memory, header: &Header, pages: Option<&Pages>) -> Result<Heap> 
     Heap::load(header.data(), header.heap_bytes(), &mut read)
 }
 
-fn log_of(
+/// Reads the allocator's metadata again, from the device.
+pub(crate) fn reload_heap(m: &mut Memory, header: &Header, known: Option<&Pages>) -> Result<Heap> {
+    let pages = known.map(|pages| pages.check(m, header)).transpose()?;
+    let mut read = |at: u64, out: &mut [u8]| match &pages {
+        Some(pages) => pages.read_again(m, at, out),
+        None => m.read_media(at, out),
+    };
+    Heap::load_whole(header.data(), header.heap_bytes(), &mut read)
+}
+
+fn new_log(
     header: &Header,
     thread: u8,
     generations: &[Vec<u64>],
     offload: Option<&Arc<Offload>>,
     options: &Options,
 ) -> Log {
-    let places = Places {
+    let places = LogPlacement {
         log: match offload {
             Some(_) => header.log(thread * header.turns()),
             None => header.cpu_log(thread),
@@ -525,12 +554,12 @@ fn log_of(
     };
     let mut log = Log::new(places, thread, generations, offload.cloned());
     if !options.snapshots {
-        log.leave_out();
+        log.disable_snapshots();
     }
     log
 }
 
-fn mechanism_of(
+fn new_mechanism(
     header: &Header,
     log: Log,
     pages: Option<&Arc<Pages>>,
@@ -547,8 +576,8 @@ fn mechanism_of(
 /// The generations of each thread's logs: device by device for each turn.
 type Generations = Vec<Vec<Vec<u64>>>;
 
-/// Recovers all logs, and makes them ready for use; returns their generations, and the highest number that a transaction has had.
-fn start(
+/// Recovers all logs and opens them; returns their generations, and the highest transaction number.
+fn recover_logs(
     m: &mut Memory,
     header: &Header,
     offload: Option<&Arc<Offload>>,
@@ -558,7 +587,14 @@ fn start(
     let by_cpu = |m: &mut Memory, thread: u8| {
         let (place, bytes) = (header.cpu_log(thread), header.layout.log_bytes);
         let objects = header.table()..header.bytes;
-        recovery::recover(m, place, bytes, thread, objects, Verdict::Own)
+        recovery::recover(
+            m,
+            place,
+            bytes,
+            thread,
+            objects,
+            PendingAction::FollowDescriptor,
+        )
     };
     let all_by_cpu = |m: &mut Memory| {
         let all = threads.clone().map(|thread| by_cpu(m, thread));
@@ -567,25 +603,25 @@ fn start(
     match offload {
         None => {
             if header.devices > 1 {
-                several::refuse_unless_empty(m, header)?;
+                multi_device::refuse_unless_empty(m, header)?;
             }
             let all = all_by_cpu(m)?;
             Ok((all.into_iter().map(one).collect(), 0))
         }
         Some(offload) if header.devices > 1 => {
-            let recovered = Recovery { header, offload }.run(m)?;
+            let recovered = LogRecovery { header, offload }.recover_all(m)?;
             all_by_cpu(m)?;
             Ok(recovered)
         }
         Some(offload) => {
-            let all = start_one(m, header, offload, &by_cpu)?;
+            let all = recover_one_device(m, header, offload, &by_cpu)?;
             Ok((all.into_iter().map(one).collect(), 0))
         }
     }
 }
 
 /// The same for one device with an engine.
-fn start_one(
+fn recover_one_device(
     m: &mut Memory,
     header: &Header,
     offload: &Offload,
@@ -594,41 +630,41 @@ fn start_one(
     let threads = 0..header.layout.threads;
     let engine = &offload.engines[0];
     let launch = |m: &Memory, command: &Command| engine.launch(&m.cpu, command);
-    let well = |m: &Memory, command: &Command| match launch(m, command)? {
+    let launch_checked = |m: &Memory, command: &Command| match launch(m, command)? {
         (results, _) if results.is_ok() => Ok(()),
         (results, _) => Err(Error::Refused(command.operation, results)),
     };
-    let recovery = Recovery { header, offload };
-    let map = recovery.map();
+    let recovery = LogRecovery { header, offload };
+    let map = recovery.map_command();
     let open = |thread: u8, generation: u64| Command {
         value: generation,
         ..offload.command(Operation::LogOpen, thread)
     };
-    // The end of this command is behind that of all others of the pool. Its logs are closed then: what stands in them counts, and not what the
-    // engine knows of them, as the CPU may have had the pool since.
-    recovery.release(m)?;
+    // This command ends after all others of the pool. It closes the logs, so that their content
+    // counts and not the engine's state of them: the CPU may have used the pool since.
+    recovery.unmap_pool(m)?;
     if m.options.engine_recovers {
-        well(m, &map)?;
+        launch_checked(m, &map)?;
         let mut dropped = false;
         let mut generations = Vec::new();
         for thread in threads {
             let (place, bytes) = (header.log(thread), header.layout.log_bytes);
             if !dropped && !recovery::is_empty(m, place, bytes, thread)? {
-                // The cache must have none of what the engine changes.
+                // No line that the engine changes may stay in the cache.
                 m.drop_lines(header.table()..header.bytes)?;
-                m.order()?;
+                m.fence_posted()?;
                 dropped = true;
             }
             let (results, _) = launch(m, &offload.command(Operation::Recover, thread))?;
             let generation = if results.is_ok() {
-                recovery::descriptor(m, place, thread)?.generation
+                recovery::read_descriptor(m, place, thread)?.generation
             } else if results.has(ErrorBit::Torn) {
-                // Payloads of the CPU's records may come behind their headers.
+                // Payloads of the CPU's records may become persistent after their headers.
                 by_cpu(m, thread)?
             } else {
                 return Err(Error::Refused(Operation::Recover, results));
             };
-            well(m, &open(thread, generation))?;
+            launch_checked(m, &open(thread, generation))?;
             generations.push(generation);
         }
         return Ok(generations);
@@ -636,9 +672,9 @@ fn start_one(
     let generations = threads
         .map(|thread| by_cpu(m, thread))
         .collect::<Result<Vec<_>>>()?;
-    well(m, &map)?;
+    launch_checked(m, &map)?;
     for (thread, generation) in generations.iter().enumerate() {
-        well(m, &open(thread as u8, *generation))?;
+        launch_checked(m, &open(thread as u8, *generation))?;
     }
     Ok(generations)
 }

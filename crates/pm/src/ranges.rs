@@ -1,4 +1,6 @@
-//! Sets of ranges of a pool.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Sets of byte ranges of a pool.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,7 +10,7 @@ use std::ops::Range;
 pub(crate) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    /// What of a range is not in the set.
+    /// The parts of a range that are not in the set.
     pub fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut out = Vec::new();
         let mut at = range.start;
@@ -45,7 +47,7 @@ impl Ranges {
         self.0.insert(start, end);
     }
 
-    /// The ranges, from the lowest on.
+    /// The ranges, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.0.iter().map(|(&start, &end)| start..end)
     }
@@ -62,7 +64,7 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn a_set_is_what_a_map_of_bytes_says() {
+    fn ranges_agree_with_a_map_of_bytes() {
         let mut random = Random::new(1);
         for _ in 0..200 {
             let (mut set, mut bytes) = (Ranges::default(), [false; 100]);

@@ -1,4 +1,6 @@
-//! What stands in a thread's log on the media, and what becomes of it after a loss of power.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The logs on the media, and their recovery after a power loss.
 
 use std::ops::Range;
 
@@ -11,52 +13,55 @@ use spec::nearpm::{
 use crate::memory::Memory;
 use crate::{Error, Result};
 
-/// Generations and transactions are below this, so that they can rise for as long as a pool is in use.
-const LAST: u64 = 1 << 62;
-/// And transactions of several devices, which have fewer bits, below this one.
-pub(crate) const LAST_SEQUENCE: u64 = 1 << (SEQUENCE_BITS - 1);
-/// The generation of a log that has never been opened: whoever opens it takes the next one, so no record has it.
-pub(crate) const NEW: u64 = 1;
-/// How long a CPU pauses between two looks at a log that waits for other devices.
-const PAUSE: Time = Time::ns(100);
-/// And the longest that it waits for engines.
-pub(crate) const PATIENCE: Time = Time::ms(100);
+/// Generations and transaction numbers are below this limit, so that they can rise throughout a
+/// pool's use.
+const GENERATION_LIMIT: u64 = 1 << 62;
+/// The limit of transaction numbers of several devices, which have fewer bits.
+pub(crate) const SEQUENCE_LIMIT: u64 = 1 << (SEQUENCE_BITS - 1);
+/// The generation of a log that was never opened. The first opening uses the next one, so no record
+/// has this one.
+pub(crate) const NEVER_OPENED: u64 = 1;
+/// Pause of a CPU between two polls of a log that waits for other devices.
+const POLL_INTERVAL: Time = Time::ns(100);
+/// The longest wait for engines.
+pub(crate) const PEER_TIMEOUT: Time = Time::ms(100);
 
-/// It waits for other devices.
+/// True if the log waits for other devices.
 pub(crate) fn is_pending(descriptor: &Option<Descriptor>) -> bool {
     descriptor.is_some_and(|descriptor| matches!(descriptor.state, LogState::Pending(_)))
 }
 
-/// Waits until a log does not wait for other devices.
-pub(crate) fn until_empty(m: &mut Memory, place: u64, thread: u8) -> Result<()> {
-    let limit = m.cpu.now() + PATIENCE;
-    while is_pending(&Some(descriptor(m, place, thread)?)) {
+/// Waits until a log no longer waits for other devices.
+pub(crate) fn wait_until_empty(m: &mut Memory, place: u64, thread: u8) -> Result<()> {
+    let limit = m.cpu.now() + PEER_TIMEOUT;
+    while is_pending(&Some(read_descriptor(m, place, thread)?)) {
         if m.cpu.now() > limit {
             let text = format!(
-                "log {thread}: other devices have not completed its transaction within {PATIENCE}"
+                "log {thread}: other devices have not completed its transaction within \
+                 {PEER_TIMEOUT}"
             );
             return Err(Error::Invalid(text));
         }
-        m.cpu.sleep_until(m.cpu.now() + PAUSE)?;
+        m.cpu.sleep_until(m.cpu.now() + POLL_INTERVAL)?;
     }
     Ok(())
 }
 
 /// The descriptor of a log.
-pub(crate) fn descriptor(m: &Memory, place: u64, thread: u8) -> Result<Descriptor> {
-    let descriptor = Descriptor::from_line(&m.line_direct(place)?)
+pub(crate) fn read_descriptor(m: &Memory, place: u64, thread: u8) -> Result<Descriptor> {
+    let descriptor = Descriptor::from_line(&m.read_line_direct(place)?)
         .ok_or_else(|| corrupt(thread, "its first line is no descriptor"))?;
-    match descriptor.generation.max(descriptor.transaction) < LAST {
+    match descriptor.generation.max(descriptor.transaction) < GENERATION_LIMIT {
         true => Ok(descriptor),
         false => Err(corrupt(
             thread,
-            "its generation or transaction is one that no pool comes to",
+            "its generation or transaction is out of range",
         )),
     }
 }
 
-/// A record that was found.
-struct Found {
+/// A record of a log.
+struct FoundRecord {
     header: Header,
     payload: Vec<u8>,
 }
@@ -65,13 +70,20 @@ fn corrupt(thread: u8, what: &str) -> Error {
     Error::Corrupt(format!("the log of thread {thread} is damaged: {what}"))
 }
 
-/// The record at an offset of a log, if it is the one that follows. One whose payload is not that of its header is none if a CPU has written
-/// it, since its lines may be persistent in any order; an engine's is damaged.
-fn record(m: &Memory, place: u64, bytes: u64, at: u64, expected: &Header) -> Result<Option<Found>> {
+/// Reads the record at an offset of a log, if it is the next one. A record of a CPU with a wrong
+/// payload is none, since its lines may become persistent in any order. Such a record of an engine
+/// is damage.
+fn read_record(
+    m: &Memory,
+    place: u64,
+    bytes: u64,
+    at: u64,
+    expected: &Header,
+) -> Result<Option<FoundRecord>> {
     if at + LINE > bytes {
         return Ok(None);
     }
-    let Some(header) = Header::from_line(&m.line_direct(place + at)?) else {
+    let Some(header) = Header::from_line(&m.read_line_direct(place + at)?) else {
         return Ok(None);
     };
     let follows = header.generation == expected.generation
@@ -91,23 +103,23 @@ fn record(m: &Memory, place: u64, bytes: u64, at: u64, expected: &Header) -> Res
         return Err(corrupt(header.thread, &what));
     }
     payload.truncate(header.bytes as usize);
-    Ok(whole.then_some(Found { header, payload }))
+    Ok(whole.then_some(FoundRecord { header, payload }))
 }
 
-/// Bytes in which further records can stand behind one that is not there: so many commands are under way at most.
-const SOUGHT: u64 = 64 * MAX_BYTES;
-/// Bytes that are looked through at a time.
-const PIECE: u64 = 4096;
+/// Bytes in which records can follow a missing one: those of all commands under way.
+const GAP_SEARCH_BYTES: u64 = 64 * MAX_BYTES;
+/// Bytes that are searched at a time.
+const GAP_SEARCH_CHUNK: u64 = 4096;
 
-/// An error if there is a record behind an offset of a log before which that of this number was persistent: it is missing now, and what it
-/// was of may have been changed.
-fn no_hole(m: &Memory, place: u64, bytes: u64, from: u64, expected: &Header) -> Result<()> {
-    let end = bytes.min(from.saturating_add(SOUGHT));
+/// An error if a later record exists that implies that the expected one was persistent. The
+/// expected record is missing then, and its bytes may have been changed.
+fn check_no_gap(m: &Memory, place: u64, bytes: u64, from: u64, expected: &Header) -> Result<()> {
+    let end = bytes.min(from.saturating_add(GAP_SEARCH_BYTES));
     let mut at = from;
     while at < end {
-        let mut piece = vec![0; PIECE.min(end - at) as usize];
-        m.read_media(place + at, &mut piece)?;
-        for line in piece.chunks_exact(LINE as usize) {
+        let mut chunk = vec![0; GAP_SEARCH_CHUNK.min(end - at) as usize];
+        m.read_media(place + at, &mut chunk)?;
+        for line in chunk.chunks_exact(LINE as usize) {
             let header = line.try_into().ok().and_then(Header::from_line);
             let is_later = |header: &Header| {
                 let first = match header.writer {
@@ -125,28 +137,28 @@ fn no_hole(m: &Memory, place: u64, bytes: u64, from: u64, expected: &Header) -> 
                 return Err(corrupt(expected.thread, &what));
             }
         }
-        at += PIECE;
+        at += GAP_SEARCH_CHUNK;
     }
     Ok(())
 }
 
-/// Whether a log has anything to be recovered.
+/// True if a log needs no recovery.
 pub(crate) fn is_empty(m: &Memory, place: u64, bytes: u64, thread: u8) -> Result<bool> {
-    let descriptor = descriptor(m, place, thread)?;
+    let descriptor = read_descriptor(m, place, thread)?;
     Ok(descriptor.state == LogState::Open
         && descriptor.records == 0
-        && scan(m, place, bytes, thread, &descriptor, Some(1))?.is_empty())
+        && scan_records(m, place, bytes, thread, &descriptor, Some(1))?.is_empty())
 }
 
-/// The valid records of a log, from the oldest on: at most so many, or all, and none behind one that is missing.
-fn scan(
+/// The valid records of a log, the oldest first: up to `most`, and none after a missing one.
+fn scan_records(
     m: &Memory,
     place: u64,
     bytes: u64,
     thread: u8,
     descriptor: &Descriptor,
     most: Option<usize>,
-) -> Result<Vec<Found>> {
+) -> Result<Vec<FoundRecord>> {
     let mut expected = Header {
         kind: RecordKind::Undo,
         pool: 0,
@@ -163,9 +175,9 @@ fn scan(
     let mut at = FIRST_RECORD;
     let mut all = Vec::new();
     while most.is_none_or(|most| all.len() < most) {
-        let Some(found) = record(m, place, bytes, at, &expected)? else {
-            if most.is_none() && descriptor.generation != NEW {
-                no_hole(m, place, bytes, at, &expected)?;
+        let Some(found) = read_record(m, place, bytes, at, &expected)? else {
+            if most.is_none() && descriptor.generation != NEVER_OPENED {
+                check_no_gap(m, place, bytes, at, &expected)?;
             }
             break;
         };
@@ -177,43 +189,46 @@ fn scan(
     Ok(all)
 }
 
-/// What is to become of a log's records.
+/// How recovery treats a log that waits for other devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// What its descriptor says.
-    Own,
-    /// Old bytes are written back though the log is pending: not all devices are complete.
-    Back,
-    /// Nothing, though it is pending: they are.
-    Void,
+pub(crate) enum PendingAction {
+    /// As its descriptor says.
+    FollowDescriptor,
+    /// Writes old bytes back: not all devices have completed the transaction.
+    WriteBack,
+    /// Discards the records: all devices have completed it.
+    Discard,
 }
 
-/// Brings a log to the end of its transaction, or to its start; returns its generation from then on. Nothing else uses the pool.
+/// Completes or undoes a log's transaction; returns the log's new generation. Nothing else uses the
+/// pool.
 pub(crate) fn recover(
     m: &mut Memory,
     place: u64,
     bytes: u64,
     thread: u8,
     objects: Range<u64>,
-    verdict: Verdict,
+    action: PendingAction,
 ) -> Result<u64> {
-    let descriptor = descriptor(m, place, thread)?;
+    let descriptor = read_descriptor(m, place, thread)?;
     let forward = descriptor.state == LogState::Committed;
     let records = descriptor.records as usize;
-    let most = match (descriptor.state, verdict) {
+    let most = match (descriptor.state, action) {
         (LogState::Open, _) if descriptor.records == INCOMPLETE => {
-            let what = "the device could not make a record, and what that was of may have changed";
+            let what = "the device could not make a record, and its bytes may have changed";
             return Err(corrupt(thread, what));
         }
         (LogState::Open, _) => Some(records).filter(|records| *records != 0),
-        (LogState::Committed, _) | (LogState::Pending(_), Verdict::Back) => Some(records),
-        (LogState::Pending(_), Verdict::Void) => Some(0),
-        (LogState::Pending(_), Verdict::Own) => {
+        (LogState::Committed, _) | (LogState::Pending(_), PendingAction::WriteBack) => {
+            Some(records)
+        }
+        (LogState::Pending(_), PendingAction::Discard) => Some(0),
+        (LogState::Pending(_), PendingAction::FollowDescriptor) => {
             let what = "it waits for other devices, and the pool has one";
             return Err(corrupt(thread, what));
         }
     };
-    let mut all = scan(m, place, bytes, thread, &descriptor, most)?;
+    let mut all = scan_records(m, place, bytes, thread, &descriptor, most)?;
     if let Some(most) = most.filter(|most| all.len() < *most) {
         let what = format!("it had {most} records, {} are whole", all.len());
         return Err(corrupt(thread, &what));
@@ -224,7 +239,7 @@ pub(crate) fn recover(
         all.retain(|found| found.header.kind != RecordKind::Redo);
         all.reverse();
     }
-    for Found { header, payload } in &all {
+    for FoundRecord { header, payload } in &all {
         let end = header.object.checked_add(header.bytes.into());
         if header.object < objects.start || end.is_none_or(|end| end > objects.end) {
             let what = format!("a record of {} bytes at {:#x}", header.bytes, header.object);
@@ -240,20 +255,20 @@ pub(crate) fn recover(
         records: 0,
         transaction: descriptor.transaction,
     };
-    m.put_line(place, &next.to_line())?;
+    m.write_line(place, &next.to_line())?;
     m.fence()?;
     Ok(next.generation)
 }
 
-/// Records of a log that no commit has reached: how many are whole, and their transaction.
-pub(crate) fn uncommitted(
+/// The records of a log without a commit: how many are valid, and their transaction.
+pub(crate) fn find_uncommitted(
     m: &Memory,
     place: u64,
     bytes: u64,
     thread: u8,
     descriptor: &Descriptor,
 ) -> Result<Option<(u32, u64)>> {
-    let all = scan(m, place, bytes, thread, descriptor, None)?;
+    let all = scan_records(m, place, bytes, thread, descriptor, None)?;
     let transaction = all.first().map(|found| found.header.transaction);
     Ok(transaction.map(|transaction| (all.len() as u32, transaction)))
 }

@@ -1,5 +1,8 @@
-//! The library in plain calls, for languages that have neither its closures nor its lifetimes: a host with devices in this process, pools
-//! that know whether they are still there, transactions that begin and end by a call each.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The library as plain calls, for languages without closures and lifetimes. A session has a host
+//! with devices in this process; its pools detect a power loss, and its transactions begin and end
+//! by a call each.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -9,29 +12,29 @@ use host::{Cpu, CutScope, Fence, Machine, Mapping, MemoryType, SharedMachine};
 use sim::{Bar, System, Time};
 use spec::nearpm::{Command, ErrorBit, Operation, ReturnValue, POOLS};
 
-use crate::thread::Work;
+use crate::thread::ActiveTransaction;
 use crate::{
-    Check, Counts, Devices, Engine, Error, Layout, Options, Pool, Ptr, Result, Synchronise, Thread,
-    Transaction,
+    CheckReport, Counts, Devices, EngineHandle, Error, Layout, Options, Pool, Ptr, Result,
+    Synchronisation, Thread, Transaction,
 };
 
-/// The most CPUs of a session's host.
-pub const CPUS: usize = 64;
-/// What is loaded and stored at a time outside of pools.
-const MOST_BYTES: usize = 64 << 20;
+/// Most CPUs of a session's host.
+pub const MAX_CPUS: usize = 64;
+/// Most bytes of a load or store outside of pools.
+const MAX_ACCESS_BYTES: usize = 64 << 20;
 
-struct Power {
+struct PowerState {
     on: bool,
-    /// When it has failed last.
+    /// The time of the last power loss.
     failed: Time,
-    /// A loss of power that was ordered.
+    /// The time of a scheduled power cut.
     ordered: Option<Time>,
-    /// How often power came.
+    /// How often power came on.
     life: u64,
 }
 
-/// A pool that is in use: nobody opens what overlaps it, or gives its number to another one.
-struct InUse {
+/// An open pool: no other pool may overlap it or have its number.
+struct OpenPool {
     life: u64,
     number: Option<u8>,
     place: u64,
@@ -39,39 +42,40 @@ struct InUse {
     by: Weak<()>,
 }
 
-/// A host with a device, or with several ones that each of its pools is over. Times are simulated.
+/// A host with one device, or with several devices that each pool spans. Times are simulated.
 pub struct Session {
     shared: SharedMachine,
     devices: Devices,
-    /// Those of all devices, if the design has them.
-    engines: Vec<Arc<Engine>>,
-    synchronise: Synchronise,
-    /// Bytes of each device's window that are the host's: without those that an engine has reserved at the end of the media.
+    /// The engines of all devices, if the design has them.
+    engines: Vec<Arc<EngineHandle>>,
+    synchronise: Synchronisation,
+    /// Bytes of each device's window for the host, without those that an engine reserves at the end
+    /// of the media.
     window: u64,
-    /// Bytes that it has reserved.
+    /// Bytes that the engine reserves.
     reserved: u64,
-    power: Mutex<Power>,
-    pools: Mutex<Vec<InUse>>,
-    /// Numbers of pools that a program has mapped by commands of its own since power came.
-    by_hand: Mutex<Vec<u8>>,
+    power: Mutex<PowerState>,
+    pools: Mutex<Vec<OpenPool>>,
+    /// Numbers of pools that a program has mapped by explicit commands since power came on.
+    mapped_by_program: Mutex<Vec<u8>>,
 }
 
-/// How a pool is used, without what the session knows.
+/// How a pool is used, without what the session determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Use {
-    /// The devices' engines do the mechanism's work.
+pub struct PoolUse {
+    /// The engines are the executor; else the CPU.
     pub offload: bool,
     /// What a fence waits for.
     pub fence: Fence,
     /// Number of the pool on the engine, 0 to 15: the same one each time the pool is opened.
     pub number: u8,
-    /// The engine recovers its logs, where it has them; else the CPU does.
+    /// The engine recovers the logs that it has; else the CPU does.
     pub engine_recovers: bool,
 }
 
-impl Default for Use {
-    fn default() -> Use {
-        Use {
+impl Default for PoolUse {
+    fn default() -> PoolUse {
+        PoolUse {
             offload: false,
             fence: Fence::ReadBack,
             number: 0,
@@ -89,17 +93,19 @@ fn invalid(error: impl std::fmt::Display) -> Error {
 }
 
 impl Session {
-    /// Starts a host with a device of this design. A model that compiles does so first.
+    /// Starts a host with a device of this design. A model that has to be compiled is compiled
+    /// first.
     pub fn start(design: &Design, by: device::Model) -> Result<Session> {
-        Session::start_over(design, by, 1, Synchronise::default())
+        Session::start_with_devices(design, by, 1, Synchronisation::default())
     }
 
-    /// The same with 1, 2 or 4 devices that pools are over, and with who synchronises their engines: it is the same for all pools.
-    pub fn start_over(
+    /// The same with 1, 2 or 4 devices that each pool spans. The synchronisation of their engines
+    /// is the same for all pools.
+    pub fn start_with_devices(
         design: &Design,
         by: device::Model,
         devices: usize,
-        synchronise: Synchronise,
+        synchronise: Synchronisation,
     ) -> Result<Session> {
         if !matches!(devices, 1 | 2 | 4) {
             return Err(invalid(format!(
@@ -108,7 +114,8 @@ impl Session {
         }
         if devices > 1 && design.media.file.is_some() {
             return Err(invalid(format!(
-                "devices = {devices}: the design's media have a file, which is for one device: allowed is 1"
+                "devices = {devices}: the design's media have a file, which is for one device: \
+                 allowed is 1"
             )));
         }
         let root = rtl::bitstream::repo_root().map_err(invalid)?;
@@ -134,7 +141,7 @@ impl Session {
                 .add_device(device, &link, &windows)
                 .map_err(invalid)?;
             if let Some((page, registers)) = near.and_then(|e| Some((e.page?, e.offset))) {
-                let engine = Engine::with_registers(number, page, registers);
+                let engine = EngineHandle::with_registers(number, page, registers);
                 engines.push(Arc::new(engine));
             }
         }
@@ -149,14 +156,14 @@ impl Session {
                 bytes => design.media.bytes.0.saturating_sub(bytes),
             },
             reserved,
-            power: Mutex::new(Power {
+            power: Mutex::new(PowerState {
                 on: true,
                 failed: Time::ZERO,
                 ordered: None,
                 life: 0,
             }),
             pools: Mutex::new(Vec::new()),
-            by_hand: Mutex::new(Vec::new()),
+            mapped_by_program: Mutex::new(Vec::new()),
         })
     }
 
@@ -166,50 +173,53 @@ impl Session {
     }
 
     /// The crash-consistency engine of the first device.
-    pub fn engine(&self) -> Result<&Arc<Engine>> {
+    pub fn engine(&self) -> Result<&Arc<EngineHandle>> {
         self.engines.first().ok_or_else(|| {
             invalid("the design has no engine `nearpm`: take one that has, as `nearpm`")
         })
     }
 
-    /// Bytes of each device's PM window where pools lie. What an engine has reserved behind them no host reaches.
+    /// Bytes of each device's PM window for pools. The host can't reach the bytes that an engine
+    /// reserves after them.
     pub fn window_bytes(&self) -> u64 {
         self.window
     }
 
-    /// The present time: that of the CPU which has been given the most to do. What hits its cache takes time, too, though nothing else
-    /// of the host hears of it.
+    /// The present time: that of the busiest CPU. Cache hits take time of a CPU, too, without any
+    /// event of the host.
     pub fn now(&self) -> Time {
-        let cpus = 0..CPUS;
+        let cpus = 0..MAX_CPUS;
         let latest = |machine: &mut Machine| cpus.map(|cpu| machine.time(cpu)).max();
         self.shared.with_machine(latest).unwrap_or_default()
     }
 
-    /// How far the host and its devices have been simulated: the power has failed at what lies before.
-    fn reached(&self) -> Time {
+    /// The time up to which the host and its devices are simulated: a power cut before it has taken
+    /// place.
+    fn simulated_until(&self) -> Time {
         self.shared.with_machine(|machine| machine.system().now())
     }
 
     /// A CPU of the host.
     pub fn cpu(&self, number: usize) -> Result<Cpu> {
-        match number < CPUS {
+        match number < MAX_CPUS {
             true => Ok(self.shared.cpu(number)),
             false => Err(Error::Invalid(format!(
                 "CPU {number}: allowed are 0 to {}",
-                CPUS - 1
+                MAX_CPUS - 1
             ))),
         }
     }
 
-    /// The loss of power that was ordered has come. What a CPU has found in its cache since nobody else has heard of.
-    fn has_failed(&self, power: &Power) -> bool {
+    /// True if the scheduled power cut has taken place. CPUs that hit their caches advance without
+    /// the host.
+    fn has_failed(&self, power: &PowerState) -> bool {
         power
             .ordered
-            .is_some_and(|at| at <= self.now().max(self.reached()))
+            .is_some_and(|at| at <= self.now().max(self.simulated_until()))
     }
 
     /// An error without power.
-    fn powered(&self) -> Result<()> {
+    fn check_power(&self) -> Result<()> {
         let power = lock(&self.power);
         let failed = match power.on {
             true => power.ordered.filter(|_| self.has_failed(&power)),
@@ -218,7 +228,8 @@ impl Session {
         failed.map_or(Ok(()), |at| Err(host::Error::PowerCut(at).into()))
     }
 
-    /// The power fails now, or has at the time that was ordered. Returns how many lines of stores the host has lost.
+    /// Cuts the power now, or reports the scheduled cut that has taken place. Returns how many
+    /// lines of stores the host has lost.
     pub fn cut_power(&self, cut: CutScope) -> Result<usize> {
         let mut power = lock(&self.power);
         if !power.on {
@@ -236,7 +247,7 @@ impl Session {
         Ok(crash.dirty.len() + crash.gathered.len())
     }
 
-    /// Lets the power fail so much later, in the middle of whatever is under way then.
+    /// Schedules a power cut, during whatever is under way then.
     pub fn cut_power_after(&self, time: Time) -> Result<()> {
         let mut power = lock(&self.power);
         if !power.on || self.has_failed(&power) {
@@ -248,7 +259,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives power back. Pools have to be opened again.
+    /// Switches power on. Pools have to be opened again.
     pub fn power_on(&self) -> Result<()> {
         let failed = self.has_failed(&lock(&self.power));
         if failed {
@@ -260,14 +271,14 @@ impl Session {
         }
         self.shared.with_machine(|machine| machine.restart());
         self.engines.iter().for_each(|engine| engine.restart());
-        lock(&self.by_hand).clear();
+        lock(&self.mapped_by_program).clear();
         power.on = true;
         power.life += 1;
         Ok(())
     }
 
-    /// What the devices' engines have lost may be forgotten: pools can be opened again, whatever is missing of them. What they could not bring back is
-    /// not there the next time that power is given back.
+    /// Acknowledges losses of the devices' engines: pools can be opened again, whatever they lack.
+    /// What the engines could not restore is dropped for good.
     pub fn forget(&self) -> Result<()> {
         let cpu = self.shared.cpu(0);
         self.engines
@@ -275,7 +286,7 @@ impl Session {
             .try_for_each(|engine| engine.forget(&cpu))
     }
 
-    /// False from a loss of power on, until power is given back.
+    /// True except between a power loss and the next power-on.
     pub fn has_power(&self) -> bool {
         let power = lock(&self.power);
         power.on && !self.has_failed(&power)
@@ -285,13 +296,14 @@ impl Session {
         lock(&self.power).life
     }
 
-    /// An error for a range that can't be loaded or stored at a time.
-    pub fn range(&self, offset: u64, bytes: u64) -> Result<()> {
+    /// An error for a range outside of the window, or too large for one access.
+    pub fn check_access(&self, offset: u64, bytes: u64) -> Result<()> {
         let end = offset.checked_add(bytes);
-        match end.is_some_and(|end| end <= self.window) && bytes <= MOST_BYTES as u64 {
+        match end.is_some_and(|end| end <= self.window) && bytes <= MAX_ACCESS_BYTES as u64 {
             true => Ok(()),
             false => Err(Error::Invalid(format!(
-                "{bytes} bytes at {offset:#x}: allowed are {MOST_BYTES} at a time within the window of {} bytes",
+                "{bytes} bytes at {offset:#x}: allowed are {MAX_ACCESS_BYTES} at a time within \
+                 the window of {} bytes",
                 self.window
             ))),
         }
@@ -299,28 +311,28 @@ impl Session {
 
     /// Loads bytes of the first device's window, past the CPU's cache.
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.range(offset, out.len() as u64)?;
-        self.powered()?;
+        self.check_access(offset, out.len() as u64)?;
+        self.check_power()?;
         let map = Mapping::pm(0, MemoryType::Uncached);
         Ok(self.shared.cpu(0).read(&map, offset, out)?)
     }
 
     /// Stores bytes of the first device's window, and waits until they are persistent.
     pub fn store(&self, offset: u64, data: &[u8]) -> Result<()> {
-        self.range(offset, data.len() as u64)?;
-        self.powered()?;
+        self.check_access(offset, data.len() as u64)?;
+        self.check_power()?;
         let (cpu, map) = (self.shared.cpu(0), Mapping::pm(0, MemoryType::Uncached));
         cpu.write(&map, offset, data)?;
         Ok(cpu.fence(Fence::ReadBack)?)
     }
 
-    /// Gives the first device's engine a command, and waits for its end; returns the value that it tells.
+    /// Submits a command to the first device's engine and waits for its end; returns its value.
     pub fn command(&self, command: &Command) -> Result<u64> {
-        self.powered()?;
+        self.check_power()?;
         let (results, value): (ReturnValue, u64) =
             self.engine()?.launch(&self.shared.cpu(0), command)?;
         if results.is_ok() && command.operation == Operation::PoolMap {
-            lock(&self.by_hand).push(command.pool);
+            lock(&self.mapped_by_program).push(command.pool);
         }
         match results.is_ok() {
             true => Ok(value),
@@ -328,35 +340,42 @@ impl Session {
         }
     }
 
-    /// Makes a pool of so many bytes at a place of the window, and opens it. What stood there is lost. Each of several devices has an equal
-    /// part of it there.
+    /// Creates a pool of `bytes` bytes at a place of the window, and opens it. The former content
+    /// is lost. Each of several devices has an equal share there.
     pub fn create(
         self: &Arc<Session>,
         place: u64,
         bytes: u64,
         layout: &Layout,
-        usage: Use,
+        usage: PoolUse,
     ) -> Result<SessionPool> {
-        self.enter(place, usage, |cpu, options, allowed| {
+        self.admit_pool(place, usage, |cpu, options, allowed| {
             allowed(bytes)?;
             let devices = self.devices.clone();
             Pool::create(cpu, devices, place, bytes, layout, options)
         })
     }
 
-    /// Opens the pool at a place of the window. What was under way when the power failed is brought to its end or its start.
-    pub fn open(self: &Arc<Session>, place: u64, name: &str, usage: Use) -> Result<SessionPool> {
-        self.enter(place, usage, |cpu, options, allowed| {
+    /// Opens the pool at a place of the window. Transactions that were under way at a power loss
+    /// are completed or undone.
+    pub fn open(
+        self: &Arc<Session>,
+        place: u64,
+        name: &str,
+        usage: PoolUse,
+    ) -> Result<SessionPool> {
+        self.admit_pool(place, usage, |cpu, options, allowed| {
             allowed(1)?;
             let devices = self.devices.clone();
-            Pool::open_if(cpu, devices, place, name, options, allowed)
+            Pool::open_if_allowed(cpu, devices, place, name, options, allowed)
         })
     }
 
-    /// Engines keep pools that nobody has opened again since the power failed: nobody uses these.
-    fn unmap_strays(&self, open: &[InUse], options: &Options) -> Result<()> {
-        let by_hand = lock(&self.by_hand).clone();
-        let used = |n: &u8| by_hand.contains(n) || open.iter().any(|p| p.number == Some(*n));
+    /// Unmaps pools that the engines still have from before a power loss.
+    fn unmap_stale_pools(&self, open: &[OpenPool], options: &Options) -> Result<()> {
+        let mapped_by_program = lock(&self.mapped_by_program).clone();
+        let used =
+            |n: &u8| mapped_by_program.contains(n) || open.iter().any(|p| p.number == Some(*n));
         let numbers = (0..POOLS).filter(|n| !used(n));
         for number in numbers {
             let unmap = Command::new(Operation::PoolUnmap, options.process, number, 0);
@@ -367,35 +386,37 @@ impl Session {
         Ok(())
     }
 
-    /// Where what each device has of a pool ends in its window.
-    fn end(&self, place: u64, bytes: u64) -> u64 {
+    /// The end in each window of a pool's shares.
+    fn end_in_window(&self, place: u64, bytes: u64) -> u64 {
         place.saturating_add(bytes.div_ceil(self.devices.count() as u64))
     }
 
-    /// An error for a pool that would reach beyond what is the host's.
-    fn fits(&self, place: u64, bytes: u64) -> Result<()> {
-        if self.end(place, bytes) <= self.window {
+    /// An error for a pool that reaches past the host's part of the window.
+    fn check_fits(&self, place: u64, bytes: u64) -> Result<()> {
+        if self.end_in_window(place, bytes) <= self.window {
             return Ok(());
         }
         let rest = match self.reserved {
             0 => String::new(),
-            bytes => format!("; the engine has the {bytes} behind them"),
+            bytes => format!("; the engine reserves the {bytes} after them"),
         };
         Err(Error::Invalid(format!(
-            "a pool of {bytes} bytes at {place:#x}: allowed are pools that end within the window of {} bytes{rest}",
+            "a pool of {bytes} bytes at {place:#x}: allowed are pools that end within the window \
+             of {} bytes{rest}",
             self.window
         )))
     }
 
-    fn enter(
+    fn admit_pool(
         self: &Arc<Session>,
         place: u64,
-        usage: Use,
+        usage: PoolUse,
         act: impl Fn(&Cpu, &Options, &dyn Fn(u64) -> Result<()>) -> Result<Pool>,
     ) -> Result<SessionPool> {
         if self.devices.count() > 1 && usage.fence != Fence::ReadBack {
             return Err(Error::Invalid(format!(
-                "a pool over {} devices: allowed are fences that read back, as others let them come to different transactions",
+                "a pool over {} devices: allowed are fences that read back, since others may \
+                 leave different transactions on them",
                 self.devices.count()
             )));
         }
@@ -408,17 +429,18 @@ impl Session {
             synchronise: self.synchronise,
             pool: usage.number,
             engine_recovers: usage.engine_recovers,
-            ..Options::several(engines)
+            ..Options::with_engines(engines)
         };
-        self.powered()?;
+        self.check_power()?;
         let number = usage.offload.then_some(usage.number);
         let life = self.life();
         let mut pools = lock(&self.pools);
         pools.retain(|pool| pool.life == life && pool.by.strong_count() > 0);
         let allowed = |bytes: u64| {
-            self.fits(place, bytes)?;
-            let end = self.end(place, bytes);
-            let overlaps = |p: &&InUse| place < self.end(p.place, p.bytes) && p.place < end;
+            self.check_fits(place, bytes)?;
+            let end = self.end_in_window(place, bytes);
+            let overlaps =
+                |p: &&OpenPool| place < self.end_in_window(p.place, p.bytes) && p.place < end;
             match pools.iter().find(overlaps) {
                 Some(other) => Err(Error::Invalid(format!(
                     "a pool at {place:#x}: the one at {:#x} is open, of {} bytes; close it first",
@@ -429,20 +451,21 @@ impl Session {
         };
         if number.is_some() && pools.iter().any(|p| p.number == number) {
             return Err(Error::Invalid(format!(
-                "pool number {}: an open pool has it on the engine; allowed is any other of 0 to 15",
+                "pool number {}: an open pool has it on the engine; allowed is any other of 0 to \
+                 15",
                 usage.number
             )));
         }
         let act = || act(&self.shared.cpu(0), &options, &allowed);
         let pool = match act() {
-            Err(error) if is_in_the_way(&error) => {
-                self.unmap_strays(&pools, &options)?;
+            Err(error) if is_map_refused_as_busy(&error) => {
+                self.unmap_stale_pools(&pools, &options)?;
                 act()?
             }
             other => other?,
         };
         let mark = Arc::new(());
-        pools.push(InUse {
+        pools.push(OpenPool {
             life,
             number,
             place,
@@ -458,8 +481,8 @@ impl Session {
     }
 }
 
-/// The engine has another pool there.
-fn is_in_the_way(error: &Error) -> bool {
+/// True if the engine has another pool at this number or range.
+fn is_map_refused_as_busy(error: &Error) -> bool {
     match error {
         Error::Refused(Operation::PoolMap, results) => results.has(ErrorBit::Busy),
         _ => false,
@@ -470,7 +493,7 @@ fn is_in_the_way(error: &Error) -> bool {
 #[derive(Clone)]
 pub struct SessionPool {
     session: Arc<Session>,
-    /// The life of the host in which it was opened.
+    /// The host's life in which it was opened.
     life: u64,
     pool: Pool,
     mark: Arc<()>,
@@ -484,13 +507,13 @@ impl SessionPool {
 
     /// False if the power has failed since it was opened: then there is nothing to close.
     pub fn is_alive(&self) -> bool {
-        self.alive().is_ok()
+        self.check_alive().is_ok()
     }
 
     /// An error if the power has failed since it was opened.
-    fn alive(&self) -> Result<()> {
+    fn check_alive(&self) -> Result<()> {
         match self.session.life() == self.life {
-            true => self.session.powered(),
+            true => self.session.check_power(),
             false => Err(Error::Power(
                 "the power has failed since the pool was opened: open it again".into(),
             )),
@@ -502,27 +525,28 @@ impl SessionPool {
         self.pool.bytes()
     }
 
-    /// What it is made of.
+    /// The layout of the pool.
     pub fn layout(&self) -> Layout {
         self.pool.layout()
     }
 
-    /// Compares its metadata with each other and with what is known. No transaction may be under way.
-    pub fn check(&self) -> Result<Check> {
-        self.alive()?;
+    /// Compares the metadata with each other and with the state of the pool. No transaction may be
+    /// under way.
+    pub fn check(&self) -> Result<CheckReport> {
+        self.check_alive()?;
         self.pool.check(&self.session.shared.cpu(0))
     }
 
-    /// Lets it grow to so many bytes. No thread may have it.
+    /// Grows it to `bytes` bytes. No thread may use it.
     pub fn resize(&self, bytes: u64) -> Result<()> {
-        self.alive()?;
+        self.check_alive()?;
         let mut pools = lock(&self.session.pools);
-        let mine = |p: &InUse| p.by.as_ptr() == Arc::as_ptr(&self.mark);
+        let mine = |p: &OpenPool| p.by.as_ptr() == Arc::as_ptr(&self.mark);
         let place = pools.iter().find(|p| mine(p)).map(|p| p.place);
         let place = place.ok_or_else(|| invalid("the pool is not in use any more"))?;
-        self.session.fits(place, bytes)?;
-        let end = self.session.end(place, bytes);
-        let open = |p: &&InUse| {
+        self.session.check_fits(place, bytes)?;
+        let end = self.session.end_in_window(place, bytes);
+        let open = |p: &&OpenPool| {
             p.life == self.life && p.by.strong_count() > 0 && place < p.place && p.place < end
         };
         if let Some(other) = pools.iter().find(open) {
@@ -533,8 +557,9 @@ impl SessionPool {
         }
         let cpu = self.session.shared.cpu(0);
         match self.pool.resize(&cpu, bytes) {
-            Err(error) if is_in_the_way(&error) => {
-                self.session.unmap_strays(&pools, self.pool.options())?;
+            Err(error) if is_map_refused_as_busy(&error) => {
+                self.session
+                    .unmap_stale_pools(&pools, self.pool.options())?;
                 self.pool.resize(&cpu, bytes)?;
             }
             other => other?,
@@ -548,7 +573,7 @@ impl SessionPool {
 
     /// A thread that works on it, on a CPU.
     pub fn thread(&self, cpu: usize) -> Result<SessionThread> {
-        self.alive()?;
+        self.check_alive()?;
         let cpu = self.session.cpu(cpu)?;
         Ok(SessionThread {
             thread: self.pool.thread(&cpu)?,
@@ -557,7 +582,7 @@ impl SessionPool {
         })
     }
 
-    /// Ends its use. No thread may have it, unless the power has failed.
+    /// Ends its use. No thread may use it, unless the power has failed.
     pub fn close(self) -> Result<()> {
         if !self.is_alive() {
             return Ok(());
@@ -572,8 +597,8 @@ impl SessionPool {
 pub struct SessionThread {
     thread: Thread,
     pool: SessionPool,
-    /// Of the transaction that is under way.
-    work: Option<Work>,
+    /// The transaction under way.
+    work: Option<ActiveTransaction>,
 }
 
 impl Drop for SessionThread {
@@ -596,69 +621,69 @@ impl SessionThread {
         self.work.is_some()
     }
 
-    /// What it has done since it began.
+    /// Its counters since it began.
     pub fn counts(&self) -> Counts {
         self.thread.counts()
     }
 
-    /// An error for a range that programs have no business with.
-    pub fn within(&self, offset: u64, bytes: usize) -> Result<()> {
-        self.thread.within(offset, bytes)
+    /// An error for a range that programs may not access.
+    pub fn check_range(&self, offset: u64, bytes: usize) -> Result<()> {
+        self.thread.check_range(offset, bytes)
     }
 
     /// Runs a transaction as a closure, as [`Thread::run`] does.
     pub fn run<R>(&mut self, body: impl FnOnce(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         match self.work {
-            Some(_) => Err(under_way()),
+            Some(_) => Err(transaction_under_way()),
             None => self.thread.run(body),
         }
     }
 
     /// Begins a transaction.
     pub fn begin(&mut self) -> Result<()> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         if self.work.is_some() {
-            return Err(under_way());
+            return Err(transaction_under_way());
         }
         self.work = Some(self.thread.begin(false)?);
         Ok(())
     }
 
     fn transaction(&mut self) -> Result<Transaction<'_>> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         match &mut self.work {
             Some(work) => Ok(self.thread.transaction(work)),
-            None => Err(none()),
+            None => Err(no_transaction()),
         }
     }
 
-    /// All of the transaction stays. An error that is not a loss of power has aborted it.
+    /// Commits the transaction. An error other than a power loss has aborted it.
     pub fn commit(&mut self) -> Result<()> {
-        self.pool.alive()?;
-        let work = self.work.take().ok_or_else(none)?;
+        self.pool.check_alive()?;
+        let work = self.work.take().ok_or_else(no_transaction)?;
         self.thread.end(work, Ok(()))
     }
 
-    /// Nothing of the transaction stays.
+    /// Aborts the transaction.
     pub fn abort(&mut self) -> Result<()> {
         let work = self.work.take();
-        self.pool.alive()?;
-        let work = work.ok_or_else(none)?;
+        self.pool.check_alive()?;
+        let work = work.ok_or_else(no_transaction)?;
         match self.thread.end(work, Err::<(), _>(Error::Aborted)) {
             Err(Error::Aborted) => Ok(()),
             other => other,
         }
     }
 
-    /// The transaction can't be committed any more: something that was nested in it has failed.
+    /// Prevents the commit of the transaction: one nested in it has failed.
     pub fn fail(&mut self) -> Result<()> {
-        self.pool.alive()?;
-        self.work.as_mut().ok_or_else(none)?.fail();
+        self.pool.check_alive()?;
+        self.work.as_mut().ok_or_else(no_transaction)?.fail();
         Ok(())
     }
 
-    /// Says that a range is going to be changed, so that it is kept as a whole.
+    /// Announces changes to a range, which is logged as a whole.
     pub fn add_range(&mut self, offset: u64, bytes: u64) -> Result<()> {
         self.transaction()?.add_range(offset, bytes)
     }
@@ -668,28 +693,28 @@ impl SessionThread {
         self.transaction()?.write(offset, data)
     }
 
-    /// Reads bytes, as the transaction has stored them if one is under way.
+    /// Reads bytes: the transaction's, if one is under way.
     pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         match &mut self.work {
             Some(work) => self.thread.transaction(work).read(offset, out),
             None => self.thread.read(offset, out),
         }
     }
 
-    /// Room for an object; its offset.
+    /// Allocates an object; returns its offset.
     pub fn alloc(&mut self, bytes: u64) -> Result<u64> {
         Ok(self.transaction()?.alloc_bytes(bytes)?.offset())
     }
 
-    /// Gives an object back when the transaction commits.
+    /// Frees an object when the transaction commits.
     pub fn free(&mut self, offset: u64) -> Result<()> {
         self.transaction()?.free(Ptr::<u8>::at(offset))
     }
 
-    /// What the pool's root points to: 0 is nothing.
+    /// The offset of the root object; 0 without one.
     pub fn root(&mut self) -> Result<u64> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         let root: Ptr<u8> = match &mut self.work {
             Some(work) => self.thread.transaction(work).root()?,
             None => self.thread.root()?,
@@ -697,22 +722,23 @@ impl SessionThread {
         Ok(root.offset())
     }
 
-    /// Lets the pool's root point to something.
+    /// Sets the root object.
     pub fn set_root(&mut self, offset: u64) -> Result<()> {
         self.transaction()?.set_root(Ptr::<u8>::at(offset))
     }
 
-    /// Waits until an engine has done all that was left to it; an error if it has refused any of it.
+    /// Waits until an engine has done all work of this thread. An error if it has refused any of
+    /// it.
     pub fn finish(&mut self) -> Result<()> {
-        self.pool.alive()?;
+        self.pool.check_alive()?;
         self.thread.finish()
     }
 }
 
-fn under_way() -> Error {
+fn transaction_under_way() -> Error {
     Error::Invalid("a transaction of this thread is under way: commit or abort it first".into())
 }
 
-fn none() -> Error {
+fn no_transaction() -> Error {
     Error::Invalid("no transaction of this thread is under way: begin one".into())
 }

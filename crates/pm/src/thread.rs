@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Threads of a pool, and their transactions.
 
 use std::sync::atomic::Ordering;
@@ -6,67 +8,69 @@ use std::sync::Arc;
 use host::Cpu;
 use sim::Time;
 
-use crate::heap::{self, Grant};
-use crate::lock::Held;
+use crate::heap::{self, HeapChange};
+use crate::lock::LockGuard;
 use crate::mechanism::Mechanism;
 use crate::memory::Memory;
-use crate::pool::Inner;
+use crate::pool::PoolInner;
 use crate::{Counts, Error, Lock, Ptr, Result, Value};
 
-/// A thread that works on a pool: it has a log of its own.
+/// A thread that works on a pool, with a private log.
 pub struct Thread {
-    pool: Arc<Inner>,
+    pool: Arc<PoolInner>,
     number: u8,
-    /// Always there, until this is dropped.
+    /// Present until this is dropped.
     mechanism: Option<Box<dyn Mechanism>>,
     memory: Memory,
     /// A transaction is under way.
     active: bool,
-    /// Where the heap is in the pool: first byte, and behind the last.
+    /// The heap in the pool: first byte, and end.
     heap: (u64, u64),
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
         match self.mechanism.take() {
-            Some(mechanism) if !self.active => self.pool.put_back(self.number, mechanism),
-            _ => self.pool.fail(),
+            Some(mechanism) if !self.active => self.pool.return_mechanism(self.number, mechanism),
+            _ => self.pool.mark_unusable(),
         }
     }
 }
 
-/// What a transaction that is under way has come to. Where this is dropped before that has ended, by a panic, the pool has to be opened again.
+/// The state of a transaction under way. If it is dropped before the end, by a panic, the pool has
+/// to be opened again.
 #[derive(Default)]
-pub(crate) struct Work {
-    pool: Option<Arc<Inner>>,
+pub(crate) struct ActiveTransaction {
+    pool: Option<Arc<PoolInner>>,
     ended: bool,
-    /// The pool's pages, if it protects these.
-    held: Option<Held>,
+    /// The pool's pages, if the mechanism protects these.
+    held: Option<LockGuard>,
     began: Time,
-    taken: Vec<Grant>,
-    given: Vec<Grant>,
-    /// Taken and given back: nobody else gets them before it has ended, as what it has kept of them may still be written back.
-    returned: Vec<Grant>,
-    /// What makes chunks those of small objects.
-    chunks: Vec<heap::Change>,
-    /// It can't be committed: a nested one has failed.
+    allocated: Vec<HeapChange>,
+    freed: Vec<HeapChange>,
+    /// Allocated and freed by this transaction. They stay set aside until it ends, since their
+    /// logged bytes may still be written back.
+    discarded: Vec<HeapChange>,
+    /// Make chunks those of small objects.
+    chunks: Vec<heap::MetadataStore>,
+    /// The commit is not possible: a nested transaction has failed.
     failed: bool,
 }
 
-impl Drop for Work {
+impl Drop for ActiveTransaction {
     fn drop(&mut self) {
-        // What it holds of the pool's pages is given back behind this.
+        // The lock on the pool's pages is released after this.
         if let Some(pool) = &self.pool {
             pool.under_way.fetch_sub(1, Ordering::Relaxed);
             if !self.ended {
-                pool.fail();
+                pool.mark_unusable();
             }
         }
     }
 }
 
-impl Work {
-    /// It can't be committed any more.
+impl ActiveTransaction {
+    /// Prevents the commit.
     pub fn fail(&mut self) {
         self.failed = true;
     }
@@ -75,12 +79,12 @@ impl Work {
 /// A transaction under way.
 pub struct Transaction<'a> {
     thread: &'a mut Thread,
-    work: &'a mut Work,
+    work: &'a mut ActiveTransaction,
 }
 
 impl Thread {
     pub(crate) fn new(
-        pool: &Arc<Inner>,
+        pool: &Arc<PoolInner>,
         number: u8,
         mechanism: Box<dyn Mechanism>,
         memory: Memory,
@@ -104,19 +108,20 @@ impl Thread {
         &self.memory.cpu
     }
 
-    /// What it has done since it began.
+    /// Its counters since it began.
     pub fn counts(&self) -> Counts {
         self.memory.counts
     }
 
-    fn parts(&mut self) -> Result<(&mut dyn Mechanism, &mut Memory)> {
+    fn mechanism_and_memory(&mut self) -> Result<(&mut dyn Mechanism, &mut Memory)> {
         match &mut self.mechanism {
             Some(mechanism) => Ok((mechanism.as_mut(), &mut self.memory)),
             None => Err(Error::Invalid("the thread has ended".into())),
         }
     }
 
-    /// Runs a transaction: all of what `body` stores, allocates and frees stays if it ends well, and nothing of it otherwise.
+    /// Runs a transaction. If `body` succeeds, all of its stores, allocations and frees are
+    /// committed, else none.
     pub fn run<R, E: From<Error>>(
         &mut self,
         body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
@@ -126,15 +131,18 @@ impl Thread {
         self.end(work, result)
     }
 
-    /// What a transaction that has begun is worked on through.
-    pub(crate) fn transaction<'a>(&'a mut self, work: &'a mut Work) -> Transaction<'a> {
+    /// The interface of a transaction that has begun.
+    pub(crate) fn transaction<'a>(
+        &'a mut self,
+        work: &'a mut ActiveTransaction,
+    ) -> Transaction<'a> {
         Transaction { thread: self, work }
     }
 
-    /// Commits a transaction if all was well until now, else aborts it.
+    /// Commits a transaction if `result` is a success, else aborts it.
     pub(crate) fn end<R, E: From<Error>>(
         &mut self,
-        mut work: Work,
+        mut work: ActiveTransaction,
         mut result: std::result::Result<R, E>,
     ) -> std::result::Result<R, E> {
         let mut transaction = self.transaction(&mut work);
@@ -146,16 +154,16 @@ impl Thread {
             if let Err(error) = ended {
                 let lost = matches!(error, Error::Host(host::Error::Lost { .. }));
                 if lost && transaction.thread.memory.options.engine.is_some() {
-                    // The device may have taken the commit, and lacks some of what that is of.
-                    transaction.thread.pool.fail();
+                    // The device may have accepted the commit without the data before it.
+                    transaction.thread.pool.mark_unusable();
                 }
                 result = Err(error.into());
             }
         }
         if result.is_err() {
             if let Err(error) = transaction.abort() {
-                // Worse than why it was to be aborted: the pool has to be opened again.
-                self.pool.fail();
+                // The pool has to be opened again: that outweighs the reason for the abort.
+                self.pool.mark_unusable();
                 result = Err(error.into());
             }
         }
@@ -167,29 +175,30 @@ impl Thread {
         result
     }
 
-    /// Begins a transaction. Where pages are protected, it waits for its turn, or is refused if others are under way.
-    pub(crate) fn begin(&mut self, waits: bool) -> Result<Work> {
+    /// Begins a transaction. With a paged mechanism it waits for its turn, or is refused if another
+    /// one is under way.
+    pub(crate) fn begin(&mut self, waits: bool) -> Result<ActiveTransaction> {
         let began = self.memory.cpu.now();
-        self.pool.usable()?;
+        self.pool.check_usable()?;
         let held = match self.pool.header().layout.mechanism.is_paged() {
             true => Some(self.pool.exclusive.clone()),
             false => None,
         };
-        let take = |lock: Lock| {
-            match waits || !lock.is_taken() {
-            true => lock.take(&self.memory.cpu),
+        let take = |lock: Lock| match waits || !lock.is_held() {
+            true => lock.acquire(&self.memory.cpu),
             false => Err(Error::Invalid(
-                "another transaction of the pool is under way: where pages are protected they take turns".into(),
+                "another transaction of the pool is under way: where pages are protected they \
+                 take turns"
+                    .into(),
             )),
-        }
         };
         let held = held.map(take).transpose()?;
         self.memory.spend(self.memory.options.costs.transaction)?;
         let number = self.pool.next_transaction();
-        let (mechanism, memory) = self.parts()?;
+        let (mechanism, memory) = self.mechanism_and_memory()?;
         mechanism.begin(memory, number)?;
         self.active = true;
-        let mut work = Work::default();
+        let mut work = ActiveTransaction::default();
         self.pool.under_way.fetch_add(1, Ordering::Relaxed);
         work.pool = Some(self.pool.clone());
         work.held = held;
@@ -199,7 +208,7 @@ impl Thread {
 
     /// Reads bytes outside of transactions.
     pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.within(offset, out.len())?;
+        self.check_range(offset, out.len())?;
         self.pool.read(&mut self.memory, offset, out)
     }
 
@@ -207,23 +216,24 @@ impl Thread {
     pub fn get<T: Value>(&mut self, at: Ptr<T>) -> Result<T> {
         let mut bytes = vec![0; T::BYTES];
         self.read(at.offset(), &mut bytes)?;
-        Ok(T::take(&bytes))
+        Ok(T::decode(&bytes))
     }
 
-    /// What the pool's root points to.
+    /// The root pointer.
     pub fn root<T>(&mut self) -> Result<Ptr<T>> {
         let root = heap::root(self.heap.0);
         self.get(Ptr::at(root))
     }
 
-    /// Waits until an engine has done all that this thread has left to it; an error if it has refused any of it.
+    /// Waits until an engine has done all work of this thread. An error if it has refused any of
+    /// it.
     pub fn finish(&mut self) -> Result<()> {
-        let (mechanism, memory) = self.parts()?;
+        let (mechanism, memory) = self.mechanism_and_memory()?;
         mechanism.finish(memory)
     }
 
-    /// An error for a range that programs have no business with.
-    pub(crate) fn within(&self, offset: u64, len: usize) -> Result<()> {
+    /// An error for a range that programs may not access.
+    pub(crate) fn check_range(&self, offset: u64, len: usize) -> Result<()> {
         let (start, end) = self.heap;
         let last = offset.checked_add(len as u64);
         let inside =
@@ -243,7 +253,7 @@ impl Transaction<'_> {
         &self.thread.memory.cpu
     }
 
-    /// A transaction within this one. If it fails, so does this one, whatever its closure says.
+    /// Runs a nested transaction. If it fails, so does this one, whatever its closure returns.
     pub fn nested<R, E: From<Error>>(
         &mut self,
         body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
@@ -255,35 +265,36 @@ impl Transaction<'_> {
         result
     }
 
-    /// Says that a range is going to be changed, so that it is kept as a whole. What is stored without that is kept piece by piece.
+    /// Announces changes to a range, which is logged as a whole. Stores without it are logged store
+    /// by store.
     pub fn add_range(&mut self, offset: u64, bytes: u64) -> Result<()> {
-        self.thread.within(offset, bytes as usize)?;
+        self.thread.check_range(offset, bytes as usize)?;
         if bytes == 0 {
             return Ok(());
         }
-        let (mechanism, memory) = self.thread.parts()?;
+        let (mechanism, memory) = self.thread.mechanism_and_memory()?;
         mechanism.add(memory, offset..offset + bytes)
     }
 
-    /// Says that a value is going to be changed.
+    /// Announces changes to a value.
     pub fn add<T: Value>(&mut self, at: Ptr<T>) -> Result<()> {
         self.add_range(at.offset(), T::BYTES as u64)
     }
 
-    /// Reads bytes, as this transaction has stored them.
+    /// Reads bytes, with the stores of this transaction.
     pub fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.thread.within(offset, out.len())?;
-        let (mechanism, memory) = self.thread.parts()?;
+        self.thread.check_range(offset, out.len())?;
+        let (mechanism, memory) = self.thread.mechanism_and_memory()?;
         mechanism.read(memory, offset, out)
     }
 
     /// Stores bytes.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        self.thread.within(offset, data.len())?;
+        self.thread.check_range(offset, data.len())?;
         if data.is_empty() {
             return Ok(());
         }
-        let (mechanism, memory) = self.thread.parts()?;
+        let (mechanism, memory) = self.thread.mechanism_and_memory()?;
         mechanism.write(memory, offset, data)
     }
 
@@ -291,44 +302,45 @@ impl Transaction<'_> {
     pub fn get<T: Value>(&mut self, at: Ptr<T>) -> Result<T> {
         let mut bytes = vec![0; T::BYTES];
         self.read(at.offset(), &mut bytes)?;
-        Ok(T::take(&bytes))
+        Ok(T::decode(&bytes))
     }
 
     /// Stores a value.
     pub fn set<T: Value>(&mut self, at: Ptr<T>, value: &T) -> Result<()> {
         let mut bytes = vec![0; T::BYTES];
-        value.put(&mut bytes);
+        value.encode(&mut bytes);
         self.write(at.offset(), &bytes)
     }
 
-    /// What the pool's root points to.
+    /// The root pointer.
     pub fn root<T>(&mut self) -> Result<Ptr<T>> {
         let root = heap::root(self.thread.heap.0);
         self.get(Ptr::at(root))
     }
 
-    /// Lets the pool's root point to a value.
+    /// Sets the root pointer.
     pub fn set_root<T>(&mut self, to: Ptr<T>) -> Result<()> {
         if !to.is_null() {
-            self.thread.within(to.offset(), 0)?;
+            self.thread.check_range(to.offset(), 0)?;
         }
         let root = heap::root(self.thread.heap.0);
         self.set(Ptr::at(root), &to)
     }
 
-    /// Room for an object of so many bytes, in lines that no other object has. What stands there is left over from others.
+    /// Allocates an object, in lines that no other object has. Its content is undefined.
     pub fn alloc_bytes(&mut self, bytes: u64) -> Result<Ptr<u8>> {
         let thread = &mut *self.thread;
         thread.memory.spend(thread.memory.options.costs.alloc)?;
-        let mut grant = thread.pool.heap().take(bytes, thread.number)?;
-        let offset = grant.offset;
-        let changes = [Some(grant.own.clone()), grant.chunk.clone()];
-        let object = offset..offset + grant.bytes;
-        self.work.chunks.extend(grant.chunk.take());
-        self.work.taken.push(grant);
-        let (mechanism, memory) = thread.parts()?;
-        mechanism.fresh(object);
-        // What the commit will change is kept now, so that it shares a fence with what is kept next.
+        let mut change = thread.pool.heap().allocate(bytes, thread.number)?;
+        let offset = change.offset;
+        let changes = [Some(change.state.clone()), change.chunk.clone()];
+        let object = offset..offset + change.bytes;
+        self.work.chunks.extend(change.chunk.take());
+        self.work.allocated.push(change);
+        let (mechanism, memory) = thread.mechanism_and_memory()?;
+        mechanism.mark_fresh(object);
+        // Bytes that the commit will change are logged now, so that they share a fence with the
+        // next record.
         for (at, data) in changes.into_iter().flatten() {
             mechanism.add(memory, at..at + data.len() as u64)?;
         }
@@ -336,64 +348,68 @@ impl Transaction<'_> {
         Ok(Ptr::at(offset))
     }
 
-    /// Room for a value.
+    /// Allocates a value.
     pub fn alloc<T: Value>(&mut self) -> Result<Ptr<T>> {
-        Ok(self.alloc_bytes(T::BYTES as u64)?.part(0))
+        Ok(self.alloc_bytes(T::BYTES as u64)?.field(0))
     }
 
-    /// A new value.
+    /// Allocates and stores a value.
     pub fn create<T: Value>(&mut self, value: &T) -> Result<Ptr<T>> {
         let at = self.alloc()?;
         self.set(at, value)?;
         Ok(at)
     }
 
-    /// Gives an object back when the transaction commits.
+    /// Frees an object when the transaction commits.
     pub fn free<T>(&mut self, at: Ptr<T>) -> Result<()> {
         let thread = &mut *self.thread;
         thread.memory.spend(thread.memory.options.costs.alloc)?;
-        let own = self.work.taken.iter().position(|g| g.offset == at.offset());
+        let own = self
+            .work
+            .allocated
+            .iter()
+            .position(|g| g.offset == at.offset());
         if let Some(n) = own {
-            self.work.returned.push(self.work.taken.remove(n));
+            self.work.discarded.push(self.work.allocated.remove(n));
             return Ok(());
         }
-        let grant = thread.pool.heap().give(at.offset())?;
-        let (own, data) = grant.own.clone();
-        self.work.given.push(grant);
-        let (mechanism, memory) = thread.parts()?;
+        let change = thread.pool.heap().free(at.offset())?;
+        let (own, data) = change.state.clone();
+        self.work.freed.push(change);
+        let (mechanism, memory) = thread.mechanism_and_memory()?;
         mechanism.add(memory, own..own + data.len() as u64)
     }
 
     fn commit(&mut self) -> Result<()> {
-        let (mechanism, memory) = self.thread.parts()?;
-        let grants = self
+        let (mechanism, memory) = self.thread.mechanism_and_memory()?;
+        let changes = self
             .work
-            .taken
+            .allocated
             .iter()
-            .chain(&self.work.given)
-            .map(|grant| &grant.own);
-        for (at, data) in self.work.chunks.iter().chain(grants) {
+            .chain(&self.work.freed)
+            .map(|change| &change.state);
+        for (at, data) in self.work.chunks.iter().chain(changes) {
             mechanism.write(memory, *at, data)?;
         }
         mechanism.commit(memory)?;
         memory.counts.transactions += 1;
-        self.settle(true);
+        self.apply_heap_changes(true);
         Ok(())
     }
 
     fn abort(&mut self) -> Result<()> {
-        let (mechanism, memory) = self.thread.parts()?;
+        let (mechanism, memory) = self.thread.mechanism_and_memory()?;
         mechanism.abort(memory)?;
         memory.counts.aborts += 1;
-        self.settle(false);
+        self.apply_heap_changes(false);
         Ok(())
     }
 
-    /// What it has allocated and freed is so, or is not.
-    fn settle(&mut self, committed: bool) {
+    /// Makes the transaction's allocations and frees final, or reverts them.
+    fn apply_heap_changes(&mut self, committed: bool) {
         let thread = &mut *self.thread;
         thread.active = false;
-        let none = [&self.work.taken, &self.work.given, &self.work.returned]
+        let none = [&self.work.allocated, &self.work.freed, &self.work.discarded]
             .into_iter()
             .all(Vec::is_empty);
         if none {
@@ -401,12 +417,12 @@ impl Transaction<'_> {
         }
         let mut heap = thread.pool.heap();
         let (stay, leave) = match committed {
-            true => (&self.work.taken, &self.work.given),
-            false => (&self.work.given, &self.work.taken),
+            true => (&self.work.allocated, &self.work.freed),
+            false => (&self.work.freed, &self.work.allocated),
         };
-        stay.iter().for_each(|grant| heap.keep(grant.offset));
-        let leave = leave.iter().chain(&self.work.returned);
-        leave.for_each(|grant| heap.release(grant.offset));
-        heap.end(thread.number, committed);
+        stay.iter().for_each(|change| heap.mark_used(change.offset));
+        let leave = leave.iter().chain(&self.work.discarded);
+        leave.for_each(|change| heap.mark_free(change.offset));
+        heap.end_transaction(thread.number, committed);
     }
 }

@@ -1,26 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Values in persistent memory, and pointers to them.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What can stand in persistent memory: so many bytes, whose meaning is the same in each life of a program.
+/// A type that can be stored in persistent memory: a fixed number of bytes with the same meaning in
+/// each run of a program.
 pub trait Value: Sized {
-    /// Bytes of it.
+    /// Its size in bytes.
     const BYTES: usize;
-    /// Writes it to `out`, of as many bytes.
-    fn put(&self, out: &mut [u8]);
-    /// Reads it from as many bytes; all of these are some value.
-    fn take(bytes: &[u8]) -> Self;
+    /// Encodes it to `out`, which has that size.
+    fn encode(&self, out: &mut [u8]);
+    /// Decodes it; any bytes are a value.
+    fn decode(bytes: &[u8]) -> Self;
 }
 
 macro_rules! integers {
     ($($t:ty)*) => {$(
         impl Value for $t {
             const BYTES: usize = std::mem::size_of::<$t>();
-            fn put(&self, out: &mut [u8]) {
+            fn encode(&self, out: &mut [u8]) {
                 out.copy_from_slice(&self.to_le_bytes());
             }
-            fn take(bytes: &[u8]) -> $t {
+            fn decode(bytes: &[u8]) -> $t {
                 let mut own = [0; std::mem::size_of::<$t>()];
                 own.copy_from_slice(bytes);
                 <$t>::from_le_bytes(own)
@@ -33,27 +36,28 @@ integers!(u8 u16 u32 u64 i8 i16 i32 i64);
 
 impl<T: Value, const N: usize> Value for [T; N] {
     const BYTES: usize = T::BYTES * N;
-    fn put(&self, out: &mut [u8]) {
+    fn encode(&self, out: &mut [u8]) {
         for (n, value) in self.iter().enumerate() {
-            value.put(&mut out[n * T::BYTES..][..T::BYTES]);
+            value.encode(&mut out[n * T::BYTES..][..T::BYTES]);
         }
     }
-    fn take(bytes: &[u8]) -> [T; N] {
-        std::array::from_fn(|n| T::take(&bytes[n * T::BYTES..][..T::BYTES]))
+    fn decode(bytes: &[u8]) -> [T; N] {
+        std::array::from_fn(|n| T::decode(&bytes[n * T::BYTES..][..T::BYTES]))
     }
 }
 
-/// A pointer to a value of a pool: its offset there, which is the same wherever the pool lies. 0 is none.
+/// A pointer to a value of a pool: its offset there, independent of where the pool is mapped. 0 is
+/// null.
 pub struct Ptr<T> {
     offset: u64,
     what: PhantomData<fn() -> T>,
 }
 
 impl<T> Ptr<T> {
-    /// No value.
+    /// Null.
     pub const NULL: Ptr<T> = Ptr::at(0);
 
-    /// What stands at an offset.
+    /// A pointer to an offset.
     pub const fn at(offset: u64) -> Ptr<T> {
         Ptr {
             offset,
@@ -71,26 +75,26 @@ impl<T> Ptr<T> {
         self.offset == 0
     }
 
-    /// A part of the value, so many bytes from its start.
-    pub const fn part<U>(self, at: usize) -> Ptr<U> {
+    /// A pointer to a field, `at` bytes from the start of the value.
+    pub const fn field<U>(self, at: usize) -> Ptr<U> {
         Ptr::at(self.offset.wrapping_add(at as u64))
     }
 }
 
 impl<T: Value, const N: usize> Ptr<[T; N]> {
-    /// An element of an array.
+    /// A pointer to an element of an array.
     pub const fn element(self, n: usize) -> Ptr<T> {
-        self.part(n * T::BYTES)
+        self.field(n * T::BYTES)
     }
 }
 
 impl<T> Value for Ptr<T> {
     const BYTES: usize = 8;
-    fn put(&self, out: &mut [u8]) {
-        self.offset.put(out);
+    fn encode(&self, out: &mut [u8]) {
+        self.offset.encode(out);
     }
-    fn take(bytes: &[u8]) -> Ptr<T> {
-        Ptr::at(u64::take(bytes))
+    fn decode(bytes: &[u8]) -> Ptr<T> {
+        Ptr::at(u64::decode(bytes))
     }
 }
 
@@ -116,7 +120,8 @@ impl<T> fmt::Debug for Ptr<T> {
     }
 }
 
-/// A structure of values, one behind the other; for each field a function that points from a structure to it.
+/// Declares a structure of values, stored without gaps. For each field it has a function from a
+/// pointer to the structure to a pointer to the field.
 ///
 /// ```
 /// pm::record! {
@@ -144,16 +149,16 @@ macro_rules! record {
 
         impl $crate::Value for $name {
             const BYTES: usize = 0 $(+ <$type as $crate::Value>::BYTES)*;
-            fn put(&self, out: &mut [u8]) {
+            fn encode(&self, out: &mut [u8]) {
                 let rest = out;
                 $(let (part, rest) = rest.split_at_mut(<$type as $crate::Value>::BYTES);
-                  $crate::Value::put(&self.$field, part);)*
+                  $crate::Value::encode(&self.$field, part);)*
                 let _ = rest;
             }
-            fn take(bytes: &[u8]) -> $name {
+            fn decode(bytes: &[u8]) -> $name {
                 let rest = bytes;
                 $(let (part, rest) = rest.split_at(<$type as $crate::Value>::BYTES);
-                  let $field = $crate::Value::take(part);)*
+                  let $field = $crate::Value::decode(part);)*
                 let _ = rest;
                 $name { $($field,)* }
             }
@@ -162,12 +167,15 @@ macro_rules! record {
         $crate::record!(@fields $name (0) $($(#[$fmeta])* $fvis $field: $type,)*);
     };
     (@fields $name:ident ($at:expr)) => {};
-    (@fields $name:ident ($at:expr) $(#[$fmeta:meta])* $fvis:vis $field:ident: $type:ty, $($rest:tt)*) => {
+    (
+        @fields $name:ident ($at:expr)
+        $(#[$fmeta:meta])* $fvis:vis $field:ident: $type:ty, $($rest:tt)*
+    ) => {
         #[allow(dead_code)]
         impl $name {
             $(#[$fmeta])*
             $fvis const fn $field(whole: $crate::Ptr<$name>) -> $crate::Ptr<$type> {
-                whole.part($at)
+                whole.field($at)
             }
         }
         $crate::record!(@fields $name ($at + <$type as $crate::Value>::BYTES) $($rest)*);

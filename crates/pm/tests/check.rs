@@ -1,4 +1,6 @@
-//! Damage that a check of a pool has to see, and growth of a pool that has some.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Checks of damaged pools, and growth of damaged pools.
 
 mod common;
 
@@ -8,7 +10,7 @@ use std::sync::Arc;
 use common::{Bench, WINDOW};
 use design::Design;
 use host::{CutScope, Mapping, MemoryType};
-use pm::session::{Session, SessionPool, Use};
+use pm::session::{PoolUse, Session, SessionPool};
 use pm::{Error, Layout, Mechanism, Options, Pool};
 
 const PLACE: u64 = 1 << 20;
@@ -16,7 +18,7 @@ const BYTES: u64 = 8 << 20;
 const LOG: u64 = 64 << 10;
 const PAGE: u64 = 4096;
 const SPARE: u64 = 16;
-/// Of a pool with undo logs for one thread.
+/// A pool with undo logs for one thread.
 const HEAP: u64 = PAGE + LOG;
 
 fn session() -> Arc<Session> {
@@ -31,18 +33,18 @@ fn layout(mechanism: Mechanism) -> Layout {
         threads: 1,
         log_bytes: LOG,
         spare_pages: SPARE,
-        ..Layout::new("n").with(mechanism)
+        ..Layout::new("n").with_mechanism(mechanism)
     }
 }
 
-fn usage(offload: bool) -> Use {
-    Use {
+fn usage(offload: bool) -> PoolUse {
+    PoolUse {
         offload,
-        ..Use::default()
+        ..PoolUse::default()
     }
 }
 
-/// An object of so many bytes, all of them the same, which is the root.
+/// An object filled with one byte, as the root.
 fn object(pool: &SessionPool, bytes: usize, byte: u8) -> u64 {
     let mut thread = pool.thread(0).unwrap();
     thread.begin().unwrap();
@@ -53,8 +55,8 @@ fn object(pool: &SessionPool, bytes: usize, byte: u8) -> u64 {
     at
 }
 
-/// What a check says of a pool some of whose bytes are others; they are as before then.
-fn told(session: &Session, pool: &SessionPool, changes: &[(u64, &[u8])]) -> String {
+/// The error of a check with some bytes of the pool changed; the bytes are restored.
+fn check_error(session: &Session, pool: &SessionPool, changes: &[(u64, &[u8])]) -> String {
     let mut old = Vec::new();
     for (at, bytes) in changes {
         let mut was = vec![0; bytes.len()];
@@ -73,9 +75,9 @@ fn told(session: &Session, pool: &SessionPool, changes: &[(u64, &[u8])]) -> Stri
     }
 }
 
-/// The table is a valid one, and says something else than the transactions have.
+/// The table is valid, but differs from the state of the transactions.
 #[test]
-fn two_pages_that_have_changed_places_are_seen() {
+fn check_detects_two_exchanged_pages() {
     for offload in [false, true] {
         let session = session();
         let layout = layout(Mechanism::Shadow);
@@ -83,7 +85,7 @@ fn two_pages_that_have_changed_places_are_seen() {
         let pool = pool.unwrap();
         let objects = [b'A', b'B'].map(|byte| object(&pool, 8192, byte));
         let mut thread = pool.thread(0).unwrap();
-        // The table has all of that behind these.
+        // The table follows these areas.
         for _ in 0..2 {
             thread.begin().unwrap();
             thread.set_root(objects[0]).unwrap();
@@ -100,17 +102,17 @@ fn two_pages_that_have_changed_places_are_seen() {
         session.load(PLACE + entry(objects[0]), &mut a).unwrap();
         session.load(PLACE + entry(objects[1]), &mut b).unwrap();
         let changed: [(u64, &[u8]); 2] = [(entry(objects[0]), &b), (entry(objects[1]), &a)];
-        let text = told(&session, &pool, &changed);
+        let text = check_error(&session, &pool, &changed);
         assert!(text.contains("the transactions have left it at"), "{text}");
-        // One that was not committed.
-        let text = told(&session, &pool, &[(word, &[9])]);
-        assert!(text.contains("switches"), "{text}");
+        // A list that was not committed.
+        let text = check_error(&session, &pool, &[(word, &[9])]);
+        assert!(text.contains("switch list"), "{text}");
     }
 }
 
-/// Without the line that says which part of a pool a device has nobody opens it.
+/// A device without the line that names its part of the pool is refused.
 #[test]
-fn a_part_that_is_another_one_is_seen() {
+fn check_detects_a_foreign_part() {
     let bench = Bench::near(2);
     let cpu = bench.shared.cpu(0);
     let options = bench.options(true);
@@ -130,14 +132,14 @@ fn a_part_that_is_another_one_is_seen() {
     pool.check(&cpu).unwrap();
 }
 
-/// What says something of chunks and objects that are not there comes to be true when they are.
+/// Metadata of chunks and objects past the end would become effective with growth.
 #[test]
-fn what_a_heap_has_not_is_seen() {
+fn check_detects_objects_beyond_the_heap() {
     let session = session();
     let layout = layout(Mechanism::Undo);
     let pool = session.create(PLACE, 1 << 20, &layout, usage(false));
     let pool = pool.unwrap();
-    // The first chunk has objects of 4096 bytes then: class 18, 16 of them.
+    // The first chunk has objects of 4096 bytes: class 18, 16 of them.
     object(&pool, 4096, 1);
     let states = |chunk: u64| HEAP + 512 + 1024 * (chunk - 1);
     let word = |chunk: u64| HEAP + 8 * chunk;
@@ -145,14 +147,14 @@ fn what_a_heap_has_not_is_seen() {
         (states(2) + 5, &[1], "the chunk has 0 objects"),
         (states(13) + 1023, &[1], "the chunk has 0 objects"),
         (states(1) + 16, &[1], "the chunk has 16 objects"),
-        (states(1) + 3, &[2], "neither free nor taken"),
-        (states(1) + 3, &[1], "others than the transactions"),
-        (word(1) + 1, &[17], "others than the transactions"),
+        (states(1) + 3, &[2], "neither free nor allocated"),
+        (states(1) + 3, &[1], "its objects differ from"),
+        (word(1) + 1, &[17], "its objects differ from"),
         (word(40), &[0xFF; 8], "the word of chunk 40"),
         (word(40), &[1], "the word of chunk 40"),
     ];
     for (at, bytes, what) in cases {
-        let text = told(&session, &pool, &[(at, bytes)]);
+        let text = check_error(&session, &pool, &[(at, bytes)]);
         assert!(text.contains(what), "{text}");
     }
 }
@@ -169,22 +171,22 @@ fn content(pool: &SessionPool) -> [u8; 8] {
     bytes
 }
 
-/// What stands behind a pool's end is nobody's; what is damaged before it is not lost by growth.
+/// Growth ignores bytes past the end of the pool, and refuses damage before it.
 #[test]
-fn a_pool_is_not_lost_by_growth() {
+fn growth_refuses_damaged_metadata() {
     for offload in [false, true] {
         let session = session();
         let layout = layout(Mechanism::Undo);
         let pool = session.create(PLACE, 1 << 20, &layout, usage(offload));
         let pool = pool.unwrap();
         object(&pool, 64, 7);
-        // The first chunk has objects then; the second is free.
+        // The first chunk has objects; the second is free.
         session.store(PLACE + HEAP + 8 * 2, &[0xFF; 8]).unwrap();
         assert!(matches!(pool.resize(BYTES), Err(Error::Corrupt(_))));
         session.store(PLACE + HEAP + 8 * 2, &[0; 8]).unwrap();
         let checked = pool.check().unwrap();
         assert_eq!((checked.bytes, checked.generation), (1 << 20, 1));
-        // Of chunk 40, behind the end: growth lets these be 0.
+        // Bytes of chunk 40, past the end: growth clears these.
         for at in [8 * 40, 512 + 1024 * 39] {
             session.store(PLACE + HEAP + at, &[0xFF; 8]).unwrap();
         }
@@ -198,9 +200,9 @@ fn a_pool_is_not_lost_by_growth() {
     }
 }
 
-/// A loss of power while a pool grows leaves the old one or the new one, whole.
+/// A power loss during growth leaves the old pool or the new one.
 #[test]
-fn power_fails_while_a_pool_grows() {
+fn growth_survives_power_loss() {
     for offload in [false, true] {
         let grow = |part: Option<u64>| {
             let session = session();
@@ -223,7 +225,7 @@ fn power_fails_while_a_pool_grows() {
             let pool = session.open(PLACE, "n", usage(offload)).unwrap();
             assert_eq!(content(&pool), [7; 8]);
             let bytes = pool.check().unwrap().bytes;
-            // It still grows, or has.
+            // It can still grow, or has grown.
             pool.resize(BYTES).unwrap();
             assert_eq!(content(&pool), [7; 8]);
             pool.check().unwrap();
@@ -239,16 +241,19 @@ fn power_fails_while_a_pool_grows() {
     }
 }
 
-/// The engine has the end of the media for itself.
+/// The engine reserves the end of the media.
 #[test]
-fn a_pool_in_the_reserved_range_is_refused() {
+fn pool_in_the_reserved_range_is_refused() {
     let session = session();
     let window = session.window_bytes();
     for (mechanism, offload) in Mechanism::ALL.into_iter().zip([false, true, false, true]) {
         let layout = layout(mechanism);
         let refused = session.create(window - BYTES + PAGE, BYTES, &layout, usage(offload));
         let text = refused.err().unwrap().to_string();
-        assert!(text.contains("the engine has the 131072 behind"), "{text}");
+        assert!(
+            text.contains("the engine reserves the 131072 after"),
+            "{text}"
+        );
         let pool = session.create(window - BYTES, BYTES, &layout, usage(offload));
         let pool = pool.unwrap();
         object(&pool, 4096, 1);
@@ -257,7 +262,7 @@ fn a_pool_in_the_reserved_range_is_refused() {
         pool.close().unwrap();
     }
     assert!(session.load(window, &mut [0]).is_err());
-    // The same without a session, if an engine is named.
+    // The same without a session, if the options name an engine.
     let bench = Bench::empty();
     let cpu = bench.shared.cpu(0);
     let create = |place: u64, options: &Options| {

@@ -1,4 +1,6 @@
-//! Losses of power: at every persist point of a run, and at random times, with recovery, and recovery of that.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Power losses at every persist point of a run and at random times, also during recovery.
 
 mod common;
 #[path = "crash/devices.rs"]
@@ -12,19 +14,20 @@ use std::sync::Mutex;
 use common::Bench;
 use host::{Cpu, CutScope, Program};
 use pm::btree::Tree;
-use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Synchronise, Thread};
+use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Synchronisation, Thread};
 use sim::{Random, Time};
 
 const PLACE: u64 = 4096;
 const WINDOW: u64 = 2 << 20;
 const BYTES: u64 = WINDOW - PLACE;
-/// Bytes of an object from which on more of it is changed at once, and as many as that are.
+/// Objects from this size on are changed in longer pieces.
 const LARGE: u64 = 640;
 const NAME: &str = "crash";
 
 type Model = BTreeMap<u64, u64>;
 
-/// What a run's transactions were to do: what the tree holds after each, and when it was known to be there.
+/// The expected contents of the tree after each transaction, and when each transaction had
+/// returned.
 #[derive(Clone, Default)]
 struct Oracle {
     /// After n transactions: the first element of each value by its key.
@@ -35,16 +38,16 @@ struct Oracle {
 
 #[derive(Clone, Copy, PartialEq)]
 enum On {
-    Double,
+    Fake,
     /// The default device on the fast model.
     Fast,
     /// A device with the crash-consistency engine.
     Near,
     /// A device of one channel on the fast model.
     Single,
-    /// The same, whose order of stores the CPU counts on.
+    /// The same, with stores that the CPU takes as ordered.
     Ordered,
-    /// The double, on whose order the CPU counts though stores are lost there in any.
+    /// The fake, with stores that the CPU takes as ordered although any may be lost.
     Unordered,
 }
 
@@ -56,9 +59,9 @@ struct Case {
     seed: u64,
     transactions: usize,
     on: On,
-    /// Devices that the pool is over.
+    /// Devices that the pool spans.
     devices: usize,
-    synchronise: Synchronise,
+    synchronise: Synchronisation,
 }
 
 impl Case {
@@ -82,7 +85,7 @@ impl Case {
         (0..self.devices).collect()
     }
 
-    /// Who lost: with several devices each draws on a supply of its own; some keep their power.
+    /// The lost lines. Each of several devices has a separate power supply; some keep their power.
     fn crash(&self, bench: &Bench, n: usize, random: &mut Random) {
         bench.shared.with_machine(|machine| match self.devices {
             1 => machine
@@ -107,14 +110,14 @@ fn layout(mechanism: Mechanism) -> Layout {
         threads: 2,
         log_bytes: 32 << 10,
         spare_pages: 24,
-        ..Layout::new(NAME).with(mechanism)
+        ..Layout::new(NAME).with_mechanism(mechanism)
     }
 }
 
 /// A pool with an empty tree.
 fn prepare(case: &Case) -> (Bench, Pool, Tree) {
     let bench = match case.on {
-        On::Double | On::Unordered => Bench::sized(WINDOW + spec::nearpm::RESERVED_BYTES),
+        On::Fake | On::Unordered => Bench::sized(WINDOW + spec::nearpm::RESERVED_BYTES),
         On::Single | On::Ordered => Bench::single(),
         On::Fast => Bench::fast(WINDOW),
         On::Near => Bench::near(case.devices),
@@ -142,7 +145,7 @@ fn prepare(case: &Case) -> (Bench, Pool, Tree) {
     (bench, pool, tree)
 }
 
-/// What stands in an object of so many bytes: the number, the bytes, the number's complement; in a large one a longer piece.
+/// The content of an object: its number, the size, the number's complement; a large one has more.
 fn content(number: u64, bytes: u64) -> Vec<u8> {
     let words = if bytes >= LARGE { LARGE / 8 } else { 8 };
     let mut all = vec![number; words as usize];
@@ -150,7 +153,7 @@ fn content(number: u64, bytes: u64) -> Vec<u8> {
     all.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// One transaction: some keys come, some go, some values change in place.
+/// A transaction: inserts keys, removes keys, changes values in place.
 fn transaction(
     thread: &mut Thread,
     tree: Tree,
@@ -171,7 +174,7 @@ fn transaction(
                     next.remove(&key);
                 }
                 (Some(old), _) => {
-                    // In place, pieces of it, or a long one.
+                    // Changes in place: pieces of the value, or a long one.
                     let at: Ptr<[u64; 8]> = Ptr::at(old);
                     let bytes = tx.get(at.element(1))?;
                     if bytes >= LARGE {
@@ -183,7 +186,7 @@ fn transaction(
                     next.insert(key, number);
                 }
                 (None, _) => {
-                    // Of several classes, and large ones.
+                    // Sizes of several classes, and large ones.
                     let bytes = [64, 64, 64, 700, 5000, 70_000][random.below(6) as usize];
                     let at = tx.alloc_bytes(bytes)?;
                     tx.write(at.offset(), &content(number, bytes))?;
@@ -216,7 +219,7 @@ fn run(case: &Case, bench: &Bench, cpu: &Cpu, pool: &Pool, tree: Tree) -> Oracle
     };
     while oracle.states.len() <= case.transactions {
         let model = oracle.states.last().cloned().unwrap_or_default();
-        // Without snapshots nothing can be aborted.
+        // Without snapshots a transaction can't be aborted.
         let aborts = case.snapshots;
         match transaction(&mut thread, tree, &model, &mut random, aborts) {
             Ok(Some(next)) => {
@@ -231,7 +234,7 @@ fn run(case: &Case, bench: &Bench, cpu: &Cpu, pool: &Pool, tree: Tree) -> Oracle
     oracle
 }
 
-/// Opens what a crash has left, and says which state it is, or what is wrong with it.
+/// Opens the pool after a crash; returns the state that it has, or the damage.
 fn inspect(cpu: &Cpu, devices: usize, options: &Options) -> Result<Model, String> {
     let text = |error: Error| error.to_string();
     let devices: Vec<usize> = (0..devices).collect();
@@ -262,7 +265,7 @@ fn inspect(cpu: &Cpu, devices: usize, options: &Options) -> Result<Model, String
     if found != all {
         return Err(format!("objects {found:x?} are taken, not {all:x?}"));
     }
-    // And on it goes.
+    // One transaction more.
     thread
         .run(|tx| {
             let value = tx.create(&[1u64, 1, 1, 1, 1, 1, 1, !1])?;
@@ -275,7 +278,7 @@ fn inspect(cpu: &Cpu, devices: usize, options: &Options) -> Result<Model, String
     }
 }
 
-/// What is wrong with a state that was found at a time.
+/// The violation of a state found at a time.
 fn violation(oracle: &Oracle, at: Time, found: &Result<Model, String>) -> Option<String> {
     let found = match found {
         Ok(model) => model,
@@ -287,7 +290,7 @@ fn violation(oracle: &Oracle, at: Time, found: &Result<Model, String>) -> Option
     (!fits).then(|| format!("it is neither what {done} transactions have left, nor one more"))
 }
 
-/// Of the stores that no load was behind any are lost: of each line the last so many, as drawn.
+/// Drops a random number of the last unproven stores of each line.
 fn scattered(image: &[u8], since: &[(Time, u64, Vec<u8>)], random: &mut Random) -> Vec<u8> {
     let mut left = BTreeMap::new();
     for (_, offset, _) in since {
@@ -306,12 +309,12 @@ fn scattered(image: &[u8], since: &[(Time, u64, Vec<u8>)], random: &mut Random) 
     out
 }
 
-/// All states that the memory had in a run: what power cuts at every persist point leave, when stores are persistent in their order. Where
-/// the CPU does all of it, also states in which they are not.
+/// The states of the memory at all persist points of a run, for ordered stores. With the CPU as the
+/// executor also states with lost stores.
 fn every_point(case: Case, stride: usize, mut see: impl FnMut(Option<String>)) {
     let (bench, pool, tree) = prepare(&case);
     let cpu = bench.shared.cpu(0);
-    // As it was when a load came last.
+    // The state at the last load.
     let mut image = bench.bytes();
     let mut since: Vec<(Time, u64, Vec<u8>)> = Vec::new();
     *bench.journal.lock().unwrap() = Some(Vec::new());
@@ -324,7 +327,7 @@ fn every_point(case: Case, stride: usize, mut see: impl FnMut(Option<String>)) {
     };
     for (n, event) in journal.into_iter().enumerate() {
         let at = event.0;
-        // Before this one.
+        // The store before this one.
         let changed = n == 0 || !since.is_empty();
         if changed && n % stride == case.seed as usize % stride {
             let mut in_order = image.clone();
@@ -362,16 +365,16 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
         snapshots: true,
         seed,
         transactions,
-        on: On::Double,
+        on: On::Fake,
         devices: 1,
-        synchronise: Synchronise::Devices,
+        synchronise: Synchronisation::Devices,
     })
 }
 
-/// The engine's commands are whole in this double, which does each at once; within them it is up to the engine's own tests.
+/// The fake executes each command at once; the engine's tests cover cuts within commands.
 #[test]
 #[ignore = "takes seconds"]
-fn a_crash_at_every_persist_point_leaves_n_or_one_more() {
+fn crash_at_every_persist_point_leaves_n_or_one_more() {
     for case in cases(1, 12) {
         let mut count = 0;
         every_point(
@@ -393,7 +396,7 @@ fn a_crash_at_every_persist_point_leaves_n_or_one_more() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn without_snapshots_crashes_break_it() {
+fn crash_without_snapshots_finds_violations() {
     for case in cases(1, 12) {
         let case = Case {
             snapshots: false,
@@ -413,7 +416,8 @@ fn without_snapshots_crashes_break_it() {
     }
 }
 
-/// Cuts the power of a run at random times, recovers on the same host, cuts the power of the recovery, and recovers again.
+/// Cuts the power of a run at random times, recovers on the same host, cuts the power of the
+/// recovery, and recovers again.
 fn each_cut(case: Case, cuts: usize, mut see: impl FnMut(String)) {
     let (begin, end, all) = {
         let (bench, pool, tree) = prepare(&case);
@@ -429,14 +433,14 @@ fn each_cut(case: Case, cuts: usize, mut see: impl FnMut(String)) {
         bench.shared.with_machine(|m| m.cut_at(Some(at)));
         let cpu = bench.shared.cpu(0);
         let mut oracle = run(&case, &bench, &cpu, &pool, tree);
-        // The transaction that was cut off would have been the same.
+        // The interrupted transaction is repeated.
         oracle.states.clone_from(&all);
         case.crash(&bench, n, &mut random);
         let options = |n: usize| Options {
             engine_recovers: n % 4 < 2,
             ..case.options(&bench)
         };
-        // The power fails while it recovers.
+        // The power fails during recovery.
         for again in 0..2 {
             let now = bench.now();
             let at = Time(now.0 + 1 + random.below(60_000_000));
@@ -457,19 +461,19 @@ fn each_cut(case: Case, cuts: usize, mut see: impl FnMut(String)) {
     }
 }
 
-/// The same, and none of them may break anything.
+/// The same on the fast model, without a violation.
 fn any_time(case: Case, cuts: usize) {
     each_cut(case, cuts, |why| panic!("{why}"));
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_crash_at_any_time_and_one_of_its_recovery_leave_n_or_one_more() {
+fn crash_at_any_time_and_during_recovery_leaves_n_or_one_more() {
     cases(2, 10).for_each(|case| any_time(case, 24));
 }
 
 #[test]
-fn so_do_crashes_of_the_fast_engine() {
+fn crash_of_the_fast_model_leaves_n_or_one_more() {
     for case in cases(4, 8).filter(|case| !case.offloaded) {
         any_time(
             Case {
@@ -481,7 +485,7 @@ fn so_do_crashes_of_the_fast_engine() {
     }
 }
 
-/// The engine of a device, with its order and its commands that a cut finds half done.
+/// The device's engine, with its order of accesses and partial commands.
 fn engine(cuts: usize) {
     for case in cases(4, 8).filter(|case| case.offloaded) {
         any_time(
@@ -496,21 +500,21 @@ fn engine(cuts: usize) {
 
 mod sampled {
     #[test]
-    fn so_do_crashes_of_a_device_with_the_engine() {
+    fn crash_of_a_device_with_the_engine_leaves_n_or_one_more() {
         super::engine(4);
     }
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn so_do_many_crashes_of_a_device_with_the_engine() {
+fn crash_of_a_device_with_the_engine_many_times() {
     engine(40);
 }
 
-/// Two threads on trees of their own, and a crash: each of them is at n or one more.
+/// Two threads with separate trees, and a crash: each tree has n transactions or one more.
 #[test]
 #[ignore = "takes seconds"]
-fn threads_are_recovered_each_to_its_own_last_transaction() {
+fn recovery_brings_each_thread_to_its_last_transaction() {
     for case in cases(3, 8) {
         let mut random = Random::new(9);
         let mut whole: Option<(Time, BTreeMap<usize, Oracle>)> = None;
@@ -551,7 +555,7 @@ fn threads_are_recovered_each_to_its_own_last_transaction() {
             let cut = [CutScope::All, CutScope::Host][n % 2];
             bench.shared.with_machine(|m| m.crash(cut)).unwrap();
             bench.restart();
-            // The tree at the root; the other one is looked at by itself.
+            // The tree at the root; the other one is inspected by itself.
             let options = case.options(&bench);
             let pool = Pool::open(&cpu, 0, PLACE, NAME, &options).unwrap();
             let mut thread = pool.thread(&cpu).unwrap();
@@ -583,9 +587,9 @@ fn threads_are_recovered_each_to_its_own_last_transaction() {
     }
 }
 
-/// A pool that grows has its old size or its new one, and what it had.
+/// A growing pool has its old size or its new one, and its contents.
 #[test]
-fn a_crash_while_a_pool_is_made_or_grows_leaves_all_or_nothing_of_that() {
+fn crash_during_creation_or_growth_leaves_all_or_nothing() {
     let bench = Bench::sized(8 << 20);
     let cpu = bench.shared.cpu(0);
     let record = || {
@@ -609,7 +613,7 @@ fn a_crash_while_a_pool_is_made_or_grows_leaves_all_or_nothing_of_that() {
         |bench: &Bench| Pool::open(&bench.shared.cpu(0), 0, PLACE, NAME, &Options::default());
     let layout = layout(Mechanism::Undo);
     let options = Options::default();
-    // In place of an older one, whose object is gone as soon as the new pool is there.
+    // A pool in the place of an older one, whose object is gone with the new pool.
     let old = Layout::new(NAME);
     let pool = Pool::create(&cpu, 0, PLACE, BYTES, &old, &options).unwrap();
     let mut thread = pool.thread(&cpu).unwrap();

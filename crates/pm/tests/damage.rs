@@ -1,4 +1,7 @@
-//! Logs that are not whole when a pool is opened: what a transaction has changed is written back wholly, or the pool is not opened.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Incomplete logs at the opening of a pool: either the transaction is undone completely, or the
+//! pool is refused.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -6,7 +9,7 @@ use std::sync::Arc;
 
 use design::Design;
 use host::CutScope;
-use pm::session::{Session, Use};
+use pm::session::{PoolUse, Session};
 use pm::{Error, Layout, Mechanism};
 use spec::nearpm::{Descriptor, Header, RecordWriter, FIRST_RECORD, INCOMPLETE, RESERVED_BYTES};
 
@@ -30,12 +33,13 @@ fn line(session: &Session, at: u64) -> [u8; 64] {
     line
 }
 
-/// A pool whose power has failed within a transaction that had changed three lines of an object. The object's place.
-fn cut_off(session: &Arc<Session>, usage: Use) -> u64 {
+/// A pool whose power has failed within a transaction that had changed three lines of an object;
+/// returns the object's place.
+fn cut_off(session: &Arc<Session>, usage: PoolUse) -> u64 {
     let layout = Layout {
         threads: 1,
         log_bytes: 64 << 10,
-        ..Layout::new("n").with(Mechanism::Undo)
+        ..Layout::new("n").with_mechanism(Mechanism::Undo)
     };
     let pool = session.create(PLACE, BYTES, &layout, usage).unwrap();
     let mut thread = pool.thread(0).unwrap();
@@ -48,7 +52,7 @@ fn cut_off(session: &Arc<Session>, usage: Use) -> u64 {
     for n in 0..3 {
         thread.write(at + 1024 * n, &[b'B'; 64]).unwrap();
     }
-    // Behind all that was sent.
+    // After all stores.
     line(session, LOG);
     session.cut_power(CutScope::All).unwrap();
     drop((thread, pool));
@@ -56,11 +60,11 @@ fn cut_off(session: &Arc<Session>, usage: Use) -> u64 {
     at
 }
 
-fn uses() -> impl Iterator<Item = Use> {
-    let of = |(offload, engine_recovers)| Use {
+fn uses() -> impl Iterator<Item = PoolUse> {
+    let of = |(offload, engine_recovers)| PoolUse {
         offload,
         engine_recovers,
-        ..Use::default()
+        ..PoolUse::default()
     };
     [(false, false), (true, false), (true, true)]
         .into_iter()
@@ -68,7 +72,7 @@ fn uses() -> impl Iterator<Item = Use> {
 }
 
 #[test]
-fn a_log_that_is_not_whole_is_not_taken_for_a_shorter_one() {
+fn recovery_refuses_incomplete_logs() {
     for usage in uses() {
         let session = session();
         let at = cut_off(&session, usage);
@@ -123,10 +127,11 @@ fn a_log_that_is_not_whole_is_not_taken_for_a_shorter_one() {
     }
 }
 
-/// Of the records that a CPU has written before one fence any may be missing: nothing of them was changed yet.
+/// Of the records that a CPU has written before one fence any may be missing: their bytes have not
+/// been changed yet.
 #[test]
-fn records_before_one_fence_may_be_missing() {
-    let usage = Use::default();
+fn recovery_accepts_missing_records_before_one_fence() {
+    let usage = PoolUse::default();
     let session = session();
     let at = cut_off(&session, usage);
     for record in &RECORDS[1..] {
@@ -145,31 +150,32 @@ fn records_before_one_fence_may_be_missing() {
     assert_eq!(now, [b'A'; 64]);
 }
 
-/// A device that has lost what it had taken, or can't bring it back, says so until somebody has heard of it.
+/// A device that has lost state, or can't restore it, reports that until the loss is acknowledged.
 #[test]
-fn a_device_that_has_lost_something_is_not_taken_for_one_that_has_not() {
+fn recovery_refuses_a_device_that_lost_state() {
     const MEDIA: u64 = 64 << 20;
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pm-lost");
     let values = format!(
-        "[media]\nbytes = \"64 MiB\"\nfile = {path:?}\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n"
+        "[media]\nbytes = \"64 MiB\"\nfile = {path:?}\n[nvme]\nnamespaces = [\"1 \
+         MiB\"]\n[cpu]\nprofile = \"nearpm\"\n"
     );
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm").unwrap();
     let design = design.with_values(&values).unwrap();
     let start = || Arc::new(Session::start(&design, device::Model::Fast).unwrap());
-    let usage = Use {
+    let usage = PoolUse {
         offload: true,
-        ..Use::default()
+        ..PoolUse::default()
     };
     for (header, what, again) in [
-        (b"NPMLIVE\x01", "could not save it", false),
-        (b"NPMSAVE\x02", "could not bring back", true),
+        (b"NPMLIVE\x01", "could not save what", false),
+        (b"NPMSAVE\x02", "could not restore", true),
     ] {
         let _ = std::fs::remove_file(&path);
         let session = start();
         let at = cut_off(&session, usage);
         drop(session);
-        // The header that a life has, which was not saved; and one that is none.
+        // The header of a saved life that was not completed, and an invalid header.
         let mut line = [0; 64];
         line[..8].copy_from_slice(header);
         let file = std::fs::File::options().write(true).open(&path).unwrap();

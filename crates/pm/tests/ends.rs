@@ -1,5 +1,8 @@
-//! Ends of a process whose pools are in a media file: a plain exit, the drop of the session, SIGTERM, `kill -9`, none of which closes a
-//! pool. The next life of the device, in another process, finds what was acknowledged, and transactions that are whole.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Ends of a process with pools in a media file: exit, drop of the session, SIGTERM, `kill -9`.
+//! None closes a pool. The next process finds all acknowledged transactions, and only complete
+//! ones.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,22 +11,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use design::Design;
-use pm::session::{Session, SessionPool, SessionThread, Use};
+use pm::session::{PoolUse, Session, SessionPool, SessionThread};
 use pm::{Layout, Mechanism};
 use sim::Random;
 
-/// What the child works on, and how; in its environment.
+/// Environment variables with the file of the child, and its parameters.
 const FILE: &str = "NEARSIDE_TEST_MEDIA";
 const HOW: &str = "NEARSIDE_TEST_HOW";
 /// Transactions of a child that ends by itself.
 const TRANSACTIONS: u64 = 23;
-/// Words that each transaction writes together, one in each page.
+/// Words that each transaction writes, one in each page.
 const WORDS: u64 = 12;
 /// Bytes of the object; every third transaction writes two of its pages as a whole.
 const BYTES: u64 = WORDS * 4096;
 
 const ENDS: [&str; 4] = ["exit", "drop", "term", "kill"];
-/// Of these more, and another seed: `KILLS=100 SEED=1000`.
+/// More kills, with another seed: `KILLS=100 SEED=1000`.
 const KILLS: usize = 2;
 
 fn mechanism(name: &str) -> Mechanism {
@@ -41,15 +44,15 @@ fn session(file: &Path) -> Arc<Session> {
     Arc::new(Session::start(&design, device::Model::Fast).unwrap())
 }
 
-fn usage(offload: bool, engine_recovers: bool) -> Use {
-    Use {
+fn usage(offload: bool, engine_recovers: bool) -> PoolUse {
+    PoolUse {
         offload,
         engine_recovers,
-        ..Use::default()
+        ..PoolUse::default()
     }
 }
 
-/// The numbers that the words have, which are the same.
+/// The value of all words, which has to be the same.
 fn number(thread: &mut SessionThread) -> u64 {
     let at = thread.root().unwrap();
     let words: Vec<u64> = (0..WORDS)
@@ -82,10 +85,10 @@ fn step(thread: &mut SessionThread, number: u64) {
     thread.commit().unwrap();
 }
 
-fn create(session: &Arc<Session>, mechanism: Mechanism, usage: Use) -> SessionPool {
+fn create(session: &Arc<Session>, mechanism: Mechanism, usage: PoolUse) -> SessionPool {
     let layout = Layout {
         log_bytes: 128 << 10,
-        ..Layout::new("ends").with(mechanism)
+        ..Layout::new("ends").with_mechanism(mechanism)
     };
     let pool = session.create(0, 8 << 20, &layout, usage).unwrap();
     let mut thread = pool.thread(0).unwrap();
@@ -99,9 +102,9 @@ fn create(session: &Arc<Session>, mechanism: Mechanism, usage: Use) -> SessionPo
     pool
 }
 
-/// The program that ends; not a test by itself.
+/// The child program; not a test by itself.
 #[test]
-fn a_program_with_a_pool_that_ends() {
+fn program_that_ends_with_an_open_pool() {
     let (Ok(file), Ok(how)) = (std::env::var(FILE), std::env::var(HOW)) else {
         return;
     };
@@ -133,7 +136,11 @@ fn a_program_with_a_pool_that_ends() {
 
 fn child(file: &Path, how: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_program_with_a_pool_that_ends", "--nocapture"])
+        .args([
+            "--exact",
+            "program_that_ends_with_an_open_pool",
+            "--nocapture",
+        ])
         .env(FILE, file)
         .env(HOW, how)
         .stdout(Stdio::piped())
@@ -141,7 +148,7 @@ fn child(file: &Path, how: &str) -> Child {
         .unwrap()
 }
 
-/// Runs a child to its end; the last transaction that it has acknowledged.
+/// Runs a child to its end; returns the last transaction that it has acknowledged.
 fn run(file: &Path, end: &str, by: &str, mechanism: Mechanism, random: &mut Random) -> u64 {
     let how = format!("{end} {by} {}", mechanism.name());
     let mut child = child(file, &how);

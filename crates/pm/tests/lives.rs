@@ -1,29 +1,32 @@
-//! Pools through several lives of the host: used by the CPU and by the engine in turns, made and grown where others stood, and with numbers at their end.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Pools through several lives of the host: with alternating executors, created and grown over
+//! former pools, and with numbers at their limits.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use design::Design;
 use host::CutScope;
-use pm::session::{Session, Use};
-use pm::{Error, Layout, Mechanism, Synchronise};
+use pm::session::{PoolUse, Session};
+use pm::{Error, Layout, Mechanism, Synchronisation};
 use sim::Time;
 use spec::nearpm::{Descriptor, LogState};
 
 const MIB: u64 = 1 << 20;
 const BYTES: usize = 12_288;
 
-const BY_CPU: Use = Use {
+const BY_CPU: PoolUse = PoolUse {
     offload: false,
     fence: host::Fence::ReadBack,
     number: 0,
     engine_recovers: false,
 };
-const OFFLOADED: Use = Use {
+const OFFLOADED: PoolUse = PoolUse {
     offload: true,
     ..BY_CPU
 };
-const BY_ENGINE: Use = Use {
+const BY_ENGINE: PoolUse = PoolUse {
     engine_recovers: true,
     ..OFFLOADED
 };
@@ -33,16 +36,16 @@ fn session(devices: usize) -> Arc<Session> {
     let design = Design::find(&root, "nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
     let model = device::Model::Fast;
-    let session = Session::start_over(&design, model, devices, Synchronise::default());
+    let session = Session::start_with_devices(&design, model, devices, Synchronisation::default());
     Arc::new(session.unwrap())
 }
 
 fn layout(name: &str, mechanism: Mechanism) -> Layout {
-    Layout::new(name).with(mechanism)
+    Layout::new(name).with_mechanism(mechanism)
 }
 
-/// A pool with an object of all the same bytes, which is its root.
-fn filled(session: &Arc<Session>, place: u64, layout: &Layout, usage: Use, byte: u8) -> u64 {
+/// A pool with an object filled with one byte, as the root.
+fn filled(session: &Arc<Session>, place: u64, layout: &Layout, usage: PoolUse, byte: u8) -> u64 {
     let pool = session.create(place, 4 * MIB, layout, usage).unwrap();
     let mut thread = pool.thread(0).unwrap();
     thread.begin().unwrap();
@@ -62,7 +65,7 @@ fn change(pool: &pm::session::SessionPool, byte: u8) -> Result<(), Error> {
     thread.commit()
 }
 
-/// The byte that the object has all over.
+/// The byte that fills the object.
 fn content(pool: &pm::session::SessionPool) -> u8 {
     let mut thread = pool.thread(0).unwrap();
     let (at, mut bytes) = (thread.root().unwrap(), vec![0; BYTES]);
@@ -81,10 +84,11 @@ fn lose_power(session: &Session, devices_too: bool) {
     session.power_on().unwrap();
 }
 
-/// The engine still knows of the logs what it did with them before the CPU had the pool. What stands there counts.
+/// The engine still has the state of the logs from before the CPU used the pool. The content of the
+/// logs counts.
 #[test]
 #[ignore = "takes seconds"]
-fn the_engine_recovers_what_the_cpu_has_left() {
+fn recovery_by_the_engine_of_logs_of_the_cpu() {
     for mechanism in Mechanism::ALL {
         for cut in 0..40 {
             let session = session(1);
@@ -96,7 +100,7 @@ fn the_engine_recovers_what_the_cpu_has_left() {
             change(&pool, 3).unwrap();
             let span = session.now() - before;
             session.cut_power_after(Time(span.0 * cut / 40)).unwrap();
-            // It fails, unless the power does so behind its end.
+            // The growth fails, unless the power fails after it.
             let _ = change(&pool, 4);
             lose_power(&session, false);
             for usage in [BY_ENGINE, BY_CPU, BY_ENGINE] {
@@ -110,9 +114,9 @@ fn the_engine_recovers_what_the_cpu_has_left() {
     }
 }
 
-/// A pool is made where one was interrupted, of the same shape.
+/// A pool is created over an interrupted creation of the same shape.
 #[test]
-fn a_pool_is_made_anew_where_one_was_interrupted() {
+fn creation_replaces_an_interrupted_one() {
     for (devices, usage) in [
         (1, BY_ENGINE),
         (1, OFFLOADED),
@@ -138,14 +142,14 @@ fn a_pool_is_made_anew_where_one_was_interrupted() {
     }
 }
 
-/// What is refused has changed nothing.
+/// A refused creation changes nothing.
 #[test]
-fn a_pool_that_can_not_be_made_leaves_what_stands_there() {
+fn creation_refused_changes_nothing() {
     let session = session(1);
     let layout = layout("precious", Mechanism::Undo);
     filled(&session, 0, &layout, OFFLOADED, 7);
     for usage in [OFFLOADED, BY_CPU] {
-        let usage = Use {
+        let usage = PoolUse {
             number: 16,
             ..usage
         };
@@ -154,24 +158,24 @@ fn a_pool_that_can_not_be_made_leaves_what_stands_there() {
         let pool = session.open(0, "precious", OFFLOADED).unwrap();
         assert_eq!(content(&pool), 7);
     }
-    // A pool of an engine alone, which is in the way of the next one.
+    // A pool that only the engine has, which overlaps the next one.
     let pool = session.open(0, "precious", OFFLOADED).unwrap();
     let engines = std::slice::from_ref(session.engine().unwrap());
     let options = pm::Options {
         pool: 1,
-        ..pm::Options::several(engines)
+        ..pm::Options::with_engines(engines)
     };
     let made = pm::Pool::create(&session.cpu(0).unwrap(), 0, 0, 4 * MIB, &layout, &options);
     assert!(matches!(made, Err(Error::Refused(..))));
     assert_eq!(content(&pool), 7);
 }
 
-/// Engines keep pools that nobody has opened since the power failed; they are in nobody's way.
+/// Engines keep pools from before a power loss; these block no other pool.
 #[test]
-fn a_pool_of_an_earlier_life_is_in_nobodys_way() {
+fn stale_pool_on_the_engine_blocks_no_other() {
     for devices in [1, 2] {
         let session = session(devices);
-        let usage = Use {
+        let usage = PoolUse {
             number: 1,
             ..OFFLOADED
         };
@@ -191,13 +195,13 @@ fn a_pool_of_an_earlier_life_is_in_nobodys_way() {
     }
 }
 
-/// A pool that can't grow stays as it was, and its transactions have logs.
+/// A pool whose growth is refused stays as it was, and its transactions have logs.
 #[test]
-fn a_pool_that_can_not_grow_goes_on() {
+fn growth_refused_leaves_the_pool_usable() {
     for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint] {
         let session = session(1);
         filled(&session, 0, &layout("a", mechanism), OFFLOADED, 1);
-        // A program that maps a pool by itself: it is no earlier life's.
+        // A pool that a program has mapped itself is not stale.
         let map = spec::nearpm::Command {
             address: 1 << 40,
             bytes: MIB,
@@ -230,9 +234,9 @@ fn a_pool_that_can_not_grow_goes_on() {
     }
 }
 
-/// Numbers that no pool comes to are damage, and not counted on from.
+/// Numbers out of range are damage, and are not continued.
 #[test]
-fn numbers_at_their_end_are_told() {
+fn generation_limits_are_reported() {
     let top = u64::MAX;
     let cases = [
         (1, BY_CPU, top, 5),
@@ -260,17 +264,17 @@ fn numbers_at_their_end_are_told() {
         };
         session.store(4096, &descriptor.to_line()).unwrap();
         let opened = session.open(0, "n", usage);
-        let told = opened.err();
+        let refusal = opened.err();
         assert!(
-            matches!(told, Some(Error::Corrupt(_))),
-            "{devices}, {generation}, {transaction}: {told:?}"
+            matches!(refusal, Some(Error::Corrupt(_))),
+            "{devices}, {generation}, {transaction}: {refusal:?}"
         );
     }
 }
 
-/// What can't be told within a transaction is refused there.
+/// A check within a transaction is refused.
 #[test]
-fn a_pool_is_checked_between_transactions() {
+fn check_needs_no_transaction_under_way() {
     for mechanism in Mechanism::ALL {
         let session = session(1);
         filled(&session, 0, &layout("n", mechanism), BY_CPU, 1);
@@ -284,9 +288,9 @@ fn a_pool_is_checked_between_transactions() {
     }
 }
 
-/// A loss of power that has come is not put off.
+/// A scheduled cut that has taken place is not postponed.
 #[test]
-fn power_that_has_failed_stays_off() {
+fn power_stays_off_after_a_loss() {
     let session = session(1);
     filled(&session, 0, &layout("n", Mechanism::Undo), BY_CPU, 1);
     let pool = session.open(0, "n", BY_CPU).unwrap();

@@ -1,4 +1,7 @@
-//! Pools and transactions without losses of power: what is allowed, what is told, and random programs against a map.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Pools and transactions without power losses: valid use, errors, and random programs against a
+//! map.
 
 mod common;
 
@@ -15,7 +18,7 @@ const BYTES: u64 = 3 << 20;
 const SIDES: [bool; 2] = [false, true];
 
 fn layout(mechanism: Mechanism) -> Layout {
-    Layout::new("test").with(mechanism)
+    Layout::new("test").with_mechanism(mechanism)
 }
 
 fn create(bench: &Bench, cpu: &Cpu, mechanism: Mechanism, offloaded: bool) -> Pool {
@@ -23,7 +26,7 @@ fn create(bench: &Bench, cpu: &Cpu, mechanism: Mechanism, offloaded: bool) -> Po
     Pool::create(cpu, 0, PLACE, BYTES, &layout(mechanism), &options).unwrap()
 }
 
-/// On each mechanism, by the CPU and by the engine.
+/// For each mechanism, by the CPU and by the engine.
 fn each(work: impl Fn(&Bench, &Cpu, &Pool, Mechanism, bool)) {
     for mechanism in Mechanism::ALL {
         for offloaded in SIDES {
@@ -37,7 +40,7 @@ fn each(work: impl Fn(&Bench, &Cpu, &Pool, Mechanism, bool)) {
 }
 
 #[test]
-fn a_pool_is_opened_as_what_it_is_and_nothing_else() {
+fn open_refuses_other_names_and_damage() {
     let bench = Bench::empty();
     let cpu = bench.shared.cpu(0);
     let options = Options::default();
@@ -56,7 +59,7 @@ fn a_pool_is_opened_as_what_it_is_and_nothing_else() {
     assert!(matches!(open(WINDOW, "test"), Some(Error::Invalid(_))));
     let beyond = Pool::create(&cpu, 0, PLACE, WINDOW, &layout(Mechanism::Undo), &options);
     assert!(matches!(beyond.err(), Some(Error::Invalid(_))));
-    // Each damage of what stands at the start of the pool is told.
+    // Each damage at the start of the pool is reported.
     for at in [0u64, 8, 12, 16, 47, 60, 64, 100, 124, 4096, 4104, 4156] {
         bench.image.lock().unwrap()[(PLACE + at) as usize] ^= 4;
         let error = open(PLACE, "test").unwrap_or_else(|| panic!("byte {at}"));
@@ -71,7 +74,7 @@ fn a_pool_is_opened_as_what_it_is_and_nothing_else() {
 }
 
 #[test]
-fn what_is_committed_is_there_and_what_is_aborted_is_not() {
+fn transaction_commits_all_or_aborts_all() {
     each(|bench, cpu, pool, mechanism, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
         let at = thread
@@ -117,9 +120,10 @@ fn what_is_committed_is_there_and_what_is_aborted_is_not() {
     });
 }
 
-/// A transaction that stores 8 bytes, and one that also allocates an object: fences, `sfence`s before commands, lines, records, commands.
+/// The counts of a transaction that stores 8 bytes, and of one that also allocates an object:
+/// fences, `sfence`s before commands, lines, records, commands.
 #[test]
-fn a_transaction_costs_no_more_than_it_has_to() {
+fn transaction_counts_stay_within_bounds() {
     each(|_, cpu, pool, mechanism, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
         let at = thread.run(|tx| tx.create(&[0u64; 8])).unwrap();
@@ -151,7 +155,8 @@ fn a_transaction_costs_no_more_than_it_has_to() {
             (Mechanism::Redo, true) => ((1, 2, 1, 1, 3), (1, 2, 3, 2, 4)),
             (Mechanism::Checkpoint, false) => ((3, 0, 2, 1, 0), (3, 0, 4, 2, 0)),
             (Mechanism::Checkpoint, true) => ((1, 1, 1, 1, 2), (1, 1, 3, 2, 3)),
-            // What the last list has changed of the table, first two lines, then one; copies and this list; its number.
+            // Lines of the table that the last list has changed, first two, then one; copies and
+            // this list; its number.
             (Mechanism::Shadow, false) => ((2, 0, 3, 0, 0), (2, 0, 2, 0, 0)),
             (Mechanism::Shadow, true) => ((1, 1, 2, 0, 2), (1, 1, 1, 0, 3)),
         };
@@ -164,7 +169,7 @@ fn a_transaction_costs_no_more_than_it_has_to() {
 }
 
 #[test]
-fn what_programs_have_no_business_with_is_refused() {
+fn access_outside_objects_is_refused() {
     each(|_, cpu, pool, _, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let null = thread.run(|tx| tx.get(Ptr::<u64>::NULL)).unwrap_err();
@@ -178,7 +183,12 @@ fn what_programs_have_no_business_with_is_refused() {
             assert!(matches!(error, Error::Invalid(_)), "{wrong:#x}: {error}");
             assert!(thread.read(wrong, &mut [0; 8]).is_err());
         }
-        for wrong in [at.part::<u64>(8), at.part(64), Ptr::NULL, Ptr::at(u64::MAX)] {
+        for wrong in [
+            at.field::<u64>(8),
+            at.field(64),
+            Ptr::NULL,
+            Ptr::at(u64::MAX),
+        ] {
             let error = thread.run(|tx| tx.free(wrong)).unwrap_err();
             assert!(error.to_string().contains("no object"), "{error}");
         }
@@ -203,7 +213,7 @@ fn what_programs_have_no_business_with_is_refused() {
 }
 
 #[test]
-fn what_has_no_room_is_told_and_undone() {
+fn allocation_without_room_is_reported_and_undone() {
     each(|_, cpu, pool, mechanism, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let big = thread.run(|tx| tx.alloc_bytes(1 << 20)).unwrap();
@@ -236,7 +246,7 @@ fn what_has_no_room_is_told_and_undone() {
 }
 
 #[test]
-fn a_transaction_whose_nested_one_fails_is_aborted() {
+fn nested_failure_aborts_the_transaction() {
     each(|_, cpu, pool, _, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let at = thread.run(|tx| tx.create(&1u64)).unwrap();
@@ -261,7 +271,7 @@ fn a_transaction_whose_nested_one_fails_is_aborted() {
 }
 
 #[test]
-fn a_pool_whose_transaction_panicked_has_to_be_opened_again() {
+fn panic_in_a_transaction_makes_the_pool_unusable() {
     each(|bench, cpu, pool, _, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
         let mut other = pool.thread(cpu).unwrap();
@@ -292,7 +302,7 @@ fn a_pool_whose_transaction_panicked_has_to_be_opened_again() {
 }
 
 #[test]
-fn a_pool_that_is_closed_is_closed_for_its_copies() {
+fn close_applies_to_all_copies_of_a_pool() {
     each(|bench, cpu, pool, _, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
         let at = thread.run(|tx| tx.create(&1u64)).unwrap();
@@ -308,7 +318,7 @@ fn a_pool_that_is_closed_is_closed_for_its_copies() {
 }
 
 #[test]
-fn a_store_over_an_old_and_a_new_object_is_a_store_to_both() {
+fn store_across_an_old_and_a_new_object() {
     each(|_, cpu, pool, _, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let old = thread.run(|tx| tx.alloc_bytes(64)).unwrap().offset();
@@ -330,7 +340,7 @@ fn a_store_over_an_old_and_a_new_object_is_a_store_to_both() {
 }
 
 #[test]
-fn a_pool_grows_and_keeps_what_it_has() {
+fn growth_keeps_the_contents() {
     each(|bench, cpu, pool, mechanism, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
         let at = thread.run(|tx| tx.create(&77u64)).unwrap();
@@ -370,7 +380,7 @@ fn a_pool_grows_and_keeps_what_it_has() {
     });
 }
 
-/// A random transaction on a tree and on a map; values are objects that say which key they belong to.
+/// A random transaction on a tree and on a map; values are objects that contain their key.
 fn random_transaction(
     thread: &mut Thread,
     tree: Tree,
@@ -410,7 +420,7 @@ fn random_transaction(
     }
 }
 
-/// The tree is the map, and nothing but the tree is there.
+/// The tree agrees with the map, and only the tree is allocated.
 fn compare(pool: &Pool, thread: &mut Thread, tree: Tree, model: &BTreeMap<u64, u64>) {
     let items = tree.items(thread).unwrap();
     let items: Vec<(u64, u64)> = items.iter().map(|item| (item.key, item.value)).collect();
@@ -429,13 +439,13 @@ fn compare(pool: &Pool, thread: &mut Thread, tree: Tree, model: &BTreeMap<u64, u
 }
 
 #[test]
-fn a_tree_is_what_a_map_says() {
+fn btree_agrees_with_a_map() {
     each(|_, cpu, pool, mechanism, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let tree = thread.run(Tree::create).unwrap();
         let mut model = BTreeMap::new();
         let mut random = Random::new(3);
-        // Many keys, so that it grows; then few, so that it shrinks again.
+        // Insertions prevail, so that the tree grows; then removals, so that it shrinks again.
         let rounds = if mechanism.is_paged() { 60 } else { 150 };
         for (keys, rounds) in [(500, 2 * rounds), (12, rounds), (500, 10)] {
             for round in 0..rounds {
@@ -446,7 +456,7 @@ fn a_tree_is_what_a_map_says() {
                 }
             }
         }
-        // All of it away.
+        // All items are removed.
         for key in model.keys().copied().collect::<Vec<_>>() {
             let old = thread.run(|tx| {
                 let old = tree.remove(tx, key)?.unwrap_or(0);
@@ -461,7 +471,7 @@ fn a_tree_is_what_a_map_says() {
 }
 
 #[test]
-fn threads_work_on_trees_of_their_own_and_on_one_that_they_share() {
+fn threads_use_separate_trees_and_a_shared_one() {
     each(|bench, cpu, pool, mechanism, _| {
         let mut thread = pool.thread(cpu).unwrap();
         let trees: Vec<Tree> = (0..4).map(|_| thread.run(Tree::create).unwrap()).collect();
@@ -478,7 +488,7 @@ fn threads_work_on_trees_of_their_own_and_on_one_that_they_share() {
                     let mut model = BTreeMap::new();
                     for round in 0..rounds {
                         random_transaction(&mut thread, tree, &mut model, &mut random, 50);
-                        let held = lock.take(cpu).unwrap();
+                        let held = lock.acquire(cpu).unwrap();
                         let key = round * 3 + n as u64;
                         thread
                             .run(|tx| {
@@ -519,7 +529,7 @@ fn threads_work_on_trees_of_their_own_and_on_one_that_they_share() {
 }
 
 #[test]
-fn what_a_transaction_has_given_back_is_nobody_elses_before_it_ends() {
+fn freed_objects_are_reused_only_after_the_commit() {
     for mechanism in [Mechanism::Undo, Mechanism::Redo] {
         for offloaded in SIDES {
             let bench = Bench::empty();
@@ -559,7 +569,7 @@ fn what_a_transaction_has_given_back_is_nobody_elses_before_it_ends() {
 }
 
 #[test]
-fn there_are_as_many_threads_as_the_layout_says() {
+fn threads_are_limited_by_the_layout() {
     let bench = Bench::empty();
     let cpu = bench.shared.cpu(0);
     let pool = create(&bench, &cpu, Mechanism::Undo, false);
@@ -574,7 +584,7 @@ fn there_are_as_many_threads_as_the_layout_says() {
 }
 
 #[test]
-fn two_processes_have_pools_of_one_engine() {
+fn engine_serves_pools_of_two_processes() {
     let bench = Bench::empty();
     let cpu = bench.shared.cpu(0);
     let options = |pool, process| Options {
@@ -589,7 +599,7 @@ fn two_processes_have_pools_of_one_engine() {
         make(0, &options(0, 1)).unwrap(),
         make(1, &options(5, 2)).unwrap(),
     ];
-    // Pool 5 is the other's.
+    // Pool 5 belongs to the other process.
     let error = make(2, &options(5, 1)).err().unwrap();
     let text = "the device refused PoolUnmap: the pool belongs to another process";
     assert_eq!(error.to_string(), text);
@@ -608,9 +618,9 @@ fn two_processes_have_pools_of_one_engine() {
     make(2, &options(5, 1)).unwrap();
 }
 
-/// A pool over two devices is opened as that, grows, and has what it had.
+/// A pool over two devices is opened on both, grows, and keeps its contents.
 #[test]
-fn a_pool_over_two_devices_is_opened_on_both_and_grows() {
+fn pool_over_two_devices_opens_and_grows() {
     for offloaded in SIDES {
         let bench = Bench::near(2);
         let cpu = bench.shared.cpu(0);

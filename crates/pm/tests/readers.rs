@@ -1,4 +1,6 @@
-//! Reads outside of transactions, beside transactions of others that change what is in the same pages.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Reads outside of transactions, beside transactions that change the same pages.
 
 mod common;
 
@@ -10,12 +12,13 @@ const PLACE: u64 = 64 << 10;
 const OBJECT: usize = 2048;
 const ROUNDS: u8 = 40;
 
-/// There are two objects in each of four pages. Nobody changes object 0, which one CPU reads while another one writes 1, 2, 4 and 6.
+/// Two objects in each of four pages. Object 0 is never changed; one CPU reads it while another one
+/// writes objects 1, 2, 4 and 6.
 fn run(bench: &Bench, mechanism: Mechanism, offloaded: bool, spare_pages: u64) {
     let cpu = bench.shared.cpu(0);
     let layout = Layout {
         spare_pages,
-        ..Layout::new("test").with(mechanism)
+        ..Layout::new("test").with_mechanism(mechanism)
     };
     let options = bench.options(offloaded);
     let pool = Pool::create(&cpu, 0, PLACE, 4 << 20, &layout, &options).unwrap();
@@ -64,7 +67,7 @@ fn run(bench: &Bench, mechanism: Mechanism, offloaded: bool, spare_pages: u64) {
             }
             assert_eq!(bytes, expected, "{mechanism:?}, offloaded: {offloaded}");
         }
-        // What is stored beside what was read stays with it.
+        // Stores next to the read bytes leave these unchanged.
         thread.run(|tx| tx.write(objects[0], &[1])).unwrap();
     };
     compare(&pool);
@@ -79,7 +82,7 @@ fn run(bench: &Bench, mechanism: Mechanism, offloaded: bool, spare_pages: u64) {
 }
 
 #[test]
-fn what_nobody_changes_is_read_as_it_is() {
+fn readers_see_unchanged_objects() {
     for bench in [Bench::empty, || Bench::near(1)] {
         for mechanism in Mechanism::ALL {
             for offloaded in [false, true] {
@@ -91,9 +94,9 @@ fn what_nobody_changes_is_read_as_it_is() {
     }
 }
 
-/// A transaction whose spare pages are being read waits for them.
+/// A transaction waits while its spare pages are being read.
 #[test]
-fn few_spare_pages_are_enough() {
+fn readers_need_few_spare_pages() {
     for offloaded in [false, true] {
         run(&Bench::near(1), Mechanism::Shadow, offloaded, 4);
     }

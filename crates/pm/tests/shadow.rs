@@ -1,4 +1,6 @@
-//! Shadow paging: lines are read where the cache has them, and what is read is what was stored last.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Shadow paging: lines are read where they are cached, and reads return the last stores.
 
 mod common;
 
@@ -14,15 +16,16 @@ const PLACE: u64 = 64 << 10;
 fn create(cpu: &Cpu, devices: usize, options: &Options, spare_pages: u64) -> Pool {
     let layout = Layout {
         spare_pages,
-        ..Layout::new("test").with(Mechanism::Shadow)
+        ..Layout::new("test").with_mechanism(Mechanism::Shadow)
     };
     let devices: Vec<usize> = (0..devices).collect();
     Pool::create(cpu, devices, PLACE, 8 << 20, &layout, options).unwrap()
 }
 
-/// An engine has copied the page of an object, of which one line has changed: none has to be loaded from where the page is now.
+/// An engine has copied the page of an object with one changed line: no line is loaded from the new
+/// place.
 #[test]
-fn lines_of_a_copied_page_stay_in_the_cache() {
+fn shadow_keeps_lines_of_a_copied_page_cached() {
     let bench = Bench::near(1);
     let cpu = bench.shared.cpu(0);
     let pool = create(&cpu, 1, &bench.options(true), 64);
@@ -49,9 +52,10 @@ fn lines_of_a_copied_page_stay_in_the_cache() {
     }
 }
 
-/// What was stored in a transaction is not loaded from the device, nor is what stood in an object that nobody has used before.
+/// Bytes stored in a transaction are not loaded from the device, nor is the content of a new
+/// object.
 #[test]
-fn new_lines_are_not_loaded() {
+fn shadow_does_not_load_new_lines() {
     for offloaded in [false, true] {
         let bench = Bench::near(1);
         let cpu = bench.shared.cpu(0);
@@ -69,7 +73,7 @@ fn new_lines_are_not_loaded() {
             Ok::<_, Error>((at, found, cpu.now().saturating_sub(begin)))
         });
         let (at, stored, took) = stored.unwrap();
-        // A page is taken, and an engine told: no load is waited for.
+        // A spare page is taken and a command submitted, without waiting for a load.
         assert!(took < Time::ns(430), "{took:?}, offloaded: {offloaded}");
         let mut found = [0; 512];
         thread.read(at, &mut found).unwrap();
@@ -80,7 +84,8 @@ fn new_lines_are_not_loaded() {
     }
 }
 
-/// Transactions store to any of these pages, some are aborted, and reads within and between them are compared with what has to be there.
+/// Transactions store to any of these pages, some are aborted. Reads within and between them are
+/// compared with the expected bytes.
 fn random(devices: usize, offloaded: bool, spare_pages: u64, seed: u64) {
     const PAGES: u64 = 12;
     const OBJECT: u64 = 2048;
@@ -99,7 +104,7 @@ fn random(devices: usize, offloaded: bool, spare_pages: u64, seed: u64) {
         });
         objects.push((made.unwrap(), vec![n as u8; OBJECT as usize]));
     }
-    // A part of an object: short, or of lines.
+    // A part of an object: short, or whole lines.
     let part = |random: &mut Random| {
         let object = random.below(2 * PAGES) as usize;
         let len = match random.below(3) {
@@ -170,7 +175,7 @@ fn random(devices: usize, offloaded: bool, spare_pages: u64, seed: u64) {
 }
 
 #[test]
-fn what_was_stored_last_is_read() {
+fn shadow_reads_what_was_stored_last() {
     for (devices, offloaded) in [(1, false), (1, true), (2, true)] {
         for spare_pages in [6, 9, 64] {
             random(devices, offloaded, spare_pages, 7 + spare_pages);
@@ -178,9 +183,10 @@ fn what_was_stored_last_is_read() {
     }
 }
 
-/// A program that reads all the time, of a page whose former place is the only spare one, does not keep transactions waiting.
+/// A program that reads all the time, from a page whose former place is the only spare one, does
+/// not block transactions.
 #[test]
-fn readers_leave_a_place_that_is_needed() {
+fn shadow_readers_leave_a_needed_place() {
     const ROUNDS: usize = 20;
     for offloaded in [false, true] {
         let bench = Bench::near(1);
@@ -215,9 +221,9 @@ fn readers_leave_a_place_that_is_needed() {
     }
 }
 
-/// A commit that has failed may be one all the same: the pool is not used on as if it were none.
+/// A commit with an error may have taken effect, so the pool is not used any further.
 #[test]
-fn what_may_be_committed_is_not_taken_for_aborted() {
+fn shadow_commit_with_an_error_is_not_treated_as_aborted() {
     for offloaded in [false, true] {
         let mut committed = 0;
         for step in 0..60 {
@@ -254,9 +260,9 @@ fn what_may_be_committed_is_not_taken_for_aborted() {
     }
 }
 
-/// A pool that is used on behind a loss of power has what was committed before it.
+/// A pool that is used after a power loss has what was committed before.
 #[test]
-fn pages_stay_where_they_are_behind_a_loss_of_power() {
+fn shadow_pages_keep_their_places_after_power_loss() {
     for offloaded in [false, true] {
         let bench = Bench::near(1);
         let cpu = bench.shared.cpu(0);

@@ -1,5 +1,7 @@
-//! Threads that work beside each other in lines of the cache which several of them have a part of: what one commits or aborts, and what the
-//! engine writes for it behind the cache, is not another's.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Threads that share cache lines. The commits and aborts of one thread, and the engine's writes
+//! past the cache, do not affect the bytes of others.
 
 mod common;
 
@@ -12,8 +14,8 @@ use sim::{Random, Time};
 
 const PLACE: u64 = 64 << 10;
 
-/// A pool of a mechanism, by the CPU or offloaded, on a double of the device and on one of the
-/// engine `NEARSIDE_MODEL`.
+/// A pool of a mechanism, by the CPU or offloaded, on a fake device or on one with the engine, of
+/// the model `NEARSIDE_MODEL`.
 struct Case {
     bench: Bench,
     options: Options,
@@ -38,7 +40,7 @@ impl Case {
             for (mechanism, offloaded) in mechanisms.iter().flat_map(|m| [(m, false), (m, true)]) {
                 let bench = bench();
                 let options = bench.options(offloaded);
-                let layout = Layout::new("test").with(*mechanism);
+                let layout = Layout::new("test").with_mechanism(*mechanism);
                 let pool = Pool::create(&bench.shared.cpu(0), 0, PLACE, 4 << 20, &layout, &options)
                     .unwrap();
                 let name = format!("{device}, {mechanism:?}, offloaded {offloaded}");
@@ -56,7 +58,7 @@ impl Case {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// Each part on a CPU of its own, with a thread of the pool.
+    /// Each part on a separate CPU, with a thread of the pool.
     fn run<'a>(&self, parts: Vec<Part<'a>>) -> Result<(), String> {
         let mut programs: Vec<(usize, Program<'a, Result<(), String>>)> = Vec::new();
         for (n, part) in parts.into_iter().enumerate() {
@@ -107,7 +109,7 @@ impl Case {
     }
 }
 
-/// What is read there has this value, each byte of it.
+/// Asserts that each byte read has this value.
 fn is_all(thread: &mut Thread, at: u64, bytes: u64, value: u8, when: &str) -> Result<(), String> {
     let mut found = vec![0; bytes as usize];
     thread.read(at, &mut found).map_err(text)?;
@@ -120,7 +122,7 @@ fn is_all(thread: &mut Thread, at: u64, bytes: u64, value: u8, when: &str) -> Re
     }
 }
 
-/// Stores a value everywhere, and commits that or aborts it. Whether it was committed.
+/// Stores a value to all bytes, then commits or aborts; returns whether it committed.
 fn fill(thread: &mut Thread, at: u64, bytes: u64, value: u8, fails: bool) -> Result<bool, String> {
     let ended = thread.run(|tx| {
         tx.write(at, &vec![value; bytes as usize])?;
@@ -138,7 +140,7 @@ fn fill(thread: &mut Thread, at: u64, bytes: u64, value: u8, fails: bool) -> Res
 
 #[test]
 #[ignore = "takes seconds"]
-fn threads_have_parts_of_one_object() {
+fn threads_write_parts_of_one_object() {
     for (own, seed) in [(8, 0), (8, 1), (16, 2), (40, 0), (300, 1), (1000, 2)] {
         Case::all(
             |case| {
@@ -177,10 +179,11 @@ fn threads_have_parts_of_one_object() {
     }
 }
 
-/// A large allocation changes many bytes of the heap's table at once, which the engine applies; the bytes around them are another thread's.
+/// A large allocation changes adjacent bytes of the heap's table, which the engine applies; the
+/// bytes around them belong to another thread.
 #[test]
 #[ignore = "takes seconds"]
-fn what_threads_have_allocated_is_theirs() {
+fn threads_own_what_they_allocated() {
     for seed in [0, 6, 8, 13] {
         Case::all(
             |case| {
@@ -235,10 +238,10 @@ fn what_threads_have_allocated_is_theirs() {
     }
 }
 
-/// Whoever reads beside a writer has lines in the cache that the engine changes.
+/// A reader beside a writer caches lines that the engine changes.
 #[test]
 #[ignore = "takes seconds"]
-fn a_reader_changes_nothing() {
+fn reader_changes_nothing() {
     Case::all(
         |case| {
             const BYTES: u64 = 1024;
@@ -252,7 +255,7 @@ fn a_reader_changes_nothing() {
                         fill(thread, object, BYTES, 200, true)?;
                         is_all(thread, object, BYTES, n, "after an abort")?;
                     }
-                    // The last word of each line, which keeps what the cache has of it.
+                    // The last word of each line, which keeps the cached content.
                     (0..BYTES / 64).try_for_each(|n| {
                         fill(thread, object + 64 * n + 56, 8, 59, false).map(drop)
                     })
@@ -277,18 +280,18 @@ fn a_reader_changes_nothing() {
     );
 }
 
-/// What a thread has come to when the power fails.
+/// The progress of a thread when the power fails.
 #[derive(Clone, Copy, Default)]
 struct Progress {
-    /// What it has committed last.
+    /// The last committed value.
     committed: u8,
-    /// What it is committing.
+    /// The value that is being committed.
     tries: Option<u8>,
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn power_fails_while_threads_have_parts_of_one_object() {
+fn threads_writing_parts_of_one_object_survive_power_loss() {
     for own in [8, 300] {
         Case::all(
             |case| {
@@ -351,7 +354,10 @@ fn power_fails_while_threads_have_parts_of_one_object() {
                         })?;
                         if found != at.committed && Some(found) != at.tries {
                             let (was, tries) = (at.committed, at.tries);
-                            return Err(format!("cut {cut} at {limit}: {found} of thread {n}, not {was} or {tries:?}"));
+                            return Err(format!(
+                                "cut {cut} at {limit}: {found} of thread {n}, not \
+                                {was} or {tries:?}"
+                            ));
                         }
                         *at = Progress {
                             committed: found,

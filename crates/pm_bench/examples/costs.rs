@@ -1,10 +1,13 @@
-//! What copies and transactions cost on a design, by the CPU and offloaded: `costs [DESIGN [fast|rtl [INSERTS [TOML]]]]`. All times are simulated.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Measures the cost of copies and transactions on a design, by the CPU and offloaded: `costs
+//! [DESIGN [fast|rtl [INSERTS [TOML]]]]`. All times are simulated.
 
 use std::path::Path;
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm_bench::{Copies, Platform, Transactions, Way};
+use pm_bench::{Copies, CopyMethod, Platform, Transactions};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -20,7 +23,7 @@ fn main() -> Result<(), Failure> {
     let platform = Platform::new(&design, factory, &root)?;
     for bytes in [64, 256, 1024, 4096, 16384] {
         let mut line = format!("copy {bytes}:");
-        for way in Way::ALL {
+        for way in CopyMethod::ALL {
             let count = 8;
             let took = Copies {
                 way,
@@ -45,13 +48,16 @@ fn main() -> Result<(), Failure> {
             if fence == "ordered" && design.channels > 1 {
                 continue;
             }
-            let mut run = Transactions::named(mechanism, offloaded, fence)?;
+            let mut run = Transactions::from_names(mechanism, offloaded, fence)?;
             run.inserts = inserts;
             let ran = run.measure(&platform, &mut |_, _| true)?;
             regions.push((ran.ns, ran.consistency_ns));
             println!(
-                "{mechanism:10} {} {fence:9}: {:.0} ns, consistency {:.0}: fences {:.0}, copies {:.0}, flushes {:.0}, commands {:.0}; \
-                 fences {:.2}, lines {:.2}, commands {:.2}, records {:.2} of {:.0} B, copied {:.0} B",
+                "{mechanism:10} {} {fence:9}: {:.0} ns, consistency {:.0}: fences {:.0}, \
+                 copies {:.0}, \
+                 flushes {:.0}, commands {:.0}; \
+                 fences {:.2}, lines {:.2}, commands {:.2}, records {:.2} of {:.0} B, copied \
+                 {:.0} B",
                 if offloaded { "engine" } else { "CPU   " },
                 ran.ns,
                 ran.consistency_ns,

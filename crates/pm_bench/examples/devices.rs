@@ -1,24 +1,27 @@
-//! What transactions cost over 1, 2 and 4 devices: `devices [DESIGN [fast|rtl [INSERTS [WORK_NS [TOML]]]]]`. All times are simulated.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Measures the cost of transactions over 1, 2 and 4 devices: `devices [DESIGN [fast|rtl [INSERTS
+//! [WORK_NS [TOML]]]]]`. All times are simulated.
 
 use std::path::Path;
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm::{Mechanism, Synchronise};
+use pm::{Mechanism, Synchronisation};
 use pm_bench::{Platform, Transactions};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// By the engine, over so many devices, which these synchronise.
-const CONFIGURATIONS: [(bool, usize, Synchronise); 8] = [
-    (false, 1, Synchronise::Devices),
-    (false, 2, Synchronise::Devices),
-    (false, 4, Synchronise::Devices),
-    (true, 1, Synchronise::Devices),
-    (true, 2, Synchronise::Host),
-    (true, 2, Synchronise::Devices),
-    (true, 4, Synchronise::Host),
-    (true, 4, Synchronise::Devices),
+/// Offloaded or not, number of devices, and synchronisation.
+const CONFIGURATIONS: [(bool, usize, Synchronisation); 8] = [
+    (false, 1, Synchronisation::Devices),
+    (false, 2, Synchronisation::Devices),
+    (false, 4, Synchronisation::Devices),
+    (true, 1, Synchronisation::Devices),
+    (true, 2, Synchronisation::Host),
+    (true, 2, Synchronisation::Devices),
+    (true, 4, Synchronisation::Host),
+    (true, 4, Synchronisation::Devices),
 ];
 
 fn main() -> Result<(), Failure> {
@@ -35,7 +38,7 @@ fn main() -> Result<(), Failure> {
     for mechanism in Mechanism::ALL {
         let mut by_cpu = Vec::new();
         for (offloaded, devices, synchronise) in CONFIGURATIONS {
-            let named = Transactions::named(mechanism.name(), offloaded, "read_back")?;
+            let named = Transactions::from_names(mechanism.name(), offloaded, "read_back")?;
             let run = Transactions {
                 inserts,
                 work_ns,
@@ -44,7 +47,7 @@ fn main() -> Result<(), Failure> {
                 ..named
             };
             let ran = run.measure(&platform, &mut |_, _| true)?;
-            // The CPU's best: of pools on one device and on as many as the engines have.
+            // The CPU's best result: with pools on one device, and on as many as the engines have.
             if !offloaded {
                 by_cpu.push((devices, ran.ns, ran.consistency_ns));
             }
@@ -57,7 +60,8 @@ fn main() -> Result<(), Failure> {
                 (true, _) => format!("engines, by {}", synchronise.name()),
             };
             println!(
-                "{:10} {devices} {by:19}: {:.0} ns, {:.2} x; consistency {:.0} ns, {:.2} x: fences {:.0} ns, {:.2}, commands {:.2}, records {:.2}",
+                "{:10} {devices} {by:19}: {:.0} ns, {:.2} x; consistency {:.0} ns, {:.2} x: \
+                 fences {:.0} ns, {:.2}, commands {:.2}, records {:.2}",
                 mechanism.name(),
                 ran.ns,
                 ns / ran.ns,

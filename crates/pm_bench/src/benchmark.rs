@@ -1,101 +1,109 @@
-//! Transactions of a benchmark, and the time in which CPU and units work at once: as the paper's figure 18.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Transactions of a workload, and the time in which CPU and units work in parallel, as in figure
+//! 18 of the paper.
 
 use host::Fence;
-use pm::{Mechanism, Options, Part, Pool, Synchronise};
+use pm::{ConsistencyOperation, Mechanism, Options, Pool, Synchronisation};
 use serde::Serialize;
 use sim::Time;
 use workloads::{Scale, Workload};
 
-use crate::watched::{works, Watched};
-use crate::{tell, Bench, Error, Platform, Progress, Result};
+use crate::activity::{unit_commands, ActivityRecorder};
+use crate::{report_progress, Bench, Error, Platform, Progress, Result};
 
-/// Most transactions of a measurement: what they add fits in the pool.
-const MOST: u64 = 4_000;
-/// Longest work beside a transaction, ns.
-const MOST_WORK_NS: f64 = 1e6;
-/// How long the devices are watched behind the last transaction.
-const AFTER: Time = Time::us(20);
+/// Most transactions of a measurement: the pool has room for their rows.
+const MAX_TRANSACTIONS: u64 = 4_000;
+/// Longest computation per transaction, ns.
+const MAX_WORK_NS: f64 = 1e6;
+/// How long the devices are recorded after the last transaction.
+const DRAIN_TIME: Time = Time::us(20);
 
-/// A benchmark of [`workloads`], small, by one thread.
+/// A workload of [`workloads`] at small scale, in one thread.
 #[derive(Clone, Debug)]
 pub struct Benchmark {
     /// Its name.
     pub workload: String,
-    /// What makes a transaction whole.
+    /// How a transaction is made atomic.
     pub mechanism: Mechanism,
     /// By the engine; else by the CPU.
     pub offloaded: bool,
     /// What fences wait for.
     pub fence: Fence,
-    /// By the CPU: the device keeps posted stores in order ([`Options::ordered`]).
+    /// With the CPU: the device keeps posted stores in order ([`Options::ordered`]).
     pub ordered: bool,
-    /// Transactions that are measured, 1 to 4000, behind a tenth as many before.
+    /// Measured transactions, 1 to 4000, after a tenth as many for warm-up.
     pub transactions: u64,
-    /// What the program computes before each of them, ns.
+    /// Computation of the program before each of them, ns.
     pub work_ns: f64,
-    /// Of what they do.
+    /// Seed of the transactions.
     pub seed: u64,
-    /// Devices that the pool is over: 1, 2 or 4.
+    /// Devices that the pool spans: 1, 2 or 4.
     pub devices: usize,
-    /// Who synchronises engines of several devices.
-    pub synchronise: Synchronise,
+    /// How engines of several devices are synchronised.
+    pub synchronise: Synchronisation,
 }
 
-/// What its transactions took, in the mean of one that was begun.
+/// Mean values per transaction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Performed {
-    /// All of it, with what the program computes beside, ns.
+pub struct BenchmarkResult {
+    /// Total time, with the program's computation, ns.
     pub ns: f64,
-    /// The part of it in code that is there for crash consistency.
+    /// The part in code for crash consistency.
     pub consistency_ns: f64,
-    /// The part in fences: the CPU waits.
+    /// The part in fences, in which the CPU waits.
     pub fences_ns: f64,
     /// The part in which at least one unit works.
     pub units_ns: f64,
-    /// The part of that in which the CPU is in no fence: both work.
+    /// The part of that outside of fences: CPU and units work in parallel.
     pub both_ns: f64,
     /// Commands.
     pub commands: f64,
-    /// The part of the transactions that were aborted.
+    /// The fraction of aborted transactions.
     pub aborted: f64,
 }
 
 impl Benchmark {
-    /// Refuses what can't be measured.
-    pub fn check(&self) -> Result<()> {
-        if !(1..=MOST).contains(&self.transactions) {
+    /// Refuses invalid parameters.
+    pub fn validate(&self) -> Result<()> {
+        if !(1..=MAX_TRANSACTIONS).contains(&self.transactions) {
             return Err(Error::refused(
                 "transactions",
                 self.transactions,
                 "1 to 4000",
             ));
         }
-        if !(0.0..=MOST_WORK_NS).contains(&self.work_ns) {
+        if !(0.0..=MAX_WORK_NS).contains(&self.work_ns) {
             return Err(Error::refused("work_ns", self.work_ns, "0 to 1000000"));
         }
-        Bench::check(self.devices)?;
-        self.named()?;
+        Bench::validate_devices(self.devices)?;
+        self.load_workload()?;
         Ok(())
     }
 
-    fn named(&self) -> Result<Workload> {
+    fn load_workload(&self) -> Result<Workload> {
         Ok(Workload::new(&self.workload, Scale::SMALL)?)
     }
 
-    /// Runs it on a new device; what it leaves is compared with the same in the host's memory.
-    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Performed> {
-        self.check()?;
-        let workload = self.named()?;
-        platform.check_ordered(self.ordered, self.offloaded, self.devices)?;
+    /// Runs it on a new device, and compares the final content with the same transactions in host
+    /// memory.
+    pub fn measure(
+        &self,
+        platform: &Platform<'_>,
+        progress: Progress<'_>,
+    ) -> Result<BenchmarkResult> {
+        self.validate()?;
+        let workload = self.load_workload()?;
+        platform.validate_order(self.ordered, self.offloaded, self.devices)?;
         let bench = platform.bench_of(self.devices)?;
-        let watched = Watched::new(self.devices);
+        let recorder = ActivityRecorder::new(self.devices);
         let cpu = bench.shared.cpu(0);
         let options = Options {
             fence: self.fence,
             ordered: self.ordered,
-            watch: Some(watched.watch()),
+            listener: Some(recorder.listener()),
             synchronise: self.synchronise,
-            ..Options::several(bench.engines(self.offloaded))
+            ..Options::with_engines(bench.engines(self.offloaded))
         };
         let layout = workload.layout(self.mechanism);
         let bytes = self.pool_bytes(&workload, &bench)?;
@@ -103,15 +111,15 @@ impl Benchmark {
         let pool = Pool::create(&cpu, bench.devices(), 0, all, &layout, &options)?;
         let mut thread = pool.thread(&cpu)?;
         workload.create(&mut thread, self.seed)?;
-        let mut contents = workload.first(self.seed)?;
+        let mut contents = workload.initial_contents(self.seed)?;
         let work = Time((self.work_ns * 1e3).round() as u64);
         let before = self.transactions / 10;
         let total = before + self.transactions;
         let (mut begin, mut counts, mut aborted) = (cpu.now(), thread.counts(), 0);
         for n in 0..total {
-            tell(progress, n, total)?;
+            report_progress(progress, n, total)?;
             if n == before {
-                watched.start(&bench);
+                recorder.start(&bench);
                 (begin, counts) = (cpu.now(), thread.counts());
             }
             cpu.compute(work)?;
@@ -120,36 +128,36 @@ impl Benchmark {
             aborted += u64::from(!committed && n >= before);
         }
         let (end, after) = (cpu.now(), thread.counts());
-        // What the units have taken ends, so that the times of all commands are known.
-        cpu.compute(AFTER)?;
+        // Accepted commands end, so that their times are known.
+        cpu.compute(DRAIN_TIME)?;
         cpu.fence(Fence::ReadBack)?;
-        let (parts, events) = (watched.parts(), watched.events());
-        if workload.look(&mut thread)?.contents != contents {
+        let (parts, events) = (recorder.parts(), recorder.events());
+        if workload.inspect(&mut thread)?.contents != contents {
             return Err(Error::new(format!(
                 "{}: {total} transactions have left what they should not have",
                 self.workload
             )));
         }
         let units = union(events.flat_map(|one| {
-            let of = works(&one).into_iter();
+            let of = unit_commands(&one).into_iter();
             of.map(|work| (work.begin.max(begin), work.end.min(end)))
         }));
         let fences = union(parts.iter().filter_map(|(part, from, to)| {
-            (*part == Part::Fence).then_some(((*from).max(begin), (*to).min(end)))
+            (*part == ConsistencyOperation::Fence).then_some(((*from).max(begin), (*to).min(end)))
         }));
         let each = |time: Time| time.as_ns() / self.transactions as f64;
-        Ok(Performed {
+        Ok(BenchmarkResult {
             ns: each(end - begin),
             consistency_ns: each(after.consistency - counts.consistency),
             fences_ns: each(length(&fences)),
             units_ns: each(length(&units)),
-            both_ns: each(length(&units) - length(&common(&units, &fences))),
+            both_ns: each(length(&units) - length(&intersection(&units, &fences))),
             commands: (after.commands - counts.commands) as f64 / self.transactions as f64,
             aborted: aborted as f64 / self.transactions as f64,
         })
     }
 
-    /// Each transaction may add rows, which stay.
+    /// Transactions may add rows, which stay.
     fn pool_bytes(&self, workload: &Workload, bench: &Bench) -> Result<u64> {
         let bytes = 4 * workload.pool_bytes();
         match 2 * bytes <= bench.bytes {
@@ -163,10 +171,10 @@ impl Benchmark {
     }
 }
 
-/// From when to when.
+/// Begin and end.
 type Interval = (Time, Time);
 
-/// Intervals that overlap become one; in order.
+/// Merges overlapping intervals, in order.
 fn union(of: impl Iterator<Item = Interval>) -> Vec<Interval> {
     let mut all: Vec<Interval> = of.filter(|(from, to)| from < to).collect();
     all.sort_unstable();
@@ -180,8 +188,8 @@ fn union(of: impl Iterator<Item = Interval>) -> Vec<Interval> {
     out
 }
 
-/// What two unions have in common.
-fn common(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
+/// The intersection of two unions.
+fn intersection(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     let mut out = Vec::new();
     let (mut i, mut j) = (0, 0);
     while let (Some(one), Some(other)) = (a.get(i), b.get(j)) {
@@ -212,20 +220,20 @@ mod tests {
     }
 
     #[test]
-    fn time_that_several_take_counts_once() {
+    fn union_counts_overlapping_time_once() {
         let units = union(ns(&[(20, 30), (0, 10), (5, 12), (12, 13), (7, 7)]).into_iter());
         assert_eq!(units, ns(&[(0, 13), (20, 30)]));
         assert_eq!(length(&units), Time::ns(23));
     }
 
     #[test]
-    fn what_two_have_in_common() {
+    fn intersection_of_two_unions() {
         let (a, b) = (
             ns(&[(0, 13), (20, 30), (40, 50)]),
             ns(&[(5, 22), (25, 26), (50, 60)]),
         );
-        assert_eq!(common(&a, &b), ns(&[(5, 13), (20, 22), (25, 26)]));
-        assert_eq!(common(&a, &b), common(&b, &a));
-        assert_eq!(common(&a, &[]), []);
+        assert_eq!(intersection(&a, &b), ns(&[(5, 13), (20, 22), (25, 26)]));
+        assert_eq!(intersection(&a, &b), intersection(&b, &a));
+        assert_eq!(intersection(&a, &[]), []);
     }
 }

@@ -1,4 +1,6 @@
-//! Copies of persistent data, one at a time: what a program waits for until the copy is persistent.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Copies of persistent data, one at a time: the time until a copy is persistent.
 
 use std::collections::VecDeque;
 use std::str::FromStr;
@@ -8,54 +10,63 @@ use serde::Serialize;
 use sim::{Random, Time};
 use spec::nearpm::{Command, Operation, LINE, MAX_BYTES};
 
-use crate::{tell, Bench, Error, Platform, Progress, Result};
+use crate::{report_progress, Bench, Error, Platform, Progress, Result};
 
-/// Where sources and targets begin in the window, and how far apart those of two copies are.
+/// First source and target in the window, and the distance between those of two copies.
 const SOURCE: u64 = 4 << 20;
 const TARGET: u64 = 12 << 20;
 const STEP: u64 = 64 << 10;
-/// Before each copy it is quiet for so long, and up to so much longer: as long as two refreshes of the memory are apart.
-const QUIET: Time = Time::us(20);
-const LONGER: Time = Time::ns(3900);
-/// Copies of a measurement at most, so that no place is used twice.
-const MOST: u64 = 64;
-/// The pool that all of this is in.
+/// Pause before each copy, and the longest addition to it: as long as the interval of two memory
+/// refreshes.
+const MIN_PAUSE: Time = Time::us(20);
+const MAX_EXTRA_PAUSE: Time = Time::ns(3900);
+/// Most copies of a measurement, so that no place is used twice.
+const MAX_COPIES: u64 = 64;
+/// The pool of all sources and targets.
 const BASE: u64 = 0x7000_0000_0000;
 const POOL: u64 = 32 << 20;
 
 /// How a copy is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// By the CPU: loads, as many at a time as it has fill buffers, and non-temporal stores; a fence that reads back.
+pub enum CopyMethod {
+    /// By the CPU: loads, up to the number of fill buffers at a time, and non-temporal stores; a
+    /// fence that reads back.
     Streamed,
-    /// By the CPU: loads and stores through the cache, `clwb` of each line, a fence that reads back.
+    /// By the CPU: loads and stores through the cache, `clwb` of each line, a fence that reads
+    /// back.
     Cached,
-    /// A command, and a fence that reads back: the device has taken it, and a loss of power does not take it back.
+    /// A command, and a fence that reads back: the device has accepted it, and a power loss does
+    /// not undo that.
     Accepted,
-    /// A command, and a load of the last byte of the target: the copy is there.
+    /// A command, and a load of the last byte of the target: the copy has ended.
     Ended,
 }
 
-impl Way {
-    /// All of them.
-    pub const ALL: [Way; 4] = [Way::Streamed, Way::Cached, Way::Accepted, Way::Ended];
+impl CopyMethod {
+    /// All methods.
+    pub const ALL: [CopyMethod; 4] = [
+        CopyMethod::Streamed,
+        CopyMethod::Cached,
+        CopyMethod::Accepted,
+        CopyMethod::Ended,
+    ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Streamed => "streamed",
-            Way::Cached => "cached",
-            Way::Accepted => "accepted",
-            Way::Ended => "ended",
+            CopyMethod::Streamed => "streamed",
+            CopyMethod::Cached => "cached",
+            CopyMethod::Accepted => "accepted",
+            CopyMethod::Ended => "ended",
         }
     }
 }
 
-impl FromStr for Way {
+impl FromStr for CopyMethod {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Way> {
-        let named = Way::ALL.into_iter().find(|way| way.name() == text);
+    fn from_str(text: &str) -> Result<CopyMethod> {
+        let named = CopyMethod::ALL.into_iter().find(|way| way.name() == text);
         named.ok_or_else(|| {
             Error::refused(
                 "way",
@@ -66,22 +77,22 @@ impl FromStr for Way {
     }
 }
 
-/// Copies of one size, one after the other; no line of theirs is in the cache.
+/// Copies of one size, one after the other; none of their lines is in the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct Copies {
-    /// How they are made.
-    pub way: Way,
+    /// The copy method.
+    pub way: CopyMethod,
     /// Bytes of each, 1 to 65,536.
     pub bytes: u64,
-    /// How many, 1 to 64.
+    /// Their number, 1 to 64.
     pub count: u64,
-    /// Of the pauses between them.
+    /// Seed of the pauses between them.
     pub seed: u64,
 }
 
-/// What copies took.
+/// The times of copies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Copied {
+pub struct CopyResult {
     /// Mean of all, ns.
     pub mean_ns: f64,
     /// The shortest, ns.
@@ -91,40 +102,40 @@ pub struct Copied {
 }
 
 impl Copies {
-    /// Refuses what can't be measured.
-    pub fn check(&self) -> Result<()> {
+    /// Refuses invalid parameters.
+    pub fn validate(&self) -> Result<()> {
         let Copies { bytes, count, .. } = *self;
         if !(1..=MAX_BYTES).contains(&bytes) {
             return Err(Error::refused("bytes", bytes, "1 to 65536"));
         }
-        if !(1..=MOST).contains(&count) {
+        if !(1..=MAX_COPIES).contains(&count) {
             return Err(Error::refused("count", count, "1 to 64"));
         }
         Ok(())
     }
 
-    /// Makes them on a new device.
-    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Copied> {
-        self.check()?;
+    /// Makes the copies on a new device.
+    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<CopyResult> {
+        self.validate()?;
         let Copies { bytes, count, .. } = *self;
         let bench = platform.bench()?;
         let cpu = bench.shared.cpu(0);
-        map(&bench, &cpu)?;
+        map_pool(&bench, &cpu)?;
         let pm = Mapping::pm(0, MemoryType::WriteBack);
         let mut random = Random::new(self.seed);
         let mut took = Vec::new();
         for n in 0..count {
-            tell(progress, n, count)?;
+            report_progress(progress, n, count)?;
             let data: Vec<u8> = (0..bytes).map(|at| (at * 7 + n + 1) as u8).collect();
             let (source, target) = (SOURCE + n * STEP, TARGET + n * STEP);
-            // The source is in the device's memory and nowhere else; all is quiet.
+            // The source is only in the device's memory, and nothing else is under way.
             for (at, line) in data.chunks(LINE as usize).enumerate() {
                 cpu.ntstore(&pm, source + at as u64 * LINE, line)?;
             }
             cpu.fence(Fence::ReadBack)?;
-            cpu.compute(QUIET + Time(random.below(LONGER.0)))?;
+            cpu.compute(MIN_PAUSE + Time(random.below(MAX_EXTRA_PAUSE.0)))?;
             let begin = cpu.now();
-            self.one(&bench, &cpu, source, target)?;
+            self.copy_once(&bench, &cpu, source, target)?;
             took.push((cpu.now() - begin).as_ns());
             let mut found = vec![0; bytes as usize];
             cpu.read(&Mapping::pm(0, MemoryType::Uncached), target, &mut found)?;
@@ -135,33 +146,33 @@ impl Copies {
                 )));
             }
         }
-        Ok(Copied {
+        Ok(CopyResult {
             mean_ns: took.iter().sum::<f64>() / took.len() as f64,
             least_ns: took.iter().copied().fold(f64::INFINITY, f64::min),
             most_ns: took.iter().copied().fold(0.0, f64::max),
         })
     }
 
-    fn one(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
+    fn copy_once(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
         let pm = Mapping::pm(0, MemoryType::WriteBack);
         match self.way {
-            Way::Streamed | Way::Cached => self.by_the_cpu(cpu, &pm, source, target),
-            Way::Accepted => {
-                self.command(bench, cpu, source, target)?;
-                // Read back is something that does not wait for the copy.
+            CopyMethod::Streamed | CopyMethod::Cached => self.copy_by_cpu(cpu, &pm, source, target),
+            CopyMethod::Accepted => {
+                self.submit_copy(bench, cpu, source, target)?;
+                // The fence reads back a line that does not wait for the copy.
                 cpu.note_store(&pm, 0)?;
                 Ok(cpu.fence(Fence::ReadBack)?)
             }
-            Way::Ended => {
-                self.command(bench, cpu, source, target)?;
+            CopyMethod::Ended => {
+                self.submit_copy(bench, cpu, source, target)?;
                 let last = target + self.bytes - 1;
                 Ok(cpu.load(&Mapping::pm(0, MemoryType::Uncached), last, &mut [0])?)
             }
         }
     }
 
-    /// Stores follow the loads as these bring their lines.
-    fn by_the_cpu(&self, cpu: &Cpu, pm: &Mapping, source: u64, target: u64) -> Result<()> {
+    /// Stores follow the loads as their lines arrive.
+    fn copy_by_cpu(&self, cpu: &Cpu, pm: &Mapping, source: u64, target: u64) -> Result<()> {
         let ahead = cpu
             .shared()
             .with_machine(|m| m.profile().core.fill_buffers.value) as usize;
@@ -178,7 +189,7 @@ impl Copies {
                 break;
             };
             let (data, at) = (cpu.finish_load(pending)?, target + done * LINE);
-            if self.way == Way::Cached {
+            if self.way == CopyMethod::Cached {
                 cpu.store(pm, at, &data)?;
                 cpu.clwb(pm, at)?;
             } else {
@@ -189,7 +200,7 @@ impl Copies {
         Ok(cpu.fence(Fence::ReadBack)?)
     }
 
-    fn command(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
+    fn submit_copy(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
         let command = Command {
             address: BASE + source,
             bytes: self.bytes,
@@ -202,7 +213,7 @@ impl Copies {
 }
 
 /// Maps the pool.
-fn map(bench: &Bench, cpu: &Cpu) -> Result<()> {
+fn map_pool(bench: &Bench, cpu: &Cpu) -> Result<()> {
     let command = Command {
         address: BASE,
         bytes: POOL,

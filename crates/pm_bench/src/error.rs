@@ -1,12 +1,14 @@
-//! Why something could not be measured.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The errors of measurements.
 
 use std::fmt;
 
-/// One line that names what was wrong.
+/// A one-line message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
-/// What a measurement returns.
+/// The result of a measurement.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl fmt::Display for Error {

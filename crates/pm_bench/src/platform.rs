@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A host with devices of a design.
 
 use std::path::Path;
@@ -12,37 +14,38 @@ use sim::{Bar, System};
 
 use crate::{Error, Result};
 
-/// A design whose devices have the crash-consistency engine, ready to make them.
+/// A design whose devices have the crash-consistency engine, ready to create devices.
 pub struct Platform<'a> {
     design: &'a Design,
     factory: Factory,
     media: design::Profile,
-    /// Its engine's command page, and its registers.
+    /// The engine's command page, and its registers.
     page: u64,
     registers: u64,
 }
 
-/// A host with devices, as after power-on.
+/// A host with devices, after power-on.
 pub struct Bench {
     /// The host.
     pub shared: SharedMachine,
     /// The engine of the first device.
-    pub engine: Arc<pm::Engine>,
-    /// Those of all devices.
-    pub engines: Vec<Arc<pm::Engine>>,
-    /// Bytes of each device's media that are the host's.
+    pub engine: Arc<pm::EngineHandle>,
+    /// The engines of all devices.
+    pub engines: Vec<Arc<pm::EngineHandle>>,
+    /// Bytes of each device's media that the host may use.
     pub bytes: u64,
 }
 
 impl<'a> Platform<'a> {
-    /// The platform of a design, whose hardware `factory` has; `root` is that of the repository.
+    /// The platform of a design, whose devices `factory` creates; `root` is that of the repository.
     pub fn new(design: &'a Design, factory: Factory, root: &Path) -> Result<Platform<'a>> {
         let engines = design.engines(root)?;
         let engine = engines.iter().find(|engine| engine.manifest.hook);
         let places = engine.and_then(|engine| Some((engine.page?, engine.offset)));
         let (page, registers) = places.ok_or_else(|| {
             Error::new(format!(
-                "the design {:?} has no crash-consistency engine: allowed are designs that have one, as \"nearpm\"",
+                "the design {:?} has no crash-consistency engine: allowed are designs that have \
+                 one, as \"nearpm\"",
                 design.name
             ))
         })?;
@@ -55,8 +58,9 @@ impl<'a> Platform<'a> {
         })
     }
 
-    /// Refuses to count on an order of posted stores where nobody keeps it: engines, several channels, several devices.
-    pub(crate) fn check_ordered(
+    /// Refuses to rely on an order of posted stores that is not kept: with engines, several
+    /// channels, several devices.
+    pub(crate) fn validate_order(
         &self,
         ordered: bool,
         offloaded: bool,
@@ -78,7 +82,7 @@ impl<'a> Platform<'a> {
         self.bench_of(1)
     }
 
-    /// A host with so many of them.
+    /// A host with a number of them.
     pub fn bench_of(&self, devices: usize) -> Result<Bench> {
         let (host, link) = self.design.attached()?;
         let mut system = System::new(&host)?;
@@ -100,7 +104,7 @@ impl<'a> Platform<'a> {
                 delay.set(&mut host, registers)?;
             }
         }
-        let engine = |device| pm::Engine::with_registers(device, self.page, self.registers);
+        let engine = |device| pm::EngineHandle::with_registers(device, self.page, self.registers);
         let engines: Vec<_> = (0..devices).map(engine).map(Arc::new).collect();
         let first = engines.first().cloned();
         Ok(Bench {
@@ -113,23 +117,23 @@ impl<'a> Platform<'a> {
 }
 
 impl Bench {
-    /// Refuses numbers of devices that no pool is over.
-    pub(crate) fn check(devices: usize) -> Result<()> {
+    /// Refuses numbers of devices that no pool spans.
+    pub(crate) fn validate_devices(devices: usize) -> Result<()> {
         match devices {
             1 | 2 | 4 => Ok(()),
             _ => Err(Error::refused("devices", devices, "1, 2 and 4")),
         }
     }
 
-    /// The engines that a mechanism is left to: those of all devices, or none.
-    pub(crate) fn engines(&self, offloaded: bool) -> &[Arc<pm::Engine>] {
+    /// The engines of an offloaded mechanism: those of all devices, or none.
+    pub(crate) fn engines(&self, offloaded: bool) -> &[Arc<pm::EngineHandle>] {
         match offloaded {
             true => &self.engines,
             false => &[],
         }
     }
 
-    /// The devices' numbers, for a pool over all of them.
+    /// The devices' numbers, for a pool that spans all of them.
     pub(crate) fn devices(&self) -> Vec<usize> {
         (0..self.engines.len()).collect()
     }

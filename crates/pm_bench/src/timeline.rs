@@ -1,74 +1,77 @@
-//! What CPU, units and devices do during transactions, and who waits for whom: as the paper's figures 5 and 6.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The activity of CPU, units and devices during transactions, as in figures 5 and 6 of the paper.
 
 use host::Fence;
-use pm::{Layout, Mechanism, Options, Part, Pool, Synchronise};
+use pm::{ConsistencyOperation, Layout, Mechanism, Options, Pool, Synchronisation};
 use serde::Serialize;
 use sim::{Time, TraceEvent};
 use spec::nearpm::Operation;
 
-use crate::watched::{works, Did, Watched};
+use crate::activity::{unit_commands, ActivityRecorder, TimedOperation};
 use crate::{Bench, Error, Platform, Result};
 
 /// Bytes of the pool.
 const POOL: u64 = 32 << 20;
 const PAGE: u64 = 4096;
-/// Transactions before those that are drawn, so that caches and pages are as they are in the middle of a program.
-const BEFORE: u64 = 4;
-/// What the program computes before each of its stores.
+/// Warm-up transactions, so that caches and pages are in a steady state.
+const WARMUP_TRANSACTIONS: u64 = 4;
+/// Computation of the program before each of its stores.
 const WORK: Time = Time::ns(150);
-/// How long the devices are watched behind the last transaction.
-const AFTER: Time = Time::us(4);
-/// Limits of what is drawn.
-const MOST_OBJECTS: u64 = 8;
-const MOST_BYTES: u64 = 16 << 10;
-const MOST_TRANSACTIONS: u64 = 8;
+/// How long the devices are recorded after the last transaction.
+const DRAIN_TIME: Time = Time::us(4);
+/// Limits of a timeline.
+const MAX_OBJECTS: u64 = 8;
+const MAX_BYTES: u64 = 16 << 10;
+const MAX_TRANSACTIONS: u64 = 8;
 
-/// Transactions that change some objects each.
+/// Transactions that change several objects each.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeline {
-    /// What makes a transaction whole.
+    /// How a transaction is made atomic.
     pub mechanism: Mechanism,
     /// By the engines; else by the CPU.
     pub offloaded: bool,
-    /// Devices that the pool is spread over: 1, 2 or 4.
+    /// Devices that the pool spans: 1, 2 or 4.
     pub devices: usize,
-    /// Who synchronises engines of several devices.
-    pub synchronise: Synchronise,
-    /// Objects that each changes, 1 to 8.
+    /// How engines of several devices are synchronised.
+    pub synchronise: Synchronisation,
+    /// Objects that each transaction changes, 1 to 8.
     pub objects: u64,
     /// Bytes of each object, a multiple of 8 up to 16 KiB.
     pub bytes: u64,
-    /// Transactions, 1 to 8.
+    /// Number of transactions, 1 to 8.
     pub transactions: u64,
 }
 
-/// Something that somebody does for a while.
+/// An activity with a duration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Span {
     /// "CPU", or "device 0, unit 1".
     pub who: String,
     /// Of the CPU "program", "copy", "flush", "command" or "fence"; of a unit the operation.
     pub what: String,
-    /// From the begin of the first transaction on, ns.
+    /// Since the begin of the first transaction, ns.
     pub begin_ns: f64,
     /// As `begin_ns`.
     pub end_ns: f64,
 }
 
-/// Something that happens at a time.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mark {
     /// "CPU", or "device 0".
     pub who: String,
-    /// "begin" or "end" of a transaction, "told" for a device that tells a peer, "deleted" for a log's records that are void.
+    /// Of the CPU "begin" or "end" of a transaction. Of a device its notification of a peer, or
+    /// "deleted" for a log whose records are void.
     pub what: String,
-    /// From the begin of the first transaction on, ns.
+    /// Since the begin of the first transaction, ns.
     pub at_ns: f64,
 }
 
-/// What was done, in the order of its begin.
+/// All activities and events, in the order of their begin.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Drawn {
+pub struct TimelineResult {
     /// From the begin of the first transaction to the end of the last one, ns.
     pub took_ns: f64,
     /// The part of it in fences, ns.
@@ -80,36 +83,37 @@ pub struct Drawn {
 }
 
 impl Timeline {
-    /// Refuses what can't be drawn.
-    pub fn check(&self) -> Result<()> {
-        if !(1..=MOST_OBJECTS).contains(&self.objects) {
+    /// Refuses invalid parameters.
+    pub fn validate(&self) -> Result<()> {
+        if !(1..=MAX_OBJECTS).contains(&self.objects) {
             return Err(Error::refused("objects", self.objects, "1 to 8"));
         }
-        if self.bytes == 0 || self.bytes > MOST_BYTES || self.bytes % 8 != 0 {
+        if self.bytes == 0 || self.bytes > MAX_BYTES || self.bytes % 8 != 0 {
             let allowed = "multiples of 8 up to 16384";
             return Err(Error::refused("bytes", self.bytes, allowed));
         }
-        Bench::check(self.devices)?;
-        if !(1..=MOST_TRANSACTIONS).contains(&self.transactions) {
+        Bench::validate_devices(self.devices)?;
+        if !(1..=MAX_TRANSACTIONS).contains(&self.transactions) {
             return Err(Error::refused("transactions", self.transactions, "1 to 8"));
         }
         Ok(())
     }
 
-    /// Runs them on new devices.
-    pub fn measure(&self, platform: &Platform<'_>) -> Result<Drawn> {
-        self.check()?;
+    /// Runs the transactions on new devices.
+    pub fn measure(&self, platform: &Platform<'_>) -> Result<TimelineResult> {
+        self.validate()?;
         let bench = platform.bench_of(self.devices)?;
         let cpu = bench.shared.cpu(0);
-        let watched = Watched::new(self.devices);
+        let recorder = ActivityRecorder::new(self.devices);
         let options = Options {
             fence: Fence::ReadBack,
             synchronise: self.synchronise,
-            watch: Some(watched.watch()),
-            ..Options::several(bench.engines(self.offloaded))
+            listener: Some(recorder.listener()),
+            ..Options::with_engines(bench.engines(self.offloaded))
         };
-        let layout = Layout::new("timeline").with(self.mechanism);
-        // All that a transaction changes, in whole pages, with a page for the records' headers and one for the pool's own of each object.
+        let layout = Layout::new("timeline").with_mechanism(self.mechanism);
+        // All bytes that a transaction changes, in whole pages. Each object has an additional page
+        // for record headers, and one for the pool's metadata.
         let room = self.objects * (self.bytes.next_multiple_of(PAGE) + 2 * PAGE);
         let layout = Layout {
             log_bytes: layout.log_bytes.max(room),
@@ -136,58 +140,59 @@ impl Timeline {
                 Ok::<_, pm::Error>(())
             })
         };
-        for n in 0..BEFORE {
+        for n in 0..WARMUP_TRANSACTIONS {
             transaction(n)?;
         }
         cpu.compute(Time::us(20))?;
         cpu.fence(Fence::ReadBack)?;
-        watched.start(&bench);
+        recorder.start(&bench);
         let begin = cpu.now();
         let mut marks = Vec::new();
         for n in 0..self.transactions {
             marks.push(("begin", cpu.now()));
-            transaction(BEFORE + n)?;
+            transaction(WARMUP_TRANSACTIONS + n)?;
             marks.push(("end", cpu.now()));
         }
         let end = cpu.now();
-        cpu.compute(AFTER)?;
+        cpu.compute(DRAIN_TIME)?;
         cpu.fence(Fence::ReadBack)?;
         drop(thread);
-        let parts = watched.parts().into_iter();
-        let parts: Vec<Did> = parts.filter(|part| part.2 <= end).collect();
-        let mut drawn = Drawn {
+        let parts = recorder.parts().into_iter();
+        let parts: Vec<TimedOperation> = parts.filter(|part| part.2 <= end).collect();
+        let mut drawn = TimelineResult {
             took_ns: (end - begin).as_ns(),
             fences_ns: parts
                 .iter()
-                .filter(|part| part.0 == Part::Fence)
+                .filter(|part| part.0 == ConsistencyOperation::Fence)
                 .map(|part| (part.2 - part.1).as_ns())
                 .sum(),
-            spans: of_cpu(&parts, begin, end),
+            spans: cpu_spans(&parts, begin, end),
             marks: marks
                 .into_iter()
                 .map(|(what, at)| Mark {
                     who: "CPU".into(),
                     what: what.into(),
-                    at_ns: since(at, begin),
+                    at_ns: ns_since(at, begin),
                 })
                 .collect(),
         };
-        for (device, events) in watched.events().enumerate() {
+        for (device, events) in recorder.events().enumerate() {
             add_device(&mut drawn, device, &events, begin);
         }
         Ok(drawn)
     }
 }
 
-fn since(at: Time, begin: Time) -> f64 {
+fn ns_since(at: Time, begin: Time) -> f64 {
     at.as_ns() - begin.as_ns()
 }
 
-/// What the CPU does: what is neither of the parts is the program, and the library's own code.
-fn of_cpu(parts: &[Did], begin: Time, end: Time) -> Vec<Span> {
+/// The activities of the CPU: outside of the recorded operations it runs the program, and the
+/// library's other code.
+fn cpu_spans(parts: &[TimedOperation], begin: Time, end: Time) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut add = |what: &str, from: Time, to: Time| {
-        let (begin_ns, end_ns) = (since(from, begin), since(to, begin));
+        let (begin_ns, end_ns) = (ns_since(from, begin), ns_since(to, begin));
         match spans.last_mut() {
             _ if from >= to => {}
             Some(last) if last.what == what && last.end_ns == begin_ns => last.end_ns = end_ns,
@@ -203,10 +208,10 @@ fn of_cpu(parts: &[Did], begin: Time, end: Time) -> Vec<Span> {
     for (part, from, to) in parts {
         add("program", at, *from);
         let what = match part {
-            Part::Fence => "fence",
-            Part::Copy => "copy",
-            Part::Flush => "flush",
-            Part::Command => "command",
+            ConsistencyOperation::Fence => "fence",
+            ConsistencyOperation::Copy => "copy",
+            ConsistencyOperation::Flush => "flush",
+            ConsistencyOperation::Command => "command",
         };
         add(what, *from, *to);
         at = *to;
@@ -215,27 +220,34 @@ fn of_cpu(parts: &[Did], begin: Time, end: Time) -> Vec<Span> {
     spans
 }
 
-/// What a device has told of.
-fn add_device(drawn: &mut Drawn, device: usize, events: &[(Time, TraceEvent)], begin: Time) {
-    drawn.spans.extend(works(events).into_iter().map(|work| {
-        let operation = Operation::from_number(work.operation);
-        Span {
-            who: format!("device {device}, unit {}", work.unit),
-            what: operation.map_or_else(String::new, |one| format!("{one:?}").to_lowercase()),
-            begin_ns: since(work.begin, begin),
-            end_ns: since(work.end, begin),
-        }
-    }));
+/// Adds the activities and events of a device.
+fn add_device(
+    drawn: &mut TimelineResult,
+    device: usize,
+    events: &[(Time, TraceEvent)],
+    begin: Time,
+) {
+    drawn
+        .spans
+        .extend(unit_commands(events).into_iter().map(|work| {
+            let operation = Operation::from_number(work.operation);
+            Span {
+                who: format!("device {device}, unit {}", work.unit),
+                what: operation.map_or_else(String::new, |one| format!("{one:?}").to_lowercase()),
+                begin_ns: ns_since(work.begin, begin),
+                end_ns: ns_since(work.end, begin),
+            }
+        }));
     for (time, event) in events {
         let what = match event {
-            TraceEvent::PeerNotified { .. } => "told",
+            TraceEvent::PeerNotified { .. } => "notified",
             TraceEvent::LogDeleted { .. } => "deleted",
             _ => continue,
         };
         drawn.marks.push(Mark {
             who: format!("device {device}"),
             what: what.into(),
-            at_ns: since(*time, begin),
+            at_ns: ns_since(*time, begin),
         });
     }
 }

@@ -1,76 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Insertions into a B-tree of persistent memory, one transaction each.
 
 use std::sync::{Mutex, PoisonError};
 
 use host::{Cpu, Fence, Program};
 use pm::btree::Tree;
-use pm::{Layout, Mechanism, Options, Pool, Synchronise};
+use pm::{Layout, Mechanism, Options, Pool, Synchronisation};
 use serde::Serialize;
 use sim::{Random, Time};
 
-use crate::{tell, Bench, Error, Platform, Progress, Result};
+use crate::{report_progress, Bench, Error, Platform, Progress, Result};
 
-/// Bytes of a pool; each of several threads has one of its own.
+/// Bytes of a pool; each of several threads has a separate one.
 const POOL: u64 = 32 << 20;
 const SMALL_POOL: u64 = 8 << 20;
 /// Most threads: the engine has that many pools.
-const MOST_THREADS: u64 = 16;
+const MAX_THREADS: u64 = 16;
 /// Most insertions of each of several threads.
-const MOST_SHARED: u64 = 2_000;
-/// Most insertions of a measurement: what fits in the pool.
-const MOST: u64 = 20_000;
-/// Longest work of an insertion, ns.
-const MOST_WORK_NS: f64 = 1e6;
+const MAX_INSERTS_PER_THREAD: u64 = 2_000;
+/// Most insertions of a measurement: the pool has room for them.
+const MAX_INSERTS: u64 = 20_000;
+/// Longest computation per insertion, ns.
+const MAX_WORK_NS: f64 = 1e6;
 
-/// Random keys with values of 64 bytes.
+/// Insertions of random keys with values of 64 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Transactions {
-    /// What makes a transaction whole.
+    /// How a transaction is made atomic.
     pub mechanism: Mechanism,
     /// By the engine; else by the CPU.
     pub offloaded: bool,
     /// What fences wait for.
     pub fence: Fence,
-    /// By the CPU: the device keeps posted stores in order, as one with a single channel does ([`Options::ordered`]).
+    /// With the CPU: the device keeps posted stores in order, as one with a single channel does
+    /// ([`Options::ordered`]).
     pub ordered: bool,
-    /// Insertions that are measured, behind a tenth as many before.
+    /// Measured insertions, after a tenth as many for warm-up.
     pub inserts: u64,
-    /// What the program computes for each beside, ns.
+    /// Computation of the program per insertion, ns.
     pub work_ns: f64,
-    /// Threads, each on a CPU and with a pool of its own: 1 to 16. Each makes so many insertions.
+    /// Threads, 1 to 16, each with a CPU and a pool. Each makes this number of insertions.
     pub threads: u64,
-    /// Devices that each pool is over: 1, 2 or 4.
+    /// Devices that each pool spans: 1, 2 or 4.
     pub devices: usize,
-    /// Who synchronises engines of several devices.
-    pub synchronise: Synchronise,
-    /// Of the keys.
+    /// How engines of several devices are synchronised.
+    pub synchronise: Synchronisation,
+    /// Seed of the keys.
     pub seed: u64,
 }
 
-/// What they took, in the mean of a transaction.
+/// Mean values per transaction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Ran {
-    /// Transactions of all threads in a microsecond, from the common begin to the end of the last one.
+pub struct TransactionsResult {
+    /// Transactions of all threads per microsecond, from the common begin to the end of the last
+    /// one.
     pub per_us: f64,
-    /// All of it, ns.
+    /// Total time, ns.
     pub ns: f64,
-    /// The part of it in code that is there for crash consistency.
+    /// The part in code for crash consistency.
     pub consistency_ns: f64,
-    /// Of that, by what the code did.
+    /// Of that, the time of fences.
     pub fences_ns: f64,
-    /// Copies of old and new bytes: loads of what is kept, stores of records and pages.
+    /// The time of copies of old and new bytes: loads of logged bytes, stores of records and pages.
     pub copies_ns: f64,
-    /// Write-backs of lines.
+    /// The time of write-backs of lines.
     pub flushes_ns: f64,
-    /// Commands.
+    /// The time of commands.
     pub commands_ns: f64,
-    /// The same as numbers: fences.
+    /// Number of fences.
     pub fences: f64,
-    /// Write-backs.
+    /// Number of write-backs.
     pub lines: f64,
-    /// Commands.
+    /// Number of commands.
     pub commands: f64,
-    /// Log records.
+    /// Number of log records.
     pub records: f64,
     /// Their payload, bytes.
     pub payload: f64,
@@ -78,27 +82,28 @@ pub struct Ran {
     pub copied: f64,
 }
 
-/// The mechanism of a name.
-fn mechanism(name: &str) -> Result<Mechanism> {
+/// Parses the name of a mechanism.
+fn parse_mechanism(name: &str) -> Result<Mechanism> {
     let named = |m: &Mechanism| format!("{m:?}").eq_ignore_ascii_case(name);
     let allowed = "\"undo\", \"redo\", \"checkpoint\", \"shadow\"";
     let found = Mechanism::ALL.into_iter().find(named);
     found.ok_or_else(|| Error::refused("mechanism", name, allowed))
 }
 
-/// The fence of a name, and whether the device keeps stores in order: "ordered" is a read-back at the end of a transaction alone.
-pub fn waits(name: &str) -> Result<(Fence, bool)> {
+/// Parses the name of a fence. "ordered" is a read-back only at the end of a transaction, on a
+/// device that keeps stores in order.
+pub fn parse_fence_and_order(name: &str) -> Result<(Fence, bool)> {
     match name {
         "ordered" => Ok((Fence::ReadBack, true)),
-        _ => fence(name).map(|fence| (fence, false)).map_err(|_| {
+        _ => parse_fence(name).map(|fence| (fence, false)).map_err(|_| {
             let allowed = "\"posted\", \"read_back\", \"ordered\", \"completion\"";
             Error::refused("fence", name, allowed)
         }),
     }
 }
 
-/// The fence of a name.
-pub fn fence(name: &str) -> Result<Fence> {
+/// Parses the name of a fence.
+pub fn parse_fence(name: &str) -> Result<Fence> {
     match name {
         "posted" => Ok(Fence::Posted),
         "read_back" => Ok(Fence::ReadBack),
@@ -112,11 +117,15 @@ pub fn fence(name: &str) -> Result<Fence> {
 }
 
 impl Transactions {
-    /// With names for the mechanism and what fences wait for.
-    pub fn named(mechanism_name: &str, offloaded: bool, fence_name: &str) -> Result<Transactions> {
-        let (fence, ordered) = waits(fence_name)?;
+    /// Default parameters with the mechanism and the fence of these names.
+    pub fn from_names(
+        mechanism_name: &str,
+        offloaded: bool,
+        fence_name: &str,
+    ) -> Result<Transactions> {
+        let (fence, ordered) = parse_fence_and_order(fence_name)?;
         Ok(Transactions {
-            mechanism: mechanism(mechanism_name)?,
+            mechanism: parse_mechanism(mechanism_name)?,
             offloaded,
             fence,
             ordered,
@@ -124,57 +133,63 @@ impl Transactions {
             work_ns: 0.0,
             threads: 1,
             devices: 1,
-            synchronise: Synchronise::default(),
+            synchronise: Synchronisation::default(),
             seed: 1,
         })
     }
 
-    /// Refuses what can't be measured.
-    pub fn check(&self) -> Result<()> {
-        if !(1..=MOST).contains(&self.inserts) {
+    /// Refuses invalid parameters.
+    pub fn validate(&self) -> Result<()> {
+        if !(1..=MAX_INSERTS).contains(&self.inserts) {
             return Err(Error::refused("inserts", self.inserts, "1 to 20000"));
         }
-        if !(1..=MOST_THREADS).contains(&self.threads) {
+        if !(1..=MAX_THREADS).contains(&self.threads) {
             return Err(Error::refused("threads", self.threads, "1 to 16"));
         }
-        Bench::check(self.devices)?;
-        if self.threads > 1 && self.inserts > MOST_SHARED {
+        Bench::validate_devices(self.devices)?;
+        if self.threads > 1 && self.inserts > MAX_INSERTS_PER_THREAD {
             let allowed = "1 to 2000 with several threads";
             return Err(Error::refused("inserts", self.inserts, allowed));
         }
-        if !(0.0..=MOST_WORK_NS).contains(&self.work_ns) {
+        if !(0.0..=MAX_WORK_NS).contains(&self.work_ns) {
             return Err(Error::refused("work_ns", self.work_ns, "0 to 1000000"));
         }
         Ok(())
     }
 
-    /// Runs them on a new device.
-    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Ran> {
-        self.check()?;
-        platform.check_ordered(self.ordered, self.offloaded, self.devices)?;
+    /// Runs the insertions on a new device.
+    pub fn measure(
+        &self,
+        platform: &Platform<'_>,
+        progress: Progress<'_>,
+    ) -> Result<TransactionsResult> {
+        self.validate()?;
+        platform.validate_order(self.ordered, self.offloaded, self.devices)?;
         let bench = platform.bench_of(self.devices)?;
         let bytes = if self.threads == 1 { POOL } else { SMALL_POOL };
         if bench.bytes < self.threads * bytes + POOL {
             let allowed = "64 MiB and more, with several threads 32 MiB and 8 for each";
             return Err(Error::refused("media.bytes", bench.bytes, allowed));
         }
-        let total = self.threads * (self.inserts + self.before());
-        let told = Mutex::new((progress, 0));
+        let total = self.threads * (self.inserts + self.warmup_inserts());
+        let shared_progress = Mutex::new((progress, 0));
         let tell = || {
-            let (progress, done) = &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
+            let (progress, done) = &mut *shared_progress
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             *done += 1;
-            tell(*progress, *done, total)
+            report_progress(*progress, *done, total)
         };
         let tell: &(dyn Fn() -> Result<()> + Sync) = &tell;
         let each = 0..self.threads as usize;
-        let ready = at_once(&bench, each.clone(), |n, cpu| {
+        let ready = run_concurrently(&bench, each.clone(), |n, cpu| {
             self.prepare(&bench, cpu, n as u64, bytes, tell)
         })?;
-        // All begin at the same time, and nothing else is done until the last one has ended.
+        // All threads begin at the same time, and nothing else runs until the last one has ended.
         let times = each.clone().map(|n| bench.shared.cpu(n).now());
         let begin = times.max().unwrap_or(Time::ZERO);
         let mut ready: Vec<_> = ready.into_iter().map(Mutex::new).collect();
-        let parts = at_once(&bench, each.clone(), |n, cpu| {
+        let parts = run_concurrently(&bench, each.clone(), |n, cpu| {
             cpu.sleep_until(begin)?;
             let mut own = ready[n].lock().unwrap_or_else(PoisonError::into_inner);
             self.perform(&mut own, tell)
@@ -187,21 +202,21 @@ impl Transactions {
                 .check()?;
         }
         let sum = |count: fn(&pm::Counts) -> u64| {
-            let one = |part: &Part| (count(&part.after) - count(&part.before)) as f64;
+            let one = |part: &CountsRange| (count(&part.after) - count(&part.before)) as f64;
             parts.iter().map(one).sum::<f64>()
         };
         let each =
             |count: fn(&pm::Counts) -> u64| sum(count) / (self.threads * self.inserts) as f64;
         let each_ns = |count: fn(&pm::Counts) -> u64| each(count) / 1e3;
         let us = took.as_ns() / 1e3;
-        Ok(Ran {
+        Ok(TransactionsResult {
             per_us: (self.threads * self.inserts) as f64 / us,
             ns: each_ns(|c| c.time.0),
             consistency_ns: each_ns(|c| c.consistency.0),
-            fences_ns: each_ns(|c| c.spent.fences.0),
-            copies_ns: each_ns(|c| c.spent.copies.0),
-            flushes_ns: each_ns(|c| c.spent.flushes.0),
-            commands_ns: each_ns(|c| c.spent.commands.0),
+            fences_ns: each_ns(|c| c.by_operation.fences.0),
+            copies_ns: each_ns(|c| c.by_operation.copies.0),
+            flushes_ns: each_ns(|c| c.by_operation.flushes.0),
+            commands_ns: each_ns(|c| c.by_operation.commands.0),
             fences: each(|c| c.fences),
             lines: each(|c| c.lines),
             commands: each(|c| c.commands),
@@ -211,12 +226,12 @@ impl Transactions {
         })
     }
 
-    /// Insertions that are not measured.
-    fn before(&self) -> u64 {
+    /// Insertions for warm-up.
+    fn warmup_inserts(&self) -> u64 {
         self.inserts / 10
     }
 
-    /// What a thread has when it begins.
+    /// Creates the pool and the tree of a thread.
     fn prepare(
         &self,
         bench: &Bench,
@@ -224,8 +239,9 @@ impl Transactions {
         number: u64,
         bytes: u64,
         tell: &(dyn Fn() -> Result<()> + Sync),
-    ) -> Result<Ready> {
-        // The first pages of a pool have most of the traffic: each pool begins on another device.
+    ) -> Result<PreparedThread> {
+        // The first pages of a pool have most of the traffic, so each pool begins on another
+        // device.
         let first = number as usize % self.devices;
         let mut devices = bench.devices();
         devices.rotate_left(first);
@@ -238,29 +254,33 @@ impl Transactions {
             ordered: self.ordered,
             pool: number as u8,
             synchronise: self.synchronise,
-            ..Options::several(&engines)
+            ..Options::with_engines(&engines)
         };
-        let layout = Layout::new("inserts").with(self.mechanism);
-        // As much of each device as there would be of one.
+        let layout = Layout::new("inserts").with_mechanism(self.mechanism);
+        // As many bytes on each device as with one device.
         let all = bytes * self.devices as u64;
         let pool = Pool::create(cpu, devices, number * bytes, all, &layout, &options)?;
         let mut thread = pool.thread(cpu)?;
         let tree = thread.run(Tree::create)?;
-        let mut ready = Ready {
+        let mut ready = PreparedThread {
             thread,
             tree,
             random: Random::new(self.seed.wrapping_add(number)),
             next: 0,
         };
-        self.insert(&mut ready, self.before(), tell)?;
+        self.insert(&mut ready, self.warmup_inserts(), tell)?;
         Ok(ready)
     }
 
-    /// What is measured of it.
-    fn perform(&self, ready: &mut Ready, tell: &(dyn Fn() -> Result<()> + Sync)) -> Result<Part> {
+    /// Runs the measured insertions.
+    fn perform(
+        &self,
+        ready: &mut PreparedThread,
+        tell: &(dyn Fn() -> Result<()> + Sync),
+    ) -> Result<CountsRange> {
         let before = ready.thread.counts();
         self.insert(ready, self.inserts, tell)?;
-        Ok(Part {
+        Ok(CountsRange {
             before,
             after: ready.thread.counts(),
         })
@@ -268,7 +288,7 @@ impl Transactions {
 
     fn insert(
         &self,
-        ready: &mut Ready,
+        ready: &mut PreparedThread,
         count: u64,
         tell: &(dyn Fn() -> Result<()> + Sync),
     ) -> Result<()> {
@@ -289,8 +309,8 @@ impl Transactions {
     }
 }
 
-/// Runs something on each of some CPUs at the same time.
-fn at_once<R: Send>(
+/// Runs an action on each of several CPUs at the same time.
+fn run_concurrently<R: Send>(
     bench: &Bench,
     cpus: std::ops::Range<usize>,
     act: impl Fn(usize, &Cpu) -> Result<R> + Sync,
@@ -305,23 +325,23 @@ fn at_once<R: Send>(
 }
 
 /// A thread with its pool and its tree.
-struct Ready {
+struct PreparedThread {
     thread: pm::Thread,
     tree: Tree,
     random: Random,
-    /// How many insertions it has made.
+    /// Number of insertions so far.
     next: u64,
 }
 
-impl Ready {
-    /// Nothing is wrong with what it has made.
+impl PreparedThread {
+    /// Checks the tree.
     fn check(&mut self) -> Result<()> {
         Ok(self.tree.check(&mut self.thread).map(drop)?)
     }
 }
 
-/// What a thread had done before and after the part that is measured.
-struct Part {
+/// The counters of a thread before and after the measured part.
+struct CountsRange {
     before: pm::Counts,
     after: pm::Counts,
 }

@@ -1,4 +1,6 @@
-//! A load takes what NearPM's paper states.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The latency of a load agrees with NearPM's paper.
 
 use std::path::Path;
 
@@ -12,7 +14,7 @@ use sim::Random;
 const PAPER_NS: f64 = 436.0;
 const LOADS: u64 = 400;
 
-/// Mean of loads whose addresses come from the data of the ones before, ns.
+/// Mean latency of dependent loads, ns.
 fn dependent_ns(model: Model) -> f64 {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm-paper").unwrap();
@@ -50,7 +52,7 @@ fn as_the_paper_states(model: Model) {
 }
 
 #[test]
-fn a_dependent_load_takes_what_the_paper_states() {
+fn dependent_load_takes_the_published_time() {
     as_the_paper_states(Model::Fast);
 }
 
@@ -58,8 +60,8 @@ mod long {
     use super::*;
 
     #[test]
-    #[ignore = "compiles a device of its own"]
-    fn a_dependent_load_takes_what_the_paper_states_on_the_rtl() {
+    #[ignore = "compiles a separate device"]
+    fn dependent_load_takes_the_published_time_on_the_rtl() {
         as_the_paper_states(Model::Rtl);
     }
 }

@@ -1,4 +1,6 @@
-//! Many threads share an engine's command page: no command is lost, whatever they find there.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Several threads share an engine's command page, and no command is lost.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +13,8 @@ use spec::nearpm::{Command, Operation};
 
 fn small(design: &str) -> (Design, PathBuf) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
+    let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 \
+                  MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
     let design = Design::find(&root, design).unwrap();
     (design.with_values(values).unwrap(), root)
 }
@@ -30,7 +33,7 @@ fn run(mechanism: &str, inserts: u64, devices: usize, seed: u64) {
         threads: 16,
         devices,
         seed,
-        ..Transactions::named(mechanism, true, "read_back").unwrap()
+        ..Transactions::from_names(mechanism, true, "read_back").unwrap()
     };
     let ran = transactions.measure(&platform, &mut |_, _| true);
     let ran = ran.unwrap_or_else(|e| panic!("{mechanism}, seed {seed}: {e}"));
@@ -40,10 +43,10 @@ fn run(mechanism: &str, inserts: u64, devices: usize, seed: u64) {
     );
 }
 
-/// A line that is taken for free too early drops a command, which the library tells.
+/// A line that is reused too early drops a command, which the library reports.
 #[test]
 #[ignore = "takes seconds"]
-fn sixteen_threads_lose_no_command() {
+fn commands_of_sixteen_threads_are_all_counted() {
     for mechanism in ["undo", "redo", "checkpoint", "shadow"] {
         for (devices, seed) in [(1, 1), (2, 3)] {
             let few = matches!(mechanism, "checkpoint" | "shadow");
@@ -52,29 +55,30 @@ fn sixteen_threads_lose_no_command() {
     }
 }
 
-/// Threads draw from seeds that follow each other, whichever one is the first.
+/// The seeds of threads are consecutive, from any first one.
 #[test]
-fn any_seed_will_do() {
+fn threads_accept_any_seed() {
     let (design, root) = small("nearpm");
     let transactions = Transactions {
         inserts: 2,
         threads: 2,
         seed: u64::MAX,
-        ..Transactions::named("undo", true, "read_back").unwrap()
+        ..Transactions::from_names("undo", true, "read_back").unwrap()
     };
     let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
     assert!(ran.unwrap().per_us > 0.0);
 }
 
-/// Posted stores have an order on one channel of one device, and engines keep that of their commands.
+/// Posted stores have an order on one channel of one device, and engines keep that of their
+/// commands.
 #[test]
-fn an_order_that_nobody_keeps_is_refused() {
+fn ordered_fence_is_refused_where_no_order_is_kept() {
     let order = |design: &str, offloaded: bool, devices: usize| {
         let (design, root) = small(design);
         let transactions = Transactions {
             inserts: 2,
             devices,
-            ..Transactions::named("undo", offloaded, "ordered").unwrap()
+            ..Transactions::from_names("undo", offloaded, "ordered").unwrap()
         };
         let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
         ran.map_err(|error| error.to_string())
@@ -93,10 +97,10 @@ fn an_order_that_nobody_keeps_is_refused() {
     }
 }
 
-/// One thread waits for the ends of its commands, and others write as many as there are lines. What the former reads is its own command's end,
-/// whoever has seen that first.
+/// One thread waits for the ends of its commands, and others fill all lines. The first thread reads
+/// the end of its command, whichever thread has recorded it first.
 #[test]
-fn each_reads_the_end_of_its_own_command() {
+fn command_end_is_read_by_its_own_thread() {
     let (design, root) = small("nearpm");
     let platform = platform(&design, &root);
     let bench = platform.bench().unwrap();
@@ -140,7 +144,7 @@ fn each_reads_the_end_of_its_own_command() {
                 ..undo
             };
             if n == 0 {
-                // A header and a line each, behind the log's descriptor.
+                // A header and a line each, after the log's descriptor.
                 let wrong = (0..300).find_map(|turn| {
                     let ended = engine.launch(cpu, &own(Operation::Undo)).unwrap();
                     let wanted = 64 + 128 * turn;

@@ -1,17 +1,20 @@
-//! Whatever shape of transactions is allowed is drawn.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Timelines of transactions at the limits of their parameters.
 
 use std::path::Path;
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm::{Mechanism, Synchronise};
+use pm::{Mechanism, Synchronisation};
 use pm_bench::{Platform, Timeline};
 
 #[test]
 #[ignore = "takes seconds"]
-fn the_largest_transactions_have_room_in_their_logs() {
+fn timeline_logs_hold_the_largest_transactions() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
+    let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 \
+                  MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
     let design = Design::find(&root, "nearpm-paper").unwrap();
     let design = design.with_values(values).unwrap();
     let options = RtlOptions::default();
@@ -24,7 +27,7 @@ fn the_largest_transactions_have_room_in_their_logs() {
                     mechanism,
                     offloaded,
                     devices,
-                    synchronise: Synchronise::Devices,
+                    synchronise: Synchronisation::Devices,
                     objects: 8,
                     bytes,
                     transactions: 8,

@@ -1,12 +1,17 @@
-/* Persistent structures on libpmemobj, to be killed at any moment: a B-tree, a red-black tree, a skip list, a hash table, a list.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Persistent structures on libpmemobj, to be killed at any time: a B-tree, a red-black tree, a skip
+ * list, a hash table, a list.
  *
  *     cc structures.c -lpmemobj -pthread -o structures
- *     ./structures run 1 500 2 btree:/dev/shm/pool     # 500 steps of each of two threads; goes on where it was killed
- *     ./structures check 1 btree:/dev/shm/pool         # are they what so many steps have left?
+ *     ./structures run 1 500 2 btree:/dev/shm/pool   # 500 steps of each of two threads; continues
+ *                                                    # after a kill
+ *     ./structures check 1 btree:/dev/shm/pool       # compares with the expected state
  *
- * Any number of pools may be named. Step n of a thread is drawn from the seed and n alone, so a check does the same in ordinary memory and
- * compares. Each thread has a structure and a number of steps of its own in the pool, and both change in the same transaction (but those of
- * the list, whose operations are atomic by themselves). For each step that has ended a line comes: pool, thread, number of steps. */
+ * Several pools may be named. Step n of a thread depends on the seed and n alone, so a check does the
+ * same in ordinary memory and compares. Each thread has a private structure and a step count in the
+ * pool, which change in the same transaction. (The operations of the list are atomic by themselves.)
+ * After each step a line is printed: pool, thread, number of steps. */
 #include <inttypes.h>
 #include <libpmemobj.h>
 #include <pthread.h>
@@ -32,7 +37,7 @@ struct root {
     uint64_t kind;
     struct part parts[MOST_THREADS];
 };
-/* What a walk has found. */
+/* The results of a walk. */
 struct found {
     uint64_t nodes, buckets, maps, keys;
     bool present[KEYS];
@@ -41,7 +46,7 @@ struct found {
 };
 
 #define AT(type, oid) ((struct type *)pmemobj_direct(oid))
-/* An object's fields may be changed from here on. */
+/* Announces changes to an object's fields. */
 #define CHANGE(pointer) pmemobj_tx_add_range_direct(pointer, sizeof *(pointer))
 
 static void note(struct found *found, uint64_t key, PMEMoid value) {
@@ -149,7 +154,7 @@ static void join(struct bnode *node, uint64_t n) {
     node->count--;
 }
 
-/* Child `n`, which gets an item more than it must have if it has not. */
+/* Child `n`, after it has got a further item if it had the fewest. */
 static struct bnode *strengthen(struct bnode *node, uint64_t n) {
     struct bnode *child = AT(bnode, node->slots[n]);
     if (child->count > LEAST) return child;
@@ -208,7 +213,7 @@ static void btree_remove(void *map, uint64_t key) {
             struct item other = at->items[from_left ? at->count - 1 : 0];
             CHANGE(node);
             node->items[n] = other;
-            key = other.key; /* it goes from where it was */
+            key = other.key; /* it leaves its old place */
             node = from_left ? strengthen(node, n) : strengthen(node, n + 1);
             continue;
         }
@@ -251,7 +256,7 @@ static void btree_walk(void *map, struct found *found) {
     if (!OID_IS_NULL(tree->root)) btree_node(tree->root, true, 0, UINT64_MAX, found);
 }
 
-/* ---- red-black tree: black is a null child, too ---- */
+/* ---- red-black tree: a null child is black, too ---- */
 
 struct rnode {
     uint64_t key;
@@ -277,7 +282,7 @@ static int side_of(PMEMoid oid) {
     return OID_EQUALS(AT(rnode, AT(rnode, oid)->parent)->children[1], oid);
 }
 
-/* Where `old` hangs there hangs `fresh`, which may be null. */
+/* Puts `fresh`, which may be null, in the place of `old`. */
 static void replace(struct rbtree *tree, PMEMoid old, PMEMoid fresh) {
     PMEMoid parent = AT(rnode, old)->parent;
     PMEMoid *link = OID_IS_NULL(parent) ? &tree->root : &AT(rnode, parent)->children[side_of(old)];
@@ -288,7 +293,7 @@ static void replace(struct rbtree *tree, PMEMoid old, PMEMoid fresh) {
     AT(rnode, fresh)->parent = parent;
 }
 
-/* The child of the other side gets a node's place, and the node becomes that one's child on this side. */
+/* Rotates a node to this side: the child of the other side takes its place. */
 static void rotate(struct rbtree *tree, PMEMoid oid, int side) {
     struct rnode *node = AT(rnode, oid);
     PMEMoid up = node->children[!side];
@@ -356,7 +361,7 @@ static void rbtree_remove(void *map, uint64_t key) {
     PMEMoid oid = rbtree_node_of(tree, key);
     struct rnode *node = AT(rnode, oid);
     if (!OID_IS_NULL(node->children[0]) && !OID_IS_NULL(node->children[1])) {
-        /* The next key's node goes in its place. */
+        /* The node of the next key takes its place. */
         PMEMoid next = node->children[1];
         while (!OID_IS_NULL(AT(rnode, next)->children[0])) next = AT(rnode, next)->children[0];
         CHANGE(node);
@@ -373,7 +378,8 @@ static void rbtree_remove(void *map, uint64_t key) {
         pmemobj_tx_free(oid);
         return;
     }
-    /* A black node without children lacks on its way: until somebody above makes up for it. */
+    /* A black node without children is missing on its path: an ancestor has to compensate for
+     * it. */
     for (PMEMoid at = oid; !is_red(at) && !OID_IS_NULL(AT(rnode, at)->parent);) {
         PMEMoid parent = AT(rnode, at)->parent;
         int side = side_of(at);
@@ -409,7 +415,7 @@ static void rbtree_remove(void *map, uint64_t key) {
     pmemobj_tx_free(oid);
 }
 
-/* Returns the black nodes of any way down. */
+/* Returns the number of black nodes on any path down. */
 static int rbtree_node(PMEMoid oid, PMEMoid parent, uint64_t low, uint64_t high, struct found *found) {
     if (OID_IS_NULL(oid) || found->wrong != NULL) return 0;
     const struct rnode *node = AT(rnode, oid);
@@ -446,7 +452,7 @@ static int level_of(uint64_t key) {
     return level;
 }
 
-/* The links of each level that lead past `key`. */
+/* The links of each level past `key`. */
 static void links(struct skiplist *list, uint64_t key, PMEMoid *way[LEVELS]) {
     PMEMoid *next = list->next;
     for (int level = LEVELS - 1; level >= 0; level--) {
@@ -590,7 +596,7 @@ static void hashmap_walk(void *it, struct found *found) {
     if (map->count != found->keys) found->wrong = "the number of keys is another one";
 }
 
-/* ---- the five ---- */
+/* ---- the five structures ---- */
 
 struct kind {
     const char *name;
@@ -609,7 +615,7 @@ static const struct kind KINDS[] = {
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS, LIST = KIND_COUNT - 1 };
 
-/* ---- what a step does ---- */
+/* ---- the steps ---- */
 
 struct step {
     uint64_t key, drawn;
@@ -626,7 +632,7 @@ static uint64_t mix(uint64_t x) {
 
 static struct step step_of(uint64_t seed, uint64_t thread, uint64_t number) {
     uint64_t drawn = mix(mix(seed * MOST_THREADS + thread) + number);
-    /* Keys come and go in waves, so that structures grow and shrink. */
+    /* Insertions and removals alternate in waves, so that structures grow and shrink. */
     uint64_t way = drawn % 16, grows = number / 150 % 2 == 0;
     return (struct step){
         .key = drawn >> 8 & 0xFFFF, .drawn = mix(drawn),
@@ -665,7 +671,7 @@ static void change(const struct kind *kind, void *map, const struct step *step) 
         size_t from, bytes;
         part_of(step, &from, &bytes);
         uint8_t *old = AT(value, *at)->bytes;
-        /* In two parts that overlap. */
+        /* In two overlapping parts. */
         pmemobj_tx_add_range(*at, from, (bytes + 1) / 2);
         pmemobj_tx_add_range_direct(old + from, bytes);
         memcpy(old + from, fresh.bytes + from, bytes);
@@ -676,8 +682,8 @@ static void change(const struct kind *kind, void *map, const struct step *step) 
     }
 }
 
-/* A step as a transaction, in which the structure's own is nested. With an odd seed some are aborted before, by the program or by an allocation
- * that fails. */
+/* A step as a transaction, in which the structure's transaction is nested. With an odd seed some
+ * are aborted before, by the program or by a failed allocation. */
 static bool perform(PMEMobjpool *pop, const struct kind *kind, struct part *part, const struct step *step) {
     volatile bool whole = false;
     for (volatile int attempt = step->aborts + step->fails; attempt >= 0; attempt--) {
@@ -715,7 +721,7 @@ static void follow(struct model *model, const struct step *step) {
     model->present[key] = step->what == PUT || (model->present[key] && step->what == CHANGE_PART);
 }
 
-/* ---- the list: libpmemobj's own, whose operations are atomic, outside of transactions ---- */
+/* ---- the list of libpmemobj, with atomic operations outside of transactions ---- */
 
 struct lnode;
 TOID_DECLARE(struct lnode, TYPE_NODE);
@@ -733,7 +739,7 @@ static int set_number(PMEMobjpool *pop, void *node, void *number) {
 
 enum { LONGEST = 20 };
 
-/* Step `n` puts number n in front, and takes the last one from a list that is long. */
+/* Step `n` inserts number n in front, and removes the last one of a long list. */
 static bool list_step(PMEMobjpool *pop, struct part *part) {
     struct list_head *head = pmemobj_direct(part->map);
     uint64_t number = part->done;
@@ -851,7 +857,8 @@ static int run(int count, char **names, uint64_t seed, uint64_t steps, int threa
     return 0;
 }
 
-/* Compares a thread's structure with what its steps have to have left; adds what it has found to `all`. */
+/* Compares a thread's structure with the expected result of its steps; adds the findings to
+ * `all`. */
 static void check_part(const struct task *task, const struct part *part, struct found *all) {
     static struct model model;
     static struct found found;

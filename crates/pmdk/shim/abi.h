@@ -1,4 +1,7 @@
-/* The parts of libpmemobj's interface, version 1, that are interposed. They are declared here so that the shim is built without PMDK. */
+// SPDX-License-Identifier: Apache-2.0
+
+/* The interposed parts of libpmemobj's interface, version 1. They are declared here so that the
+ * shim is built without PMDK. */
 #ifndef NEARSIDE_PMDK_ABI_H
 #define NEARSIDE_PMDK_ABI_H
 
@@ -58,7 +61,7 @@ typedef int (*pmemobj_constr)(PMEMobjpool *pop, void *ptr, void *arg);
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* The function of this name behind the shim. */
+/* The next function of this name after the shim's. */
 #define REAL(name)                                                      \
     ({                                                                  \
         static void *real_;                                             \
@@ -70,7 +73,7 @@ typedef int (*pmemobj_constr)(PMEMobjpool *pop, void *ptr, void *arg);
 /* Ends the program if there is none. */
 void *ns_real(const char *name);
 
-/* The system calls: a program's own allocator may map memory before, or while, a function of its libraries can be looked up. */
+/* System calls: a program's allocator may map memory while symbols can't be looked up. */
 static inline void *ns_mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset) {
     return (void *)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #define _GNU_SOURCE
 #include "crash.h"
 
@@ -17,25 +19,25 @@
 #include "pools.h"
 #include "process.h"
 
-/* What persistent memory takes whole: a word. */
+/* The unit of atomic persistence: a word. */
 enum { WORD = 8 };
 
-/* A file that is mapped, all of it. */
+/* A mapped file, as a whole. */
 struct file {
     struct file *next;
-    /* How many mappings are its. */
+    /* Number of its mappings. */
     size_t mappings;
     dev_t device;
     ino_t inode;
     int descriptor;
     size_t bytes;
-    /* Its memory where a process that is forked off has it, too. */
+    /* A mapping of the file that forked processes share. */
     uint8_t *memory;
-    /* What is durable of it; shared with such a process. */
+    /* The durable content, shared with forked processes. */
     uint8_t *durable;
-    /* What it was before the device began to write. */
+    /* The content before the device began to write. */
     uint8_t *before;
-    /* Of each word: the number of the last write-back that is durable. */
+    /* For each word the number of the last write-back that is durable. */
     uint64_t *newest;
 };
 
@@ -43,21 +45,22 @@ struct mapping {
     const uint8_t *start;
     size_t bytes, offset;
     struct file *file;
-    /* The last write-back before it was made: what was asked for by then was another one's. */
+    /* The last write-back before the mapping was made: older requests belong to an earlier
+     * mapping. */
     uint64_t since;
 };
 
-/* What was asked to be written back: as it was then. */
+/* A requested write-back, with the content at that time. */
 struct pending {
     const uint8_t *at;
     size_t bytes;
-    /* As another thread may fence what it has asked for later before. */
+    /* Needed because threads may fence in a different order than they flushed. */
     uint64_t number;
     uint8_t data[NEARPM_LINE];
 };
 
 static struct file *files;
-/* Those without a start are free. */
+/* Entries without a start are free. */
 static struct mapping *mappings;
 static size_t mapping_count, mapping_room;
 static __thread struct {
@@ -67,7 +70,7 @@ static __thread struct {
 
 static uint64_t write_backs;
 static bool wanted, without_fences, torn;
-/* 0: no line leaves the cache by itself. */
+/* 0: no line leaves the cache early. */
 static uint64_t seed;
 
 __attribute__((constructor)) static void configure(void) {
@@ -76,11 +79,11 @@ __attribute__((constructor)) static void configure(void) {
     seed = wanted ? strtoull(number, NULL, 10) : 0;
     torn = getenv("NEARSIDE_PMDK_TORN") != NULL;
     without_fences = without != NULL && strcmp(without, "fences") == 0;
-    /* What a script goes on with behind a loss of power must not change what is left. */
+    /* A script may go on after a power loss; that must not change what is left. */
     const char *report = getenv("NEARSIDE_PMDK_REPORT");
     struct stat is;
     if (!wanted || report == NULL || stat(report, &is) != 0 || is.st_size == 0) return;
-    ns_tell("the power has failed: %s tells of it", report);
+    ns_log("the power has failed: %s tells of it", report);
     kill(getpid(), SIGKILL);
 }
 
@@ -88,17 +91,18 @@ bool ns_crash_wanted(void) {
     return wanted;
 }
 
-/* Shared with processes that are forked off, or not. */
-static void *room(size_t bytes, int sharing) {
+/* Memory that forked processes share, or do not share, by `sharing`. */
+static void *reserve(size_t bytes, int sharing) {
     void *at = ns_mmap(NULL, bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
-        ns_tell("no memory to follow what is durable");
+        ns_log("no memory to follow what is durable");
         abort();
     }
     return at;
 }
 
-/* The next part from `at` to `end` of a file that has been written to; what has not is zero, and stays away. */
+/* The next part of a file between `at` and `end` that has been written to; the other parts are
+ * zero. */
 static bool next_part(const struct file *file, size_t at, size_t end, size_t *from, size_t *to) {
     off_t data = lseek(file->descriptor, (off_t)at, SEEK_DATA);
     if (data < 0 && errno == ENXIO) return false;
@@ -119,19 +123,19 @@ static struct mapping *mapping_of(const uint8_t *address) {
     return NULL;
 }
 
-/* Of the numbers of all words, those of the last line, too. */
+/* Bytes for the numbers of all words, including those of the last line. */
 static size_t bytes_of_numbers(size_t bytes) {
     return (bytes / NEARPM_LINE + 1) * (NEARPM_LINE / WORD) * sizeof(uint64_t);
 }
 
-/* What follows a file is no more. */
+/* Releases everything that follows a file. */
 static void unmap(const struct file *file) {
     ns_munmap(file->memory, file->bytes);
     ns_munmap(file->durable, file->bytes);
     ns_munmap(file->newest, bytes_of_numbers(file->bytes));
 }
 
-/* A file may have got longer since it was first mapped: what is new there is durable as it is. */
+/* A file may have grown since it was first mapped: the new part is durable as it is. */
 static void follow_growth(struct file *file) {
     struct stat is;
     if (fstat(file->descriptor, &is) != 0 || (size_t)is.st_size <= file->bytes) return;
@@ -139,8 +143,8 @@ static void follow_growth(struct file *file) {
     longer.bytes = (size_t)is.st_size;
     longer.memory = ns_mmap(NULL, longer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor, 0);
     if (longer.memory == MAP_FAILED) return;
-    longer.durable = room(longer.bytes, MAP_SHARED);
-    longer.newest = room(bytes_of_numbers(longer.bytes), MAP_SHARED);
+    longer.durable = reserve(longer.bytes, MAP_SHARED);
+    longer.newest = reserve(bytes_of_numbers(longer.bytes), MAP_SHARED);
     size_t at = 0;
     for (size_t from; next_part(file, at, file->bytes, &from, &at);) {
         size_t first = from / WORD, last = (at - 1) / WORD;
@@ -161,7 +165,8 @@ static struct file *file_of(int descriptor) {
     }
     if (is.st_size == 0) return NULL;
     struct file made = {.device = is.st_dev, .inode = is.st_ino, .bytes = (size_t)is.st_size};
-    /* Opened anew where that may be: the program's own may have a lock, which would stay when the program has closed and unmapped it. */
+    /* Opened again if possible: the program's descriptor may have a lock, which would outlast the
+     * program's close and unmap. */
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
     made.descriptor = open(path, O_RDWR | O_CLOEXEC);
@@ -171,15 +176,15 @@ static struct file *file_of(int descriptor) {
         if (made.descriptor >= 0) close(made.descriptor);
         return NULL;
     }
-    made.durable = room(made.bytes, MAP_SHARED);
-    made.newest = room(bytes_of_numbers(made.bytes), MAP_SHARED);
+    made.durable = reserve(made.bytes, MAP_SHARED);
+    made.newest = reserve(bytes_of_numbers(made.bytes), MAP_SHARED);
     made.next = files;
-    files = room(sizeof made, MAP_PRIVATE);
+    files = reserve(sizeof made, MAP_PRIVATE);
     *files = made;
     return files;
 }
 
-/* Of files that nobody has mapped any more all is durable: nothing of them need be known. */
+/* Files without mappings are durable as they are, and are forgotten. */
 static void forget_unmapped(void) {
     for (struct file **at = &files; *at != NULL;) {
         struct file *file = *at;
@@ -194,7 +199,7 @@ static void forget_unmapped(void) {
     }
 }
 
-/* The room of a part of a file is zero, as where the file has never been written to. */
+/* Clears a part of a reserved area, as where the file has never been written to. */
 static void clear(uint8_t *room, size_t at, size_t end) {
     size_t first = ns_whole_pages(at), last = end / PAGE * PAGE;
     if (first < last && madvise(room + first, last - first, MADV_REMOVE) == 0) {
@@ -204,8 +209,9 @@ static void clear(uint8_t *room, size_t at, size_t end) {
     memset(room + at, 0, end - at);
 }
 
-/* What nobody has mapped is durable as it is, also what has been emptied since somebody had; what somebody has, as that one has left it. */
-static void add(struct mapping made) {
+/* Unmapped parts are durable as they are, even if emptied since; for mapped parts nothing
+ * changes. */
+static void make_unmapped_durable(struct mapping made) {
     for (size_t at = made.offset; at < made.offset + made.bytes;) {
         size_t next = made.offset + made.bytes;
         bool mapped = false;
@@ -228,7 +234,8 @@ static void add(struct mapping made) {
     }
 }
 
-/* Whether a mapping's pages are its file's. What lies behind the file's end in the last one is nobody's. */
+/* True if a mapping's pages are in its file. The rest of the last page, past the end of the file,
+ * is cut off. */
 static bool is_in_file(struct mapping *m) {
     if (m->file == NULL || m->offset > m->file->bytes) return false;
     size_t left = m->file->bytes - m->offset;
@@ -237,7 +244,7 @@ static bool is_in_file(struct mapping *m) {
     return true;
 }
 
-static void keep(struct mapping made) {
+static void add_mapping(struct mapping made) {
     size_t n = 0;
     while (n < mapping_count && mappings[n].start != NULL) n++;
     if (n == mapping_room) mappings = ns_grow(mappings, &mapping_room, sizeof *mappings);
@@ -246,21 +253,21 @@ static void keep(struct mapping made) {
     made.file->mappings++;
 }
 
-/* Of what is mapped the pages of these bytes are no more. */
-static void cut(const uint8_t *start, size_t bytes) {
+/* Removes the pages of these bytes from all mappings. */
+static void remove_mappings(const uint8_t *start, size_t bytes) {
     const uint8_t *end = start + ns_whole_pages(bytes);
     for (size_t n = 0; n < mapping_count; n++) {
         struct mapping old = mappings[n];
         if (old.start == NULL || old.start >= end || old.start + old.bytes <= start) continue;
         mappings[n].start = NULL;
         old.file->mappings--;
-        struct mapping before = old, behind = old;
-        if (old.start < start) before.bytes = (size_t)(start - old.start), keep(before);
+        struct mapping before = old, after = old;
+        if (old.start < start) before.bytes = (size_t)(start - old.start), add_mapping(before);
         if (end >= old.start + old.bytes) continue;
-        behind.start = end;
-        behind.bytes = (size_t)(old.start + old.bytes - end);
-        behind.offset += (size_t)(end - old.start);
-        keep(behind);
+        after.start = end;
+        after.bytes = (size_t)(old.start + old.bytes - end);
+        after.offset += (size_t)(end - old.start);
+        add_mapping(after);
     }
 }
 
@@ -271,18 +278,18 @@ void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset
     made.since = __atomic_load_n(&write_backs, __ATOMIC_RELAXED);
     bool known = is_in_file(&made);
     if (known) {
-        add(made);
-        keep(made);
+        make_unmapped_durable(made);
+        add_mapping(made);
     }
     forget_unmapped();
     ns_unlock(&ns_locks.crash);
-    if (!known) ns_tell("a mapping of %zu bytes is not followed: the crash leaves it as it is", bytes);
+    if (!known) ns_log("a mapping of %zu bytes is not followed: the crash leaves it as it is", bytes);
 }
 
 void ns_crash_unmapped(const void *address, size_t bytes) {
     if (!wanted) return;
     ns_lock(&ns_locks.crash);
-    cut(address, bytes);
+    remove_mappings(address, bytes);
     forget_unmapped();
     ns_unlock(&ns_locks.crash);
 }
@@ -299,13 +306,13 @@ bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size
         follow_growth(made.file);
     }
     bool known = is_in_file(&made);
-    /* What the old one has is as durable as it was. */
-    if (known) add(made);
-    if (!stays) cut(from, old_bytes);
-    cut(to, bytes);
-    if (known) keep(made);
+    /* The old part keeps its durable content. */
+    if (known) make_unmapped_durable(made);
+    if (!stays) remove_mappings(from, old_bytes);
+    remove_mappings(to, bytes);
+    if (known) add_mapping(made);
     forget_unmapped();
-    /* What this thread has asked for is on its way, whatever its address. */
+    /* Requested write-backs of this thread stay requested at the new address. */
     for (size_t n = 0; !stays && n < pending.count; n++) {
         const uint8_t **at = &pending.list[n].at;
         if (from <= *at && *at < from + ns_whole_pages(old_bytes)) *at = to + (*at - from);
@@ -316,13 +323,13 @@ bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size
 void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
     if (!wanted) return;
     const uint8_t *at = address, *end = at + bytes;
-    /* libpmem streams whole words at least: of a part of one it flushes the line. */
+    /* libpmem streams at least whole words; for a part of one it flushes the line. */
     size_t unit = whole_lines ? NEARPM_LINE : WORD;
     at -= (uintptr_t)at % unit;
     end += (unit - (uintptr_t)end % unit) % unit;
     ns_begin();
     while (at < end) {
-        /* An allocator may flush, too, and is not asked for memory then. */
+        /* An allocator may flush, too, so no memory is allocated here. */
         if (pending.count == pending.room) pending.list = ns_grow(pending.list, &pending.room, sizeof *pending.list);
         size_t part = NEARPM_LINE - (uintptr_t)at % NEARPM_LINE;
         if (part > (size_t)(end - at)) part = (size_t)(end - at);
@@ -336,7 +343,8 @@ void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
     ns_end();
 }
 
-/* Where that will be durable; NULL if nobody has it mapped any more. Words that are durable as they were later stay. */
+/* The durable content of a write-back; NULL if it is no longer mapped. Words with a newer
+ * write-back are kept. */
 static uint8_t *place_of(struct pending *one) {
     const struct mapping *m = mapping_of(one->at);
     if (m == NULL || one->number <= m->since) return NULL;
@@ -373,7 +381,8 @@ void ns_crash_release(void) {
     if (wanted) ns_unlock(&ns_locks.crash);
 }
 
-/* A part of a mapping is durable as it is in memory, with what else is in its lines: that might have left the cache just before. */
+/* Makes a part of a mapping durable as it is in memory, with the rest of its lines: these might
+ * have left the cache just before. */
 static void made_durable(const struct mapping *m, size_t at, size_t bytes) {
     uint64_t number = __atomic_add_fetch(&write_backs, 1, __ATOMIC_RELAXED);
     for (size_t line = at / NEARPM_LINE; line * NEARPM_LINE < at + bytes; line++) {
@@ -402,11 +411,11 @@ void ns_crash_synced(const void *address, size_t bytes) {
 void ns_crash_before_device(const void *address) {
     struct mapping *m = wanted ? mapping_of(address) : NULL;
     if (m == NULL) return;
-    m->file->before = room(m->file->bytes, MAP_SHARED);
+    m->file->before = reserve(m->file->bytes, MAP_SHARED);
     copy(m->file, m->file->before, m->offset, m->offset + m->bytes);
 }
 
-void ns_crash_behind_device(const void *address) {
+void ns_crash_after_device(const void *address) {
     struct mapping *m = wanted ? mapping_of(address) : NULL;
     if (m == NULL || m->file->before == NULL) return;
     struct file *file = m->file;
@@ -418,7 +427,7 @@ void ns_crash_behind_device(const void *address) {
     file->before = NULL;
 }
 
-/* Whether a thread is stopped, or is no more. */
+/* True if a thread is stopped, or has ended. */
 static bool thread_stopped(const char *process, const char *thread) {
     char name[384], line[512];
     snprintf(name, sizeof name, "%s/%s/stat", process, thread);
@@ -427,13 +436,13 @@ static bool thread_stopped(const char *process, const char *thread) {
     ssize_t got = read(file, line, sizeof line - 1);
     close(file);
     line[got > 0 ? got : 0] = 0;
-    /* Behind its name, in which there may be anything. */
+    /* The state follows the name, which may contain any characters. */
     const char *state = strrchr(line, ')');
     return state == NULL || state + 2 >= line + got || strchr("TtZX", state[2]) != NULL;
 }
 
-/* As the kernel has it. */
-struct entry {
+/* A directory entry of the kernel. */
+struct directory_entry {
     uint64_t inode;
     int64_t next;
     unsigned short bytes;
@@ -441,8 +450,8 @@ struct entry {
     char name[];
 };
 
-/* Whether all threads of a process are stopped, or are no more. */
-static bool stopped(pid_t process) {
+/* True if all threads of a process are stopped, or have ended. */
+static bool all_threads_stopped(pid_t process) {
     char path[64], some[4096] __attribute__((aligned(8)));
     snprintf(path, sizeof path, "/proc/%d/task", (int)process);
     int tasks = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -450,7 +459,7 @@ static bool stopped(pid_t process) {
     bool all = true;
     for (long bytes; all && (bytes = syscall(SYS_getdents64, tasks, some, sizeof some)) > 0;) {
         for (const char *at = some; all && at < some + bytes;) {
-            const struct entry *task = (const struct entry *)(const void *)at;
+            const struct directory_entry *task = (const struct directory_entry *)(const void *)at;
             all = task->name[0] == '.' || thread_stopped(path, task->name);
             at += task->bytes;
         }
@@ -459,7 +468,7 @@ static bool stopped(pid_t process) {
     return all;
 }
 
-static void tell_report(uint64_t lost, uint64_t left, uint64_t in_part) {
+static void write_report(uint64_t lost, uint64_t left, uint64_t in_part) {
     const char *path = getenv("NEARSIDE_PMDK_REPORT");
     if (path == NULL) return;
     int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -479,11 +488,12 @@ static uint64_t draw(void) {
     return x ^ x >> 31;
 }
 
-/* A part of a line leaves the cache by itself: all of it, or where lines are torn, in three cases of four any words of it. Whether all has. */
+/* A part of a line leaves the cache early: as a whole, or, if lines are torn, any of its words in
+ * three cases of four. Returns true for a whole line. */
 static bool leave_cache(uint8_t *durable, const uint8_t *now, size_t bytes) {
     bool whole = !torn || draw() % 4 == 0, all = true;
     for (size_t at = 0, next; at < bytes; at = next) {
-        /* Of a line that does not begin on one, as what is streamed may: words of memory, not of the part. */
+        /* Streamed parts may begin within a word: words are those of memory, not of the part. */
         next = at + WORD - ((uintptr_t)durable + at) % WORD;
         if (next > bytes) next = bytes;
         if (memcmp(durable + at, now + at, next - at) == 0) continue;
@@ -495,14 +505,15 @@ static bool leave_cache(uint8_t *durable, const uint8_t *now, size_t bytes) {
     return all;
 }
 
-/* In a process of its own, so that no thread of the program does anything meanwhile. Locks of the program's, and of its allocator, may be held
- * there for ever: only system calls are made, and what needs no memory. */
+/* Runs in a forked process, so that no thread of the program does anything meanwhile. Locks of the
+ * program and of its allocator may stay held there: so only system calls are made, and no memory is
+ * allocated. */
 static void leave_what_is_durable(pid_t program) {
     kill(program, SIGSTOP);
-    while (!stopped(program)) usleep(100);
+    while (!all_threads_stopped(program)) usleep(100);
     bool evicts = seed != 0;
     uint64_t one_in = evicts ? (uint64_t)2 << draw() % 4 : 0, lost = 0, left = 0, in_part = 0;
-    /* What was asked for may have got there. */
+    /* Requested write-backs may have been completed. */
     for (size_t n = 0; evicts && n < pending.count; n++) {
         uint8_t *place = draw() % 2 == 0 ? place_of(&pending.list[n]) : NULL;
         if (place != NULL && !leave_cache(place, pending.list[n].data, pending.list[n].bytes)) in_part++;
@@ -525,8 +536,9 @@ static void leave_what_is_durable(pid_t program) {
             }
         }
     }
-    tell_report(lost, left, in_part);
-    /* Whoever sees the program's end may open its files: nothing of it holds their locks by then. */
+    write_report(lost, left, in_part);
+    /* A process that waits for the program's end may open its files: by then nothing holds their
+     * locks. */
     for (size_t n = 0; n < mapping_count; n++)
         if (mappings[n].start != NULL) ns_munmap((void *)(uintptr_t)mappings[n].start, mappings[n].bytes);
     for (const struct file *followed = files; followed != NULL; followed = followed->next) ns_munmap(followed->memory, followed->bytes);
@@ -538,7 +550,8 @@ static void leave_what_is_durable(pid_t program) {
 void ns_crash(void) {
     pid_t program = getpid();
     ns_lock(&ns_locks.crash);
-    /* Not `fork`: what a program has its forks do (`pthread_atfork`) mostly waits for locks of its own, one of which this thread may hold. */
+    /* Not `fork`: the program's fork handlers (`pthread_atfork`) may wait for its locks, one of
+     * which this thread may hold. */
     pid_t child = _Fork();
     if (child == 0) {
         pthread_mutex_init(&ns_locks.device, NULL);
@@ -547,7 +560,7 @@ void ns_crash(void) {
         for (;;) syscall(SYS_exit_group, 0);
     }
     if (child < 0) {
-        ns_tell("no process to have the power fail: %s", strerror(errno));
+        ns_log("no process to have the power fail: %s", strerror(errno));
         kill(program, SIGKILL);
     }
     for (;;) pause();

@@ -1,10 +1,12 @@
-/* A client of a vfio-user server that maps BAR2 and gives commands through the engine's page in BAR4. */
+// SPDX-License-Identifier: Apache-2.0
+
+/* A vfio-user client that maps BAR2 and submits commands through the engine's page in BAR4. */
 #define _GNU_SOURCE
 #include "abi.h"
 #include "crash.h"
 #include "device.h"
 #include "memory.h"
-#include "moments.h"
+#include "persist_points.h"
 #include "process.h"
 
 #include <errno.h>
@@ -21,18 +23,18 @@
 
 #include "nearpm_numbers.h"
 
-/* Of vfio-user: commands, flags, and VFIO's numbers of regions. */
+/* Commands and flags of vfio-user, and VFIO's region numbers. */
 enum { VERSION = 1, GET_REGION_INFO = 5, REGION_READ = 9, REGION_WRITE = 10 };
 enum { REPLY = 1, ERROR = 1 << 5, MAPPABLE = 1 << 2 };
 enum { BAR2 = 2, BAR4 = 4 };
 
-/* Of the status block: docs/hardware/status.md. */
+/* Layout of the status block: `hw/ip/status`. */
 enum { BLOCKS = 0x100, BLOCK = 32, COMMAND_PAGE = 5, MOST_BLOCKS = 120 };
 #define MAGIC 0x4E534456u
 
-/* The longest that a command, or an answer, may take, in wall-clock time: the device is simulated. */
+/* The longest time of a command or an answer, in wall-clock time: the device is simulated. */
 static long patience_s = 120;
-/* How long another client's end is waited for. */
+/* How long this client waits for the end of another one. */
 enum { BUSY_MS = 10000 };
 
 struct header {
@@ -49,7 +51,7 @@ static int connection = -1;
 static uint64_t page;
 static struct device device = {.file = -1};
 
-void ns_tell(const char *format, ...) {
+void ns_log(const char *format, ...) {
     char line[512];
     va_list list;
     va_start(list, format);
@@ -64,12 +66,12 @@ __attribute__((constructor)) static void configure(void) {
     char *end;
     long seconds = strtol(patience, &end, 10);
     if (end == patience || *end != 0 || seconds < 1 || seconds > 86400)
-        ns_tell("NEARSIDE_PMDK_PATIENCE = %s: allowed are 1 to 86400 seconds; it is %ld", patience, patience_s);
+        ns_log("NEARSIDE_PMDK_PATIENCE = %s: allowed are 1 to 86400 seconds; it is %ld", patience, patience_s);
     else
         patience_s = seconds;
 }
 
-/* A server that is stopped neither takes what is sent to it nor answers. */
+/* A stopped server neither receives nor answers. */
 static bool bound_waits(void) {
     struct timeval longest = {.tv_sec = patience_s};
     return setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest) == 0 &&
@@ -87,7 +89,7 @@ static bool send_all(const void *from, size_t bytes) {
     return true;
 }
 
-/* With the file descriptor that comes with the first of it, if `file` is not NULL. */
+/* Receives a file descriptor with the first bytes, if `file` is not NULL. */
 static bool receive_all(void *to, size_t bytes, int *file) {
     for (char *at = to; bytes > 0;) {
         union {
@@ -114,7 +116,8 @@ static bool receive_all(void *to, size_t bytes, int *file) {
     return true;
 }
 
-/* One message and its answer, whose body is at most `room` bytes long; false if there is none, or it is an error. */
+/* Sends a message and receives its answer, with a body of at most `room` bytes. False without an
+ * answer, or for an error. */
 static bool exchange(uint16_t command, const void *body, size_t bytes, void *answer, size_t room, int *file) {
     static uint16_t id;
     char message[128];
@@ -155,7 +158,7 @@ static bool bar4_write(uint64_t offset, const void *from, uint32_t bytes) {
     return exchange(REGION_WRITE, &body, sizeof body.access + bytes, &answer, sizeof answer, NULL);
 }
 
-/* Connects, and agrees on the protocol's version. The device's last client may still be leaving. */
+/* Connects and agrees on the protocol's version. The device's last client may still be leaving. */
 static const char *connect_to(const char *socket_path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(socket_path) >= sizeof address.sun_path) return "the path of the socket is too long";
@@ -203,7 +206,7 @@ static const char *attach(const char *socket_path) {
     if (device.file < 0 || !(region.flags & MAPPABLE) || region.offset != 0 || region.size < media)
         return "its PM window can't be mapped: media in memory, of profile dram, are needed";
     device.bytes = media - NEARPM_RESERVED_BYTES;
-    /* Not as the program's: what is stored there is durable at once. */
+    /* Not followed as memory of the program: stores here are durable at once. */
     void *window = ns_mmap(NULL, device.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, device.file, 0);
     if (window == MAP_FAILED) return strerror(errno);
     device.window = window;
@@ -217,7 +220,7 @@ const struct device *ns_device(void) {
     const char *path = getenv("NEARSIDE_PMDK");
     if (!tried && path != NULL) {
         const char *why = attach(path);
-        if (why != NULL) ns_tell("NEARSIDE_PMDK = %s: %s", path, why);
+        if (why != NULL) ns_log("NEARSIDE_PMDK = %s: %s", path, why);
     }
     tried = true;
     ns_unlock(&ns_locks.device);
@@ -238,7 +241,7 @@ void ns_device_leave(void) {
     ns_unlock(&ns_locks.device);
 }
 
-/* Through the first line of the page: one command at a time. */
+/* Uses the first line of the page: one command at a time. */
 static int64_t launch(const uint8_t line[64], uint64_t *value) {
     if (!bar4_write(page, line, 64)) return -1;
     struct timespec start, now;
@@ -260,13 +263,14 @@ static int64_t launch(const uint8_t line[64], uint64_t *value) {
 int64_t ns_command(const struct command *c, uint64_t *value) {
     uint64_t words[8] = {0, (uint64_t)c->operation | (uint64_t)c->pool << 8 | (uint64_t)c->thread << 16, c->address, c->bytes,
                          c->target, c->transaction, c->value, c->extra};
-    /* What the device writes into the pool is durable at once: its caller sees to that before the next moment. */
+    /* The device's writes to the pool are durable at once: the caller records them before the next
+     * persist point. */
     bool writes = c->operation == NEARPM_OP_Abort || c->operation == NEARPM_OP_Recover;
-    if (!writes) ns_moment(AT_COMMAND);
+    if (!writes) ns_persist_point(AT_COMMAND);
     ns_memory_command(c);
     ns_lock(&ns_locks.device);
     int64_t result = launch((const uint8_t *)words, value);
     ns_unlock(&ns_locks.device);
-    if (!writes) ns_moment(AT_COMMAND);
+    if (!writes) ns_persist_point(AT_COMMAND);
     return result;
 }

@@ -1,5 +1,8 @@
-/* Whoever is behind NEARSIDE_PMDK_CODE is sent each file that is loaded, and answers where its instructions are. A trap takes the place of
- * the first byte of each: all else stays, so nothing that jumps to another one finds anything new. */
+// SPDX-License-Identifier: Apache-2.0
+
+/* Each loaded file is sent to the server of NEARSIDE_PMDK_CODE, which returns the positions of its
+ * instructions. A trap replaces the first byte of each. All other bytes stay, so branches to other
+ * instructions are not affected. */
 #define _GNU_SOURCE
 #include "instructions.h"
 
@@ -59,7 +62,7 @@ uint8_t *ns_instruction_slot(const struct module *module, const struct instructi
     return module->slots == NULL ? NULL : module->slots + (size_t)(instruction - module->list) * SLOT;
 }
 
-/* ---- whoever knows ---- */
+/* ---- queries ---- */
 
 static bool send_file(int to, int file, const char *name) {
     union {
@@ -88,8 +91,8 @@ static bool read_all(int from, void *to, size_t bytes) {
     return true;
 }
 
-/* Where the instructions of a file are; false if that can't be known. */
-static bool ask(const char *name, int file, struct module *module) {
+/* Queries the instructions of a file; false if that is not possible. */
+static bool query_instructions(const char *name, int file, struct module *module) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *path = getenv("NEARSIDE_PMDK_CODE");
     if (path == NULL || strlen(path) >= sizeof address.sun_path) return false;
@@ -117,7 +120,8 @@ static bool needs_slot(const struct instruction *one) {
     return one->effect == LOCKED || one->effect == STREAM_BYTES;
 }
 
-/* Memory near a module, so that what is relative to an instruction can be reached from its copy, too. */
+/* Reserves memory near a module, so that a copy of an instruction reaches what its operand is
+ * relative to. */
 static uint8_t *room_near(uintptr_t base, size_t bytes) {
     enum { STEP = 1 << 20, STEPS = 1000 };
     for (uintptr_t n = 1; n < STEPS; n++) {
@@ -127,14 +131,14 @@ static uint8_t *room_near(uintptr_t base, size_t bytes) {
             if (below && n * STEP >= base) continue;
             void *got = ns_mmap((void *)at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
             if (got == (void *)at) return got;
-            /* A kernel that does not know the flag takes the address for a wish. */
+            /* A kernel without this flag takes the address as a hint. */
             if (got != MAP_FAILED) ns_munmap(got, bytes);
         }
     }
     return NULL;
 }
 
-/* The copy of an instruction; false if what it is relative to is too far away. */
+/* Copies an instruction; false if its relative operand is out of reach. */
 static bool fill_slot(const struct module *module, const struct instruction *one, uint8_t *slot) {
     memcpy(slot, one->code, one->length);
     uintptr_t from = module->base + one->address;
@@ -146,22 +150,22 @@ static bool fill_slot(const struct module *module, const struct instruction *one
         if (new != moved) return false;
         memcpy(slot + one->relative_at, &new, sizeof new);
     }
-    uint8_t *behind = slot + one->length;
+    uint8_t *after = slot + one->length;
     if (one->effect == STREAM_BYTES) {
-        *behind = TRAP;
+        *after = TRAP;
         return true;
     }
     /* jmp *0(%rip), and the address. */
     static const uint8_t JUMP[6] = {0xFF, 0x25};
     uintptr_t back = from + one->length;
-    memcpy(behind, JUMP, sizeof JUMP);
-    memcpy(behind + sizeof JUMP, &back, sizeof back);
+    memcpy(after, JUMP, sizeof JUMP);
+    memcpy(after + sizeof JUMP, &back, sizeof back);
     return true;
 }
 
 /* ---- modules ---- */
 
-/* What the shim stands in front of, or what has nothing to do with persistent memory. */
+/* Libraries that the shim interposes, or that do not access persistent memory. */
 static bool is_of_system(const char *name) {
     static const char *const NAMES[] = {"ld-linux", "libc.so",   "libm.so",     "libpthread.so", "libdl.so",   "librt.so",     "libgcc_s.so",
                                         "libstdc++", "libpmem.so", "libpmemobj.so", "linux-vdso",    "libnearside_pmdk.so"};
@@ -176,7 +180,8 @@ static int protection_of(const ElfW(Phdr) * header) {
     return ((header->p_flags & PF_R) ? PROT_READ : 0) | ((header->p_flags & PF_W) ? PROT_WRITE : 0) | ((header->p_flags & PF_X) ? PROT_EXEC : 0);
 }
 
-/* Puts traps where a part of a file is loaded; how many are not as the file has them, or can't be. */
+/* Inserts traps in a loaded part of a file; returns how many instructions differ from the file, or
+ * can't be replaced. */
 static size_t put_traps(const struct module *module, const ElfW(Phdr) * header) {
     uintptr_t start = module->base + header->p_vaddr, end = start + header->p_memsz;
     size_t first = 0, left = 0;
@@ -199,7 +204,7 @@ static size_t put_traps(const struct module *module, const ElfW(Phdr) * header) 
     return left;
 }
 
-static void take(struct module *module, const struct dl_phdr_info *info, const char *name) {
+static void install_module(struct module *module, const struct dl_phdr_info *info, const char *name) {
     bool slots = false;
     for (size_t n = 0; n < module->count; n++) slots = slots || needs_slot(&module->list[n]);
     size_t bytes = ns_whole_pages(module->count * SLOT), left = 0;
@@ -212,10 +217,10 @@ static void take(struct module *module, const struct dl_phdr_info *info, const c
         left += put_traps(module, header);
     }
     if (module->slots != NULL) mprotect(module->slots, bytes, PROT_READ | PROT_EXEC);
-    if (left > 0) ns_tell("%s: %zu of its instructions that flush, fence or stream are not followed", name, left);
+    if (left > 0) ns_log("%s: %zu of its instructions that flush, fence or stream are not followed", name, left);
 }
 
-static int look_at(struct dl_phdr_info *info, size_t bytes, void *unused) {
+static int visit_module(struct dl_phdr_info *info, size_t bytes, void *unused) {
     (void)bytes;
     (void)unused;
     for (struct module *m = modules; m != NULL; m = m->next) {
@@ -230,17 +235,17 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *unused) {
     *module = (struct module){.next = modules, .headers = info->dlpi_phdr, .base = info->dlpi_addr, .seen = true};
     if (!is_of_system(name)) {
         int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
-        if (file < 0 || !ask(name, file, module)) ns_tell("%s: its instructions can't be looked at, and are not followed", name);
+        if (file < 0 || !query_instructions(name, file, module)) ns_log("%s: its instructions can't be looked at, and are not followed", name);
         if (file >= 0) close(file);
     }
-    take(module, info, name);
+    install_module(module, info, name);
     return 0;
 }
 
-void ns_instructions_look(void) {
+void ns_instructions_scan(void) {
     int why = errno;
     for (struct module *m = modules; m != NULL; m = m->next) m->seen = false;
-    dl_iterate_phdr(look_at, NULL);
+    dl_iterate_phdr(visit_module, NULL);
     for (struct module *m = modules; m != NULL; m = m->next)
         if (!m->seen) __atomic_store_n(&m->loaded, false, __ATOMIC_RELEASE);
     errno = why;

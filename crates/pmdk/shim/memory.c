@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #define _GNU_SOURCE
 #include "memory.h"
 
@@ -13,16 +15,16 @@
 
 #include "abi.h"
 #include "crash.h"
-#include "moments.h"
+#include "persist_points.h"
 #include "nearpm_numbers.h"
 #include "process.h"
 
-/* libpmem's flags of its copies, and from how many bytes on it streams. */
+/* libpmem's copy flags, and the size from which it streams. */
 enum { NODRAIN = 1, NONTEMPORAL = 2, TEMPORAL = 4, WC = 8, WB = 16, NOFLUSH = 32, STREAMS_FROM = 256 };
 
 enum { ALIGN = 2 << 20 };
 
-/* What an event of the trace is: `src/trace.rs`. */
+/* Kinds of events of the trace: `src/trace.rs`. */
 enum { FLUSH = 1, FENCE = 2, STREAM = 3, COMMAND = 4, TRANSACTION = 5 };
 struct event {
     uint32_t what, bytes;
@@ -32,30 +34,30 @@ struct event {
 struct region {
     uintptr_t start, end;
     uint64_t place;
-    /* Of what file. */
+    /* Identity of the file. */
     dev_t device;
     ino_t inode;
 };
 
-/* Those of no bytes are free. */
+/* Empty entries are free. */
 static struct region *regions;
 static size_t region_count, region_room;
 static uint64_t next_place = ALIGN;
 static struct memory_counts counts;
 
-/* The trace: -1 if there is none. It is written in pieces, and at the end. */
+/* The trace: -1 without one. It is written in pieces, and at the end. */
 static int trace = -1;
 static struct event buffer[4096];
 static size_t buffered;
 
-/* A script's programs add to it, one after the other. */
+/* The programs of a script append to it, one after the other. */
 void ns_memory_follow(void) {
     const char *path = getenv("NEARSIDE_PMDK_TRACE");
     if (path == NULL) return;
     ns_lock(&ns_locks.memory);
     trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ns_unlock(&ns_locks.memory);
-    if (trace < 0) ns_tell("NEARSIDE_PMDK_TRACE = %s can't be written", path);
+    if (trace < 0) ns_log("NEARSIDE_PMDK_TRACE = %s can't be written", path);
 }
 
 void ns_memory_forget(void) {
@@ -69,7 +71,7 @@ static void write_buffer(void) {
     for (size_t left = buffered * sizeof *buffer; left > 0 && trace >= 0;) {
         ssize_t written = ns_write(trace, at, left);
         if (written <= 0) {
-            ns_tell("the trace can't be written");
+            ns_log("the trace can't be written");
             close(trace);
             trace = -1;
             break;
@@ -82,28 +84,28 @@ static void write_buffer(void) {
 
 void ns_memory_end(void) {
     if (!ns_lock_at_end(&ns_locks.memory)) {
-        if (trace >= 0) ns_tell("the trace lacks its end, as a signal's handler has ended the program");
+        if (trace >= 0) ns_log("the trace lacks its end, as a signal's handler has ended the program");
         return;
     }
     write_buffer();
     ns_unlock(&ns_locks.memory);
 }
 
-static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
+static void trace_event(uint32_t what, uint32_t bytes, uint64_t place) {
     if (trace < 0) return;
     if (buffered == sizeof buffer / sizeof *buffer) write_buffer();
     buffer[buffered++] = (struct event){what, bytes, place};
 }
 
-/* Where some bytes are in the trace. Held. */
+/* The next free offset in the trace. The lock is held. */
 static uint64_t new_place(size_t bytes) {
     uint64_t place = next_place;
     next_place += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     return place;
 }
 
-/* Held. */
-static void keep(struct region region) {
+/* The lock is held. */
+static void add_region(struct region region) {
     size_t n = 0;
     while (n < region_count && regions[n].start != regions[n].end) n++;
     if (n == region_room) regions = ns_grow(regions, &region_room, sizeof *regions);
@@ -111,18 +113,18 @@ static void keep(struct region region) {
     regions[n] = region;
 }
 
-/* Of the regions these bytes are no more. Held. */
-static void cut(uintptr_t start, size_t bytes) {
+/* Removes these bytes from all regions. The lock is held. */
+static void remove_regions(uintptr_t start, size_t bytes) {
     uintptr_t end = start + bytes;
     for (size_t n = 0; n < region_count; n++) {
-        struct region old = regions[n], before = old, behind = old;
+        struct region old = regions[n], before = old, after = old;
         if (old.start >= end || old.end <= start) continue;
         regions[n].start = regions[n].end = 0;
         before.end = start;
-        behind.start = end;
-        behind.place += end - old.start;
-        if (old.start < start) keep(before);
-        if (old.end > end) keep(behind);
+        after.start = end;
+        after.place += end - old.start;
+        if (old.start < start) add_region(before);
+        if (old.end > end) add_region(after);
     }
 }
 
@@ -134,7 +136,7 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
     if (fstat(file, &is) != 0) is.st_ino = 0;
     ns_lock(&ns_locks.memory);
     if (place == 0) place = new_place(bytes);
-    keep((struct region){start, start + bytes, place, is.st_dev, is.st_ino});
+    add_region((struct region){start, start + bytes, place, is.st_dev, is.st_ino});
     ns_unlock(&ns_locks.memory);
 }
 
@@ -147,25 +149,25 @@ bool ns_memory_has(const void *address, size_t bytes) {
     return touches;
 }
 
-void ns_memory_gone(const void *address, size_t bytes) {
+void ns_memory_unmapped(const void *address, size_t bytes) {
     ns_lock(&ns_locks.memory);
-    cut((uintptr_t)address, ns_whole_pages(bytes));
+    remove_regions((uintptr_t)address, ns_whole_pages(bytes));
     ns_unlock(&ns_locks.memory);
     ns_crash_unmapped(address, bytes);
 }
 
 EXPORT int munmap(void *address, size_t bytes) {
-    /* An allocator, which unmaps with its locks held, unmaps no file: it comes to no moment. */
+    /* An allocator unmaps no file, so it reaches no persist point with its locks held. */
     if (bytes > 0 && (uintptr_t)address % PAGE == 0 && ns_memory_has(address, bytes)) {
-        ns_moment(BEFORE_UNMAPPING);
-        ns_memory_gone(address, bytes);
+        ns_persist_point(BEFORE_UNMAPPING);
+        ns_memory_unmapped(address, bytes);
     }
     return ns_munmap(address, bytes);
 }
 
 /* ---- memory of files that may be written to later ---- */
 
-/* There is some that may be made writable by `mprotect`. */
+/* True if a mapping may become writable by `mprotect`. */
 static bool may_become_writable;
 
 void ns_memory_readable(int file) {
@@ -179,7 +181,7 @@ static bool next_gap(uintptr_t at, uintptr_t end, uintptr_t *from, uintptr_t *to
     for (size_t n = 0; n < region_count; n++) {
         if (regions[n].start > at || at >= regions[n].end) continue;
         at = ns_whole_pages(regions[n].end);
-        n = (size_t)-1; /* anew, as they have no order */
+        n = (size_t)-1; /* start again, since regions are not sorted */
     }
     *from = at;
     *to = end;
@@ -189,7 +191,8 @@ static bool next_gap(uintptr_t at, uintptr_t end, uintptr_t *from, uintptr_t *to
     return at < end;
 }
 
-/* A part of a line of /proc/self/maps that has become writable: START-END rw-s OFFSET DEVICE INODE PATH. */
+/* Follows the part of a line of /proc/self/maps that has become writable: START-END rw-s OFFSET
+ * DEVICE INODE PATH. */
 static void follow_line(const char *line, uintptr_t start, uintptr_t end) {
     char shared = 0;
     unsigned long first, last, offset, inode;
@@ -204,7 +207,7 @@ static void follow_line(const char *line, uintptr_t start, uintptr_t end) {
         struct stat is;
         if (file < 0) file = (int)syscall(SYS_openat, AT_FDCWD, line + path, O_RDWR | O_CLOEXEC);
         if (file < 0 || fstat(file, &is) != 0 || is.st_ino != inode) {
-            ns_tell("a mapping of %zu bytes that has become writable is not followed: its file is not at %s", to - from, line + path);
+            ns_log("a mapping of %zu bytes that has become writable is not followed: its file is not at %s", to - from, line + path);
             break;
         }
         if (S_ISREG(is.st_mode)) ns_memory_mapped((void *)from, to - from, 0, file, (int64_t)(offset + (from - first)));
@@ -212,7 +215,8 @@ static void follow_line(const char *line, uintptr_t start, uintptr_t end) {
     if (file >= 0) close(file);
 }
 
-/* Of what is now writable. Neither memory nor a stream is asked for: an allocator may be the caller. */
+/* Follows what has become writable. Neither allocates memory nor opens a stream: an allocator may
+ * be the caller. */
 static void follow_writable(uintptr_t start, uintptr_t end) {
     int maps = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     char text[2 * PAGE + 1];
@@ -228,7 +232,7 @@ static void follow_writable(uintptr_t start, uintptr_t end) {
         }
         have -= (size_t)(line - text);
         memmove(text, line, have);
-        /* No line is as long. */
+        /* No line is this long. */
         if (have == sizeof text - 1) have = 0;
     }
     if (maps >= 0) close(maps);
@@ -243,19 +247,19 @@ EXPORT int mprotect(void *address, size_t bytes, int protection) {
     return result;
 }
 
-/* A part of a region is at another address, or has another size. Held. */
-static void moved(uintptr_t old, size_t old_bytes, uintptr_t address, size_t bytes, bool stays) {
+/* Moves or resizes a part of a region. The lock is held. */
+static void move_region(uintptr_t old, size_t old_bytes, uintptr_t address, size_t bytes, bool stays) {
     struct region made = {0};
     for (size_t n = 0; n < region_count; n++)
         if (regions[n].start <= old && old < regions[n].end) made = regions[n];
     bool is_file = made.end != 0;
-    /* Behind what the region had may be another one's place. */
+    /* The offsets after the region may belong to another one. */
     made.place = bytes <= made.end - old ? made.place + (old - made.start) : new_place(bytes);
     made.start = address;
     made.end = address + bytes;
-    if (!stays) cut(old, ns_whole_pages(old_bytes));
-    cut(address, ns_whole_pages(bytes));
-    if (is_file) keep(made);
+    if (!stays) remove_regions(old, ns_whole_pages(old_bytes));
+    remove_regions(address, ns_whole_pages(bytes));
+    if (is_file) add_region(made);
 }
 
 EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
@@ -267,29 +271,29 @@ EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
         to = va_arg(arguments, void *);
         va_end(arguments);
     }
-    /* As above: an allocator's are none of these. */
+    /* As above: an allocator's mappings are none of these. */
     bool of_file = ns_memory_has(old, old_bytes > 0 ? old_bytes : 1);
     if (!of_file && !((flags & MREMAP_FIXED) && ns_memory_has(to, bytes))) return ns_mremap(old, old_bytes, bytes, flags, to);
-    ns_moment(BEFORE_UNMAPPING);
-    /* At once, as another thread may get the old address for a mapping of its own. */
+    ns_persist_point(BEFORE_UNMAPPING);
+    /* Atomic, since another thread may get the old address for a new mapping. */
     bool followed = true;
     ns_crash_hold();
     ns_lock(&ns_locks.memory);
     void *at = ns_mremap(old, old_bytes, bytes, flags, to);
     if (at != MAP_FAILED) {
-        moved((uintptr_t)old, old_bytes, (uintptr_t)at, bytes, stays);
+        move_region((uintptr_t)old, old_bytes, (uintptr_t)at, bytes, stays);
         followed = ns_crash_moved(old, old_bytes, at, bytes, stays) || !of_file;
     }
     ns_unlock(&ns_locks.memory);
     ns_crash_release();
-    if (!followed) ns_tell("a mapping of %zu bytes that was moved is not followed", bytes);
+    if (!followed) ns_log("a mapping of %zu bytes that was moved is not followed", bytes);
     return at;
 }
 
-/* Parts of regions, some at a time: without the lock allocators are called for each. */
+/* Parts of regions, collected under the lock, and processed without it. */
 enum { SOME = 64 };
 struct parts {
-    /* The region to go on with; 0: there is none. */
+    /* The region to continue with; 0 for none. */
     size_t next, count;
     struct {
         uintptr_t start, end;
@@ -301,7 +305,7 @@ static void add_part(struct parts *parts, uintptr_t start, uintptr_t end) {
     parts->list[parts->count++].end = end;
 }
 
-/* A flush or a copy, in all mappings that it is in: the next parts of it. */
+/* Records a write-back or a copy in all mappings that it touches: the next parts of it. */
 static void count_parts(uint32_t what, const void *address, size_t bytes, struct parts *parts) {
     uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
     parts->count = 0;
@@ -317,7 +321,7 @@ static void count_parts(uint32_t what, const void *address, size_t bytes, struct
             counts.flushes++;
             counts.lines += (to - 1) / NEARPM_LINE - from / NEARPM_LINE + 1;
         }
-        tell(what, (uint32_t)(to - from), region->place + (from - region->start));
+        trace_event(what, (uint32_t)(to - from), region->place + (from - region->start));
         add_part(parts, from, to);
     }
     parts->next = n < region_count ? n : 0;
@@ -329,77 +333,77 @@ static void all_synced(const struct parts *parts) {
         ns_crash_synced((const void *)parts->list[n].start, parts->list[n].end - parts->list[n].start);
 }
 
-/* This thread has asked for something since its last fence. */
-static __thread bool on_its_way;
+/* This thread has requested a write-back since its last fence. */
+static __thread bool write_back_pending;
 
-static void note(uint32_t what, const void *address, size_t bytes) {
+static void record_write_back(uint32_t what, const void *address, size_t bytes) {
     struct parts parts;
     parts.next = 0;
-    bool first = !on_its_way;
+    bool first = !write_back_pending;
     do {
         count_parts(what, address, bytes, &parts);
-        on_its_way = on_its_way || parts.count > 0;
+        write_back_pending = write_back_pending || parts.count > 0;
         for (size_t n = 0; n < parts.count; n++)
             ns_crash_flushed((const void *)parts.list[n].start, parts.list[n].end - parts.list[n].start, what == FLUSH);
     } while (parts.next != 0);
-    ns_moment(what == STREAM ? AFTER_STREAM : first ? AFTER_FIRST_FLUSH : AFTER_FLUSH);
+    ns_persist_point(what == STREAM ? AFTER_STREAM : first ? AFTER_FIRST_FLUSH : AFTER_FLUSH);
 }
 
-static void note_fence(void) {
+static void record_fence(void) {
     ns_lock(&ns_locks.memory);
     counts.fences++;
-    tell(FENCE, 0, 0);
+    trace_event(FENCE, 0, 0);
     ns_unlock(&ns_locks.memory);
     ns_crash_fenced();
-    on_its_way = false;
-    ns_moment(AFTER_FENCE);
+    write_back_pending = false;
+    ns_persist_point(AFTER_FENCE);
 }
 
 void ns_memory_transaction(void) {
     ns_lock(&ns_locks.memory);
-    tell(TRANSACTION, 0, 0);
+    trace_event(TRANSACTION, 0, 0);
     ns_unlock(&ns_locks.memory);
 }
 
 void ns_memory_command(const struct command *c) {
     ns_lock(&ns_locks.memory);
-    tell(COMMAND, c->operation | (uint32_t)c->pool << 8 | (uint32_t)c->thread << 16, c->address);
-    tell(COMMAND, 0, c->bytes);
-    tell(COMMAND, 0, c->target);
-    tell(COMMAND, 0, c->transaction);
-    tell(COMMAND, 0, c->value);
-    tell(COMMAND, 0, c->extra);
+    trace_event(COMMAND, c->operation | (uint32_t)c->pool << 8 | (uint32_t)c->thread << 16, c->address);
+    trace_event(COMMAND, 0, c->bytes);
+    trace_event(COMMAND, 0, c->target);
+    trace_event(COMMAND, 0, c->transaction);
+    trace_event(COMMAND, 0, c->value);
+    trace_event(COMMAND, 0, c->extra);
     ns_unlock(&ns_locks.memory);
 }
 
 void ns_memory_flushed(const void *address) {
     if (ns_busy > 0 || !ns_followed()) return;
     const void *line = (const void *)((uintptr_t)address / NEARPM_LINE * NEARPM_LINE);
-    if (ns_memory_has(line, NEARPM_LINE)) note(FLUSH, line, NEARPM_LINE);
+    if (ns_memory_has(line, NEARPM_LINE)) record_write_back(FLUSH, line, NEARPM_LINE);
 }
 
 void ns_memory_flushed_in_order(const void *address) {
     if (ns_busy > 0 || !ns_followed()) return;
     const void *line = (const void *)((uintptr_t)address / NEARPM_LINE * NEARPM_LINE);
     if (!ns_memory_has(line, NEARPM_LINE)) return;
-    ns_moment(BEFORE_FENCE);
+    ns_persist_point(BEFORE_FENCE);
     struct parts parts;
     parts.next = 0;
     do {
         count_parts(FLUSH, line, NEARPM_LINE, &parts);
         all_synced(&parts);
     } while (parts.next != 0);
-    ns_moment(AFTER_FENCE);
+    ns_persist_point(AFTER_FENCE);
 }
 
 void ns_memory_streamed(const void *address, size_t bytes) {
-    if (ns_busy == 0 && ns_followed() && ns_memory_has(address, bytes)) note(STREAM, address, bytes);
+    if (ns_busy == 0 && ns_followed() && ns_memory_has(address, bytes)) record_write_back(STREAM, address, bytes);
 }
 
 void ns_memory_fenced(void) {
-    if (ns_busy > 0 || !on_its_way || !ns_followed()) return;
-    ns_moment(BEFORE_FENCE);
-    note_fence();
+    if (ns_busy > 0 || !write_back_pending || !ns_followed()) return;
+    ns_persist_point(BEFORE_FENCE);
+    record_fence();
 }
 
 struct memory_counts ns_memory_counts(void) {
@@ -409,7 +413,7 @@ struct memory_counts ns_memory_counts(void) {
     return now;
 }
 
-/* ---- libpmem, which calls its own flush and drain through these, too ---- */
+/* ---- libpmem, whose internal flushes and drains come through these functions, too ---- */
 
 void pmem_flush(const void *address, size_t bytes);
 void pmem_deep_flush(const void *address, size_t bytes);
@@ -427,23 +431,23 @@ void *pmem_memset_persist(void *to, int value, size_t bytes);
 
 EXPORT void pmem_flush(const void *address, size_t bytes) {
     REAL(pmem_flush)(address, bytes);
-    note(FLUSH, address, bytes);
+    record_write_back(FLUSH, address, bytes);
 }
 
 /* `pmem_deep_drain` is an `msync` on such memory. */
 EXPORT void pmem_deep_flush(const void *address, size_t bytes) {
     REAL(pmem_deep_flush)(address, bytes);
-    note(FLUSH, address, bytes);
+    record_write_back(FLUSH, address, bytes);
 }
 
 static void drain(void) {
     REAL(pmem_drain)();
-    note_fence();
+    record_fence();
 }
 
-/* What was flushed before may have been told outside since then. */
+/* Data flushed before may have been reported by output since then. */
 EXPORT void pmem_drain(void) {
-    ns_moment(BEFORE_FENCE);
+    ns_persist_point(BEFORE_FENCE);
     drain();
 }
 
@@ -452,10 +456,11 @@ EXPORT void pmem_persist(const void *address, size_t bytes) {
     drain();
 }
 
-/* libpmem falls back on it where memory is not persistent. Only one that waits, and has succeeded, makes anything durable. */
+/* libpmem's fallback where memory is not persistent. Only a successful call with MS_SYNC makes data
+ * durable. */
 EXPORT int msync(void *address, size_t bytes, int flags) {
-    /* What it makes durable may have been told outside before. */
-    if ((flags & MS_SYNC) && ns_memory_has(address, bytes)) ns_moment(BEFORE_SYNC);
+    /* The data may have been reported by output before. */
+    if ((flags & MS_SYNC) && ns_memory_has(address, bytes)) ns_persist_point(BEFORE_SYNC);
     int result = REAL(msync)(address, bytes, flags);
     if (result != 0 || !(flags & MS_SYNC)) return result;
     struct parts parts;
@@ -464,7 +469,7 @@ EXPORT int msync(void *address, size_t bytes, int flags) {
         count_parts(FLUSH, address, bytes, &parts);
         all_synced(&parts);
     } while (parts.next != 0);
-    note_fence();
+    record_fence();
     return result;
 }
 
@@ -480,15 +485,16 @@ static void parts_of(const struct stat *is, struct parts *parts) {
     ns_unlock(&ns_locks.memory);
 }
 
-/* They are durable as they are. Which of their lines are dirty is not known: the trace has a fence. */
-static int synced(int file, int (*sync)(int file)) {
+/* All mappings of the file are durable as they are. Which of their lines are dirty is not known, so
+ * the trace gets a fence. */
+static int sync_file(int file, int (*sync)(int file)) {
     if (ns_busy > 0) return sync(file);
     struct stat is;
     struct parts parts;
     parts.next = parts.count = 0;
     if (fstat(file, &is) == 0) parts_of(&is, &parts);
     bool mapped = parts.count > 0;
-    if (mapped) ns_moment(BEFORE_SYNC);
+    if (mapped) ns_persist_point(BEFORE_SYNC);
     int result = sync(file);
     if (result != 0 || !mapped) return result;
     parts.next = 0;
@@ -496,39 +502,39 @@ static int synced(int file, int (*sync)(int file)) {
         parts_of(&is, &parts);
         all_synced(&parts);
     } while (parts.next != 0);
-    note_fence();
+    record_fence();
     return result;
 }
 
 EXPORT int fsync(int file) {
-    return synced(file, REAL(fsync));
+    return sync_file(file, REAL(fsync));
 }
 
 EXPORT int fdatasync(int file) {
-    return synced(file, REAL(fdatasync));
+    return sync_file(file, REAL(fdatasync));
 }
 
-/* A copy has been made, but its fence; as libpmem does it. */
-static void *copied(void *to, size_t bytes, unsigned flags) {
+/* A copy has been made, without its fence, as libpmem does it. */
+static void *record_copy(void *to, size_t bytes, unsigned flags) {
     bool streams = flags & (NONTEMPORAL | WC) || (!(flags & (TEMPORAL | WB)) && bytes >= STREAMS_FROM);
-    if (!(flags & NOFLUSH)) note(streams ? STREAM : FLUSH, to, bytes);
+    if (!(flags & NOFLUSH)) record_write_back(streams ? STREAM : FLUSH, to, bytes);
     if (!(flags & (NODRAIN | NOFLUSH))) drain();
     return to;
 }
 
 EXPORT void *pmem_memmove(void *to, const void *from, size_t bytes, unsigned flags) {
     REAL(pmem_memmove)(to, from, bytes, flags | NODRAIN);
-    return copied(to, bytes, flags);
+    return record_copy(to, bytes, flags);
 }
 
 EXPORT void *pmem_memcpy(void *to, const void *from, size_t bytes, unsigned flags) {
     REAL(pmem_memcpy)(to, from, bytes, flags | NODRAIN);
-    return copied(to, bytes, flags);
+    return record_copy(to, bytes, flags);
 }
 
 EXPORT void *pmem_memset(void *to, int value, size_t bytes, unsigned flags) {
     REAL(pmem_memset)(to, value, bytes, flags | NODRAIN);
-    return copied(to, bytes, flags);
+    return record_copy(to, bytes, flags);
 }
 
 EXPORT void *pmem_memmove_nodrain(void *to, const void *from, size_t bytes) {

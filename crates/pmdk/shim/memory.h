@@ -1,4 +1,6 @@
-/* Persistent memory as libpmem has it: what is flushed, fenced and streamed, told to a trace. */
+// SPDX-License-Identifier: Apache-2.0
+
+/* Persistent memory of the program: flushes, fences and copies, recorded in a trace. */
 #ifndef NEARSIDE_PMDK_MEMORY_H
 #define NEARSIDE_PMDK_MEMORY_H
 
@@ -8,27 +10,28 @@
 
 #include "device.h"
 
-/* A shared mapping of a file has been made: its contents have this place in a device's window. 0: one is to be chosen. */
+/* A shared mapping of a file was made, at this place of a device's window; 0: a place is chosen. */
 void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset);
 
-/* Whether a part of some bytes is a file's. */
+/* True if a part of these bytes is mapped from a file. */
 bool ns_memory_has(const void *address, size_t bytes);
 
-/* The same, but that memory can't be written to yet. */
+/* A mapping of a file that is not writable yet. */
 void ns_memory_readable(int file);
 
-/* Something else is at these pages, or nothing: what was a file's there counts as durable from then on. */
-void ns_memory_gone(const void *address, size_t bytes);
+/* These pages were unmapped or replaced: their former content counts as durable. */
+void ns_memory_unmapped(const void *address, size_t bytes);
 
-/* The trace is written. */
+/* Writes the rest of the trace. */
 void ns_memory_end(void);
 
-/* This process is followed from now on, and writes the trace; another one does. */
+/* Starts following this process, which writes the trace; or stops it in a child. */
 void ns_memory_follow(void);
 void ns_memory_forget(void);
 
-/* Instructions of the program's own, `src/instructions.rs`: `clwb` and `clflushopt`; `clflush`, which needs no fence; stores past the
- * cache; and what is a fence, which counts if this thread has asked for something since the last one. */
+/* Instructions of the program, see `src/instructions.rs`: `clwb` and `clflushopt`; `clflush`, which
+ * needs no fence; stores past the cache. A fence counts if this thread has requested a write-back
+ * since the last one. */
 void ns_memory_flushed(const void *address);
 void ns_memory_flushed_in_order(const void *address);
 void ns_memory_streamed(const void *address, size_t bytes);
@@ -37,10 +40,10 @@ void ns_memory_fenced(void);
 /* A transaction begins. */
 void ns_memory_transaction(void);
 
-/* A command is given to the device. */
+/* A command is submitted to the device. */
 void ns_memory_command(const struct command *command);
 
-/* Flushes, fences, lines that were flushed, and bytes that were streamed past the cache. */
+/* Numbers of flushes, fences, flushed lines, and streamed bytes. */
 struct memory_counts {
     uint64_t flushes, fences, lines, streamed;
 };

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #define _GNU_SOURCE
 #include "process.h"
 
@@ -10,7 +12,7 @@
 #include "abi.h"
 #include "device.h"
 #include "memory.h"
-#include "moments.h"
+#include "persist_points.h"
 #include "pools.h"
 
 struct locks ns_locks = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
@@ -22,7 +24,7 @@ void *ns_grow(void *table, size_t *room, size_t item) {
     void *grown = old == 0 ? ns_mmap(NULL, larger * item, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
                            : ns_mremap(table, old * item, larger * item, MREMAP_MAYMOVE, NULL);
     if (grown == MAP_FAILED) {
-        ns_tell("no memory to follow what is mapped");
+        ns_log("no memory to follow what is mapped");
         abort();
     }
     *room = larger;
@@ -39,21 +41,21 @@ bool ns_lock_at_end(pthread_mutex_t *lock) {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool followed;
-/* A child that shares its memory, as `vfork` has them, is another process. */
+/* A child with shared memory, as of `vfork`, is another process. */
 static pid_t follower;
-/* The file that this process has locked, as it is followed. */
+/* The locked file that marks this process as the followed one. */
 static int claim = -1;
 
 bool ns_followed(void) {
     return __atomic_load_n(&followed, __ATOMIC_RELAXED) && follower == getpid();
 }
 
-static void ask(void) {
+static void decide_following(void) {
     const char *path = getenv("NEARSIDE_PMDK_REPORT");
     if (path == NULL) path = getenv("NEARSIDE_PMDK_TRACE");
     if (path != NULL) {
         claim = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-        if (claim < 0) ns_tell("%s can't be written", path);
+        if (claim < 0) ns_log("%s can't be written", path);
         if (claim >= 0 && flock(claim, LOCK_EX | LOCK_NB) != 0) {
             close(claim);
             claim = -1;
@@ -61,25 +63,26 @@ static void ask(void) {
         }
     }
     ns_memory_follow();
-    ns_moments_follow();
+    ns_persist_points_follow();
     follower = getpid();
     __atomic_store_n(&followed, true, __ATOMIC_RELAXED);
 }
 
 void ns_follow(void) {
-    pthread_once(&once, ask);
+    pthread_once(&once, decide_following);
 }
 
-/* A child has the memory of its parent, and only one of its threads: locks may be held by others. */
+/* A child has the memory of its parent, but one thread only: other threads may have held locks. */
 static void in_child(void) {
     pthread_mutex_t *locks[] = {&ns_locks.pools, &ns_locks.crash, &ns_locks.memory, &ns_locks.device};
     for (size_t n = 0; n < sizeof locks / sizeof *locks; n++) pthread_mutex_init(locks[n], NULL);
-    /* The device is its parent's: it learns of that one's end although the child goes on. */
+    /* The device belongs to the parent: the server has to detect the parent's end although the
+     * child goes on. */
     ns_device_leave();
     if (!followed) return;
     followed = false;
     ns_memory_forget();
-    ns_moments_forget();
+    ns_persist_points_forget();
     if (claim >= 0) close(claim);
     claim = -1;
 }

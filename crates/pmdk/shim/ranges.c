@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "ranges.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The first range that ends behind `at`: it has `at`, or lies behind it. */
+/* The first range that ends after `at`: it contains `at`, or follows it. */
 static size_t find(const struct ranges *ranges, uint64_t at) {
     size_t low = 0, high = ranges->count;
     while (low < high) {
@@ -16,7 +18,7 @@ static size_t find(const struct ranges *ranges, uint64_t at) {
     return low;
 }
 
-/* Replaces `old` ranges from `at` on by `fresh` ones; false without memory. */
+/* Replaces `old` ranges from `at` on by `count` new ones; false without memory. */
 static bool splice(struct ranges *ranges, size_t at, size_t old, const struct range *fresh, size_t count) {
     size_t after = ranges->count - at - old;
     size_t total = ranges->count - old + count;
@@ -50,7 +52,7 @@ bool ns_ranges_touch(const struct ranges *ranges, struct range wanted) {
 
 bool ns_ranges_add(struct ranges *ranges, struct range added) {
     if (added.start >= added.end) return true;
-    /* Neighbours that only touch it become one with it. */
+    /* Adjacent ranges are merged. */
     size_t first = added.start == 0 ? 0 : find(ranges, added.start - 1);
     size_t last = first;
     for (; last < ranges->count && ranges->list[last].start <= added.end; last++) {

@@ -1,4 +1,6 @@
-/* Ranges of bytes that do not overlap, in order. */
+// SPDX-License-Identifier: Apache-2.0
+
+/* Sorted, disjoint ranges of bytes. */
 #ifndef NEARSIDE_PMDK_RANGES_H
 #define NEARSIDE_PMDK_RANGES_H
 
@@ -15,19 +17,19 @@ struct ranges {
     size_t count, room;
 };
 
-/* The first part of `wanted` that is in none of them; false when there is no such part. */
+/* The first part of `wanted` outside of all ranges; false if there is none. */
 bool ns_ranges_gap(const struct ranges *ranges, struct range wanted, struct range *gap);
 
-/* Whether a part of `wanted` is in one of them. */
+/* True if a part of `wanted` is in a range. */
 bool ns_ranges_touch(const struct ranges *ranges, struct range wanted);
 
 /* Adds a range; false without memory, and nothing has changed. */
 bool ns_ranges_add(struct ranges *ranges, struct range added);
 
-/* Takes a range away; without memory for a part that is cut in two, more than that. */
+/* Removes a range; without memory for splitting a range, removes that range completely. */
 void ns_ranges_remove(struct ranges *ranges, struct range removed);
 
-/* Empty again; keeps its memory. */
+/* Empties the set; keeps its memory. */
 static inline void ns_ranges_clear(struct ranges *ranges) {
     ranges->count = 0;
 }

@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "reservations.h"
 
 #include <errno.h>
 
 #include "process.h"
 
-/* The pool whose reservations are followed; a child has no transactions in its parent's, and so needs none of them. */
+/* The pool whose reservations are followed; a child has no transactions in its parent's pools, so
+ * it needs none. */
 static struct pool *followed(PMEMobjpool *pop) {
     struct pool *pool = ns_pool(pop);
     return pool != NULL && !ns_pool_inherited(pool) ? pool : NULL;
@@ -31,7 +34,7 @@ bool ns_reserved(struct pool *pool, struct range range) {
 struct range ns_reservation_ends(struct pool *pool, const struct pobj_action *action) {
     struct range none = {0, 0};
     if (action->type != POBJ_ACTION_TYPE_HEAP) return none;
-    /* A deferred free is of an object that is none of these; its size is whatever was there. */
+    /* A deferred free is of an allocated object; its size field is undefined. */
     struct range start = {action->heap.offset, action->heap.offset + 1};
     pthread_mutex_lock(&ns_locks.pools);
     bool reserved = ns_ranges_touch(&pool->reserved, start);
@@ -56,7 +59,8 @@ EXPORT PMEMoid pmemobj_xreserve(PMEMobjpool *pop, struct pobj_action *action, si
     return reserved(pop, action, REAL(pmemobj_xreserve)(pop, action, bytes, type, flags));
 }
 
-/* Before libpmemobj has done it: then others may free the objects, and reserve their memory. What it refuses is still reserved. */
+/* Recorded before libpmemobj publishes: afterwards others may free the objects and reserve their
+ * memory. Refused objects stay reserved. */
 EXPORT int pmemobj_publish(PMEMobjpool *pop, struct pobj_action *actions, size_t count) {
     struct pool *pool = followed(pop);
     struct ranges ended = {0};

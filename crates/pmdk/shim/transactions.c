@@ -1,9 +1,14 @@
-/* Transactions of libpmemobj whose old bytes the device keeps.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Transactions of libpmemobj whose old bytes the device logs.
  *
- * libpmemobj is told of each range as of one that needs no snapshot: it still flushes it. The device makes the record. What ends the
- * device's log is a number in the pool, the log's generation, which libpmemobj changes with all else that its commit makes true at once; so
- * a log counts as long as the pool has its generation. libpmemobj's own callback, which it calls where the outermost transaction has been
- * committed or aborted, from wherever that came, is where the device's log is emptied or written back. */
+ * libpmemobj gets each range as one that needs no snapshot, and still flushes it. The device makes
+ * the record. A number in the pool, the log's generation, ends the device's log: libpmemobj changes
+ * it atomically with the rest of its commit. So a log is valid as long as the pool has its
+ * generation.
+ *
+ * libpmemobj calls back when the outermost transaction has been committed or aborted, for any
+ * reason. The callback empties the device's log or writes it back. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -15,7 +20,7 @@
 #include "crash.h"
 #include "device.h"
 #include "memory.h"
-#include "moments.h"
+#include "persist_points.h"
 #include "pools.h"
 #include "process.h"
 #include "ranges.h"
@@ -24,33 +29,33 @@
 
 /* A thread's transaction. */
 struct transaction {
-    /* NULL: none is under way, or not on the device. */
+    /* NULL: no transaction is under way, or it is not on the device. */
     struct pool *pool;
-    /* The device's log, once it has a record. */
+    /* The device's log, from the first record on. */
     int log;
     bool has_log;
-    /* What needs no record any more: it has one, or is new, or libpmemobj has made a snapshot of it. */
+    /* Ranges that need no record: logged, new, or covered by libpmemobj's snapshot. */
     struct ranges covered;
-    /* What has a record. */
+    /* Ranges with a record. */
     struct ranges kept;
-    /* The program's own callback. */
+    /* The program's callback. */
     pmemobj_tx_callback callback;
     void *argument;
 };
 
 static __thread struct transaction now;
 
-/* What has been done, for the report at the end. */
+/* Counts for the report at the end. */
 static struct {
     uint64_t transactions, commits, aborts, records, payload, repeated, left;
 } counts;
 
 #define COUNT(what, number) __atomic_fetch_add(&counts.what, (number), __ATOMIC_RELAXED)
 
-/* The moment at which the first transaction has begun. */
+/* The persist point at which the first transaction has begun. */
 static uint64_t first_moment;
 
-/* A control: nothing keeps the old bytes. */
+/* A fault injection: no old bytes are logged. */
 static bool without_snapshots;
 
 __attribute__((constructor)) static void configure(void) {
@@ -71,10 +76,11 @@ static void prepare(void) {
     pthread_key_create(&at_end, thread_ends);
 }
 
-/* A transaction in which the program has forked is its parent's. To end it in the child, too, would change what both have. */
+/* A transaction in which the program has forked belongs to the parent. Ending it in the child as
+ * well would change shared data. */
 static void must_be_ours(const struct transaction *tx) {
     if (tx->pool == NULL || !ns_pool_inherited(tx->pool)) return;
-    ns_tell("process %d goes on with a transaction that its parent has begun: it is ended", (int)getpid());
+    ns_log("process %d goes on with a transaction that its parent has begun: it is ended", (int)getpid());
     abort();
 }
 
@@ -82,72 +88,75 @@ static struct command command(const struct transaction *tx, uint8_t operation) {
     return (struct command){.operation = operation, .pool = tx->pool->number, .thread = (uint8_t)tx->log};
 }
 
-static void leave(struct transaction *tx) {
-    if (tx->has_log) ns_pool_give_log(tx->pool, tx->log);
+static void clear_transaction(struct transaction *tx) {
+    if (tx->has_log) ns_pool_release_log(tx->pool, tx->log);
     tx->has_log = false;
     tx->pool = NULL;
     ns_ranges_clear(&tx->covered);
     ns_ranges_clear(&tx->kept);
 }
 
-static void committed(struct transaction *tx) {
+static void on_commit(struct transaction *tx) {
     if (tx->has_log) {
         COUNT(commits, 1);
         struct command commit = command(tx, NEARPM_OP_Commit);
         if (ns_command(&commit, NULL) == 0) {
             ns_pool_next_generation(tx->pool, tx->log, true);
         } else {
-            /* The pool says already that the log is void. What the device would add to it would be, too: nobody gets it any more. */
-            ns_tell("the device refuses to empty a log; it is void, and left alone");
+            /* The pool already says that the log is void. Further records would be void, too, so
+             * the log is not used again. */
+            ns_log("the device refuses to empty a log; it is void, and left alone");
             tx->has_log = false;
         }
     }
-    leave(tx);
+    clear_transaction(tx);
 }
 
-static void aborted(struct transaction *tx) {
+static void on_abort(struct transaction *tx) {
     if (tx->has_log) {
         COUNT(aborts, 1);
         struct command abort_it = command(tx, NEARPM_OP_Abort);
         PMEMobjpool *pop = tx->pool->pop;
         ns_crash_hold();
         if (ns_command(&abort_it, NULL) != 0) {
-            /* The program must not go on with half of a transaction; the next one that opens the pool recovers it. */
-            ns_tell("the device can't undo a transaction");
+            /* The program must not go on with a partial transaction; the next opening of the pool
+             * recovers it. */
+            ns_log("the device can't undo a transaction");
             abort();
         }
         for (size_t n = 0; n < tx->kept.count; n++)
             ns_crash_written((const char *)pop + tx->kept.list[n].start, tx->kept.list[n].end - tx->kept.list[n].start);
         ns_crash_release();
-        ns_moment(AFTER_CALL);
+        ns_persist_point(AFTER_CALL);
         ns_pool_next_generation(tx->pool, tx->log, false);
     }
-    leave(tx);
+    clear_transaction(tx);
 }
 
-/* libpmemobj calls it for the outermost transaction: before its commit, and when it has got to another stage. */
+/* Called by libpmemobj for the outermost transaction: before its commit, and at each later
+ * stage. */
 static void on_stage(PMEMobjpool *pop, enum pobj_tx_stage stage, void *argument) {
     struct transaction *tx = argument;
     must_be_ours(tx);
     if (stage == TX_STAGE_WORK) ns_phase(IN_COMMIT);
     if (stage == TX_STAGE_NONE) ns_phase(NO_TRANSACTION);
-    ns_moment(AFTER_CALL);
-    if (tx->pool != NULL && stage == TX_STAGE_ONCOMMIT) committed(tx);
-    if (tx->pool != NULL && stage == TX_STAGE_ONABORT) aborted(tx);
-    if (stage == TX_STAGE_ONCOMMIT || stage == TX_STAGE_ONABORT) ns_phase(BEHIND_TRANSACTION);
+    ns_persist_point(AFTER_CALL);
+    if (tx->pool != NULL && stage == TX_STAGE_ONCOMMIT) on_commit(tx);
+    if (tx->pool != NULL && stage == TX_STAGE_ONABORT) on_abort(tx);
+    if (stage == TX_STAGE_ONCOMMIT || stage == TX_STAGE_ONABORT) ns_phase(AFTER_TRANSACTION);
     pmemobj_tx_callback callback = tx->callback;
-    void *its_own = tx->argument;
+    void *program_argument = tx->argument;
     if (stage == TX_STAGE_NONE) {
-        leave(tx);
+        clear_transaction(tx);
         tx->callback = NULL;
     }
-    if (callback != NULL) callback(pop, stage, its_own);
+    if (callback != NULL) callback(pop, stage, program_argument);
 }
 
 static void set_callback(struct transaction *tx, pmemobj_tx_callback callback, void *argument) {
     if (tx->callback != NULL && (tx->callback != callback || tx->argument != argument)) {
-        /* As libpmemobj does. */
-        ns_tell("a transaction's callback is set already, to another one");
+        /* As in libpmemobj. */
+        ns_log("a transaction's callback is set already, to another one");
         abort();
     }
     tx->callback = callback;
@@ -171,14 +180,14 @@ EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
             pthread_once(&once, prepare);
             pthread_setspecific(at_end, tx);
         }
-        if (COUNT(transactions, 1) == 0) first_moment = ns_moments() + 1;
+        if (COUNT(transactions, 1) == 0) first_moment = ns_persist_point_count() + 1;
         ns_memory_transaction();
         ns_phase(IN_TRANSACTION);
     }
-    /* libpmemobj has the same callback for a transaction and those within it. */
+    /* libpmemobj has one callback for a transaction and those nested in it. */
     int error = REAL(pmemobj_tx_begin)(pop, env, TX_PARAM_CB, on_stage, tx, TX_PARAM_NONE);
     if (inherited && error == 0) {
-        ns_tell("process %d has no transactions in a pool that its parent has opened", (int)getpid());
+        ns_log("process %d has no transactions in a pool that its parent has opened", (int)getpid());
         error = ENOTSUP;
     }
     va_list parameters;
@@ -195,7 +204,7 @@ EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
         }
     }
     va_end(parameters);
-    /* As a begin that fails does, however failures are to be told. */
+    /* As for a begin that fails, whatever the mode of reporting failures. */
     if (error != 0 && REAL(pmemobj_tx_stage)() == TX_STAGE_WORK) REAL(pmemobj_tx_abort)(error);
     return error;
 }
@@ -206,13 +215,13 @@ EXPORT void pmemobj_tx_abort(int error) {
     REAL(pmemobj_tx_abort)(error);
 }
 
-/* The transaction that runs on the device, if it is at work. */
-static struct transaction *working(void) {
+/* The transaction on the device, if it is in the work stage. */
+static struct transaction *current_transaction(void) {
     must_be_ours(&now);
     return now.pool != NULL && REAL(pmemobj_tx_stage)() == TX_STAGE_WORK ? &now : NULL;
 }
 
-/* Bytes of log that the parts of a range take that are not covered, and how many bytes these are. */
+/* Bytes of log for the uncovered parts of a range, and the bytes of these parts. */
 static uint64_t cost(const struct transaction *tx, struct range wanted, uint64_t *payload) {
     uint64_t log = 0;
     *payload = 0;
@@ -224,28 +233,28 @@ static uint64_t cost(const struct transaction *tx, struct range wanted, uint64_t
     return log;
 }
 
-/* Whether the device can keep a range: it has a log for this transaction, and room in it. */
+/* True if the device can log a range: the transaction has a log with enough room. */
 static bool has_room(struct transaction *tx, uint64_t log_bytes) {
     if (!tx->has_log) {
         if (log_bytes > LOG_BYTES - NEARPM_FIRST_RECORD) return false;
-        tx->log = ns_pool_take_log(tx->pool);
+        tx->log = ns_pool_acquire_log(tx->pool);
         if (tx->log < 0) return false;
-        /* With the transaction its records become void. */
+        /* The commit of the transaction makes the records void. */
         struct pobj_action next;
         struct pool *pool = tx->pool;
         REAL(pmemobj_set_value)(pool->pop, &next, &pool->generations[tx->log], pool->logs[tx->log].generation + 1);
         tx->has_log = true;
         if (REAL(pmemobj_tx_publish)(&next, 1) != 0) {
-            /* If it has aborted the transaction, that has given the log back. */
-            if (tx->has_log) ns_pool_give_log(pool, tx->log);
+            /* An abort of the transaction has released the log. */
+            if (tx->has_log) ns_pool_release_log(pool, tx->log);
             return tx->has_log = false;
         }
     }
     return log_bytes <= LOG_BYTES - tx->pool->logs[tx->log].next;
 }
 
-/* The device makes records of what is not covered of a range; false if it refuses. */
-static bool keep(struct transaction *tx, struct range wanted) {
+/* Makes records of the uncovered parts of a range; false if the device refuses. */
+static bool make_records(struct transaction *tx, struct range wanted) {
     struct log *log = &tx->pool->logs[tx->log];
     for (struct range gap; ns_ranges_gap(&tx->covered, wanted, &gap); wanted.start = gap.end) {
         for (uint64_t at = gap.start; at < gap.end; at += NEARPM_MAX_BYTES) {
@@ -255,7 +264,7 @@ static bool keep(struct transaction *tx, struct range wanted) {
             uint64_t made;
             int64_t result = ns_command(&undo, &made);
             if (result != 0 || made != log->next) {
-                ns_tell("the device refuses a record of %llu bytes: %lld", (unsigned long long)undo.bytes, (long long)result);
+                ns_log("the device refuses a record of %llu bytes: %lld", (unsigned long long)undo.bytes, (long long)result);
                 return false;
             }
             log->next += NEARPM_LINE + (undo.bytes + NEARPM_LINE - 1) / NEARPM_LINE * NEARPM_LINE;
@@ -267,27 +276,27 @@ static bool keep(struct transaction *tx, struct range wanted) {
     return true;
 }
 
-enum way { ALONE, DEVICE };
+enum snapshot_owner { LIBPMEMOBJ, DEVICE };
 
-/* Who is to keep a range of the pool, and how: libpmemobj with its snapshot, or the device. */
-static enum way choose(struct transaction *tx, struct range wanted, uint64_t flags) {
-    if (tx == NULL || (flags & POBJ_XADD_NO_SNAPSHOT) || wanted.end <= wanted.start || wanted.end > tx->pool->bytes) return ALONE;
+/* Chooses who keeps the old bytes of a range: libpmemobj by its snapshot, or the device. */
+static enum snapshot_owner choose(struct transaction *tx, struct range wanted, uint64_t flags) {
+    if (tx == NULL || (flags & POBJ_XADD_NO_SNAPSHOT) || wanted.end <= wanted.start || wanted.end > tx->pool->bytes) return LIBPMEMOBJ;
     uint64_t payload, log = cost(tx, wanted, &payload);
     if (payload == 0) {
         COUNT(repeated, 1);
         return DEVICE;
     }
-    /* If the transaction is aborted libpmemobj cancels what it was to publish, and the memory is another thread's before the device has
-     * written anything back. */
+    /* On an abort libpmemobj cancels reservations, and another thread may get the memory before the
+     * device has written anything back. */
     if (!ns_reserved(tx->pool, wanted) && has_room(tx, log)) return DEVICE;
     COUNT(left, 1);
-    return ALONE;
+    return LIBPMEMOBJ;
 }
 
-/* What follows once libpmemobj has taken a range; its error, or one of the device. */
-static int settle(struct transaction *tx, struct range wanted, enum way way, uint64_t flags, int error) {
+/* Completes the addition of a range after libpmemobj; returns its error, or one of the device. */
+static int settle(struct transaction *tx, struct range wanted, enum snapshot_owner way, uint64_t flags, int error) {
     if (error != 0 || tx == NULL || tx->pool == NULL) return error;
-    if (way == DEVICE && tx->has_log && !without_snapshots && !keep(tx, wanted)) error = EIO;
+    if (way == DEVICE && tx->has_log && !without_snapshots && !make_records(tx, wanted)) error = EIO;
     if (error == 0 && wanted.end <= tx->pool->bytes && !ns_ranges_add(&tx->covered, wanted)) error = ENOMEM;
     if (error == 0) return 0;
     if (!(flags & POBJ_XADD_NO_ABORT)) REAL(pmemobj_tx_abort)(error);
@@ -296,17 +305,17 @@ static int settle(struct transaction *tx, struct range wanted, enum way way, uin
 
 static int add(struct transaction *tx, uint64_t start, const void *pointer, PMEMoid oid, uint64_t offset, size_t bytes, uint64_t flags) {
     struct range wanted = {start, start + bytes};
-    enum way way = choose(tx, wanted, flags);
+    enum snapshot_owner way = choose(tx, wanted, flags);
     if (tx != NULL && tx->pool == NULL) return errno = ENOMEM; /* that has aborted it */
     uint64_t forwarded = flags | (way == DEVICE ? POBJ_XADD_NO_SNAPSHOT : 0);
     int error = pointer != NULL ? REAL(pmemobj_tx_xadd_range_direct)(pointer, bytes, forwarded)
                                 : REAL(pmemobj_tx_xadd_range)(oid, offset, bytes, forwarded);
-    ns_moment(AFTER_CALL);
+    ns_persist_point(AFTER_CALL);
     return settle(tx, wanted, way, flags, error);
 }
 
 EXPORT int pmemobj_tx_xadd_range(PMEMoid oid, uint64_t offset, size_t bytes, uint64_t flags) {
-    return add(working(), oid.off + offset, NULL, oid, offset, bytes, flags);
+    return add(current_transaction(), oid.off + offset, NULL, oid, offset, bytes, flags);
 }
 
 EXPORT int pmemobj_tx_add_range(PMEMoid oid, uint64_t offset, size_t bytes) {
@@ -314,7 +323,7 @@ EXPORT int pmemobj_tx_add_range(PMEMoid oid, uint64_t offset, size_t bytes) {
 }
 
 EXPORT int pmemobj_tx_xadd_range_direct(const void *pointer, size_t bytes, uint64_t flags) {
-    struct transaction *tx = working();
+    struct transaction *tx = current_transaction();
     if (tx == NULL || pointer == NULL) return REAL(pmemobj_tx_xadd_range_direct)(pointer, bytes, flags);
     return add(tx, (uint64_t)((uintptr_t)pointer - (uintptr_t)tx->pool->pop), pointer, (PMEMoid){0, 0}, 0, bytes, flags);
 }
@@ -323,27 +332,29 @@ EXPORT int pmemobj_tx_add_range_direct(const void *pointer, size_t bytes) {
     return pmemobj_tx_xadd_range_direct(pointer, bytes, 0);
 }
 
-/* A new object needs no record, and must not have one: if the transaction is aborted, its memory is another thread's before the device
- * has written anything back. */
+/* A new object needs no record and must not have one: after an abort another thread may get its
+ * memory before the device has written anything back. */
 static PMEMoid fresh(PMEMoid oid) {
-    struct transaction *tx = working();
+    struct transaction *tx = current_transaction();
     if (tx == NULL || oid.off == 0) return oid;
     struct range range = {oid.off, oid.off + REAL(pmemobj_alloc_usable_size)(oid)};
     if (!ns_ranges_add(&tx->covered, range)) REAL(pmemobj_tx_abort)(ENOMEM);
-    ns_moment(AFTER_CALL);
+    ns_persist_point(AFTER_CALL);
     return oid;
 }
 
-/* What an object of the transaction's pool has; nothing for what is none, which libpmemobj refuses. Before it is freed. */
+/* The range of an object of the transaction's pool; empty for an invalid one, which libpmemobj
+ * refuses. Called before the object is freed. */
 static struct range object(PMEMoid oid) {
-    struct transaction *tx = working();
+    struct transaction *tx = current_transaction();
     if (tx == NULL || oid.off == 0 || REAL(pmemobj_pool_by_oid)(oid) != tx->pool->pop) return (struct range){0, 0};
     return (struct range){oid.off, oid.off + REAL(pmemobj_alloc_usable_size)(oid)};
 }
 
-/* A new object that has been freed is another thread's at once, and may come back with what that has put there. */
+/* A freed new object may be allocated by another thread at once, and come back with other
+ * content. */
 static void freed(struct range range) {
-    struct transaction *tx = working();
+    struct transaction *tx = current_transaction();
     if (tx != NULL) ns_ranges_remove(&tx->covered, range);
 }
 
@@ -359,7 +370,7 @@ EXPORT PMEMoid pmemobj_tx_xalloc(size_t bytes, uint64_t type, uint64_t flags) {
     return fresh(REAL(pmemobj_tx_xalloc)(bytes, type, flags));
 }
 
-/* An object that has another place, or none any more; a call that fails has left it as it is. */
+/* An object that was moved or freed; a failed call has left it unchanged. */
 static PMEMoid moved(struct range old, PMEMoid oid, size_t bytes) {
     if (oid.off != 0 || bytes == 0) freed(old);
     return fresh(oid);
@@ -406,8 +417,8 @@ EXPORT int pmemobj_tx_xfree(PMEMoid oid, uint64_t flags) {
 }
 
 /* Reservations that become objects with the transaction are new, too. */
-static void published(const struct pobj_action *actions, size_t count) {
-    struct transaction *tx = working();
+static void on_publish(const struct pobj_action *actions, size_t count) {
+    struct transaction *tx = current_transaction();
     bool covered = true;
     for (size_t n = 0; tx != NULL && n < count; n++) {
         struct range range = ns_reservation_ends(tx->pool, &actions[n]);
@@ -418,34 +429,35 @@ static void published(const struct pobj_action *actions, size_t count) {
 
 EXPORT int pmemobj_tx_publish(struct pobj_action *actions, size_t count) {
     int error = REAL(pmemobj_tx_publish)(actions, count);
-    if (error == 0) published(actions, count);
+    if (error == 0) on_publish(actions, count);
     return error;
 }
 
 EXPORT int pmemobj_tx_xpublish(struct pobj_action *actions, size_t count, uint64_t flags) {
     int error = REAL(pmemobj_tx_xpublish)(actions, count, flags);
-    if (error == 0) published(actions, count);
+    if (error == 0) on_publish(actions, count);
     return error;
 }
 
-/* One of a script's programs that has only mapped a file does not write over what another one has to tell. */
-static bool has_to_tell(const char *path, const struct memory_counts *memory) {
+/* A program of a script that has only mapped a file does not overwrite the results of another
+ * one. */
+static bool has_results(const char *path, const struct memory_counts *memory) {
     struct stat is;
     return counts.transactions > 0 || memory->flushes > 0 || memory->fences > 0 || stat(path, &is) != 0 || is.st_size == 0;
 }
 
 void ns_report(void) {
     const char *path = getenv("NEARSIDE_PMDK_REPORT");
-    /* The report of a loss of power says that there was one. */
-    if (path == NULL || ns_moments() == 0 || ns_crash_wanted()) return;
+    /* After a power loss the report says that there was one. */
+    if (path == NULL || ns_persist_point_count() == 0 || ns_crash_wanted()) return;
     struct memory_counts memory = ns_memory_counts();
-    FILE *file = has_to_tell(path, &memory) ? fopen(path, "we") : NULL;
+    FILE *file = has_results(path, &memory) ? fopen(path, "we") : NULL;
     if (file == NULL) return;
     fprintf(file,
             "{\"moments\": %llu, \"first_moment\": %llu, \"transactions\": %llu, \"commits\": %llu, \"aborts\": %llu, \"records\": %llu, \"payload_bytes\": %llu, "
             "\"ranges_repeated\": %llu, \"ranges_left_to_libpmemobj\": %llu, \"flushes\": %llu, \"lines\": %llu, \"fences\": %llu, "
             "\"streamed_bytes\": %llu}\n",
-            (unsigned long long)ns_moments(), (unsigned long long)first_moment, (unsigned long long)counts.transactions, (unsigned long long)counts.commits,
+            (unsigned long long)ns_persist_point_count(), (unsigned long long)first_moment, (unsigned long long)counts.transactions, (unsigned long long)counts.commits,
             (unsigned long long)counts.aborts, (unsigned long long)counts.records, (unsigned long long)counts.payload, (unsigned long long)counts.repeated,
             (unsigned long long)counts.left, (unsigned long long)memory.flushes, (unsigned long long)memory.lines,
             (unsigned long long)memory.fences, (unsigned long long)memory.streamed);

@@ -1,8 +1,10 @@
-/* Transactions of libpmemobj whose old bytes the device keeps. */
+// SPDX-License-Identifier: Apache-2.0
+
+/* Transactions of libpmemobj whose old bytes the device logs. */
 #ifndef NEARSIDE_PMDK_TRANSACTIONS_H
 #define NEARSIDE_PMDK_TRANSACTIONS_H
 
-/* What was done, for whoever has started the program. */
+/* Writes the report, for the process that has started the program. */
 void ns_report(void);
 
 #endif

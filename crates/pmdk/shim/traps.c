@@ -1,6 +1,10 @@
-/* An instruction that has been replaced by a trap: what it does is told, and then it is done, here or in a copy of it elsewhere.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Handles traps in place of instructions: records the effect, then executes the instruction here,
+ * or a copy of it elsewhere.
  *
- * A write-back changes nothing that a program could see, so it is not carried out: a processor need not have the instruction. */
+ * A write-back has no effect that a program could see, so it is not executed: the processor need
+ * not support it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,9 +24,9 @@
 #include "traps.h"
 
 static bool on;
-/* The program's own. */
+/* The program's action for SIGTRAP. */
 static struct sigaction programs;
-/* Where the linker comes to when files have been loaded or unloaded, as debuggers need it. */
+/* A function that the linker calls after files have been loaded or unloaded, for debuggers. */
 static uint8_t *loaded_hook;
 static uint8_t hook_byte;
 
@@ -39,14 +43,15 @@ static void *operand(const struct module *module, const struct instruction *one,
     uintptr_t at = one->displacement + register_of(registers, one->base) + register_of(registers, one->index) * one->scale;
     if (one->relative_at != 0 && one->base == NO_REGISTER) at += module->base;
     if (one->is_32_bit) at = (uint32_t)at;
-    /* Of whole lines one ignores where in its line the address is, and the others may only have the line's. */
+    /* One of the instructions for whole lines ignores the offset in the line; the others require an
+     * aligned address. */
     if (one->effect == STREAM_BYTES && one->bytes == 64) at -= at % 64;
     uintptr_t segment = 0;
     if (one->segment != 0) syscall(SYS_arch_prctl, one->segment == 1 ? GET_FS : GET_GS, &segment);
     return (void *)(at + segment);
 }
 
-/* The one that has trapped: where the program goes on. */
+/* Executes a trapped instruction; returns where the program continues. */
 static uintptr_t carry_out(const struct module *module, const struct instruction *one, const greg_t *registers) {
     uintptr_t next = module->base + one->address + one->length;
     switch (one->effect) {
@@ -56,14 +61,14 @@ static uintptr_t carry_out(const struct module *module, const struct instruction
         ns_memory_fenced();
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         return next;
-    /* What was asked for before has got there when others see what it stores. */
+    /* Requested write-backs are complete when other threads see the store. */
     case LOCKED: ns_memory_fenced(); break;
     default: break;
     }
     return (uintptr_t)ns_instruction_slot(module, one);
 }
 
-/* A trap of the program's own. */
+/* Forwards a trap of the program. */
 static void forward(int number, siginfo_t *info, void *context) {
     struct sigaction action = programs;
     if (action.sa_handler == SIG_IGN && info->si_code <= 0) return;
@@ -86,14 +91,14 @@ static void trapped(int number, siginfo_t *info, void *context) {
     const struct module *module;
     const struct instruction *one = NULL;
     if (info->si_code <= 0) {
-        forward(number, info, context); /* sent by somebody */
+        forward(number, info, context); /* sent by a process */
     } else if ((one = ns_instruction_at(at, &module)) != NULL) {
         registers[REG_RIP] = (greg_t)carry_out(module, one, registers);
     } else if ((one = ns_instruction_copied(at, &module)) != NULL) {
         ns_memory_streamed(operand(module, one, registers), one->bytes);
         registers[REG_RIP] = (greg_t)(module->base + one->address + one->length);
     } else if (loaded_hook != NULL && at == (uintptr_t)loaded_hook) {
-        if (_r_debug.r_state == RT_CONSISTENT) ns_instructions_look();
+        if (_r_debug.r_state == RT_CONSISTENT) ns_instructions_scan();
         if (hook_byte == RET) {
             registers[REG_RIP] = *(const greg_t *)registers[REG_RSP];
             registers[REG_RSP] += (greg_t)sizeof(greg_t);
@@ -106,12 +111,12 @@ static void trapped(int number, siginfo_t *info, void *context) {
     errno = why;
 }
 
-/* The linker calls an empty function where files have been loaded. */
+/* The linker calls an empty function after files have been loaded. */
 static void hook_loading(void) {
     static const uint8_t MARK[ENDBR64_BYTES] = {ENDBR64, 0x0F, 0x1E, 0xFA};
     uint8_t *at = (uint8_t *)_r_debug.r_brk;
     if (at == NULL || (at[0] != RET && memcmp(at, MARK, sizeof MARK) != 0)) {
-        ns_tell("files that are loaded later (dlopen) are not looked at");
+        ns_log("files that are loaded later (dlopen) are not looked at");
         return;
     }
     void *page = (void *)((uintptr_t)at / PAGE * PAGE);
@@ -131,7 +136,7 @@ __attribute__((constructor)) static void start(void) {
     REAL(sigaction)(SIGTRAP, &action, &programs);
     REAL(pthread_sigmask)(SIG_UNBLOCK, &traps, NULL);
     on = true;
-    ns_instructions_look();
+    ns_instructions_scan();
     hook_loading();
 }
 
@@ -158,7 +163,7 @@ EXPORT sighandler_t signal(int number, sighandler_t handler) {
     return before;
 }
 
-/* The signals that are to be blocked, but this one. */
+/* The set of signals to block, without this one. */
 static const sigset_t *without_traps(int how, const sigset_t *set, sigset_t *room) {
     if (!on || set == NULL || how == SIG_UNBLOCK) return set;
     *room = *set;

@@ -1,8 +1,11 @@
-/* Traps at a program's own instructions: shim/instructions.h. */
+// SPDX-License-Identifier: Apache-2.0
+
+/* Traps in a program's instructions: `shim/instructions.h`. */
 #ifndef NEARSIDE_PMDK_TRAPS_H
 #define NEARSIDE_PMDK_TRAPS_H
 
-/* SIGTRAP is the shim's, and is never blocked; a program's own action for it is kept, and called for other traps. */
+/* SIGTRAP is used by the shim, and is never blocked; the program's action is kept, and called for
+ * other traps. */
 void ns_traps(void);
 
 #endif

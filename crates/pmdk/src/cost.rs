@@ -1,4 +1,7 @@
-//! What a program's crash consistency takes on a host with a device: its trace again, in simulated time.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The cost of a program's crash consistency: its trace is replayed on a simulated host with a
+//! device.
 
 use host::{Cpu, Fence, Mapping, MemoryType};
 use pm_bench::{Bench, Result};
@@ -8,10 +11,10 @@ use spec::nearpm::{Command, Operation, LINE};
 
 use crate::trace::{is_posted, Event};
 
-/// What it took, from the first transaction on, all transactions together.
+/// The sums over all transactions, from the first transaction on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cost {
-    /// Outermost ones.
+    /// Outermost transactions.
     pub transactions: u64,
     /// Lines that were written back.
     pub lines: u64,
@@ -21,7 +24,7 @@ pub struct Cost {
     pub streamed: u64,
     /// Commands to the engine.
     pub commands: u64,
-    /// Simulated time: of all of these, ns.
+    /// Simulated time of all of these, ns.
     pub ns: f64,
     /// Of that, of write-backs.
     pub lines_ns: f64,
@@ -52,26 +55,27 @@ fn timed(cpu: &Cpu, spent: &mut Time, act: impl FnOnce() -> Result<()>) -> Resul
     Ok(())
 }
 
-/// A log, by pool and thread, and the process that has it.
+/// A log, by pool and thread, and its process.
 type Log = ((u8, u8), u16);
 
-/// The commands of these logs have ended, and none was refused.
-fn settle(bench: &Bench, cpu: &Cpu, logs: &[Log]) -> Result<()> {
+/// Waits until the commands of these logs have ended; an error if one was refused.
+fn wait_for_commands(bench: &Bench, cpu: &Cpu, logs: &[Log]) -> Result<()> {
     for ((pool, thread), process) in logs {
         let any = Command::new(Operation::Sync, *process, *pool, *thread);
-        bench.engine.settle(cpu, &any)?;
+        bench.engine.sync(cpu, &any)?;
     }
     Ok(())
 }
 
-/// Does again what a trace says, one event after the other on one CPU. The program's own loads and stores take no time: what it
-/// flushes is in the cache, and dirty.
+/// Replays a trace, one event after the other on one CPU. The program's loads and stores take no
+/// time: flushed lines are in the cache, and dirty.
 pub fn replay(bench: &Bench, events: &[Event], fence: Fence) -> Result<Cost> {
     for event in events {
         if let Event::Flush { place, bytes } | Event::Stream { place, bytes } = *event {
             if place > bench.bytes || bytes > bench.bytes - place {
                 let text = format!(
-                    "the program persists {bytes} bytes at {place:#x} of the window: the design's media have {}",
+                    "the program persists {bytes} bytes at {place:#x} of the window: the design's \
+                     media have {}",
                     bench.bytes
                 );
                 return Err(pm::Error::Invalid(text).into());
@@ -125,11 +129,11 @@ pub fn replay(bench: &Bench, events: &[Event], fence: Fence) -> Result<Cost> {
                         .into_iter()
                         .partition(|((pool, _), _)| *pool == command.pool);
                     logs = stay;
-                    settle(bench, &cpu, &gone)?;
+                    wait_for_commands(bench, &cpu, &gone)?;
                 }
                 let give = || {
                     let (results, _) = bench.engine.launch(&cpu, &command)?;
-                    // A pool is unmapped before it is mapped, in case somebody else had it.
+                    // A pool is unmapped before it is mapped, in case another process had it.
                     if !unmaps && !results.is_ok() {
                         return Err(pm::Error::Refused(command.operation, results).into());
                     }
@@ -145,7 +149,7 @@ pub fn replay(bench: &Bench, events: &[Event], fence: Fence) -> Result<Cost> {
             Event::Flush { .. } | Event::Stream { .. } | Event::Fence => {}
         }
     }
-    settle(bench, &cpu, &logs)?;
+    wait_for_commands(bench, &cpu, &logs)?;
     let all = [flushed, fenced, streamed, commanded].map(Time::as_ns);
     [
         cost.lines_ns,

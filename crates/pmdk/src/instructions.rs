@@ -1,7 +1,10 @@
-//! Instructions of a program's own that flush, fence and store past the cache: where they are in its files.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Finds a program's instructions that flush, fence and store past the cache.
 //!
-//! Sound as far as functions are known: their bounds are those of the unwind information (`.eh_frame`), which compilers make for
-//! each function, and of symbols. Within one all is code. What is elsewhere may be data, and is counted, not followed.
+//! The search is sound where functions are known. Their bounds come from the unwind information
+//! (`.eh_frame`), which compilers emit for each function, and from symbols. Everything within a
+//! function is code. Bytes elsewhere may be data, and are counted, not followed.
 
 use std::collections::BTreeMap;
 
@@ -11,36 +14,36 @@ use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{elf, Endianness, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use pm::{Error, Result};
 
-/// The longest that an instruction can be.
+/// The longest instruction.
 const LONGEST: usize = 15;
 /// No register.
 const NONE: u8 = 0xFF;
 
-/// What an instruction does to persistent memory. Numbers are those of `shim/instructions.h`.
+/// The effect of an instruction on persistent memory. Numbers are those of `shim/instructions.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Effect {
-    /// Asks for a line to be written back, in no order: `clwb`, `clflushopt`.
+    /// Requests the write-back of a line, unordered: `clwb`, `clflushopt`.
     Flush = 1,
     /// Writes a line back before any later store: `clflush`.
     OrderedFlush = 2,
-    /// Waits for what was asked for: `sfence`, `mfence`.
+    /// Waits for requested write-backs: `sfence`, `mfence`.
     Fence = 3,
-    /// Waits for it, too, and changes memory: what has `lock`, and `xchg` with memory.
+    /// The same, and changes memory: instructions with `lock`, and `xchg` with memory.
     Locked = 4,
-    /// Stores past the cache: `movnti` and the like.
+    /// Stores past the cache: `movnti` and others.
     Stream = 5,
 }
 
 /// An instruction in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Where it is, relative to where the file is loaded.
+pub struct FoundInstruction {
+    /// Its address, relative to where the file is loaded.
     pub address: u64,
     /// What it does.
     pub effect: Effect,
     code: Vec<u8>,
-    /// How many bytes of memory it is about.
+    /// Bytes of memory that it affects.
     bytes: u8,
     memory: Memory,
 }
@@ -52,30 +55,32 @@ struct Memory {
     base: u8,
     index: u8,
     scale: u8,
-    /// 1: that of `fs` is added, 2: that of `gs`.
+    /// Segment register of the address, 1: `fs`, 2: `gs`.
     segment: u8,
-    /// Only the lower 32 bits count.
+    /// Only the lower 32 bits of the address count.
     is_32_bit: bool,
-    /// Where in the code the displacement is, if it is relative to the instruction.
+    /// Offset of the displacement in the code, if it is relative to the instruction.
     relative_at: u8,
 }
 
-/// What has been found in a file.
+/// The instructions of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// In order of their addresses.
-    pub places: Vec<Place>,
-    /// Flushes, fences and stores past the cache that look like some, and are not followed, as it isn't known whether they are code.
+pub struct InstructionList {
+    /// In the order of their addresses.
+    pub places: Vec<FoundInstruction>,
+    /// Flushes, fences and stores past the cache in bytes that may not be code, which are not
+    /// followed.
     pub left_alone: u64,
 }
 
-impl Found {
-    /// How many there are with an effect.
+impl InstructionList {
+    /// The number of instructions with an effect.
     pub fn count(&self, effect: Effect) -> usize {
         self.places.iter().filter(|p| p.effect == effect).count()
     }
 
-    /// As the shim reads it: how many places, how many are left alone, and each place in 40 bytes, little-endian.
+    /// Encodes the result for the shim: the number of instructions, the number of those left alone,
+    /// and 40 bytes for each instruction, little-endian.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(16 + 40 * self.places.len());
         bytes.extend((self.places.len() as u64).to_le_bytes());
@@ -95,7 +100,7 @@ impl Found {
     }
 }
 
-/// The effect of an instruction, and how many bytes of memory it is about.
+/// The effect of an instruction, and the bytes of memory that it affects.
 fn effect_of(instruction: &Instruction) -> Option<(Effect, u8)> {
     let effect = match instruction.mnemonic() {
         Mnemonic::Clwb | Mnemonic::Clflushopt => return Some((Effect::Flush, 1)),
@@ -129,7 +134,7 @@ fn has_memory(instruction: &Instruction) -> bool {
     (0..instruction.op_count()).any(|n| instruction.op_kind(n) == OpKind::Memory)
 }
 
-/// The number of a register of 64 or 32 bits, as instructions have it.
+/// The number of a register of 64 or 32 bits, as instructions encode it.
 fn number(register: Register) -> u8 {
     let (register, first) = (register as u32, Register::RAX as u32);
     let (half, last) = (Register::EAX as u32, Register::R15 as u32);
@@ -142,7 +147,7 @@ fn number(register: Register) -> u8 {
     }
 }
 
-/// Of an instruction whose operand in memory is none of its own: the register that has the address.
+/// The register with the address, for an instruction with an implied operand in memory.
 fn implied(instruction: &Instruction) -> Option<Register> {
     match instruction.code() {
         Code::Maskmovq_rDI_mm_mm => Some(Register::RDI),
@@ -154,7 +159,8 @@ fn implied(instruction: &Instruction) -> Option<Register> {
     }
 }
 
-/// The operand in memory that an effect is about; where the code has it relative to itself that is told of any operand.
+/// The operand in memory of an effect. An address relative to the instruction is reported for any
+/// operand.
 fn memory_of(instruction: &Instruction, decoder: &Decoder<'_>) -> Memory {
     let offsets = decoder.get_constant_offsets(instruction);
     let relative = instruction.is_ip_rel_memory_operand();
@@ -178,7 +184,7 @@ fn memory_of(instruction: &Instruction, decoder: &Decoder<'_>) -> Memory {
             base: number(register),
             is_32_bit: is_32_bit(register) || instruction.op0_kind() == OpKind::MemorySegEDI,
             segment: match instruction.code() {
-                // `es` has no address.
+                // `es` has no base address.
                 Code::Movdir64b_r32_m512 | Code::Movdir64b_r64_m512 => 0,
                 _ => segment(instruction.memory_segment()),
             },
@@ -206,16 +212,16 @@ fn segment(register: Register) -> u8 {
     }
 }
 
-/// What a sweep over a part of a file has come to.
+/// The result of decoding a part of a file.
 #[derive(Default)]
-struct Sweep {
-    places: Vec<Place>,
-    /// Where branches go to.
+struct DecodedRange {
+    places: Vec<FoundInstruction>,
+    /// The targets of branches.
     targets: Vec<u64>,
 }
 
-/// Decodes bytes one instruction after the other; false if they don't end with one.
-fn sweep(code: &[u8], address: u64, into: &mut Sweep) -> bool {
+/// Decodes bytes, one instruction after the other; false if the last one is incomplete.
+fn decode_range(code: &[u8], address: u64, into: &mut DecodedRange) -> bool {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     while decoder.can_decode() {
@@ -230,7 +236,7 @@ fn sweep(code: &[u8], address: u64, into: &mut Sweep) -> bool {
         let Some((effect, bytes)) = effect_of(&instruction) else {
             continue;
         };
-        into.places.push(Place {
+        into.places.push(FoundInstruction {
             address: instruction.ip(),
             effect,
             code: code[at..decoder.position()].to_vec(),
@@ -241,7 +247,8 @@ fn sweep(code: &[u8], address: u64, into: &mut Sweep) -> bool {
     true
 }
 
-/// How many bytes that aren't known to be code look like flushes. Other instructions are too short to be told from data.
+/// The number of byte sequences outside of known code that look like flushes. Other instructions
+/// are too short to be distinguished from data.
 fn count_in_gap(code: &[u8], address: u64) -> u64 {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
@@ -256,22 +263,22 @@ fn count_in_gap(code: &[u8], address: u64) -> u64 {
 
 type File<'a> = ElfFile64<'a, Endianness>;
 
-/// The functions of a file: where each begins, and ends.
+/// The functions of a file: the begin and end of each.
 fn functions(file: &File<'_>) -> Result<BTreeMap<u64, u64>> {
     let mut found = BTreeMap::new();
     if let Some(section) = file.section_by_name(".eh_frame") {
-        let data = section.data().map_err(broken)?;
+        let data = section.data().map_err(format_error)?;
         let frames = EhFrame::new(data, LittleEndian);
         let bases = BaseAddresses::default().set_eh_frame(section.address());
         let mut entries = frames.entries(&bases);
-        while let Some(entry) = entries.next().map_err(broken)? {
+        while let Some(entry) = entries.next().map_err(format_error)? {
             let CieOrFde::Fde(partial) = entry else {
                 continue;
             };
             let cie = |_: &EhFrame<EndianSlice<'_, LittleEndian>>, bases: &BaseAddresses, at| {
                 frames.cie_from_offset(bases, at)
             };
-            let frame = partial.parse(cie).map_err(broken)?;
+            let frame = partial.parse(cie).map_err(format_error)?;
             let end = frame.initial_address().saturating_add(frame.len());
             found.insert(frame.initial_address(), end);
         }
@@ -284,7 +291,7 @@ fn functions(file: &File<'_>) -> Result<BTreeMap<u64, u64>> {
         if symbol.kind() != SymbolKind::Text || !symbol.is_definition() || end == start {
             continue;
         }
-        // What unwind information has been made for is known better.
+        // Unwind information is more precise.
         let before = found.range(..end).next_back();
         if before.is_none_or(|(_, &other)| other <= start) {
             found.insert(start, end);
@@ -293,7 +300,7 @@ fn functions(file: &File<'_>) -> Result<BTreeMap<u64, u64>> {
     Ok(found)
 }
 
-fn broken(error: impl std::fmt::Display) -> Error {
+fn format_error(error: impl std::fmt::Display) -> Error {
     Error::Invalid(format!("the program's file is broken: {error}"))
 }
 
@@ -306,39 +313,39 @@ fn bytes_of<'a>(segments: &[(u64, &'a [u8])], start: u64, end: u64) -> Option<&'
     data.get((start - first) as usize..end.checked_sub(*first)? as usize)
 }
 
-/// Finds the instructions of a file, a program or a library for x86-64; others have none.
-pub fn find(data: &[u8]) -> Result<Found> {
+/// Finds the instructions of a program or a library for x86-64; other files have none.
+pub fn find(data: &[u8]) -> Result<InstructionList> {
     let is_ours = data.len() >= 20
         && data.starts_with(b"\x7fELF\x02\x01")
         && u16::from_le_bytes([data[18], data[19]]) == elf::EM_X86_64;
     if !is_ours {
-        return Ok(Found::default());
+        return Ok(InstructionList::default());
     }
-    let file = File::parse(data).map_err(broken)?;
+    let file = File::parse(data).map_err(format_error)?;
     let mut segments = Vec::new();
     for header in file.elf_program_headers() {
         let endian = Endianness::Little;
         if header.p_type(endian) == elf::PT_LOAD && header.p_flags(endian) & elf::PF_X != 0 {
             let code = header
                 .data(endian, data)
-                .map_err(|()| broken("a segment lies outside of it"))?;
+                .map_err(|()| format_error("a segment lies outside of it"))?;
             segments.push((header.p_vaddr(endian), code));
         }
     }
     segments.sort_unstable_by_key(|(first, _)| *first);
-    let mut found = Found::default();
-    let mut whole = Sweep::default();
+    let mut found = InstructionList::default();
+    let mut whole = DecodedRange::default();
     let mut known = Vec::new();
     for (start, end) in functions(&file)? {
         let Some(code) = bytes_of(&segments, start, end) else {
             continue;
         };
         known.push((start, end));
-        let mut of_this = Sweep::default();
-        if sweep(code, start, &mut of_this) {
+        let mut of_this = DecodedRange::default();
+        if decode_range(code, start, &mut of_this) {
             whole.places.append(&mut of_this.places);
         } else {
-            // Something within it is no code, or is none of this processor's.
+            // A byte within it is no code, or the instruction is unknown.
             found.left_alone += of_this
                 .places
                 .iter()
@@ -348,7 +355,7 @@ pub fn find(data: &[u8]) -> Result<Found> {
         whole.targets.append(&mut of_this.targets);
     }
     for section in file.sections().filter(|s| s.kind() == SectionKind::Text) {
-        let (code, mut at) = (section.data().map_err(broken)?, section.address());
+        let (code, mut at) = (section.data().map_err(format_error)?, section.address());
         let (first, last) = (at, at.saturating_add(code.len() as u64));
         for (start, end) in known.iter().copied().chain([(last, last)]) {
             if at < start && start <= last {
@@ -361,8 +368,8 @@ pub fn find(data: &[u8]) -> Result<Found> {
     whole.places.sort_unstable_by_key(|p| p.address);
     whole.places.dedup_by_key(|p| p.address);
     whole.targets.sort_unstable();
-    // Where something jumps into an instruction there is another one, too.
-    let split = |p: &Place| {
+    // A branch into an instruction means that another instruction begins there.
+    let split = |p: &FoundInstruction| {
         let next = whole.targets.partition_point(|&target| target <= p.address);
         let end = p.address.saturating_add(p.code.len() as u64);
         whole.targets.get(next).is_some_and(|&target| target < end)
@@ -370,7 +377,8 @@ pub fn find(data: &[u8]) -> Result<Found> {
     let (left, places): (Vec<_>, Vec<_>) = whole.places.into_iter().partition(split);
     found.left_alone += left.iter().filter(|p| p.effect != Effect::Locked).count() as u64;
     found.places = places;
-    // A locked instruction is a fence where something was asked for, which happens where there are other instructions of this kind.
+    // A locked instruction is a fence where a write-back was requested, which requires other
+    // instructions of this kind.
     if !found
         .places
         .iter()

@@ -1,16 +1,19 @@
-//! What the shim has written of a program: `shim/memory.c`.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The trace of a program, as `shim/memory.c` writes it.
 
 use std::fmt;
 
 use pm::Error;
 use spec::nearpm::{Command, Operation};
 
-/// Bytes of an event: what it is, bytes, and a place in a device's window, little-endian.
+/// Bytes of an event: its kind, a number of bytes, and an offset in a device's window,
+/// little-endian.
 const EVENT: usize = 16;
 /// Events of a command: each has one more of its arguments.
 const COMMAND: usize = 6;
 
-/// What a program did with persistent memory.
+/// An access of a program to persistent memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// `clwb` of the lines of a range.
@@ -67,13 +70,13 @@ fn place(event: &[u8]) -> u64 {
     u64::from(word(event, 12)) << 32 | u64::from(word(event, 8))
 }
 
-/// The events of a trace's bytes.
+/// Parses the events of a trace.
 pub fn parse(bytes: &[u8]) -> pm::Result<Vec<Event>> {
-    let broken = |at: usize| Error::Invalid(format!("the trace is broken: event {at}"));
+    let format_error = |at: usize| Error::Invalid(format!("the trace is broken: event {at}"));
     let mut events = Vec::new();
     let mut rest = bytes.chunks_exact(EVENT).enumerate();
     if bytes.len() % EVENT != 0 {
-        return Err(broken(bytes.len() / EVENT));
+        return Err(format_error(bytes.len() / EVENT));
     }
     while let Some((at, event)) = rest.next() {
         let (what, size) = (word(event, 0), word(event, 4));
@@ -87,19 +90,19 @@ pub fn parse(bytes: &[u8]) -> pm::Result<Vec<Event>> {
                 arguments[0] = bytes;
                 arguments[1] = place;
                 for argument in &mut arguments[2..] {
-                    let (_, next) = rest.next().ok_or_else(|| broken(at))?;
+                    let (_, next) = rest.next().ok_or_else(|| format_error(at))?;
                     *argument = self::place(next);
                 }
-                Event::Command(Command::from_arguments(&arguments).ok_or_else(|| broken(at))?)
+                Event::Command(Command::from_arguments(&arguments).ok_or_else(|| format_error(at))?)
             }
             5 => Event::Transaction,
-            _ => return Err(broken(at)),
+            _ => return Err(format_error(at)),
         });
     }
     Ok(events)
 }
 
-/// Whether the engine does it while the program goes on.
+/// True if the engine executes it while the program continues.
 pub(crate) fn is_posted(operation: Operation) -> bool {
     matches!(operation, Operation::Undo | Operation::Commit)
 }
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_all_kinds() {
+    fn trace_with_events_of_all_kinds_is_parsed() {
         let mut command = Command::new(Operation::Undo, 0, 3, 2);
         (command.address, command.bytes) = (0x7000, 40);
         let arguments = command.arguments();

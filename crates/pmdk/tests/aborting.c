@@ -1,4 +1,7 @@
-/* Threads of which each changes a number of its own in transactions, every second of which is aborted: no odd number stays.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Threads that each change a separate number in transactions, every second of which is aborted: no
+ * odd number stays.
  *
  *     aborting run FILE; aborting check FILE */
 #include <libpmemobj.h>

@@ -1,4 +1,7 @@
-/* Calls of libpmemobj's transactions in all ways, and what the pool has at each moment. It prints the same with the shim and without it.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Calls of libpmemobj's transactions of all kinds, and the content of the pool after each. The
+ * output is the same with the shim and without it.
  *
  *     calls POOL */
 #include <inttypes.h>
@@ -111,16 +114,16 @@ static void nested(void) {
     SAY("%" PRIu64 " %" PRIu64, root->words[1], root->words[2]);
 }
 
-static void told(PMEMobjpool *its_pool, enum pobj_tx_stage stage, void *argument) {
+static void reported(PMEMobjpool *its_pool, enum pobj_tx_stage stage, void *argument) {
     SAY("stage %d, %s, %d: %" PRIu64, stage, (char *)argument, its_pool == pop || stage == TX_STAGE_NONE, root->words[3]);
 }
 
 static void parameters(void) {
     char name[] = "callback";
     for (volatile int aborts = 0; aborts < 2; aborts++) {
-        TX_BEGIN_PARAM(pop, TX_PARAM_MUTEX, &root->mutex, TX_PARAM_CB, told, name, TX_PARAM_RWLOCK, &root->lock, TX_PARAM_NONE) {
+        TX_BEGIN_PARAM(pop, TX_PARAM_MUTEX, &root->mutex, TX_PARAM_CB, reported, name, TX_PARAM_RWLOCK, &root->lock, TX_PARAM_NONE) {
             set(3, 30 + (uint64_t)aborts);
-            TX_BEGIN_PARAM(pop, TX_PARAM_CB, told, name, TX_PARAM_NONE) {
+            TX_BEGIN_PARAM(pop, TX_PARAM_CB, reported, name, TX_PARAM_NONE) {
                 set(3, 40 + (uint64_t)aborts);
             }
             TX_END
@@ -185,7 +188,7 @@ static void objects_come_and_go(void) {
             root->oids[1] = pmemobj_tx_zrealloc(root->oids[1], 700, TYPE_SOME);
             pmemobj_tx_free(root->oids[2]);
             root->oids[2] = OID_NULL;
-            /* It comes and goes, and comes again. */
+            /* The object is freed and allocated repeatedly. */
             PMEMoid oid = pmemobj_tx_alloc(64, TYPE_SOME);
             memset(pmemobj_direct(oid), 1, 64);
             pmemobj_tx_free(oid);

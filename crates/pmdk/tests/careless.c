@@ -1,4 +1,7 @@
-/* A program with libpmem that keeps the number before the last one until that is persistent, with a fence too few; `careful` has it.
+// SPDX-License-Identifier: Apache-2.0
+
+/* A program with libpmem that keeps the number before the last one until that is persistent, with a
+ * missing fence; `careful` has it.
  *
  *     careless run FILE; careless check FILE */
 #include <libpmem.h>
@@ -8,7 +11,7 @@
 
 enum { STEPS = 4 };
 
-/* Each in a line of its own. */
+/* Each in a separate line. */
 struct numbers {
     uint64_t old, more[7], valid, room[7], number, rest[7], others[3][8];
 };
@@ -27,7 +30,7 @@ int main(int argc, char **argv) {
         at->old = at->number;
         pmem_flush(&at->old, 8);
         if (careful) pmem_drain();
-        /* The old number counts in this step. */
+        /* The old number is valid in this step. */
         at->valid = step;
         pmem_flush(&at->valid, 8);
         for (int n = 0; n < 3; n++) pmem_flush(at->others[n], 64);

@@ -1,5 +1,8 @@
-/* Instructions that flush, fence and store past the cache where they are hard to follow: one of each way is done, and has to do what it does
- * without the shim. With `lost` the number that counts is stored without a flush, so it is lost.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Instructions that flush, fence and store past the cache in cases that are hard to follow. Each case
+ * has to behave as without the shim. With `lost` the counting number is stored without a flush, so it
+ * is lost.
  *
  *     corners run|check FILE WAY [lost] [LIBRARY] */
 #define _GNU_SOURCE
@@ -76,7 +79,7 @@ static void install(int number) {
     expect(sigaction(number, NULL, &old) == 0 && old.sa_handler == handler, "sigaction tells another handler");
 }
 
-/* Registers and flags are as they were. */
+/* Registers and flags are unchanged. */
 static void keep_registers(void) {
     uint64_t sum = 0, flags;
     __asm__ volatile(
@@ -91,7 +94,7 @@ static void keep_registers(void) {
     (void)flags;
 }
 
-/* In all ways to name an operand, of the program's own memory and of persistent memory. */
+/* All forms of operands, of ordinary and of persistent memory. */
 static void operands(void) {
     uint64_t *area = at->area;
     for (uint64_t n = 0; n < 8; n++) __asm__ volatile("movnti %1, (%0,%2,8)" : : "r"(area), "r"(n + 1), "r"(n) : "memory");
@@ -143,11 +146,11 @@ static void before_fork(void) {
     pthread_mutex_lock(&own_lock);
 }
 
-static void behind_fork(void) {
+static void after_fork(void) {
     pthread_mutex_unlock(&own_lock);
 }
 
-/* Half of it, then all, which is taken away and given again. */
+/* A half of it, then all, which is unmapped and mapped again. */
 static void make_writable(void) {
     expect(mprotect(at, BYTES / 2, PROT_READ | PROT_WRITE) == 0, "mprotect of a half");
     expect(mprotect(at, BYTES, PROT_READ | PROT_WRITE) == 0, "mprotect");
@@ -183,8 +186,8 @@ static void run(const char *library) {
         expect(in_program[4] == THREADS * STEPS, "a locked instruction was not one");
         persist_number();
     } else if (is("atfork")) {
-        /* The power fails where this thread has what it wants to have for a fork. */
-        pthread_atfork(before_fork, behind_fork, behind_fork);
+        /* The power fails where this thread has the lock that a fork needs. */
+        pthread_atfork(before_fork, after_fork, after_fork);
         pthread_mutex_lock(&own_lock);
         persist_number();
         done();
@@ -199,7 +202,7 @@ static void run(const char *library) {
     } else if (is("operands")) {
         operands();
     } else if (is("nowhere")) {
-        /* Whether a processor has the instruction does not matter: it is not carried out. */
+        /* The processor need not have the instruction: it is not executed. */
         if (getenv("NEARSIDE_PMDK_CODE") != NULL) __asm__ volatile("clwb 8");
         persist_number();
     } else if (is("fork")) {

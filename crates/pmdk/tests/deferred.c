@@ -1,5 +1,7 @@
-/* Deferred frees, reservations and values, published in transactions that are aborted: all is as it was before. It prints the same with the
- * shim and without it.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Deferred frees, reservations and values, published in aborted transactions: everything is as
+ * before. The output is the same with the shim and without it.
  *
  *     deferred POOL */
 #include <libpmemobj.h>
@@ -10,7 +12,7 @@
 enum { BYTES = 64, LARGE = 100000, MOST = 6 };
 
 static PMEMobjpool *pop;
-/* One behind the other, so that what has the size of something large covers them all. */
+/* Adjacent objects, so that a range with the size of a large object covers them all. */
 static PMEMoid freed, kept, last;
 static struct pobj_action actions[MOST];
 
@@ -43,7 +45,7 @@ int main(int argc, char **argv) {
     pmemobj_zalloc(pop, &freed, BYTES, 1);
     pmemobj_zalloc(pop, &kept, BYTES, 1);
     pmemobj_zalloc(pop, &last, BYTES, 1);
-    /* libpmemobj does not write the size of what is to be freed: it is what was there. */
+    /* libpmemobj does not write the size of the object to be freed: the old value stays. */
     PMEMoid fresh = pmemobj_reserve(pop, &actions[0], LARGE, 1);
     pmemobj_publish(pop, actions, 1);
     pmemobj_defer_free(pop, freed, &actions[0]);
@@ -56,7 +58,7 @@ int main(int argc, char **argv) {
     memset(actions, 0x11, sizeof actions);
     pmemobj_defer_free(pop, freed, &actions[0]);
     aborted("something else", 1, 0, OID_NULL);
-    /* The action of a transaction that was aborted, and copies of others, many at once. */
+    /* The action of an aborted transaction, and copies of others, several at once. */
     struct pobj_action others[3];
     memset(others, 0x11, sizeof others);
     fresh = pmemobj_reserve(pop, &others[0], LARGE, 1);

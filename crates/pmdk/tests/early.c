@@ -1,4 +1,7 @@
-/* A number may only be durable if FILE.done is there, which is made before it is flushed, and behind its store: too late.
+// SPDX-License-Identifier: Apache-2.0
+
+/* A number may only be durable if FILE.done exists, which is made before the flush but after the
+ * store: too late.
  *
  *     early run|check FILE WAY */
 #define _GNU_SOURCE
@@ -21,7 +24,7 @@ int main(int argc, char **argv) {
     volatile uint64_t *at = pmem_map_file(argv[2], PAGE, PMEM_FILE_CREATE, 0600, NULL, NULL);
     if (at == NULL) return perror(argv[2]), 1;
     if (strcmp(argv[1], "run") == 0) {
-        at[0] = NUMBER; /* too early: the line may leave the cache by itself */
+        at[0] = NUMBER; /* too early: the line may leave the cache */
         if (strcmp(way, "write") == 0) {
             int file = open(done, O_CREAT | O_WRONLY, 0600);
             if (write(file, "x", 1) != 1) return 1;
@@ -40,7 +43,7 @@ int main(int argc, char **argv) {
     }
     struct stat is;
     int said = strcmp(way, "write") == 0 || strcmp(way, "unbuffered") == 0 || strcmp(way, "dprintf") == 0;
-    int told = lstat(done, &is) == 0 && (!said || is.st_size > 0);
-    if (at[0] == NUMBER && !told) return fprintf(stderr, "there, and not told\n"), 1;
+    int reported = lstat(done, &is) == 0 && (!said || is.st_size > 0);
+    if (at[0] == NUMBER && !reported) return fprintf(stderr, "there, and not reported\n"), 1;
     return 0;
 }

@@ -1,4 +1,7 @@
-/* Stores a number that is never made persistent, tells FILE.done of it, and ends: by its last call the number is told and lost.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Stores a number that is never made persistent, reports it in FILE.done, and ends: its last call
+ * reports a number that is lost.
  *
  *     ends run|check FILE careful|careless WAY */
 #define _GNU_SOURCE
@@ -30,7 +33,7 @@ int main(int argc, char **argv) {
     if (at == NULL) return perror(argv[2]), 1;
     void *number = (void *)(uintptr_t)at;
     if (strcmp(argv[1], "run") == 0) {
-        /* Something that is persistent first, in another line. */
+        /* Persistent data first, in another line. */
         at[64] = 1;
         pmem_persist((char *)number + 512, 8);
         at[0] = NUMBER;
@@ -44,7 +47,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     struct stat is;
-    int told = stat(done, &is) == 0 && is.st_size > 0;
-    if (told && *at != NUMBER) return fprintf(stderr, "told, and lost\n"), 1;
+    int reported = stat(done, &is) == 0 && is.st_size > 0;
+    if (reported && *at != NUMBER) return fprintf(stderr, "reported, and lost\n"), 1;
     return 0;
 }

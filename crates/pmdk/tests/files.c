@@ -1,5 +1,9 @@
-/* Files one after the other, each unmapped and closed before the next one, as there are few descriptors: a number, and then one that counts
- * it. Of the last one a careless program does not make the first persistent.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Files one after the other, each unmapped and closed before the next one, with few descriptors: a
+ * number, then a number that counts it. A careless program does not make the first number of the
+ * last file persistent.
+ *
  * files run FOLDER careful|careless COUNT; files check FOLDER HOW COUNT */
 #include <fcntl.h>
 #include <libpmem.h>

@@ -1,5 +1,7 @@
-/* Objects that are none of the transaction's pool, and calls that fail without an abort: a new object stays one. It prints the same with the
- * shim and without it, and no record is made of anything.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Objects that are not of the transaction's pool, and calls that fail without an abort: a new
+ * object stays new. The output is the same with the shim and without it, and no record is made.
  *
  *     foreign POOL ANOTHER */
 #include <libpmemobj.h>
@@ -12,7 +14,7 @@ enum { TYPE_SOME = 7, BYTES = 64, UNKNOWN_FLAG = 1 << 20 };
 
 static PMEMobjpool *pop;
 
-/* A new object, of which no part has to be kept. */
+/* A new object, which needs no record. */
 static PMEMoid begin(void) {
     pmemobj_tx_begin(pop, NULL, TX_PARAM_NONE);
     return pmemobj_tx_alloc(BYTES, TYPE_SOME);
@@ -56,7 +58,7 @@ int main(int argc, char **argv) {
     PMEMoid oid;
     pmemobj_alloc(another, &oid, BYTES, TYPE_SOME, NULL, NULL);
     wrong(oid);
-    /* Of no pool that is open. */
+    /* Of no open pool. */
     oid.pool_uuid_lo ^= 1;
     wrong(oid);
     pmemobj_close(another);

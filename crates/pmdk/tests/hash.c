@@ -1,9 +1,14 @@
-/* A hash table in persistent memory by instructions of its own: levels of buckets, in whose line tokens say which slots are taken.
+// SPDX-License-Identifier: Apache-2.0
+
+/* A hash table in persistent memory, with flush instructions: levels of buckets, each with a line of
+ * tokens that say which slots are used.
  *
  *     hash run|check FILE WAY
  *
- * right: `clwb`, `clflushopt`, `clflush`, `streams` (all of a slot past the cache), `locked` (a locked instruction is the fence)
- * wrong: `no_flush` of the slot, `no_fence` between slot and token, `token_first`, `no_fence_at_end`, `half` (one line of two) */
+ * Right ways: `clwb`, `clflushopt`, `clflush`, `streams` (a whole slot past the cache), `locked` (a
+ * locked instruction is the fence).
+ * Wrong ways: `no_flush` of the slot, `no_fence` between slot and token, `token_first`,
+ * `no_fence_at_end`, `half` (one line of two). */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,7 @@
-/* Write-backs, fences and stores past the cache by instructions of the program's own, as libraries without libpmem have them. */
+// SPDX-License-Identifier: Apache-2.0
+
+/* Write-backs, fences and stores past the cache by instructions, as in libraries without
+ * libpmem. */
 #ifndef INLINE_H
 #define INLINE_H
 

@@ -1,4 +1,7 @@
-/* A program that has libpmem inside of it: copies of many lengths, each to be there when it counts; with `wrong` one is not flushed.
+// SPDX-License-Identifier: Apache-2.0
+
+/* A program with libpmem linked in: copies of several lengths, each durable when it counts; with
+ * `wrong` one is not flushed.
  *
  *     inside run|check FILE right|wrong */
 #include <libpmem.h>
@@ -13,7 +16,7 @@ struct copies {
     char copies[COPIES][MOST];
 };
 
-/* Not on any border. */
+/* Not aligned to any boundary. */
 static char *place(struct copies *at, int n) {
     return at->copies[n] + n % 13 * 3;
 }

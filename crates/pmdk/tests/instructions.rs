@@ -1,18 +1,21 @@
-//! Where instructions are that flush, fence and store past the cache, in programs that are assembled here.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Instructions that flush, fence and store past the cache, in programs that are assembled here.
 
 use std::path::Path;
 use std::process::Command;
 
-use pmdk::{find, Effect, Found};
+use pmdk::{find, Effect, InstructionList};
 
-/// A function as compilers make it: with unwind information, and a size.
+/// A function as compilers emit it: with unwind information, and a size.
 fn function(name: &str, body: &str) -> String {
     format!(
-        ".globl {name}\n.type {name}, @function\n{name}:\n.cfi_startproc\n{body}\nret\n.cfi_endproc\n.size {name}, .-{name}\n"
+        ".globl {name}\n.type {name}, \
+         @function\n{name}:\n.cfi_startproc\n{body}\nret\n.cfi_endproc\n.size {name}, .-{name}\n"
     )
 }
 
-/// A shared library of this source; `None` if there is no assembler.
+/// Assembles a shared library; `None` without an assembler.
 fn assembled(name: &str, source: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
@@ -27,23 +30,29 @@ fn assembled(name: &str, source: &str) -> Vec<u8> {
     std::fs::read(library).unwrap()
 }
 
-fn counts(found: &Found) -> [usize; 5] {
+fn counts(found: &InstructionList) -> [usize; 5] {
     use Effect::{Fence, Flush, Locked, OrderedFlush, Stream};
     [Flush, OrderedFlush, Fence, Locked, Stream].map(|effect| found.count(effect))
 }
 
 #[test]
-fn instructions_of_all_forms_are_found() {
+fn instructions_in_all_forms_are_found() {
     let body = "
-        clwb (%rax); clwb 8(%r13); clwb 0x1000(%rsp,%r12,8); clwb x(%rip); clwb (%edi); clwb %fs:16(%rbx)
+        clwb (%rax); clwb 8(%r13); clwb 0x1000(%rsp,%r12,8); clwb x(%rip); clwb (%edi)
+        clwb %fs:16(%rbx)
         clflushopt (%r8); .byte 0x66; clflush (%rax); .byte 0x66; xsaveopt (%rcx)
         clflush (%rax); clflush -64(%rbp,%rsi,2)
         sfence; mfence
-        lock addl $1, (%rdi); lock cmpxchg16b (%rsi); xchg %rax, (%rbx); xchg %eax, x(%rip); lock incl %fs:0
-        movnti %eax, (%rdi); movnti %r9, 8(%rdi); movntq %mm0, (%rdi); movntdq %xmm9, (%rdi); movntps %xmm1, (%rdi)
-        movntpd %xmm1, (%rdi); vmovntdq %ymm3, (%rdi); vmovntps %ymm3, x(%rip); vmovntpd %xmm3, (%rdi)
-        vmovntdq %zmm17, (%rdi); vmovntps %zmm1, 64(%rdi); vmovntdq %xmm20, (%rdi); maskmovdqu %xmm1, %xmm2
-        vmaskmovdqu %xmm1, %xmm2; maskmovq %mm0, %mm1; movdiri %rax, (%rdi); movdir64b (%rdi), %rax; clzero";
+        lock addl $1, (%rdi); lock cmpxchg16b (%rsi); xchg %rax, (%rbx); xchg %eax, x(%rip)
+        lock incl %fs:0
+        movnti %eax, (%rdi); movnti %r9, 8(%rdi); movntq %mm0, (%rdi); movntdq %xmm9, (%rdi)
+        movntps %xmm1, (%rdi)
+        movntpd %xmm1, (%rdi); vmovntdq %ymm3, (%rdi); vmovntps %ymm3, x(%rip)
+        vmovntpd %xmm3, (%rdi)
+        vmovntdq %zmm17, (%rdi); vmovntps %zmm1, 64(%rdi); vmovntdq %xmm20, (%rdi)
+        maskmovdqu %xmm1, %xmm2
+        vmaskmovdqu %xmm1, %xmm2; maskmovq %mm0, %mm1; movdiri %rax, (%rdi); movdir64b (%rdi), \
+        %rax; clzero";
     let data = "\n.data\nx: .quad 0\n.text\n";
     let found = find(&assembled("forms", &(function("forms", body) + data))).unwrap();
     assert_eq!(counts(&found), [9, 2, 2, 5, 18]);
@@ -53,16 +62,18 @@ fn instructions_of_all_forms_are_found() {
 }
 
 #[test]
-fn other_instructions_are_none() {
+fn instructions_without_an_effect_are_ignored() {
     let body = "
-        lfence; prefetchw (%rax); movntdqa (%rdi), %xmm0; xchg %rax, %rbx; nop; fxsave (%rax); ldmxcsr (%rax)
-        prefetchnta (%rax); mov $0xf8ae0f, %eax; movabs $0x38ae0f6638ae0f66, %rax; xsave (%rax); addl $1, (%rdi)";
+        lfence; prefetchw (%rax); movntdqa (%rdi), %xmm0; xchg %rax, %rbx; nop; fxsave (%rax)
+        ldmxcsr (%rax)
+        prefetchnta (%rax); mov $0xf8ae0f, %eax; movabs $0x38ae0f6638ae0f66, %rax; xsave (%rax); \
+        addl $1, (%rdi)";
     let found = find(&assembled("others", &function("others", body))).unwrap();
     assert_eq!((counts(&found), found.left_alone), ([0; 5], 0));
 }
 
 #[test]
-fn locked_instructions_count_where_something_is_asked_for() {
+fn locked_instructions_are_found_near_flushes() {
     let locked = function("locked", "lock addl $1, (%rdi); sfence");
     assert_eq!(
         counts(&find(&assembled("locked", &locked)).unwrap()),
@@ -75,10 +86,10 @@ fn locked_instructions_count_where_something_is_asked_for() {
     );
 }
 
-/// What may be data, or another instruction, stays as it is.
+/// Bytes that may be data, or another instruction, are left alone.
 #[test]
-fn what_may_be_no_code_is_left_alone() {
-    // No unwind information and no size: nobody says that it is code.
+fn ambiguous_code_is_left_alone() {
+    // Without unwind information and a size the bytes are not known to be code.
     let bare = "bare:\nclwb (%rax)\nclflush (%rax)\nret\n".to_string();
     let found = find(&assembled(
         "bare",
@@ -86,7 +97,7 @@ fn what_may_be_no_code_is_left_alone() {
     ))
     .unwrap();
     assert_eq!((counts(&found), found.left_alone), ([0; 5], 2));
-    // A function of which a part is no instruction.
+    // A function with an invalid instruction.
     let data = function("data", "clwb (%rax); sfence; jmp 1f; .byte 6, 7, 6\n1:");
     let found = find(&assembled(
         "data",
@@ -94,14 +105,14 @@ fn what_may_be_no_code_is_left_alone() {
     ))
     .unwrap();
     assert_eq!((counts(&found), found.left_alone), ([1, 0, 0, 0, 0], 2));
-    // Something jumps behind the prefix: `clflushopt`, or `clflush`.
+    // A branch to the byte after the prefix: `clflushopt`, or `clflush`.
     let split = function(
         "split",
         "test %eax, %eax; jz 1f; .byte 0x66\n1: clflush (%rax); clwb (%rbx)",
     );
     let found = find(&assembled("split", &split)).unwrap();
     assert_eq!((counts(&found), found.left_alone), ([1, 0, 0, 0, 0], 1));
-    // A size does, without unwind information.
+    // A size is enough, without unwind information.
     let sized = "sized:\nclwb (%rax)\nret\n.type sized, @function\n.size sized, .-sized\n";
     assert_eq!(
         counts(&find(&assembled("sized", sized)).unwrap()),
@@ -109,9 +120,9 @@ fn what_may_be_no_code_is_left_alone() {
     );
 }
 
-/// Data between functions, which compilers have none of, and much of it: neither found nor slow.
+/// Much data between functions, which compilers do not emit: neither found nor slow.
 #[test]
-fn data_in_the_text_is_no_code() {
+fn data_in_the_text_section_is_no_code() {
     let table = format!(
         "table:\n{}",
         ".byte 0x0f, 0x0b, 0x06, 0xff, 0x66\n".repeat(200_000)
@@ -122,15 +133,15 @@ fn data_in_the_text_is_no_code() {
 }
 
 #[test]
-fn other_files_have_none() {
+fn files_without_code_have_no_instructions() {
     for data in [&b""[..], b"#!/bin/sh\n", b"\x7fELF\x01\x01", &[0x7F; 4096]] {
-        assert_eq!(find(data).unwrap(), Found::default());
+        assert_eq!(find(data).unwrap(), InstructionList::default());
     }
 }
 
-/// Whatever a file has, there is an answer, or an error that says so.
+/// Any file gives a result, or an error.
 #[test]
-fn broken_files_are_told() {
+fn broken_files_are_reported() {
     let whole = assembled("broken", &function("broken", "clwb (%rax)"));
     assert!(find(&whole[..200])
         .unwrap_err()
@@ -154,7 +165,7 @@ fn broken_files_are_told() {
             data[at] = draw() as u8;
         }
         data.truncate(data.len() - draw() % 8 * (draw() % 100));
-        // Not more places than there is code.
+        // No more instructions than code bytes.
         if let Ok(found) = find(&data) {
             assert!(found.places.len() <= data.len());
         }

@@ -1,10 +1,14 @@
-/* A leaf of a B-tree in persistent memory whose records stay sorted: a record is put in its place by moving those behind it, from the end on,
- * so that each of them is there once or twice whenever the power fails, as a reader skips one that is like the one before.
+// SPDX-License-Identifier: Apache-2.0
+
+/* A leaf of a B-tree in persistent memory with sorted records. An insertion moves the following
+ * records, beginning at the end, so that each of them exists once or twice at any power loss. A
+ * reader skips a record that equals the one before.
  *
  *     leaf run|check FILE WAY
  *
- * right: `flushes` (`mfence`, `clflush`, `mfence`), `clwb` (`sfence`)
- * wrong: `no_flush` where a line is left, `no_fence` there (with `clwb`), `first` (moved from the front), `no_flush_of_record` */
+ * Right ways: `flushes` (`mfence`, `clflush`, `mfence`), `clwb` (`sfence`).
+ * Wrong ways: `no_flush` where a line is left, `no_fence` there (with `clwb`), `first` (moved from
+ * the front), `no_flush_of_record`. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,8 @@
-/* Numbers in memory that moves, or has lost a part, and a count of them in another file: the count may be at most the number that is there.
- * A careless program does not persist the number. Nothing but the number is in the file.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Numbers in memory that moves, or has lost a part, and a count of them in another file: the count
+ * may be at most the number that is there. A careless program does not persist the number. Nothing
+ * but the number is in the file.
  *
  *     moving run FILE careful|careless WAY; moving check FILE */
 #define _GNU_SOURCE
@@ -12,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Of the file's pages the third has the number. */
+/* The third page of the file has the number. */
 enum { PAGE = 4096, PAGES = 4, AT = 2 * PAGE + 192, STEPS = 3 };
 
 static int file;
@@ -32,14 +35,14 @@ static char *move(char *at, int pages, int wanted, char *to) {
     return checked(mremap(at, (size_t)pages * PAGE, (size_t)wanted * PAGE, flags, to));
 }
 
-/* What is persistent here is no file's. */
+/* Persistent data here are not in a file. */
 static void use(char *page) {
     checked(mmap(page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
     memset(page, 0x55, PAGE);
     pmem_persist(page, PAGE);
 }
 
-/* Where the third page is in the end. */
+/* The final address of the third page. */
 static char *third_page(const char *way) {
     char *at = NULL, *to;
     if (strcmp(way, "moved") == 0) return move(map(NULL, 0, 3), 3, 3, map(NULL, 1, 3)) + 2 * PAGE;

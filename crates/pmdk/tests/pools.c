@@ -1,4 +1,7 @@
-/* Does steps with pools one after the other, and says what came of them. A pool's name is that of its file; its first letter is the handle's.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Performs steps with pools, one after the other, and prints their results. A pool's name is that
+ * of its file; its first letter is the handle's.
  *
  *     pools FOLDER STEP... */
 #include <errno.h>
@@ -11,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Two numbers that are the same in each whole transaction. */
+/* Two numbers that are equal after each complete transaction. */
 struct pair {
     uint64_t first, rest[40], second;
 };
@@ -87,7 +90,7 @@ static void child_ended(pid_t child) {
     if (WIFSIGNALED(status)) printf("the child ends: %s\n", strsignal(WTERMSIG(status)));
 }
 
-/* Children leave as soon as they come to `last`. */
+/* Children exit as soon as they reach `last`. */
 static int run(char **steps, char **last) {
     while (*steps != NULL && steps != last) {
         const char *what = *steps++;
@@ -119,12 +122,12 @@ static int run(char **steps, char **last) {
                 int on = atoi(name);
                 pmemobj_ctl_set(NULL, "copy_on_write.at_open", &on);
             } else if (strcmp(what, "fork") == 0) {
-                /* A child does so many words. */
-                char **behind = steps + atoi(name);
+                /* A child executes this number of words. */
+                char **after = steps + atoi(name);
                 pid_t child = fork();
-                if (child == 0) _exit(run(steps, behind));
+                if (child == 0) _exit(run(steps, after));
                 child_ended(child);
-                steps = behind;
+                steps = after;
             } else {
                 if (*steps == NULL) return fprintf(stderr, "%s %s: a word lacks\n", what, name), 2;
                 const char *value = *steps++;

@@ -1,4 +1,6 @@
-/* Two threads open one pool at the same time, again and again: one of them has it.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Two threads open one pool at the same time, repeatedly: one of them gets it.
  *
  *     racing FILE ROUNDS */
 #include <errno.h>
@@ -17,12 +19,12 @@ static pthread_barrier_t together;
 static PMEMobjpool *had[2];
 static int why[2];
 
-/* Of this round: the calls of a thread, and whether its first one has found the file locked. */
+/* Of this round: the calls of a thread, and whether its first call has found the file locked. */
 static __thread int self, calls;
 static int late[2];
 
-/* In front of libc's, so that the threads meet: who has locked the file waits for the other one, and lets that go first with what it does
- * then; that one takes a time over it. */
+/* Interposed before libc, so that the threads meet: the one that has locked the file waits for the
+ * other one, lets it continue first, and is slow then. */
 int flock(int file, int operation) {
     if (++calls == 2 && late[1 - self]) usleep(20000);
     int result = (int)syscall(SYS_flock, file, operation), error = errno;

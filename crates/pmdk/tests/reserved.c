@@ -1,5 +1,8 @@
-/* Ranges of a reserved object, added before and after it is published in a transaction that is aborted, beside a thread that allocates: it has
- * the memory by the time the transaction's old bytes are back.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Ranges of a reserved object, added before and after it is published in a transaction that is
+ * aborted, beside a thread that allocates: it has the memory by the time the transaction's old
+ * bytes are back.
  *
  *     reserved POOL */
 #include <libpmemobj.h>

@@ -1,5 +1,7 @@
-/* A program with libpmem that does something wrong seldom: among thousands of steps it closes its books once, entry by entry, and what it says
- * of them is wrong during 8 of its 130 entries.
+// SPDX-License-Identifier: Apache-2.0
+
+/* A program with libpmem that is wrong rarely: among thousands of steps it closes its books once,
+ * entry by entry, and its summary of them is wrong during 8 of its 130 entries.
  *
  *     seldom run|check FILE */
 #include <libpmem.h>

@@ -1,11 +1,13 @@
-//! The shim's source, and what it puts between a program and its libraries.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The source of the shim, and its exported functions.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What a compiler says of the sources with all warnings as errors.
+/// The warnings of a compiler, as errors.
 #[test]
-fn the_compiler_warns_of_nothing() {
+fn shim_compiles_without_warnings() {
     let out = env!("OUT_DIR");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shim");
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -28,9 +30,9 @@ fn the_compiler_warns_of_nothing() {
     }
 }
 
-/// Only functions of the libraries behind it are seen, so nothing else of a program is.
+/// Only functions of interposed libraries are exported, so the shim hides nothing of a program.
 #[test]
-fn what_is_exported_is_of_the_libraries_behind() {
+fn shim_exports_only_functions_of_its_libraries() {
     let shim = Path::new(env!("OUT_DIR")).join("libnearside_pmdk.so");
     let output = Command::new("nm")
         .args(["-D", "--defined-only"])

@@ -1,4 +1,6 @@
-/* `fdatasync` in a signal's handler while the program flushes. signals FILE */
+// SPDX-License-Identifier: Apache-2.0
+
+/* `fdatasync` in a signal handler while the program flushes. signals FILE */
 #include <fcntl.h>
 #include <libpmem.h>
 #include <signal.h>

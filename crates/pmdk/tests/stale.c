@@ -1,5 +1,7 @@
-/* A thread writes back a line, another one streams words of it and waits; then the first waits: all of it is durable.
- * stale run FILE; stale check FILE */
+// SPDX-License-Identifier: Apache-2.0
+
+/* A thread writes back a line, another one streams words of it and fences; then the first fences:
+ * all of it is durable. stale run FILE; stale check FILE */
 #include <libpmem.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -1,5 +1,7 @@
-/* Stores a number, and tells somebody outside of it (FILE.done): the number is to be there if that is. In each way but those that are
- * `careful` it is not yet persistent when it is told.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Stores a number, and reports it by output (FILE.done): the number has to exist if the output
+ * does. Except with `careful` it is not persistent yet when it is reported.
  *
  *     telling run|check FILE careful|careless WAY */
 #include <fcntl.h>
@@ -21,12 +23,12 @@ static void tell(void) {
     close(file);
 }
 
-static int is_told(void) {
+static int is_reported(void) {
     struct stat is;
     return stat(done, &is) == 0 && is.st_size > 0;
 }
 
-/* A child that shares this process's memory ends: this one does not. */
+/* A child that shares this process's memory ends: this process does not. */
 static void start_child(void) {
     if (vfork() == 0) _exit(0);
 }
@@ -34,7 +36,7 @@ static void start_child(void) {
 static int run(const char *path, volatile uint64_t *at, int careful, const char *way) {
     void *number = (void *)(uintptr_t)at;
     int early = strcmp(way, "early") == 0;
-    /* Here it has to be told before the number may be there. */
+    /* The report has to precede the number. */
     if (early && careful) tell();
     *at = NUMBER;
     if (!early && careful) pmem_persist(number, 8);
@@ -68,7 +70,7 @@ int main(int argc, char **argv) {
     if (at == NULL) return perror(argv[2]), 1;
     if (strcmp(argv[1], "run") == 0) return run(argv[2], at, careful, argv[4]);
     int there = *at == NUMBER;
-    if (strcmp(argv[4], "early") == 0 && there && !is_told()) return fprintf(stderr, "there, and not told\n"), 1;
-    if (strcmp(argv[4], "early") != 0 && is_told() && !there) return fprintf(stderr, "told, and lost\n"), 1;
+    if (strcmp(argv[4], "early") == 0 && there && !is_reported()) return fprintf(stderr, "there, and not reported\n"), 1;
+    if (strcmp(argv[4], "early") != 0 && is_reported() && !there) return fprintf(stderr, "reported, and lost\n"), 1;
     return 0;
 }

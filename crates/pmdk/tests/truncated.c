@@ -1,5 +1,9 @@
-/* A file, or all of it but a page that stays mapped, that is emptied and made anew between two mappings: nothing of before is there any more.
- * And one that is mapped anew where it was: what was asked for before is not what is stored by then.
+// SPDX-License-Identifier: Apache-2.0
+
+/* A file, or all of it except a mapped page, that is emptied and written again between two
+ * mappings: nothing of the old content remains. And a file that is mapped again at the same
+ * address: older write-back requests do not cover later stores.
+ *
  * truncated run FILE all|part|again; truncated check FILE WAY */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -26,7 +30,7 @@ static int run(int file, const char *way) {
             munmap(at, PAGE);
         }
     }
-    /* The page is one of the file, not a hole, and nothing of it is persistent but this. */
+    /* The page is one of the file, not a hole, and only this is persistent of it. */
     at[FAR] = 1;
     at[0] = 1;
     pmem_persist(at, 1);

@@ -1,5 +1,7 @@
-/* Writes numbers, one after another, and counts each once it has been made persistent, in a way that is named: the count may be at most that
- * of the numbers that are there.
+// SPDX-License-Identifier: Apache-2.0
+
+/* Writes numbers, one after another, and counts each after it has been made persistent, in a named
+ * way: the count may be at most the number of numbers that exist.
  *
  *     ways run FILE WAY...; ways check FILE */
 #include <fcntl.h>
@@ -15,7 +17,7 @@
 
 enum { PAGE = 4096, LINE = 64, NUMBERS = 30 };
 
-/* In the middle of pages, so that a line that is made persistent is not the start of one. */
+/* In the middle of pages, so that a persistent line is not the start of one. */
 struct numbers {
     uint64_t count, rest[PAGE / 8 + 15];
     struct {
@@ -26,7 +28,8 @@ struct numbers {
 static int file, another;
 static char another_run[1000];
 
-/* Another process that has this one's environment, and persistent memory, and one that has its memory: neither is to be taken for it. */
+/* Another process with the same environment and persistent memory, and one with the same memory:
+ * neither is followed. */
 static void start_processes(uint64_t *at) {
     if (system(another_run) != 0) exit(3);
     pid_t child = fork();
@@ -37,7 +40,7 @@ static void start_processes(uint64_t *at) {
     waitpid(child, NULL, 0);
 }
 
-/* A way that is one of libpmem's or of libc's; false: it is another. */
+/* A way of libpmem or libc; false for another one. */
 static int made_persistent(const char *way, uint64_t *at, uint64_t value) {
     void *page = (void *)((uintptr_t)at & ~(uintptr_t)(PAGE - 1));
     if (strcmp(way, "nothing") == 0) *at = value;
@@ -69,7 +72,7 @@ static int made_persistent(const char *way, uint64_t *at, uint64_t value) {
     return 1;
 }
 
-/* One of libpmemobj's, in a pool. */
+/* A way of libpmemobj, in a pool. */
 static int made_persistent_in(PMEMobjpool *pop, const char *way, uint64_t *at, uint64_t value) {
     if (strcmp(way, "obj_persist") == 0) *at = value, pmemobj_persist(pop, at, 8);
     else if (strcmp(way, "obj_persist_with_processes") == 0) *at = value, start_processes(at), pmemobj_persist(pop, at, 8);
@@ -117,7 +120,7 @@ int main(int argc, char **argv) {
     }
     if (numbers == NULL) return perror(argv[2]), 1;
     for (uint64_t n = 0; runs && (int)n < argc - 3; n++) {
-        /* As many times the same byte. */
+        /* The same byte repeatedly. */
         uint64_t value = (n + 1) * UINT64_C(0x0101010101010101), *at = &numbers->list[n].value;
         if (!(pop != NULL ? made_persistent_in(pop, argv[3 + n], at, value) : made_persistent(argv[3 + n], at, value)))
             return fprintf(stderr, "%s: unknown\n", argv[3 + n]), 2;

@@ -1,8 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Two words of a line.
  *
- *     words run|check FILE alike     they have to be alike, and are stored one after the other: wrong
- *     words run|check FILE ordered   the second one counts the first ones: right where stores to one line become durable in their order
- *     words run|check FILE fenced    the same with a fence in between: right everywhere */
+ *     words run|check FILE alike     the words have to be equal, and are stored one after the other:
+ *                                    wrong
+ *     words run|check FILE ordered   the second word counts the first ones: right if stores to one
+ *                                    line become durable in their order
+ *     words run|check FILE fenced    the same with a fence in between: always right */
 #include <libpmem.h>
 #include <stdint.h>
 #include <stdio.h>

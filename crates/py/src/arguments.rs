@@ -1,4 +1,6 @@
-//! What a caller may ask for: spans, ranges, profiles.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Checks of arguments: spans of time, ranges of bytes.
 
 use driver::Namespace;
 use pyo3::prelude::*;
@@ -6,18 +8,12 @@ use sim::Time;
 
 use crate::error::raise;
 
-/// Nobody may ask for a time beyond this one, half of what there is (106 days): what is under way then still ends.
+/// The latest time that a caller may name: half of the range (106 days), so work in flight can
+/// still end.
 pub const END_OF_TIME: Time = Time(u64::MAX / 2);
 
-/// A media profile by name or path, or given as a TOML text.
-pub fn find_profile(name: &str) -> PyResult<design::Profile> {
-    if name.contains('=') {
-        return design::Profile::parse(name, std::path::Path::new("profile")).map_err(raise);
-    }
-    design::Profile::find(&crate::build::root()?, name).map_err(raise)
-}
-
-/// LBA and number of blocks of `length` bytes from byte `offset` on, which must be in the namespace.
+/// LBA and number of blocks of `length` bytes from byte `offset` on, which must be in the
+/// namespace.
 pub fn whole_range(namespace: &Namespace, offset: u64, length: u64) -> PyResult<(u64, u64)> {
     within_namespace(namespace, offset, length)?;
     let block = namespace.block_bytes as usize;
@@ -27,13 +23,13 @@ pub fn whole_range(namespace: &Namespace, offset: u64, length: u64) -> PyResult<
     ))
 }
 
-/// Refuses what reaches beyond the end of a namespace.
+/// Refuses a range that ends beyond a namespace.
 pub fn within_namespace(namespace: &Namespace, offset: u64, length: u64) -> PyResult<()> {
     let size = namespace.bytes();
     within("the namespace", size, offset, length)
 }
 
-/// Refuses what reaches beyond the end of something.
+/// Refuses a range that ends beyond `size`.
 pub fn within(what: &str, size: u64, offset: u64, length: u64) -> PyResult<()> {
     match offset.checked_add(length) {
         Some(end) if end <= size => Ok(()),
@@ -43,7 +39,7 @@ pub fn within(what: &str, size: u64, offset: u64, length: u64) -> PyResult<()> {
     }
 }
 
-/// Zeros, if this machine has memory for so many.
+/// Zeros. It is an error if there is no memory for `length` of them.
 pub fn zeroed(length: usize) -> PyResult<Vec<u8>> {
     let mut data = Vec::new();
     data.try_reserve_exact(length)
@@ -52,7 +48,7 @@ pub fn zeroed(length: usize) -> PyResult<Vec<u8>> {
     Ok(data)
 }
 
-/// A span of simulated time that was given in ns.
+/// A span of simulated time, given in ns.
 pub fn span_ns(name: &str, ns: u64) -> PyResult<Time> {
     let most = END_OF_TIME.0 / 1000;
     if ns > most {
@@ -61,7 +57,7 @@ pub fn span_ns(name: &str, ns: u64) -> PyResult<Time> {
     Ok(Time::ns(ns))
 }
 
-/// How many blocks `bytes` are.
+/// The number of blocks in `bytes`.
 pub fn whole_block(name: &str, bytes: u64, block: usize) -> PyResult<u64> {
     let block = block as u64;
     if bytes % block != 0 {

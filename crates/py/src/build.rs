@@ -1,4 +1,6 @@
-//! Designs, and compiling them.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Designs and their compilation.
 
 use std::path::PathBuf;
 
@@ -7,13 +9,20 @@ use pyo3::prelude::*;
 use rtl::bitstream::{FileList, Progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
 
-use crate::arguments::find_profile;
 use crate::error::raise;
 
 /// The repository that holds the hardware sources.
 #[pyfunction]
 pub fn root() -> PyResult<PathBuf> {
     rtl::bitstream::repo_root().map_err(raise)
+}
+
+/// A media profile by name, by path, or as a TOML text.
+pub fn find_profile(name: &str) -> PyResult<design::Profile> {
+    if name.contains('=') {
+        return design::Profile::parse(name, std::path::Path::new("profile")).map_err(raise);
+    }
+    design::Profile::find(&root()?, name).map_err(raise)
 }
 
 /// A media profile by name or path, as JSON.
@@ -38,7 +47,7 @@ impl Design {
         Ok(Design { inner })
     }
 
-    /// The same design with other values: a TOML text that is read over it, key by key.
+    /// The same design with other values: a TOML text overrides them, key by key.
     fn with_values(&self, overrides: &str) -> PyResult<Design> {
         let inner = self.inner.with_values(overrides).map_err(raise)?;
         Ok(Design { inner })
@@ -56,7 +65,7 @@ impl Design {
         self.inner.hash()
     }
 
-    /// What identifies its hardware: a hash of the sources, the parameters, and what they are compiled with. It is that of
+    /// Identifies the hardware: a hash of the sources, the parameters, and the tools. It is that of
     /// the build with assertions, whichever is used.
     #[getter]
     fn hardware(&self) -> PyResult<String> {
@@ -64,8 +73,9 @@ impl Design {
         rtl::bitstream::digest(&config.bitstream()).map_err(raise)
     }
 
-    /// What to know of reads of a media profile (name, path or TOML text; without one the design's own) that the DRAM of a memory is
-    /// too slow for, as JSON; `None` if it isn't.
+    /// Reads that come late as the DRAM of a memory is too slow for a media profile. The profile is
+    /// a name, a path or a TOML text; the default is the design's. Returns JSON, or `None` if no
+    /// read is late.
     #[pyo3(signature = (profile=None, memory=driver::STORAGE))]
     fn late_reads(&self, profile: Option<&str>, memory: &str) -> PyResult<Option<String>> {
         let (own, dram) = match memory_of(&self.inner, memory)? {
@@ -92,7 +102,8 @@ impl Design {
         design::export::top(&text, &config.parameters).map_err(raise)
     }
 
-    /// The file list of its device top, which is at `path`; the other paths are relative to the repository's root.
+    /// The file list of the device top, which is at `path`. The other paths are relative to the
+    /// root of the repository.
     fn filelist(&self, path: &str) -> PyResult<String> {
         let config = DeviceConfig::from_design(&self.inner).map_err(raise)?;
         let mut files = FileList::default();
@@ -118,13 +129,14 @@ impl Design {
         design::export::header(&self.inner, &engines).map_err(raise)
     }
 
-    /// All of it, as JSON.
+    /// The design as JSON.
     fn json(&self) -> PyResult<String> {
         serde_json::to_string(&self.inner).map_err(raise)
     }
 }
 
-/// How the RTL is built here: without assertions, unless `NEARSIDE_CHECKED` asks for them, as it does wherever tests run.
+/// The build of the RTL: without assertions, unless `NEARSIDE_CHECKED` requests them. All tests set
+/// it.
 pub fn purpose() -> Purpose {
     match std::env::var_os("NEARSIDE_CHECKED") {
         Some(value) if !value.is_empty() && value != "0" => Purpose::Checked,
@@ -132,8 +144,7 @@ pub fn purpose() -> Purpose {
     }
 }
 
-/// The model that is asked for: that of the argument, else that which `NEARSIDE_MODEL` names, else
-/// the RTL.
+/// The requested model: that of the argument, else that of `NEARSIDE_MODEL`, else the RTL.
 pub fn model_of(name: Option<&str>) -> PyResult<Model> {
     if let Some(name) = name {
         return name.parse().map_err(raise);
@@ -148,7 +159,7 @@ pub fn model(name: Option<&str>) -> PyResult<&'static str> {
     Ok(model_of(name)?.name())
 }
 
-/// What devices of a design are made by. `progress` is told of a compilation.
+/// The factory of a design's devices. `progress` is called during a compilation.
 pub fn factory(
     py: Python<'_>,
     design: &design::Design,
@@ -156,35 +167,35 @@ pub fn factory(
     options: &RtlOptions,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Factory> {
-    let mut teller = BuildTeller::new(progress);
-    let built = py.detach(|| Factory::new(design, model, options, &mut |p| teller.tell(p)));
-    teller.settle(built.map_err(raise))
+    let mut reporter = BuildReporter::new(progress);
+    let built = py.detach(|| Factory::new(design, model, options, &mut |p| reporter.report(p)));
+    reporter.finish(built.map_err(raise))
 }
 
-/// What a build learns from.
+/// The workload that trains a build.
 fn exercise(device: RtlDevice) -> Result<(), String> {
     let bytes = device.media().size();
     driver::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
 }
 
-/// Hands a build's progress to a callback `f(step, done, total)`, and hears of Ctrl-C.
-pub struct BuildTeller {
+/// Passes a build's progress to a callback `f(step, done, total)`, and checks for Ctrl-C.
+pub struct BuildReporter {
     callback: Option<Py<PyAny>>,
-    /// What Python raised: KeyboardInterrupt, or whatever the callback did. It ends the build.
+    /// The exception of Python: KeyboardInterrupt, or that of the callback. It ends the build.
     raised: Option<PyErr>,
 }
 
-impl BuildTeller {
-    /// A teller, with a callback or none.
-    pub fn new(callback: Option<Py<PyAny>>) -> BuildTeller {
-        BuildTeller {
+impl BuildReporter {
+    /// A reporter, with an optional callback.
+    pub fn new(callback: Option<Py<PyAny>>) -> BuildReporter {
+        BuildReporter {
             callback,
             raised: None,
         }
     }
 
-    /// Reports; false asks to stop.
-    pub fn tell(&mut self, progress: Progress) -> bool {
+    /// Reports progress. Returns false to stop the work.
+    pub fn report(&mut self, progress: Progress) -> bool {
         let news = match progress {
             Progress::Working => None,
             Progress::Waiting => Some(("waiting for another build of the same design", 0, 0)),
@@ -204,14 +215,15 @@ impl BuildTeller {
         self.raised.is_none()
     }
 
-    /// What Python raised, else the outcome.
-    pub fn settle<T>(self, outcome: PyResult<T>) -> PyResult<T> {
+    /// The exception of Python if there is one, else the result.
+    pub fn finish<T>(self, outcome: PyResult<T>) -> PyResult<T> {
         self.raised.map_or(outcome, Err)
     }
 }
 
-/// Compiles a design unless it was compiled before; returns the path of the shared object. With `train` it is compiled
-/// twice and runs faster. With `checked` it has assertions, whatever `NEARSIDE_CHECKED` says.
+/// Compiles a design unless it was compiled before, and returns the path of the shared object. With
+/// `train` it is compiled twice and runs faster. With `checked` it has assertions, whatever
+/// `NEARSIDE_CHECKED` says.
 #[pyfunction]
 #[pyo3(signature = (design, progress=None, train=false, checked=false))]
 pub fn compile(
@@ -224,13 +236,13 @@ pub fn compile(
     let mut config = DeviceConfig::from_design(&design.inner).map_err(raise)?;
     config.purpose = if checked { Purpose::Checked } else { purpose() };
     config.train = train.then_some(exercise);
-    let mut teller = BuildTeller::new(progress);
+    let mut reporter = BuildReporter::new(progress);
     let bytes = design.inner.media.bytes.0;
-    let built = py.detach(|| config.compile(bytes, &mut |p| teller.tell(p)));
-    teller.settle(built.map_err(raise))
+    let built = py.detach(|| config.compile(bytes, &mut |p| reporter.report(p)));
+    reporter.finish(built.map_err(raise))
 }
 
-/// The memory of a design by its name; `None` is the storage.
+/// The memory of a design by its name. `None` is the storage.
 pub fn memory_of<'a>(
     design: &'a design::Design,
     name: &str,

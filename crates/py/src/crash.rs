@@ -1,17 +1,21 @@
-//! Crash campaigns, on a design's device.
+// SPDX-License-Identifier: Apache-2.0
 
-use ::crash::{By, Campaign, Without};
+//! Crash campaigns on a design's device.
+
+use ::crash::{Campaign, Executor, InjectedFault};
 use device::RtlOptions;
 use pm::Mechanism;
 use pyo3::prelude::*;
 
 use crate::build::{factory, model_of, Design};
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
-/// Cuts the power of a workload's run at many moments, and looks at what each leaves behind; returns the report as JSON.
+/// Runs a crash campaign: cuts the power of a workload at many points, and checks what each cut
+/// leaves. Returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *, without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices"))]
+#[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *,
+    without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn crash_test(
     py: Python<'_>,
@@ -31,35 +35,35 @@ pub fn crash_test(
 ) -> PyResult<String> {
     let design = &design.inner;
     let model = model_of(model)?;
-    let without = without.map(str::parse::<Without>).transpose();
+    let without = without.map(str::parse::<InjectedFault>).transpose();
     let campaign = Campaign {
         workload: workload.to_string(),
         mechanism: mechanism.parse::<Mechanism>().map_err(raise)?,
-        by: by.parse::<By>().map_err(raise)?,
+        executor: by.parse::<Executor>().map_err(raise)?,
         devices,
         synchronise: synchronise.parse().map_err(raise)?,
         transactions,
         seed,
         cuts: cuts.parse().map_err(raise)?,
-        without: without.map_err(raise)?,
+        fault: without.map_err(raise)?,
         jobs,
     };
     campaign.validate().map_err(raise)?;
-    // With assertions: it looks for faults.
+    // With assertions, as it searches for faults.
     let factory = factory(py, design, model, &RtlOptions::default(), None)?;
-    let mut teller = Teller::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
-        let mut told = |done, all| teller.tell(done, all);
-        ::crash::run(design, &factory, &campaign, &mut told)
+        let mut report = |done, all| reporter.report(done, all);
+        ::crash::run(design, &factory, &campaign, &mut report)
     });
-    Ok(teller.settle(outcome)?.json().to_string())
+    Ok(reporter.finish(outcome)?.json().to_string())
 }
 
-/// What a crash campaign may be asked for: workloads, mechanisms, who does them, what is left out.
+/// Allowed values of a crash campaign: workloads, mechanisms, executors, fault injections.
 #[pyfunction]
 pub fn crash_names() -> [Vec<&'static str>; 4] {
-    let by = By::ALL.iter().map(|one| one.name());
-    let without = Without::ALL.iter().map(|one| one.name());
+    let by = Executor::ALL.iter().map(|one| one.name());
+    let without = InjectedFault::ALL.iter().map(|one| one.name());
     [
         workloads::NAMES.to_vec(),
         Mechanism::ALL.map(Mechanism::name).to_vec(),

@@ -1,4 +1,6 @@
-//! `nvm_delay` alone, between a master and the DDR4 model.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Measurements of `nvm_delay` alone, between a master and the DDR4 model.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -11,26 +13,27 @@ use rtl::MemoryModel;
 use serde_json::json;
 use sim::{Clock, Media};
 
-use crate::build::{BuildTeller, Design};
+use crate::build::{BuildReporter, Design};
 use crate::error::raise;
-use crate::process::{alone, Owned};
-use crate::progress::Teller;
+use crate::process::{alone, ProcessOwned};
+use crate::progress::ProgressReporter;
 
-/// Memory behind the emulator: enough rows that random addresses hardly ever hit an open one.
+/// Memory downstream of the emulator. It has enough rows that random addresses rarely hit an open
+/// one.
 const MEDIA_BYTES: u64 = 1 << 30;
 /// Most accesses of a measurement.
 const MOST_SAMPLES: usize = 10_000_000;
-/// Most reads that the emulator delays at a time.
+/// Most reads in flight in the emulator.
 const MOST_READS: usize = 64;
 /// Most cycles that its registers hold.
 const MOST_CYCLES: f64 = ((1 << 20) - 1) as f64;
-/// Most bytes of a burst: AXI's boundary.
+/// Most bytes of a burst, as AXI limits it.
 const BURST_BYTES: u32 = 4096;
 
-/// An emulator with the clock and the DRAM of a design. One call at a time.
+/// An emulator with the clock and the DRAM of a design. Only one call at a time is allowed.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct DelayBench {
-    bench: Owned<Mutex<Option<delay_bench::DelayBench>>>,
+    bench: ProcessOwned<Mutex<Option<delay_bench::DelayBench>>>,
     clock: Clock,
 }
 
@@ -43,7 +46,7 @@ impl DelayBench {
 
 #[pymethods]
 impl DelayBench {
-    /// Compiles `nvm_delay` if need be, and gives it power.
+    /// Compiles `nvm_delay` if necessary, and powers it.
     #[new]
     #[pyo3(signature = (design, progress=None))]
     fn new(py: Python<'_>, design: &Design, progress: Option<Py<PyAny>>) -> PyResult<DelayBench> {
@@ -51,16 +54,16 @@ impl DelayBench {
         let root = crate::build::root()?;
         let clock = config.clock();
         let memory = MemoryModel::Ddr4(config.dram.clone());
-        let mut teller = BuildTeller::new(progress);
+        let mut reporter = BuildReporter::new(progress);
         let bench = py.detach(|| {
             let media = Media::memory(MEDIA_BYTES).map_err(raise)?;
-            let mut tell = |p| teller.tell(p);
+            let mut tell = |p| reporter.report(p);
             delay_bench::DelayBench::new(&root, clock, &memory, media, None, &mut tell)
                 .map_err(raise)
         });
-        let bench = teller.settle(bench)?;
+        let bench = reporter.finish(bench)?;
         Ok(DelayBench {
-            bench: Owned::new(Some(bench).into()),
+            bench: ProcessOwned::new(Some(bench).into()),
             clock,
         })
     }
@@ -71,8 +74,9 @@ impl DelayBench {
         self.clock.ns(1.0)
     }
 
-    /// Single accesses ("read" or "write") of `beats` beats at random addresses with a target of `base_ns` and `beat_ns` for each
-    /// beat; what they took, as JSON. Beats have 64 bytes, or less where the burst would be longer than 4 KiB.
+    /// Measures single accesses ("read" or "write") of `beats` beats at random addresses, with a
+    /// target of `base_ns` and `beat_ns` for each beat. Returns their times as JSON. Beats have 64
+    /// bytes, or fewer where the burst would exceed 4 KiB.
     #[pyo3(signature = (kind, base_ns, beat_ns, beats, samples, seed))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn measure(
@@ -113,7 +117,7 @@ impl DelayBench {
             write_beat: beat,
         };
         let size = (BURST_BYTES / beats.next_power_of_two()).ilog2().min(6) as u8;
-        // The gap lets accesses meet the refresh of the DRAM and the phase of its clock at random.
+        // The gap spreads accesses over the refresh of the DRAM and the phase of its clock.
         let traffic = Traffic {
             mix,
             beats,
@@ -129,7 +133,7 @@ impl DelayBench {
         let latencies: Vec<u32> = samples.iter().map(TransactionSample::latency).collect();
         let sum: f64 = latencies.iter().map(|&l| f64::from(l)).sum();
         let (low, high) = (latencies.iter().min(), latencies.iter().max());
-        // How much too early any beat came, the first included.
+        // How early the earliest beat came, the first one included.
         let early = samples.iter().flat_map(|s| {
             let n = s.latencies.len();
             s.latencies.iter().enumerate().map(move |(i, &l)| {
@@ -137,7 +141,7 @@ impl DelayBench {
                 base + beat * beats_due as f64 - f64::from(l)
             })
         });
-        // Within a clock of the target; all others wait for the memory.
+        // Within a clock of the target. All later ones wait for the memory.
         let limit = (base + beat * f64::from(beats)).ceil() as u32;
         let on_time = || samples.iter().filter(|s| s.latency() <= limit);
         let on_time_sum: f64 = on_time().map(|s| f64::from(s.latency())).sum();
@@ -162,7 +166,8 @@ impl DelayBench {
         .to_string())
     }
 
-    /// Cycles that so many reads take, sent one a cycle, with a delay of so many cycles: first address to last beat.
+    /// The cycles of `reads` reads that are sent one per cycle, with a delay of `delay` cycles:
+    /// from the first address to the last beat.
     fn pipelined_reads(&self, py: Python<'_>, reads: usize, delay: f64) -> PyResult<u64> {
         if !(1..=MOST_READS).contains(&reads) {
             return Err(raise(format!(
@@ -200,7 +205,7 @@ fn check_cycles(name: &str, value: f64, cycles: f64) -> PyResult<()> {
 }
 
 impl DelayBench {
-    /// Runs traffic, and hears of Ctrl-C meanwhile.
+    /// Runs traffic, and checks for Ctrl-C.
     fn run(
         &self,
         py: Python<'_>,
@@ -209,10 +214,10 @@ impl DelayBench {
     ) -> PyResult<(Vec<TransactionSample>, [DelayBenchCounters; 2])> {
         let mut bench = self.lock()?;
         let bench = bench.as_mut().ok_or_else(|| raise("there is no bench"))?;
-        let mut teller = Teller::new(None);
-        let mut tell = |done, total| teller.tell(done, total);
+        let mut reporter = ProgressReporter::new(None);
+        let mut tell = |done, total| reporter.report(done, total);
         let outcome = py.detach(|| delay_bench::delay_bench(bench, targets, traffic, &mut tell));
-        teller.settle(outcome)
+        reporter.finish(outcome)
     }
 
     fn cycles(&self, ns: f64) -> f64 {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A running device with its host and driver.
 
 use std::path::PathBuf;
@@ -21,29 +23,30 @@ use serde_json::{json, Value};
 use sim::{Bar, Media, Time, Tracer};
 
 use crate::arguments::{
-    find_profile, span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
+    span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
 };
-use crate::build::{factory, memory_of, model_of, purpose, root, Design};
+use crate::build::{factory, find_profile, memory_of, model_of, purpose, root, Design};
 use crate::error::raise;
-use crate::process::{alone, Owned};
-use crate::progress::{in_pieces, Teller};
+use crate::process::{alone, ProcessOwned};
+use crate::progress::{in_pieces, ProgressReporter};
 use crate::report;
-use crate::session::{PeerParts, Session, State};
+use crate::session::{PeerParts, Session, SessionState};
 use crate::single::Single;
 use crate::trace::{create, Events};
 
-/// A simulated device, its link and host, and the driver's queues. All times are simulated. One call at a time: another one
-/// meanwhile, from a thread or from a progress callback, is an error. So is any in a process that was forked off.
+/// A simulated device, its link and host, and the driver's queues. All times are simulated. Only
+/// one call at a time is allowed: a second one, from a thread or from a progress callback, is an
+/// error. Any call in a forked process is an error as well.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Device {
-    state: Owned<Mutex<State>>,
+    state: ProcessOwned<Mutex<SessionState>>,
     design: design::Design,
     engines: Vec<design::engine::EngineInstance>,
     model: Model,
 }
 
 impl Device {
-    fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
+    fn lock(&self) -> PyResult<MutexGuard<'_, SessionState>> {
         self.state.check()?;
         alone(&self.state, "device")
     }
@@ -53,13 +56,13 @@ impl Device {
         find_engine(&self.design, &self.engines, name)
     }
 
-    /// Registers of an engine, and what its folder says of it.
+    /// Registers of an engine, and its manifest.
     fn engine(&self, name: &str) -> PyResult<(EngineRegisters, &Manifest)> {
         let engine = self.plugged(name)?;
         Ok((registers_of(engine), &engine.manifest))
     }
 
-    /// Where an engine's command page is.
+    /// Address of an engine's command page.
     fn page(&self, name: &str) -> PyResult<u64> {
         let none = || {
             raise(format!(
@@ -70,7 +73,7 @@ impl Device {
     }
 }
 
-/// Of a design's engines the one of this name.
+/// The engine of this name.
 fn find_engine<'a>(
     design: &design::Design,
     engines: &'a [EngineInstance],
@@ -91,7 +94,7 @@ fn find_engine<'a>(
     })
 }
 
-/// Where an engine's registers are.
+/// The registers of an engine.
 fn registers_of(engine: &EngineInstance) -> EngineRegisters {
     EngineRegisters {
         base: engine.offset,
@@ -103,8 +106,10 @@ fn registers_of(engine: &EngineInstance) -> EngineRegisters {
 fn engines_of(engines: &[EngineInstance]) -> String {
     let engines = engines.iter().map(|e| {
         json!({
-            "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance, "offset": e.offset,
-            "bytes": e.manifest.registers.0, "page": e.page, "arguments": e.manifest.arguments, "optional": e.manifest.optional, "outputs": e.manifest.outputs,
+            "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance,
+            "offset": e.offset,
+            "bytes": e.manifest.registers.0, "page": e.page, "arguments": e.manifest.arguments,
+            "optional": e.manifest.optional, "outputs": e.manifest.outputs,
             "results": e.manifest.results, "commands": e.commands,
             "namespaces": [e.namespaces.start(), e.namespaces.end()],
             "media": [e.media.start, e.media.end], "local": e.local,
@@ -113,7 +118,7 @@ fn engines_of(engines: &[EngineInstance]) -> String {
     Value::from(engines.collect::<Vec<_>>()).to_string()
 }
 
-/// Names of the masters of a channel, in the order of their numbers.
+/// Names of a channel's masters, in the order of their numbers.
 fn masters_of(engines: &[EngineInstance]) -> Vec<String> {
     let engines = engines.iter().map(|e| e.engine.name.clone());
     ["pm", "nvme"]
@@ -123,7 +128,7 @@ fn masters_of(engines: &[EngineInstance]) -> Vec<String> {
         .collect()
 }
 
-/// What is given of the values of a master is set, the others stay.
+/// Sets the values of a master that are given. The others stay.
 fn set_qos(
     host: &mut SimHost,
     qos: Qos,
@@ -147,23 +152,23 @@ fn set_qos(
     qos.set(host, n as u32, values).map_err(raise)
 }
 
-/// Waits for the end of an engine; its return value, or nothing when it has not ended by then.
+/// Waits for the end of an engine. Returns its return value, or `None` after the timeout.
 fn wait_for_engine(
     py: Python<'_>,
     host: &mut SimHost,
     registers: EngineRegisters,
     timeout: Time,
 ) -> PyResult<Option<u32>> {
-    let mut teller = Teller::new(None);
+    let mut reporter = ProgressReporter::new(None);
     let outcome = py.detach(|| {
         let deadline = host.now() + timeout;
-        let mut go_on = || teller.tell(0, 1);
-        registers.wait(host, ENGINE_POLL, deadline, &mut go_on)
+        let mut should_continue = || reporter.report(0, 1);
+        registers.wait(host, ENGINE_POLL, deadline, &mut should_continue)
     });
-    teller.settle(outcome)
+    reporter.finish(outcome)
 }
 
-/// The media that a design names.
+/// The media of a design.
 fn media_of(design: &design::Design) -> PyResult<Media> {
     let bytes = design.media.bytes.0;
     match &design.media.file {
@@ -173,7 +178,7 @@ fn media_of(design: &design::Design) -> PyResult<Media> {
     .map_err(raise)
 }
 
-/// These are as many arguments as an engine takes.
+/// Checks the number of an engine's arguments.
 fn check_arguments(name: &str, manifest: &Manifest, arguments: &[u64]) -> PyResult<()> {
     let (count, given) = (manifest.arguments.len(), arguments.len());
     if given == count {
@@ -184,7 +189,7 @@ fn check_arguments(name: &str, manifest: &Manifest, arguments: &[u64]) -> PyResu
     )))
 }
 
-/// Refuses a time that no wait for an engine may take, for those who start one first.
+/// Refuses a timeout that is too long. Checked before an engine is started.
 #[pyfunction]
 pub fn check_timeout(timeout_us: u64) -> PyResult<()> {
     timeout(timeout_us).map(drop)
@@ -199,18 +204,20 @@ fn timeout(timeout_us: u64) -> PyResult<Time> {
     Ok(Time::us(timeout_us))
 }
 
-/// Other devices of a host: 16 in all, each of which has to be built, started and moved on.
+/// Most further devices of a host. There are 16 in all, each of which has to be built, started and
+/// simulated.
 const MOST_PEERS: usize = 15;
-/// Longest time for one command.
+/// Longest timeout of a command.
 const MOST_TIMEOUT_US: u64 = 1_000_000_000;
 /// Longest pause before a load.
 const MOST_PAUSE_NS: u64 = 1_000_000;
-/// Bytes that one command deallocates, of those that Ctrl-C may end.
+/// Bytes that one command deallocates, so that Ctrl-C takes effect between commands.
 const DEALLOCATED: u64 = 256 << 20;
 
-/// Loads and stores of the PM window between two looks for Ctrl-C; none spans it.
+/// Bytes of loads and stores of the PM window between two checks for Ctrl-C. No access crosses this
+/// boundary.
 const PM_PIECE: u64 = 64 << 10;
-/// Bytes of the media that the device works on between two looks for Ctrl-C.
+/// Bytes of the media that the device processes between two checks for Ctrl-C.
 const MEDIA_PIECE: u64 = 4 << 20;
 impl Device {
     /// The masters of a memory channel.
@@ -223,30 +230,33 @@ impl Device {
     }
 }
 
-/// What a device without that block answers.
+/// The error of a device without that block.
 const NO_QOS: &str = "the device has no block of quality of service";
 /// Bytes of a load.
 const LINE: u64 = 64;
-/// Simulated time between two looks at whether an engine has ended.
+/// Simulated time between two checks whether an engine has ended.
 const ENGINE_POLL: Time = Time::us(1);
-/// Simulated time of a command between two looks for Ctrl-C.
+/// Simulated time of a command between two checks for Ctrl-C.
 const COMMAND_PIECE: Time = Time::us(20);
-/// Least simulated time between two looks for Ctrl-C.
+/// Least simulated time between two checks for Ctrl-C.
 const REST_PIECE: Time = Time::us(20);
 
 #[pymethods]
 impl Device {
-    /// Compiles the design if need be, gives the device power, starts the driver, and sets the design's media profile.
-    /// The driver makes its queues `queue_entries` long (by default as long as the device allows).
-    /// `trace` is (path, from_ns, to_ns): an FST waveform of that window of simulated time.
-    /// With `weights`, (high, medium, low), it selects weighted round robin; queues then have medium priority.
-    /// Without `skip_idle` the cycles in which nothing can happen are evaluated as well.
-    /// `commands` is the file of a trace of all commands, from the driver's first on; see `trace_start`.
-    /// `model` is "rtl" or "fast"; without it the environment's `NEARSIDE_MODEL`, or "rtl".
-    /// `peers` are other devices of the same host, each a design and what simulates it. They have power and their design's media
-    /// profile, and no driver: commands of this device may have their data in a peer's PM window.
+    /// Compiles the design if necessary, powers the device, starts the driver, and sets the
+    /// design's media profile. The driver's queues have `queue_entries` entries, by default as many
+    /// as the device allows. `trace` is (path, from_ns, to_ns): an FST waveform of that window of
+    /// simulated time. `weights`, (high, medium, low), selects weighted round robin; queues then
+    /// have medium priority. Without `skip_idle`, idle cycles are evaluated as well. `commands` is
+    /// the file of a trace of all commands, from the driver's first one on; see `trace_start`.
+    /// `model` is "rtl" or "fast"; the default is the environment's `NEARSIDE_MODEL`, or "rtl".
+    ///
+    /// `peers` are other devices of the same host, each a design and a model. They have power and
+    /// their design's media profile, but no driver. Commands of this device may have their data in
+    /// a peer's PM window.
     #[new]
-    #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None, skip_idle=true,
+    #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None,
+        skip_idle=true,
         commands=None, weights=None, model=None, peers=Vec::new()))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn new(
@@ -315,7 +325,7 @@ impl Device {
             skip_idle,
             ..RtlOptions::default()
         };
-        // Compiling may take minutes: what can't be had is told before.
+        // Checked before the compilation, which may take minutes.
         device::check(&design, model).map_err(raise)?;
         let media = media_of(&design)?;
         let mut wanted = Vec::new();
@@ -325,16 +335,16 @@ impl Device {
             let profile = find_profile(&peer.inner.media.profile)?;
             wanted.push((peer.inner.clone(), model, media_of(&peer.inner)?, profile));
         }
-        let teller = progress.as_ref().map(|p| p.clone_ref(py));
-        let factory = factory(py, &design, model, &options, teller)?;
+        let reporter = progress.as_ref().map(|p| p.clone_ref(py));
+        let factory = factory(py, &design, model, &options, reporter)?;
         let (mut others, mut profiles) = (Vec::new(), Vec::new());
         for (design, model, media, profile) in wanted {
             let options = RtlOptions {
                 trace: None,
                 ..options.clone()
             };
-            let teller = progress.as_ref().map(|p| p.clone_ref(py));
-            let factory = self::factory(py, &design, model, &options, teller)?;
+            let reporter = progress.as_ref().map(|p| p.clone_ref(py));
+            let factory = self::factory(py, &design, model, &options, reporter)?;
             others.push(PeerParts {
                 engines: design.engines(&root).map_err(raise)?,
                 design,
@@ -350,7 +360,7 @@ impl Device {
         let session = Some(session);
         let trace = file;
         let device = Device {
-            state: Owned::new(State { session, trace }.into()),
+            state: ProcessOwned::new(SessionState { session, trace }.into()),
             design,
             engines,
             model,
@@ -366,7 +376,7 @@ impl Device {
         Ok(device)
     }
 
-    /// Gives I/O queue `queue` (from 0) a priority: it is created again.
+    /// Sets the priority of I/O queue `queue` (from 0), which is created again.
     fn set_priority(&self, py: Python<'_>, queue: usize, priority: &str) -> PyResult<()> {
         let priority = match priority {
             "urgent" => Priority::Urgent,
@@ -404,19 +414,20 @@ impl Device {
         Ok(self.lock()?.session()?.controller.namespace().block_bytes)
     }
 
-    /// What simulates it: "rtl" or "fast".
+    /// The model: "rtl" or "fast".
     #[getter]
     fn model(&self) -> &'static str {
         self.model.name()
     }
 
-    /// What its bitstream was built as: "checked" has assertions, "running" has none; either may be ", trained". "fast" without one.
+    /// The build of its bitstream: "checked" has assertions, "running" has none; either may be ",
+    /// trained". "fast" without a bitstream.
     #[getter]
     fn build(&self) -> PyResult<String> {
         Ok(self.lock()?.session()?.build.clone())
     }
 
-    /// What the device says of itself, as JSON.
+    /// The device's description as JSON.
     fn info(&self) -> PyResult<String> {
         let mut state = self.lock()?;
         let s = state.session()?;
@@ -425,28 +436,35 @@ impl Device {
             s.controller.namespace(),
             s.controller.capabilities(),
         );
+        let namespaces = s.controller.namespaces().iter();
+        let namespaces = namespaces.map(|(nsid, ns)| report::namespace(*nsid, ns));
+        let namespaces: Vec<Value> = namespaces.collect();
         let value = json!({
             "controller": {
-                "model": id.model, "serial": id.serial, "firmware": id.firmware, "subnqn": id.subnqn,
-                "vendor_id": id.vendor_id, "nvme_version": s.controller.version().to_string(),
+                "model": id.model, "serial": id.serial, "firmware": id.firmware,
+                "subnqn": id.subnqn, "vendor_id": id.vendor_id,
+                "nvme_version": s.controller.version().to_string(),
                 "controller_id": id.controller_id, "max_transfer_bytes": id.max_transfer,
                 "abort_limit": id.abort_limit, "async_event_limit": id.async_event_limit,
                 "namespaces": id.namespaces, "volatile_write_cache": id.volatile_write_cache,
             },
             "capabilities": {
-                "max_queue_entries": cap.max_queue_entries(), "doorbell_stride": cap.doorbell_stride(),
+                "max_queue_entries": cap.max_queue_entries(),
+                "doorbell_stride": cap.doorbell_stride(),
                 "contiguous_queues_required": cap.contiguous_queues_required(),
-                "timeout_ms": 500 * cap.timeout_500ms(), "persistent_memory_region": cap.persistent_memory_region(),
+                "timeout_ms": 500 * cap.timeout_500ms(),
+                "persistent_memory_region": cap.persistent_memory_region(),
             },
             "namespace": report::namespace(s.controller.nsid(), ns),
-            "namespaces": s.controller.namespaces().iter().map(|(nsid, ns)| report::namespace(*nsid, ns)).collect::<Vec<_>>(),
+            "namespaces": namespaces,
             "queues": {"io_queues": s.controller.io_queues(), "entries": s.controller.io_entries()},
             "device": report::inventory(&s.inventory),
         });
         Ok(value.to_string())
     }
 
-    /// Writes `data` from byte `offset` on, padded with zeros to whole blocks; returns the report as JSON.
+    /// Writes `data` from byte `offset` on, padded with zeros to whole blocks. Returns the report
+    /// as JSON.
     #[pyo3(signature = (data, offset=0, queues=4, depth=8, chunk=16384, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn write(
@@ -471,16 +489,16 @@ impl Device {
             depth,
             chunk,
         };
-        let mut teller = Teller::new(progress);
+        let mut reporter = ProgressReporter::new(progress);
         let outcome = py.detach(|| {
             workload::write_all(&mut session.controller, lba, &padded, shape, &mut |d, t| {
-                teller.tell(d, t)
+                reporter.report(d, t)
             })
         });
-        Ok(report::report(&teller.settle(outcome)?).to_string())
+        Ok(report::report(&reporter.finish(outcome)?).to_string())
     }
 
-    /// Reads `length` bytes from byte `offset` on; returns the data and the report as JSON.
+    /// Reads `length` bytes from byte `offset` on. Returns the data, and the report as JSON.
     #[pyo3(signature = (length, offset=0, queues=4, depth=8, chunk=16384, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn read(
@@ -504,28 +522,32 @@ impl Device {
             depth,
             chunk,
         };
-        let mut teller = Teller::new(progress);
+        let mut reporter = ProgressReporter::new(progress);
         let outcome = py.detach(|| {
             workload::read_all(
                 &mut session.controller,
                 lba,
                 &mut data,
                 shape,
-                &mut |d, t| teller.tell(d, t),
+                &mut |d, t| reporter.report(d, t),
             )
         });
-        let report = teller.settle(outcome)?;
+        let report = reporter.finish(outcome)?;
         data.truncate(length);
         Ok((data, report::report(&report).to_string()))
     }
 
-    /// Runs a job; returns its report as JSON. `switch` is (after so many commands, media profile as in
-    /// `delay_set`): the timing changes
-    /// under load, and the report says what the latencies were before and after.
-    /// With `loads_every` a 64-byte load of a random line of the PM window follows every so many completions; `loads` tells their latency.
-    /// With `peer` data lie in the PM window of that other device, from its byte 0 on.
-    #[pyo3(signature = (*, read_percent=100, pattern="random", min_bytes=4096, max_bytes=None, queues=10, depth=8,
-        commands=4000, start=0, span=0, scattered=false, list_offset=0, verify=false, seed=1, switch=None, loads_every=0,
+    /// Runs a job, and returns its report as JSON.
+    ///
+    /// `switch` is (number of commands, media profile as in `delay_set`): the timing changes under
+    /// load after these commands, and the report has the latencies before and after. With
+    /// `loads_every`, a 64-byte load of a random line of the PM window follows each time that this
+    /// number of commands has completed; `loads` reports their latency. With `peer`, data are in
+    /// the PM window of that other device, from its byte 0 on.
+    #[pyo3(signature = (*, read_percent=100, pattern="random", min_bytes=4096, max_bytes=None,
+        queues=10, depth=8,
+        commands=4000, start=0, span=0, scattered=false, list_offset=0, verify=false, seed=1,
+        switch=None, loads_every=0,
         peer=None, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn workload(
@@ -594,7 +616,7 @@ impl Device {
         }
         session.controller.set_list_offset(list_offset);
         let delays = session.inventory.delays();
-        let mut teller = Teller::new(progress);
+        let mut reporter = ProgressReporter::new(progress);
         let mut loads = Latencies::default();
         let mut places = sim::Random::new(seed);
         let lines = self.design.media.bytes.0 / LINE;
@@ -615,17 +637,17 @@ impl Device {
                 }
             };
             workload::run_job_with(&mut session.controller, &job, &mut hook, &mut |d, t| {
-                teller.tell(d, t)
+                reporter.report(d, t)
             })
         });
         session.controller.set_list_offset(0);
-        let outcome = teller.settle(outcome)?;
+        let outcome = reporter.finish(outcome)?;
         let mut value = report::outcome(&outcome);
         if loads_every != 0 {
             value["loads"] = report::latency(&loads);
         }
         if let Some((after, _)) = switch {
-            // Commands that were in flight at the change belong to neither side.
+            // Commands in flight at the change belong to neither side.
             let flight = queues * depth;
             let at = usize::try_from(after).unwrap_or(usize::MAX);
             let mut all = outcome.report.read.clone();
@@ -657,14 +679,15 @@ impl Device {
         Ok(Value::from(out).to_string())
     }
 
-    /// Gives every channel of a memory, or one of them, the timing of a media profile (name, path or TOML text).
+    /// Sets the timing of all channels of a memory, or of one, to a media profile (name, path or
+    /// TOML text).
     #[pyo3(signature = (profile, channel=None, memory=driver::STORAGE))]
     fn delay_set(&self, profile: &str, channel: Option<usize>, memory: &str) -> PyResult<()> {
         let profile = find_profile(profile)?;
         self.set_on(&profile, channel, memory)
     }
 
-    /// Gives every channel of a memory, or one of them, plain latencies in ns.
+    /// Sets plain latencies in ns for all channels of a memory, or for one.
     #[pyo3(signature = (read_ns, write_ns, channel=None, memory=driver::STORAGE))]
     fn delay_set_latency(
         &self,
@@ -690,7 +713,8 @@ impl Device {
                 .counters(session.controller.host_mut(), clear)
                 .map_err(raise)?;
             out.push(json!({
-                "read": report::delay_counters(&read, clock), "write": report::delay_counters(&write, clock),
+                "read": report::delay_counters(&read, clock),
+                "write": report::delay_counters(&write, clock),
             }));
         }
         Ok(Value::from(out).to_string())
@@ -792,7 +816,7 @@ impl Device {
         session.with_peer(peer, wait)?
     }
 
-    /// Sets what is given of a master of a peer, as `qos_set`.
+    /// Sets the given values of a peer's master, as `qos_set`.
     #[pyo3(signature = (peer, master, reads=None, writes=None, weight=None, beside=None))]
     fn peer_qos_set(
         &self,
@@ -814,15 +838,18 @@ impl Device {
         session.with_peer(peer, set)?
     }
 
-    /// Gives every channel of a peer's storage the timing of a media profile (name, path or TOML text).
+    /// Sets the timing of all channels of a peer's storage to a media profile (name, path or TOML
+    /// text).
     fn peer_delay_set(&self, peer: usize, profile: &str) -> PyResult<()> {
         self.set_on_peer(peer, &find_profile(profile)?)
     }
 
-    /// A stream of loads ("load") or stores ("store") of the PM window; returns what came of it as JSON. Before each load a random
-    /// time passes, up to `pause_ns`. `pattern` is "sequential", "random", or "chain": dependent loads, one in flight, each at the
-    /// address that the one before has found; the addresses are stored first.
-    #[pyo3(signature = (kind, *, bytes=64, in_flight=64, count=4000, start=0, span=0, pattern="random", seed=1, verify=false,
+    /// Runs a stream of loads ("load") or stores ("store") of the PM window. Returns the result as
+    /// JSON. Before each load a random time passes, up to `pause_ns`. `pattern` is "sequential",
+    /// "random", or "chain". A chain has one load in flight, each at the address that the previous
+    /// one has read; the addresses are stored first.
+    #[pyo3(signature = (kind, *, bytes=64, in_flight=64, count=4000, start=0, span=0,
+        pattern="random", seed=1, verify=false,
         pause_ns=0, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn pm_stream(
@@ -885,7 +912,7 @@ impl Device {
             seed,
             verify,
         };
-        let mut teller = Teller::new(progress);
+        let mut reporter = ProgressReporter::new(progress);
         let host = session.host();
         let device = host.device();
         let before = host.link_stats();
@@ -893,12 +920,17 @@ impl Device {
         let rate = link.map_or(0.0, |link| link.config().bytes_per_ns());
         let outcome = py.detach(|| {
             window::run(host.system_mut(), device, &stream, &mut |d, t| {
-                teller.tell(d, t)
+                reporter.report(d, t)
             })
         });
-        let streamed = teller.settle(outcome)?;
+        let streamed = reporter.finish(outcome)?;
         let after = session.host().link_stats();
-        let carried = |a: sim::DirectionStats, b: sim::DirectionStats| json!({"tlps": b.tlps - a.tlps, "payload": b.payload - a.payload, "wire": b.wire - a.wire});
+        let carried = |a: sim::DirectionStats, b: sim::DirectionStats| {
+            json!({
+                "tlps": b.tlps - a.tlps, "payload": b.payload - a.payload,
+                "wire": b.wire - a.wire,
+            })
+        };
         let value = json!({
             "time": "simulated", "bytes": streamed.bytes, "elapsed_ns": streamed.elapsed.as_ns(),
             "bandwidth_gb_s": streamed.gb_s(), "latency": report::latency(&streamed.latency),
@@ -910,15 +942,15 @@ impl Device {
         Ok(value.to_string())
     }
 
-    /// Makes later commands go to another namespace.
+    /// Selects the namespace of later commands.
     fn select_namespace(&self, nsid: u32) -> PyResult<()> {
         let mut state = self.lock()?;
         let session = state.session()?;
         session.controller.select_namespace(nsid).map_err(raise)
     }
 
-    /// Format NVM of a namespace, of the one in use, or of all (4294967295); `erase` is "none", "user-data" or
-    /// "cryptographic".
+    /// Format NVM of a namespace, of the one in use, or of all (4294967295); `erase` is "none",
+    /// "user-data" or "cryptographic".
     #[pyo3(signature = (nsid=None, erase="none"))]
     fn format(&self, py: Python<'_>, nsid: Option<u32>, erase: &str) -> PyResult<()> {
         let erase = match erase {
@@ -950,7 +982,7 @@ impl Device {
         })
     }
 
-    /// Has the device read whole blocks.
+    /// Runs Verify on whole blocks.
     fn verify(&self, py: Python<'_>, length: u64, offset: u64) -> PyResult<()> {
         let mut state = self.lock()?;
         let session = state.session()?;
@@ -977,7 +1009,8 @@ impl Device {
         Ok(equal)
     }
 
-    /// Writes `data` from byte `offset` on if the media holds `expected` there, in one step; true if it did.
+    /// Writes `data` from byte `offset` on if the media hold `expected` there, as one atomic step.
+    /// Returns true if it did.
     fn compare_and_write(
         &self,
         py: Python<'_>,
@@ -1013,8 +1046,8 @@ impl Device {
         })
     }
 
-    /// From now on writes what happens to each command to a file, in simulated time: `*.jsonl` is a line of JSON a command,
-    /// `*.json` a trace that Perfetto shows. Start it while no command is in flight.
+    /// Starts a trace of commands, in simulated time. A file `*.jsonl` has a line of JSON for each
+    /// command; `*.json` is a trace for Perfetto. No command may be in flight.
     fn trace_start(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let state = &mut *self.lock()?;
         state.session()?;
@@ -1027,15 +1060,16 @@ impl Device {
         })
     }
 
-    /// Ends the trace, commands that have not ended included, and returns how many commands it holds; `None` if there was
-    /// none. It may come after `shutdown`.
+    /// Ends the trace, including commands in flight, and returns the number of its commands.
+    /// `None`: there was no trace. It may be called after `shutdown`.
     fn trace_stop(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         let state = &mut *self.lock()?;
         py.detach(|| state.trace_stop())
     }
 
-    /// Runs reads or writes of `bytes` one at a time, the device at rest before each. Returns, as JSON, for each the list of
-    /// what happened: time in ps, name, and what it concerns. There must be no other trace.
+    /// Runs reads or writes of `bytes`, one at a time, with the device idle before each. Returns,
+    /// as JSON, a list of events for each: time in ps, name, and what the event concerns. There may
+    /// be no other trace.
     #[pyo3(signature = (write=false, bytes=4096, commands=20, seed=1))]
     fn single(
         &self,
@@ -1059,13 +1093,13 @@ impl Device {
         let events = Arc::new(Mutex::new(Events::default()));
         state.set_tracer(Some(Tracer::new(events.clone(), true)))?;
         let session = state.session()?;
-        let mut teller = Teller::new(None);
-        let outcome = py.detach(|| job.run(&mut session.controller, &events, &mut teller));
+        let mut reporter = ProgressReporter::new(None);
+        let outcome = py.detach(|| job.run(&mut session.controller, &events, &mut reporter));
         state.set_tracer(None)?;
-        Ok(Value::from(teller.settle(outcome)?).to_string())
+        Ok(Value::from(reporter.finish(outcome)?).to_string())
     }
 
-    /// The engines of the design, as JSON: name, kind, arguments, outputs, results, where they are in BAR4.
+    /// The engines of the design as JSON: name, kind, arguments, outputs, results, offsets in BAR4.
     #[getter]
     fn engines(&self) -> String {
         engines_of(&self.engines)
@@ -1094,8 +1128,8 @@ impl Device {
         registers.stop(state.session()?.host()).map_err(raise)
     }
 
-    /// Waits for the end of an engine for `timeout_us` of simulated time at most; its return value, or nothing when it has not
-    /// ended by then.
+    /// Waits up to `timeout_us` of simulated time for the end of an engine. Returns its return
+    /// value, or `None` after the timeout.
     #[pyo3(signature = (name, timeout_us=1_000_000))]
     fn engine_wait(&self, py: Python<'_>, name: &str, timeout_us: u64) -> PyResult<Option<u32>> {
         let mut state = self.lock()?;
@@ -1105,7 +1139,7 @@ impl Device {
         wait_for_engine(py, host, registers, timeout)
     }
 
-    /// What an engine tells beside its return value, in the order of its outputs.
+    /// The outputs of an engine beside its return value, in order.
     fn engine_outputs(&self, name: &str) -> PyResult<Vec<u64>> {
         let mut state = self.lock()?;
         let (registers, manifest) = self.engine(name)?;
@@ -1115,7 +1149,8 @@ impl Device {
             .map_err(raise)
     }
 
-    /// Writes a command with these arguments into an engine's command page; what `engine_finish` asks for: its line, its number.
+    /// Writes a command with these arguments to an engine's command page. Returns its line and
+    /// number, the arguments of `engine_finish`.
     fn engine_submit(&self, name: &str, arguments: Vec<u64>) -> PyResult<(u64, u64)> {
         let mut state = self.lock()?;
         let page = self.page(name)?;
@@ -1127,8 +1162,8 @@ impl Device {
         Ok((command.line, command.number))
     }
 
-    /// Waits for the end of a command of an engine's page for `timeout_us` of simulated time at most; the return value and what else the
-    /// engine tells, or nothing when it has not ended by then.
+    /// Waits up to `timeout_us` of simulated time for the end of a command of an engine's command
+    /// page. Returns the return value and the outputs, or `None` after the timeout.
     #[pyo3(signature = (name, line, number, timeout_us=1_000_000))]
     fn engine_finish(
         &self,
@@ -1144,18 +1179,19 @@ impl Device {
         let session = state.session()?;
         let page = (session.pages.entry(name.to_string())).or_insert(CommandPage::new(page));
         let host = session.controller.host_mut();
-        let mut teller = Teller::new(None);
+        let mut reporter = ProgressReporter::new(None);
         let outcome = py.detach(|| {
             let deadline = host.now() + timeout;
-            let mut go_on = || teller.tell(0, 1);
+            let mut should_continue = || reporter.report(0, 1);
             let command = SubmittedCommand { line, number };
-            page.wait(host, command, ENGINE_POLL, deadline, &mut go_on)
+            page.wait(host, command, ENGINE_POLL, deadline, &mut should_continue)
         });
-        Ok(teller.settle(outcome)?.map(|end| (end.result, end.value)))
+        Ok(reporter.finish(outcome)?.map(|end| (end.result, end.value)))
     }
 
-    /// Runs a vendor specific I/O command that moves no data to its end: (dword number, value) pairs of dwords 2, 3, 10 to 15, the
-    /// others 0. Returns dword 0 of its completion; a status other than success is an error. Ctrl-C aborts it.
+    /// Runs a vendor specific I/O command without data. `dwords` are (dword number, value) pairs of
+    /// dwords 2, 3, 10 to 15; the others are 0. Returns dword 0 of its completion. A status other
+    /// than success is an error. Ctrl-C aborts the command.
     fn io_command(
         &self,
         py: Python<'_>,
@@ -1166,7 +1202,8 @@ impl Device {
         let mut state = self.lock()?;
         if !(0x80..=0xFF).contains(&opcode) || opcode & 3 != 0 {
             return Err(raise(format!(
-                "opcode = {opcode:#x}: allowed are vendor specific ones that move no data, 0x80, 0x84 and so on to 0xfc"
+                "opcode = {opcode:#x}: allowed are vendor specific ones that move no data, 0x80, \
+                    0x84 and so on to 0xfc"
             )));
         }
         let mut sqe = spec::nvme::Sqe::new(opcode as u8).with_nsid(nsid);
@@ -1177,17 +1214,18 @@ impl Device {
             sqe = sqe.with_cdw(n, value);
         }
         let session = state.session()?;
-        let mut teller = Teller::new(None);
+        let mut reporter = ProgressReporter::new(None);
         let outcome = py.detach(|| {
-            let mut go_on = |_: &mut _| teller.tell(0, 1);
-            (session.controller).execute_raw_while(0, sqe, COMMAND_PIECE, &mut go_on)
+            let mut should_continue = |_: &mut _| reporter.report(0, 1);
+            (session.controller).execute_raw_while(0, sqe, COMMAND_PIECE, &mut should_continue)
         });
-        let completion = teller.settle(outcome)?;
+        let completion = reporter.finish(outcome)?;
         completion.check().map_err(raise)?;
         Ok(completion.result)
     }
 
-    /// What each master may have outstanding in a channel, and its share, as JSON: name to reads, writes, weight, beside.
+    /// Limits of each master in a channel and its share, as JSON: name to reads, writes, weight,
+    /// beside.
     fn qos_get(&self) -> PyResult<String> {
         let mut state = self.lock()?;
         let session = state.session()?;
@@ -1195,13 +1233,15 @@ impl Device {
         let mut values = serde_json::Map::new();
         for (n, name) in (0..qos.masters()).zip(self.masters()) {
             let v = qos.get(session.host(), n).map_err(raise)?;
-            let v = json!({ "reads": v.reads, "writes": v.writes, "weight": v.weight, "beside": v.beside });
+            let v = json!({
+                "reads": v.reads, "writes": v.writes, "weight": v.weight, "beside": v.beside,
+            });
             values.insert(name, v);
         }
         Ok(Value::from(values).to_string())
     }
 
-    /// Sets what is given of a master: "pm", "nvme" or an engine's name.
+    /// Sets the given values of a master: "pm", "nvme" or an engine's name.
     #[pyo3(signature = (master, reads=None, writes=None, weight=None, beside=None))]
     fn qos_set(
         &self,
@@ -1242,26 +1282,27 @@ impl Device {
         }
         let system = session.host().system_mut();
         let end = system.now() + span;
-        let mut teller = Teller::new(None);
+        let mut reporter = ProgressReporter::new(None);
         let outcome = py.detach(|| {
             let mut piece = REST_PIECE;
             while system.now() < end {
                 let begun = Instant::now();
                 let here = piece.min(end - system.now());
                 system.advance_by(here)?;
-                // Years may pass in an instant; with all clock cycles evaluated, microseconds don't.
+                // Idle time may be skipped in an instant, but not if all clock cycles are
+                // evaluated.
                 if begun.elapsed() < Duration::from_millis(10) {
                     piece = Time(piece.0.saturating_mul(2));
                 } else {
                     piece = REST_PIECE.max(Time(piece.0 / 2));
                 }
-                if !teller.tell(0, 1) {
+                if !reporter.report(0, 1) {
                     break;
                 }
             }
             Ok::<(), sim::Error>(())
         });
-        teller.settle(outcome)
+        reporter.finish(outcome)
     }
 
     /// Counters of the model, as JSON: name to [value, unit].
@@ -1279,22 +1320,24 @@ impl Device {
         Ok(Value::Object(counters.collect()).to_string())
     }
 
-    /// Controller reset (CC.EN), and a new start of the driver. After one that fails the device and its media are still there:
-    /// the PM window, the counters and another reset may be tried.
+    /// Resets the controller (CC.EN), and starts the driver again. After a failed reset, device and
+    /// media still exist: the PM window, the counters and another reset may be tried.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         let mut state = self.lock()?;
         let session = state.session()?;
         py.detach(|| session.controller.reset()).map_err(raise)
     }
 
-    /// Takes the device apart as it is, as a loss of power does: others can have its media file.
+    /// Drops the device without a shutdown, as a power cut does. Its media file can then be opened
+    /// again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let session = self.lock()?.session.take();
         py.detach(|| drop(session));
         Ok(())
     }
 
-    /// Normal shutdown. Tells of files that could not be written. In a process that was forked off it does nothing.
+    /// Shuts the device down. Reports files that could not be written. In a forked process it does
+    /// nothing.
     fn shutdown(&self, py: Python<'_>) -> PyResult<()> {
         if self.state.is_foreign() {
             return Ok(());
@@ -1324,7 +1367,7 @@ impl Device {
         let peer = session.peer(number)?;
         let (clock, turns) = (peer.design.clock(), peer.design.interleave());
         let registers = profile.registers(clock, turns).map_err(raise)?;
-        // Those of the storage come first.
+        // The delays of the storage come first.
         let delays = peer.inventory.delays();
         let set = |host: &mut SimHost| {
             let mut all = delays.iter().zip(&registers);

@@ -1,7 +1,9 @@
-//! Differential runs of a design's two models.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Lockstep runs of a design's two models.
 
 use device::{Factory, Model, RtlOptions};
-use lockstep::{Campaign, Conditions, Pair, Replay, Shape};
+use lockstep::{Campaign, Conditions, DevicePair, Replay, Shape};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use sim::memctrl::MemoryModel;
@@ -9,16 +11,17 @@ use sim::Media;
 
 use crate::build::{factory, model_of, root, Design};
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
-/// Cycles without any handshake while busy that are a hang: the hosts' waits are short.
+/// Cycles without a handshake, while busy, that count as a hang. The hosts' waits are short.
 const HANG_CYCLES: u64 = 200_000;
 
-/// Gives the same random sequences of so many commands to two models, and compares what hosts see;
-/// returns the report as JSON. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a
-/// difference is made shorter ends only that.
+/// Runs the same random sequences of `commands` commands on two models, and compares what hosts
+/// see. Returns the report as JSON. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C
+/// while a difference is shrunk ends only the shrinking.
 #[pyfunction]
-#[pyo3(signature = (design, commands, seed=1, *, first_episode=0, replay=None, shrinks=60, per_episode=2000,
+#[pyo3(signature = (design, commands, seed=1, *, first_episode=0, replay=None, shrinks=60,
+    per_episode=2000,
     models=("rtl", "fast"), progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn diff(
@@ -51,19 +54,19 @@ pub fn diff(
         replay,
     };
     let bytes = design.media.bytes.0;
-    // With assertions: it looks for faults.
+    // With assertions, as it searches for faults.
     let options = RtlOptions {
         hang_cycles: Some(HANG_CYCLES),
-        // Hosts owe answers for ever, now and then.
+        // Generated hosts sometimes never answer.
         link_patience: Some(sim::Time::MAX),
         ..RtlOptions::default()
     };
     let make = |model: Model| factory(py, design, model, &options, None);
     let mut factories: [Factory; 2] = [make(models[0])?, make(models[1])?];
     let own = design.dram.clone();
-    let mut teller = Teller::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
-        let mut make = |conditions: &Conditions| -> Result<Pair, String> {
+        let mut make = |conditions: &Conditions| -> Result<DevicePair, String> {
             let mut one = |n: usize| {
                 let factory = &mut factories[n];
                 factory.set_memory(match conditions.late_memory {
@@ -80,15 +83,15 @@ pub fn diff(
             Ok([one(0)?, one(1)?])
         };
         lockstep::run(&mut make, &shape, &campaign, &mut |done, all| {
-            teller.tell(done, all)
+            reporter.report(done, all)
         })
     });
     let found = outcome
         .as_ref()
         .is_ok_and(|report| report.failure.is_some());
     let interrupted = |e: &PyErr| e.is_instance_of::<PyKeyboardInterrupt>(py);
-    if found && teller.raised.as_ref().is_some_and(interrupted) {
-        teller.raised = None;
+    if found && reporter.raised.as_ref().is_some_and(interrupted) {
+        reporter.raised = None;
     }
-    serde_json::to_string(&teller.settle(outcome)?).map_err(raise)
+    serde_json::to_string(&reporter.finish(outcome)?).map_err(raise)
 }

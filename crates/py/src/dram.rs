@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One channel of the DDR4 model, for measurements of the model itself.
 
 use std::sync::{Mutex, MutexGuard};
@@ -11,25 +13,25 @@ use crate::build::Design;
 use crate::error::raise;
 use crate::process::alone;
 
-/// Longest step of time, ps: every refresh in it is gone through.
+/// Longest step of time in ps. Each refresh within it is simulated.
 const MOST_STEP: u64 = 1_000_000_000_000;
 
-/// A DDR4 channel as a design has it. Times are in ps and never go back.
+/// A DDR4 channel of a design. Times are in ps and never decrease.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct DramChannel {
-    state: Mutex<State>,
+    state: Mutex<ChannelState>,
     config: sim::DramConfig,
 }
 
-struct State {
+struct ChannelState {
     channel: Channel,
-    /// The latest time that was named.
+    /// The latest time of a call.
     now: u64,
 }
 
-impl State {
-    /// Goes on to `now`.
-    fn at(&mut self, now: u64) -> PyResult<Time> {
+impl ChannelState {
+    /// Advances to `now`.
+    fn advance_to(&mut self, now: u64) -> PyResult<Time> {
         let (from, to) = (
             self.now,
             self.now.saturating_add(MOST_STEP).min(u64::MAX / 2),
@@ -43,14 +45,14 @@ impl State {
 }
 
 impl DramChannel {
-    fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
+    fn lock(&self) -> PyResult<MutexGuard<'_, ChannelState>> {
         alone(&self.state, "channel")
     }
 }
 
 #[pymethods]
 impl DramChannel {
-    /// A channel; `refresh` false switches refresh off.
+    /// A channel. `refresh` enables refresh.
     #[new]
     #[pyo3(signature = (design, refresh=true))]
     fn new(design: &Design, refresh: bool) -> PyResult<DramChannel> {
@@ -60,7 +62,7 @@ impl DramChannel {
         }
         config.validate().map_err(raise)?;
         let channel = Channel::new(&config);
-        let state = State { channel, now: 0 }.into();
+        let state = ChannelState { channel, now: 0 }.into();
         Ok(DramChannel { state, config })
     }
 
@@ -69,14 +71,15 @@ impl DramChannel {
         let state = self.lock()?;
         let t = state.channel.timing();
         let timing = json!({
-            "cl": t.cl, "rcd": t.rcd, "rp": t.rp, "burst": t.burst, "data_rate_mts": self.config.data_rate_mts,
+            "cl": t.cl, "rcd": t.rcd, "rp": t.rp, "burst": t.burst,
+            "data_rate_mts": self.config.data_rate_mts,
             "frontend_ns": self.config.frontend_ns, "backend_ns": self.config.backend_ns,
             "peak_gb_s": self.config.peak_bytes_per_ns(),
         });
         Ok(timing.to_string())
     }
 
-    /// Hands in a request of 64 bytes; false when the queue is full.
+    /// Adds a request of 64 bytes. Returns false if the queue is full.
     fn push(&self, now: u64, addr: u64, is_write: bool) -> PyResult<bool> {
         let bytes = self.config.bytes();
         if addr >= bytes {
@@ -86,7 +89,7 @@ impl DramChannel {
             )));
         }
         let mut state = self.lock()?;
-        let now = state.at(now)?;
+        let now = state.advance_to(now)?;
         let tag = addr;
         let request = Request {
             tag,
@@ -99,11 +102,11 @@ impl DramChannel {
     /// A completion that is due: (address, time).
     fn poll(&self, now: u64) -> PyResult<Option<(u64, u64)>> {
         let mut state = self.lock()?;
-        let now = state.at(now)?;
+        let now = state.advance_to(now)?;
         Ok(state.channel.poll(now).map(|c| (c.tag, c.time.0)))
     }
 
-    /// When to call `poll` next.
+    /// The time of the next `poll`.
     fn next_event(&self) -> PyResult<Option<u64>> {
         Ok(self.lock()?.channel.next_event().map(|t| t.0))
     }

@@ -1,4 +1,6 @@
-//! One exception class for everything that can go wrong.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The exception class of all errors.
 
 use pyo3::prelude::*;
 
@@ -9,7 +11,7 @@ pyo3::create_exception!(
     "What went wrong, in clear words."
 );
 
-/// Any error of the crates below as a Python exception.
+/// An error of another crate as a Python exception.
 pub fn raise(error: impl std::fmt::Display) -> PyErr {
     NearsideError::new_err(error.to_string())
 }

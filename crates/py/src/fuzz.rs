@@ -1,4 +1,6 @@
-//! The fuzzer, on a design's device.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The fuzzer on a design's device.
 
 use ::fuzz::{Campaign, Conditions, Replay};
 use device::RtlOptions;
@@ -9,16 +11,16 @@ use sim::{Device, Media};
 
 use crate::build::{factory, model_of, root, Design};
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
-/// Cycles without any handshake while busy that are a hang: the fuzzer's waits are short.
+/// Cycles without a handshake, while busy, that count as a hang. The fuzzer's waits are short.
 const HANG_CYCLES: u64 = 200_000;
-/// Slower devices need not keep the limits of the model, which are times.
+/// Least clock of a device that is checked against the limits of the model, which are times.
 const LEAST_MHZ: u32 = 50;
 
-/// Runs a campaign of so many commands, or bytes if `calm` (a soak); returns its report as JSON. Of a device with the engine `nearpm` the
-/// commands are that engine's. `replay` is
-/// `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a failure is made shorter ends only that.
+/// Runs a campaign of a number of commands, or bytes if `calm` (a soak). Returns its report as
+/// JSON. A device with the engine `nearpm` gets commands of that engine. `replay` is `SEED:EPISODE`
+/// or `SEED:EPISODE:STEPS`. Ctrl-C while a failure is shrunk ends only the shrinking.
 #[pyfunction]
 #[pyo3(signature = (design, amount, seed=1, *, calm=false, first_episode=0, replay=None, shrinks=60,
     per_episode=2000, torn_blocks=false, model=None, progress=None))]
@@ -44,11 +46,14 @@ pub fn fuzz(
     }
     if design.clock_mhz < LEAST_MHZ {
         let mhz = design.clock_mhz;
-        let text = format!("clock_mhz = {mhz}: the time limits of the fuzzer's model are for {LEAST_MHZ} MHz and more");
+        let text = format!(
+            "clock_mhz = {mhz}: the time limits of the fuzzer's model are for \
+            {LEAST_MHZ} MHz and more"
+        );
         return Err(raise(text));
     }
     let engines = design.engines(&root()?).map_err(raise)?;
-    // Its commands in place of the controller's; a soak is of these.
+    // Commands of that engine replace those of the controller, except in a soak.
     let nearpm = engines
         .iter()
         .find(|e| e.manifest.name == "nearpm" && !calm);
@@ -59,7 +64,7 @@ pub fn fuzz(
     let campaign = Campaign {
         seed,
         amount,
-        calm,
+        valid_only: calm,
         media_bytes: design.media.bytes.0,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks,
@@ -70,14 +75,14 @@ pub fn fuzz(
         replay,
     };
     let bytes = design.media.bytes.0;
-    // With assertions: it looks for faults.
+    // With assertions, as it searches for faults.
     let options = RtlOptions {
         hang_cycles: Some(HANG_CYCLES),
         ..RtlOptions::default()
     };
     let mut factory = factory(py, design, model, &options, None)?;
     let own = design.dram.clone();
-    let mut teller = Teller::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
         let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
             let media = Media::memory(bytes).map_err(|e| e.to_string())?;
@@ -92,15 +97,15 @@ pub fn fuzz(
             factory.device(media).map_err(|e| e.to_string())
         };
         ::fuzz::run(&mut make, &campaign, &mut |done, all| {
-            teller.tell(done, all)
+            reporter.report(done, all)
         })
     });
     let found = outcome
         .as_ref()
         .is_ok_and(|report| report.failure.is_some());
     let interrupted = |e: &PyErr| e.is_instance_of::<PyKeyboardInterrupt>(py);
-    if found && teller.raised.as_ref().is_some_and(interrupted) {
-        teller.raised = None;
+    if found && reporter.raised.as_ref().is_some_and(interrupted) {
+        reporter.raised = None;
     }
-    serde_json::to_string(&teller.settle(outcome)?).map_err(raise)
+    serde_json::to_string(&reporter.finish(outcome)?).map_err(raise)
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Redis's and memcached's protocols in front of persistent memory.
 
 use std::io::Write;
@@ -5,24 +7,24 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use kv_server::{Access, Config, Limits, Place, Store};
+use kv_server::{Access, Config, Endpoint, Limits, Store};
 use pyo3::prelude::*;
 use sim::Time;
 
 use crate::build::Design;
 use crate::error::raise;
-use crate::process::Owned;
+use crate::process::ProcessOwned;
 
-/// A store that is being served, by threads of its own, until `stop`.
+/// A key-value store that dedicated threads serve until `stop`.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Front {
-    running: Owned<Mutex<Option<kv_server::Server>>>,
+    running: ProcessOwned<Mutex<Option<kv_server::Server>>>,
 }
 
 #[pymethods]
 impl Front {
-    /// Makes an empty store, or takes that of the design's media file, and serves it at a port (0: any) of an address of this machine,
-    /// or at a Unix socket.
+    /// Creates an empty store, or opens that of the design's media file. Serves it at a port of an
+    /// address of this machine (0: any port), or at a Unix socket.
     #[new]
     #[allow(clippy::too_many_arguments)] // the command's options
     fn new(
@@ -61,24 +63,24 @@ impl Front {
             ))
         })?;
         let access = Access {
-            place: socket.map_or(Place::Port(host, port), Place::Socket),
+            endpoint: socket.map_or(Endpoint::Tcp(host, port), Endpoint::Unix),
             password,
             protected,
         };
-        access.check(protocol).map_err(raise)?;
+        access.validate(protocol).map_err(raise)?;
         let server = py.detach(|| {
             let store = Store::create(&design.inner, model, config);
             let store = store.map_err(|e| e.to_string())?;
-            // Nobody may be reading it any more; the store goes on.
+            // Standard error may be closed. The store continues.
             let tell = |line: &str| drop(writeln!(std::io::stderr(), "nearside pm serve: {line}"));
-            let bad = |e| format!("{}: {e}", access.place);
+            let bad = |e| format!("{}: {e}", access.endpoint);
             kv_server::Server::start(store, protocol, &access, Limits::default(), tell).map_err(bad)
         });
-        let running = Owned::new(Mutex::new(Some(server.map_err(raise)?)));
+        let running = ProcessOwned::new(Mutex::new(Some(server.map_err(raise)?)));
         Ok(Front { running })
     }
 
-    /// The port that it has got; None with a Unix socket.
+    /// The port. `None` with a Unix socket.
     #[getter]
     fn port(&self) -> PyResult<Option<u16>> {
         self.running.check()?;
@@ -86,7 +88,8 @@ impl Front {
         Ok(running.as_ref().and_then(kv_server::Server::port))
     }
 
-    /// Ends all connections; returns what the store has done, as JSON. A second time returns nothing.
+    /// Ends all connections, and returns the store's counters as JSON. A second call returns
+    /// nothing.
     fn stop(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.running.check()?;
         Ok(py.detach(|| {

@@ -1,6 +1,22 @@
-//! `nearside._native`: the device, for Python. Results are JSON texts; the package `nearside` makes dictionaries of them.
+// SPDX-License-Identifier: Apache-2.0
 
-mod apart;
+//! The Python module `nearside._native`.
+//!
+//! It gives the package `nearside` devices, sorts, crash campaigns, persistent memory, fuzzing and
+//! servers. Results are JSON texts, of which the package makes dictionaries.
+//!
+//! Modules in reading order:
+//!
+//! 1. Devices: `build` (designs and compilation), `device` and `session` (a device with its host
+//!    and driver), `report`, `trace`, `single`, `serve`.
+//! 2. Tables: `sort`, `sharded_merge`.
+//! 3. Persistent memory: `pm`, `pm_bench`, `pmdk`, `crash`, `kv_server`.
+//! 4. Checks and measurements of models: `fuzz`, `diff`, `dram`, `delay_bench`.
+//! 5. Helpers: `arguments`, `error`, `memory`, `process`, `progress`.
+//!
+//! It leaves out all logic of its Rust crates: it converts arguments and results, and checks for
+//! Ctrl-C.
+
 mod arguments;
 mod build;
 mod crash;
@@ -20,6 +36,7 @@ mod progress;
 mod report;
 mod serve;
 mod session;
+mod sharded_merge;
 mod single;
 mod sort;
 mod trace;
@@ -59,7 +76,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pmdk::pmdk_instructions, module)?)?;
     module.add_function(wrap_pyfunction!(pmdk::pmdk_shim, module)?)?;
     module.add_function(wrap_pyfunction!(sort::sort_table, module)?)?;
-    module.add_function(wrap_pyfunction!(apart::merge_tables, module)?)?;
+    module.add_function(wrap_pyfunction!(sharded_merge::merge_tables, module)?)?;
     module.add_function(wrap_pyfunction!(sort::explain_sort, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_put, module)?)?;
     module.add_function(wrap_pyfunction!(sort::table_list, module)?)?;

@@ -1,56 +1,58 @@
-//! Memory of this process: its own, and what is its devices' media.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Memory of this process, with the media of its devices counted separately.
 
 use std::time::{Duration, Instant};
 
-/// Between two looks at whether the system has seen more.
-const QUICK: Duration = Duration::from_millis(10);
-/// Between two looks at the media, all of whose pages one goes through.
-const INTERVAL: Duration = Duration::from_millis(200);
-/// Bytes more that are worth one before.
+/// Interval of reads of the system's peak.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
+/// Interval of scans of the media, which visit all of their pages.
+const MEDIA_INTERVAL: Duration = Duration::from_millis(200);
+/// Growth of the peak that causes an earlier scan.
 const STEP: u64 = 8 << 20;
 
-/// The most that was seen.
-pub struct Memory {
-    /// Bytes in memory that are not media: libraries, Python and the simulation itself among them.
+/// The highest memory use so far.
+pub struct MemoryPeak {
+    /// Bytes in memory that are not media, including libraries, Python and the simulation.
     pub host: u64,
-    /// Of media in memory.
+    /// Bytes of media in memory.
     pub media: u64,
-    /// What the system had seen at most at the last look, and of media was there then.
+    /// The system's peak at the last sample, and the media at that time.
     peak: u64,
     media_last: u64,
-    looked: Instant,
+    sampled: Instant,
     last: Instant,
 }
 
-impl Memory {
-    /// As it is.
-    pub fn now() -> Memory {
+impl MemoryPeak {
+    /// The present use.
+    pub fn now() -> MemoryPeak {
         let (now, peak) = status();
         let media = sim::Media::resident();
-        Memory {
+        MemoryPeak {
             host: now.saturating_sub(media),
             media,
             peak,
             media_last: media,
-            looked: Instant::now(),
+            sampled: Instant::now(),
             last: Instant::now(),
         }
     }
 
-    /// Looks, if it is time to.
-    pub fn look(&mut self) {
-        if self.looked.elapsed() < QUICK {
+    /// Takes a sample if the interval has passed.
+    pub fn sample(&mut self) {
+        if self.sampled.elapsed() < SAMPLE_INTERVAL {
             return;
         }
-        self.looked = Instant::now();
+        self.sampled = Instant::now();
         let found = status();
-        if self.last.elapsed() >= INTERVAL || found.1 > self.peak + STEP {
+        if self.last.elapsed() >= MEDIA_INTERVAL || found.1 > self.peak + STEP {
             self.add(found);
         }
     }
 
-    /// Looks, so that nothing before was missed: the system remembers the most that it has seen.
-    pub fn end(&mut self) {
+    /// Takes a final sample. Nothing before it is missed, as the system records its peak.
+    pub fn finish(&mut self) {
         self.add(status());
     }
 
@@ -59,7 +61,7 @@ impl Memory {
         self.media = self.media.max(media);
         self.host = self.host.max(now.saturating_sub(media));
         if peak > self.peak {
-            // When that was nobody knows: what was there of media then may be gone.
+            // The time of the peak is unknown, and media of that time may be gone.
             let media = media.max(self.media_last);
             self.host = self.host.max(peak.saturating_sub(media));
         }
@@ -68,11 +70,12 @@ impl Memory {
     }
 }
 
-/// Bytes of this process that are in memory, files' pages that it maps included, and the most that ever were; nothing if the system does not tell.
+/// Resident bytes of this process, mapped files included, and their peak. Zeros if the system does
+/// not report them.
 fn status() -> (u64, u64) {
-    let told = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
-        let mut lines = told.lines().filter_map(|line| line.strip_prefix(name));
+        let mut lines = status.lines().filter_map(|line| line.strip_prefix(name));
         let kib = lines.next().and_then(|rest| rest.split_whitespace().next());
         kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10
     };

@@ -1,10 +1,13 @@
-//! Persistent memory on a simulated host in this process: systems, pools, and threads with transactions.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Persistent memory on a simulated host in this process: systems, pools, and threads with
+//! transactions.
 
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use host::{CutScope, Fence};
-use pm::session::{Session, SessionPool, SessionThread, Use};
+use pm::session::{PoolUse, Session, SessionPool, SessionThread};
 use pm::Layout;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -15,52 +18,55 @@ use crate::arguments::zeroed;
 use crate::build::Design;
 use crate::error::raise;
 
-/// One call of a system acts at a time, others wait for it. It is only held while Python's lock is not, so who waits for it with Python's
-/// lock, as an object that is thrown away does, waits for nobody that needs that.
-type Alone = Arc<Mutex<()>>;
+/// Serialises the calls of a system. It is held only while Python's lock is released. So a thread
+/// that waits for it with Python's lock, such as a destructor, waits for no thread that needs
+/// Python's lock.
+type CallLock = Arc<Mutex<()>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What belongs to a system, until it is closed.
-struct Part<T> {
-    alone: Alone,
+/// An object of a system, until it is closed.
+struct SystemPart<T> {
+    call_lock: CallLock,
     value: Mutex<Option<T>>,
     what: &'static str,
-    /// A process that was forked off has no use for it, and its locks may be held for ever.
+    /// The process that created it. A forked process must not use it, as its locks may be held
+    /// forever.
     process: u32,
 }
 
-impl<T: Send> Part<T> {
-    fn new(alone: &Alone, what: &'static str, value: T) -> Part<T> {
-        Part {
-            alone: alone.clone(),
+impl<T: Send> SystemPart<T> {
+    fn new(call_lock: &CallLock, what: &'static str, value: T) -> SystemPart<T> {
+        SystemPart {
+            call_lock: call_lock.clone(),
             value: Mutex::new(Some(value)),
             what,
             process: process::id(),
         }
     }
 
-    fn own(&self) -> PyResult<()> {
+    fn check_process(&self) -> PyResult<()> {
         match self.process == process::id() {
             true => Ok(()),
             false => Err(raise(format!(
-                "the {} belongs to process {}, which has forked this one off: make one of this process's own",
+                "the {} belongs to process {}, which has forked this one off: make one of this \
+                    process's own",
                 self.what, self.process
             ))),
         }
     }
 
-    /// Does something with it, alone.
-    fn with<R: Send>(
+    /// Does something with it, call_lock.
+    fn call<R: Send>(
         &self,
         py: Python<'_>,
         act: impl FnOnce(&mut T) -> pm::Result<R> + Send,
     ) -> PyResult<R> {
-        self.own()?;
+        self.check_process()?;
         py.detach(|| {
-            let _alone = lock(&self.alone);
+            let _guard = lock(&self.call_lock);
             lock(&self.value).as_mut().map(act)
         })
         .unwrap_or_else(|| {
@@ -70,35 +76,35 @@ impl<T: Send> Part<T> {
         .map_err(raise)
     }
 
-    /// Closes it, once.
+    /// Closes the object, once.
     fn close<R: Send>(
         &self,
         py: Python<'_>,
         act: impl FnOnce(&mut Option<T>) -> pm::Result<R> + Send,
     ) -> PyResult<R> {
-        self.own()?;
+        self.check_process()?;
         py.detach(|| {
-            let _alone = lock(&self.alone);
+            let _guard = lock(&self.call_lock);
             act(&mut lock(&self.value))
         })
         .map_err(raise)
     }
 }
 
-impl<T> Drop for Part<T> {
+impl<T> Drop for SystemPart<T> {
     fn drop(&mut self) {
         if self.process != process::id() {
             let value = self.value.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(value.take());
             return;
         }
-        // What a thread has under way is aborted, which takes simulated time.
-        let _alone = lock(&self.alone);
+        // A transaction in flight is aborted, which takes simulated time.
+        let _guard = lock(&self.call_lock);
         lock(&self.value).take();
     }
 }
 
-fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyResult<Use> {
+fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyResult<PoolUse> {
     let fence = match fence {
         "read_back" => Fence::ReadBack,
         "posted" => Fence::Posted,
@@ -109,7 +115,7 @@ fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyRes
             )))
         }
     };
-    Ok(Use {
+    Ok(PoolUse {
         offload,
         fence,
         number,
@@ -117,10 +123,10 @@ fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyRes
     })
 }
 
-/// A host with a device, or with several ones that its pools are over. Times are simulated.
+/// A host with one device, or with several devices that its pools span. Times are simulated.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct PmSystem {
-    session: Part<Arc<Session>>,
+    session: SystemPart<Arc<Session>>,
 }
 
 impl PmSystem {
@@ -129,15 +135,15 @@ impl PmSystem {
         py: Python<'_>,
         make: impl FnOnce(&Arc<Session>) -> pm::Result<SessionPool> + Send,
     ) -> PyResult<PmPool> {
-        let pool = self.session.with(py, |session| make(session))?;
-        let pool = Part::new(&self.session.alone, "pool", pool);
+        let pool = self.session.call(py, |session| make(session))?;
+        let pool = SystemPart::new(&self.session.call_lock, "pool", pool);
         Ok(PmPool { pool })
     }
 }
 
 #[pymethods]
 impl PmSystem {
-    /// Starts one, on a model, with 1, 2 or 4 devices that "devices" or the "host" synchronise.
+    /// Starts a system on a model, with 1, 2 or 4 devices that "devices" or the "host" synchronise.
     #[new]
     fn new(
         py: Python<'_>,
@@ -148,24 +154,24 @@ impl PmSystem {
     ) -> PyResult<PmSystem> {
         let model = model.parse().map_err(raise)?;
         let synchronise = synchronise.parse().map_err(raise)?;
-        let start = || Session::start_over(&design.inner, model, devices, synchronise);
+        let start = || Session::start_with_devices(&design.inner, model, devices, synchronise);
         let session = py.detach(start);
         let session = Arc::new(session.map_err(raise)?);
-        let session = Part::new(&Alone::default(), "system", session);
+        let session = SystemPart::new(&CallLock::default(), "system", session);
         Ok(PmSystem { session })
     }
 
-    /// The present time, ps.
+    /// The present time in ps.
     fn now_ps(&self, py: Python<'_>) -> PyResult<u64> {
-        self.session.with(py, |session| Ok(session.now().0))
+        self.session.call(py, |session| Ok(session.now().0))
     }
 
     /// Bytes of each device's PM window.
     fn window_bytes(&self, py: Python<'_>) -> PyResult<u64> {
-        self.session.with(py, |session| Ok(session.window_bytes()))
+        self.session.call(py, |session| Ok(session.window_bytes()))
     }
 
-    /// Loads bytes of the first device's window, past the CPU's cache.
+    /// Loads bytes of the first device's window, bypassing the CPU's cache.
     fn load<'py>(
         &self,
         py: Python<'py>,
@@ -173,45 +179,47 @@ impl PmSystem {
         length: u64,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.session
-            .with(py, |session| session.range(offset, length))?;
+            .call(py, |session| session.check_access(offset, length))?;
         let mut out = zeroed(length as usize)?;
         self.session
-            .with(py, |session| session.load(offset, &mut out))?;
+            .call(py, |session| session.load(offset, &mut out))?;
         Ok(PyBytes::new(py, &out))
     }
 
     /// Stores bytes of the first device's window, and waits until they are persistent.
     fn store(&self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
-        self.session.with(py, |session| session.store(offset, data))
+        self.session.call(py, |session| session.store(offset, data))
     }
 
-    /// The power fails: the host's ("host"), or that of all at once ("all"). Returns how many lines of stores the host has lost.
+    /// Cuts the power of the host ("host"), or of all at once ("all"). Returns how many lines of
+    /// stores the host has lost.
     fn power_cut(&self, py: Python<'_>, cut: &str) -> PyResult<usize> {
         let cut = match cut {
             "host" => CutScope::Host,
             "all" => CutScope::All,
             other => return Err(raise(format!("cut = {other:?}: allowed are host, all"))),
         };
-        self.session.with(py, |session| session.cut_power(cut))
+        self.session.call(py, |session| session.cut_power(cut))
     }
 
-    /// Lets the power fail so much later.
+    /// Cuts the power after `ps`.
     fn power_cut_after(&self, py: Python<'_>, ps: u64) -> PyResult<()> {
         self.session
-            .with(py, |session| session.cut_power_after(Time(ps)))
+            .call(py, |session| session.cut_power_after(Time(ps)))
     }
 
-    /// Gives power back.
+    /// Restores power.
     fn power_on(&self, py: Python<'_>) -> PyResult<()> {
-        self.session.with(py, |session| session.power_on())
+        self.session.call(py, |session| session.power_on())
     }
 
-    /// What is lost may be forgotten.
+    /// Discards the records of lost data.
     fn forget(&self, py: Python<'_>) -> PyResult<()> {
-        self.session.with(py, |session| session.forget())
+        self.session.call(py, |session| session.forget())
     }
 
-    /// Ends its use; what it has is freed when its pools and threads are closed. A second time does nothing.
+    /// Closes the system. Its resources are freed once its pools and threads are closed. A second
+    /// call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.session.close(py, |session| {
             session.take();
@@ -219,12 +227,12 @@ impl PmSystem {
         })
     }
 
-    /// False while it has none.
+    /// False while the power is cut.
     fn has_power(&self, py: Python<'_>) -> PyResult<bool> {
-        self.session.with(py, |session| Ok(session.has_power()))
+        self.session.call(py, |session| Ok(session.has_power()))
     }
 
-    /// Makes a pool, and opens it.
+    /// Creates a pool, and opens it.
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn pool_create(
         &self,
@@ -269,41 +277,41 @@ impl PmSystem {
     }
 }
 
-/// A pool that is open.
+/// An open pool.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct PmPool {
-    pool: Part<SessionPool>,
+    pool: SystemPart<SessionPool>,
 }
 
 #[pymethods]
 impl PmPool {
-    /// Bytes of it.
+    /// Size in bytes.
     fn bytes(&self, py: Python<'_>) -> PyResult<u64> {
-        self.pool.with(py, |pool| Ok(pool.bytes()))
+        self.pool.call(py, |pool| Ok(pool.bytes()))
     }
 
-    /// Compares its metadata; as JSON, what was found.
+    /// Checks the pool's metadata. Returns the findings as JSON.
     fn check(&self, py: Python<'_>) -> PyResult<String> {
-        let found = self.pool.with(py, |pool| pool.check())?;
+        let found = self.pool.call(py, |pool| pool.check())?;
         let found = json!({
             "objects": found.objects, "bytes": found.bytes, "generation": found.generation,
         });
         Ok(found.to_string())
     }
 
-    /// Lets it grow to so many bytes.
+    /// Grows the pool to `bytes`.
     fn resize(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
-        self.pool.with(py, |pool| pool.resize(bytes))
+        self.pool.call(py, |pool| pool.resize(bytes))
     }
 
-    /// A thread that works on it, on a CPU.
+    /// A thread of the pool, on a CPU.
     fn thread(&self, py: Python<'_>, cpu: usize) -> PyResult<PmThread> {
-        let thread = self.pool.with(py, |pool| pool.thread(cpu))?;
-        let thread = Part::new(&self.pool.alone, "thread", thread);
+        let thread = self.pool.call(py, |pool| pool.thread(cpu))?;
+        let thread = SystemPart::new(&self.pool.call_lock, "thread", thread);
         Ok(PmThread { thread })
     }
 
-    /// Ends its use; a second time does nothing.
+    /// Closes the pool. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.pool.close(py, |pool| {
             if let Some(open) = pool {
@@ -318,45 +326,45 @@ impl PmPool {
 /// A thread of a pool.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct PmThread {
-    thread: Part<SessionThread>,
+    thread: SystemPart<SessionThread>,
 }
 
 #[pymethods]
 impl PmThread {
     /// Begins a transaction.
     fn begin(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.begin())
+        self.thread.call(py, |thread| thread.begin())
     }
 
-    /// All of the transaction stays.
+    /// Commits the transaction.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.commit())
+        self.thread.call(py, |thread| thread.commit())
     }
 
-    /// Nothing of the transaction stays.
+    /// Aborts the transaction.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.abort())
+        self.thread.call(py, |thread| thread.abort())
     }
 
-    /// It can't be committed any more.
+    /// Marks the transaction as failed. It can't be committed any more.
     fn fail(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.fail())
+        self.thread.call(py, |thread| thread.fail())
     }
 
-    /// True while a transaction is under way.
+    /// True during a transaction.
     fn is_active(&self, py: Python<'_>) -> PyResult<bool> {
-        self.thread.with(py, |thread| Ok(thread.is_active()))
+        self.thread.call(py, |thread| Ok(thread.is_active()))
     }
 
-    /// A range is going to be changed.
+    /// Adds a range that is about to be changed.
     fn add_range(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<()> {
         self.thread
-            .with(py, |thread| thread.add_range(offset, length))
+            .call(py, |thread| thread.add_range(offset, length))
     }
 
     /// Stores bytes.
     fn write(&self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.write(offset, data))
+        self.thread.call(py, |thread| thread.write(offset, data))
     }
 
     /// Reads bytes.
@@ -367,51 +375,54 @@ impl PmThread {
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.thread
-            .with(py, |thread| thread.within(offset, length))?;
+            .call(py, |thread| thread.check_range(offset, length))?;
         let mut out = zeroed(length)?;
         self.thread
-            .with(py, |thread| thread.read(offset, &mut out))?;
+            .call(py, |thread| thread.read(offset, &mut out))?;
         Ok(PyBytes::new(py, &out))
     }
 
-    /// Room for an object; its offset.
+    /// Allocates an object, and returns its offset.
     fn alloc(&self, py: Python<'_>, bytes: u64) -> PyResult<u64> {
-        self.thread.with(py, |thread| thread.alloc(bytes))
+        self.thread.call(py, |thread| thread.alloc(bytes))
     }
 
-    /// Gives an object back.
+    /// Frees an object.
     fn free(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.free(offset))
+        self.thread.call(py, |thread| thread.free(offset))
     }
 
-    /// What the pool's root points to; 0 is nothing.
+    /// The offset that the pool's root points to. 0: none.
     fn root(&self, py: Python<'_>) -> PyResult<u64> {
-        self.thread.with(py, |thread| thread.root())
+        self.thread.call(py, |thread| thread.root())
     }
 
-    /// Lets the root point to an object.
+    /// Sets the object that the root points to.
     fn set_root(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.set_root(offset))
+        self.thread.call(py, |thread| thread.set_root(offset))
     }
 
     /// Waits for the engine.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        self.thread.with(py, |thread| thread.finish())
+        self.thread.call(py, |thread| thread.finish())
     }
 
-    /// What it has done, as JSON; times in ps.
+    /// Counters as JSON. Times are in ps.
     fn counts(&self, py: Python<'_>) -> PyResult<String> {
-        let counts = self.thread.with(py, |thread| Ok(thread.counts()))?;
+        let counts = self.thread.call(py, |thread| Ok(thread.counts()))?;
         let counts = json!({
-            "transactions": counts.transactions, "aborts": counts.aborts, "fences": counts.fences, "orders": counts.orders,
-            "lines": counts.lines, "copied_bytes": counts.copied, "records": counts.records, "payload_bytes": counts.payload,
-            "commands": counts.commands, "allocations": counts.allocations, "time_ps": counts.time.0,
+            "transactions": counts.transactions, "aborts": counts.aborts, "fences": counts.fences,
+            "orders": counts.orders,
+            "lines": counts.lines, "copied_bytes": counts.copied, "records": counts.records,
+            "payload_bytes": counts.payload,
+            "commands": counts.commands, "allocations": counts.allocations,
+            "time_ps": counts.time.0,
             "consistency_ps": counts.consistency.0,
         });
         Ok(counts.to_string())
     }
 
-    /// Ends it; a transaction that is under way is aborted. A second time does nothing.
+    /// Ends the thread. A transaction in flight is aborted. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.thread.close(py, |thread| {
             thread.take();

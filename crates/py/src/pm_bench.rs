@@ -1,4 +1,6 @@
-//! What crash consistency costs: copies and transactions of persistent memory.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Costs of crash consistency: copies and transactions of persistent memory.
 
 use device::RtlOptions;
 use pm_bench::{Benchmark, Copies, Platform, Progress, Timeline, Transactions};
@@ -7,7 +9,7 @@ use serde_json::Value;
 
 use crate::build::{factory, model_of, purpose, root, Design};
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 
 /// Measures on the platform of a design.
 pub(crate) fn measured<R: Send>(
@@ -24,20 +26,20 @@ pub(crate) fn measured<R: Send>(
         ..RtlOptions::default()
     };
     let factory = factory(py, design, model, &options, build)?;
-    let mut teller = Teller::new(progress);
+    let mut reporter = ProgressReporter::new(progress);
     let ran = py.detach(|| {
         let platform = Platform::new(design, factory, &root)?;
-        measure(&platform, &mut |done, total| teller.tell(done, total))
+        measure(&platform, &mut |done, total| reporter.report(done, total))
     });
-    teller.settle(ran)
+    reporter.finish(ran)
 }
 
 pub(crate) fn text(value: serde_json::Result<Value>) -> PyResult<String> {
     Ok(value.map_err(raise)?.to_string())
 }
 
-/// Copies of persistent data, one after the other: "streamed" or "cached" by the CPU, by the engine until they are "accepted" or have
-/// "ended". As JSON.
+/// Copies persistent data, one copy after the other: "streamed" or "cached" by the CPU, by the
+/// engine until copies are "accepted" or have "ended". Returns JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 #[pyo3(signature = (design, way, bytes, count, seed=1, model=None, build=None, progress=None))]
@@ -59,15 +61,16 @@ pub fn pm_copies(
         count,
         seed,
     };
-    copies.check().map_err(raise)?;
+    copies.validate().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| copies.measure(p, tell);
     let took = measured(py, &design.inner, model, build, progress, measure)?;
     text(serde_json::to_value(took))
 }
 
-/// Insertions into a B-tree of persistent memory, one transaction each. As JSON.
+/// Inserts into a B-tree of persistent memory, one transaction each. Returns JSON.
 #[pyfunction]
-#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed, model=None, build=None, progress=None, devices=1, synchronise="devices"))]
+#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed,
+    model=None, build=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_transactions(
     py: Python<'_>,
@@ -92,17 +95,19 @@ pub fn pm_transactions(
         seed,
         devices,
         synchronise: synchronise.parse().map_err(raise)?,
-        ..Transactions::named(mechanism, offloaded, fence).map_err(raise)?
+        ..Transactions::from_names(mechanism, offloaded, fence).map_err(raise)?
     };
-    transactions.check().map_err(raise)?;
+    transactions.validate().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| transactions.measure(p, tell);
     let ran = measured(py, &design.inner, model, build, progress, measure)?;
     text(serde_json::to_value(ran))
 }
 
-/// Transactions of a benchmark, and the time in which CPU and units work at once. As JSON.
+/// Runs the transactions of a benchmark. Returns JSON, with the time in which CPU and units work at
+/// once.
 #[pyfunction]
-#[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed, build=None, progress=None, devices=1, synchronise="devices"))]
+#[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed,
+    build=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_benchmark(
     py: Python<'_>,
@@ -119,7 +124,7 @@ pub fn pm_benchmark(
     devices: usize,
     synchronise: &str,
 ) -> PyResult<String> {
-    let (fence, ordered) = ::pm_bench::waits(fence).map_err(raise)?;
+    let (fence, ordered) = ::pm_bench::parse_fence_and_order(fence).map_err(raise)?;
     let benchmark = Benchmark {
         workload: workload.to_string(),
         mechanism: mechanism.parse().map_err(raise)?,
@@ -132,15 +137,17 @@ pub fn pm_benchmark(
         devices,
         synchronise: synchronise.parse().map_err(raise)?,
     };
-    benchmark.check().map_err(raise)?;
+    benchmark.validate().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| benchmark.measure(p, tell);
     let performed = measured(py, &design.inner, Some("fast"), build, progress, measure)?;
     text(serde_json::to_value(performed))
 }
 
-/// What CPU and units do during transactions that change some objects each, and when. As JSON.
+/// The activity of CPU and units over time, during transactions that change several objects each.
+/// Returns JSON.
 #[pyfunction]
-#[pyo3(signature = (design, mechanism, offloaded, objects, bytes, transactions, devices=1, synchronise="devices", build=None))]
+#[pyo3(signature = (design, mechanism, offloaded, objects, bytes, transactions, devices=1,
+    synchronise="devices", build=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_timeline(
     py: Python<'_>,
@@ -163,7 +170,7 @@ pub fn pm_timeline(
         bytes,
         transactions,
     };
-    timeline.check().map_err(raise)?;
+    timeline.validate().map_err(raise)?;
     let measure = |p: &Platform<'_>, _: Progress<'_>| timeline.measure(p);
     let drawn = measured(py, &design.inner, Some("fast"), build, None, measure)?;
     text(serde_json::to_value(drawn))

@@ -1,4 +1,7 @@
-//! Programs with libpmemobj: the shared library that is preloaded into them, and what their traces cost.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Programs with libpmemobj: the shared library that is preloaded into them, and the costs of their
+//! traces.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -13,7 +16,8 @@ pub fn pmdk_shim(py: Python<'_>) -> Bound<'_, PyBytes> {
     PyBytes::new(py, ::pmdk::SHIM)
 }
 
-/// What crash consistency takes in a trace of the library, on the platform of a design with an engine for it. As JSON.
+/// The cost of crash consistency in a trace of the library, for a design with an engine for it.
+/// Returns JSON.
 #[pyfunction]
 #[pyo3(signature = (design, trace, fence, model=None, build=None))]
 pub fn pmdk_cost(
@@ -25,14 +29,14 @@ pub fn pmdk_cost(
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let events = ::pmdk::parse(trace).map_err(raise)?;
-    let fence = ::pm_bench::fence(fence).map_err(raise)?;
+    let fence = ::pm_bench::parse_fence(fence).map_err(raise)?;
     let cost = measured(py, &design.inner, model, build, None, |platform, _| {
         ::pmdk::replay(&platform.bench()?, &events, fence)
     })?;
     text(serde_json::to_value(cost))
 }
 
-/// The events of a trace of the library, a line each. As JSON.
+/// The events of a trace of the library, a line each. Returns JSON.
 #[pyfunction]
 pub fn pmdk_events(trace: &[u8]) -> PyResult<String> {
     let events = ::pmdk::parse(trace).map_err(raise)?;
@@ -40,8 +44,8 @@ pub fn pmdk_events(trace: &[u8]) -> PyResult<String> {
     text(serde_json::to_value(lines))
 }
 
-/// Where a program's file has instructions that flush, fence and store past the cache: how many of each kind there are,
-/// how many are left alone, and all as the library reads it.
+/// Finds the instructions of a program's file that flush, fence, or store past the cache. Returns
+/// how many of each kind there are, how many are left alone, and the list that the library reads.
 #[pyfunction]
 pub fn pmdk_instructions<'py>(
     py: Python<'py>,

@@ -1,32 +1,34 @@
-//! Tells Python how far a long run is, and hears of Ctrl-C.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Reports progress to Python, and checks for Ctrl-C.
 
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-/// Between two calls of Python.
+/// Interval of calls of Python.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// A callback `f(done, total)`, called now and then while Python's lock is released.
-pub struct Teller {
+/// A callback `f(done, total)`, called at intervals while Python's lock is released.
+pub struct ProgressReporter {
     callback: Option<Py<PyAny>>,
     last: Instant,
-    /// What Python raised: KeyboardInterrupt, or whatever the callback did.
+    /// The exception of Python: KeyboardInterrupt, or that of the callback.
     pub raised: Option<PyErr>,
 }
 
-impl Teller {
-    /// A teller, with a callback or none.
-    pub fn new(callback: Option<Py<PyAny>>) -> Teller {
-        Teller {
+impl ProgressReporter {
+    /// A reporter, with an optional callback.
+    pub fn new(callback: Option<Py<PyAny>>) -> ProgressReporter {
+        ProgressReporter {
             callback,
             last: Instant::now(),
             raised: None,
         }
     }
 
-    /// Reports; false asks to stop.
-    pub fn tell(&mut self, done: u64, total: u64) -> bool {
+    /// Reports progress. Returns false to stop the work.
+    pub fn report(&mut self, done: u64, total: u64) -> bool {
         if self.raised.is_some() {
             return false;
         }
@@ -50,8 +52,8 @@ impl Teller {
         }
     }
 
-    /// What Python raised, else the outcome.
-    pub fn settle<T, E: std::fmt::Display>(self, outcome: Result<T, E>) -> PyResult<T> {
+    /// The exception of Python if there is one, else the result.
+    pub fn finish<T, E: std::fmt::Display>(self, outcome: Result<T, E>) -> PyResult<T> {
         match self.raised {
             Some(error) => Err(error),
             None => outcome.map_err(crate::error::raise),
@@ -59,8 +61,8 @@ impl Teller {
     }
 }
 
-/// Runs `part` on pieces (start, length) of `total` units of work; Ctrl-C is heard between two. No piece spans a multiple of `most`,
-/// counted from `skew` units before the start.
+/// Runs `part` on pieces (start, length) of `total` units of work, and checks for Ctrl-C between
+/// them. No piece crosses a multiple of `most`, counted from `skew` units before the start.
 pub fn in_pieces(
     py: Python<'_>,
     skew: u64,
@@ -68,18 +70,18 @@ pub fn in_pieces(
     most: u64,
     mut part: impl FnMut(u64, u64) -> driver::Result<()> + Send,
 ) -> PyResult<()> {
-    let mut teller = Teller::new(None);
+    let mut reporter = ProgressReporter::new(None);
     let outcome = py.detach(|| {
         let mut at = 0;
         while at < total {
             let here = (most - (skew + at) % most).min(total - at);
             part(at, here)?;
             at += here;
-            if at < total && !teller.tell(at, total) {
+            if at < total && !reporter.report(at, total) {
                 return Err(driver::Error::Interrupted);
             }
         }
         Ok(())
     });
-    teller.settle(outcome)
+    reporter.finish(outcome)
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Results as JSON.
 
 use design::media::{cap_gb_s, time_ns, Registers};
@@ -8,7 +10,7 @@ use serde_json::{json, Value};
 use sim::Clock;
 use spec::regs::nvm_delay::control::ENABLE;
 
-/// Latencies in ns of simulated time; null without any.
+/// Latencies in ns of simulated time. Null if there are none.
 pub fn latency(latency: &Latencies) -> Value {
     match latency.summary() {
         None => Value::Null,
@@ -19,7 +21,7 @@ pub fn latency(latency: &Latencies) -> Value {
     }
 }
 
-/// What a run did.
+/// The report of a run.
 pub fn report(r: &RunReport) -> Value {
     let mut all = r.read.clone();
     all.merge(&r.write);
@@ -37,7 +39,7 @@ pub fn report(r: &RunReport) -> Value {
     })
 }
 
-/// What a job did.
+/// The result of a job.
 pub fn outcome(o: &JobResult) -> Value {
     let mut value = report(&o.report);
     value["verified_bytes"] = json!(o.verified_bytes);
@@ -66,7 +68,8 @@ pub fn inventory(i: &Inventory) -> Value {
         .iter()
         .map(|b| {
             json!({
-                "type": b.kind, "name": block::name(b.kind), "version": format!("{}.{}", b.version.0, b.version.1),
+                "type": b.kind, "name": block::name(b.kind),
+                "version": format!("{}.{}", b.version.0, b.version.1),
                 "instance": b.instance, "bar": b.bar, "offset": b.offset, "size": b.size,
                 "capabilities": b.capabilities,
             })
@@ -77,7 +80,8 @@ pub fn inventory(i: &Inventory) -> Value {
         .iter()
         .map(|m| {
             json!({
-                "name": m.name(), "base": m.base, "bytes": m.bytes, "first_channel": m.first_channel,
+                "name": m.name(), "base": m.base, "bytes": m.bytes,
+                "first_channel": m.first_channel,
                 "channels": m.turns.channels, "granule": m.turns.granule,
             })
         })
@@ -110,13 +114,17 @@ pub fn timing(r: &Registers, clock: Clock, memory: &MemoryInfo, commits: u8) -> 
         .regions
         .iter()
         .map(|&[first, last, a, b, c, d]| {
-            json!({"first_page": first, "last_page": last, "read": of(a, b, None), "write": of(c, d, None)})
+            json!({
+                "first_page": first, "last_page": last,
+                "read": of(a, b, None), "write": of(c, d, None),
+            })
         })
         .collect();
     let [a, b, c, d] = r.timing;
     json!({
         "memory": memory.name(),
         "enabled": ENABLE.is_set(r.control.into()), "commits": commits,
-        "read": of(a, b, Some(r.read_cap)), "write": of(c, d, Some(r.write_cap)), "regions": regions,
+        "read": of(a, b, Some(r.read_cap)), "write": of(c, d, Some(r.write_cap)),
+        "regions": regions,
     })
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Devices as vfio-user servers.
 
 use std::mem;
@@ -12,25 +14,25 @@ use pyo3::prelude::*;
 use serde_json::{json, Map, Value};
 use sim::{Bar, Media, Tracer};
 use trace::TraceFile;
-use vfio_user::{Function, RegisterWrite, Served};
+use vfio_user::{Function, RegisterWrite, ServedDevice};
 
 use crate::build::{factory, model_of, purpose, root, Design};
 use crate::error::raise;
-use crate::process::Owned;
+use crate::process::ProcessOwned;
 use crate::trace::{create, finish};
 
-/// Devices that virtual machines and user-space drivers attach to, each behind a socket of its own. They run in threads of
-/// their own, as fast as this machine simulates them, until `stop`.
+/// Devices that virtual machines and user-space drivers attach to, each through a dedicated socket.
+/// Dedicated threads simulate them as fast as this machine can, until `stop`.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Server {
-    running: Owned<Mutex<Running>>,
+    running: ProcessOwned<Mutex<Running>>,
 }
 
-/// Nothing after the end.
+/// Empty after the end.
 #[derive(Default)]
 struct Running {
     server: Option<vfio_user::Server>,
-    /// What the bitstreams were built as.
+    /// The builds of the bitstreams.
     builds: Vec<String>,
     traces: Vec<Arc<Mutex<TraceFile>>>,
 }
@@ -42,18 +44,18 @@ impl Server {
     }
 }
 
-/// A design, its socket, and the file for the trace of its commands.
-type Wanted = (Py<Design>, PathBuf, Option<PathBuf>);
+/// A design, its socket, and the file for a trace of its commands.
+type ServedDesign = (Py<Design>, PathBuf, Option<PathBuf>);
 
 #[pymethods]
 impl Server {
-    /// Compiles the designs if need be and serves each of them behind its socket; with the name of a file, its commands are
-    /// traced.
+    /// Compiles the designs if necessary, and serves each of them at its socket. If a file is
+    /// given, commands are traced to it.
     #[new]
     #[pyo3(signature = (devices, progress=None, model=None))]
     fn new(
         py: Python<'_>,
-        devices: Vec<Wanted>,
+        devices: Vec<ServedDesign>,
         progress: Option<Py<PyAny>>,
         model: Option<&str>,
     ) -> PyResult<Server> {
@@ -70,7 +72,7 @@ impl Server {
             files.push(trace);
             py.check_signals()?;
         }
-        // All media files are locked by now: a trace can't take the place of one.
+        // All media files are locked by now, so a trace can't overwrite one.
         for (one, path) in served.iter_mut().zip(files) {
             let Some(path) = path else { continue };
             let file = create(&path)?;
@@ -79,7 +81,7 @@ impl Server {
         }
         let server = py.detach(|| vfio_user::Server::start(served));
         let server = Some(server.map_err(raise)?);
-        let running = Owned::new(
+        let running = ProcessOwned::new(
             Running {
                 server,
                 builds,
@@ -90,12 +92,12 @@ impl Server {
         Ok(Server { running })
     }
 
-    /// Lets the server work for so long, or until it is stopped, by another thread or a signal handler.
+    /// Runs the server for `seconds`, or until a thread or a signal handler stops it.
     fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         let bad = |e| raise(format!("seconds = {seconds}: {e}"));
         let mut left = Duration::try_from_secs_f64(seconds).map_err(bad)?;
         loop {
-            // In pieces, so that Ctrl-C is heard.
+            // In steps, to check for Ctrl-C.
             let span = left.min(Duration::from_millis(100));
             py.detach(|| std::thread::sleep(span));
             py.check_signals()?;
@@ -106,7 +108,7 @@ impl Server {
         }
     }
 
-    /// What each device has done since the start, as JSON: a list of dictionaries.
+    /// The counters of each device since the start, as JSON: a list of dictionaries.
     fn counters(&self) -> PyResult<String> {
         let running = self.lock()?;
         let devices = running.server.iter().flat_map(vfio_user::Server::counters);
@@ -117,13 +119,14 @@ impl Server {
         Ok(Value::from(devices.map(object).collect::<Vec<_>>()).to_string())
     }
 
-    /// What the bitstream of each device was built as; see `Device.build`.
+    /// The build of each device's bitstream; see `Device.build`.
     #[getter]
     fn builds(&self) -> PyResult<Vec<String>> {
         Ok(self.lock()?.builds.clone())
     }
 
-    /// Ends all connections, removes the sockets and flushes the media. In a process that was forked off it does nothing.
+    /// Ends all connections, removes the sockets, and flushes the media. In a forked process it
+    /// does nothing.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         if self.running.is_foreign() {
             return Ok(());
@@ -136,15 +139,16 @@ impl Server {
     }
 }
 
-/// Who each device is; no two may be the same.
-fn identities(devices: &[Wanted]) -> PyResult<Vec<Identity>> {
+/// The identities of the devices. They have to differ.
+fn identities(devices: &[ServedDesign]) -> PyResult<Vec<Identity>> {
     let mut all: Vec<Identity> = Vec::new();
     for (design, socket, _) in devices {
         let place = DeviceInstance::Socket(socket);
         let one = Identity::of(&design.get().inner, place).map_err(raise)?;
         if let Some(other) = all.iter().position(|identity| *identity == one) {
             return Err(raise(format!(
-                "{} has serial number {one} like {}: a host can't tell them apart. Give each an nvme.serial of its own, or none",
+                "{} has serial number {one} like {}: a host can't tell them apart. Give each a \
+                 different nvme.serial, or none",
                 socket.display(),
                 devices[other].1.display()
             )));
@@ -161,7 +165,7 @@ fn prepare(
     identity: Identity,
     socket: PathBuf,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Served, String)> {
+) -> PyResult<(ServedDevice, String)> {
     let root = root()?;
     let vectors = design.vectors(&root).map_err(raise)?;
     let profile = design::Profile::find(&root, &design.media.profile).map_err(raise)?;
@@ -169,9 +173,10 @@ fn prepare(
         .registers(design.clock(), design.interleave())
         .map_err(raise)?;
     registers.extend(design.local_registers(&root).map_err(raise)?);
-    // Before a file is made.
+    // Checked before a file is created.
     device::check(design, model).map_err(raise)?;
-    // Loads and stores of a mapped window never reach the device, so nothing could delay them, or take them to another memory.
+    // Loads and stores of a mapped window do not reach the device, so they can be neither delayed
+    // nor redirected to another memory.
     let media = match &design.media.file {
         Some(path) => Media::file(path, design.media.bytes.0),
         None if !profile.enable && design.local().is_none() => Media::shared(design.media.bytes.0),
@@ -202,7 +207,7 @@ fn prepare(
         }));
     }
     let (_, link) = design.attached().map_err(raise)?;
-    let served = Served {
+    let served = ServedDevice {
         name: design.name.clone(),
         socket,
         device,

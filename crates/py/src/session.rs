@@ -1,4 +1,7 @@
-//! What a device in Python holds: the simulated system, the driver, and the trace that is being written.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The state of a device in Python: the simulated system, the driver, and the trace that is being
+//! written.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,23 +19,24 @@ use trace::TraceFile;
 use crate::error::raise;
 use crate::trace::finish;
 
-/// What a device without trace ports answers.
+/// The error of a device without trace ports.
 const NO_TRACE: &str = "this device has no trace ports";
 
-/// Everything of one session.
+/// The simulated system, the driver, and the devices.
 pub struct Session {
     pub controller: NvmeDriver<SimHost>,
     pub inventory: Inventory,
-    /// Command pages of the engines that have been given commands there, by the engine's name.
+    /// Command pages of the engines that got commands, by the engine's name.
     pub pages: HashMap<String, CommandPage>,
     /// See [`Factory::build`].
     pub build: String,
     /// Other devices of the same host, without a driver.
     pub peers: Vec<Peer>,
-    _numbers: Vec<Number>,
+    _numbers: Vec<DeviceNumber>,
 }
 
-/// Another device of a host: its registers, its engines and its window are used, and nobody gives it NVMe commands.
+/// Another device of a host. Its registers, engines and PM window are used, but it gets no NVMe
+/// commands.
 pub struct Peer {
     pub slot: usize,
     pub design: design::Design,
@@ -40,7 +44,7 @@ pub struct Peer {
     pub inventory: Inventory,
 }
 
-/// What a session's other devices are made of.
+/// The parts of a peer.
 pub struct PeerParts {
     pub design: design::Design,
     pub engines: Vec<EngineInstance>,
@@ -48,13 +52,13 @@ pub struct PeerParts {
     pub media: Media,
 }
 
-/// Gives a device power, and a place in a system.
-fn place(
+/// Powers a device, and adds it to a system.
+fn add_device(
     system: &mut System,
     design: &design::Design,
     factory: &mut Factory,
     media: Media,
-    number: &Number,
+    number: &DeviceNumber,
 ) -> PyResult<usize> {
     factory.set_identity(Identity::of(design, DeviceInstance::Number(number.0)).map_err(raise)?);
     let device = factory.device(media).map_err(raise)?;
@@ -76,7 +80,7 @@ fn inventory(host: &mut SimHost) -> PyResult<Inventory> {
 }
 
 impl Session {
-    /// Gives the devices power, and starts the driver of the first one.
+    /// Powers the devices, and starts the driver of the first one.
     pub fn start(
         design: &design::Design,
         driver: DriverConfig,
@@ -85,15 +89,15 @@ impl Session {
         tracer: Option<Tracer>,
         others: Vec<PeerParts>,
     ) -> PyResult<Session> {
-        let mut numbers = vec![Number::take()];
+        let mut numbers = vec![DeviceNumber::lowest_free()];
         let (host, _) = design.attached().map_err(raise)?;
         let mut system = System::new(&host).map_err(raise)?;
-        let slot = place(&mut system, design, &mut factory, media, &numbers[0])?;
+        let slot = add_device(&mut system, design, &mut factory, media, &numbers[0])?;
         let build = factory.build();
         let mut beside = Vec::new();
         for mut other in others {
-            let number = Number::take();
-            let at = place(
+            let number = DeviceNumber::lowest_free();
+            let at = add_device(
                 &mut system,
                 &other.design,
                 &mut other.factory,
@@ -130,19 +134,19 @@ impl Session {
         })
     }
 
-    /// The host that it runs on.
+    /// The host of the devices.
     pub fn host(&mut self) -> &mut SimHost {
         self.controller.host_mut()
     }
 
-    /// Another device of the host, by its number from 0 on.
+    /// A peer by its number, from 0 on.
     pub fn peer(&self, number: usize) -> PyResult<&Peer> {
         let count = self.peers.len();
         let none = || raise(format!("peer = {number}: the device has {count} of them"));
         self.peers.get(number).ok_or_else(none)
     }
 
-    /// Acts on another device of the host.
+    /// Calls `act` for a peer.
     pub fn with_peer<R>(
         &mut self,
         number: usize,
@@ -153,46 +157,46 @@ impl Session {
     }
 }
 
-/// The number of a device among those that live in this process: the lowest that is free. So one device after another has
-/// the same one, and runs stay repeatable.
-struct Number(u32);
+/// The number of a device of this process: the lowest free one. Consecutive devices get the same
+/// number, so runs are repeatable.
+struct DeviceNumber(u32);
 
 static NUMBERS: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-impl Number {
-    fn take() -> Number {
+impl DeviceNumber {
+    fn lowest_free() -> DeviceNumber {
         let mut used = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
         let free = (0..).find(|n| !used.contains(n)).unwrap_or(u32::MAX);
         used.insert(free);
-        Number(free)
+        DeviceNumber(free)
     }
 }
 
-impl Drop for Number {
+impl Drop for DeviceNumber {
     fn drop(&mut self) {
         let mut used = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
         used.remove(&self.0);
     }
 }
 
-/// What only one call at a time may use.
+/// State that only one call at a time may use.
 #[derive(Default)]
-pub struct State {
+pub struct SessionState {
     /// `None` after the shutdown.
     pub session: Option<Session>,
     /// Trace of commands that is being written.
     pub trace: Option<Arc<Mutex<TraceFile>>>,
 }
 
-impl State {
-    /// The session, before the shutdown.
+impl SessionState {
+    /// The session. It is an error after the shutdown.
     pub fn session(&mut self) -> PyResult<&mut Session> {
         self.session
             .as_mut()
             .ok_or_else(|| raise("the device was shut down"))
     }
 
-    /// Has the device tell of its commands, or not.
+    /// Sets or removes the receiver of command events.
     pub fn set_tracer(&mut self, tracer: Option<Tracer>) -> PyResult<()> {
         let host = self.session()?.host();
         let (number, wanted) = (host.device(), tracer.is_some());
@@ -202,7 +206,7 @@ impl State {
         Ok(())
     }
 
-    /// Ends the trace; how many commands it holds.
+    /// Ends the trace, and returns the number of its commands.
     pub fn trace_stop(&mut self) -> PyResult<Option<u64>> {
         let Some(file) = self.trace.take() else {
             return Ok(None);

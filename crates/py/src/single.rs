@@ -1,4 +1,6 @@
-//! Commands one at a time, for where the time of one goes.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Runs commands one at a time, to find where the time of a command goes.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,25 +10,25 @@ use serde_json::Value;
 use sim::Time;
 
 use crate::error::raise;
-use crate::progress::Teller;
+use crate::progress::ProgressReporter;
 use crate::trace::Events;
 
-/// Most commands with all their events kept, and most bytes that they move: each beat is an event.
+/// Most commands whose events are kept, and most bytes that they move. Each beat is an event.
 const MOST_SINGLE: u64 = 20_000;
 const MOST_SINGLE_BYTES: u64 = 64 << 20;
 
-/// Reads or writes one at a time, the device at rest before each.
+/// Reads or writes, one at a time, with the device idle before each.
 pub struct Single {
     pub write: bool,
-    /// Of each one.
+    /// Bytes of each command.
     pub bytes: u64,
     pub commands: u64,
-    /// Of their places.
+    /// Seed of the addresses.
     pub seed: u64,
 }
 
 impl Single {
-    /// Refuses what no command can be, and more events than fit in memory.
+    /// Refuses invalid commands, and more events than fit in memory.
     pub fn check(&self, controller: &NvmeDriver<SimHost>) -> PyResult<()> {
         let Single {
             bytes, commands, ..
@@ -51,12 +53,12 @@ impl Single {
         Ok(())
     }
 
-    /// Commands one at a time, with all events of each.
+    /// Runs the commands, and returns all events of each.
     pub fn run(
         &self,
         controller: &mut NvmeDriver<SimHost>,
         events: &Mutex<Events>,
-        teller: &mut Teller,
+        reporter: &mut ProgressReporter,
     ) -> driver::Result<Vec<Value>> {
         let Single {
             write,
@@ -83,10 +85,15 @@ impl Single {
             } else {
                 IoCommand::Read { lba, blocks }
             };
-            let events = || events.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let events = || {
+                events
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .take_events()
+            };
             events();
             let mut outcome = controller.execute(0, io, &buffer).and_then(|c| c.check());
-            if outcome.is_ok() && !teller.tell(done, commands) {
+            if outcome.is_ok() && !reporter.report(done, commands) {
                 outcome = Err(driver::Error::Interrupted);
             }
             if let Err(error) = outcome {

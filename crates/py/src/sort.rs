@@ -1,4 +1,6 @@
-//! Sorting of tables on devices, and tables that stand there.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Sorts of tables on devices, and resident tables.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::sort::{
-    columns, parse, By, Compression, Error, Format, Input, KeyValue, Plan, Progress, RecordBatch,
-    Report, SchemaRef, Sink, Source, Store, Writer,
+    parse_columns, parse_order, Compression, Error, Format, Input, KeyValue, OrderBy, Plan,
+    Progress, RecordBatch, Report, SchemaRef, Sink, Source, Store, Writer,
 };
 use device::{Factory, Model, RtlOptions};
 use pyo3::prelude::*;
@@ -18,11 +20,11 @@ use serde_json::Value;
 
 use crate::build::{factory, model_of, purpose, root, Design};
 use crate::error::raise;
-use crate::memory::Memory;
-use crate::progress::Teller;
+use crate::memory::MemoryPeak;
+use crate::progress::ProgressReporter;
 
-/// Between two looks at whether a sort has ended, and for Ctrl-C.
-const LOOK: Duration = Duration::from_millis(2);
+/// Interval of checks whether a sort has ended, and for Ctrl-C.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 fn options() -> RtlOptions {
     RtlOptions {
@@ -31,14 +33,14 @@ fn options() -> RtlOptions {
     }
 }
 
-/// A report with what it was made with.
-fn tell(
+/// The JSON of a report, with design, model, build and memory use.
+fn report_json(
     report: &Report,
     design: &design::Design,
     model: Model,
     built: Option<String>,
     trace: bool,
-    memory: &Memory,
+    memory: &MemoryPeak,
 ) -> String {
     let mut value = report.to_json();
     if trace {
@@ -53,46 +55,46 @@ fn tell(
     value.to_string()
 }
 
-/// A format that is told by how a file begins.
+/// The format that is detected from the first bytes of a file.
 const BY_CONTENT: &str = "content";
 
-/// Whether fields of a CSV are kept as they stand in it.
+/// Whether lines of a CSV are kept byte for byte.
 #[derive(Clone, Copy)]
-enum Kept<'a> {
-    /// Only their values.
+enum CsvLines<'a> {
+    /// Only values are read.
     No,
-    /// As that and as values, if one differs from the other.
+    /// Lines are kept if writing the values would change them. All values are read.
     All,
-    /// As that; as values those of these columns.
-    Keys(&'a [By]),
+    /// Lines are kept. Only the values of these columns are read.
+    Keys(&'a [OrderBy]),
 }
 
-/// The bytes of a file, or its path.
-pub enum Given {
+/// A table file: its bytes or its path.
+pub enum TableInput {
     /// Its bytes.
     Bytes(PyBackedBytes),
     /// Its path.
     Path(PathBuf),
 }
 
-impl<'py> FromPyObject<'_, 'py> for Given {
+impl<'py> FromPyObject<'_, 'py> for TableInput {
     type Error = PyErr;
 
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Given> {
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<TableInput> {
         match given.extract() {
-            Ok(bytes) => Ok(Given::Bytes(bytes)),
-            Err(_) => given.extract().map(Given::Path),
+            Ok(bytes) => Ok(TableInput::Bytes(bytes)),
+            Err(_) => given.extract().map(TableInput::Path),
         }
     }
 }
 
-impl Given {
-    /// Opens it; `name` is what errors call it. A CSV's fields are kept as they stand in it if that is wanted.
+impl TableInput {
+    /// Opens the file. `name` is used in errors. `kept` says whether lines of a CSV are kept.
     fn open(
         self,
         format: &str,
         name: &str,
-        kept: Kept,
+        kept: CsvLines,
         progress: &Progress,
     ) -> ::sort::Result<Source> {
         let format = match format {
@@ -100,26 +102,27 @@ impl Given {
             format => Some(format.parse::<Format>()?),
         };
         let input = match self {
-            Given::Bytes(bytes) => Input::of(bytes),
-            Given::Path(path) => {
+            TableInput::Bytes(bytes) => Input::of(bytes),
+            TableInput::Path(path) => {
                 Input::open(&path).map_err(|e| Error::new(format!("{name}: {e}")))?
             }
         };
         let begins = Format::of_content(&input);
         let format = format.or(begins).ok_or_else(|| {
             Error::new(format!(
-                "{name}: neither its name nor how it begins says what it is: say it with --from, as one of {}",
+                "{name}: neither its name nor how it begins says what it is: say it with --from, \
+                    as one of {}",
                 Format::ALL.map(Format::name).join(", ")
             ))
         })?;
         let (input, name) = (input.stopped_by(progress), Some(name));
         let opened = match (format, kept) {
-            (Format::Csv, Kept::Keys(keys)) => Source::open_spelled(input, name, Some(keys)),
-            (Format::Csv, Kept::All) => Source::open_spelled(input, name, None),
+            (Format::Csv, CsvLines::Keys(keys)) => Source::open_verbatim(input, name, Some(keys)),
+            (Format::Csv, CsvLines::All) => Source::open_verbatim(input, name, None),
             _ => Source::open(format, input, name),
         };
         opened.map_err(|e| match begins {
-            // A stream is read as a file, too.
+            // An Arrow stream is also accepted as an Arrow file.
             Some(other)
                 if other != format && (other, format) != (Format::Stream, Format::Arrow) =>
             {
@@ -133,33 +136,33 @@ impl Given {
     }
 }
 
-/// What a table is written as.
-type Written = (Format, Compression);
+/// Format and compression of a written table.
+type OutputFormat = (Format, Compression);
 
-fn written(target: &str, compression: &str) -> PyResult<Written> {
+fn written(target: &str, compression: &str) -> PyResult<OutputFormat> {
     let target = target.parse().map_err(raise)?;
     Ok((target, compression.parse().map_err(raise)?))
 }
 
-/// Where a table is written to: a file, or memory. It remembers why that failed.
-struct Out {
-    bytes: Kind,
+/// A file or memory that a table is written to. It records the system's error.
+struct TableSink {
+    bytes: SinkTarget,
     failed: Arc<Mutex<Option<io::Error>>>,
 }
 
-enum Kind {
+enum SinkTarget {
     Memory(Arc<Mutex<Vec<u8>>>),
     File(File),
 }
 
-impl Write for Out {
+impl Write for TableSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let done = match &mut self.bytes {
-            Kind::Memory(held) => match held.lock() {
+            SinkTarget::Memory(held) => match held.lock() {
                 Ok(mut held) => held.write(bytes),
                 Err(_) => Err(io::ErrorKind::Other.into()),
             },
-            Kind::File(file) => file.write(bytes),
+            SinkTarget::File(file) => file.write(bytes),
         };
         if let Err(error) = &done {
             let code = error.raw_os_error();
@@ -175,18 +178,18 @@ impl Write for Out {
     }
 }
 
-/// A table that is written while it is made.
-struct Output {
-    /// A file, and what errors call it.
+/// A table that is written batch by batch.
+struct TableOutput {
+    /// The file and its name in errors. `None`: memory.
     to: Option<(PathBuf, String)>,
-    how: Written,
+    how: OutputFormat,
     bytes: Arc<Mutex<Vec<u8>>>,
     failed: Arc<Mutex<Option<io::Error>>>,
 }
 
-impl Output {
-    fn new(to: Option<(PathBuf, String)>, how: Written) -> Output {
-        Output {
+impl TableOutput {
+    fn new(to: Option<(PathBuf, String)>, how: OutputFormat) -> TableOutput {
+        TableOutput {
             to,
             how,
             bytes: Arc::default(),
@@ -194,28 +197,28 @@ impl Output {
         }
     }
 
-    /// Writes what `make` gives away, in this order.
+    /// Writes the batches of `make`, which come in this order.
     fn write(
         &self,
         schema: SchemaRef,
         metadata: &[KeyValue],
-        order: &[By],
+        order: &[OrderBy],
         make: impl FnOnce(&mut Sink) -> ::sort::Result<Report>,
     ) -> ::sort::Result<Report> {
         let bytes = match &self.to {
-            None => Kind::Memory(self.bytes.clone()),
+            None => SinkTarget::Memory(self.bytes.clone()),
             Some((path, _)) => match File::create(path) {
-                Ok(file) => Kind::File(file),
+                Ok(file) => SinkTarget::File(file),
                 Err(error) => {
-                    let told = Error::new(&error);
+                    let copy = Error::new(&error);
                     if let Ok(mut failed) = self.failed.lock() {
                         *failed = Some(error);
                     }
-                    return Err(told);
+                    return Err(copy);
                 }
             },
         };
-        let out = Out {
+        let out = TableSink {
             bytes,
             failed: self.failed.clone(),
         };
@@ -226,37 +229,41 @@ impl Output {
         Ok(report)
     }
 
-    /// An outcome; if it is the file that can't be written, the system says why.
-    fn settle<T>(&self, outcome: PyResult<T>) -> PyResult<T> {
+    /// The result. If the file can't be written, the error names it and the system's reason.
+    fn name_file_error<T>(&self, outcome: PyResult<T>) -> PyResult<T> {
         let failed = self.failed.lock().ok().and_then(|mut failed| failed.take());
         match (outcome, failed, &self.to) {
             (Err(_), Some(error), Some((_, name))) => {
-                let told = error.to_string();
-                let why = told.split(" (os error").next().unwrap_or_default();
+                let text = error.to_string();
+                let why = text.split(" (os error").next().unwrap_or_default();
                 Err(raise(Error::new(format!("{name}: {why}"))))
             }
             (outcome, ..) => outcome,
         }
     }
 
-    /// The table's bytes, if they did not go to a file.
+    /// The table's bytes, if it was written to memory.
     fn bytes(self, py: Python<'_>) -> Option<Bound<'_, PyBytes>> {
         let bytes = self.bytes.lock().ok()?;
         self.to.is_none().then(|| PyBytes::new(py, &bytes))
     }
 }
 
-/// Sorts a table, the bytes of a file ("parquet", "arrow", "stream", "csv", or "content": by how it begins) or its path, on so many devices of a design. Returns a report as JSON,
-/// and the table as a file, if it doesn't go to `output`: a path, and what errors call it. `name` is what errors call it; `build` hears of a compilation, and `progress` of
-/// bytes moved. With `trace` the report has a trace for Perfetto.
+/// Sorts a table on `devices` devices of a design. `data` are the bytes of a file, or its path;
+/// `source` is its format: "parquet", "arrow", "stream", "csv", or "content" to detect it. Returns
+/// the report as JSON, and the sorted table as the bytes of a file. With `output`, a path and its
+/// name in errors, the table is written to that file instead. `name` is the table's name in errors.
+/// `build` is called during a compilation, and `progress` with the bytes moved. With `trace` the
+/// report has a trace for Perfetto.
 #[pyfunction]
-#[pyo3(signature = (design, data, by, name="table", *, source="parquet", target="parquet", compression="snappy", devices=1,
+#[pyo3(signature = (design, data, by, name="table", *, source="parquet", target="parquet",
+    compression="snappy", devices=1,
     model=None, build=None, progress=None, trace=false, output=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn sort_table<'py>(
     py: Python<'py>,
     design: &Design,
-    data: Given,
+    data: TableInput,
     by: &str,
     name: &str,
     source: &str,
@@ -272,135 +279,158 @@ pub fn sort_table<'py>(
     let design = &design.inner;
     let model = model_of(model)?;
     let root = root()?;
-    let by = parse(by).map_err(raise)?;
+    let by = parse_order(by).map_err(raise)?;
     let how = written(target, compression)?;
-    let output = Output::new(output, how);
+    let output = TableOutput::new(output, how);
     let kept = match how.0 {
-        Format::Csv => Kept::Keys(&by),
-        _ => Kept::No,
+        Format::Csv => CsvLines::Keys(&by),
+        _ => CsvLines::No,
     };
-    let (going, mut memory) = (watched(trace), Memory::now());
-    let plan = run(py, Teller::new(None), &going, &mut memory, |going| {
-        let source = data.open(source, name, kept, going)?;
-        Plan::of(source, &by, &root, design, devices)
-    })?;
+    let (going, mut memory) = (sampled(trace), MemoryPeak::now());
+    let plan = run(
+        py,
+        ProgressReporter::new(None),
+        &going,
+        &mut memory,
+        |going| {
+            let source = data.open(source, name, kept, going)?;
+            Plan::of(source, &by, &root, design, devices)
+        },
+    )?;
     let (schema, metadata) = (plan.source().schema(), plan.source().metadata().to_vec());
     let (report, built) = if plan.is_empty() {
-        let report = output.write(schema, &metadata, &by, |_| Ok(plan.unsorted()));
-        (output.settle(report.map_err(raise))?, None)
+        let report = output.write(schema, &metadata, &by, |_| Ok(plan.empty_report()));
+        (output.name_file_error(report.map_err(raise))?, None)
     } else {
-        // What is damaged is told before minutes go into a device.
-        let loaded = run(py, Teller::new(None), &going, &mut memory, |going| {
-            plan.load(going)
-        })?;
+        // Damage is detected before a device is built, which may take minutes.
+        let loaded = run(
+            py,
+            ProgressReporter::new(None),
+            &going,
+            &mut memory,
+            |going| plan.load(going),
+        )?;
         let mut factory = factory(py, design, model, &options(), build)?;
-        let outcome = run(py, Teller::new(progress), &going, &mut memory, |going| {
-            output.write(schema, &metadata, &by, |sink| {
-                loaded.run(&mut factory, going, sink)
-            })
-        });
-        (output.settle(outcome)?, Some(factory.build()))
+        let outcome = run(
+            py,
+            ProgressReporter::new(progress),
+            &going,
+            &mut memory,
+            |going| {
+                output.write(schema, &metadata, &by, |sink| {
+                    loaded.run(&mut factory, going, sink)
+                })
+            },
+        );
+        (output.name_file_error(outcome)?, Some(factory.build()))
     };
     let bytes = output.bytes(py);
-    memory.end();
-    let report = tell(&report, design, model, built, trace, &memory);
+    memory.finish();
+    let report = report_json(&report, design, model, built, trace, &memory);
     Ok((report, bytes))
 }
 
-/// What `sort_table` would do, as JSON; nothing is compiled or run.
+/// The plan of `sort_table` as JSON. Nothing is compiled or run.
 #[pyfunction]
 #[pyo3(signature = (design, data, by, name="table", *, source="parquet", devices=1))]
 pub fn explain_sort(
     py: Python<'_>,
     design: &Design,
-    data: Given,
+    data: TableInput,
     by: &str,
     name: &str,
     source: &str,
     devices: usize,
 ) -> PyResult<String> {
     let root = root()?;
-    let by = parse(by).map_err(raise)?;
-    let (going, mut memory) = (Progress::default(), Memory::now());
-    let plan = run(py, Teller::new(None), &going, &mut memory, |going| {
-        let source = data.open(source, name, Kept::No, going)?;
-        Ok(Plan::of(source, &by, &root, &design.inner, devices)?.explain())
-    })?;
+    let by = parse_order(by).map_err(raise)?;
+    let (going, mut memory) = (Progress::default(), MemoryPeak::now());
+    let plan = run(
+        py,
+        ProgressReporter::new(None),
+        &going,
+        &mut memory,
+        |going| {
+            let source = data.open(source, name, CsvLines::No, going)?;
+            Ok(Plan::of(source, &by, &root, &design.inner, devices)?.explain())
+        },
+    )?;
     Ok(plan.to_string())
 }
 
-fn watched(trace: bool) -> Progress {
+fn sampled(trace: bool) -> Progress {
     match trace {
-        true => Progress::watched(),
+        true => Progress::with_samples(),
         false => Progress::default(),
     }
 }
 
-/// Works in a thread: Python hears of Ctrl-C in its own, which looks at the memory that is taken.
+/// Runs `work` in a second thread. This thread reports progress, checks for Ctrl-C, and samples the
+/// memory use.
 fn run<T: Send>(
     py: Python<'_>,
-    mut teller: Teller,
+    mut reporter: ProgressReporter,
     progress: &Progress,
-    memory: &mut Memory,
+    memory: &mut MemoryPeak,
     work: impl FnOnce(&Progress) -> ::sort::Result<T> + Send,
 ) -> PyResult<T> {
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {
             let sorting = scope.spawn(|| work(progress));
             while !sorting.is_finished() {
-                std::thread::sleep(LOOK);
-                memory.look();
-                let (done, total) = progress.now();
-                if !teller.tell(done, total.max(done + 1)) {
+                std::thread::sleep(POLL_INTERVAL);
+                memory.sample();
+                let (done, total) = progress.bytes_moved();
+                if !reporter.report(done, total.max(done + 1)) {
                     progress.stop();
                 }
             }
-            memory.end();
+            memory.finish();
             sorting.join()
         })
     });
     let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    teller.settle(outcome)
+    reporter.finish(outcome)
 }
 
-/// Devices with media files, and how they are made.
-struct Stand<'a> {
+/// Devices with media files, and their factory.
+struct ResidentDevices<'a> {
     design: &'a design::Design,
     model: Model,
     root: PathBuf,
     media: Vec<PathBuf>,
     factory: Factory,
-    memory: Memory,
+    memory: MemoryPeak,
 }
 
-impl<'a> Stand<'a> {
+impl<'a> ResidentDevices<'a> {
     fn new(
         py: Python<'_>,
         design: &'a Design,
         media: Vec<PathBuf>,
         model: Option<&str>,
         build: Option<Py<PyAny>>,
-    ) -> PyResult<Stand<'a>> {
+    ) -> PyResult<ResidentDevices<'a>> {
         let model = model_of(model)?;
-        Ok(Stand {
+        Ok(ResidentDevices {
             design: &design.inner,
             model,
             root: root()?,
             media,
             factory: factory(py, &design.inner, model, &options(), build)?,
-            memory: Memory::now(),
+            memory: MemoryPeak::now(),
         })
     }
 
-    /// Works with the tables.
-    fn with<T: Send>(
+    /// Opens the devices, and calls `work` with their tables.
+    fn with_store<T: Send>(
         &mut self,
         py: Python<'_>,
         progress: &Progress,
-        told: Option<Py<PyAny>>,
+        callback: Option<Py<PyAny>>,
         work: impl FnOnce(&mut Store, &Progress) -> ::sort::Result<T> + Send,
     ) -> PyResult<T> {
-        let Stand {
+        let ResidentDevices {
             design,
             root,
             media,
@@ -409,30 +439,38 @@ impl<'a> Stand<'a> {
             ..
         } = self;
         let root: &Path = root;
-        run(py, Teller::new(told), progress, memory, move |progress| {
-            let mut store = Store::open(root, design, factory, media)?;
-            let outcome = work(&mut store, progress)?;
-            store.close()?;
-            Ok(outcome)
-        })
+        run(
+            py,
+            ProgressReporter::new(callback),
+            progress,
+            memory,
+            move |progress| {
+                let mut store = Store::open(root, design, factory, media)?;
+                let outcome = work(&mut store, progress)?;
+                store.close()?;
+                Ok(outcome)
+            },
+        )
     }
 
-    fn tell(&mut self, report: &Report, trace: bool) -> String {
+    fn report_json(&mut self, report: &Report, trace: bool) -> String {
         let built = Some(self.factory.build());
-        self.memory.end();
-        tell(report, self.design, self.model, built, trace, &self.memory)
+        self.memory.finish();
+        report_json(report, self.design, self.model, built, trace, &self.memory)
     }
 }
 
-/// Writes a table to devices with these media files, each a part of its rows, with key columns to sort by; returns a report as JSON.
+/// Writes a table to devices with these media files, a part of the rows to each, with key columns
+/// to sort by. Returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (design, media, data, table, keys, name="table", *, source="parquet", model=None, build=None, progress=None))]
+#[pyo3(signature = (design, media, data, table, keys, name="table", *, source="parquet",
+    model=None, build=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn table_put(
     py: Python<'_>,
     design: &Design,
     media: Vec<PathBuf>,
-    data: Given,
+    data: TableInput,
     table: &str,
     keys: &str,
     name: &str,
@@ -441,17 +479,21 @@ pub fn table_put(
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let keys = columns(keys).map_err(raise)?;
-    let (going, mut memory) = (Progress::default(), Memory::now());
-    let content = run(py, Teller::new(None), &going, &mut memory, |going| {
-        data.open(source, name, Kept::All, going)?.collect()
-    })?;
-    let mut stand = Stand::new(py, design, media, model, build)?;
-    stand.memory = memory;
-    let report = stand.with(py, &going, progress, |store, progress| {
+    let keys = parse_columns(keys).map_err(raise)?;
+    let (going, mut memory) = (Progress::default(), MemoryPeak::now());
+    let content = run(
+        py,
+        ProgressReporter::new(None),
+        &going,
+        &mut memory,
+        |going| data.open(source, name, CsvLines::All, going)?.collect(),
+    )?;
+    let mut devices = ResidentDevices::new(py, design, media, model, build)?;
+    devices.memory = memory;
+    let report = devices.with_store(py, &going, progress, |store, progress| {
         store.put(table, &content, &keys, progress)
     })?;
-    Ok(stand.tell(&report, false))
+    Ok(devices.report_json(&report, false))
 }
 
 /// The tables on devices with these media files, as JSON.
@@ -464,12 +506,12 @@ pub fn table_list(
     model: Option<&str>,
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let mut stand = Stand::new(py, design, media, model, build)?;
-    let list = stand.with(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
+    let mut devices = ResidentDevices::new(py, design, media, model, build)?;
+    let list = devices.with_store(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
     Ok(Value::to_string(&list))
 }
 
-/// What a sort of a table on devices with these media files would do, as JSON.
+/// The plan of a sort of a resident table, as JSON.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, by, *, model=None, build=None))]
 pub fn table_explain(
@@ -481,15 +523,15 @@ pub fn table_explain(
     model: Option<&str>,
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let by = parse(by).map_err(raise)?;
-    let mut stand = Stand::new(py, design, media, model, build)?;
-    let plan = stand.with(py, &Progress::default(), None, |store, _| {
+    let by = parse_order(by).map_err(raise)?;
+    let mut devices = ResidentDevices::new(py, design, media, model, build)?;
+    let plan = devices.with_store(py, &Progress::default(), None, |store, _| {
         store.explain(table, &by)
     })?;
     Ok(plan.to_string())
 }
 
-/// A table on devices with these media files, without its rows, as an Arrow IPC stream.
+/// The schema of a resident table, as an Arrow IPC stream.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, *, model=None, build=None))]
 pub fn table_schema<'py>(
@@ -500,15 +542,15 @@ pub fn table_schema<'py>(
     model: Option<&str>,
     build: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let mut stand = Stand::new(py, design, media, model, build)?;
-    let nothing = stand.with(py, &Progress::default(), None, |store, _| {
+    let mut devices = ResidentDevices::new(py, design, media, model, build)?;
+    let nothing = devices.with_store(py, &Progress::default(), None, |store, _| {
         let nothing = store.schema(table)?;
         nothing.write(Format::Stream, Compression::Uncompressed)
     })?;
     Ok(PyBytes::new(py, &nothing))
 }
 
-/// Forgets a table on devices with these media files, or what is left of it.
+/// Removes a resident table, or its remaining parts.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, *, model=None, build=None))]
 pub fn table_drop(
@@ -519,16 +561,18 @@ pub fn table_drop(
     model: Option<&str>,
     build: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let mut stand = Stand::new(py, design, media, model, build)?;
-    stand.with(py, &Progress::default(), None, |store, _| {
+    let mut devices = ResidentDevices::new(py, design, media, model, build)?;
+    devices.with_store(py, &Progress::default(), None, |store, _| {
         store.drop_table(table)
     })
 }
 
-/// Reads a table back from devices with these media files; with `by` it is sorted where it stands. Returns a report as JSON, and the table as a file,
-/// if it doesn't go to `output`: a path, and what errors call it. With `trace` the report has a trace for Perfetto.
+/// Reads a resident table back; with `by` it is sorted on its devices. Returns the report as JSON,
+/// and the table as the bytes of a file. With `output`, a path and its name in errors, the table is
+/// written to that file instead. With `trace` the report has a trace for Perfetto.
 #[pyfunction]
-#[pyo3(signature = (design, media, table, by=None, *, target="parquet", compression="snappy", model=None, build=None,
+#[pyo3(signature = (design, media, table, by=None, *, target="parquet", compression="snappy",
+    model=None, build=None,
     progress=None, trace=false, output=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn table_get<'py>(
@@ -545,19 +589,19 @@ pub fn table_get<'py>(
     trace: bool,
     output: Option<(PathBuf, String)>,
 ) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
-    let by = by.map(parse).transpose().map_err(raise)?;
-    let output = Output::new(output, written(target, compression)?);
-    let mut stand = Stand::new(py, design, media, model, build)?;
-    let outcome = stand.with(py, &watched(trace), progress, |store, progress| {
-        let standing = store.standing(table)?;
-        let (schema, metadata) = (standing.schema(), standing.metadata());
+    let by = by.map(parse_order).transpose().map_err(raise)?;
+    let output = TableOutput::new(output, written(target, compression)?);
+    let mut devices = ResidentDevices::new(py, design, media, model, build)?;
+    let outcome = devices.with_store(py, &sampled(trace), progress, |store, progress| {
+        let resident = store.resident(table)?;
+        let (schema, metadata) = (resident.schema(), resident.metadata());
         let order = by.as_deref().unwrap_or_default();
         output.write(schema, metadata, order, |sink| match &by {
-            Some(by) => store.sort_to(&standing, by, progress, sink),
-            None => store.get_to(&standing, progress, sink),
+            Some(by) => store.sort_to(&resident, by, progress, sink),
+            None => store.get_to(&resident, progress, sink),
         })
     });
-    let report = output.settle(outcome)?;
+    let report = output.name_file_error(outcome)?;
     let bytes = output.bytes(py);
-    Ok((stand.tell(&report, trace), bytes))
+    Ok((devices.report_json(&report, trace), bytes))
 }

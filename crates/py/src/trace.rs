@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Traces of commands, to files and, beat by beat, to Python.
 
 use std::path::Path;
@@ -10,14 +12,16 @@ use trace::TraceFile;
 
 use crate::error::raise;
 
-/// A file for a trace.
+/// Creates the file of a trace.
 pub fn create(path: &Path) -> PyResult<Arc<Mutex<TraceFile>>> {
-    let file =
-        TraceFile::create(path).map_err(|e| raise(format!("{}: {}", path.display(), told(&e))))?;
+    let file = TraceFile::create(path).map_err(|e| {
+        let error = error_text(&e);
+        raise(format!("{}: {error}", path.display()))
+    })?;
     Ok(Arc::new(Mutex::new(file)))
 }
 
-/// Writes what is left; returns the number of commands.
+/// Writes the rest of a trace, and returns the number of its commands.
 pub fn finish(file: &Mutex<TraceFile>) -> PyResult<u64> {
     let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
     let outcome = file.finish();
@@ -25,13 +29,13 @@ pub fn finish(file: &Mutex<TraceFile>) -> PyResult<u64> {
         let path = file.path().display();
         raise(format!(
             "{path}: the trace could not be written: {}",
-            told(&e)
+            error_text(&e)
         ))
     })
 }
 
-/// What an error says, without its number.
-fn told(error: &std::io::Error) -> String {
+/// The text of a system error, without its number.
+fn error_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(at) => text[..at].to_string(),
@@ -50,9 +54,9 @@ impl TraceSink for Events {
 }
 
 impl Events {
-    /// All of them since the last call, as lists of time in ps, name, and what the event concerns (an offset, or an
-    /// address, or a mover).
-    pub fn take(&mut self) -> Value {
+    /// Takes all events since the last call. Each is a list of time in ps, name, and what the event
+    /// concerns: an offset, an address, or a mover.
+    pub fn take_events(&mut self) -> Value {
         let list = self.0.drain(..).filter_map(|(time, event)| {
             let (name, what) = match event {
                 TraceEvent::Stored { offset, .. } => ("stored", offset),

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! How fast the RTL model of the default device is simulated with all queues and channels busy, and
 //! where the time goes.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! `nvm_delay` alone, between a traffic generator and the DDR4 model: how exactly it keeps its
 //! targets.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! [`RtlDevice`]: a model of the device top with bus models, clock, power and reset around it.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! What can go wrong before a model runs.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The RTL model of a Nearside device: compiles a design with Verilator, loads it, and runs it as a
 //! [`sim::Device`], exact to the clock cycle.
 //!

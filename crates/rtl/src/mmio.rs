@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! From the BARs to the device's slave ports.
 
 use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};

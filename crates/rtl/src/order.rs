@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The order in which an engine of the RTL works, for [`OrderWatch`].
 
 use sim::{LineRange, OrderEvent, OrderWatch, OrderedCommand, Time};

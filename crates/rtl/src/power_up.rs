@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! What registers and memories hold at power-on, before a reset sets those that have one.
 
 use std::fmt;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Watches the trace ports of a device, and reports what they show after each clock edge.
 
 use sim::{Time, TraceEvent, Tracer};

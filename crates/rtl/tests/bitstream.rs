@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Building and loading, on the fixture device.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The bitstreams that tests across the crates use. `make test` runs these first, two at a time, so
 //! that all other tests find their device built. Each is built for [`rtl::Purpose`]'s default, as
 //! in the other tests.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! NVMe I/O commands of engines: what reaches an engine, how a command ends, and what ends it
 //! early.
 

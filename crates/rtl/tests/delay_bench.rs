@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Accuracy of `nvm_delay`: the latencies, bandwidths and counters that it has to keep.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The RTL model as a [`sim::Device`], on the fixture device.
 
 mod common;

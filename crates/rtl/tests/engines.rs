@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Engines from a folder outside of `hw/engine`: host memory, interrupts, resets.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A device that writes its zeros itself (`FillInside`); only the RTL model has it.
 
 mod common;

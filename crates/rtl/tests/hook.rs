@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The access hook: what an engine holds waits, and other engines do not wait.
 //!
 //! A reset of the function ends the hold. What the host sends after a command reaches the media

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Memories that answer later than a reset of the function waits for, or never. A reset of the fast
 //! model ends what is under way at once, so no memory is late there.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Nothing shows what registers hold at power-on.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The device top in the RTL model: waveforms, and what is not a hang.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Idle times that the RTL model skips, as their end is known.
 
 mod common;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! CPU time of the link and of the DRAM models: `cargo run --release -p nearside-sim --example
 //! speed`.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! AXI4 transactions as plain data.
 
 /// Bytes of a beat on a device's buses.

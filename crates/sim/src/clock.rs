@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A clock without accumulated rounding error, whatever its frequency.
 
 use crate::Time;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Parameters of host, link and DRAM: plain structs with defaults, each checked by `validate()`.
 //!
 //! A design file uses the same keys; units are part of the names. `validate` answers with one line

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The Device contract: what reaches a device, and what a device may do to its host.
 //!
 //! The layers above (links, drivers, experiments) work on any [`Device`]. An implementation of it

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Copies of this process, for campaigns that try different ends of one run: power cuts, resets,
 //! other settings.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Copies from and to mapped files, whose pages may be missing.
 //!
 //! If a file cannot supply a page of its mapping (it was truncated, the disk is full or fails), the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The journal after the end of a media file, which a device with a persistence domain uses.
 //!
 //! Such a device holds in this process the data that it will write when its power fails. A killed

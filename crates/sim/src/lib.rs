@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The simulated environment of a device: time, host memory, PCIe links, DDR4 timing and media.
 //!
 //! A [`Device`] is attached to a [`System`] by a [`Link`]. The system schedules all devices in one

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The media of a device: in memory, or in a file that survives a restart.
 //!
 //! Both start zeroed and are sparse. The media have no timing; see [`crate::dram`].

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Host memory: pages, DMA buffers, watches, and the address range where writes are interrupts.
 //!
 //! Memory is one range of addresses. A device can reach a page only while it belongs to a buffer

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The order in which a device with a conflict filter performs the requests of its host, for
 //! checkers. It covers stores and loads of the PM window, and the commands of the engine at the
 //! filter (hw/engine/nearpm, "Order").

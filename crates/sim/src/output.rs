@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Files that devices write for users: traces and waveforms.
 
 use std::fs::File;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Cache prefetches of the machine: accesses to random addresses miss its caches.
 
 /// Prefetches the machine's cache line in which `of` begins, where the machine supports it; no

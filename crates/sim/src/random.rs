@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A small seeded generator, so that every run draws the same values.
 
 /// SplitMix64.

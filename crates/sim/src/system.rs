@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The scheduler: one host, its memory, and devices attached by links, in one simulated time.
 //!
 //! Everything that crosses a link takes at least the link's latency. Devices may therefore run

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Progress events of commands.
 //!
 //! Events come from two sides: the device, and its environment (the root complex, or a server's

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! `dram::BurstChannel` compared with `dram::Channel` downstream of `PortQueues`, in closed loops:
 //! bandwidth and latency.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The SIGBUS handler among other handlers. Each case runs in a separate process, because some
 //! cases end it.
 

@@ -1,4 +1,6 @@
-//! One host with several devices of a design, and a driver for each.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A host with several devices of a design, and a driver for each device.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -11,77 +13,77 @@ use driver::{DriverConfig, NvmeDriver, SharedHost};
 use host::{Machine, Program, SharedMachine};
 use sim::{Bar, Media, System, Time};
 
-use crate::job::{Done, Job};
+use crate::job::{JobResult, SortJob};
 use crate::transfer::QUEUES;
 use crate::{Error, Progress, Result};
 
-/// Simulated time that a command may take: sorting is long.
-const PATIENCE: Time = Time::ms(10_000);
+/// Limit of the simulated time of a command. A sort takes long.
+const COMMAND_TIMEOUT: Time = Time::ms(10_000);
 
-/// Simulated time between two looks of an event at whether there is work.
-const LOOK: Time = Time::us(20);
+/// Simulated time between two checks whether any device still works.
+const EVENT_POLL: Time = Time::us(20);
 
-/// A driver of one of the devices.
+/// The driver of one device.
 pub type Driver = NvmeDriver<SharedHost>;
-/// Makes the work for a partition.
-pub type Make<'a> = dyn Fn(usize) -> Result<Job> + Sync + 'a;
+/// Builds the job of a partition.
+pub type MakeJob<'a> = dyn Fn(usize) -> Result<SortJob> + Sync + 'a;
 
-/// Partitions that are to be sorted.
-pub struct Work<'a> {
-    /// By device.
+/// Partitions to sort.
+pub struct SortRequest<'a> {
+    /// Partition numbers, by device.
     pub queues: Vec<Vec<usize>>,
-    /// Another device can do it, too.
+    /// True if another device can sort a partition.
     pub movable: bool,
-    pub make: &'a Make<'a>,
-    /// Hears of partitions that are sorted: what they were made of is not needed any more.
+    pub make: &'a MakeJob<'a>,
+    /// Called when a partition is sorted: its source data can be released.
     pub done: &'a (dyn Fn(usize) + Sync + 'a),
 }
 
 /// A sorted partition.
-pub struct Outcome {
+pub struct SortedPartition {
     pub partition: usize,
     pub device: usize,
-    pub done: Done,
+    pub done: JobResult,
 }
 
-/// A device that failed, and is used no more.
+/// A device that has failed. It is not used any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct DeviceFailure {
     pub device: usize,
     pub error: String,
 }
 
-/// What ended a device's work early.
-enum Trouble {
+/// What ended the work of a device early.
+enum DeviceError {
     Stopped,
     Host(Error),
     Device(driver::Error),
 }
 
-/// What one device did: partitions, and what ended it at the next one.
-type Round = (Vec<(usize, Done)>, Option<Trouble>);
+/// Partitions that a device has sorted, and the error of the next one.
+type QueueResult = (Vec<(usize, JobResult)>, Option<DeviceError>);
 
-/// How a program ended.
-enum Went<R> {
+/// How a concurrent program ended.
+enum TaskResult<R> {
     Device(usize, R),
-    /// An event whose time has not come while there was work.
-    Later(Time, Event),
+    /// An event whose time did not come while a device worked.
+    Later(Time, MachineEvent),
     Happened,
 }
 
-/// A host with its devices.
+/// A host and its devices.
 pub struct Bench {
     shared: SharedMachine,
     pub drivers: Vec<Driver>,
-    /// What else happens to the machine, and when: failures in tests.
-    pub events: Vec<(Time, Event)>,
+    /// Events with their times. Tests inject failures with them.
+    pub events: Vec<(Time, MachineEvent)>,
 }
 
-/// Happens to a machine at a time.
-pub type Event = Box<dyn FnOnce(&mut Machine) + Send>;
+/// A change of the machine at a given time.
+pub type MachineEvent = Box<dyn FnOnce(&mut Machine) + Send>;
 
 impl Bench {
-    /// Gives devices with these media power, starts their drivers, and sets the design's media profile.
+    /// Powers devices with these media, starts their drivers, and sets the design's media profile.
     pub fn new(
         root: &Path,
         design: &Design,
@@ -109,14 +111,14 @@ impl Bench {
         let registers = registers.map_err(Error::new)?;
         let config = DriverConfig {
             io_queues: QUEUES as u16,
-            command_timeout: PATIENCE,
+            command_timeout: COMMAND_TIMEOUT,
             ..DriverConfig::default()
         };
         let start = |number: usize| -> driver::Result<Driver> {
             let host = SharedHost::new(&shared, number, design.cpu.costs(), 0, QUEUES * number);
             let mut controller = NvmeDriver::start(host, config)?;
             let inventory = Inventory::read(controller.host_mut())?;
-            // Those of the storage come first.
+            // The delays of the storage come first.
             for (delay, registers) in inventory.delays().iter().zip(&registers) {
                 delay.set(controller.host_mut(), registers)?;
             }
@@ -131,7 +133,7 @@ impl Bench {
         })
     }
 
-    /// Devices whose storage is memory.
+    /// Devices whose media are in memory.
     pub fn of_memory(
         root: &Path,
         design: &Design,
@@ -147,22 +149,22 @@ impl Bench {
         Bench::new(root, design, factory, media?)
     }
 
-    /// Has each device do something, all at the same time.
-    pub fn each<R: Send>(
+    /// Runs `work` on every device, concurrently.
+    pub fn on_each_device<R: Send>(
         &mut self,
         work: impl Fn(usize, &mut Driver) -> driver::Result<R> + Sync,
     ) -> Result<Vec<R>> {
         let work = &work;
         let devices = (0..self.drivers.len()).collect();
-        let done = self.together(devices, |device, driver| work(device, driver))?;
+        let done = self.run_concurrently(devices, |device, driver| work(device, driver))?;
         let named = |(device, outcome): (usize, driver::Result<R>)| {
             outcome.map_err(|e| Error::new(format!("device {device}: {e}")))
         };
         done.into_iter().map(named).collect()
     }
 
-    /// Has these devices do something, all at the same time.
-    fn together<R: Send>(
+    /// Runs `work` on these devices, concurrently.
+    fn run_concurrently<R: Send>(
         &mut self,
         devices: Vec<usize>,
         work: impl Fn(usize, &mut Driver) -> R + Sync,
@@ -170,72 +172,73 @@ impl Bench {
         let (work, left) = (&work, &AtomicUsize::new(devices.len()));
         let chosen = |(device, _): &(usize, &mut Driver)| devices.contains(device);
         let drivers = self.drivers.iter_mut().enumerate().filter(chosen);
-        let mut programs: Vec<(usize, Program<'_, Went<R>>)> = Vec::new();
+        let mut programs: Vec<(usize, Program<'_, TaskResult<R>>)> = Vec::new();
         for (device, driver) in drivers {
             let work = move |_: &host::Cpu| {
                 let done = work(device, driver);
                 left.fetch_sub(1, Relaxed);
-                Went::Device(device, done)
+                TaskResult::Device(device, done)
             };
             programs.push((QUEUES * device, Box::new(work)));
         }
-        // Behind the CPUs of the drivers.
+        // The CPUs after those of the drivers.
         let first = QUEUES * devices.iter().max().map_or(0, |last| last + 1);
         for (n, (time, event)) in std::mem::take(&mut self.events).into_iter().enumerate() {
             let shared = self.shared.clone();
             let happen = move |cpu: &host::Cpu| {
                 while cpu.now() < time && left.load(Relaxed) > 0 {
-                    let step = time.min(cpu.now() + LOOK);
+                    let step = time.min(cpu.now() + EVENT_POLL);
                     if cpu.sleep_until(step).is_err() {
                         break;
                     }
                 }
                 if cpu.now() < time {
-                    return Went::Later(time, event);
+                    return TaskResult::Later(time, event);
                 }
                 shared.with_machine(event);
-                Went::Happened
+                TaskResult::Happened
             };
             programs.push((first + n, Box::new(happen)));
         }
         let mut done = Vec::new();
-        for went in self.shared.run(programs).map_err(Error::new)? {
-            match went {
-                Went::Device(device, outcome) => done.push((device, outcome)),
-                Went::Later(time, event) => self.events.push((time, event)),
-                Went::Happened => {}
+        for result in self.shared.run(programs).map_err(Error::new)? {
+            match result {
+                TaskResult::Device(device, outcome) => done.push((device, outcome)),
+                TaskResult::Later(time, event) => self.events.push((time, event)),
+                TaskResult::Happened => {}
             }
         }
         Ok(done)
     }
 
-    /// Has each device sort its partitions one after another, all devices at the same time. What a device that fails leaves undone others do, if
-    /// they can. Outcomes come in the order of their partitions.
+    /// Has each device sort its partitions one after another, all devices concurrently. Partitions
+    /// that a failed device leaves go to the other devices, if they are movable. The result is in
+    /// the order of the partitions.
     pub fn sort(
         &mut self,
-        work: Work,
+        work: SortRequest,
         progress: &Progress,
-    ) -> Result<(Vec<Outcome>, Vec<Failure>)> {
-        let (mut outcomes, mut failures) = (Vec::new(), Vec::<Failure>::new());
+    ) -> Result<(Vec<SortedPartition>, Vec<DeviceFailure>)> {
+        let (mut outcomes, mut failures) = (Vec::new(), Vec::<DeviceFailure>::new());
         let mut queues: Vec<VecDeque<usize>> =
             work.queues.iter().cloned().map(VecDeque::from).collect();
         loop {
             let before = failures.len();
-            for (device, (done, trouble)) in self.round(&queues, &work, progress)? {
+            for (device, (done, error)) in self.sort_queues(&queues, &work, progress)? {
                 let fresh = done.len();
-                outcomes.extend(done.into_iter().map(|(partition, done)| Outcome {
+                outcomes.extend(done.into_iter().map(|(partition, done)| SortedPartition {
                     partition,
                     device,
                     done,
                 }));
                 queues[device].drain(..fresh);
-                match trouble {
+                match error {
                     None => {}
-                    Some(Trouble::Stopped) => {
-                        return Err(progress.why(&format!("device {device}: ")))
+                    Some(DeviceError::Stopped) => {
+                        return Err(progress.stop_reason(&format!("device {device}: ")))
                     }
-                    Some(Trouble::Host(error)) => return Err(error),
-                    Some(Trouble::Device(error)) => failures.push(Failure {
+                    Some(DeviceError::Host(error)) => return Err(error),
+                    Some(DeviceError::Device(error)) => failures.push(DeviceFailure {
                         device,
                         error: error.to_string(),
                     }),
@@ -248,7 +251,7 @@ impl Bench {
             let failed = |device: &usize| failures.iter().any(|f| f.device == *device);
             let alive: Vec<usize> = (0..queues.len()).filter(|d| !failed(d)).collect();
             if !work.movable || alive.is_empty() {
-                let Failure { device, error } = &failures[0];
+                let DeviceFailure { device, error } = &failures[0];
                 return Err(Error::new(format!("device {device}: {error}")));
             }
             for (n, partition) in left.into_iter().enumerate() {
@@ -259,35 +262,40 @@ impl Bench {
         Ok((outcomes, failures))
     }
 
-    /// Lets each device with work do it until it fails.
-    fn round(
+    /// Lets each device work through its queue until it fails.
+    fn sort_queues(
         &mut self,
         queues: &[VecDeque<usize>],
-        work: &Work,
+        work: &SortRequest,
         progress: &Progress,
-    ) -> Result<Vec<(usize, Round)>> {
+    ) -> Result<Vec<(usize, QueueResult)>> {
         let busy = |device: &usize| !queues[*device].is_empty();
         let devices = (0..self.drivers.len()).filter(busy).collect();
-        self.together(devices, |device, driver| {
-            run(driver, &queues[device], work, progress)
+        self.run_concurrently(devices, |device, driver| {
+            sort_queue(driver, &queues[device], work, progress)
         })
     }
 }
 
-fn run(driver: &mut Driver, queue: &VecDeque<usize>, work: &Work, progress: &Progress) -> Round {
+fn sort_queue(
+    driver: &mut Driver,
+    queue: &VecDeque<usize>,
+    work: &SortRequest,
+    progress: &Progress,
+) -> QueueResult {
     let mut done = Vec::new();
     for &partition in queue {
         let job = match (work.make)(partition) {
             Ok(job) => job,
-            Err(error) => return (done, Some(Trouble::Host(error))),
+            Err(error) => return (done, Some(DeviceError::Host(error))),
         };
         match job.run(driver, progress) {
             Ok(one) => {
                 (work.done)(partition);
                 done.push((partition, one));
             }
-            Err(driver::Error::Interrupted) => return (done, Some(Trouble::Stopped)),
-            Err(error) => return (done, Some(Trouble::Device(error))),
+            Err(driver::Error::Interrupted) => return (done, Some(DeviceError::Stopped)),
+            Err(error) => return (done, Some(DeviceError::Device(error))),
         }
     }
     (done, None)

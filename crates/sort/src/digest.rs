@@ -1,6 +1,8 @@
-//! 64 bits that tell bytes from others: what came back is what went.
+// SPDX-License-Identifier: Apache-2.0
 
-/// An odd constant with bits all over: the golden ratio's.
+//! 64-bit digests that detect changed data.
+
+/// The golden ratio as an odd 64-bit constant: its bits are evenly distributed.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn mix(value: u64) -> u64 {
@@ -8,7 +10,7 @@ fn mix(value: u64) -> u64 {
     (value ^ value >> 29).wrapping_mul(STEP) ^ value >> 32
 }
 
-/// Of bytes, in their order.
+/// The digest of bytes. It depends on their order.
 pub fn digest(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(8);
     let mut state = mix(bytes.len() as u64 ^ STEP);
@@ -20,8 +22,9 @@ pub fn digest(bytes: &[u8]) -> u64 {
     mix(state.wrapping_add(rest.fold(0, |n, &b| n << 8 | u64::from(b))))
 }
 
-/// Of rows of one size, whatever their order: a row that is lost, doubled or changed makes another.
-pub fn of_rows(rows: &[u8], row_bytes: usize) -> u64 {
+/// The digest of rows of one size. It does not depend on their order, and differs if a row is lost,
+/// doubled or changed.
+pub fn digest_of_rows(rows: &[u8], row_bytes: usize) -> u64 {
     let rows = rows.chunks_exact(row_bytes.max(1));
     rows.fold(0, |sum, row| sum.wrapping_add(digest(row)))
 }
@@ -31,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_bytes_are_told_apart() {
+    fn digest_differs_for_other_bytes() {
         let bytes: Vec<u8> = (0..40).collect();
         let whole = digest(&bytes);
         for n in 0..bytes.len() {
@@ -45,11 +48,11 @@ mod tests {
     }
 
     #[test]
-    fn rows_may_stand_in_any_order_but_each_once() {
+    fn digest_of_rows_ignores_order_but_counts_rows() {
         let rows: Vec<u8> = (0..30).collect();
         let turned = [&rows[10..], &rows[..10]].concat();
-        assert_eq!(of_rows(&rows, 5), of_rows(&turned, 5));
+        assert_eq!(digest_of_rows(&rows, 5), digest_of_rows(&turned, 5));
         let doubled = [&rows[..25], &rows[..5]].concat();
-        assert_ne!(of_rows(&rows, 5), of_rows(&doubled, 5));
+        assert_ne!(digest_of_rows(&rows, 5), digest_of_rows(&doubled, 5));
     }
 }

@@ -1,7 +1,11 @@
-//! The directory of the tables that stand on a device: at the start of its namespace, twice.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The directory of the resident tables of a device. Two copies stand at the start of its
+//! namespace.
 //!
-//! A change writes one copy, with the next number, and when that one is there the other one. So whenever a device loses power, one of them holds,
-//! before the change or behind it; and at rest both are the same.
+//! A change writes one copy with the next number, and then the other copy. So one copy is valid at
+//! any power cut: it describes the state before or after the change. At rest both copies are the
+//! same.
 
 use std::ops::Range;
 
@@ -11,65 +15,65 @@ use crate::digest::digest;
 use crate::{Error, Result};
 
 /// Bytes of a copy.
-pub const COPY: u64 = 64 << 10;
-/// What tables may use begins here.
-pub const DATA: u64 = 2 * COPY;
+pub const COPY_BYTES: u64 = 64 << 10;
+/// Where the space for tables begins.
+pub const DATA_START: u64 = 2 * COPY_BYTES;
 const MAGIC: [u8; 8] = *b"NSTABLES";
 const VERSION: u32 = 1;
-/// Magic, version, length, number, digest of all else.
+/// Bytes of the header: magic, version, length, number, and the digest of everything else.
 const HEAD: usize = 32;
 
-/// A key column that stands apart.
+/// A key column that is stored separately from the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyColumn {
     pub name: String,
     pub column: usize,
     pub at: u64,
-    /// Of each key.
+    /// Bytes of each key.
     pub bytes: usize,
-    /// The column's values; else the beginnings of its normalised keys.
+    /// True if the keys are the column's values, false if they are prefixes of its normalised keys.
     pub plain: bool,
 }
 
-/// Bytes that the host needs: where, how many, and their digest.
+/// A range of bytes that the host reads, and its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bytes {
+pub struct StoredBytes {
     pub place: Range<u64>,
     pub digest: u64,
 }
 
-/// A device's part of a table.
+/// The part of a table that one device stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct TablePart {
     pub name: String,
-    /// The same on all devices that have a part.
+    /// The table's id, the same in all of its parts.
     pub id: u64,
     pub part: usize,
     pub parts: usize,
-    /// Number of its first row in the table.
+    /// Number of the part's first row in the table.
     pub first: usize,
     pub rows: usize,
-    /// Of the whole table.
+    /// Rows of the whole table.
     pub all: usize,
     pub row_bytes: usize,
-    /// Where all of it is.
+    /// The space of the part.
     pub extent: Range<u64>,
     pub table: u64,
-    /// Of its rows, in any order.
+    /// Digest of the rows, independent of their order.
     pub digest: u64,
     pub keys: Vec<KeyColumn>,
-    /// Schema, and what a Parquet file said beside it.
-    pub schema: Bytes,
+    /// The schema, and the metadata of a Parquet file.
+    pub schema: StoredBytes,
     /// Columns that are not in the rows.
-    pub apart: Bytes,
+    pub side_columns: StoredBytes,
 }
 
-/// All of a device's tables.
+/// All tables of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directory {
     /// Counts changes.
     pub number: u64,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TablePart>,
 }
 
 fn number(value: &Value, key: &str) -> Option<u64> {
@@ -85,13 +89,13 @@ fn range(value: &Value, key: &str) -> Option<Range<u64>> {
     (start <= end).then_some(start..end)
 }
 
-impl Bytes {
+impl StoredBytes {
     fn to_json(&self) -> Value {
         json!({"place": [self.place.start, self.place.end], "digest": self.digest})
     }
 
-    fn of(value: &Value) -> Option<Bytes> {
-        Some(Bytes {
+    fn of(value: &Value) -> Option<StoredBytes> {
+        Some(StoredBytes {
             place: range(value, "place")?,
             digest: number(value, "digest")?,
         })
@@ -100,7 +104,10 @@ impl Bytes {
 
 impl KeyColumn {
     fn to_json(&self) -> Value {
-        json!({"name": self.name, "column": self.column, "at": self.at, "bytes": self.bytes, "plain": self.plain})
+        json!({
+            "name": self.name, "column": self.column, "at": self.at, "bytes": self.bytes,
+            "plain": self.plain,
+        })
     }
 
     fn of(value: &Value) -> Option<KeyColumn> {
@@ -114,24 +121,26 @@ impl KeyColumn {
     }
 }
 
-impl Entry {
+impl TablePart {
     fn to_json(&self) -> Value {
         let keys: Vec<Value> = self.keys.iter().map(KeyColumn::to_json).collect();
         json!({
-            "name": self.name, "id": self.id, "part": self.part, "parts": self.parts, "first": self.first,
-            "rows": self.rows, "all": self.all, "row_bytes": self.row_bytes, "table": self.table, "digest": self.digest,
+            "name": self.name, "id": self.id, "part": self.part, "parts": self.parts,
+            "first": self.first,
+            "rows": self.rows, "all": self.all, "row_bytes": self.row_bytes, "table": self.table,
+            "digest": self.digest,
             "extent": [self.extent.start, self.extent.end], "keys": keys,
-            "schema": self.schema.to_json(), "apart": self.apart.to_json(),
+            "schema": self.schema.to_json(), "apart": self.side_columns.to_json(),
         })
     }
 
-    fn of(value: &Value) -> Option<Entry> {
+    fn of(value: &Value) -> Option<TablePart> {
         let keys: Option<Vec<KeyColumn>> = value["keys"]
             .as_array()?
             .iter()
             .map(KeyColumn::of)
             .collect();
-        Some(Entry {
+        Some(TablePart {
             name: value["name"].as_str()?.into(),
             id: number(value, "id")?,
             part: size(value, "part")?,
@@ -144,12 +153,12 @@ impl Entry {
             table: number(value, "table")?,
             digest: number(value, "digest")?,
             keys: keys?,
-            schema: Bytes::of(&value["schema"])?,
-            apart: Bytes::of(&value["apart"])?,
+            schema: StoredBytes::of(&value["schema"])?,
+            side_columns: StoredBytes::of(&value["apart"])?,
         })
     }
 
-    /// Whether all that it names lies within it, and within the namespace.
+    /// True if all ranges of the part lie within its extent, and that within the namespace.
     fn fits(&self, namespace: u64) -> bool {
         let Range { start, end } = self.extent;
         let within = |at: u64, count: usize, each: usize| {
@@ -157,24 +166,24 @@ impl Entry {
             let last = bytes.and_then(|bytes| at.checked_add(bytes));
             at >= start && last.is_some_and(|last| last <= end)
         };
-        let bytes = |bytes: &Bytes| bytes.place.start >= start && bytes.place.end <= end;
+        let bytes = |bytes: &StoredBytes| bytes.place.start >= start && bytes.place.end <= end;
         let key = |key: &KeyColumn| {
             key.bytes.is_power_of_two()
                 && (4..=16).contains(&key.bytes)
                 && within(key.at, self.rows, key.bytes)
         };
-        start >= DATA
+        start >= DATA_START
             && end <= namespace
             && self.row_bytes > 0
             && self.part < self.parts
             && within(self.table, self.rows, self.row_bytes)
             && self.keys.iter().all(key)
             && bytes(&self.schema)
-            && bytes(&self.apart)
+            && bytes(&self.side_columns)
     }
 }
 
-/// The number and the entries of a copy that is whole.
+/// The number and the entries of a copy, if it is whole.
 fn read_copy(copy: &[u8]) -> Option<(u64, &[u8])> {
     let head = copy.get(..HEAD)?;
     let word = |at: usize| {
@@ -188,23 +197,28 @@ fn read_copy(copy: &[u8]) -> Option<(u64, &[u8])> {
         return None;
     }
     let body = copy.get(HEAD..)?.get(..word(12) as usize)?;
-    let told = digest(&[&head[..24], body].concat());
-    (told == long(24)).then_some((long(16), body))
+    let checksum = digest(&[&head[..24], body].concat());
+    (checksum == long(24)).then_some((long(16), body))
 }
 
 impl Directory {
-    /// Reads the start of a namespace of so many bytes. Nothing but zeros is a directory without tables.
+    /// Reads the start of a namespace of `namespace` bytes. Nothing but zeros is an empty
+    /// directory.
     pub fn read(start: &[u8], namespace: u64) -> Result<Directory> {
-        let copies = start.chunks(COPY as usize).filter_map(read_copy);
+        let copies = start.chunks(COPY_BYTES as usize).filter_map(read_copy);
         let Some((number, body)) = copies.max_by_key(|copy| copy.0) else {
             let empty = start.iter().all(|&byte| byte == 0);
             return empty.then(Directory::default).ok_or_else(|| {
-                Error::new("its namespace holds other data and no tables: erase it, or name another media file")
+                Error::new(
+                    "its namespace holds other data and no tables: erase it, or name \
+                    another media file",
+                )
             });
         };
         let value: Option<Value> = serde_json::from_slice(body).ok();
         let entries = value.as_ref().and_then(Value::as_array);
-        let entries: Option<Vec<Entry>> = entries.and_then(|e| e.iter().map(Entry::of).collect());
+        let entries: Option<Vec<TablePart>> =
+            entries.and_then(|e| e.iter().map(TablePart::of).collect());
         match entries {
             Some(entries) if entries.iter().all(|e| e.fits(namespace)) => {
                 Ok(Directory { number, entries })
@@ -213,11 +227,11 @@ impl Directory {
         }
     }
 
-    /// The next directory as a copy, and where it goes.
+    /// The next directory as a copy, and the offset to write it to.
     pub fn write(&self) -> Result<(u64, Vec<u8>)> {
-        let entries: Vec<Value> = self.entries.iter().map(Entry::to_json).collect();
+        let entries: Vec<Value> = self.entries.iter().map(TablePart::to_json).collect();
         let body = Value::from(entries).to_string().into_bytes();
-        if body.len() + HEAD > COPY as usize {
+        if body.len() + HEAD > COPY_BYTES as usize {
             return Err(Error::new(
                 "a device's directory has no room for another table; drop one",
             ));
@@ -226,18 +240,18 @@ impl Directory {
         copy.extend_from_slice(&VERSION.to_le_bytes());
         copy.extend_from_slice(&(body.len() as u32).to_le_bytes());
         copy.extend_from_slice(&self.number.to_le_bytes());
-        let told = digest(&[&copy[..], &body].concat());
-        copy.extend_from_slice(&told.to_le_bytes());
+        let checksum = digest(&[&copy[..], &body].concat());
+        copy.extend_from_slice(&checksum.to_le_bytes());
         copy.extend_from_slice(&body);
-        copy.resize(COPY as usize, 0);
-        Ok((self.number % 2 * COPY, copy))
+        copy.resize(COPY_BYTES as usize, 0);
+        Ok((self.number % 2 * COPY_BYTES, copy))
     }
 
-    /// What no table uses of a namespace.
+    /// The unused ranges of a namespace.
     pub fn free(&self, namespace: u64) -> Vec<Range<u64>> {
         let mut used: Vec<&Range<u64>> = self.entries.iter().map(|entry| &entry.extent).collect();
         used.sort_by_key(|extent| extent.start);
-        let (mut free, mut next) = (Vec::new(), DATA);
+        let (mut free, mut next) = (Vec::new(), DATA_START);
         for extent in used {
             free.push(next..extent.start.max(next));
             next = next.max(extent.end);
@@ -252,12 +266,12 @@ impl Directory {
 mod tests {
     use super::*;
 
-    fn entry(name: &str, extent: Range<u64>) -> Entry {
-        let bytes = Bytes {
+    fn entry(name: &str, extent: Range<u64>) -> TablePart {
+        let bytes = StoredBytes {
             place: extent.start..extent.start + 10,
             digest: u64::MAX,
         };
-        Entry {
+        TablePart {
             name: name.into(),
             id: u64::MAX - 1,
             part: 0,
@@ -276,14 +290,14 @@ mod tests {
                 plain: false,
             }],
             schema: bytes.clone(),
-            apart: bytes,
+            side_columns: bytes,
             extent,
         }
     }
 
-    /// The start of a namespace behind these changes.
+    /// The start of a namespace after these changes.
     fn start(directories: &[&Directory]) -> Vec<u8> {
-        let mut start = vec![0; DATA as usize];
+        let mut start = vec![0; DATA_START as usize];
         for directory in directories {
             let (at, copy) = directory.write().unwrap();
             start[at as usize..][..copy.len()].copy_from_slice(&copy);
@@ -292,14 +306,15 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_copy_that_is_whole_counts() {
+    fn directory_reads_the_latest_whole_copy() {
         let one = Directory {
             number: 1,
-            entries: vec![entry("a", DATA..DATA + 4096)],
+            entries: vec![entry("a", DATA_START..DATA_START + 4096)],
         };
         let mut two = one.clone();
         two.number = 2;
-        two.entries.push(entry("b", DATA + 8192..DATA + 12288));
+        two.entries
+            .push(entry("b", DATA_START + 8192..DATA_START + 12288));
         let namespace = 1 << 20;
         assert_eq!(
             Directory::read(&start(&[]), namespace).unwrap(),
@@ -307,7 +322,7 @@ mod tests {
         );
         let both = start(&[&one, &two]);
         assert_eq!(Directory::read(&both, namespace).unwrap(), two);
-        // However far the second one has come.
+        // For every length that the write of the second copy can be cut at.
         let (at, copy) = two.write().unwrap();
         for written in (0..copy.len()).step_by(97) {
             let mut torn = start(&[&one]);
@@ -317,25 +332,28 @@ mod tests {
         }
         assert_eq!(
             two.free(namespace),
-            [DATA + 4096..DATA + 8192, DATA + 12288..namespace]
+            [
+                DATA_START + 4096..DATA_START + 8192,
+                DATA_START + 12288..namespace
+            ]
         );
     }
 
     #[test]
-    fn what_is_no_directory_is_refused() {
+    fn directory_rejects_other_data() {
         let one = Directory {
             number: 1,
-            entries: vec![entry("a", DATA..DATA + 4096)],
+            entries: vec![entry("a", DATA_START..DATA_START + 4096)],
         };
         let read =
             |start: &[u8], namespace| Directory::read(start, namespace).unwrap_err().to_string();
         let good = start(&[&one]);
         assert!(
-            read(&good, DATA).contains("damaged"),
+            read(&good, DATA_START).contains("damaged"),
             "beyond the namespace"
         );
         let mut bad = good.clone();
-        for at in (COPY as usize..COPY as usize + 300).step_by(7) {
+        for at in (COPY_BYTES as usize..COPY_BYTES as usize + 300).step_by(7) {
             bad[at] ^= 4;
             assert!(read(&bad, 1 << 20).contains("other data"));
             bad[at] ^= 4;

@@ -1,33 +1,37 @@
-//! Why a table was not sorted.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Errors of the crate.
 
 use std::fmt;
 
 use arrow_schema::ArrowError;
 
-/// One line that says what was wrong.
+/// An error as one line of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
-/// The crate's results.
+/// The result type of the crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Of any error's text, on one line.
+    /// An error with the text of another one, on one line.
     pub fn new(text: impl fmt::Display) -> Error {
         let text = text.to_string();
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         Error(lines.join(" "))
     }
 
-    /// Of what was wrong in rows that become one.
+    /// An error of joining columns.
     pub(crate) fn of_rows(error: ArrowError) -> Error {
         match error {
             ArrowError::DictionaryKeyOverflowError => Error::new(
-                "the dictionaries of a column together have more values than its keys can name: make its keys wider, \
+                "the dictionaries of a column together have more values than its keys can name: \
+                    make its keys wider, \
                  as dictionary<values=.., indices=int32>",
             ),
             ArrowError::OffsetOverflowError(_) => Error::new(
-                "a column that stays in memory as a whole has more text, or more values in lists, than its type counts: \
+                "a column that stays in memory as a whole has more text, or more values in lists, \
+                    than its type counts: \
                  make it a large one (large_string, large_list)",
             ),
             other => Error::new(other),

@@ -1,4 +1,6 @@
-//! Devices that fail in the middle of a sort, and keys that are not in their dictionary.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Tests of devices that fail during a sort, and of keys that are not in their dictionary.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,24 +10,24 @@ use design::Design;
 use device::{Factory, Model, RtlOptions};
 use sim::{Random, Time};
 
-use crate::bench::{Bench, Event};
-use crate::{parse, Plan, Progress, Report, Result, Store, Table};
+use crate::bench::{Bench, MachineEvent};
+use crate::{parse_order, Plan, Progress, Report, Result, Store, Table};
 
 const ROWS: usize = 20_000;
 
-struct World {
+struct Fixture {
     root: PathBuf,
     design: Design,
     factory: Factory,
     table: Table,
-    /// Numbers of the rows, in order.
+    /// The expected row numbers, in order.
     wanted: Vec<u32>,
 }
 
-impl World {
-    fn new() -> World {
+impl Fixture {
+    fn new() -> Fixture {
         let root = rtl::bitstream::repo_root().unwrap();
-        // Room for some 2400 rows at a time.
+        // Space for about 2400 rows at a time.
         let small = "[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"128 KiB\"]";
         let design = Design::find(&root, "sort").unwrap();
         let design = design.with_values(small).unwrap();
@@ -38,7 +40,7 @@ impl World {
         let row: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..ROWS as u32));
         let key: ArrayRef = Arc::new(Int64Array::from(keys));
         let batch = RecordBatch::try_from_iter([("row", row), ("key", key)]).unwrap();
-        World {
+        Fixture {
             root,
             design,
             factory,
@@ -48,24 +50,24 @@ impl World {
     }
 
     fn plan(&self, devices: usize) -> Plan<'_> {
-        let by = parse("key").unwrap();
+        let by = parse_order("key").unwrap();
         Plan::new(&self.table, &by, &self.root, &self.design, devices).unwrap()
     }
 
-    /// Sorts while something happens so long after the devices have started.
+    /// Sorts, with events at times relative to the start of the devices.
     fn sort(
         &mut self,
         devices: usize,
-        events: impl FnOnce(&mut Bench) -> Vec<(Time, Event)>,
+        events: impl FnOnce(&mut Bench) -> Vec<(Time, MachineEvent)>,
     ) -> Result<(Vec<u32>, Report)> {
-        let World {
+        let Fixture {
             root,
             design,
             factory,
             table,
             ..
         } = self;
-        let by = parse("key").unwrap();
+        let by = parse_order("key").unwrap();
         let plan = Plan::new(table, &by, root, design, devices).unwrap();
         let mut bench = plan.bench(factory).unwrap();
         let begin = bench.drivers[0].now();
@@ -80,7 +82,7 @@ impl World {
         Ok((rows, report))
     }
 
-    /// How long it takes when nothing happens.
+    /// Simulated time of a sort without events.
     fn undisturbed(&mut self, devices: usize) -> Time {
         let (rows, report) = self.sort(devices, |_| Vec::new()).unwrap();
         assert_eq!(rows, self.wanted);
@@ -89,27 +91,27 @@ impl World {
     }
 }
 
-/// From the first command on to the last one.
+/// Times from the first command to the last one.
 fn moments(all: Time) -> impl Iterator<Item = Time> {
     (1..8).map(move |n| Time(all.0 * n / 8))
 }
 
-type Fail = fn(&mut host::Machine, usize);
-const FAILURES: [Fail; 2] = [
+type InjectedFailure = fn(&mut host::Machine, usize);
+const FAILURES: [InjectedFailure; 2] = [
     |machine, device| machine.system_mut().power_off(device),
     |machine, device| machine.system_mut().function_reset(device),
 ];
 
 #[test]
-fn others_do_what_a_failed_device_leaves() {
-    let mut world = World::new();
-    assert!(world.plan(3).explain()["partitions"].as_u64() > Some(3));
-    let all = world.undisturbed(3);
+fn sort_continues_on_the_remaining_devices() {
+    let mut fixture = Fixture::new();
+    assert!(fixture.plan(3).explain()["partitions"].as_u64() > Some(3));
+    let all = fixture.undisturbed(3);
     for fail in FAILURES {
         for moment in moments(all) {
-            let event: Event = Box::new(move |machine| fail(machine, 1));
-            let (rows, report) = world.sort(3, |_| vec![(moment, event)]).unwrap();
-            assert_eq!(rows, world.wanted, "at {moment}");
+            let event: MachineEvent = Box::new(move |machine| fail(machine, 1));
+            let (rows, report) = fixture.sort(3, |_| vec![(moment, event)]).unwrap();
+            assert_eq!(rows, fixture.wanted, "at {moment}");
             assert_eq!(report.devices.iter().map(|d| d.rows).sum::<usize>(), ROWS);
             let failed: Vec<bool> = report.devices.iter().map(|d| d.failed.is_some()).collect();
             assert_eq!(failed, [false, true, false], "at {moment}");
@@ -120,34 +122,34 @@ fn others_do_what_a_failed_device_leaves() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn when_all_have_failed_the_first_one_is_told() {
-    let mut world = World::new();
-    let all = world.undisturbed(2);
+fn sort_reports_the_first_failure_when_all_devices_fail() {
+    let mut fixture = Fixture::new();
+    let all = fixture.undisturbed(2);
     for fail in FAILURES {
         for moment in moments(all).step_by(3) {
-            let events = |_: &mut Bench| -> Vec<(Time, Event)> {
+            let events = |_: &mut Bench| -> Vec<(Time, MachineEvent)> {
                 let both = [(0, moment), (1, moment + Time::us(3))];
-                both.map(|(device, at)| -> (Time, Event) {
+                both.map(|(device, at)| -> (Time, MachineEvent) {
                     (at, Box::new(move |machine| fail(machine, device)))
                 })
                 .into()
             };
-            let error = world.sort(2, events).unwrap_err().to_string();
+            let error = fixture.sort(2, events).unwrap_err().to_string();
             assert!(error.starts_with("device 0: "), "{error}");
             assert_eq!(error.lines().count(), 1);
         }
     }
 }
 
-/// The engine's command is aborted, in the middle of its work.
+/// The engine's command is aborted while it runs.
 #[test]
-fn a_sort_that_is_stopped_leaves_devices_that_work() {
-    let mut world = World::new();
-    let all = world.undisturbed(2);
+fn sort_can_be_repeated_after_a_stop() {
+    let mut fixture = Fixture::new();
+    let all = fixture.undisturbed(2);
     for moment in moments(all) {
-        let by = parse("key").unwrap();
-        let plan = || Plan::new(&world.table, &by, &world.root, &world.design, 2).unwrap();
-        let mut bench = plan().bench(&mut world.factory).unwrap();
+        let by = parse_order("key").unwrap();
+        let plan = || Plan::new(&fixture.table, &by, &fixture.root, &fixture.design, 2).unwrap();
+        let mut bench = plan().bench(&mut fixture.factory).unwrap();
         let (progress, at) = (
             Arc::new(Progress::default()),
             bench.drivers[0].now() + moment,
@@ -161,7 +163,7 @@ fn a_sort_that_is_stopped_leaves_devices_that_work() {
     }
 }
 
-/// Two media files in a folder of their own, which is taken away in the end.
+/// Two media files in a temporary folder, which is removed at the end.
 struct Files {
     folder: PathBuf,
     media: Vec<PathBuf>,
@@ -185,25 +187,27 @@ impl Drop for Files {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_standing_table_outlives_its_devices_power() {
-    let mut world = World::new();
+fn resident_table_survives_power_loss() {
+    let mut fixture = Fixture::new();
     let room = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
-    let design = world.design.with_values(room).unwrap();
+    let design = fixture.design.with_values(room).unwrap();
     let options = RtlOptions::default();
     let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let (files, progress, keys) = (Files::new("power"), Progress::default(), ["key".into()]);
-    world.table = world.table.batch.slice(0, 5000).into();
-    world.wanted.retain(|&row| row < 5000);
+    fixture.table = fixture.table.batch.slice(0, 5000).into();
+    fixture.wanted.retain(|&row| row < 5000);
     let rows = |table: &Table| {
         let rows = table.batch.column(0).to_data();
         UInt32Array::from(rows).values().to_vec()
     };
-    let mut open = || Store::open(&world.root, &design, &mut factory, &files.media).unwrap();
+    let mut open = || Store::open(&fixture.root, &design, &mut factory, &files.media).unwrap();
     let mut store = open();
     let begin = store.bench.drivers[0].now();
-    store.put("t", &world.table, &keys, &progress).unwrap();
+    store.put("t", &fixture.table, &keys, &progress).unwrap();
     let put = store.bench.drivers[1].now() - begin;
-    let (_, report) = store.sort("t", &parse("key").unwrap(), &progress).unwrap();
+    let (_, report) = store
+        .sort("t", &parse_order("key").unwrap(), &progress)
+        .unwrap();
     let sort = report.elapsed();
     store.close().unwrap();
     let mut seen = [0; 3];
@@ -212,7 +216,7 @@ fn a_standing_table_outlives_its_devices_power() {
             let mut store = open();
             let at = store.bench.drivers[0].now() + moment;
             store.bench.events = vec![(at, Box::new(move |machine| fail(machine, 1)))];
-            let outcome = store.put("u", &world.table, &keys, &progress);
+            let outcome = store.put("u", &fixture.table, &keys, &progress);
             drop(store);
             let mut store = open();
             let list = store.list();
@@ -227,8 +231,10 @@ fn a_standing_table_outlives_its_devices_power() {
                 rows(&store.get("t", &progress).unwrap().0),
                 (0..5000).collect::<Vec<u32>>()
             );
-            let (sorted, _) = store.sort("t", &parse("key").unwrap(), &progress).unwrap();
-            assert_eq!(rows(&sorted), world.wanted);
+            let (sorted, _) = store
+                .sort("t", &parse_order("key").unwrap(), &progress)
+                .unwrap();
+            assert_eq!(rows(&sorted), fixture.wanted);
             match parts {
                 2 => assert_eq!(rows(&store.get("u", &progress).unwrap().0).len(), 5000),
                 _ => assert!(store.get("u", &progress).is_err()),
@@ -242,38 +248,38 @@ fn a_standing_table_outlives_its_devices_power() {
             let mut store = open();
             let at = store.bench.drivers[0].now() + moment;
             store.bench.events = vec![(at, Box::new(move |machine| fail(machine, 1)))];
-            // Reading what the host needs comes first.
-            match store.sort("t", &parse("key").unwrap(), &progress) {
-                Ok((sorted, _)) => assert_eq!(rows(&sorted), world.wanted),
+            // The schema and the side columns are read first.
+            match store.sort("t", &parse_order("key").unwrap(), &progress) {
+                Ok((sorted, _)) => assert_eq!(rows(&sorted), fixture.wanted),
                 Err(error) => assert!(error.to_string().starts_with("device 1: "), "{error}"),
             }
         }
     }
     assert!(
         seen[0] > 10 && seen[1] + seen[2] > 1,
-        "before and behind: {seen:?}"
+        "before and after: {seen:?}"
     );
 }
 
-/// Files with such keys do not get through the reader: so what goes to the device is changed.
+/// The reader rejects such files, so the data for the device is changed.
 #[test]
-fn a_key_that_is_not_in_its_dictionary_is_told_with_its_place() {
-    let mut world = World::new();
-    let file = world
+fn decode_reports_the_position_of_an_invalid_key() {
+    let mut fixture = Fixture::new();
+    let file = fixture
         .table
         .write(crate::Format::Parquet, crate::Compression::Snappy);
-    world.table = Table::read(crate::Format::Parquet, file.unwrap()).unwrap();
-    let by = parse("key").unwrap();
+    fixture.table = Table::read(crate::Format::Parquet, file.unwrap()).unwrap();
+    let by = parse_order("key").unwrap();
     let room = "[nvme]\nnamespaces = [\"1 MiB\"]";
-    // By commands of engines, and by a list of them.
+    // With separate commands, and with a command list.
     for name in ["sort", "pipeline"] {
-        let design = Design::find(&world.root, name)
+        let design = Design::find(&fixture.root, name)
             .unwrap()
             .with_values(room)
             .unwrap();
         let options = RtlOptions::default();
         let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
-        let plan = Plan::new(&world.table, &by, &world.root, &design, 1).unwrap();
+        let plan = Plan::new(&fixture.table, &by, &fixture.root, &design, 1).unwrap();
         let mut bench = plan.bench(&mut factory).unwrap();
         let progress = Progress::default();
         let loaded = plan.load(&progress).unwrap();
@@ -291,7 +297,7 @@ fn a_key_that_is_not_in_its_dictionary_is_told_with_its_place() {
         };
         let driver = &mut bench.drivers[0];
         assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
-        // The whole run, but its header.
+        // Everything after the header of the run.
         let all_ones = |encoded: &mut Vec<u8>| {
             let from = encoded.len() / 2;
             encoded[from..].fill(0xFF);
@@ -300,14 +306,14 @@ fn a_key_that_is_not_in_its_dictionary_is_told_with_its_place() {
         assert!(error.starts_with("decode failed: "), "{error}");
         let position: usize = error.rsplit(' ').next().unwrap().parse().unwrap();
         assert!(error.contains("at value ") && position > 0, "{error}");
-        // And the device goes on.
+        // The device still works.
         assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
     }
 }
 
 fn driver_run(
     driver: &mut crate::bench::Driver,
-    job: crate::job::Job,
+    job: crate::job::SortJob,
     progress: &Progress,
 ) -> std::result::Result<(), String> {
     let done = job.run(driver, progress);
@@ -316,39 +322,40 @@ fn driver_run(
 
 #[test]
 #[ignore = "takes seconds"]
-fn several_of_four_fail() {
-    let mut world = World::new();
-    let all = world.undisturbed(4);
+fn sort_continues_when_several_of_four_devices_fail() {
+    let mut fixture = Fixture::new();
+    let all = fixture.undisturbed(4);
     for (n, first) in moments(all).enumerate() {
         for second in moments(all).step_by(3) {
-            let events = |_: &mut Bench| -> Vec<(Time, Event)> {
+            let events = |_: &mut Bench| -> Vec<(Time, MachineEvent)> {
                 vec![
                     (first, Box::new(move |machine| FAILURES[n % 2](machine, 0))),
                     (second, Box::new(|machine| FAILURES[1](machine, 3))),
                     (second, Box::new(|machine| FAILURES[0](machine, 2))),
                 ]
             };
-            let (rows, report) = world.sort(4, events).unwrap();
-            assert_eq!(rows, world.wanted, "at {first}, {second}");
+            let (rows, report) = fixture.sort(4, events).unwrap();
+            assert_eq!(rows, fixture.wanted, "at {first}, {second}");
             assert_eq!(report.devices.iter().map(|d| d.rows).sum::<usize>(), ROWS);
         }
     }
 }
 
-/// A table is put, or dropped, while all of three devices lose power or one does: it is there whole, or refused, and another one stands.
+/// A table is put or dropped while all of three devices lose power, or one does. The table is whole
+/// or refused, and another table stays.
 #[test]
 #[ignore = "takes seconds"]
-fn a_table_that_is_put_or_dropped_as_devices_fail_leaves_others_whole() {
-    let world = World::new();
+fn resident_tables_stay_whole_when_put_or_drop_fails() {
+    let fixture = Fixture::new();
     let design = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
-    let design = world.design.with_values(design).unwrap();
+    let design = fixture.design.with_values(design).unwrap();
     let options = RtlOptions::default();
     let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let mut files = Files::new("put");
     files.media.push(files.folder.join("d2"));
-    let mut open = || Store::open(&world.root, &design, &mut factory, &files.media).unwrap();
+    let mut open = || Store::open(&fixture.root, &design, &mut factory, &files.media).unwrap();
     let (progress, keys) = (Progress::default(), ["key".into()]);
-    let table = Table::from(world.table.batch.slice(0, 3000));
+    let table = Table::from(fixture.table.batch.slice(0, 3000));
     let whole = |store: &mut Store, name: &str| {
         let (found, _) = store.get(name, &progress)?;
         assert_eq!(found.batch, table.batch);
@@ -368,11 +375,11 @@ fn a_table_that_is_put_or_dropped_as_devices_fail_leaves_others_whole() {
                 put(&mut store, "new").unwrap();
             }
             let begin = store.bench.drivers[0].now();
-            // The first time nothing happens.
+            // The first run is undisturbed.
             if case > 0 {
                 let cut = [&[0, 1, 2][..], &[2]][case % 2];
                 let fail = FAILURES[case / 2 % 2];
-                let event: Event =
+                let event: MachineEvent =
                     Box::new(move |machine| cut.iter().for_each(|&d| fail(machine, d)));
                 let at = begin + Time(took.0 * case as u64 / 28);
                 store.bench.events = vec![(at, event)];

@@ -1,97 +1,107 @@
-//! Merges runs of rows. Of each run some rows are in memory, with their keys: where all runs together would take too much, as a key of text is as long
-//! as it is, runs become longer ones before, as many at a time as memory has room for.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Merges sorted runs in as many passes as memory requires.
+//!
+//! Some rows of each run are in memory, with their keys. Text keys can be so long that all runs
+//! together exceed the limit. In that case, several runs at a time are first merged into longer
+//! ones.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_row::Rows as Keys;
 
-use crate::gather::Gather;
-use crate::merge::{Merge, Run};
-use crate::rows::Rows;
+use crate::merge::{LoserTree, RunCursor};
+use crate::merge_output::MergeOutput;
+use crate::rows::SpilledRows;
 use crate::size;
 use crate::spill::Spill;
 use crate::{Progress, Result};
 
-/// Bytes of rows and keys that the runs of a merge have at hand.
+/// Memory for the buffered rows and keys of all runs of a merge.
 const MERGE_BYTES: usize = 16 << 20;
-/// What a key takes beside its row there, if it is short.
+/// Assumed memory of a short key, in addition to its row.
 const KEY_BYTES: usize = 64;
-/// Runs that are merged together, however long their keys are.
-const FEW: usize = 2;
-/// Bytes that are written at a time.
-const PIECE: usize = 1 << 20;
-/// Bytes of a partition's number in front of a row.
-const NUMBER: usize = size_of::<u32>();
+/// Least number of runs in a merge, however long their keys are.
+const MIN_FAN_IN: usize = 2;
+/// Bytes of a write.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Bytes of the partition number that precedes a row.
+const NUMBER_BYTES: usize = size_of::<u32>();
 
 /// Rows in order.
-pub struct Sorted {
-    pub rows: Arc<Rows>,
+pub struct SortedRun {
+    pub rows: Arc<SpilledRows>,
     pub which: Range<usize>,
-    /// The partition that they are of; without it each row has the number of its own in front.
+    /// The partition of all rows. `None`: a number precedes each row.
     pub partition: Option<u32>,
     /// Bytes of the longest key.
     pub longest: usize,
 }
 
-impl Sorted {
-    /// Bytes of memory that it takes in a merge, at least.
+impl SortedRun {
+    /// Least memory of the run in a merge.
     fn bytes(&self, row_bytes: usize) -> usize {
-        // A key stands there as a value, and normalised.
+        // Each key is held twice: as a value, and normalised.
         row_bytes + KEY_BYTES + 2 * self.longest
     }
 }
 
-/// How many of the first runs are merged together.
-fn together(runs: &[Sorted], row_bytes: usize, most: usize) -> usize {
+/// How many of the first runs are merged at once.
+fn fan_in(runs: &[SortedRun], row_bytes: usize, most: usize) -> usize {
     let mut sum = 0usize;
     let fits = runs.iter().take_while(|run| {
         sum = sum.saturating_add(run.bytes(row_bytes));
         sum <= most
     });
-    fits.count().max(FEW).min(runs.len())
+    fits.count().max(MIN_FAN_IN).min(runs.len())
 }
 
-/// Gives rows away in order, each with its partition's number; of equal ones those of the first run first.
-pub fn merge(
-    gather: &Gather,
-    mut runs: Vec<Sorted>,
+/// Passes rows to `each` in order, with their partition numbers. Of equal rows, those of the first
+/// run come first.
+pub fn merge_runs(
+    output: &MergeOutput,
+    mut runs: Vec<SortedRun>,
     progress: &Progress,
     mut each: impl FnMut(u32, &[u8]) -> Result<()>,
 ) -> Result<()> {
-    let row_bytes = gather.form.row_bytes;
-    while together(&runs, row_bytes, MERGE_BYTES) < runs.len() {
+    let row_bytes = output.layout.row_bytes;
+    while fan_in(&runs, row_bytes, MERGE_BYTES) < runs.len() {
         let mut longer = Vec::new();
         while !runs.is_empty() {
-            let count = together(&runs, row_bytes, MERGE_BYTES);
-            let some: Vec<Sorted> = runs.drain(..count).collect();
+            let count = fan_in(&runs, row_bytes, MERGE_BYTES);
+            let some: Vec<SortedRun> = runs.drain(..count).collect();
             longer.push(match some.len() {
                 1 => some.into_iter().next(),
-                _ => Some(joined(gather, some, progress)?),
+                _ => Some(merge_to_spill(output, some, progress)?),
             });
         }
         runs = longer.into_iter().flatten().collect();
     }
-    merge_at_once(gather, runs, progress, &mut each)
+    merge_at_once(output, runs, progress, &mut each)
 }
 
-/// Makes runs one.
-fn joined(gather: &Gather, runs: Vec<Sorted>, progress: &Progress) -> Result<Sorted> {
+/// Merges runs into one.
+fn merge_to_spill(
+    output: &MergeOutput,
+    runs: Vec<SortedRun>,
+    progress: &Progress,
+) -> Result<SortedRun> {
     let longest = runs.iter().map(|run| run.longest).max().unwrap_or(0);
-    let mut spill: Spill = gather.spills.empty();
+    let mut spill: Spill = output.spills.empty();
     let mut piece = Vec::new();
-    merge_at_once(gather, runs, progress, &mut |partition, row| {
+    merge_at_once(output, runs, progress, &mut |partition, row| {
         piece.extend_from_slice(&partition.to_le_bytes());
         piece.extend_from_slice(row);
-        if piece.len() >= PIECE {
+        if piece.len() >= CHUNK_BYTES {
             spill.append(&piece)?;
             piece.clear();
         }
         Ok(())
     })?;
     spill.append(&piece)?;
-    let rows = Rows::new(spill, NUMBER + gather.form.row_bytes);
-    Ok(Sorted {
+    let rows = SpilledRows::new(spill, NUMBER_BYTES + output.layout.row_bytes);
+    Ok(SortedRun {
         which: 0..rows.count(),
         rows: rows.into(),
         partition: None,
@@ -100,15 +110,15 @@ fn joined(gather: &Gather, runs: Vec<Sorted>, progress: &Progress) -> Result<Sor
 }
 
 fn merge_at_once(
-    gather: &Gather,
-    runs: Vec<Sorted>,
+    output: &MergeOutput,
+    runs: Vec<SortedRun>,
     progress: &Progress,
     each: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
 ) -> Result<()> {
-    let row_bytes = gather.form.row_bytes;
+    let row_bytes = output.layout.row_bytes;
     let block = MERGE_BYTES / runs.len().max(1) / (row_bytes + KEY_BYTES);
-    let runs = runs.into_iter().map(|run| Open {
-        gather,
+    let runs = runs.into_iter().map(|run| RunReader {
+        output,
         left: run.which,
         rows: run.rows,
         partition: run.partition,
@@ -116,7 +126,7 @@ fn merge_at_once(
         at_hand: Vec::new(),
         progress,
     });
-    let mut merge = Merge::new(runs.collect(), block)?;
+    let mut merge = LoserTree::new(runs.collect(), block)?;
     while let Some((run, _, at)) = merge.next() {
         let row = &run.at_hand[at * row_bytes..][..row_bytes];
         each(run.partitions[at], row)?;
@@ -125,20 +135,20 @@ fn merge_at_once(
     Ok(())
 }
 
-/// A run that is read.
-struct Open<'a> {
-    gather: &'a Gather<'a>,
-    rows: Arc<Rows>,
+/// A run that is being read.
+struct RunReader<'a> {
+    output: &'a MergeOutput<'a>,
+    rows: Arc<SpilledRows>,
     left: Range<usize>,
     partition: Option<u32>,
-    /// Of each row at hand.
+    /// The partition of each buffered row.
     partitions: Vec<u32>,
     at_hand: Vec<u8>,
     progress: &'a Progress,
 }
 
-impl Open<'_> {
-    /// Reads rows, and tells them from the numbers in front of them.
+impl RunReader<'_> {
+    /// Reads rows, and separates them from their partition numbers.
     fn read(&mut self, rows: Range<usize>) -> Result<()> {
         self.at_hand.clear();
         self.partitions.clear();
@@ -150,8 +160,8 @@ impl Open<'_> {
             None => {
                 let mut numbered = Vec::new();
                 self.rows.read(rows, &mut numbered)?;
-                for row in numbered.chunks_exact(NUMBER + self.gather.form.row_bytes) {
-                    let (number, row) = row.split_at(NUMBER);
+                for row in numbered.chunks_exact(NUMBER_BYTES + self.output.layout.row_bytes) {
+                    let (number, row) = row.split_at(NUMBER_BYTES);
                     let number = number.iter().rev().fold(0, |n, &b| n << 8 | u32::from(b));
                     self.partitions.push(number);
                     self.at_hand.extend_from_slice(row);
@@ -161,29 +171,29 @@ impl Open<'_> {
         }
     }
 
-    fn keep(&mut self, rows: usize) {
-        self.at_hand.truncate(rows * self.gather.form.row_bytes);
+    fn truncate(&mut self, rows: usize) {
+        self.at_hand.truncate(rows * self.output.layout.row_bytes);
         self.partitions.truncate(rows);
     }
 }
 
-impl Run for Open<'_> {
+impl RunCursor for RunReader<'_> {
     fn next_block(&mut self, most: usize) -> Result<Option<Keys>> {
         if self.left.is_empty() {
-            self.keep(0);
+            self.truncate(0);
             return Ok(None);
         }
-        if !self.progress.go_on() {
-            return Err(self.progress.why(""));
+        if !self.progress.should_continue() {
+            return Err(self.progress.stop_reason(""));
         }
-        let Gather { key, form, .. } = self.gather;
+        let MergeOutput { key, layout, .. } = self.output;
         let end = self.left.end.min(self.left.start + most);
         self.read(self.left.start..end)?;
         let bytes = most * KEY_BYTES;
-        self.keep(form.within(&key.columns, &self.at_hand, bytes));
-        let mut keys = self.gather.keys(&self.partitions, &self.at_hand)?;
-        let rows = size::within(&keys, bytes);
-        self.keep(rows);
+        self.truncate(layout.rows_within(&key.columns, &self.at_hand, bytes));
+        let mut keys = self.output.keys(&self.partitions, &self.at_hand)?;
+        let rows = size::rows_within(&keys, bytes);
+        self.truncate(rows);
         keys.iter_mut()
             .for_each(|column| *column = column.slice(0, rows));
         self.left.start += rows;

@@ -1,4 +1,6 @@
-//! Libraries that read damaged files may panic: that is an error like any other.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Turns panics of libraries into errors: readers of damaged files may panic.
 
 use std::cell::Cell;
 use std::panic::{catch_unwind, set_hook, take_hook, AssertUnwindSafe};
@@ -10,7 +12,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `read`; a panic in it is `error`, and prints nothing.
+/// Runs `read`. A panic in it becomes `error`, and prints nothing.
 pub fn guarded<T>(error: &str, read: impl FnOnce() -> Result<T>) -> Result<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

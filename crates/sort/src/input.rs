@@ -1,4 +1,6 @@
-//! The bytes of a file: those of one that is open, or in memory.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The bytes of an input: an open file, or memory.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -12,40 +14,43 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::Progress;
 
-/// Bytes that are read in any order. Copies are the same bytes.
+/// Bytes that can be read in any order. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Input {
-    held: Held,
-    /// They can't be read any more.
+    storage: InputStorage,
+    /// When set, every read fails.
     stop: Option<Arc<AtomicBool>>,
 }
 
 #[derive(Clone, Debug)]
-enum Held {
-    /// All of them.
+enum InputStorage {
+    /// All bytes in memory.
     Memory(Bytes),
-    /// A file with so many.
+    /// A file, and its length.
     File(Arc<File>, u64),
 }
 
 impl Input {
-    /// A regular file's bytes.
+    /// Opens a regular file.
     pub fn open(path: &std::path::Path) -> io::Result<Input> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
-        Ok(Input::new(Held::File(file.into(), bytes)))
+        Ok(Input::new(InputStorage::File(file.into(), bytes)))
     }
 
     /// Bytes in memory.
     pub fn of(bytes: impl AsRef<[u8]> + Send + 'static) -> Input {
-        Input::new(Held::Memory(Bytes::from_owner(bytes)))
+        Input::new(InputStorage::Memory(Bytes::from_owner(bytes)))
     }
 
-    fn new(held: Held) -> Input {
-        Input { held, stop: None }
+    fn new(storage: InputStorage) -> Input {
+        Input {
+            storage,
+            stop: None,
+        }
     }
 
-    /// Reading ends as an error when the work does that is asked to stop: a file may be long.
+    /// Makes reads fail once `progress` is stopped. A file may be long.
     pub fn stopped_by(self, progress: &Progress) -> Input {
         let stop = Some(progress.stopper());
         Input { stop, ..self }
@@ -58,24 +63,24 @@ impl Input {
         }
     }
 
-    /// How many.
+    /// Number of bytes.
     pub fn bytes(&self) -> u64 {
-        match &self.held {
-            Held::Memory(bytes) => bytes.len() as u64,
-            Held::File(_, bytes) => *bytes,
+        match &self.storage {
+            InputStorage::Memory(bytes) => bytes.len() as u64,
+            InputStorage::File(_, bytes) => *bytes,
         }
     }
 
-    /// Bytes from a place on; an error if there are not so many.
-    pub fn at(&self, place: u64, count: usize) -> io::Result<Bytes> {
+    /// `count` bytes from `place` on. It is an error if there are fewer.
+    pub fn read_at(&self, place: u64, count: usize) -> io::Result<Bytes> {
         self.check()?;
         let end = place.checked_add(count as u64);
         if end.is_none_or(|end| end > self.bytes()) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        match &self.held {
-            Held::Memory(bytes) => Ok(bytes.slice(place as usize..place as usize + count)),
-            Held::File(file, _) => {
+        match &self.storage {
+            InputStorage::Memory(bytes) => Ok(bytes.slice(place as usize..place as usize + count)),
+            InputStorage::File(file, _) => {
                 let mut out = vec![0; count];
                 file.read_exact_at(&mut out, place)?;
                 Ok(out.into())
@@ -83,7 +88,7 @@ impl Input {
         }
     }
 
-    /// Reads it from a place on.
+    /// A reader that starts at `place`.
     pub fn from(&self, place: u64) -> BufReader<Cursor> {
         let input = self.clone();
         BufReader::new(Cursor { input, place })
@@ -92,11 +97,11 @@ impl Input {
 
 impl From<Vec<u8>> for Input {
     fn from(bytes: Vec<u8>) -> Input {
-        Input::new(Held::Memory(bytes.into()))
+        Input::new(InputStorage::Memory(bytes.into()))
     }
 }
 
-/// A place in bytes.
+/// A position in an input.
 pub struct Cursor {
     input: Input,
     place: u64,
@@ -110,12 +115,12 @@ impl Read for Cursor {
         if count == 0 {
             return Ok(0);
         }
-        let count = match &self.input.held {
-            Held::Memory(bytes) => {
+        let count = match &self.input.storage {
+            InputStorage::Memory(bytes) => {
                 out[..count].copy_from_slice(&bytes[self.place as usize..][..count]);
                 count
             }
-            Held::File(file, _) => file.read_at(&mut out[..count], self.place)?,
+            InputStorage::File(file, _) => file.read_at(&mut out[..count], self.place)?,
         };
         self.place += count as u64;
         Ok(count)
@@ -148,7 +153,7 @@ impl ChunkReader for Input {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        self.at(start, length)
+        self.read_at(start, length)
             .map_err(|e| ParquetError::External(Box::new(e)))
     }
 }

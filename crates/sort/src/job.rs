@@ -1,4 +1,6 @@
-//! What one device does with a partition of a table.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The work of one device on one partition of a table.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,24 +9,24 @@ use driver::{Completion, Error, Host, NvmeDriver};
 use sim::{Clock, Time};
 use spec::nvme::Sqe;
 
-use crate::pages::Shape as Pages;
-use crate::report::Stage;
-use crate::room::{unit, Room};
-use crate::rows::Rows;
+use crate::encoded_keys::EncodedShape;
+use crate::region::{first_unit, RegionAllocator};
+use crate::report::StageReport;
+use crate::rows::SpilledRows;
+use crate::sampler::{ChannelSample, ChannelSampler, INTERVAL};
 use crate::spill::{Spill, Spills};
-use crate::transfer::{get, or_end, put, Data, Target};
-use crate::watch::{Look, Watch, INTERVAL};
+use crate::transfer::{get, or_stop_all, put, TransferSource, TransferTarget};
 use crate::Progress;
 
-/// Keys up to which the sorter writes nothing but indexes to its target.
-const TWO_PASSES: u64 = 8 << 20;
-/// Simulated time between two looks at whether to go on.
-const PIECE: Time = Time::us(200);
+/// Up to this number of keys, the sorter writes only indexes to its target.
+const TWO_PASS_KEYS: u64 = 8 << 20;
+/// Simulated time between two checks whether to continue.
+const POLL_INTERVAL: Time = Time::us(200);
 
-/// Bytes of an entry of a list, and of its report (hw/engine/pipeline).
-const ENTRY: usize = 64;
-/// Asks for reports.
-const REPORT: u32 = 1;
+/// Bytes of an entry of a command list, and of its report (`hw/engine/pipeline`).
+const ENTRY_BYTES: usize = 64;
+/// Requests reports.
+const REPORT_FLAG: u32 = 1;
 
 /// Opcodes of the engines' commands.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +34,12 @@ pub struct Opcodes {
     pub sort: u8,
     pub shuffle: u8,
     pub decode: Option<u8>,
-    /// Those are of entries in lists of a pipeline.
-    pub lists: Option<Lists>,
+    /// If set, the other opcodes are those of entries in command lists.
+    pub lists: Option<CommandLists>,
 }
 
 impl Opcodes {
-    /// Of entries in lists, whatever opcodes a design gives its engines.
+    /// Opcodes of list entries. They do not depend on the design.
     pub const OF_ENTRIES: Opcodes = Opcodes {
         sort: 0xD0,
         shuffle: 0xD8,
@@ -46,141 +48,141 @@ impl Opcodes {
     };
 }
 
-/// An engine `pipeline`.
+/// The engine `pipeline`.
 #[derive(Clone, Copy, Debug)]
-pub struct Lists {
+pub struct CommandLists {
     pub opcode: u8,
-    /// In its cycles it says how long entries took.
+    /// Reports count cycles of this clock.
     pub clock: Clock,
 }
 
 /// A command of an engine.
-struct Step {
+struct EngineCommand {
     name: &'static str,
     sqe: Sqe,
-    /// Of keys or rows.
+    /// Bytes of the keys or rows.
     bytes: u64,
-    /// What dword 0 of its completion counts.
+    /// What dword 0 of a failed command's completion counts.
     counted: Option<&'static str>,
 }
 
-/// A partition's sizes.
+/// The sizes of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct PartitionShape {
     pub rows: usize,
-    /// Rows that the engine sorts; they come first.
+    /// Rows that the engine sorts. They come first.
     pub sorted: usize,
     pub row_bytes: usize,
     pub key_bytes: usize,
 }
 
-/// Where the engines find keys and rows.
+/// Where the engines read keys and rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct EngineInput {
     pub keys: Range<u64>,
     pub table: Range<u64>,
 }
 
-/// Where they work.
+/// Where the engines write intermediate and sorted data.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Work {
+pub struct EngineWorkspace {
     indexes: Range<u64>,
     scratch: Range<u64>,
     target: Range<u64>,
 }
 
-impl Shape {
-    /// Room for what goes to a device.
-    pub fn source(&self, room: &mut Room) -> Source {
-        Source {
-            keys: room.take((self.sorted * self.key_bytes) as u64),
-            table: room.take((self.rows * self.row_bytes) as u64),
+impl PartitionShape {
+    /// Allocates space for the data that is sent to a device.
+    pub fn input(&self, regions: &mut RegionAllocator) -> EngineInput {
+        EngineInput {
+            keys: regions.allocate((self.sorted * self.key_bytes) as u64),
+            table: regions.allocate((self.rows * self.row_bytes) as u64),
         }
     }
 
-    /// Room to sort.
-    pub fn work(&self, room: &mut Room) -> Work {
+    /// Allocates the working space of a sort.
+    pub fn workspace(&self, regions: &mut RegionAllocator) -> EngineWorkspace {
         let sorted = self.sorted as u64;
         let record = match self.key_bytes {
             4 => 8 * sorted,
             bytes => 2 * bytes as u64 * sorted,
         };
-        let indexes = if sorted > TWO_PASSES {
+        let indexes = if sorted > TWO_PASS_KEYS {
             record
         } else {
             4 * sorted
         };
-        Work {
-            indexes: room.take(indexes),
-            scratch: room.take(record),
-            target: room.take(sorted * self.row_bytes as u64),
+        EngineWorkspace {
+            indexes: regions.allocate(indexes),
+            scratch: regions.allocate(record),
+            target: regions.allocate(sorted * self.row_bytes as u64),
         }
     }
 }
 
-/// Keys that the engine `dict_decode` makes.
-pub struct Decode {
+/// Input of the engine `dict_decode`, which makes the keys.
+pub struct DecodeInput {
     pub dictionary: Range<u64>,
     pub encoded: Range<u64>,
-    pub pages: Pages,
+    pub pages: EncodedShape,
 }
 
-/// A device's work.
-pub struct Job {
-    pub shape: Shape,
-    pub source: Source,
-    pub work: Work,
-    /// What goes to the device before.
+/// A job of a device.
+pub struct SortJob {
+    pub shape: PartitionShape,
+    pub source: EngineInput,
+    pub work: EngineWorkspace,
+    /// Data that is written to the device first.
     pub put: Vec<(Range<u64>, Arc<Spill>)>,
-    /// Where the rows come back to.
+    /// Storage for the rows that are read back.
     pub spills: Spills,
-    pub decode: Option<Decode>,
+    pub decode: Option<DecodeInput>,
     pub opcodes: Opcodes,
     /// The sorter's argument.
     pub kind: u32,
-    /// Of the rows that must come back, if it is known.
+    /// Expected digest of the rows that are read back, if known.
     pub digest: Option<u64>,
 }
 
-/// What a device has done.
-pub struct Done {
-    /// The sorted rows, and behind them those that the engine did not sort.
-    pub rows: Rows,
-    /// How many the engine sorted.
+/// The result of a job.
+pub struct JobResult {
+    /// The sorted rows, followed by those that the engine did not sort.
+    pub rows: SpilledRows,
+    /// Number of rows that the engine sorted.
     pub sorted: usize,
-    /// Of these rows.
+    /// Digest of these rows.
     pub digest: u64,
-    pub stages: Vec<Stage>,
-    /// If it is watched.
-    pub looks: Vec<Look>,
+    pub stages: Vec<StageReport>,
+    /// Samples of the channels, if sampling is on.
+    pub samples: Vec<ChannelSample>,
 }
 
-impl Job {
-    /// Does it.
+impl SortJob {
+    /// Runs the job.
     pub fn run<H: Host>(
         &self,
         controller: &mut NvmeDriver<H>,
         progress: &Progress,
-    ) -> driver::Result<Done> {
-        let mut stages = Stages::new(controller, progress)?;
-        let Job { shape, .. } = self;
+    ) -> driver::Result<JobResult> {
+        let mut stages = StageRunner::new(controller, progress)?;
+        let SortJob { shape, .. } = self;
         let (source, work) = (&self.source, &self.work);
         if !self.put.is_empty() {
             let parts = self.put.iter();
-            stages.put(parts.map(|(place, data)| (place, &**data as &dyn Data)))?;
+            stages.put(parts.map(|(place, data)| (place, &**data as &dyn TransferSource)))?;
         }
         let count = shape.sorted as u32;
         let mut steps = Vec::new();
         if let (Some(decode), Some(opcode)) = (&self.decode, self.opcodes.decode) {
             let bytes = decode.encoded.end - decode.encoded.start;
             let command = Sqe::new(opcode)
-                .with_cdw(10, unit(&decode.dictionary))
-                .with_cdw(11, unit(&decode.encoded))
-                .with_cdw(12, unit(&source.keys))
+                .with_cdw(10, first_unit(&decode.dictionary))
+                .with_cdw(11, first_unit(&decode.encoded))
+                .with_cdw(12, first_unit(&source.keys))
                 .with_cdw(13, count)
                 .with_cdw(14, bytes as u32)
                 .with_cdw(15, decode.pages.dword());
-            steps.push(Step {
+            steps.push(EngineCommand {
                 name: "decode",
                 sqe: command,
                 bytes,
@@ -189,25 +191,25 @@ impl Job {
         }
         if count > 0 {
             let sort = Sqe::new(self.opcodes.sort)
-                .with_cdw(10, unit(&source.keys))
-                .with_cdw(11, unit(&work.indexes))
-                .with_cdw(12, unit(&work.scratch))
+                .with_cdw(10, first_unit(&source.keys))
+                .with_cdw(11, first_unit(&work.indexes))
+                .with_cdw(12, first_unit(&work.scratch))
                 .with_cdw(13, count)
                 .with_cdw(14, self.kind);
-            steps.push(Step {
+            steps.push(EngineCommand {
                 name: "sort",
                 sqe: sort,
                 bytes: (shape.sorted * shape.key_bytes) as u64,
                 counted: None,
             });
             let shuffle = Sqe::new(self.opcodes.shuffle)
-                .with_cdw(10, unit(&work.indexes))
-                .with_cdw(11, unit(&source.table))
-                .with_cdw(12, unit(&work.target))
+                .with_cdw(10, first_unit(&work.indexes))
+                .with_cdw(11, first_unit(&source.table))
+                .with_cdw(12, first_unit(&work.target))
                 .with_cdw(13, count)
                 .with_cdw(14, shape.rows as u32)
                 .with_cdw(15, shape.row_bytes as u32);
-            steps.push(Step {
+            steps.push(EngineCommand {
                 name: "shuffle",
                 sqe: shuffle,
                 bytes: (shape.sorted * shape.row_bytes) as u64,
@@ -215,66 +217,67 @@ impl Job {
             });
         }
         match self.opcodes.lists {
-            // It is read before its first entry runs, and its reports are written behind the last one: the sorter's scratch has room.
-            Some(lists) if !steps.is_empty() => stages.list(&lists, &work.scratch, &steps)?,
-            _ => steps.iter().try_for_each(|step| stages.command(step))?,
+            // The list is read before its first entry runs, and its reports are written after the
+            // last one. So both fit into the sorter's scratch.
+            Some(lists) if !steps.is_empty() => stages.run_list(&lists, &work.scratch, &steps)?,
+            _ => steps.iter().try_for_each(|step| stages.run_command(step))?,
         }
         let sorted = (shape.sorted * shape.row_bytes) as u64;
         let all = (shape.rows * shape.row_bytes) as u64;
-        let mut rows = or_end(self.spills.zeros(all), progress)?;
+        let mut rows = or_stop_all(self.spills.zeros(all), progress)?;
         let parts = [
             (work.target.start, 0..sorted),
             (source.table.start + sorted, sorted..all),
         ];
         stages.get(&parts, &mut rows)?;
-        let rows = Rows::new(rows, shape.row_bytes);
-        let Stages {
+        let rows = SpilledRows::new(rows, shape.row_bytes);
+        let StageRunner {
             done: stages,
-            watch,
+            sampler,
             ..
         } = stages;
-        let digest = or_end(rows.digest(), progress)?;
+        let digest = or_stop_all(rows.digest(), progress)?;
         if self.digest.is_some_and(|wanted| wanted != digest) {
             let wrong = "the rows that came back are not those of the table";
             return Err(Error::Misbehaviour(wrong.into()));
         }
-        Ok(Done {
+        Ok(JobResult {
             rows,
             sorted: shape.sorted,
             digest,
             stages,
-            looks: watch.looks,
+            samples: sampler.samples,
         })
     }
 }
 
-/// What is done with a device, stage by stage.
-pub struct Stages<'a, H: Host> {
+/// Runs the stages of a job, and records their times.
+pub struct StageRunner<'a, H: Host> {
     pub controller: &'a mut NvmeDriver<H>,
     pub progress: &'a Progress,
-    pub done: Vec<Stage>,
-    watch: Watch,
+    pub done: Vec<StageReport>,
+    sampler: ChannelSampler,
 }
 
-impl<'a, H: Host> Stages<'a, H> {
+impl<'a, H: Host> StageRunner<'a, H> {
     pub fn new(
         controller: &'a mut NvmeDriver<H>,
         progress: &'a Progress,
-    ) -> driver::Result<Stages<'a, H>> {
-        let watch = match progress.is_watched() {
-            true => Watch::new(controller.host_mut())?,
-            false => Watch::default(),
+    ) -> driver::Result<StageRunner<'a, H>> {
+        let sampler = match progress.is_sampled() {
+            true => ChannelSampler::new(controller.host_mut())?,
+            false => ChannelSampler::default(),
         };
-        Ok(Stages {
+        Ok(StageRunner {
             controller,
             progress,
             done: Vec::new(),
-            watch,
+            sampler,
         })
     }
 
-    fn end(&mut self, name: &'static str, begin: Time, bytes: u64, commands: u64) {
-        self.done.push(Stage {
+    fn record_stage(&mut self, name: &'static str, begin: Time, bytes: u64, commands: u64) {
+        self.done.push(StageReport {
             name,
             partition: 0,
             begin,
@@ -284,81 +287,99 @@ impl<'a, H: Host> Stages<'a, H> {
         });
     }
 
-    /// Writes bytes to their places.
+    /// Writes data to ranges of the namespace.
     pub fn put<'d>(
         &mut self,
-        parts: impl IntoIterator<Item = (&'d Range<u64>, &'d dyn Data)>,
+        parts: impl IntoIterator<Item = (&'d Range<u64>, &'d dyn TransferSource)>,
     ) -> driver::Result<()> {
         let (begin, mut bytes, mut commands) = (self.controller.now(), 0, 0);
         for (place, data) in parts {
-            let watch = &mut self.watch;
-            commands += put(self.controller, place.start, data, self.progress, watch)?;
+            let sampler = &mut self.sampler;
+            commands += put(self.controller, place.start, data, self.progress, sampler)?;
             bytes += data.bytes();
         }
-        self.end("put", begin, bytes, commands);
+        self.record_stage("put", begin, bytes, commands);
         Ok(())
     }
 
-    /// Reads bytes from places on, each to its place in the target.
-    pub fn get(&mut self, parts: &[(u64, Range<u64>)], out: &mut dyn Target) -> driver::Result<()> {
+    /// Reads ranges of the namespace. Each part names its offset, and its range in the target.
+    pub fn get(
+        &mut self,
+        parts: &[(u64, Range<u64>)],
+        out: &mut dyn TransferTarget,
+    ) -> driver::Result<()> {
         let (begin, mut bytes, mut commands) = (self.controller.now(), 0, 0);
         for (start, place) in parts {
             bytes += place.end - place.start;
-            let (place, watch) = (place.clone(), &mut self.watch);
-            commands += get(self.controller, *start, out, place, self.progress, watch)?;
+            let (place, sampler) = (place.clone(), &mut self.sampler);
+            commands += get(self.controller, *start, out, place, self.progress, sampler)?;
         }
-        self.end("get", begin, bytes, commands);
+        self.record_stage("get", begin, bytes, commands);
         Ok(())
     }
 
     /// Runs a command of an engine.
-    fn command(&mut self, step: &Step) -> driver::Result<()> {
+    fn run_command(&mut self, step: &EngineCommand) -> driver::Result<()> {
         let begin = self.controller.now();
         let completion = self.execute(step.sqe)?;
-        check(step.name, completion, step.counted)?;
+        check_completion(step.name, completion, step.counted)?;
         self.progress.add(step.bytes);
-        self.end(step.name, begin, step.bytes, 1);
+        self.record_stage(step.name, begin, step.bytes, 1);
         Ok(())
     }
 
     fn execute(&mut self, sqe: Sqe) -> driver::Result<Completion> {
         let sqe = sqe.with_nsid(self.controller.nsid());
-        let interval = match self.progress.is_watched() {
+        let interval = match self.progress.is_sampled() {
             true => INTERVAL,
-            false => PIECE,
+            false => POLL_INTERVAL,
         };
-        let (progress, watch) = (self.progress, &mut self.watch);
-        let mut looked = Ok(());
-        let mut go_on = |host: &mut H| {
-            looked = watch.pass(host);
-            looked.is_ok() && progress.go_on()
+        let (progress, sampler) = (self.progress, &mut self.sampler);
+        let mut sampled = Ok(());
+        let mut should_continue = |host: &mut H| {
+            sampled = sampler.sample_if_due(host);
+            sampled.is_ok() && progress.should_continue()
         };
-        let completion = (self.controller).execute_raw_while(0, sqe, interval, &mut go_on);
-        looked?;
-        self.watch.look(self.controller.host_mut())?;
+        let completion =
+            (self.controller).execute_raw_while(0, sqe, interval, &mut should_continue);
+        sampled?;
+        self.sampler.sample(self.controller.host_mut())?;
         completion
     }
 
-    /// Runs commands of engines as a list, which stands at `place`. The list is one command; its first stage has it.
-    fn list(&mut self, lists: &Lists, place: &Range<u64>, steps: &[Step]) -> driver::Result<()> {
+    /// Runs commands of engines as a list at `place`. The list is one NVMe command, counted in its
+    /// first stage.
+    fn run_list(
+        &mut self,
+        lists: &CommandLists,
+        place: &Range<u64>,
+        steps: &[EngineCommand],
+    ) -> driver::Result<()> {
         let dwords = steps.iter().flat_map(|step| step.sqe.dw);
         let mut data: Vec<u8> = dwords.flat_map(u32::to_le_bytes).collect();
-        data.resize(2 * ENTRY * steps.len(), 0);
-        // What moves here is none of the table.
-        let (aside, watch) = (Progress::default(), &mut self.watch);
-        put(self.controller, place.start, &data, &aside, watch)?;
+        data.resize(2 * ENTRY_BYTES * steps.len(), 0);
+        // The list itself is not part of the reported progress.
+        let (aside, sampler) = (Progress::default(), &mut self.sampler);
+        put(self.controller, place.start, &data, &aside, sampler)?;
         let list = Sqe::new(lists.opcode)
-            .with_cdw(10, unit(place))
+            .with_cdw(10, first_unit(place))
             .with_cdw(13, steps.len() as u32)
-            .with_cdw(14, REPORT);
+            .with_cdw(14, REPORT_FLAG);
         let mut completion = self.execute(list)?;
         let end = self.controller.now();
-        let watch = &mut self.watch;
+        let sampler = &mut self.sampler;
         let all = 0..data.len() as u64;
-        get(self.controller, place.start, &mut data, all, &aside, watch)?;
-        let reports = &data[ENTRY * steps.len()..];
+        get(
+            self.controller,
+            place.start,
+            &mut data,
+            all,
+            &aside,
+            sampler,
+        )?;
+        let reports = &data[ENTRY_BYTES * steps.len()..];
         let dword = |step: usize, n: usize| {
-            let bytes = &reports[ENTRY * step + 4 * n..][..4];
+            let bytes = &reports[ENTRY_BYTES * step + 4 * n..][..4];
             bytes.iter().rev().fold(0, |v, &b| v << 8 | u32::from(b))
         };
         let (mut name, mut counted, failed) = ("pipeline", None, completion.result as usize);
@@ -366,13 +387,13 @@ impl<'a, H: Host> Stages<'a, H> {
             (name, counted) = (step.name, step.counted);
             completion.result = dword(failed, 1);
         }
-        check(name, completion, counted)?;
+        check_completion(name, completion, counted)?;
         let took: Vec<Time> = (0..steps.len())
             .map(|step| lists.clock.edge(dword(step, 2).into()))
             .collect();
         let mut begin = took.iter().fold(end, |end, &took| end.saturating_sub(took));
         for (n, (step, took)) in steps.iter().zip(took).enumerate() {
-            self.done.push(Stage {
+            self.done.push(StageReport {
                 name: step.name,
                 partition: 0,
                 begin,
@@ -387,7 +408,7 @@ impl<'a, H: Host> Stages<'a, H> {
     }
 }
 
-fn check(
+fn check_completion(
     name: &'static str,
     mut completion: Completion,
     counted: Option<&str>,

@@ -1,4 +1,6 @@
-//! Keys as the engine `sorter` takes them, and as the host compares them.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Sort keys: as the engine `sorter` reads them, and as the host compares them.
 
 use std::sync::Arc;
 
@@ -7,11 +9,11 @@ use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Schema, SortOptions};
 
 use crate::file::is_lines;
-use crate::runs::unsliced;
-use crate::{By, Error, Result};
+use crate::run_end::unsliced;
+use crate::{Error, OrderBy, Result};
 
 /// Bytes of the normalised key that the engine compares.
-pub const PREFIX: usize = 16;
+pub const PREFIX_BYTES: usize = 16;
 /// Bits of the sorter's argument `kind`.
 const SIGNED: u32 = 1 << 2;
 const TOTAL_ORDER: u32 = 2 << 2;
@@ -20,12 +22,12 @@ const INDEXES_ONLY: u32 = 1 << 5;
 
 /// What the engine compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compared {
-    /// A column's values, of so many bytes each.
+pub enum EngineKey {
+    /// The values of a column.
     Plain {
-        /// In the table.
+        /// Bytes of a value in the table.
         width: usize,
-        /// With a sign that shorter values are made longer by.
+        /// Shorter values are sign-extended.
         signed: bool,
     },
     /// The first bytes of the normalised key, as a number.
@@ -33,23 +35,24 @@ pub enum Compared {
 }
 
 /// How rows are compared.
-pub struct Key {
-    /// Columns of the order.
+pub struct SortKey {
+    /// The columns of the order.
     pub columns: Vec<usize>,
     fields: Vec<(DataType, SortOptions)>,
-    pub compared: Compared,
+    pub compared: EngineKey,
     /// Bytes of what the engine compares: 4, 8 or 16.
     pub bytes: usize,
     /// The sorter's argument.
     pub kind: u32,
-    /// The greatest of the first column is first.
+    /// True if the greatest value of the first column comes first.
     descending: bool,
-    /// In words.
+    /// The key in words, for reports.
     pub text: String,
 }
 
-/// Width of a type's values, the bits of its order, and its name; nothing if the engine can't compare them.
-fn plain(kind: &DataType) -> Option<(usize, u32, &'static str)> {
+/// Width of the values, bits of `kind`, and name of the order. `None`: the engine can't compare the
+/// type.
+fn engine_type(kind: &DataType) -> Option<(usize, u32, &'static str)> {
     use DataType::*;
     Some(match kind {
         Int8 => (1, SIGNED, "two's complement"),
@@ -70,13 +73,13 @@ fn plain(kind: &DataType) -> Option<(usize, u32, &'static str)> {
 }
 
 fn prefix_text() -> String {
-    format!("first {PREFIX} bytes of the normalised key")
+    format!("first {PREFIX_BYTES} bytes of the normalised key")
 }
 
-fn find(schema: &Schema, name: &str) -> Result<usize> {
+fn find_column(schema: &Schema, name: &str) -> Result<usize> {
     let columns = || schema.fields().iter().filter(|field| !is_lines(field));
     let named = |field: &(usize, &Arc<arrow_schema::Field>)| field.1.name() == name;
-    // Lines stand behind all of them.
+    // The line column of a CSV comes after all of these.
     let mut found = columns().enumerate().filter(named);
     match (found.next(), found.next()) {
         (Some((at, _)), None) => Ok(at),
@@ -94,15 +97,15 @@ fn find(schema: &Schema, name: &str) -> Result<usize> {
     }
 }
 
-impl Key {
+impl SortKey {
     /// The key of an order.
-    pub fn of(schema: &Schema, by: &[By]) -> Result<Key> {
+    pub fn of(schema: &Schema, by: &[OrderBy]) -> Result<SortKey> {
         if by.is_empty() {
             return Err(Error::new("by: a column to sort by is needed"));
         }
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for key in by {
-            let at = find(schema, &key.column)?;
+            let at = find_column(schema, &key.column)?;
             let kind = schema.field(at).data_type();
             let options = SortOptions {
                 descending: key.descending,
@@ -118,19 +121,20 @@ impl Key {
             columns.push(at);
             fields.push((kind.clone(), options));
         }
-        let whole = (Compared::Prefix, PREFIX, 2, prefix_text());
-        let (compared, bytes, kind, text) = match plain(schema.field(columns[0]).data_type()) {
+        let whole = (EngineKey::Prefix, PREFIX_BYTES, 2, prefix_text());
+        let (compared, bytes, kind, text) = match engine_type(schema.field(columns[0]).data_type())
+        {
             Some((width, order, text)) if by.len() == 1 => {
                 let bytes = width.max(4);
                 let descending = if by[0].descending { GREATEST_FIRST } else { 0 };
                 let kind = bytes.ilog2() - 2 | order | descending;
                 let signed = order == SIGNED;
                 let text = format!("{} bits, {text}", 8 * bytes);
-                (Compared::Plain { width, signed }, bytes, kind, text)
+                (EngineKey::Plain { width, signed }, bytes, kind, text)
             }
             _ => whole,
         };
-        Ok(Key {
+        Ok(SortKey {
             columns,
             fields,
             compared,
@@ -141,8 +145,9 @@ impl Key {
         })
     }
 
-    /// Numbers of the rows of a part that the engine sorts, then those whose key is null: only of one column, as a null is a part of a
-    /// normalised key of several. And how many it sorts.
+    /// The row numbers of a batch: first the rows that the engine sorts, then those whose key is
+    /// null. Only the key of a single column is separated this way: in several columns a null is a
+    /// part of the normalised key. Also returns how many rows the engine sorts.
     pub fn split(&self, batch: &RecordBatch) -> (Vec<u32>, usize) {
         let nulls = match self.columns[..] {
             [column] => batch.column(column).logical_nulls(),
@@ -156,22 +161,23 @@ impl Key {
         (rows, count)
     }
 
-    /// The same order of one column, by the beginning of the key that is normalised in ascending order with nulls last. The engine turns it around where
-    /// the greatest is to be first.
-    pub fn normalised(self) -> Key {
+    /// The same order of one column, by the prefix of the normalised key. That key is normalised in
+    /// ascending order, with nulls last. The engine reverses the order if the greatest value comes
+    /// first.
+    pub fn normalised(self) -> SortKey {
         let ascending = SortOptions {
             descending: false,
             nulls_first: false,
         };
         let turned = if self.descending { GREATEST_FIRST } else { 0 };
-        Key {
+        SortKey {
             fields: self
                 .fields
                 .iter()
                 .map(|(kind, _)| (kind.clone(), ascending))
                 .collect(),
-            compared: Compared::Prefix,
-            bytes: PREFIX,
+            compared: EngineKey::Prefix,
+            bytes: PREFIX_BYTES,
             kind: 2 | INDEXES_ONLY | turned,
             text: prefix_text(),
             ..self
@@ -189,16 +195,16 @@ impl Key {
     }
 
     /// The columns of the order.
-    pub fn of_batch(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
+    pub fn columns_of(&self, batch: &RecordBatch) -> Vec<ArrayRef> {
         let columns = self.columns.iter();
         columns.map(|&at| batch.column(at).clone()).collect()
     }
 
-    /// What the engine compares of these rows of a part, one after the other.
+    /// The engine's keys of these rows, one after the other.
     pub fn encode(&self, batch: &RecordBatch, order: &[u32]) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(order.len() * self.bytes);
         match self.compared {
-            Compared::Plain { width, signed } => {
+            EngineKey::Plain { width, signed } => {
                 let data = batch.column(self.columns[0]).to_data();
                 let values = &data.buffers()[0][data.offset() * width..];
                 for &row in order {
@@ -211,8 +217,8 @@ impl Key {
                     );
                 }
             }
-            Compared::Prefix => {
-                let rows = self.rows(&self.of_batch(batch))?;
+            EngineKey::Prefix => {
+                let rows = self.rows(&self.columns_of(batch))?;
                 for &row in order {
                     let mut first = prefix(&rows, row as usize);
                     first.reverse();
@@ -224,12 +230,12 @@ impl Key {
     }
 }
 
-/// What the engine compares of a normalised key, its most significant byte first.
-pub fn prefix(rows: &Rows, row: usize) -> [u8; PREFIX] {
+/// The prefix of a normalised key, most significant byte first.
+pub fn prefix(rows: &Rows, row: usize) -> [u8; PREFIX_BYTES] {
     let row = rows.row(row);
     let bytes: &[u8] = row.as_ref();
-    let mut out = [0; PREFIX];
-    let have = bytes.len().min(PREFIX);
+    let mut out = [0; PREFIX_BYTES];
+    let have = bytes.len().min(PREFIX_BYTES);
     out[..have].copy_from_slice(&bytes[..have]);
     out
 }

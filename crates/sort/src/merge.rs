@@ -1,26 +1,29 @@
-//! The order of rows that come from several devices, each in order.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Merges sorted runs with a tree of losers.
 
 use arrow_row::{Row, Rows};
 
 use crate::Result;
 
-/// Most rows of which a run has the keys at hand.
-pub const BLOCK: usize = 8192;
+/// Most rows of a run whose keys are in memory.
+pub const MAX_BLOCK_ROWS: usize = 8192;
 
-/// Rows in order, of which some are at hand.
-pub trait Run {
-    /// Goes on to the next rows, at most so many; their normalised keys. Nothing is the end.
+/// Rows in order, read block by block.
+pub trait RunCursor {
+    /// Reads the next block of at most `most` rows, and returns their normalised keys. `None` is
+    /// the end.
     fn next_block(&mut self, most: usize) -> Result<Option<Rows>>;
 }
 
-/// A run, and the keys of its rows at hand.
-struct Head<R> {
+/// A run, and the keys of its current block.
+struct RunHead<R> {
     run: R,
     keys: Option<Rows>,
     next: usize,
 }
 
-impl<R: Run> Head<R> {
+impl<R: RunCursor> RunHead<R> {
     fn key(&self) -> Option<Row<'_>> {
         self.keys.as_ref().map(|keys| keys.row(self.next))
     }
@@ -32,21 +35,22 @@ impl<R: Run> Head<R> {
     }
 }
 
-/// Merges runs: a tree whose nodes hold who lost there. The next row costs a comparison a level.
-pub struct Merge<R> {
-    heads: Vec<Head<R>>,
-    /// At 0 the winner.
+/// Merges runs: each node of the tree holds the loser of its comparison. The next row costs one
+/// comparison per level.
+pub struct LoserTree<R> {
+    heads: Vec<RunHead<R>>,
+    /// The overall winner is at index 0.
     nodes: Vec<usize>,
     block: usize,
 }
 
-impl<R: Run> Merge<R> {
-    /// Of runs that have so many rows at hand.
-    pub fn new(runs: Vec<R>, block: usize) -> Result<Merge<R>> {
-        let (count, block) = (runs.len(), block.clamp(1, BLOCK));
+impl<R: RunCursor> LoserTree<R> {
+    /// A merge of runs, with blocks of `block` rows.
+    pub fn new(runs: Vec<R>, block: usize) -> Result<LoserTree<R>> {
+        let (count, block) = (runs.len(), block.clamp(1, MAX_BLOCK_ROWS));
         let mut heads = Vec::with_capacity(count);
         for run in runs {
-            let mut head = Head {
+            let mut head = RunHead {
                 run,
                 keys: None,
                 next: 0,
@@ -54,7 +58,7 @@ impl<R: Run> Merge<R> {
             head.fill(block)?;
             heads.push(head);
         }
-        let mut tree = Merge {
+        let mut tree = LoserTree {
             heads,
             nodes: vec![0; count],
             block,
@@ -72,7 +76,8 @@ impl<R: Run> Merge<R> {
         Ok(tree)
     }
 
-    /// Whether a run's next row comes before another's; of equal ones the first run's does.
+    /// True if the next row of run `a` comes before that of run `b`. Of equal rows, that of the
+    /// first run does.
     fn before(&self, a: usize, b: usize) -> bool {
         match (self.heads[a].key(), self.heads[b].key()) {
             (Some(x), Some(y)) => x.cmp(&y).then(a.cmp(&b)).is_lt(),
@@ -80,7 +85,7 @@ impl<R: Run> Merge<R> {
         }
     }
 
-    /// The run that the next row comes from, its number, and which of its rows at hand that is.
+    /// The run of the next row, its number, and the row's index in the current block.
     pub fn next(&self) -> Option<(&R, usize, usize)> {
         let number = *self.nodes.first()?;
         let head = &self.heads[number];
@@ -88,7 +93,7 @@ impl<R: Run> Merge<R> {
         Some((&head.run, number, head.next))
     }
 
-    /// The run that the next row comes from goes on.
+    /// Moves past the next row.
     pub fn advance(&mut self) -> Result<()> {
         let run = self.nodes[0];
         let head = &mut self.heads[run];

@@ -1,24 +1,26 @@
-//! What to sort by: `a, b desc nulls last, "a, name" asc`.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Parses orders, such as `a, b desc nulls last, "a, name" asc`.
 
 use crate::{Error, Result};
 
-/// One column of the order.
+/// One column of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct By {
-    /// Its name.
+pub struct OrderBy {
+    /// The column's name.
     pub column: String,
-    /// The greatest first.
+    /// True if the greatest value comes first.
     pub descending: bool,
-    /// Nulls before all others; else behind them.
+    /// True if nulls come first, false if they come last.
     pub nulls_first: bool,
 }
 
-/// A part of the text.
+/// A token of the text.
 #[derive(Debug, PartialEq, Eq)]
 enum Token {
-    /// Plain; ends at a space or a comma.
+    /// An unquoted word. It ends at a space or a comma.
     Word(String),
-    /// In quotes, of which two are one.
+    /// A quoted name. Two quotes within it are one.
     Quoted(String),
     Comma,
 }
@@ -55,25 +57,26 @@ fn tokens(text: &str) -> Result<Vec<Token>> {
     Ok(out)
 }
 
-/// Reads an order: names, each with `asc` or `desc` and `nulls first` or `nulls last` behind it if it is to have them. As in SQL, nulls are
-/// last, and first where the greatest is.
-pub fn parse(text: &str) -> Result<Vec<By>> {
+/// Parses an order: names of columns, each followed by `asc` or `desc` and by `nulls first` or
+/// `nulls last`. Both are optional. As in SQL, the default is ascending, with nulls last;
+/// descending orders have nulls first.
+pub fn parse_order(text: &str) -> Result<Vec<OrderBy>> {
     let tokens = tokens(text)?;
     tokens
         .split(|token| *token == Token::Comma)
-        .map(|item| one(item, text))
+        .map(|item| parse_column(item, text))
         .collect()
 }
 
-/// Reads names of columns, with commas between them; there may be none.
-pub fn columns(text: &str) -> Result<Vec<String>> {
-    let tokens = tokens(text).map_err(|_| no_columns(text))?;
+/// Parses names of columns, separated by commas. The list may be empty.
+pub fn parse_columns(text: &str) -> Result<Vec<String>> {
+    let tokens = tokens(text).map_err(|_| invalid_columns(text))?;
     if tokens.is_empty() {
         return Ok(Vec::new());
     }
     let named = |item: &[Token]| match item {
         [Token::Word(name) | Token::Quoted(name)] => Ok(name.clone()),
-        _ => Err(no_columns(text)),
+        _ => Err(invalid_columns(text)),
     };
     tokens
         .split(|token| *token == Token::Comma)
@@ -81,13 +84,14 @@ pub fn columns(text: &str) -> Result<Vec<String>> {
         .collect()
 }
 
-fn no_columns(text: &str) -> Error {
+fn invalid_columns(text: &str) -> Error {
     Error::new(format!(
-        "keys = {text:?}: allowed are names of columns with commas between them, in quotes if they have spaces or commas"
+        "keys = {text:?}: allowed are names of columns with commas between them, in quotes if \
+            they have spaces or commas"
     ))
 }
 
-fn one(item: &[Token], text: &str) -> Result<By> {
+fn parse_column(item: &[Token], text: &str) -> Result<OrderBy> {
     let mut item = item.iter();
     let column = match item.next() {
         Some(Token::Word(name) | Token::Quoted(name)) => name.clone(),
@@ -115,11 +119,12 @@ fn one(item: &[Token], text: &str) -> Result<By> {
         (Some("nulls"), Some("last"), None) => false,
         (Some(_), ..) => {
             return Err(Error::new(format!(
-                "by = {text:?}: behind a column may be asc or desc, then nulls first or nulls last, then a comma"
+                "by = {text:?}: after a column may follow asc or desc, then nulls first or nulls \
+                    last, then a comma"
             )))
         }
     };
-    Ok(By {
+    Ok(OrderBy {
         column,
         descending,
         nulls_first,
@@ -130,8 +135,8 @@ fn one(item: &[Token], text: &str) -> Result<By> {
 mod tests {
     use super::*;
 
-    fn by(column: &str, descending: bool, nulls_first: bool) -> By {
-        By {
+    fn by(column: &str, descending: bool, nulls_first: bool) -> OrderBy {
+        OrderBy {
             column: column.into(),
             descending,
             nulls_first,
@@ -139,8 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn orders_are_read() {
-        let found = parse("a, b DESC,c desc nulls last , \"d, \"\"e\" asc Nulls First").unwrap();
+    fn order_is_parsed() {
+        let found =
+            parse_order("a, b DESC,c desc nulls last , \"d, \"\"e\" asc Nulls First").unwrap();
         let wanted = [
             by("a", false, false),
             by("b", true, true),
@@ -151,17 +157,17 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_read() {
-        assert_eq!(columns("a,\"b, c\" , d").unwrap(), ["a", "b, c", "d"]);
-        assert!(columns(" ").unwrap().is_empty());
+    fn order_columns_are_parsed() {
+        assert_eq!(parse_columns("a,\"b, c\" , d").unwrap(), ["a", "b, c", "d"]);
+        assert!(parse_columns(" ").unwrap().is_empty());
         for text in ["a b", "a,", ",", "\"a", "a desc"] {
-            let error = columns(text).unwrap_err().to_string();
+            let error = parse_columns(text).unwrap_err().to_string();
             assert!(error.starts_with("keys = "), "{error}");
         }
     }
 
     #[test]
-    fn what_is_no_order_is_refused() {
+    fn order_rejects_invalid_text() {
         for text in [
             "",
             " ",
@@ -176,7 +182,7 @@ mod tests {
             "a nulls last desc",
             "a \"desc\"",
         ] {
-            let error = parse(text).unwrap_err().to_string();
+            let error = parse_order(text).unwrap_err().to_string();
             assert!(error.starts_with("by = "), "{error}");
         }
     }

@@ -1,4 +1,6 @@
-//! A sort of a table: what it needs is known before any device is built.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Plans the sort of a table. All requirements are known before a device is built.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,69 +17,72 @@ use serde_json::{json, Value};
 
 use crate::bench::{self, Bench};
 use crate::digest;
-use crate::form::{Form, Values};
-use crate::gather::{Gather, Sink};
+use crate::encoded_keys::{DictionaryColumn, EncodedKeys};
 use crate::guard::guarded;
-use crate::job::{Decode, Job, Lists, Opcodes, Shape, Source as Place, Work};
-use crate::key::Key;
-use crate::pages::{Column, Pages};
-use crate::room::Room;
-use crate::runs::{self, copied};
+use crate::job::{
+    CommandLists, DecodeInput, EngineInput, EngineWorkspace, Opcodes, PartitionShape, SortJob,
+};
+use crate::key::SortKey;
+use crate::merge_output::MergeOutput;
+use crate::merge_partitions::Sink;
+use crate::region::RegionAllocator;
+use crate::row_layout::{ColumnValues, RowLayout};
+use crate::run_end::{self, copied};
 use crate::source::Source;
 use crate::spill::{Spill, Spills};
-use crate::{By, Error, Progress, Report, Result, Table};
+use crate::{Error, OrderBy, Progress, Report, Result, Table};
 
-/// Bytes that wait in memory, of all partitions together.
-const MEMORY: u64 = 256 << 20;
+/// Limit of the prepared data in memory, for all partitions.
+const MEMORY_BYTES: u64 = 256 << 20;
 
-/// Devices of a host.
-const MOST_DEVICES: usize = 16;
+/// Most devices of a host.
+const MAX_DEVICES: usize = 16;
 
-/// A table that can be sorted.
+/// A sort that is possible.
 pub struct Plan<'a> {
     source: Source,
-    by: Vec<By>,
+    by: Vec<OrderBy>,
     design: &'a Design,
     root: &'a Path,
-    key: Key,
-    form: Form,
+    key: SortKey,
+    layout: RowLayout,
     opcodes: Opcodes,
-    pages: Option<Column>,
-    /// Which rows have a key, if it is one column and not all have.
+    pages: Option<DictionaryColumn>,
+    /// The rows that have a key, if the key is one column and some rows have none.
     valid: Option<NullBuffer>,
     namespace: Range<u64>,
-    /// Rows, in their order.
+    /// The rows of each partition, in the order of the table.
     partitions: Vec<Range<usize>>,
-    /// Which of them a device sorts.
+    /// The partitions of each device.
     queues: Vec<Vec<usize>>,
     devices: usize,
     memory: u64,
 }
 
-/// What of a partition waits to go to a device.
-struct Ready {
-    shape: Shape,
-    /// Without them the file's pages go.
+/// The data of a partition, prepared for a device.
+struct PreparedPartition {
+    shape: PartitionShape,
+    /// `None`: the encoded keys of the file are sent instead.
     keys: Option<Arc<Spill>>,
     rows: Arc<Spill>,
     digest: u64,
 }
 
-/// A table that has been read, and can be sorted.
-pub struct Loaded<'a> {
+/// A plan whose table has been read.
+pub struct LoadedPlan<'a> {
     plan: Plan<'a>,
     spills: Spills,
-    /// By partition, until it has been sorted.
-    ready: Vec<Mutex<Option<Arc<Ready>>>>,
+    /// By partition, until the partition is sorted.
+    ready: Vec<Mutex<Option<Arc<PreparedPartition>>>>,
     /// By partition: values of variable length.
     heaps: Vec<Spill>,
-    /// Columns for whose values rows have a number; others are empty.
+    /// Columns that rows refer to by row number. The other ones are empty.
     columns: Vec<ArrayRef>,
     prepare: Duration,
 }
 
 impl Opcodes {
-    /// Of the commands that a design's engines have.
+    /// The opcodes of a design's engines.
     pub fn of(design: &Design, root: &Path) -> Result<Opcodes> {
         let engines = design.engines(root).map_err(Error::new)?;
         let first = |kind: u32| {
@@ -91,14 +96,15 @@ impl Opcodes {
             let design = &design.name;
             first(kind).ok_or_else(|| {
                 Error::new(format!(
-                    "the design {design} has no engine {name} with NVMe commands; the design sort has"
+                    "the design {design} has no engine {name} with NVMe commands; the design sort \
+                        has"
                 ))
             })
         };
         if let Some(opcode) = first(block::PIPELINE) {
             let clock = design.clock();
             return Ok(Opcodes {
-                lists: Some(Lists { opcode, clock }),
+                lists: Some(CommandLists { opcode, clock }),
                 ..Opcodes::OF_ENTRIES
             });
         }
@@ -111,18 +117,18 @@ impl Opcodes {
     }
 }
 
-/// The number of devices, if a host can have so many.
+/// Checks the number of devices of a host.
 pub fn check_devices(devices: usize) -> Result<usize> {
-    match (1..=MOST_DEVICES).contains(&devices) {
+    match (1..=MAX_DEVICES).contains(&devices) {
         true => Ok(devices),
         false => Err(Error::new(format!(
-            "devices = {devices}: allowed are 1 to {MOST_DEVICES}"
+            "devices = {devices}: allowed are 1 to {MAX_DEVICES}"
         ))),
     }
 }
 
-/// The most rows, up to `all`, that fit. If some fit, fewer do.
-pub fn most_rows(all: usize, fits: impl Fn(usize) -> bool) -> usize {
+/// The most rows, up to `all`, for which `fits` is true. `fits` has to be monotonic.
+pub fn max_rows(all: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (0, all);
     while low < high {
         let middle = high - (high - low) / 2;
@@ -134,8 +140,9 @@ pub fn most_rows(all: usize, fits: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// Cuts a range into so many parts, as even as can be; their bounds are multiples of a step from its start on.
-pub fn cut(range: &Range<usize>, parts: usize, step: usize) -> Vec<Range<usize>> {
+/// Splits a range into at most `parts` parts of about the same size. Their bounds are multiples of
+/// `step` from its start.
+pub fn split_evenly(range: &Range<usize>, parts: usize, step: usize) -> Vec<Range<usize>> {
     let steps = range.len().div_ceil(step);
     let bound = |n: usize| (range.start + steps * n / parts * step).min(range.end);
     let parts = (0..parts).map(|n| bound(n)..bound(n + 1));
@@ -143,11 +150,11 @@ pub fn cut(range: &Range<usize>, parts: usize, step: usize) -> Vec<Range<usize>>
 }
 
 impl<'a> Plan<'a> {
-    /// Looks at all that could be wrong, and decides which device gets which rows: each a contiguous part, in as many partitions as fit one
-    /// after another.
+    /// Checks all requirements, and assigns the rows to devices. Each device gets a contiguous
+    /// range, split into partitions that fit the device one after another.
     pub fn new(
         table: &Table,
-        by: &[By],
+        by: &[OrderBy],
         root: &'a Path,
         design: &'a Design,
         devices: usize,
@@ -155,10 +162,10 @@ impl<'a> Plan<'a> {
         Plan::of(table.into(), by, root, design, devices)
     }
 
-    /// The same of a table of which no more than a batch has to be in memory.
+    /// The same for a table that is read batch by batch.
     pub fn of(
         source: Source,
-        by: &[By],
+        by: &[OrderBy],
         root: &'a Path,
         design: &'a Design,
         devices: usize,
@@ -170,8 +177,8 @@ impl<'a> Plan<'a> {
             ));
         }
         let opcodes = Opcodes::of(design, root)?;
-        let key = Key::of(&source.schema(), by)?;
-        let form = Form::with_heaps(&source.schema(), &source.nulls)?;
+        let key = SortKey::of(&source.schema(), by)?;
+        let layout = RowLayout::with_heaps(&source.schema(), &source.nulls)?;
         let rows = source.rows();
         if u32::try_from(rows).is_err() {
             return Err(Error::new(format!("{rows} rows: allowed are {}", u32::MAX)));
@@ -179,37 +186,40 @@ impl<'a> Plan<'a> {
         let extent = design.nvme.extent(1, design.media.bytes);
         let namespace = 0..extent.end - extent.start;
         let valid = match key.columns[..] {
-            [column] if source.nulls[column] || form.by_place().nth(column) == Some(true) => {
+            [column]
+                if source.nulls[column] || layout.by_row_number().nth(column) == Some(true) =>
+            {
                 source.valid(column)?
             }
             _ => None,
         };
         let pages = match opcodes.decode {
-            Some(_) => Column::of(&source, &key, valid.as_ref()),
+            Some(_) => DictionaryColumn::of(&source, &key, valid.as_ref()),
             None => None,
         };
-        let most = most_rows(rows, |rows| {
-            let shape = Shape {
+        let most = max_rows(rows, |rows| {
+            let shape = PartitionShape {
                 rows,
                 sorted: rows,
-                row_bytes: form.row_bytes,
+                row_bytes: layout.row_bytes,
                 key_bytes: key.bytes,
             };
-            let mut room = Room::new(&namespace);
-            shape.source(&mut room);
-            shape.work(&mut room);
-            room.fits()
+            let mut regions = RegionAllocator::new(&namespace);
+            shape.input(&mut regions);
+            shape.workspace(&mut regions);
+            regions.fits()
         });
         if most == 0 && rows > 0 {
             return Err(Error::new(format!(
-                "the table is too large: {rows} rows, of which not one fits in a device with its key and room to sort; its namespace has {} KiB",
+                "the table is too large: {rows} rows, of which not one fits in a device with its \
+                    key and room to sort; its namespace has {} KiB",
                 namespace.end >> 10
             )));
         }
         let (mut partitions, mut queues) = (Vec::new(), Vec::new());
-        for part in cut(&(0..rows), devices, 1) {
+        for part in split_evenly(&(0..rows), devices, 1) {
             let first = partitions.len();
-            partitions.extend(cut(&part, part.len().div_ceil(most), 1));
+            partitions.extend(split_evenly(&part, part.len().div_ceil(most), 1));
             queues.push((first..partitions.len()).collect());
         }
         Ok(Plan {
@@ -218,7 +228,7 @@ impl<'a> Plan<'a> {
             design,
             root,
             key,
-            form,
+            layout,
             opcodes,
             pages,
             valid,
@@ -226,11 +236,11 @@ impl<'a> Plan<'a> {
             partitions,
             queues,
             devices,
-            memory: MEMORY,
+            memory: MEMORY_BYTES,
         })
     }
 
-    /// With another limit for the bytes that wait in memory; what is more waits in files.
+    /// Sets the limit of the prepared data in memory. The rest is kept in temporary files.
     pub fn with_memory(self, bytes: u64) -> Plan<'a> {
         Plan {
             memory: bytes,
@@ -238,53 +248,54 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// True if there is nothing to sort, and so no device needed.
+    /// True if there is nothing to sort. No device is needed then.
     pub fn is_empty(&self) -> bool {
         self.partitions.is_empty()
     }
 
-    fn shape(&self, partition: usize) -> Shape {
+    fn shape(&self, partition: usize) -> PartitionShape {
         let Range { start, end } = self.partitions[partition];
         let rows = end - start;
         let valid = self.valid.as_ref().map(|valid| valid.slice(start, rows));
-        Shape {
+        PartitionShape {
             rows,
             sorted: rows - valid.map_or(0, |valid| valid.null_count()),
-            row_bytes: self.form.row_bytes,
+            row_bytes: self.layout.row_bytes,
             key_bytes: self.key.bytes,
         }
     }
 
-    /// Where a partition's keys and rows go, where it is sorted, and what is left.
-    fn room(&self, shape: Shape) -> (Place, Work, Room) {
-        let mut room = Room::new(&self.namespace);
-        let source = shape.source(&mut room);
-        (source, shape.work(&mut room), room)
+    /// The input and workspace of a partition, and the allocator for further regions.
+    fn regions(&self, shape: PartitionShape) -> (EngineInput, EngineWorkspace, RegionAllocator) {
+        let mut regions = RegionAllocator::new(&self.namespace);
+        let source = shape.input(&mut regions);
+        (source, shape.workspace(&mut regions), regions)
     }
 
-    /// A partition's keys as they are in the file, if they are fewer bytes than the values and there is room beside them; and where they go.
-    fn paged(
+    /// The encoded keys of a partition, and their regions. `None`: they are not smaller than the
+    /// values, or do not fit beside them.
+    fn encoded_keys(
         &self,
         partition: usize,
-        shape: Shape,
-        room: &mut Room,
-    ) -> Option<(Pages, Range<u64>, Range<u64>)> {
+        shape: PartitionShape,
+        regions: &mut RegionAllocator,
+    ) -> Option<(EncodedKeys, Range<u64>, Range<u64>)> {
         let column = self.pages.as_ref()?;
         let Range { start, end } = self.partitions[partition];
         let pages = column.part(start as u32, end as u32);
         let bytes = pages.dictionary.len() + pages.encoded.len();
-        let dictionary = room.take(pages.dictionary.len() as u64);
-        let encoded = room.take(pages.encoded.len() as u64);
+        let dictionary = regions.allocate(pages.dictionary.len() as u64);
+        let encoded = regions.allocate(pages.encoded.len() as u64);
         let fewer = bytes < shape.sorted * shape.key_bytes;
-        (fewer && room.fits()).then_some((pages, dictionary, encoded))
+        (fewer && regions.fits()).then_some((pages, dictionary, encoded))
     }
 
-    /// What is told of a table without rows.
-    pub fn unsorted(&self) -> Report {
+    /// The report of a table without rows.
+    pub fn empty_report(&self) -> Report {
         self.report()
     }
 
-    /// A table with the source's schema and metadata, and these rows.
+    /// A table of these batches, with the schema and metadata of the source.
     pub fn table(&self, batches: &[RecordBatch]) -> Result<Table> {
         let batch = concat_batches(&self.source.schema(), batches).map_err(Error::of_rows)?;
         Ok(Table {
@@ -293,7 +304,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// What the table is read from.
+    /// The table's source.
     pub fn source(&self) -> &Source {
         &self.source
     }
@@ -301,7 +312,7 @@ impl<'a> Plan<'a> {
     fn report(&self) -> Report {
         Report {
             rows: self.source.rows(),
-            row_bytes: self.form.row_bytes,
+            row_bytes: self.layout.row_bytes,
             key: self.key.text.clone(),
             partitions: self.partitions.len(),
             plan: self.explain(),
@@ -312,7 +323,7 @@ impl<'a> Plan<'a> {
     /// Sorts in memory, on devices of a factory.
     pub fn run(self, factory: &mut Factory, progress: &Progress) -> Result<(Table, Report)> {
         if self.is_empty() {
-            return Ok((self.table(&[])?, self.unsorted()));
+            return Ok((self.table(&[])?, self.empty_report()));
         }
         let mut bench = self.bench(factory)?;
         self.run_on(&mut bench, progress)
@@ -333,13 +344,13 @@ impl<'a> Plan<'a> {
         Ok((loaded.plan.table(&batches)?, report))
     }
 
-    /// Reads the table, batch by batch: keys and rows in fixed form wait for the devices.
-    pub fn load(mut self, progress: &Progress) -> Result<Loaded<'a>> {
+    /// Reads the table batch by batch, and prepares keys and rows for the devices.
+    pub fn load(mut self, progress: &Progress) -> Result<LoadedPlan<'a>> {
         let begin = Instant::now();
         loop {
-            let surprise = match self.read(progress)? {
-                Read::Whole(spills, ready, heaps, columns) => {
-                    return Ok(Loaded {
+            let column = match self.read(progress)? {
+                ReadResult::Whole(spills, ready, heaps, columns) => {
+                    return Ok(LoadedPlan {
                         plan: self,
                         spills,
                         ready: ready
@@ -351,60 +362,60 @@ impl<'a> Plan<'a> {
                         prepare: begin.elapsed(),
                     })
                 }
-                Read::Nulls(column) => column,
+                ReadResult::Nulls(column) => column,
             };
             let (devices, memory) = (self.devices, self.memory);
             let mut source = self.source;
-            source.nulls[surprise] = true;
+            source.nulls[column] = true;
             self = Plan::of(source, &self.by, self.root, self.design, devices)?;
             self.memory = memory;
         }
     }
 
-    fn read(&self, progress: &Progress) -> Result<Read> {
+    fn read(&self, progress: &Progress) -> Result<ReadResult> {
         let spills = Spills::new(self.memory);
         let (mut ready, mut heaps) = (Vec::new(), Vec::new());
-        let by_place: Vec<bool> = self.form.by_place().collect();
-        let mut pieces: Vec<Vec<ArrayRef>> = vec![Vec::new(); by_place.len()];
+        let by_row_number: Vec<bool> = self.layout.by_row_number().collect();
+        let mut pieces: Vec<Vec<ArrayRef>> = vec![Vec::new(); by_row_number.len()];
         let mut row = 0;
         let mut partitions = self.partitions.iter().enumerate().peekable();
-        let mut open: Option<Filling> = None;
+        let mut open: Option<PartitionWriter> = None;
         for batch in self.source.batches(None)? {
             let mut batch = batch?;
-            if !progress.go_on() {
-                return Err(progress.why(""));
+            if !progress.should_continue() {
+                return Err(progress.stop_reason(""));
             }
-            if let Some(column) = self.form.unexpected_nulls(batch.columns()) {
-                return Ok(Read::Nulls(column));
+            if let Some(column) = self.layout.unexpected_nulls(batch.columns()) {
+                return Ok(ReadResult::Nulls(column));
             }
             if self.source.in_memory().is_none() {
-                let columns = pieces.iter_mut().zip(batch.columns()).zip(&by_place);
-                for ((pieces, column), _) in columns.filter(|(_, by_place)| **by_place) {
-                    // A copy, as a part of a batch holds all of it, other columns too.
+                let columns = pieces.iter_mut().zip(batch.columns()).zip(&by_row_number);
+                for ((pieces, column), _) in columns.filter(|(_, by_row_number)| **by_row_number) {
+                    // A copy: a slice would keep the whole batch in memory, other columns included.
                     pieces.push(copied(column)?);
                 }
             }
             while batch.num_rows() > 0 {
-                let mut filling = match open.take() {
-                    Some(filling) => filling,
+                let mut writer = match open.take() {
+                    Some(writer) => writer,
                     None => match partitions.next() {
-                        Some((partition, _)) => Filling::new(self, partition, &spills),
+                        Some((partition, _)) => PartitionWriter::new(self, partition, &spills),
                         None => break,
                     },
                 };
-                let left = self.partitions[filling.partition].end - row;
+                let left = self.partitions[writer.partition].end - row;
                 let here = left.min(batch.num_rows());
                 guarded("the keys can't be normalised", || {
-                    filling.add(self, &batch.slice(0, here), row)
+                    writer.add(self, &batch.slice(0, here), row)
                 })?;
                 batch = batch.slice(here, batch.num_rows() - here);
                 row += here;
                 if here == left {
-                    let (partition, heap) = filling.end()?;
+                    let (partition, heap) = writer.finish()?;
                     ready.push(partition);
                     heaps.push(heap);
                 } else {
-                    open = Some(filling);
+                    open = Some(writer);
                 }
             }
             row += batch.num_rows();
@@ -412,16 +423,16 @@ impl<'a> Plan<'a> {
         self.source.check_rows(row)?;
         let columns = match self.source.in_memory() {
             Some(batch) => batch.columns().to_vec(),
-            None => joined(&self.source, pieces)?,
+            None => concat_columns(&self.source, pieces)?,
         };
-        Ok(Read::Whole(spills, ready, heaps, columns))
+        Ok(ReadResult::Whole(spills, ready, heaps, columns))
     }
 
-    /// What a run would do: as JSON.
+    /// The plan as JSON.
     pub fn explain(&self) -> Value {
         let partition = |n: &usize| {
             let shape = self.shape(*n);
-            let pages = self.paged(*n, shape, &mut self.room(shape).2);
+            let pages = self.encoded_keys(*n, shape, &mut self.regions(shape).2);
             let pages = pages.map(|(pages, ..)| {
                 json!({"dictionary": pages.dictionary.len(), "encoded": pages.encoded.len()})
             });
@@ -429,25 +440,26 @@ impl<'a> Plan<'a> {
         };
         let device = |queue: &Vec<usize>| queue.iter().map(partition).collect::<Vec<Value>>();
         json!({
-            "rows": self.source.rows(), "row_bytes": self.form.row_bytes,
-            "stands": false, "key": self.key.text, "key_bytes": self.key.bytes, "partitions": self.partitions.len(),
+            "rows": self.source.rows(), "row_bytes": self.layout.row_bytes,
+            "stands": false, "key": self.key.text, "key_bytes": self.key.bytes,
+            "partitions": self.partitions.len(),
             "devices": self.queues.iter().map(device).collect::<Vec<Vec<Value>>>(),
         })
     }
 }
 
 /// How the reading of a table ended.
-enum Read {
-    /// What waits for the devices, values of variable length, and columns that stay.
-    Whole(Spills, Vec<Ready>, Vec<Spill>, Vec<ArrayRef>),
-    /// A column has nulls, which was not known.
+enum ReadResult {
+    /// The prepared partitions, values of variable length, and columns that stay on the host.
+    Whole(Spills, Vec<PreparedPartition>, Vec<Spill>, Vec<ArrayRef>),
+    /// A column unexpectedly has nulls.
     Nulls(usize),
 }
 
-/// Columns that are in no rows, each in one piece; others are empty.
-fn joined(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<ArrayRef>> {
+/// The side columns, each concatenated. The other ones are empty.
+fn concat_columns(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<ArrayRef>> {
     let schema = source.schema();
-    runs::check(&schema, source.rows())?;
+    run_end::check_run_ends(&schema, source.rows())?;
     let columns = schema.fields().iter().zip(pieces);
     let one = |(field, pieces): (&arrow_schema::FieldRef, Vec<ArrayRef>)| {
         if pieces.is_empty() {
@@ -459,61 +471,61 @@ fn joined(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<ArrayRef>> 
     columns.map(one).collect()
 }
 
-/// A partition that is read.
-struct Filling {
+/// Prepares a partition while the table is read.
+struct PartitionWriter {
     partition: usize,
-    shape: Shape,
+    shape: PartitionShape,
     keys: Option<Spill>,
-    /// Those that the engine sorts.
+    /// Rows that the engine sorts.
     rows: Spill,
-    /// Those that stand behind them.
-    behind: Spill,
+    /// Rows that follow them unsorted.
+    unsorted_rows: Spill,
     heap: Spill,
     sorted: usize,
     digest: u64,
 }
 
-impl Filling {
-    fn new(plan: &Plan, partition: usize, spills: &Spills) -> Filling {
+impl PartitionWriter {
+    fn new(plan: &Plan, partition: usize, spills: &Spills) -> PartitionWriter {
         let shape = plan.shape(partition);
-        let (.., mut room) = plan.room(shape);
-        let paged = plan.paged(partition, shape, &mut room).is_some();
-        Filling {
+        let (.., mut regions) = plan.regions(shape);
+        let paged = plan.encoded_keys(partition, shape, &mut regions).is_some();
+        PartitionWriter {
             partition,
             shape,
             keys: (!paged).then(|| spills.empty()),
             rows: spills.empty(),
-            behind: spills.empty(),
+            unsorted_rows: spills.empty(),
             heap: spills.empty(),
             sorted: 0,
             digest: 0,
         }
     }
 
-    /// Adds rows, whose first one has a number.
+    /// Adds rows. `first` is the number of the first one in the table.
     fn add(&mut self, plan: &Plan, batch: &RecordBatch, first: usize) -> Result<()> {
         let (order, sorted) = plan.key.split(batch);
         if let Some(keys) = &mut self.keys {
             keys.append(&plan.key.encode(batch, &order[..sorted])?)?;
         }
         let heap = Some(&mut self.heap);
-        let rows = plan.form.encode(batch.columns(), first, &order, heap)?;
+        let rows = plan.layout.encode(batch.columns(), first, &order, heap)?;
         let row_bytes = self.shape.row_bytes;
-        let digest = digest::of_rows(&rows, row_bytes);
+        let digest = digest::digest_of_rows(&rows, row_bytes);
         self.digest = self.digest.wrapping_add(digest);
-        let (rows, behind) = rows.split_at(sorted * row_bytes);
+        let (rows, unsorted_rows) = rows.split_at(sorted * row_bytes);
         self.rows.append(rows)?;
-        self.behind.append(behind)?;
+        self.unsorted_rows.append(unsorted_rows)?;
         self.sorted += sorted;
         Ok(())
     }
 
-    fn end(mut self) -> Result<(Ready, Spill)> {
+    fn finish(mut self) -> Result<(PreparedPartition, Spill)> {
         if self.sorted != self.shape.sorted {
             return Err(Error::new("the table has changed while it was read"));
         }
-        self.rows.append_all(&self.behind)?;
-        let ready = Ready {
+        self.rows.append_all(&self.unsorted_rows)?;
+        let ready = PreparedPartition {
             shape: self.shape,
             keys: self.keys.map(Arc::new),
             rows: Arc::new(self.rows),
@@ -523,30 +535,32 @@ impl Filling {
     }
 }
 
-impl Loaded<'_> {
-    /// What a device gets for a partition, and does with it.
-    pub(crate) fn job(&self, partition: usize) -> Result<Job> {
+impl LoadedPlan<'_> {
+    /// The job of a device for a partition.
+    pub(crate) fn job(&self, partition: usize) -> Result<SortJob> {
         let lost = || Error::new(format!("partition {partition} is sorted already"));
         let ready = self.ready[partition].lock().map_err(|_| lost())?.clone();
         let ready = ready.ok_or_else(lost)?;
         let plan = &self.plan;
         let shape = ready.shape;
-        let (source, work, mut room) = plan.room(shape);
+        let (source, work, mut regions) = plan.regions(shape);
         let mut put = Vec::new();
         let mut decode = None;
         if let Some(keys) = &ready.keys {
             put.push((source.keys.clone(), keys.clone()));
-        } else if let Some((pages, dictionary, encoded)) = plan.paged(partition, shape, &mut room) {
+        } else if let Some((pages, dictionary, encoded)) =
+            plan.encoded_keys(partition, shape, &mut regions)
+        {
             put.push((dictionary.clone(), self.spilled(&pages.dictionary)?));
             put.push((encoded.clone(), self.spilled(&pages.encoded)?));
-            decode = Some(Decode {
+            decode = Some(DecodeInput {
                 dictionary,
                 encoded,
                 pages: pages.shape,
             });
         }
         put.push((source.table.clone(), ready.rows.clone()));
-        Ok(Job {
+        Ok(SortJob {
             shape,
             source,
             work,
@@ -565,7 +579,7 @@ impl Loaded<'_> {
         Ok(spill.into())
     }
 
-    /// Sorts on devices of a factory. The sink gets the rows in order, batch by batch.
+    /// Sorts on devices of a factory, and passes the sorted rows to the sink, batch by batch.
     pub fn run(
         &self,
         factory: &mut Factory,
@@ -583,10 +597,10 @@ impl Loaded<'_> {
         sink: &mut Sink,
     ) -> Result<Report> {
         let plan = &self.plan;
-        // Through the link and by the engines.
-        let each = 2 * plan.key.bytes + 3 * plan.form.row_bytes;
+        // Bytes that cross the link, and that the engines process.
+        let each = 2 * plan.key.bytes + 3 * plan.layout.row_bytes;
         progress.expect((plan.source.rows() * each) as u64);
-        let work = bench::Work {
+        let work = bench::SortRequest {
             queues: plan.queues.clone(),
             movable: true,
             make: &|partition| self.job(partition),
@@ -600,16 +614,16 @@ impl Loaded<'_> {
         let mut report = plan.report();
         report.prepare = self.prepare;
         let begin = Instant::now();
-        let gather = Gather {
+        let output = MergeOutput {
             key: &plan.key,
-            form: &plan.form,
-            values: Values::Heaps(&self.heaps, &self.columns),
+            layout: &plan.layout,
+            values: ColumnValues::Heaps(&self.heaps, &self.columns),
             spills: &self.spills,
             schema: plan.source.schema(),
-            alike: None,
+            equal_keys: None,
         };
         guarded("rows that came back can't be read", || {
-            gather.run(
+            output.run(
                 plan.queues.len(),
                 outcomes,
                 failures,

@@ -1,50 +1,52 @@
-//! How far a sort is, whether it shall go on, and whether it is watched.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Progress of a sort: bytes moved, stop requests, and whether the channels are sampled.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use crate::Error;
 
-/// Seen by who sorts and by who waits.
+/// Shared by the thread that sorts and the one that waits.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
     stop: Arc<AtomicBool>,
-    watched: bool,
-    /// Why it was stopped, if nobody asked for it.
+    sampled: bool,
+    /// The error of the host that stopped the sort, if there was one.
     failed: Mutex<Option<Error>>,
 }
 
 impl Progress {
-    /// Of a sort that looks at its memories' counters, for a trace.
-    pub fn watched() -> Progress {
+    /// A sort that samples the counters of the memory channels, for a trace.
+    pub fn with_samples() -> Progress {
         Progress {
-            watched: true,
+            sampled: true,
             ..Progress::default()
         }
     }
 
-    pub(crate) fn is_watched(&self) -> bool {
-        self.watched
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.sampled
     }
 
-    /// Bytes moved, and bytes to move.
-    pub fn now(&self) -> (u64, u64) {
+    /// Bytes moved so far, and bytes to move.
+    pub fn bytes_moved(&self) -> (u64, u64) {
         (self.done.load(Relaxed), self.total.load(Relaxed))
     }
 
-    /// True when it shall end: for who reads bytes.
+    /// True once the sort is to stop. Readers of files check it.
     pub(crate) fn stopper(&self) -> Arc<AtomicBool> {
         self.stop.clone()
     }
 
-    /// Ends the sort soon, as an error.
+    /// Stops the sort soon. It ends with an error.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
     }
 
-    /// Ends it, as the host fails.
+    /// Stops the sort after an error of the host.
     pub(crate) fn fail(&self, error: Error) {
         if let Ok(mut failed) = self.failed.lock() {
             failed.get_or_insert(error);
@@ -52,13 +54,13 @@ impl Progress {
         self.stop();
     }
 
-    /// How the host has failed, if it has.
+    /// The error of the host, if there was one.
     pub(crate) fn failed(&self) -> Option<Error> {
         self.failed.lock().ok().and_then(|failed| failed.clone())
     }
 
-    /// Why it has ended: `who` was interrupted, if the host has not failed.
-    pub(crate) fn why(&self, who: &str) -> Error {
+    /// Why the sort stopped: the error of the host, else an interruption of `who`.
+    pub(crate) fn stop_reason(&self, who: &str) -> Error {
         let asked = || Error::new(format!("{who}interrupted"));
         self.failed().unwrap_or_else(asked)
     }
@@ -71,7 +73,7 @@ impl Progress {
         self.done.fetch_add(bytes, Relaxed);
     }
 
-    pub(crate) fn go_on(&self) -> bool {
+    pub(crate) fn should_continue(&self) -> bool {
         !self.stop.load(Relaxed)
     }
 }

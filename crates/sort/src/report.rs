@@ -1,102 +1,106 @@
-//! What a sort took.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Reports of sorts.
 
 use std::time::Duration;
 
 use serde_json::{json, Value};
 use sim::Time;
 
-use crate::trace;
-use crate::watch::Look;
+use crate::sampler::ChannelSample;
 
 /// A stage on one device.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stage {
+pub struct StageReport {
     /// put, decode, sort, shuffle or get.
     pub name: &'static str,
-    /// Which partition's.
+    /// The partition.
     pub partition: usize,
-    /// Simulated time at its begin.
+    /// Simulated time at the start.
     pub begin: Time,
-    /// Simulated time at its end.
+    /// Simulated time at the end.
     pub end: Time,
-    /// put, get: moved; decode: of what is decoded; sort: of keys; shuffle: of rows.
+    /// Bytes: moved (put, get), of encoded keys (decode), of keys (sort), or of rows (shuffle).
     pub bytes: u64,
     /// NVMe I/O commands.
     pub commands: u64,
 }
 
-/// What one device did.
+/// The work of one device.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Device {
-    /// Rows that it sorted.
+pub struct DeviceReport {
+    /// Rows that the device sorted.
     pub rows: usize,
-    /// Of these, those whose key is null.
+    /// The rows among them whose key is null.
     pub nulls: usize,
-    /// Partitions, one after another.
+    /// Partitions, sorted one after another.
     pub partitions: usize,
-    /// In their order, of all partitions.
-    pub stages: Vec<Stage>,
-    /// Of sorts that are watched: by partition, what its channels counted meanwhile.
-    pub looks: Vec<Vec<Look>>,
-    /// Why it was given up; others have done its part.
+    /// The stages of all partitions, in order.
+    pub stages: Vec<StageReport>,
+    /// Samples of the channels' counters, by partition, if the sort was sampled.
+    pub samples: Vec<Vec<ChannelSample>>,
+    /// Why the device was given up. Other devices have sorted its partitions.
     pub failed: Option<String>,
 }
 
-/// A stage in all.
+/// The totals of a stage.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Total {
-    /// As of a [`Stage`].
+pub struct StageTotal {
+    /// The name, as in [`StageReport`].
     pub name: &'static str,
-    /// Simulated time of the device that it took longest, of all its partitions.
+    /// Simulated time of the slowest device, for all of its partitions.
     pub time: Time,
-    /// Of all devices.
+    /// Sum over all devices.
     pub bytes: u64,
-    /// Of all devices.
+    /// Sum over all devices.
     pub commands: u64,
 }
 
-/// What a sort took.
+/// The report of a sort.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Rows of the table.
     pub rows: usize,
-    /// Bytes of a row in fixed form.
+    /// Bytes of a row in fixed layout.
     pub row_bytes: usize,
     /// What the engines compared.
     pub key: String,
-    /// Parts of the table that were sorted one after another, or on different devices, and merged.
+    /// Partitions that were sorted, and then merged.
     pub partitions: usize,
-    /// What was planned: see [`crate::Plan::explain`].
+    /// The plan: see [`crate::Plan::explain`].
     pub plan: Value,
     /// The devices.
-    pub devices: Vec<Device>,
-    /// Rows that the host had to compare with others, as their keys began alike.
+    pub devices: Vec<DeviceReport>,
+    /// Rows that the host compared with others, as the prefixes of their keys were equal.
     pub ties: u64,
-    /// Reading, and making keys and rows before, on this machine.
+    /// Wall-clock time of reading the table, and of preparing keys and rows.
     pub prepare: Duration,
-    /// Ties, merge, columns and writing behind, on this machine.
+    /// Wall-clock time of ordering equal prefixes, merging, decoding and writing.
     pub merge: Duration,
-    /// Bytes that waited in temporary files.
+    /// Bytes that were kept in temporary files.
     pub spilled: u64,
 }
 
 const STAGES: [&str; 5] = ["put", "decode", "sort", "shuffle", "get"];
 
-fn time(stage: &Stage) -> Time {
+fn time(stage: &StageReport) -> Time {
     stage.end.saturating_sub(stage.begin)
 }
 
-/// Of stages of one name on one device.
-fn sum<'a>(name: &'static str, stages: impl Iterator<Item = &'a Stage>) -> Option<Total> {
+/// The totals of the stages of one name on one device.
+fn sum<'a>(
+    name: &'static str,
+    stages: impl Iterator<Item = &'a StageReport>,
+) -> Option<StageTotal> {
     let totals = stages
         .filter(|stage| stage.name == name)
-        .map(|stage| Total {
+        .map(|stage| StageTotal {
             name,
             time: time(stage),
             bytes: stage.bytes,
             commands: stage.commands,
         });
-    totals.reduce(|a, b| Total {
+    totals.reduce(|a, b| StageTotal {
         name,
         time: a.time + b.time,
         bytes: a.bytes + b.bytes,
@@ -104,19 +108,19 @@ fn sum<'a>(name: &'static str, stages: impl Iterator<Item = &'a Stage>) -> Optio
     })
 }
 
-impl Device {
-    /// Each stage that it had.
-    pub fn totals(&self) -> Vec<Total> {
+impl DeviceReport {
+    /// The totals of each stage of this device.
+    pub fn totals(&self) -> Vec<StageTotal> {
         let of = |name: &&'static str| sum(name, self.stages.iter());
         STAGES.iter().filter_map(of).collect()
     }
 }
 
 impl Report {
-    fn of(&self, name: &'static str) -> Option<Total> {
+    fn of(&self, name: &'static str) -> Option<StageTotal> {
         let devices = self.devices.iter();
         let totals = devices.filter_map(|device| sum(name, device.stages.iter()));
-        totals.reduce(|a, b| Total {
+        totals.reduce(|a, b| StageTotal {
             name,
             time: a.time.max(b.time),
             bytes: a.bytes + b.bytes,
@@ -124,17 +128,17 @@ impl Report {
         })
     }
 
-    /// Each stage that there was.
-    pub fn stages(&self) -> Vec<Total> {
+    /// The totals of each stage.
+    pub fn stages(&self) -> Vec<StageTotal> {
         STAGES.iter().filter_map(|name| self.of(name)).collect()
     }
 
-    /// Whether the engine `dict_decode` made keys of what was in the file.
+    /// True if the engine `dict_decode` made the keys from the file's encoding.
     pub fn pages(&self) -> bool {
         self.of("decode").is_some()
     }
 
-    /// Simulated time from the first command to the last one's end.
+    /// Simulated time from the start of the first command to the end of the last one.
     pub fn elapsed(&self) -> Time {
         let stages = || self.devices.iter().flat_map(|device| &device.stages);
         let begin = stages().map(|stage| stage.begin).min();
@@ -143,30 +147,29 @@ impl Report {
             .saturating_sub(begin.unwrap_or_default())
     }
 
-    /// A trace for Perfetto: stages, and of a sort that was watched ([`crate::Progress::watched`]) what passed the channels.
-    pub fn trace(&self) -> Value {
-        trace::of(self)
-    }
-
-    /// All of it.
+    /// The report as JSON.
     pub fn to_json(&self) -> Value {
-        let total = |total: &Total| {
+        let total = |total: &StageTotal| {
             json!({
-                "stage": total.name, "ns": total.time.as_ns(), "bytes": total.bytes, "commands": total.commands,
+                "stage": total.name, "ns": total.time.as_ns(), "bytes": total.bytes,
+                "commands": total.commands,
             })
         };
-        let list = |totals: &[Total]| -> Vec<Value> { totals.iter().map(total).collect() };
-        let device = |device: &Device| {
+        let list = |totals: &[StageTotal]| -> Vec<Value> { totals.iter().map(total).collect() };
+        let device = |device: &DeviceReport| {
             json!({
                 "rows": device.rows, "nulls": device.nulls, "partitions": device.partitions,
                 "failed": device.failed, "stages": list(&device.totals()),
             })
         };
         json!({
-            "rows": self.rows, "row_bytes": self.row_bytes, "key": self.key, "pages": self.pages(), "ties": self.ties,
-            "partitions": self.partitions, "stages": list(&self.stages()), "elapsed_ns": self.elapsed().as_ns(), "plan": self.plan,
+            "rows": self.rows, "row_bytes": self.row_bytes, "key": self.key, "pages": self.pages(),
+            "ties": self.ties,
+            "partitions": self.partitions, "stages": list(&self.stages()),
+            "elapsed_ns": self.elapsed().as_ns(), "plan": self.plan,
             "devices": self.devices.iter().map(device).collect::<Vec<Value>>(),
-            "host": {"time": "wall-clock", "prepare_ns": self.prepare.as_nanos() as u64, "merge_ns": self.merge.as_nanos() as u64,
+            "host": {"time": "wall-clock", "prepare_ns": self.prepare.as_nanos() as u64,
+            "merge_ns": self.merge.as_nanos() as u64,
                 "spilled_bytes": self.spilled},
         })
     }

@@ -1,4 +1,7 @@
-//! Bytes of values where each row has a copy of its own: what batches and keys of rows take.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Sizes of values, counted once for each row that has them. Batches and keys of rows take this
+//! much.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -9,11 +12,12 @@ use arrow_array::{downcast_dictionary_array, Array, ArrayRef, OffsetSizeTrait};
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
-/// Bytes of a row's value.
+/// Returns the bytes of a row's value.
 type Size<'a> = Box<dyn Fn(usize) -> usize + 'a>;
 
-/// How many of the first rows have no more than so many bytes in these columns together; one at least, if there is one.
-pub fn within(columns: &[ArrayRef], most: usize) -> usize {
+/// How many of the first rows have at most `most` bytes in these columns together. At least one row
+/// is counted, if there is one.
+pub fn rows_within(columns: &[ArrayRef], most: usize) -> usize {
     let rows = columns.first().map_or(0, |column| column.len());
     let known = columns.iter().map(|column| width(column.data_type()));
     if let Some(each) = known.sum::<Option<usize>>() {
@@ -29,7 +33,7 @@ pub fn within(columns: &[ArrayRef], most: usize) -> usize {
     fits.count().max(1).min(rows)
 }
 
-/// Of each value of a type of fixed width.
+/// Bytes of a value, if all values of the type have the same size.
 pub fn width(kind: &DataType) -> Option<usize> {
     match kind {
         DataType::Null => Some(0),
@@ -73,7 +77,7 @@ fn size(array: &dyn Array) -> Size<'_> {
         },
         _ => downcast_dictionary_array!(
             array => dictionary(array),
-            // Others are as large as they are, and in memory as a whole.
+            // All other types are kept in memory as whole columns.
             _ => Box::new(|_| 16)
         ),
     }
@@ -85,7 +89,7 @@ fn bytes<T: ByteArrayType>(array: &dyn Array) -> Size<'_> {
 }
 
 fn views<T: ByteViewType + ?Sized>(array: &arrow_array::GenericByteViewArray<T>) -> Size<'_> {
-    // The length is the first word.
+    // The length is the first word of a view.
     let views = array.views();
     Box::new(move |row| views[row] as u32 as usize)
 }
@@ -124,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Each row, wherever the array begins.
+    /// Checks each row, for slices that begin anywhere.
     fn check(array: impl Array + 'static, wanted: &[usize]) {
         let array: ArrayRef = Arc::new(array);
         for first in 0..wanted.len() {
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_their_bytes_wherever_they_stand() {
+    fn size_counts_the_bytes_of_each_row() {
         let words = ["a", "", "four", "sixsix"];
         check(StringArray::from(words.to_vec()), &[1, 0, 4, 6]);
         let long = "no longer within the view itself";
@@ -173,15 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn as_many_rows_as_have_so_many_bytes_and_one_at_least() {
+    fn size_limits_rows_by_bytes_but_keeps_one() {
         let words: ArrayRef = Arc::new(StringArray::from(vec!["four"; 10]));
         let numbers: ArrayRef = Arc::new(Int32Array::from(vec![1; 10]));
-        assert_eq!(within(std::slice::from_ref(&words), 11), 2);
-        assert_eq!(within(&[words.clone(), numbers.clone()], 23), 2);
-        assert_eq!(within(std::slice::from_ref(&numbers), 11), 2);
-        assert_eq!(within(std::slice::from_ref(&words), 3), 1);
-        assert_eq!(within(&[words], 1000), 10);
-        assert_eq!(within(&[numbers.slice(0, 0)], 3), 0);
-        assert_eq!(within(&[], 3), 0);
+        assert_eq!(rows_within(std::slice::from_ref(&words), 11), 2);
+        assert_eq!(rows_within(&[words.clone(), numbers.clone()], 23), 2);
+        assert_eq!(rows_within(std::slice::from_ref(&numbers), 11), 2);
+        assert_eq!(rows_within(std::slice::from_ref(&words), 3), 1);
+        assert_eq!(rows_within(&[words], 1000), 10);
+        assert_eq!(rows_within(&[numbers.slice(0, 0)], 3), 0);
+        assert_eq!(rows_within(&[], 3), 0);
     }
 }

@@ -1,4 +1,6 @@
-//! Tables that are read in batches: of files, or in memory.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Tables that are read batch by batch, from files or from memory.
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
@@ -6,30 +8,30 @@ use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use parquet::file::metadata::KeyValue;
 
-use crate::file::{self, Content, Format};
+use crate::file::{self, FileContent, Format};
 use crate::guard::guarded;
 use crate::input::Input;
-use crate::runs;
-use crate::{By, Error, Result, Table};
+use crate::run_end;
+use crate::{Error, OrderBy, Result, Table};
 
 /// Batches of a table, in the order of its rows.
 pub type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>;
 
-/// A table of which no more than a batch has to be in memory.
+/// A table that is read batch by batch.
 pub struct Source {
-    /// What errors call it.
+    /// Name for errors.
     name: Option<String>,
     schema: SchemaRef,
     pub(crate) metadata: Vec<KeyValue>,
     rows: usize,
     /// Which columns have nulls.
     pub(crate) nulls: Vec<bool>,
-    content: Held,
+    content: SourceContent,
 }
 
-enum Held {
+enum SourceContent {
     Table(Table),
-    File(Format, Content),
+    File(Format, FileContent),
 }
 
 impl From<&Table> for Source {
@@ -41,29 +43,34 @@ impl From<&Table> for Source {
             metadata: table.metadata.clone(),
             rows: table.batch.num_rows(),
             nulls: columns.map(|c| c.null_count() > 0).collect(),
-            content: Held::Table(table.clone()),
+            content: SourceContent::Table(table.clone()),
         }
     }
 }
 
 impl Source {
-    /// Looks at the bytes of a file; `name` is what errors call it. What is damaged is an error, here or when its batches are read.
+    /// Opens a file. `name` is used in errors. Damage is an error, here or when its batches are
+    /// read.
     pub fn open(format: Format, input: Input, name: Option<&str>) -> Result<Source> {
-        Source::opened(format, name, || file::open(format, input))
+        Source::from_file(format, name, || file::open(format, input))
     }
 
-    /// The same of a CSV whose fields stand in one that is written as they stand in this one. Columns that are no keys are not read
-    /// but as that; without keys all are.
-    pub fn open_spelled(input: Input, name: Option<&str>, keys: Option<&[By]>) -> Result<Source> {
+    /// Opens a CSV whose lines are kept byte for byte, for a CSV that is written. With `keys`, only
+    /// these columns are parsed. Without, all columns are.
+    pub fn open_verbatim(
+        input: Input,
+        name: Option<&str>,
+        keys: Option<&[OrderBy]>,
+    ) -> Result<Source> {
         let keys: Option<Vec<&str>> = keys.map(|k| k.iter().map(|by| by.column.as_str()).collect());
-        let open = || file::open_spelled(input, keys.as_deref());
-        Source::opened(Format::Csv, name, open)
+        let open = || file::open_verbatim(input, keys.as_deref());
+        Source::from_file(Format::Csv, name, open)
     }
 
-    fn opened(
+    fn from_file(
         format: Format,
         name: Option<&str>,
-        open: impl FnOnce() -> Result<file::Opened>,
+        open: impl FnOnce() -> Result<file::OpenedFile>,
     ) -> Result<Source> {
         let opened = guarded("it is damaged", open).map_err(|e| damaged(name, format, e))?;
         let mut source = Source {
@@ -72,7 +79,7 @@ impl Source {
             metadata: opened.metadata,
             rows: 0,
             nulls: Vec::new(),
-            content: Held::File(format, opened.content),
+            content: SourceContent::File(format, opened.content),
         };
         (source.rows, source.nulls) = match opened.known {
             Some(known) => known,
@@ -81,53 +88,53 @@ impl Source {
         Ok(source)
     }
 
-    /// Its schema.
+    /// The table's schema.
     pub fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
 
-    /// What a Parquet file says beside its schema.
+    /// The key-value metadata of a Parquet file.
     pub fn metadata(&self) -> &[KeyValue] {
         &self.metadata
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The Parquet file that it came from.
+    /// The Parquet file that the table came from.
     pub(crate) fn parquet(&self) -> Option<Input> {
         match &self.content {
-            Held::Table(table) => table.file.clone(),
-            Held::File(_, Content::Parquet(file)) => Some(file.input.clone()),
-            Held::File(..) => None,
+            SourceContent::Table(table) => table.file.clone(),
+            SourceContent::File(_, FileContent::Parquet(file)) => Some(file.input.clone()),
+            SourceContent::File(..) => None,
         }
     }
 
-    /// A column of a table in memory.
+    /// The rows, if the table is in memory.
     pub(crate) fn in_memory(&self) -> Option<&RecordBatch> {
         match &self.content {
-            Held::Table(table) => Some(&table.batch),
-            Held::File(..) => None,
+            SourceContent::Table(table) => Some(&table.batch),
+            SourceContent::File(..) => None,
         }
     }
 
-    /// Its batches; of all columns, or of one.
+    /// Batches of all columns, or of one.
     pub(crate) fn batches(&self, column: Option<usize>) -> Result<Batches<'_>> {
         let (format, content) = match &self.content {
-            Held::Table(table) => {
+            SourceContent::Table(table) => {
                 let batch = match column {
                     Some(column) => table.batch.project(&[column]).map_err(Error::new)?,
                     None => table.batch.clone(),
                 };
                 return Ok(Box::new(file::pieces(batch)));
             }
-            Held::File(format, content) => (*format, content),
+            SourceContent::File(format, content) => (*format, content),
         };
         let name = self.name.as_deref();
-        let told = move |e: Error| damaged(name, format, e);
-        let mut batches = guarded("it is damaged", || content.batches(column)).map_err(told)?;
+        let describe = move |e: Error| damaged(name, format, e);
+        let mut batches = guarded("it is damaged", || content.batches(column)).map_err(describe)?;
         let mut ended = false;
         let batches = std::iter::from_fn(move || {
             if ended {
@@ -135,7 +142,7 @@ impl Source {
             }
             let next = guarded("it is damaged", || batches.next().transpose());
             ended = next.is_err();
-            next.map_err(told).transpose()
+            next.map_err(describe).transpose()
         });
         Ok(Box::new(batches.flat_map(|batch| -> Batches {
             match batch {
@@ -145,7 +152,7 @@ impl Source {
         })))
     }
 
-    /// Reads all of it: how many rows there are, and which columns have nulls.
+    /// Reads the whole file: number of rows, and which columns have nulls.
     fn scan(&self) -> Result<(usize, Vec<bool>)> {
         let (mut rows, mut nulls) = (0, vec![false; self.schema.fields().len()]);
         for batch in self.batches(None)? {
@@ -158,7 +165,7 @@ impl Source {
         Ok((rows, nulls))
     }
 
-    /// Which rows have a value in a column; nothing if all have.
+    /// Which rows have a value in a column. `None`: all have.
     pub(crate) fn valid(&self, column: usize) -> Result<Option<NullBuffer>> {
         let mut valid = BooleanBufferBuilder::new(self.rows);
         for batch in self.batches(Some(column))? {
@@ -173,30 +180,30 @@ impl Source {
         Ok((valid.null_count() > 0).then_some(valid))
     }
 
-    /// Refuses another number of rows than was said.
+    /// Checks that the number of rows is the expected one.
     pub(crate) fn check_rows(&self, found: usize) -> Result<()> {
-        let (said, name) = (self.rows, self.name.as_deref());
-        match (found == said, &self.content) {
+        let (expected, name) = (self.rows, self.name.as_deref());
+        match (found == expected, &self.content) {
             (true, _) => Ok(()),
-            (false, Held::File(format, _)) => Err(damaged(
+            (false, SourceContent::File(format, _)) => Err(damaged(
                 name,
                 *format,
-                Error::new(format!("it says {said} rows, and has {found}")),
+                Error::new(format!("it says {expected} rows, and has {found}")),
             )),
-            (false, Held::Table(_)) => Err(Error::new("the table has lost rows")),
+            (false, SourceContent::Table(_)) => Err(Error::new("the table has lost rows")),
         }
     }
 
-    /// All of it in memory.
+    /// Reads the whole table into memory.
     pub fn collect(self) -> Result<Table> {
-        guarded("the table can't be put together", || self.joined())
+        guarded("the table can't be put together", || self.collect_batches())
     }
 
-    fn joined(self) -> Result<Table> {
-        if let Held::Table(table) = self.content {
+    fn collect_batches(self) -> Result<Table> {
+        if let SourceContent::Table(table) = self.content {
             return Ok(table);
         }
-        runs::check(&self.schema, self.rows)?;
+        run_end::check_run_ends(&self.schema, self.rows)?;
         let batches: Result<Vec<RecordBatch>> =
             self.batches(None)?.map(|batch| unsliced(&batch?)).collect();
         let batch = concat_batches(&self.schema, &batches?).map_err(Error::of_rows)?;
@@ -209,14 +216,21 @@ impl Source {
     }
 }
 
+impl Table {
+    /// Reads a table from the bytes of a file. Damage is an error.
+    pub fn read(format: Format, file: Vec<u8>) -> Result<Table> {
+        Source::open(format, file.into(), None)?.collect()
+    }
+}
+
 fn unsliced(batch: &RecordBatch) -> Result<RecordBatch> {
-    let columns: Result<Vec<ArrayRef>> = batch.columns().iter().map(runs::unsliced).collect();
+    let columns: Result<Vec<ArrayRef>> = batch.columns().iter().map(run_end::unsliced).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let batch = RecordBatch::try_new_with_options(batch.schema(), columns?, &options);
     batch.map_err(Error::new)
 }
 
-/// A file of which not all can be read.
+/// The error of a file that can't be read.
 fn damaged(name: Option<&str>, format: Format, error: Error) -> Error {
     let title = format.title();
     match name {

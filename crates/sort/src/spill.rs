@@ -1,4 +1,6 @@
-//! Bytes that wait on the host: in memory as far as a limit for all of a sort together allows, else in files without names.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Data that the host keeps during a sort: in memory up to a common limit, then in unnamed files.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,33 +9,33 @@ use std::sync::Arc;
 
 use crate::{Error, Result};
 
-/// Bytes that are copied at a time.
-const PIECE: usize = 1 << 20;
+/// Bytes of a copy.
+const CHUNK_BYTES: usize = 1 << 20;
 
-/// What the spills of a sort have together.
+/// Shared by the spills of a sort.
 #[derive(Debug)]
-struct Pool {
-    /// Bytes of memory that nobody has taken.
+struct MemoryBudget {
+    /// Bytes of memory that are free.
     free: AtomicU64,
-    /// Bytes that went to files.
+    /// Bytes that were written to files.
     filed: AtomicU64,
 }
 
-/// Makes spills that share a limit of memory.
+/// Creates spills that share a limit of memory.
 #[derive(Clone, Debug)]
-pub struct Spills(Arc<Pool>);
+pub struct Spills(Arc<MemoryBudget>);
 
 #[derive(Debug)]
-enum Place {
+enum SpillStorage {
     Memory(Vec<u8>),
     File(File),
 }
 
-/// Bytes that are written once and read in any order.
+/// Bytes that are written once, and read in any order.
 #[derive(Debug)]
 pub struct Spill {
-    pool: Arc<Pool>,
-    place: Place,
+    budget: Arc<MemoryBudget>,
+    storage: SpillStorage,
     len: u64,
 }
 
@@ -46,73 +48,78 @@ fn fail(what: &str, error: std::io::Error) -> Error {
 }
 
 impl Spills {
-    /// So many bytes in memory at most.
+    /// At most `memory` bytes in memory.
     pub fn new(memory: u64) -> Spills {
-        Spills(Arc::new(Pool {
+        Spills(Arc::new(MemoryBudget {
             free: AtomicU64::new(memory),
             filed: AtomicU64::new(0),
         }))
     }
 
-    /// Without bytes yet.
+    /// An empty spill.
     pub fn empty(&self) -> Spill {
         Spill {
-            pool: self.0.clone(),
-            place: Place::Memory(Vec::new()),
+            budget: self.0.clone(),
+            storage: SpillStorage::Memory(Vec::new()),
             len: 0,
         }
     }
 
-    /// So many bytes, zeros.
+    /// A spill of `len` zeros.
     pub fn zeros(&self, len: u64) -> Result<Spill> {
         let mut spill = self.empty();
         spill.grow(len)?;
-        match &mut spill.place {
-            Place::Memory(bytes) => bytes.resize(len as usize, 0),
-            Place::File(file) => file.set_len(len).map_err(|e| fail("written", e))?,
+        match &mut spill.storage {
+            SpillStorage::Memory(bytes) => bytes.resize(len as usize, 0),
+            SpillStorage::File(file) => file.set_len(len).map_err(|e| fail("written", e))?,
         }
         spill.len = len;
         Ok(spill)
     }
 
-    /// Bytes that went to files.
+    /// Bytes that were written to files.
     pub fn filed(&self) -> u64 {
         self.0.filed.load(Relaxed)
     }
 }
 
 impl Spill {
-    /// Its bytes.
+    /// Number of bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Makes it a file if there is no memory for so many bytes more.
+    /// Reserves `bytes` more bytes. If memory is short, the spill becomes a file.
     fn grow(&mut self, bytes: u64) -> Result<()> {
-        let Place::Memory(held) = &mut self.place else {
-            self.pool.filed.fetch_add(bytes, Relaxed);
+        let SpillStorage::Memory(held) = &mut self.storage else {
+            self.budget.filed.fetch_add(bytes, Relaxed);
             return Ok(());
         };
         let take = |free: u64| free.checked_sub(bytes);
-        if self.pool.free.fetch_update(Relaxed, Relaxed, take).is_ok() {
-            // Not twice as much as is needed.
+        if self
+            .budget
+            .free
+            .fetch_update(Relaxed, Relaxed, take)
+            .is_ok()
+        {
+            // Exactly: the vector would reserve twice as much.
             held.reserve_exact(bytes as usize);
             return Ok(());
         }
         let file = tempfile::tempfile().map_err(|e| fail("made", e))?;
         file.write_all_at(held, 0).map_err(|e| fail("written", e))?;
-        self.pool.free.fetch_add(self.len, Relaxed);
-        self.pool.filed.fetch_add(self.len + bytes, Relaxed);
-        self.place = Place::File(file);
+        self.budget.free.fetch_add(self.len, Relaxed);
+        self.budget.filed.fetch_add(self.len + bytes, Relaxed);
+        self.storage = SpillStorage::File(file);
         Ok(())
     }
 
-    /// Adds bytes at its end.
+    /// Appends bytes.
     pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.grow(bytes.len() as u64)?;
-        match &mut self.place {
-            Place::Memory(held) => held.extend_from_slice(bytes),
-            Place::File(file) => file
+        match &mut self.storage {
+            SpillStorage::Memory(held) => held.extend_from_slice(bytes),
+            SpillStorage::File(file) => file
                 .write_all_at(bytes, self.len)
                 .map_err(|e| fail("written", e))?,
         }
@@ -120,12 +127,12 @@ impl Spill {
         Ok(())
     }
 
-    /// Adds what another one has.
+    /// Appends the bytes of another spill.
     pub fn append_all(&mut self, other: &Spill) -> Result<()> {
-        let mut piece = vec![0; PIECE.min(other.len as usize)];
+        let mut piece = vec![0; CHUNK_BYTES.min(other.len as usize)];
         let mut at = 0;
         while at < other.len {
-            let here = PIECE.min((other.len - at) as usize);
+            let here = CHUNK_BYTES.min((other.len - at) as usize);
             other.read(at, &mut piece[..here])?;
             self.append(&piece[..here])?;
             at += here as u64;
@@ -133,7 +140,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Whether it has these bytes.
+    /// True if the range is within the spill.
     pub fn has(&self, at: u64, bytes: usize) -> bool {
         at.checked_add(bytes as u64)
             .is_some_and(|end| end <= self.len)
@@ -150,22 +157,22 @@ impl Spill {
         }
     }
 
-    /// Reads bytes that it has.
+    /// Reads a range.
     pub fn read(&self, at: u64, out: &mut [u8]) -> Result<()> {
         self.check(at, out.len())?;
-        match &self.place {
-            Place::Memory(held) => out.copy_from_slice(&held[at as usize..][..out.len()]),
-            Place::File(file) => file.read_exact_at(out, at).map_err(|e| fail("read", e))?,
+        match &self.storage {
+            SpillStorage::Memory(held) => out.copy_from_slice(&held[at as usize..][..out.len()]),
+            SpillStorage::File(file) => file.read_exact_at(out, at).map_err(|e| fail("read", e))?,
         }
         Ok(())
     }
 
-    /// Writes over bytes that it has.
+    /// Overwrites a range.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
         self.check(at, bytes.len())?;
-        match &mut self.place {
-            Place::Memory(held) => held[at as usize..][..bytes.len()].copy_from_slice(bytes),
-            Place::File(file) => file
+        match &mut self.storage {
+            SpillStorage::Memory(held) => held[at as usize..][..bytes.len()].copy_from_slice(bytes),
+            SpillStorage::File(file) => file
                 .write_all_at(bytes, at)
                 .map_err(|e| fail("written", e))?,
         }
@@ -175,8 +182,8 @@ impl Spill {
 
 impl Drop for Spill {
     fn drop(&mut self) {
-        if let Place::Memory(_) = self.place {
-            self.pool.free.fetch_add(self.len, Relaxed);
+        if let SpillStorage::Memory(_) = self.storage {
+            self.budget.free.fetch_add(self.len, Relaxed);
         }
     }
 }
@@ -186,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_in_memory_and_in_files() {
+    fn spill_reads_back_from_memory_and_files() {
         let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
         for memory in [0, 1000, 4 << 20] {
             let spills = Spills::new(memory);
@@ -213,19 +220,22 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_given_back() {
+    fn spill_returns_its_memory() {
         let spills = Spills::new(1000);
         for _ in 0..10 {
             let held = spills.zeros(1000).unwrap();
-            assert!(matches!(held.place, Place::Memory(_)));
-            assert!(matches!(spills.zeros(1).unwrap().place, Place::File(_)));
+            assert!(matches!(held.storage, SpillStorage::Memory(_)));
+            assert!(matches!(
+                spills.zeros(1).unwrap().storage,
+                SpillStorage::File(_)
+            ));
         }
         let mut grown = spills.zeros(600).unwrap();
         grown.append(&[7; 600]).unwrap();
-        assert!(matches!(grown.place, Place::File(_)));
+        assert!(matches!(grown.storage, SpillStorage::File(_)));
         assert!(matches!(
-            spills.zeros(1000).unwrap().place,
-            Place::Memory(_)
+            spills.zeros(1000).unwrap().storage,
+            SpillStorage::Memory(_)
         ));
     }
 }

@@ -1,7 +1,10 @@
-//! Tables that stand on devices, and are sorted there.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Stores tables on devices, and sorts them there.
 //!
-//! Each device has a contiguous part of a table's rows: key columns apart, the rest by rows, and what has no fixed width as an Arrow stream, which the
-//! host reads. Nothing of a table counts before the directory names it, and that is written last.
+//! Each device stores a contiguous part of a table's rows: key columns separately, the remaining
+//! columns by rows, and side columns as an Arrow stream for the host. A table exists once the
+//! directory names it, and the directory is written last.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,30 +16,30 @@ use device::Factory;
 use serde_json::{json, Value};
 use sim::Media;
 
-use crate::bench::{Bench, Work};
+use crate::bench::{Bench, SortRequest};
 use crate::digest::{self, digest};
-use crate::directory::{Bytes, Directory, Entry, KeyColumn, COPY, DATA};
-use crate::form::{Form, Values};
-use crate::gather::{Out, Sink};
+use crate::directory::{Directory, KeyColumn, StoredBytes, TablePart, COPY_BYTES, DATA_START};
 use crate::guard::guarded;
-use crate::job::{Opcodes, Stages};
-use crate::key::{Compared, Key};
-use crate::lookup;
-use crate::plan::{check_devices, cut};
-use crate::report::Device;
-use crate::rest::{read_apart, read_schema, write_apart, write_schema};
-use crate::room::Room;
-use crate::rows::Rows;
+use crate::job::{Opcodes, StageRunner};
+use crate::key::{EngineKey, SortKey};
+use crate::merge_partitions::{BatchWriter, Sink};
+use crate::plan::{check_devices, split_evenly};
+use crate::region::RegionAllocator;
+use crate::report::DeviceReport;
+use crate::resident::{check_rows, ResidentSort, ResidentTable};
+use crate::row_layout::{ColumnValues, RowLayout};
+use crate::rows::SpilledRows;
+use crate::sampler::ChannelSampler;
+use crate::side_columns::{read_schema, read_side_columns, write_schema, write_side_columns};
 use crate::spill::Spills;
-use crate::standing::{check_rows, Arranged, Standing};
-use crate::transfer::{get_all, or_end, put, Data};
-use crate::watch::Watch;
-use crate::{By, Error, Progress, Report, Result, Table};
+use crate::table_parts;
+use crate::transfer::{get_all, or_stop_all, put, TransferSource};
+use crate::{Error, OrderBy, Progress, Report, Result, Table};
 
 /// Most characters of a table's name.
-const MOST_NAME: usize = 64;
-/// Bytes of rows that wait in memory.
-const MEMORY: u64 = 256 << 20;
+const MAX_NAME_CHARS: usize = 64;
+/// Limit of the rows in memory.
+const MEMORY_BYTES: u64 = 256 << 20;
 
 /// Devices with media files, and the tables on them.
 pub struct Store<'a> {
@@ -48,14 +51,15 @@ pub struct Store<'a> {
     directories: Vec<Directory>,
 }
 
-/// A part as it goes to a device.
-struct Part {
-    entry: Entry,
+/// A part that is about to be written to a device.
+struct PendingPart {
+    entry: TablePart,
     puts: Vec<(Range<u64>, Vec<u8>)>,
 }
 
 impl<'a> Store<'a> {
-    /// Gives devices with these media files power, and reads their directories. Files that are not there are made.
+    /// Powers devices with these media files, and reads their directories. Missing files are
+    /// created.
     pub fn open(
         root: &'a Path,
         design: &'a Design,
@@ -74,16 +78,22 @@ impl<'a> Store<'a> {
         let mut bench = Bench::new(root, design, factory, files?)?;
         let extent = design.nvme.extent(1, design.media.bytes);
         let namespace = extent.end - extent.start;
-        if namespace <= DATA {
+        if namespace <= DATA_START {
             return Err(Error::new(format!(
                 "the design's namespace has {} KiB, and a directory of tables takes {}",
                 namespace >> 10,
-                DATA >> 10
+                DATA_START >> 10
             )));
         }
         let progress = Progress::default();
-        let starts = bench
-            .each(|_, driver| get_all(driver, &(0..DATA), &progress, &mut Watch::default()))?;
+        let starts = bench.on_each_device(|_, driver| {
+            get_all(
+                driver,
+                &(0..DATA_START),
+                &progress,
+                &mut ChannelSampler::default(),
+            )
+        })?;
         let directories: Result<Vec<Directory>> = starts
             .iter()
             .zip(media)
@@ -102,7 +112,7 @@ impl<'a> Store<'a> {
         })
     }
 
-    /// Ends the work: devices are shut down as hosts do.
+    /// Shuts the devices down in an orderly way.
     pub fn close(self) -> Result<()> {
         for driver in self.bench.drivers {
             driver.shutdown().map_err(Error::new)?;
@@ -110,24 +120,29 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// The tables, by name: as JSON.
+    /// The tables by name, as JSON.
     pub fn list(&self) -> Value {
-        let table = |found: &lookup::Found| {
-            let (one, parts) = (found.one(), &found.parts);
+        let table = |found: &table_parts::TableParts| {
+            let (one, parts) = (found.first_part(), &found.parts);
             let extents = parts.iter().map(|(_, e)| e.extent.end - e.extent.start);
             let devices: Vec<usize> = parts.iter().map(|(device, _)| *device).collect();
             let keys: Vec<&str> = one.keys.iter().map(|key| key.name.as_str()).collect();
             json!({
-                "name": one.name, "id": found.id(), "rows": one.all, "row_bytes": one.row_bytes, "keys": keys,
-                "devices": devices, "parts": parts.len(), "of_parts": one.parts, "bytes": extents.sum::<u64>(),
+                "name": one.name, "id": found.id(), "rows": one.all, "row_bytes": one.row_bytes,
+                "keys": keys,
+                "devices": devices, "parts": parts.len(), "of_parts": one.parts,
+                "bytes": extents.sum::<u64>(),
             })
         };
-        lookup::all(&self.directories).iter().map(table).collect()
+        table_parts::all_tables(&self.directories)
+            .iter()
+            .map(table)
+            .collect()
     }
 
-    /// The parts of the table with this name or id, all of them.
-    fn parts(&self, name: &str) -> Result<Vec<(usize, Entry)>> {
-        let found = lookup::named(&self.directories, &self.media, name)?;
+    /// All parts of the table with this name or id.
+    fn parts(&self, name: &str) -> Result<Vec<(usize, TablePart)>> {
+        let found = table_parts::find_table(&self.directories, &self.media, name)?;
         found.check_whole(&self.media)?;
         let parts = found.parts.into_iter();
         Ok(parts
@@ -135,7 +150,7 @@ impl<'a> Store<'a> {
             .collect())
     }
 
-    /// Writes a table to the devices, with these columns as keys to sort by.
+    /// Writes a table to the devices. `keys` are the columns that it can be sorted by.
     pub fn put(
         &mut self,
         name: &str,
@@ -144,10 +159,13 @@ impl<'a> Store<'a> {
         progress: &Progress,
     ) -> Result<Report> {
         let begin = Instant::now();
-        if name.is_empty() || name.chars().count() > MOST_NAME || name.chars().any(char::is_control)
+        if name.is_empty()
+            || name.chars().count() > MAX_NAME_CHARS
+            || name.chars().any(char::is_control)
         {
             return Err(Error::new(format!(
-                "name = {name:?}: allowed are 1 to {MOST_NAME} characters, without control characters"
+                "name = {name:?}: allowed are 1 to {MAX_NAME_CHARS} characters, without control \
+                    characters"
             )));
         }
         if table.batch.num_columns() == 0 {
@@ -155,7 +173,7 @@ impl<'a> Store<'a> {
                 "table {name:?} has no columns: one or more are needed, a key among them"
             )));
         }
-        let known = lookup::all(&self.directories);
+        let known = table_parts::all_tables(&self.directories);
         if let Some(known) = known.iter().find(|found| found.name() == name) {
             let known = known.describe(&self.media);
             return Err(Error::new(format!(
@@ -163,7 +181,7 @@ impl<'a> Store<'a> {
             )));
         }
         let parts = guarded("the table can't be taken apart", || {
-            self.take_apart(name, table, keys)
+            self.split_table(name, table, keys)
         })?;
         let rows = table.batch.num_rows();
         let mut report = Report {
@@ -175,11 +193,11 @@ impl<'a> Store<'a> {
         };
         let all = parts.iter().flat_map(|part| &part.puts);
         progress.expect(all.map(|(_, bytes)| bytes.len() as u64).sum());
-        let stages = self.bench.each(|device, driver| {
-            let mut stages = Stages::new(driver, progress)?;
+        let stages = self.bench.on_each_device(|device, driver| {
+            let mut stages = StageRunner::new(driver, progress)?;
             if let Some(part) = parts.get(device) {
                 let puts = part.puts.iter();
-                stages.put(puts.map(|(place, bytes)| (place, bytes as &dyn Data)))?;
+                stages.put(puts.map(|(place, bytes)| (place, bytes as &dyn TransferSource)))?;
             }
             let done = stages.done;
             driver.flush()?;
@@ -189,35 +207,36 @@ impl<'a> Store<'a> {
         for (directory, part) in next.iter_mut().zip(&parts) {
             directory.entries.push(part.entry.clone());
         }
-        self.change(next)?;
+        self.write_directories(next)?;
         for (device, part) in parts.into_iter().enumerate() {
             let (rows, keys) = (part.entry.rows, part.entry.keys.len());
             report.key = format!("{keys} key columns");
-            report.devices.push(Device {
+            report.devices.push(DeviceReport {
                 rows,
                 partitions: 1,
                 stages: stages[device].clone(),
-                ..Device::default()
+                ..DeviceReport::default()
             });
         }
         Ok(report)
     }
 
-    /// Forgets the table with this name or id, or what is left of it. Of others with the name nothing is touched.
+    /// Removes the table with this name or id, or its remaining parts. Other tables of the name are
+    /// not changed.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
-        let found = lookup::named(&self.directories, &self.media, name)?;
+        let found = table_parts::find_table(&self.directories, &self.media, name)?;
         found.check_once(&self.media)?;
-        let (name, id) = (found.name().to_owned(), found.one().id);
+        let (name, id) = (found.name().to_owned(), found.first_part().id);
         let mut next = self.directories.clone();
         for directory in &mut next {
-            let other = |entry: &Entry| (&entry.name, entry.id) != (&name, id);
+            let other = |entry: &TablePart| (&entry.name, entry.id) != (&name, id);
             directory.entries.retain(other);
         }
-        self.change(next)
+        self.write_directories(next)
     }
 
-    /// Writes the directories that are others now.
-    fn change(&mut self, mut next: Vec<Directory>) -> Result<()> {
+    /// Writes the directories that have changed.
+    fn write_directories(&mut self, mut next: Vec<Directory>) -> Result<()> {
         let mut copies = Vec::new();
         for (directory, before) in next.iter_mut().zip(&self.directories) {
             let changed = directory.entries != before.entries;
@@ -225,11 +244,12 @@ impl<'a> Store<'a> {
             copies.push(changed.then(|| directory.write()).transpose()?);
         }
         let progress = Progress::default();
-        self.bench.each(|device, driver| {
+        self.bench.on_each_device(|device, driver| {
             if let Some((at, copy)) = &copies[device] {
-                // The copy not in use, and when that one is there the other one: one that is damaged later is one of two.
-                for at in [*at, COPY - at] {
-                    put(driver, at, copy, &progress, &mut Watch::default())?;
+                // First the copy that is not in use, then the other one. So damage of one copy at a
+                // later time is tolerated.
+                for at in [*at, COPY_BYTES - at] {
+                    put(driver, at, copy, &progress, &mut ChannelSampler::default())?;
                     driver.flush()?;
                 }
             }
@@ -239,22 +259,22 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// What goes to each device.
-    fn take_apart(&self, name: &str, table: &Table, keys: &[String]) -> Result<Vec<Part>> {
+    /// Splits a table into the parts of the devices.
+    fn split_table(&self, name: &str, table: &Table, keys: &[String]) -> Result<Vec<PendingPart>> {
         let batch = &table.batch;
         let schema = batch.schema();
         let rows = batch.num_rows();
         if u32::try_from(rows).is_err() {
             return Err(Error::new(format!("{rows} rows: allowed are {}", u32::MAX)));
         }
-        let mut chosen: Vec<Key> = Vec::new();
+        let mut chosen: Vec<SortKey> = Vec::new();
         for name in keys {
-            let by = By {
+            let by = OrderBy {
                 column: name.clone(),
                 descending: false,
                 nulls_first: false,
             };
-            let mut key = Key::of(&schema, &[by])?;
+            let mut key = SortKey::of(&schema, &[by])?;
             if batch.column(key.columns[0]).logical_null_count() > 0 {
                 key = key.normalised();
             }
@@ -263,27 +283,33 @@ impl<'a> Store<'a> {
             }
             chosen.push(key);
         }
-        let form = Form::of(batch)?;
-        let mut bounds = cut(&(0..rows), self.directories.len(), 1);
+        let layout = RowLayout::of(batch)?;
+        let mut bounds = split_evenly(&(0..rows), self.directories.len(), 1);
         if bounds.is_empty() {
             bounds.push(0..0);
         }
-        let aparts = write_apart(batch, &form, &bounds)?;
-        // Places in columns are as they will be when the host has read these again.
-        let columns = read_apart(&schema, &form, &aparts)?;
-        let columns: Vec<ArrayRef> = form
-            .apart()
+        let streams = write_side_columns(batch, &layout, &bounds)?;
+        // Offsets in columns are those that the host finds when it reads the side columns.
+        let columns = read_side_columns(&schema, &layout, &streams)?;
+        let columns: Vec<ArrayRef> = layout
+            .side_columns()
             .zip(columns.iter().zip(batch.columns()))
-            .map(|(apart, (read, column))| if apart { read.clone() } else { column.clone() })
+            .map(|(is_side, (read, column))| {
+                if is_side {
+                    read.clone()
+                } else {
+                    column.clone()
+                }
+            })
             .collect();
         let whole = RecordBatch::try_new(schema.clone(), columns).map_err(Error::new)?;
         let schema_bytes = write_schema(table)?;
         let (mut parts, mut contents) = (Vec::new(), Vec::new());
-        for (number, (range, apart)) in bounds.iter().zip(aparts).enumerate() {
+        for (number, (range, side_columns)) in bounds.iter().zip(streams).enumerate() {
             let part = whole.slice(range.start, range.len());
             let order: Vec<u32> = (0..range.len() as u32).collect();
-            let encoded = form.encode(part.columns(), range.start, &order, None)?;
-            let mut entry = Entry {
+            let encoded = layout.encode(part.columns(), range.start, &order, None)?;
+            let mut entry = TablePart {
                 name: name.into(),
                 id: 0,
                 part: number,
@@ -291,24 +317,24 @@ impl<'a> Store<'a> {
                 first: range.start,
                 rows: range.len(),
                 all: rows,
-                row_bytes: form.row_bytes,
+                row_bytes: layout.row_bytes,
                 extent: 0..0,
                 table: 0,
-                digest: digest::of_rows(&encoded, form.row_bytes),
+                digest: digest::digest_of_rows(&encoded, layout.row_bytes),
                 keys: Vec::new(),
-                schema: Bytes {
+                schema: StoredBytes {
                     place: 0..0,
                     digest: digest(&schema_bytes),
                 },
-                apart: Bytes {
+                side_columns: StoredBytes {
                     place: 0..0,
-                    digest: digest(&apart),
+                    digest: digest(&side_columns),
                 },
             };
             let values: Result<Vec<Vec<u8>>> =
                 chosen.iter().map(|key| key.encode(&part, &order)).collect();
-            let blocks = [&values?[..], &[encoded, schema_bytes.clone(), apart]].concat();
-            let places = self.room(number, &blocks)?;
+            let blocks = [&values?[..], &[encoded, schema_bytes.clone(), side_columns]].concat();
+            let places = self.allocate(number, &blocks)?;
             contents.extend(blocks.iter().flat_map(|block| digest(block).to_le_bytes()));
             entry.extent = places[0].start..places[places.len() - 1].end.next_multiple_of(4096);
             for (key, place) in chosen.iter().zip(&places) {
@@ -317,16 +343,17 @@ impl<'a> Store<'a> {
                     column: key.columns[0],
                     at: place.start,
                     bytes: key.bytes,
-                    plain: key.compared != Compared::Prefix,
+                    plain: key.compared != EngineKey::Prefix,
                 });
             }
             entry.table = places[chosen.len()].start;
             entry.schema.place = places[chosen.len() + 1].clone();
-            entry.apart.place = places[chosen.len() + 2].clone();
+            entry.side_columns.place = places[chosen.len() + 2].clone();
             let puts = places.into_iter().zip(blocks).collect();
-            parts.push(Part { entry, puts });
+            parts.push(PendingPart { entry, puts });
         }
-        // Of all that the parts are made of and of where they go, so that those of another table are no parts of this one, be its rows the same.
+        // The id covers the content of the parts and their location. So parts of another table
+        // never match, even if its rows are the same.
         contents.extend_from_slice(name.as_bytes());
         for path in &self.media {
             let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -338,13 +365,16 @@ impl<'a> Store<'a> {
         Ok(parts)
     }
 
-    /// Places for a part on a device.
-    fn room(&self, device: usize, blocks: &[Vec<u8>]) -> Result<Vec<Range<u64>>> {
+    /// Allocates the regions of a part on a device.
+    fn allocate(&self, device: usize, blocks: &[Vec<u8>]) -> Result<Vec<Range<u64>>> {
         let free = self.directories[device].free(self.namespace);
         for gap in &free {
-            let mut room = Room::new(gap);
-            let places = blocks.iter().map(|b| room.take(b.len() as u64)).collect();
-            if room.fits() {
+            let mut regions = RegionAllocator::new(gap);
+            let places = blocks
+                .iter()
+                .map(|b| regions.allocate(b.len() as u64))
+                .collect();
+            if regions.fits() {
                 return Ok(places);
             }
         }
@@ -356,23 +386,24 @@ impl<'a> Store<'a> {
             .max()
             .unwrap_or(0);
         Err(Error::new(format!(
-            "device {device}: the table's part takes {} MiB, and the largest free part of the namespace has {} MiB; more devices help, or dropping tables",
+            "device {device}: the table's part takes {} MiB, and the largest free part of the \
+                namespace has {} MiB; more devices help, or dropping tables",
             mib(needed),
             largest >> 20
         )))
     }
 
-    /// A table with all that the host needs of it.
-    pub fn standing(&mut self, name: &str) -> Result<Standing> {
+    /// A table with everything that the host needs of it.
+    pub fn resident(&mut self, name: &str) -> Result<ResidentTable> {
         let parts = self.parts(name)?;
         let progress = Progress::default();
-        let read = self.bench.each(|device, driver| {
+        let read = self.bench.on_each_device(|device, driver| {
             let Some((_, entry)) = parts.iter().find(|part| part.0 == device) else {
                 return Ok((Vec::new(), Vec::new()));
             };
-            let mut bytes = |bytes: &Bytes| {
-                let watch = &mut Watch::default();
-                let out = get_all(driver, &bytes.place, &progress, watch)?;
+            let mut bytes = |bytes: &StoredBytes| {
+                let sampler = &mut ChannelSampler::default();
+                let out = get_all(driver, &bytes.place, &progress, sampler)?;
                 match digest(&out) == bytes.digest {
                     true => Ok(out),
                     false => Err(driver::Error::Invalid(format!(
@@ -380,75 +411,75 @@ impl<'a> Store<'a> {
                     ))),
                 }
             };
-            Ok((bytes(&entry.schema)?, bytes(&entry.apart)?))
+            Ok((bytes(&entry.schema)?, bytes(&entry.side_columns)?))
         })?;
         let (schema, nulls, metadata) = read_schema(&read[parts[0].0].0)?;
-        let form = Form::new(&schema, &nulls)?;
-        if form.row_bytes != parts[0].1.row_bytes {
+        let layout = RowLayout::new(&schema, &nulls)?;
+        if layout.row_bytes != parts[0].1.row_bytes {
             return Err(Error::new(format!(
                 "table {name:?} is damaged: its rows are of another size"
             )));
         }
-        let aparts: Vec<Vec<u8>> = parts.iter().map(|part| read[part.0].1.clone()).collect();
-        let columns = read_apart(&schema, &form, &aparts)?;
-        Ok(Standing {
+        let streams: Vec<Vec<u8>> = parts.iter().map(|part| read[part.0].1.clone()).collect();
+        let columns = read_side_columns(&schema, &layout, &streams)?;
+        Ok(ResidentTable {
             name: parts[0].1.name.clone(),
             parts,
             schema,
             metadata,
-            form,
+            layout,
             columns,
         })
     }
 
     /// A table without its rows: schema and metadata.
     pub fn schema(&mut self, name: &str) -> Result<Table> {
-        self.standing(name)?.table(&[])
+        self.resident(name)?.table(&[])
     }
 
     /// Reads a table back.
     pub fn get(&mut self, name: &str, progress: &Progress) -> Result<(Table, Report)> {
-        self.collected(name, |store, standing, sink| {
-            store.get_to(standing, progress, sink)
+        self.collected(name, |store, resident, sink| {
+            store.get_to(resident, progress, sink)
         })
     }
 
     fn collected(
         &mut self,
         name: &str,
-        read: impl FnOnce(&mut Self, &Standing, &mut Sink) -> Result<Report>,
+        read: impl FnOnce(&mut Self, &ResidentTable, &mut Sink) -> Result<Report>,
     ) -> Result<(Table, Report)> {
-        let standing = self.standing(name)?;
+        let resident = self.resident(name)?;
         let mut batches = Vec::new();
-        let report = read(self, &standing, &mut |batch| {
+        let report = read(self, &resident, &mut |batch| {
             batches.push(batch);
             Ok(())
         })?;
-        Ok((standing.table(&batches)?, report))
+        Ok((resident.table(&batches)?, report))
     }
 
     /// Reads a table back, batch by batch.
     pub fn get_to(
         &mut self,
-        standing: &Standing,
+        resident: &ResidentTable,
         progress: &Progress,
         sink: &mut Sink,
     ) -> Result<Report> {
-        let Standing { parts, form, .. } = standing;
+        let ResidentTable { parts, layout, .. } = resident;
         let of = |device: usize| parts.iter().find(|part| part.0 == device);
         let total: usize = parts.iter().map(|(_, e)| e.rows * e.row_bytes).sum();
         progress.expect(total as u64);
-        let spills = Spills::new(MEMORY);
-        let mut read = self.bench.each(|device, driver| {
+        let spills = Spills::new(MEMORY_BYTES);
+        let mut read = self.bench.on_each_device(|device, driver| {
             let Some((_, entry)) = of(device) else {
                 return Ok(None);
             };
-            let mut stages = Stages::new(driver, progress)?;
+            let mut stages = StageRunner::new(driver, progress)?;
             let bytes = (entry.rows * entry.row_bytes) as u64;
-            let mut rows = or_end(spills.zeros(bytes), progress)?;
+            let mut rows = or_stop_all(spills.zeros(bytes), progress)?;
             stages.get(&[(entry.table, 0..bytes)], &mut rows)?;
-            let rows = Rows::new(rows, entry.row_bytes);
-            check_rows(entry, or_end(rows.digest(), progress)?)?;
+            let rows = SpilledRows::new(rows, entry.row_bytes);
+            check_rows(entry, or_stop_all(rows.digest(), progress)?)?;
             Ok(Some((rows, stages.done)))
         });
         if let Some(error) = progress.failed() {
@@ -457,24 +488,24 @@ impl<'a> Store<'a> {
         let (mut read, begin) = (read?, Instant::now());
         let mut report = Report {
             rows: parts[0].1.all,
-            row_bytes: form.row_bytes,
+            row_bytes: layout.row_bytes,
             partitions: parts.len(),
             spilled: spills.filed(),
             ..Report::default()
         };
         guarded("rows that came back can't be read", || {
-            let values = Values::Columns(&standing.columns);
-            let mut out = Out::new(form, values, &standing.schema, progress, sink);
+            let values = ColumnValues::Columns(&resident.columns);
+            let mut out = BatchWriter::new(layout, values, &resident.schema, progress, sink);
             for (device, entry) in parts {
                 let Some((rows, stages)) = read[*device].take() else {
                     continue;
                 };
-                out.all(0, &rows, 0..entry.rows)?;
-                report.devices.push(Device {
+                out.add_range(0, &rows, 0..entry.rows)?;
+                report.devices.push(DeviceReport {
                     rows: entry.rows,
                     partitions: 1,
                     stages,
-                    ..Device::default()
+                    ..DeviceReport::default()
                 });
             }
             Ok(())
@@ -483,52 +514,61 @@ impl<'a> Store<'a> {
         Ok(report)
     }
 
-    /// What a sort of a table would do: as JSON.
-    pub fn explain(&mut self, name: &str, by: &[By]) -> Result<Value> {
-        let standing = self.standing(name)?;
-        Ok(self.arrange(&standing, by)?.plan())
+    /// The plan of a sort as JSON.
+    pub fn explain(&mut self, name: &str, by: &[OrderBy]) -> Result<Value> {
+        let resident = self.resident(name)?;
+        Ok(self.plan_sort(&resident, by)?.plan())
     }
 
-    fn arrange<'s>(&self, standing: &'s Standing, by: &[By]) -> Result<Arranged<'s>> {
+    fn plan_sort<'s>(
+        &self,
+        resident: &'s ResidentTable,
+        by: &[OrderBy],
+    ) -> Result<ResidentSort<'s>> {
         let opcodes = Opcodes::of(self.design, self.root)?;
         let largest = |directory: &Directory| {
             let free = directory.free(self.namespace).into_iter();
             free.max_by_key(|gap| gap.end - gap.start).unwrap_or(0..0)
         };
         let free: Vec<Range<u64>> = self.directories.iter().map(largest).collect();
-        Arranged::new(standing, by, &free, opcodes)
+        ResidentSort::new(resident, by, &free, opcodes)
     }
 
-    /// Sorts a table where it stands. It stays as it is.
-    pub fn sort(&mut self, name: &str, by: &[By], progress: &Progress) -> Result<(Table, Report)> {
-        self.collected(name, |store, standing, sink| {
-            store.sort_to(standing, by, progress, sink)
+    /// Sorts a resident table. The table itself does not change.
+    pub fn sort(
+        &mut self,
+        name: &str,
+        by: &[OrderBy],
+        progress: &Progress,
+    ) -> Result<(Table, Report)> {
+        self.collected(name, |store, resident, sink| {
+            store.sort_to(resident, by, progress, sink)
         })
     }
 
     /// The same, batch by batch.
     pub fn sort_to(
         &mut self,
-        standing: &Standing,
-        by: &[By],
+        resident: &ResidentTable,
+        by: &[OrderBy],
         progress: &Progress,
         sink: &mut Sink,
     ) -> Result<Report> {
-        let arranged = self.arrange(standing, by)?;
-        progress.expect(arranged.bytes());
-        let spills = Spills::new(MEMORY);
-        let work = Work {
-            queues: arranged.queues.clone(),
+        let sort = self.plan_sort(resident, by)?;
+        progress.expect(sort.bytes());
+        let spills = Spills::new(MEMORY_BYTES);
+        let work = SortRequest {
+            queues: sort.queues.clone(),
             movable: false,
-            make: &|partition| Ok(arranged.job(partition, &spills)),
+            make: &|partition| Ok(sort.job(partition, &spills)),
             done: &|_| {},
         };
         let (outcomes, failures) = self.bench.sort(work, progress)?;
-        arranged.check(&outcomes)?;
+        sort.check(&outcomes)?;
         let begin = Instant::now();
-        let mut report = arranged.report();
+        let mut report = sort.report();
         guarded("rows that came back can't be read", || {
-            arranged.gather(outcomes, failures, &spills, &mut report, progress, sink)
+            sort.merge(outcomes, failures, &spills, &mut report, progress, sink)
         })?;
         report.merge = begin.elapsed();
         report.spilled = spills.filed();

@@ -1,4 +1,6 @@
-//! A table in memory.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Tables in memory.
 
 use std::sync::Arc;
 
@@ -7,14 +9,14 @@ use parquet::file::metadata::KeyValue;
 
 use crate::input::Input;
 
-/// A table.
+/// A table in memory.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// All of its rows.
+    /// All rows.
     pub batch: RecordBatch,
-    /// What a Parquet file says beside its schema.
+    /// The key-value metadata of a Parquet file.
     pub metadata: Vec<KeyValue>,
-    /// The Parquet file that it came from.
+    /// The Parquet file that the table came from.
     pub(crate) file: Option<Input>,
 }
 
@@ -38,7 +40,7 @@ impl Table {
         }
     }
 
-    /// Its schema.
+    /// The table's schema.
     pub fn schema(&self) -> Arc<arrow_schema::Schema> {
         self.batch.schema()
     }

@@ -1,4 +1,6 @@
-//! Files as others write them: what a table is read as, and what is written for it.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Reads files of other writers, and checks what is written for them.
 
 use std::sync::Arc;
 
@@ -36,11 +38,13 @@ fn read(file: Vec<u8>) -> sort::Result<Table> {
     Table::read(Format::Parquet, file)
 }
 
-/// Fields that are repeated without being in a list, as old writers have them: lists of none, one and several.
+/// Repeated fields without a list annotation, as old writers use them: lists of zero, one and
+/// several elements.
 #[test]
 fn parquet_repeated_fields_without_annotation() {
     let schema = "message m { required int32 id; \
-        optional group phones { repeated group phone { required int64 number; optional binary kind (UTF8); } } \
+        optional group phones { repeated group phone { required int64 number; optional binary \
+        kind (UTF8); } } \
         repeated int32 plain; }";
     let file = parquet(schema, |group| {
         let mut column = group.next_column().unwrap().unwrap();
@@ -49,7 +53,7 @@ fn parquet_repeated_fields_without_annotation() {
             .write_batch(&[1, 2, 3, 4], None, None)
             .unwrap();
         column.close().unwrap();
-        // No phones; none of them; one without a kind; two.
+        // No phones, an empty list, one phone without a kind, and two phones.
         let levels: (&[i16], &[i16]) = (&[0, 1, 2, 2, 2], &[0, 0, 0, 0, 1]);
         let mut column = group.next_column().unwrap().unwrap();
         let numbers = column.typed::<Int64Type>();
@@ -73,7 +77,7 @@ fn parquet_repeated_fields_without_annotation() {
     });
     let table = read(file.clone()).unwrap();
     assert_eq!(table.batch.num_rows(), 4);
-    // Some say in their footer that they have no rows; their row groups do.
+    // Some footers claim zero rows although their row groups have rows.
     let (said, none) = (b"\x16\x08\x19\x1c", b"\x16\x00\x19\x1c");
     let places = file
         .windows(4)
@@ -99,7 +103,7 @@ fn parquet_repeated_fields_without_annotation() {
     assert_eq!(again.batch.num_rows(), 4);
 }
 
-/// Writes a column of bytes.
+/// Writes a binary column.
 fn bytes(group: &mut Group<'_>, values: &[&[u8]]) {
     let values: Vec<ByteArray> = values.iter().map(|v| ByteArray::from(v.to_vec())).collect();
     let mut column = group.next_column().unwrap().unwrap();
@@ -117,10 +121,12 @@ fn logical(file: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Logical types that Arrow has no type for, also those of old files, go from file to file; groups, too.
+/// Logical types without an Arrow type are carried from file to file, those of old files and of
+/// groups as well.
 #[test]
 fn parquet_logical_types_without_a_type_of_arrow() {
-    let schema = "message m { required binary e (ENUM); required binary b (BSON); required binary j (JSON); \
+    let schema = "message m { required binary e (ENUM); required binary b (BSON); required binary \
+        j (JSON); \
         required int32 t (TIME(MILLIS,true)); required int64 u (TIME(NANOS,false)); }";
     let file = parquet(schema, |group| {
         (0..3).for_each(|_| bytes(group, &[b"x", b"y"]));
@@ -139,12 +145,15 @@ fn parquet_logical_types_without_a_type_of_arrow() {
     });
     let table = read(file.clone()).unwrap();
     let again = table.write(Format::Parquet, Compression::Snappy).unwrap();
-    let (told, kept) = (logical(&file), logical(&again));
-    assert!(told[0].starts_with("Some(Enum)"), "{told:?}");
-    assert!(told[3].contains("is_adjusted_to_u_t_c: true"), "{told:?}");
-    assert_eq!(told, kept);
+    let (written, kept) = (logical(&file), logical(&again));
+    assert!(written[0].starts_with("Some(Enum)"), "{written:?}");
+    assert!(
+        written[3].contains("is_adjusted_to_u_t_c: true"),
+        "{written:?}"
+    );
+    assert_eq!(written, kept);
     assert_eq!(read(again.clone()).unwrap().metadata, table.metadata);
-    // No file has what the table says of them beside its schema.
+    // The metadata pair of the table is not written to files.
     let reader = SerializedFileReader::new(::bytes::Bytes::from(again)).unwrap();
     let pairs = reader.metadata().file_metadata().key_value_metadata();
     assert!(pairs
@@ -153,7 +162,7 @@ fn parquet_logical_types_without_a_type_of_arrow() {
         .all(|pair| !pair.key.starts_with("nearside")));
 }
 
-/// Groups that are values of one kind are that, within lists, too.
+/// Variant groups keep their type, also within other groups.
 #[test]
 fn parquet_variant_groups_are_kept() {
     let group = |name: &str, kind: Option<LogicalType>, within: Vec<Type>| {
@@ -214,7 +223,7 @@ fn intervals(values: &[[u32; 3]]) -> Vec<u8> {
     })
 }
 
-/// No number of an interval is lost: Arrow's types have some of the three.
+/// No number of an interval is lost. Arrow's types have only some of the three.
 #[test]
 fn parquet_intervals_are_kept_or_refused() {
     let months = read(intervals(&[[14, 0, 0], [1, 0, 0]])).unwrap();
@@ -254,7 +263,7 @@ fn parquet_intervals_are_kept_or_refused() {
     }
 }
 
-/// What a file would have in another way is refused, with the column.
+/// A value that a file would change is refused, with the column.
 #[test]
 fn parquet_refuses_what_it_would_change() {
     let decimal = |value: i128, precision| {
@@ -273,7 +282,7 @@ fn parquet_refuses_what_it_would_change() {
     };
     let day = IntervalDayTime::new(-1, 0);
     let odd: [(ArrayRef, &str); 7] = [
-        // Of numbers of 32 and 64 bits the library takes the lowest bits.
+        // The library would write the low bits of such numbers.
         (
             Arc::new(decimal(1 << 40, 5)),
             "too large to store in a Decimal128",

@@ -1,4 +1,6 @@
-//! The host's memory does not grow with the table: all that is allocated here is counted. Media are none of it.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Host memory does not grow with the table. All allocations are counted; media are not allocated.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
@@ -23,33 +25,33 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
 use rtl::bitstream::repo_root;
 use sim::Random;
-use sort::{parse, Compression, Format, Input, Plan, Progress, Report, Source, Writer};
+use sort::{parse_order, Compression, Format, Input, Plan, Progress, Report, Source, Writer};
 
-struct Counting;
+struct CountingAllocator;
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does all of it.
-unsafe impl GlobalAlloc for Counting {
+// SAFETY: the system allocator does everything.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        MOST.fetch_max(held, Relaxed);
-        // SAFETY: as the caller says.
+        let held = ALLOCATED.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(held, Relaxed);
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as the caller says.
+        ALLOCATED.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller upholds the contract of `dealloc`.
         unsafe { System.dealloc(place, layout) }
     }
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Rows of a piece of a table.
+/// Rows of a batch of the input.
 const PIECE: usize = 10_000;
 
 fn piece(random: &mut Random, first: usize) -> RecordBatch {
@@ -74,7 +76,7 @@ fn piece(random: &mut Random, first: usize) -> RecordBatch {
     RecordBatch::try_from_iter(columns).unwrap()
 }
 
-/// A file of so many rows, and what they are in memory.
+/// Writes a file with this number of rows, and returns their size in memory.
 fn file(path: &Path, rows: usize) -> usize {
     let mut random = Random::new(1);
     let schema = piece(&mut random, 0).schema();
@@ -90,7 +92,7 @@ fn file(path: &Path, rows: usize) -> usize {
     bytes
 }
 
-/// The most that a sort into another file allocates.
+/// Peak allocation of a sort into another file.
 fn sort(source: &Path, target: &Path, by: &str, rows: usize) -> usize {
     let out = File::create(target).unwrap();
     let mut writer = None;
@@ -114,7 +116,7 @@ fn sort(source: &Path, target: &Path, by: &str, rows: usize) -> usize {
     most
 }
 
-/// The most that a sort allocates of which the rows go away, with 1 MiB for what waits.
+/// Peak allocation of a sort whose rows are dropped, with a limit of 1 MiB for spills.
 fn sort_to(
     source: &Path,
     format: Format,
@@ -129,11 +131,11 @@ fn sort_to(
         .unwrap();
     let options = RtlOptions::default();
     let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
-    let before = HELD.load(Relaxed);
-    MOST.store(before, Relaxed);
+    let before = ALLOCATED.load(Relaxed);
+    PEAK.store(before, Relaxed);
     let progress = Progress::default();
     let source = Source::open(format, Input::open(source).unwrap(), None).unwrap();
-    let by = parse(by).unwrap();
+    let by = parse_order(by).unwrap();
     let plan = Plan::of(source, &by, &root, &design, 2).unwrap();
     let loaded = plan.with_memory(1 << 20).load(&progress).unwrap();
     let mut rows = 0;
@@ -144,10 +146,10 @@ fn sort_to(
     });
     let report = report.unwrap();
     assert_eq!(rows, report.rows);
-    (MOST.load(Relaxed) - before, report)
+    (PEAK.load(Relaxed) - before, report)
 }
 
-/// A folder that is taken away in the end.
+/// A folder that is removed at the end.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -156,8 +158,8 @@ impl Drop for Folder {
     }
 }
 
-/// What is counted is that of one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Only one test at a time may allocate.
+static ONE_TEST: Mutex<()> = Mutex::new(());
 
 fn folder(name: &str) -> Folder {
     let name = format!("nearside-sort-{name}-{}", std::process::id());
@@ -169,10 +171,10 @@ fn folder(name: &str) -> Folder {
 #[test]
 #[ignore = "takes seconds"]
 fn memory_does_not_grow_with_the_table() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = folder("memory");
     let [source, target] = ["s.parquet", "t.arrows"].map(|name| folder.0.join(name));
-    // Numbers, and text of which the engine has seen no more than the beginning.
+    // Numbers, and text of which the engine compares only a prefix.
     for by in ["key", "word"] {
         let [(few, _), (many, bytes)] = [250_000, 1_000_000].map(|rows| {
             let bytes = file(&source, rows);
@@ -184,31 +186,31 @@ fn memory_does_not_grow_with_the_table() {
     }
 }
 
-/// What values of a column of text become where each row has its own.
+/// Bytes of a text column once each row has a copy.
 const EXPANDED: usize = 128 << 20;
-/// What a sort of it may take: see "Memory of the host" in docs/sort.md, with 1 MiB for what waits.
+/// Bound of the peak: see "Memory of the host" in docs/sort.md, with 1 MiB for spills.
 const BOUND: usize = 80 << 20;
 const CASES: usize = 7;
-/// Different long texts.
+/// Number of distinct long texts.
 const TEXTS: usize = 4;
 
-/// A file that is small, but not its values.
+/// A file that is small, but expands when it is read.
 #[derive(Debug)]
 struct Case {
     format: Format,
-    /// Of pages; other formats have none.
+    /// Encoding of Parquet pages.
     encoding: Encoding,
     version: WriterVersion,
     kind: DataType,
     /// Bytes of a text.
     length: usize,
-    /// Rows without text, before the others.
+    /// Rows without text that precede the others.
     short: usize,
     by: &'static str,
 }
 
 impl Case {
-    /// Each way of a text to be short in a file has numbers of its own.
+    /// Each encoding that makes text small occurs for some case numbers.
     fn draw(number: usize, random: &mut Random) -> Case {
         use DataType::*;
         let mut one_of = |count: usize| random.below(count as u64) as usize;
@@ -242,7 +244,7 @@ impl Case {
         }
     }
 
-    /// Numbers of the texts, by row: some together. The last one is short.
+    /// The text of each row, in runs. The last text is empty.
     fn numbers(&self, random: &mut Random) -> Vec<usize> {
         let mut numbers = vec![TEXTS; self.short];
         while numbers.len() < self.short + EXPANDED / self.length {
@@ -252,7 +254,7 @@ impl Case {
         numbers
     }
 
-    /// Rows that follow each other; of a text only the last byte is its own.
+    /// Consecutive rows. Texts differ only in the last byte.
     fn batch(&self, first: usize, numbers: &[usize]) -> RecordBatch {
         let same = "a".repeat(self.length - 1);
         let texts = (0..TEXTS).map(|n| format!("{same}{n}"));
@@ -282,7 +284,8 @@ impl Case {
         RecordBatch::try_from_iter([("text", words), ("row", row)]).unwrap()
     }
 
-    /// All rows, in batches: of Parquet small ones, as they go into one row group; else large ones, which are read as they are.
+    /// Writes all rows. Parquet gets small batches, which go into one row group. Other formats get
+    /// large ones, which are read unchanged.
     fn write(&self, path: &Path, numbers: &[usize]) {
         let file = File::create(path).unwrap();
         let rows = match self.format {
@@ -317,10 +320,10 @@ impl Case {
         writer.close().unwrap();
     }
 
-    /// Numbers of the rows, in order.
+    /// The expected row numbers, in order.
     fn wanted(&self, numbers: &[usize]) -> Vec<u32> {
         let mut rows: Vec<u32> = (0..numbers.len() as u32).collect();
-        // The short text is before all others.
+        // The empty text comes first.
         let place = |&row: &u32| (numbers[row as usize] + 1) % (TEXTS + 1);
         match self.by {
             "row desc" => rows.reverse(),
@@ -331,17 +334,17 @@ impl Case {
     }
 }
 
-/// The text of a row, by its length and its last byte.
-fn told(words: &ArrayRef, row: usize) -> (usize, u8) {
+/// Length and last byte of a row's text.
+fn length_and_last_byte(words: &ArrayRef, row: usize) -> (usize, u8) {
     let of = |bytes: &[u8]| (bytes.len(), bytes.last().copied().unwrap_or(0));
     match words.data_type() {
         DataType::Dictionary(..) => {
             let words = words.as_dictionary::<Int32Type>();
-            told(words.values(), words.key(row).unwrap())
+            length_and_last_byte(words.values(), words.key(row).unwrap())
         }
         DataType::RunEndEncoded(..) => {
             let words = words.as_run::<Int32Type>();
-            told(words.values(), words.get_physical_index(row))
+            length_and_last_byte(words.values(), words.get_physical_index(row))
         }
         DataType::Utf8View => of(words.as_string_view().value(row).as_bytes()),
         DataType::BinaryView => of(words.as_binary_view().value(row)),
@@ -355,7 +358,7 @@ fn told(words: &ArrayRef, row: usize) -> (usize, u8) {
 #[test]
 #[ignore = "takes seconds"]
 fn memory_is_bounded_whatever_the_file_expands_to() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = folder("bounds");
     let path = folder.0.join("t");
     let mut random = Random::new(1);
@@ -373,7 +376,11 @@ fn memory_is_bounded_whatever_the_file_expands_to() {
                     TEXTS => (0, 0),
                     text => (case.length, b'0' + text as u8),
                 };
-                assert_eq!(told(batch.column(0), at), wanted, "{case:?}");
+                assert_eq!(
+                    length_and_last_byte(batch.column(0), at),
+                    wanted,
+                    "{case:?}"
+                );
             }
             found.extend_from_slice(rows);
         });
@@ -390,10 +397,10 @@ fn memory_is_bounded_whatever_the_file_expands_to() {
 #[test]
 #[ignore = "takes seconds"]
 fn memory_is_bounded_however_long_lines_of_csv_are() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = ONE_TEST.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = folder("csv");
     let path = folder.0.join("t.csv");
-    // Both texts quoted, one with commas: a few lines of them are more than a batch may have.
+    // Both texts are quoted, and one has commas. A few lines exceed the bytes of a batch.
     for (length, by) in [(150_000, "row desc"), (4_000_000, "text,row desc")] {
         let rows = EXPANDED / 2 / length;
         let mut out = BufWriter::new(File::create(&path).unwrap());

@@ -1,4 +1,6 @@
-//! Random tables on the fast model, beside a stable sort of the host's.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Sorts random tables on the fast model, and compares with a stable sort of the host.
 
 use std::sync::Arc;
 
@@ -13,13 +15,13 @@ use design::Design;
 use device::{Factory, Model, RtlOptions};
 use rtl::bitstream::repo_root;
 use sim::Random;
-use sort::{parse, Compression, Format, Plan, Progress, Report, Source, Table};
+use sort::{parse_order, Compression, Format, Plan, Progress, Report, Source, Table};
 
 fn design() -> Design {
     Design::find(&repo_root().unwrap(), "sort").unwrap()
 }
 
-/// The same work as lists of an engine.
+/// The same work with command lists.
 fn lists() -> Design {
     Design::find(&repo_root().unwrap(), "pipeline").unwrap()
 }
@@ -35,7 +37,7 @@ fn run_on(
     devices: usize,
 ) -> sort::Result<(Table, Report)> {
     let root = repo_root().unwrap();
-    let plan = Plan::new(table, &parse(by)?, &root, design, devices)?;
+    let plan = Plan::new(table, &parse_order(by)?, &root, design, devices)?;
     let options = RtlOptions::default();
     let mut factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
     plan.run(&mut factory, &Progress::default())
@@ -45,9 +47,9 @@ fn run(table: &Table, by: &str, devices: usize) -> sort::Result<(Table, Report)>
     run_on(&design(), table, by, devices)
 }
 
-/// What the host makes of it. Its own sort is not stable: the number of the row is its last key.
+/// The expected table. The host's sort is not stable, so the row number is the last key.
 fn reference(batch: &RecordBatch, by: &str) -> RecordBatch {
-    let mut columns: Vec<SortColumn> = parse(by)
+    let mut columns: Vec<SortColumn> = parse_order(by)
         .unwrap()
         .iter()
         .map(|by| SortColumn {
@@ -67,7 +69,7 @@ fn reference(batch: &RecordBatch, by: &str) -> RecordBatch {
     take_record_batch(batch, &order).unwrap()
 }
 
-/// Values of which some come often, and nulls.
+/// Random values with duplicates and nulls.
 fn some<T>(random: &mut Random, rows: usize, mut value: impl FnMut(u64) -> T) -> Vec<Option<T>> {
     (0..rows)
         .map(|_| {
@@ -83,12 +85,12 @@ fn some<T>(random: &mut Random, rows: usize, mut value: impl FnMut(u64) -> T) ->
 }
 
 fn text(bits: u64) -> String {
-    // Many begin alike, and go on where the engine does not look.
+    // Long common prefixes: the engine compares only their beginning.
     let tail = "z".repeat((bits % 5) as usize * 7);
     format!("{}{tail}{}", bits % 3, bits >> 40)
 }
 
-/// A column of each type.
+/// A table with a column of each type.
 fn table(rows: usize, seed: u64) -> RecordBatch {
     let r = &mut Random::new(seed);
     let fine = |bits: u64| i128::from(bits as i64) << 30;
@@ -202,7 +204,7 @@ const KEYS: [&str; 19] = [
     "bool", "text", "large", "view", "binary", "fixed",
 ];
 
-/// Whether two columns have the same bits; a NaN is no value's equal.
+/// Compares the bits of two columns, as NaN equals no value.
 fn same(one: &ArrayRef, other: &ArrayRef) -> bool {
     if one.data_type() == &DataType::Null {
         return true;
@@ -233,7 +235,7 @@ fn compare(batch: &RecordBatch, by: &str, devices: usize) -> Report {
 }
 
 #[test]
-fn keys_of_every_type() {
+fn sort_orders_keys_of_every_type() {
     let batch = table(700, 1);
     for (n, name) in KEYS.iter().enumerate() {
         for tail in ["", " desc"] {
@@ -241,7 +243,7 @@ fn keys_of_every_type() {
         }
     }
     compare(&batch, "whole desc", 2);
-    // The reference has no order of nulls.
+    // The reference has no order of a null column.
     let (found, report) = run(&batch.clone().into(), "nothing", 2).unwrap();
     assert_eq!(found.batch.column(0), batch.column(0));
     assert!(report
@@ -251,7 +253,7 @@ fn keys_of_every_type() {
 }
 
 #[test]
-fn nulls_where_they_are_wanted() {
+fn sort_places_nulls_first_or_last() {
     let batch = table(300, 2);
     for name in ["i64", "text"] {
         for tail in [
@@ -266,7 +268,7 @@ fn nulls_where_they_are_wanted() {
 }
 
 #[test]
-fn several_keys() {
+fn sort_by_several_keys() {
     let batch = table(900, 3);
     for by in [
         "bool, i8 desc, text",
@@ -281,7 +283,7 @@ fn several_keys() {
 }
 
 #[test]
-fn any_number_of_rows_on_any_number_of_devices() {
+fn sort_any_number_of_rows_on_any_number_of_devices() {
     for rows in [0, 1, 2, 5, 17, 1000] {
         for devices in [1, 4, 16] {
             compare(&table(rows, 4), "i16 desc", devices);
@@ -291,7 +293,7 @@ fn any_number_of_rows_on_any_number_of_devices() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn larger_than_the_sorter_on_chip() {
+fn sort_more_rows_than_the_sorter_holds() {
     let rows = 150_000;
     let r = &mut Random::new(5);
     let key: ArrayRef = Arc::new(Int32Array::from(some(r, rows, |b| b as i32)));
@@ -299,7 +301,7 @@ fn larger_than_the_sorter_on_chip() {
     let batch = RecordBatch::try_from_iter([("row", row), ("key", key)]).unwrap();
     let report = compare(&batch, "key", 1);
     assert_eq!(names(&report), ["put", "sort", "shuffle", "get"]);
-    // Its list stands in the scratch of the sort.
+    // The command list is in the scratch of the sort.
     let (listed, of_list) = run_on(&lists(), &batch.clone().into(), "key", 1).unwrap();
     assert!(same(
         listed.batch.column(0),
@@ -310,14 +312,14 @@ fn larger_than_the_sorter_on_chip() {
     assert!(two.elapsed() < report.elapsed(), "two devices are faster");
 }
 
-/// Devices with so small a namespace sort one partition after another.
+/// A namespace so small that partitions are sorted one after another.
 fn small(kib: u64) -> Design {
     let values = format!("[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"{kib} KiB\"]");
     design().with_values(&values).unwrap()
 }
 
 #[test]
-fn larger_than_the_devices() {
+fn sort_more_rows_than_the_devices_hold() {
     let batch = table(3000, 13);
     for (by, devices, kib) in [
         ("i32 desc", 1, 128),
@@ -344,7 +346,7 @@ fn larger_than_the_devices() {
 }
 
 #[test]
-fn dictionaries_larger_than_the_devices() {
+fn sort_encoded_keys_in_several_partitions() {
     let rows = 20_000;
     let row: ArrayRef = Arc::new(UInt32Array::from_iter_values(0..rows));
     let key: ArrayRef = Arc::new(Int64Array::from_iter_values(
@@ -361,7 +363,7 @@ fn dictionaries_larger_than_the_devices() {
 }
 
 #[test]
-fn the_same_sort_takes_the_same_time() {
+fn sort_time_is_deterministic() {
     let batch = Table::from(table(500, 6));
     let stages = || run(&batch, "f64, i8", 3).unwrap().1.devices;
     assert_eq!(stages(), stages());
@@ -397,7 +399,7 @@ fn parquet_keeps_schema_and_metadata() {
     );
 }
 
-/// Columns of few values, some of them together, and the same as a file has them: with dictionaries.
+/// Columns with few distinct values, in memory and from a file with dictionaries.
 fn of_few_values() -> (RecordBatch, Table) {
     let rows = 5000;
     let r = &mut Random::new(12);
@@ -435,9 +437,9 @@ fn of_few_values() -> (RecordBatch, Table) {
     (batch, table)
 }
 
-/// Keys go as they are in the file if the design has an engine for that, and the table is sorted as if they had not.
+/// Encoded keys are sent if the design can decode them. The result is the same.
 #[test]
-fn a_dictionary_goes_as_it_is() {
+fn sort_sends_encoded_keys_to_dict_decode() {
     let engines = design().engines(&repo_root().unwrap()).unwrap();
     let decodes = engines
         .iter()
@@ -456,7 +458,7 @@ fn a_dictionary_goes_as_it_is() {
     }
 }
 
-/// Sorts the table of a file's bytes, with so many bytes of memory for what waits.
+/// Sorts the table of a file, with a limit for spills.
 fn run_file(
     design: &Design,
     format: Format,
@@ -466,16 +468,16 @@ fn run_file(
 ) -> sort::Result<(Table, Report)> {
     let root = repo_root().unwrap();
     let source = Source::open(format, file.to_vec().into(), Some("t"))?;
-    let plan = Plan::of(source, &parse(by)?, &root, design, 3)?.with_memory(memory);
+    let plan = Plan::of(source, &parse_order(by)?, &root, design, 3)?.with_memory(memory);
     let options = RtlOptions::default();
     let mut factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
     plan.run(&mut factory, &Progress::default())
 }
 
 #[test]
-fn what_waits_in_files_is_sorted_as_what_waits_in_memory() {
+fn sort_with_temporary_files_matches_memory() {
     let batch = table(3000, 12);
-    // Some partitions for each device.
+    // Several partitions for each device.
     let small = "[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"128 KiB\"]";
     let design = design().with_values(small).unwrap();
     for format in [Format::Parquet, Format::Arrow, Format::Stream] {
@@ -490,10 +492,10 @@ fn what_waits_in_files_is_sorted_as_what_waits_in_memory() {
     }
 }
 
-/// More rows than are looked at together: runs end within rows that the engine took for equal.
+/// More rows than a step of the order check: runs end within rows that the engine took for equal.
 #[test]
 #[ignore = "takes seconds"]
-fn many_rows_whose_keys_begin_alike_are_put_in_order() {
+fn sort_orders_many_rows_with_equal_prefixes() {
     let rows = 50_000;
     let mut random = Random::new(13);
     let words: Vec<Option<String>> = (0..rows)
@@ -523,9 +525,9 @@ fn many_rows_whose_keys_begin_alike_are_put_in_order() {
     }
 }
 
-/// Files of some writers don't say which columns have nulls.
+/// Some writers omit statistics.
 #[test]
-fn nulls_of_which_a_file_does_not_tell_are_kept() {
+fn sort_keeps_nulls_without_statistics() {
     let batch = table(2000, 14);
     let properties = parquet::file::properties::WriterProperties::builder();
     let none = parquet::file::properties::EnabledStatistics::None;
@@ -542,9 +544,9 @@ fn nulls_of_which_a_file_does_not_tell_are_kept() {
     }
 }
 
-/// A batch has no nulls in columns in which another one has some.
+/// Nulls occur only in some batches.
 #[test]
-fn nulls_of_some_batches_are_kept() {
+fn sort_keeps_nulls_of_some_batches() {
     let rows = 40_000;
     let mut random = Random::new(15);
     let some = |n: usize| n % 16_384 > 16_000;
@@ -560,7 +562,7 @@ fn nulls_of_some_batches_are_kept() {
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let mut stream = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
     for first in (0..rows).step_by(10_000) {
-        // Without nulls a column comes without a bit for each.
+        // A column without nulls has no validity bits.
         let part = batch.slice(first, 10_000);
         stream.write(&part).unwrap();
     }
@@ -572,14 +574,13 @@ fn nulls_of_some_batches_are_kept() {
 }
 
 #[test]
-fn what_can_not_be_sorted_is_told() {
+fn sort_reports_invalid_requests() {
     let table = Table::from(table(100, 8));
-    let told = |by: &str, devices: usize| run(&table, by, devices).unwrap_err().to_string();
-    assert!(
-        told("nonesuch", 1).starts_with("no column is called \"nonesuch\": the table has row, i8")
-    );
-    assert!(told("i8", 0).starts_with("devices = 0: allowed are 1 to 16"));
-    assert!(told("i8", 17).starts_with("devices = 17: allowed are 1 to 16"));
+    let error_of = |by: &str, devices: usize| run(&table, by, devices).unwrap_err().to_string();
+    assert!(error_of("nonesuch", 1)
+        .starts_with("no column is called \"nonesuch\": the table has row, i8"));
+    assert!(error_of("i8", 0).starts_with("devices = 0: allowed are 1 to 16"));
+    assert!(error_of("i8", 17).starts_with("devices = 17: allowed are 1 to 16"));
     let small = design()
         .with_values("[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"16 KiB\"]")
         .unwrap();
@@ -594,7 +595,7 @@ fn what_can_not_be_sorted_is_told() {
 }
 
 #[test]
-fn damaged_parquet_is_an_error() {
+fn parquet_damage_is_an_error() {
     let good = Table::from(table(200, 9))
         .write(Format::Parquet, Compression::Snappy)
         .unwrap();
@@ -626,10 +627,10 @@ fn damaged_parquet_is_an_error() {
 }
 
 #[test]
-fn a_sort_can_be_stopped() {
+fn sort_can_be_stopped() {
     let table = Table::from(table(3000, 11));
     let (root, design) = (repo_root().unwrap(), design());
-    let plan = Plan::new(&table, &parse("i64").unwrap(), &root, &design, 2).unwrap();
+    let plan = Plan::new(&table, &parse_order("i64").unwrap(), &root, &design, 2).unwrap();
     let mut factory =
         Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true).unwrap();
     let progress = Progress::default();
@@ -640,11 +641,11 @@ fn a_sort_can_be_stopped() {
 
 const STAGES: [&str; 5] = ["put", "decode", "sort", "shuffle", "get"];
 
-/// Simulated times are these, to the nanosecond, on the fast model: nobody changes one without
-/// knowing. How near they are to those of the RTL claims say (`sort.*`); they are to be measured
-/// again when one changes. Nothing else notices what changes times alone.
+/// Simulated times of the fast model, to the nanosecond. They do not change unnoticed. The claims
+/// `sort.*` compare them with the RTL, and are measured again if one changes. No other test detects
+/// a change of times alone.
 #[test]
-fn stages_take_the_time_that_is_known() {
+fn sort_stages_take_the_recorded_time() {
     let (_, table) = of_few_values();
     for (design, by, known) in [
         (design(), "long", [19_836, 6622, 8896, 46_952, 13_094]),

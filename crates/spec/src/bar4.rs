@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The map of BAR4: the blocks of `nearside_shell` (docs/architecture.md, "BARs"), and the
 //! registers that every engine has (docs/engines.md).
 

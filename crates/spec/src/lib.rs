@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The interface of software and hardware: NVMe structures with the specification's names, register
 //! maps, and the NearPM formats. Names and values are those of the NVM Express Base Specification
 //! 1.4.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Commands as slices in the Trace Event Format, which Perfetto and chrome://tracing show.
 //!
 //! A track holds commands that do not overlap; a queue has as many tracks as commands at a time. A

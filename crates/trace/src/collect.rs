@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Combines events to commands.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A command as one line of JSON.
 
 use std::io::{self, Write};

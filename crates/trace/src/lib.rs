@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The trace of NVMe commands: combines the events of a device and its host to commands and writes
 //! them to a file, which `docs/trace.md` describes.
 //!

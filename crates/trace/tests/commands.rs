@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The trace of a real device, compared with its host's view.
 
 use std::path::PathBuf;

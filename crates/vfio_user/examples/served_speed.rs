@@ -1,6 +1,10 @@
-//! Commands per second, in wall-clock time, of a served device on either model: the project's own
-//! driver polls from another thread on memory that it shares with the server, as SPDK does, and
-//! compares all data. `served_speed [COMMANDS]` prints both, and the ratio.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Measures the commands per second, in wall-clock time, of a served device on each model.
+//!
+//! The project's driver polls from another thread, on memory that it shares with the server. SPDK
+//! works in the same way. All data are compared. `served_speed [COMMANDS]` prints both rates and
+//! their ratio.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -17,7 +21,7 @@ use rtl::bitstream::{repo_root, Purpose};
 use sim::{Media, Time};
 use vfio_user::Server;
 
-/// The RTL does a part of the work.
+/// The RTL model gets a fraction of the commands.
 const RTL_SHARE: u64 = 20;
 
 fn main() {

@@ -1,14 +1,17 @@
-//! PCI configuration space of an NVMe function: what is read-only, what can be written, and what follows from a write.
+// SPDX-License-Identifier: Apache-2.0
+
+//! PCI configuration space of an NVMe function: read-only and writable bits, and the effects of
+//! writes.
 
 use crate::Function;
 
 /// Bytes of the configuration space of a PCI Express function.
 pub(crate) const BYTES: usize = 4096;
 
-/// Where the MSI-X table and the pending bits are in BAR0.
+/// Offsets of the MSI-X table and the pending bits in BAR0.
 pub(crate) use spec::nvme::properties::{MSIX_PENDING, MSIX_TABLE};
 
-/// Vendor and device of the function; the vendor is what the controller's Identify page says.
+/// Vendor and device of the function. The vendor is that of the controller's Identify page.
 const VENDOR: u16 = 0x4E53;
 const DEVICE: u16 = 0x0001;
 /// Mass storage, non-volatile memory, NVM Express.
@@ -23,12 +26,12 @@ const EXPRESS: usize = 0x60;
 const MSIX: usize = 0xB0;
 
 const BUS_MASTER: u8 = 1 << 2;
-/// Received Master Abort: nobody has answered a read of the function's. A write of 1 clears it.
+/// Received Master Abort: a read of the function was not answered. A write of 1 clears it.
 const MASTER_ABORT: u8 = 1 << 5;
 /// Initiate Function Level Reset, in the upper byte of Device Control.
 const FLR: u8 = 1 << 7;
 
-/// What the software has set in configuration space.
+/// The state that software sets in configuration space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Control {
     pub bus_master: bool,
@@ -40,7 +43,7 @@ pub(crate) struct ConfigSpace {
     bytes: Vec<u8>,
     /// Bits that a write changes.
     writable: Vec<u8>,
-    /// What a reset brings back.
+    /// The content after a reset.
     initial: Vec<u8>,
 }
 
@@ -53,9 +56,10 @@ impl ConfigSpace {
         };
         c.set16(0x00, VENDOR);
         c.set16(0x02, DEVICE);
-        // I/O and memory decoding, bus master, parity and SERR enables, interrupt disable: kept, though not all mean anything here.
+        // I/O and memory decoding, bus master, parity and SERR enables, interrupt disable. All are
+        // stored, but only some have an effect.
         c.writable[COMMAND..COMMAND + 2].copy_from_slice(&0x0547u16.to_le_bytes());
-        c.set16(0x06, 0x0010); // a list of capabilities
+        c.set16(0x06, 0x0010); // capabilities list
         c.set32(0x08, CLASS << 8 | 1);
         c.writable[0x0C] = 0xFF; // cache line size: no effect
         for (index, bytes, kind) in [
@@ -71,7 +75,7 @@ impl ConfigSpace {
         c.set16(0x2C, VENDOR);
         c.set16(0x2E, DEVICE);
         c.bytes[0x34] = POWER as u8;
-        c.writable[0x3C] = 0xFF; // interrupt line: a note of the firmware's; there is no interrupt pin
+        c.writable[0x3C] = 0xFF; // interrupt line: used by firmware only; there is no interrupt pin
 
         // Power management, version 3: D0 and D3hot, and no reset between them.
         c.set16(POWER, 0x01 | (EXPRESS as u16) << 8);
@@ -86,7 +90,7 @@ impl ConfigSpace {
         c.set32(EXPRESS + 4, payload | 1 << 15 | 1 << 28); // role-based errors, FLR
         c.set16(EXPRESS + 8, 0x2810); // relaxed order, no snoop, 512-byte reads
         c.writable[EXPRESS + 8] = 0xFF;
-        c.writable[EXPRESS + 9] = 0x7F; // FLR is no state
+        c.writable[EXPRESS + 9] = 0x7F; // FLR is not stored
         let speed = u32::from(function.link.generation.clamp(1, 5));
         let width = u32::from(function.link.lanes);
         c.set32(EXPRESS + 0x0C, speed | width << 4);
@@ -115,7 +119,7 @@ impl ConfigSpace {
         self.bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Reads; false beyond the end.
+    /// Reads. Returns false beyond the end.
     pub(crate) fn read(&self, offset: u64, out: &mut [u8]) -> bool {
         let Some(bytes) = range(offset, out.len()).and_then(|r| self.bytes.get(r)) else {
             return false;
@@ -124,7 +128,8 @@ impl ConfigSpace {
         true
     }
 
-    /// Writes what can be written; `None` beyond the end, else whether that asks for a function level reset.
+    /// Writes the writable bits. `None`: beyond the end. Else true if the write requests a function
+    /// level reset.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> Option<bool> {
         let range = range(offset, data.len()).filter(|r| r.end <= BYTES)?;
         let mut reset = false;
@@ -139,17 +144,17 @@ impl ConfigSpace {
         Some(reset)
     }
 
-    /// A read of the function's has ended as an unsupported request.
+    /// Records that a read of the function ended as an unsupported request.
     pub(crate) fn receive_master_abort(&mut self) {
         self.bytes[STATUS] |= MASTER_ABORT;
     }
 
-    /// Everything as after power-on.
+    /// Restores the state after power-on.
     pub(crate) fn reset(&mut self) {
         self.bytes.clone_from(&self.initial);
     }
 
-    /// What the software has set.
+    /// The state that software has set.
     pub(crate) fn control(&self) -> Control {
         Control {
             bus_master: self.bytes[COMMAND] & BUS_MASTER != 0,
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_an_nvme_controller_with_three_sized_windows() {
+    fn config_describes_an_nvme_controller_with_three_windows() {
         let mut c = space();
         assert_eq!(get32(&c, 0x08) >> 8, 0x01_08_02);
         for (bar, size, kind) in [
@@ -199,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_capabilities_is_complete_and_ends() {
+    fn config_capability_list_is_complete() {
         let c = space();
         let mut ids = Vec::new();
         let mut at = u64::from(get32(&c, 0x34) & 0xFF);
@@ -214,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_change_what_they_may_and_a_reset_undoes_them() {
+    fn config_writes_change_writable_bits_until_a_reset() {
         let mut c = space();
         let before = c.bytes.clone();
         c.write(0, &[0xFF; BYTES]).unwrap();
@@ -241,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_master_abort_is_kept_until_a_one_clears_it() {
+    fn config_keeps_a_master_abort_until_cleared() {
         let mut c = space();
         let before = get32(&c, 4);
         c.receive_master_abort();
@@ -256,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_lies_beyond_the_end() {
+    fn config_rejects_accesses_beyond_its_end() {
         let mut c = space();
         assert!(!c.read(4093, &mut [0; 4]) && !c.read(u64::MAX, &mut [0; 4]));
         assert_eq!(c.write(4093, &[0; 4]), None);

@@ -1,4 +1,6 @@
-//! One client: answers its messages.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A connection: answers the messages of one client.
 
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,13 +14,13 @@ use sim::Bar;
 use crate::config::{self, ConfigSpace, Control, MSIX_TABLE};
 use crate::doorbells::{self, Doorbells};
 use crate::irq::Mask;
-use crate::memory::{Permissions, Refused};
+use crate::memory::{MapError, Permissions};
 use crate::peer::Peer;
 use crate::wire::{command, u16_at, u32_at, u64_at, Message, Reply, MAX_FDS, MAX_TRANSFER};
-use crate::worker::{Order, Shared};
+use crate::worker::{SharedState, WorkerRequest};
 use crate::{Function, BAR0_BYTES, BAR4_BYTES};
 
-/// VFIO's numbers of the regions of a PCI function, and how many there are.
+/// VFIO's region numbers of a PCI function, and their count.
 mod region {
     pub const BAR0: u32 = 0;
     pub const BAR2: u32 = 2;
@@ -27,7 +29,7 @@ mod region {
     pub const COUNT: u32 = 9;
 }
 
-/// VFIO's numbers of the interrupts of a PCI function: INTx, MSI, MSI-X, error, request.
+/// VFIO's interrupt numbers of a PCI function: INTx, MSI, MSI-X, error, request.
 mod irq {
     pub const MSIX: u32 = 2;
     pub const COUNT: u32 = 5;
@@ -52,42 +54,45 @@ mod flag {
     pub const UNMAP_ALL: u32 = 1 << 1;
 }
 
-/// Capability of a region: only parts of it can be mapped.
+/// Region capability: only some areas can be mapped.
 const SPARSE_MMAP: u16 = 1;
 /// Bytes of the fields of `DEVICE_GET_REGION_INFO`.
 const REGION_INFO: u32 = 32;
-/// So many of a client's files are looked at, whether they are shared.
-const FILES: usize = 64;
-/// What to do about memory that isn't shared.
-const SHARE: &str = "QEMU: -object memory-backend-memfd,id=m0,size=...,share=on -machine memory-backend=m0,aux-ram-share=on";
-/// A register read that takes longer than this is answered with all ones. (A client's own limit is usually lower.)
+/// Most files of a client that are checked for private mappings.
+const MAX_CHECKED_FILES: usize = 64;
+/// How to share the client's memory.
+const SHARE_HINT: &str = "QEMU: -object memory-backend-memfd,id=m0,size=...,share=on -machine \
+    memory-backend=m0,aux-ram-share=on";
+/// A register read that takes longer is answered with all ones. The limit of clients is usually
+/// lower.
 const ANSWER_LIMIT: Duration = Duration::from_secs(50);
 
-type Outcome<'a> = Result<Reply<'a>, i32>;
+type ReplyResult<'a> = Result<Reply<'a>, i32>;
 
 pub(crate) struct Connection {
     function: Function,
-    shared: Arc<Shared>,
-    worker: SyncSender<Order>,
+    shared: Arc<SharedState>,
+    worker: SyncSender<WorkerRequest>,
     config: ConfigSpace,
     control: Control,
-    /// The client's MSI-X table; only its mask bits mean anything, messages go to eventfds.
+    /// The client's MSI-X table. Only its mask bits have an effect, as messages go to eventfds.
     table: Vec<u8>,
     doorbells: Arc<Doorbells>,
     negotiated: bool,
     peer: Peer,
-    /// Files that the client has sent, by device and inode; enough to say that its memory isn't shared.
+    /// Files that the client has sent, by device and inode. Enough of them to detect memory that is
+    /// not shared.
     files: HashSet<(u64, u64)>,
-    told_unshared: bool,
+    unshared_reported: bool,
     refused_maps: u64,
 }
 
 impl Connection {
-    /// A new client, which finds the device as after power-on.
+    /// Connects a client. It finds the device as after power-on.
     pub(crate) fn new(
         function: &Function,
-        shared: Arc<Shared>,
-        worker: SyncSender<Order>,
+        shared: Arc<SharedState>,
+        worker: SyncSender<WorkerRequest>,
         peer: Peer,
     ) -> std::io::Result<Connection> {
         let connection = Connection {
@@ -98,25 +103,25 @@ impl Connection {
             negotiated: false,
             peer,
             files: HashSet::new(),
-            told_unshared: false,
+            unshared_reported: false,
             refused_maps: 0,
             function: function.clone(),
             shared,
             worker,
         };
         connection.take_master_abort();
-        connection.order(Order::Connect(connection.doorbells.clone()));
+        connection.send_request(WorkerRequest::Connect(connection.doorbells.clone()));
         connection.shared.stats.connections.add(1);
         Ok(connection)
     }
 
-    /// Whether the client has agreed on the version: it means to use the device.
+    /// True once the client has agreed on the version. Only then does it use the device.
     pub(crate) fn negotiated(&self) -> bool {
         self.negotiated
     }
 
-    /// Answers a message: with a reply, or an error number.
-    pub(crate) fn handle(&mut self, message: &mut Message) -> Outcome<'_> {
+    /// Answers a message with a reply or an error number.
+    pub(crate) fn handle(&mut self, message: &mut Message) -> ReplyResult<'_> {
         self.shared.stats.messages.add(1);
         let fds = std::mem::take(&mut message.fds);
         let body = &message.body[..];
@@ -130,7 +135,7 @@ impl Connection {
             command::DMA_MAP => match self.dma_map(body, fds) {
                 Ok(()) => Ok(Reply::default()),
                 Err(refused) => {
-                    self.tell_refused_map(body, refused.why);
+                    self.report_refused_map(body, refused.why);
                     Err(refused.errno)
                 }
             },
@@ -152,15 +157,16 @@ impl Connection {
         }
     }
 
-    /// Hands an order to the worker and calls it back from simulating. Nobody minds when the server is ending.
-    fn order(&self, order: Order) {
-        self.shared.mail.store(true, Ordering::Relaxed);
+    /// Sends a request to the worker, and interrupts its simulation. Errors are ignored: the server
+    /// is ending.
+    fn send_request(&self, order: WorkerRequest) {
+        self.shared.request_pending.store(true, Ordering::Relaxed);
         let _ = self.worker.send(order);
-        // The worker may have looked for mail just before this one arrived.
-        self.shared.mail.store(true, Ordering::Relaxed);
+        // The worker may have cleared the flag just before this request arrived.
+        self.shared.request_pending.store(true, Ordering::Relaxed);
     }
 
-    fn version(&mut self, body: &[u8]) -> Outcome<'_> {
+    fn version(&mut self, body: &[u8]) -> ReplyResult<'_> {
         let (major, minor) = (u16_at(body, 0), u16_at(body, 2));
         let (Some(0), Some(minor)) = (major, minor) else {
             return Err(libc::EINVAL);
@@ -170,14 +176,15 @@ impl Connection {
         reply.extend(0u16.to_le_bytes());
         reply.extend(minor.min(1).to_le_bytes());
         let capabilities = format!(
-            "{{\"capabilities\":{{\"max_msg_fds\":{MAX_FDS},\"max_data_xfer_size\":{MAX_TRANSFER}}}}}\0"
+            "{{\"capabilities\":{{\"max_msg_fds\":{MAX_FDS},\
+             \"max_data_xfer_size\":{MAX_TRANSFER}}}}}\0"
         );
         reply.extend(capabilities.bytes());
         Ok(Reply::of(reply))
     }
 
-    fn dma_map(&mut self, body: &[u8], mut fds: Vec<OwnedFd>) -> Result<(), Refused> {
-        let refused = |why| Refused {
+    fn dma_map(&mut self, body: &[u8], mut fds: Vec<OwnedFd>) -> Result<(), MapError> {
+        let refused = |why| MapError {
             errno: libc::EINVAL,
             why,
         };
@@ -201,51 +208,56 @@ impl Connection {
         if !fds.is_empty() {
             return Err(refused("more than one file descriptor came with it"));
         }
-        // Before this process maps the file: it may be the client itself, in a test.
+        // Checked before this process maps the file, as in tests the client is this process.
         let private = file.as_ref().is_some_and(|(fd, _)| self.is_private(fd));
         let fileless = file.is_none();
         self.shared.memory.map(address, size, allowed, file)?;
         let what = if private {
             "the client has mapped its file privately"
         } else if fileless && !self.shared.memory.has_memory() {
-            // Windows of devices come without a file, too, but memory comes before them.
+            // Windows of other devices have no file either, but clients map them after their
+            // memory.
             "no file descriptor came with it"
         } else {
             return Ok(());
         };
-        if !std::mem::replace(&mut self.told_unshared, true) {
-            self.shared.tell(&format!(
-                "the client's memory is not shared: DMA_MAP of {size:#x} bytes at {address:#x}, and {what}. The device doesn't see \
-                 what the client writes there, nor the other way round, so its driver waits in vain. {SHARE}"
+        if !std::mem::replace(&mut self.unshared_reported, true) {
+            self.shared.report(&format!(
+                "the client's memory is not shared: DMA_MAP of {size:#x} bytes at {address:#x}, \
+                    and {what}. The device doesn't see \
+                 what the client writes there, nor the other way round, so its driver waits in \
+                 vain. {SHARE_HINT}"
             ));
         }
         Ok(())
     }
 
-    /// The client has mapped a file privately; of each file that is asked once.
+    /// True if the client has mapped a file only privately. Each file is checked once.
     fn is_private(&mut self, file: &OwnedFd) -> bool {
         let Ok(stat) = rustix::fs::fstat(file) else {
             return false;
         };
-        let new = self.files.len() < FILES && self.files.insert((stat.st_dev, stat.st_ino));
+        let new =
+            self.files.len() < MAX_CHECKED_FILES && self.files.insert((stat.st_dev, stat.st_ino));
         new && self.peer.maps_only_privately(file)
     }
 
-    /// Counts a DMA_MAP that was refused; whoever asks again and again doesn't fill the log.
-    fn tell_refused_map(&mut self, body: &[u8], why: &str) {
+    /// Counts and reports a refused DMA_MAP. Repeated ones do not fill the log.
+    fn report_refused_map(&mut self, body: &[u8], why: &str) {
         self.shared.stats.refused_maps.add(1);
         self.refused_maps += 1;
         if self.refused_maps.is_power_of_two() {
             let (address, size) = (u64_at(body, 16).unwrap_or(0), u64_at(body, 24).unwrap_or(0));
-            self.shared.tell(&format!(
-                "DMA_MAP of {size:#x} bytes at {address:#x} was refused: {why}. The device can't reach that memory \
-                 ({} so far; told at 1, 2, 4, 8 and so on)",
+            self.shared.report(&format!(
+                "DMA_MAP of {size:#x} bytes at {address:#x} was refused: {why}. The device can't \
+                    reach that memory \
+                 ({} so far; reported at 1, 2, 4, 8 and so on)",
                 self.refused_maps
             ));
         }
     }
 
-    fn dma_unmap(&mut self, body: &[u8]) -> Option<Outcome<'_>> {
+    fn dma_unmap(&mut self, body: &[u8]) -> Option<ReplyResult<'_>> {
         let (argsz, flags) = (u32_at(body, 0)?, u32_at(body, 4)?);
         let (address, size) = (u64_at(body, 8)?, u64_at(body, 16)?);
         let known = flags & !flag::UNMAP_ALL == 0;
@@ -280,7 +292,7 @@ impl Connection {
             flags |= flag::REGION_MMAP | flag::REGION_CAPS;
             capability.extend(SPARSE_MMAP.to_le_bytes());
             capability.extend(1u16.to_le_bytes()); // its version
-            capability.extend(0u32.to_le_bytes()); // no other one
+            capability.extend(0u32.to_le_bytes()); // no further capability
             capability.extend(1u32.to_le_bytes()); // areas
             capability.extend(0u32.to_le_bytes());
             capability.extend(doorbells::OFFSET.to_le_bytes());
@@ -299,7 +311,7 @@ impl Connection {
         };
         let mut reply = words(&[argsz, flags, index, first]);
         reply.body.extend(size.to_le_bytes());
-        reply.body.extend(0u64.to_le_bytes()); // where the region begins in the file
+        reply.body.extend(0u64.to_le_bytes()); // offset of the region in the file
         if !capability.is_empty() && room >= argsz {
             reply.body.extend(capability);
             reply.fd = Some(self.doorbells.file());
@@ -392,11 +404,11 @@ impl Connection {
         Some(Reply::default())
     }
 
-    /// Tells the device what the client has set up. Attaching eventfds enables MSI-X, as with VFIO in the kernel: not
-    /// every client also writes that into configuration space.
+    /// Passes the client's interrupt set-up to the device. Attaching eventfds enables MSI-X, as
+    /// with VFIO in the kernel: not every client also enables it in configuration space.
     fn update_interrupts(&self) {
         let open = self.shared.vectors.open();
-        self.order(Order::Interrupts {
+        self.send_request(WorkerRequest::Interrupts {
             enable: self.control.msix_enable || open.contains(&true),
             mask: self.control.msix_enable && self.control.msix_mask,
             open,
@@ -409,27 +421,27 @@ impl Connection {
         self.config.reset();
         self.table = fresh_table(self.function.vectors);
         let (done, wait) = sync_channel(1);
-        self.order(Order::Reset(done));
-        // The device is another one when the client hears of it.
+        self.send_request(WorkerRequest::Reset(done));
+        // The device is reset before the client gets its answer.
         let _ = wait.recv_timeout(ANSWER_LIMIT);
         self.take_master_abort();
-        self.follow_config();
+        self.apply_config();
     }
 
-    /// Whether a read of the device's was not answered since the last call.
+    /// True if a read of the device was not answered since the last call.
     fn take_master_abort(&self) -> bool {
         self.shared.master_abort.swap(false, Ordering::Relaxed)
     }
 
-    /// Configuration space says whether one was.
-    fn follow_master_abort(&mut self) {
+    /// Records such a read in configuration space.
+    fn update_master_abort(&mut self) {
         if self.take_master_abort() {
             self.config.receive_master_abort();
         }
     }
 
-    /// Puts into effect what configuration space says.
-    fn follow_config(&mut self) {
+    /// Applies changes of configuration space.
+    fn apply_config(&mut self) {
         let before = std::mem::replace(&mut self.control, self.config.control());
         if self.control.bus_master != before.bus_master {
             self.shared.memory.set_bus_master(self.control.bus_master);
@@ -441,8 +453,8 @@ impl Connection {
         }
     }
 
-    /// The fields of a region access: region, offset, bytes. `None` when it isn't within the region.
-    fn access(&self, body: &[u8]) -> Option<(u32, u64, usize)> {
+    /// The fields of a region access: region, offset, bytes. `None`: it is not within the region.
+    fn parse_access(&self, body: &[u8]) -> Option<(u32, u64, usize)> {
         let (offset, index) = (u64_at(body, 0)?, u32_at(body, 8)?);
         let count = u32_at(body, 12)?;
         let end = offset.checked_add(u64::from(count))?;
@@ -451,15 +463,15 @@ impl Connection {
     }
 
     fn region_read(&mut self, body: &[u8]) -> Option<Reply<'_>> {
-        let (index, offset, count) = self.access(body)?;
+        let (index, offset, count) = self.parse_access(body)?;
         let mut reply = body[..16].to_vec();
         let mut data = vec![0; count];
         if index == region::CONFIG {
-            self.follow_master_abort();
+            self.update_master_abort();
             self.config.read(offset, &mut data);
         } else {
             let bar = bar(index)?;
-            for (at, len) in pieces(bar, offset, count) {
+            for (at, len) in split_access(bar, offset, count) {
                 let from = (at - offset) as usize;
                 let out = &mut data[from..from + len];
                 match self.table_range(bar, at, len) {
@@ -473,27 +485,27 @@ impl Connection {
     }
 
     fn region_write(&mut self, body: &[u8]) -> Option<Reply<'_>> {
-        let (index, offset, count) = self.access(body)?;
+        let (index, offset, count) = self.parse_access(body)?;
         let data = body.get(16..)?;
         if data.len() != count {
             return None;
         }
         if index == region::CONFIG {
-            self.follow_master_abort();
+            self.update_master_abort();
             let flr = self.config.write(offset, data)?;
             if flr {
                 self.reset();
             } else {
-                self.follow_config();
+                self.apply_config();
             }
         } else {
             let bar = bar(index)?;
-            for (at, len) in pieces(bar, offset, count) {
+            for (at, len) in split_access(bar, offset, count) {
                 let from = (at - offset) as usize;
                 let data = &data[from..from + len];
                 match self.table_range(bar, at, len) {
                     Some(range) => self.write_table(range.start, data),
-                    None => self.order(Order::Write {
+                    None => self.send_request(WorkerRequest::Write {
                         bar,
                         offset: at,
                         data: data.to_vec(),
@@ -504,7 +516,7 @@ impl Connection {
         Some(Reply::of(body[..16].to_vec()))
     }
 
-    /// Where in the MSI-X table an access is. Pieces never cross its ends.
+    /// The part of the MSI-X table that an access covers. Accesses are split at its ends.
     fn table_range(&self, bar: Bar, at: u64, len: usize) -> Option<std::ops::Range<usize>> {
         if bar != Bar::Nvme {
             return None;
@@ -516,7 +528,8 @@ impl Connection {
     fn write_table(&mut self, start: usize, data: &[u8]) {
         self.table[start..start + data.len()].copy_from_slice(data);
         for entry in start / 16..(start + data.len()).div_ceil(16) {
-            // A client that never writes here, as most, isn't held back by the mask bits of a fresh table.
+            // Mask bits count only once the client has written them. Most clients never do, and a
+            // fresh table has all vectors masked.
             let control = entry * 16 + 12;
             if (start..start + data.len()).contains(&control) {
                 let masked = self.table[control] & 1 != 0;
@@ -526,10 +539,10 @@ impl Connection {
         self.update_interrupts();
     }
 
-    /// All ones where the device does not answer, as on a bus.
+    /// Reads of a device. All ones if it does not answer, as on a bus.
     fn read_device(&self, bar: Bar, offset: u64, out: &mut [u8]) {
         let (answer, wait) = sync_channel(1);
-        self.order(Order::Read {
+        self.send_request(WorkerRequest::Read {
             bar,
             offset,
             len: out.len() as u32,
@@ -543,11 +556,11 @@ impl Connection {
 }
 
 impl Drop for Connection {
-    /// From here on the device reaches nothing of this client.
+    /// After this the device does not access the client's memory.
     fn drop(&mut self) {
         self.shared.memory.clear();
         self.shared.vectors.clear();
-        self.order(Order::Disconnect);
+        self.send_request(WorkerRequest::Disconnect);
     }
 }
 
@@ -565,8 +578,8 @@ fn bar(index: u32) -> Option<Bar> {
     }
 }
 
-/// Splits an access at the ends of pages and, in BAR0, of the MSI-X table's entries.
-fn pieces(bar: Bar, offset: u64, count: usize) -> impl Iterator<Item = (u64, usize)> {
+/// Splits an access at page boundaries and, in BAR0, at entries of the MSI-X table.
+fn split_access(bar: Bar, offset: u64, count: usize) -> impl Iterator<Item = (u64, usize)> {
     let end = offset + count as u64;
     let mut at = offset;
     std::iter::from_fn(move || {

@@ -1,8 +1,12 @@
-//! The doorbell page of BAR0 as memory that the client maps: a doorbell is then a store, without a message.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The doorbell page of BAR0 as memory that the client maps. A doorbell is then a store, without a
+//! message.
 //!
-//! Nothing says when a doorbell is rung, so somebody has to look. A word that was looked at is replaced by a mark; so the same
-//! value rung twice is seen twice, and a stale value never hides a new one, whatever queues were deleted and created in
-//! between. (The mark itself, all ones, is no queue index; NVMe hosts never read doorbells.)
+//! The page has to be polled, as a store causes no event. Each word that was read is replaced by a
+//! mark. So the same value is detected twice if it is written twice. A stale value never hides a
+//! new one, whatever queues were deleted and created in between. The mark is all ones, which is no
+//! valid queue index. NVMe hosts never read doorbells.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,14 +14,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags};
 
-/// Where the doorbells are in BAR0, and in the file that the client maps.
+/// Offset of the doorbells in BAR0, and in the file that the client maps.
 pub(crate) const OFFSET: u64 = 0x1000;
-/// Their bytes.
+/// Bytes of the doorbells.
 pub(crate) const BYTES: u64 = 0x1000;
 
 const SEEN: u32 = u32::MAX;
 
-/// The page, made anew for each client: a former one that keeps it rings in the void.
+/// The page. Each client gets a new one, so a former client can't ring doorbells.
 pub(crate) struct Doorbells {
     file: OwnedFd,
     page: MmapRaw,
@@ -28,7 +32,7 @@ impl Doorbells {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("nearside-doorbells", flags)?;
         ftruncate(&file, OFFSET + BYTES)?;
-        // The client can't take pages away under us.
+        // The client can't shrink the file.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let page = MmapOptions::new()
             .offset(OFFSET)
@@ -43,16 +47,18 @@ impl Doorbells {
 
     fn word(&self, index: usize) -> &AtomicU32 {
         debug_assert!(index < BYTES as usize / 4);
-        // SAFETY: within the page, aligned, and mapped as long as `self`; everybody uses atomic accesses.
+        // SAFETY: within the page, aligned, and mapped as long as `self`. Both sides use atomic
+        // accesses.
         unsafe { AtomicU32::from_ptr(self.page.as_mut_ptr().cast::<u32>().add(index)) }
     }
 
-    /// The file to hand to the client: the page is at [`OFFSET`].
+    /// The file for the client. The page is at [`OFFSET`].
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// Hands every doorbell that was rung since the last call to `ring`, as its offset in BAR0 and its value.
+    /// Passes each doorbell that was written since the last call to `ring`: its offset in BAR0, and
+    /// its value.
     pub(crate) fn collect(&self, mut ring: impl FnMut(u64, u32)) {
         for index in 0..(BYTES / 4) as usize {
             if self.word(index).load(Ordering::Relaxed) != SEEN {
@@ -68,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_ring_is_seen_once() {
+    fn doorbells_are_collected_once() {
         let doorbells = Doorbells::new().unwrap();
         let client = MmapOptions::new().map_raw(&doorbells.file).unwrap();
         let ring = |offset: usize, value: u32| {

@@ -1,4 +1,6 @@
-//! MSI-X vectors as the eventfds that the client has attached to them.
+// SPDX-License-Identifier: Apache-2.0
+
+//! MSI-X vectors, signalled through the client's eventfds.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +14,7 @@ struct Vector {
     masked: [bool; 2],
 }
 
-/// Who masks a vector.
+/// What masks a vector.
 #[derive(Clone, Copy)]
 pub(crate) enum Mask {
     Action,
@@ -38,7 +40,8 @@ impl Vectors {
         self.vectors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Attaches an eventfd to a vector, or detaches what is there. False if it's no eventfd, or there is no such vector.
+    /// Attaches an eventfd to a vector, or detaches it. Returns false if it is no eventfd, or if
+    /// there is no such vector.
     pub(crate) fn attach(&self, vector: usize, eventfd: Option<OwnedFd>) -> bool {
         if eventfd.as_ref().is_some_and(|fd| !is_eventfd(fd)) {
             return false;
@@ -59,19 +62,19 @@ impl Vectors {
         }
     }
 
-    /// Detaches everything and takes all masks away.
+    /// Detaches all eventfds, and removes all masks.
     pub(crate) fn clear(&self) {
         self.lock().iter_mut().for_each(|v| *v = Vector::default());
     }
 
-    /// Whether each vector may send.
+    /// Which vectors may send.
     pub(crate) fn open(&self) -> Vec<bool> {
         let open = |v: &Vector| v.eventfd.is_some() && v.masked == [false; 2];
         self.lock().iter().map(open).collect()
     }
 
-    /// Interrupts the client, whose counter may be full: it gets no more interrupts then, and nobody waits. False when nothing is
-    /// attached to that vector.
+    /// Interrupts the client. If its counter is full, the interrupt is lost, but nothing waits.
+    /// Returns false if no eventfd is attached.
     pub(crate) fn signal(&self, vector: usize) -> bool {
         let vectors = self.lock();
         let Some(fd) = vectors.get(vector).and_then(|v| v.eventfd.as_ref()) else {
@@ -81,7 +84,7 @@ impl Vectors {
     }
 }
 
-/// Anything else could do more than count when it is written to.
+/// A write to any other file could have further effects.
 fn is_eventfd(fd: &OwnedFd) -> bool {
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
     std::fs::read_link(link).is_ok_and(|to| to.as_os_str() == "anon_inode:[eventfd]")
@@ -101,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_reach_the_attached_eventfd_only() {
+    fn irq_signals_only_the_attached_eventfd() {
         let vectors = Vectors::new(3);
         let fd = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         assert!(!vectors.signal(1));
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn only_eventfds_are_signalled() {
+    fn irq_accepts_only_eventfds() {
         let vectors = Vectors::new(1);
         let (_, pipe) = rustix::pipe::pipe().unwrap();
         assert!(!vectors.attach(0, Some(pipe)));

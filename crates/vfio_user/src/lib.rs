@@ -1,7 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Serves devices to virtual machines and user-space drivers, as vfio-user servers.
 //!
-//! A client (QEMU, SPDK) connects to a device's socket, finds a PCI function there, and shares its memory with it; the device in
-//! the process of the server is any [`sim::Device`]. See `README.md` for what is promised to whom.
+//! A client (QEMU 10.1 or newer, SPDK) connects to a Unix socket. It finds a PCI function there,
+//! and shares its memory with it. The device runs in the process of the server; any [`sim::Device`]
+//! can be served.
+//!
+//! **Time is wall-clock.** While the guest waits, the device is simulated as fast as the machine
+//! can. The latency and bandwidth that the guest sees are those of the simulation, never those of
+//! the device. The link is not modelled: a read of host memory is answered at once. The device's
+//! figures are measured in simulated time (`nearside demo`, `nearside claim`).
+//!
+//! # Modules, in reading order
+//!
+//! | module | content |
+//! |---|---|
+//! | `wire` | framing of messages, file descriptors |
+//! | `server` | sockets, admission of clients, shutdown |
+//! | `connection` | messages of a client: regions, interrupts, maps, register accesses, reset |
+//! | `config` | PCI configuration space: class, BARs, power management, FLR, MSI-X |
+//! | `memory` | the client's memory, mapped from its file descriptors |
+//! | `peer` | the client's process: whether it shares that memory |
+//! | `doorbells` | the doorbell page of BAR0, shared with the client |
+//! | `irq`, `signal` | MSI-X vectors to eventfds, without waiting for one |
+//! | `worker` | the thread in which the device runs, and its [`sim::HostPort`] |
+//! | `log`, `stats` | log lines and counters |
+//!
+//! The crate does not use the server of the published crate `vfio_user`. That one panics on
+//! malformed lengths and texts, serves one connection, and can't be stopped. The tests attach with
+//! its client, as an independent implementation.
+//!
+//! # Threads
+//!
+//! Each device has three threads.
+//!
+//! - The **acceptor** admits clients. A device has one client at a time. The first message of
+//!   another one is answered with `EBUSY` at once, however many clients are being rejected. A
+//!   client that sends nothing is disconnected after 200 ms.
+//! - The **connection** answers messages. It owns configuration space, and passes register
+//!   accesses, interrupt set-up and resets to the worker, in order. A client that has the device
+//!   but agrees on no protocol version within 10 s loses it.
+//! - The **worker** advances the device in slices of 1 us of simulated time, and polls the doorbell
+//!   page between them. A request or an answer ends a slice at the next clock edge. So a register
+//!   read takes as long as the device takes for it, some tens of clock cycles.
+//!
+//! An idle device is not simulated. The worker spins for 50 us and then polls the doorbells every
+//! 100 us, after 2 s every 1 ms. Simulated time then follows the wall clock, and so does a Keep
+//! Alive Timeout.
+//!
+//! A busy device is not paced. Its simulated time advances as fast as the machine computes it, as a
+//! rule far slower than the wall clock. For example, a Format of 960 MiB is 31 ms in about 4 s. The
+//! difference stays. A Keep Alive Timeout counts simulated time, so it expires late for the guest
+//! of a busy device.
+//!
+//! # Doorbells
+//!
+//! BAR0 0x1000 to 0x2000 can be mapped (sparse mmap), so a doorbell is a store without a message.
+//! Each word that was read is replaced by all ones, so the same value is detected twice if it is
+//! written twice. The price: a doorbell write of FFFFFFFFh, which NVMe calls invalid, is not seen.
+//! Each client gets a new page, sealed against shrinking.
+//!
+//! # PM window
+//!
+//! With media in memory and the profile `dram` (no timing), BAR2 can be mapped. Loads and stores of
+//! the client then reach the media directly, at memory speed, and NVMe blocks show them. They
+//! bypass the counters of `nvm_delay` and the conflict filter of an engine. So a client that maps
+//! the window has to wait for the end of a command before it stores what the command reads. The
+//! file is a memfd, sealed against shrinking.
+//!
+//! In all other cases each access is a message and takes the device's path. A timing requires this.
+//! A media file is not passed to clients, as a client could truncate it.
+//!
+//! # Memory
+//!
+//! Each access looks its address up under a lock. An unmap, and the end of bus mastering, wait for
+//! that lock: once they are answered, nothing accesses that memory.
+//!
+//! An access is an unsupported request if its address is not mapped, if the map does not allow it,
+//! or without bus mastering. A read then fails, and so does its command. A posted write is lost
+//! without notice to the device, as on a bus, so a Read command into missing memory succeeds. Both
+//! are counted (`refused_accesses`). The first one of a client is logged with its address and the
+//! reason, and their number at the client's end.
+//!
+//! A refused DMA_MAP is logged with its reason and counted (`refused_maps`). An unmap of a range
+//! without maps succeeds, as in VFIO: clients unmap address space without knowing what was mapped.
+//!
+//! Memory that the client does not share is logged once. It is detected in two ways. It comes
+//! without a descriptor, before any that comes with one. Or the client's mappings
+//! (`/proc/PID/maps`, module `peer`) show its file only as private mappings.
+//!
+//! A client that truncates its file makes the copy raise SIGBUS. A handler replaces that one
+//! mapping with zero pages, and the map fails from then on. Other handlers of SIGBUS in the
+//! process, such as Python's `faulthandler`, may come and go, and get all other signals. A process
+//! that blocks the signal ends.
+//!
+//! Copies proceed in ascending steps of at most 8 bytes. So a completion's phase bit never arrives
+//! before the rest of the entry.
+//!
+//! # Interrupts
+//!
+//! Vectors are the eventfds that the client attaches. The device's MSI-X table sends the message of
+//! each vector to the server, which signals the eventfd. A vector without an eventfd is masked in
+//! the device, so an early interrupt stays pending. MSI-X is enabled once configuration space says
+//! so or an eventfd is attached. The function mask drives the device's input. Mask bits of the
+//! client's table, and mask actions, mask the vector in the device.
+//!
+//! # Reset
+//!
+//! FLR, `DEVICE_RESET` and the end of a connection reset the function. Media writes in flight
+//! complete. The device comes up as after power-on, gets its media profile again, and keeps the
+//! content of the media.
+//!
+//! # Hostile clients
+//!
+//! Messages are read by the length in their header. A length that is out of bounds ends the
+//! connection; any other invalid field is answered with an error number. Offsets, sizes, counts,
+//! indices and descriptors are checked. Only whole 4 KiB pages of regular files (memfd, hugetlbfs)
+//! are mapped, at most 16 TiB of them. Only eventfds are signalled, through the kernel's AIO, which
+//! adds to a full counter without waiting. Requests in flight are bounded, so a client that floods
+//! its device waits. More than 16 descriptors in one message end the connection. Doorbells that a
+//! device has no time for stay in the page, where the last value counts. `tests/hostile.rs` covers
+//! all of this.
+//!
+//! `tests/messages.rs` generates sessions of valid and broken messages: all commands, extreme
+//! fields, overlapping maps, descriptors of all kinds, bursts, clients that leave midway, files
+//! that shrink. A model of the protocol predicts each answer, and what the device reaches. Every
+//! answer, and every byte of the client's files and of the windows, is compared. No thread may
+//! panic, no descriptor may stay open, and each connection that was ended needs a reason in the
+//! log.
+//!
+//! `make sanitize` runs these tests and the unit tests under AddressSanitizer with leak detection
+//! (rustup's cargo), without a finding. It covers the crate's `unsafe` code: copies from and to the
+//! client's mappings (`memory`), words of the shared page (`doorbells`) and Linux AIO (`signal`).
+//! It also covers mappings of media and the SIGBUS handler in `sim`, and calls of compiled designs
+//! in `rtl`. Waveforms are left out, as Verilator's writer leaks. Miri does not support mappings of
+//! files.
+//!
+//! # Sockets
+//!
+//! A socket that no process has open is replaced. Any other file at the path stays, sockets of live
+//! programs included, and the start fails. The probe does not connect to the live program. The
+//! socket's directory is locked (`flock`) meanwhile, so of two servers that start at once one gets
+//! the socket and the other one fails. A directory may not be lockable: it is not readable, its
+//! file system has no locks, or another program keeps it locked. In that case a dead socket is not
+//! replaced, but named in the error, and has to be removed by hand. The end removes only the socket
+//! that the start created.
+//!
+//! # What it leaves out
+//!
+//! Memory decoding (bit 1 of the command register) does not gate the windows, as with VFIO clients.
+//! There is no INTx, no MSI, no migration, and no tracking of dirty pages. Flush commands make data
+//! safe against the end of the server, not of the machine: the media file is written back when the
+//! server ends. A server that is killed is a power cut (see `docs/architecture.md`).
 #![warn(missing_docs)]
 
 mod config;
@@ -22,21 +172,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use log::Log;
-pub use server::{Served, Server};
+pub use server::{ServedDevice, Server};
 
 /// Bytes of BAR0.
 pub const BAR0_BYTES: u64 = 64 << 10;
 /// Bytes of BAR4.
 pub const BAR4_BYTES: u64 = 1 << 20;
 
-/// What a device looks like on the bus.
+/// The appearance of a device on the bus.
 #[derive(Clone, Debug)]
 pub struct Function {
-    /// Bytes of BAR2, the persistent-memory window: a power of two.
+    /// Bytes of BAR2, the PM window: a power of two.
     pub pm_bytes: u64,
-    /// The device's media, for clients to map as BAR2: their loads and stores then bypass the device and its timing. Without it
-    /// every access is a message that the device answers. At least `pm_bytes` long, and sealed against shrinking: a
-    /// client gets this very file.
+    /// The device's media, which clients map as BAR2. Their loads and stores then bypass the device
+    /// and its timing. `None`: each access is a message that the device answers. The file has at
+    /// least `pm_bytes` bytes and is sealed against shrinking, as clients get this very file.
     pub pm_file: Option<Arc<OwnedFd>>,
     /// MSI-X vectors.
     pub vectors: u16,
@@ -73,14 +223,14 @@ pub struct RegisterWrite {
     pub value: u32,
 }
 
-/// Why devices can't be served; one line.
+/// Why devices can't be served, as one line.
 #[derive(Debug)]
 pub enum Error {
-    /// Somebody listens at that path, or something else than a socket is there.
+    /// The path is the socket of a live program, or no socket.
     InUse(PathBuf),
-    /// The operating system refuses something.
+    /// The operating system refuses something that a server needs.
     Start(String, std::io::Error),
-    /// A function that can't be.
+    /// An invalid [`Function`].
     Function(String),
 }
 

@@ -1,11 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The client's memory, mapped from the file descriptors that it sends.
 //!
-//! Every access looks its address up and keeps the table locked while it copies (at most 4 KiB): when the reply to an unmap
-//! is sent, no access to that memory is under way or comes later. Copies use atomic accesses of up to 8 bytes in ascending
-//! order, since the client's CPUs use the same memory at the same time.
+//! Each access looks its address up, and keeps the table locked while it copies at most 4 KiB. So
+//! no access to memory is in flight once the reply to its unmap is sent. Copies use atomic accesses
+//! of up to 8 bytes in ascending order, since the client's CPUs use the same memory at the same
+//! time.
 //!
-//! A client can truncate the file behind a mapping, and the next access then raises SIGBUS. Then [`sim::guard`] puts zero pages in
-//! the place of the mapping, and the copy fails as an unsupported request from then on.
+//! A client can truncate the file of a mapping. The next access then raises SIGBUS, and
+//! [`sim::guard`] replaces the mapping with zero pages. From then on accesses to that map fail as
+//! unsupported requests.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -15,101 +19,102 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use memmap2::{MmapOptions, MmapRaw};
 use sim::guard;
 
-/// Granularity of maps. An access of a device lies in one page, so it never crosses from one map into another.
+/// Granularity of maps. An access of a device lies within one page, so it never crosses maps.
 const PAGE: u64 = 4096;
-/// Maps that a client may have.
+/// Most maps of a client.
 const MAX_MAPS: usize = 8192;
-/// Bytes that all of a client's maps may have: address space is shared with the other devices of this process.
+/// Most bytes of a client's maps. The devices of a process share its address space.
 const MAX_BYTES: u64 = 1 << 44;
 
-/// What a map allows.
+/// Accesses that a map allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Permissions {
     pub read: bool,
     pub write: bool,
 }
 
-/// An error number for a reply.
+/// An error number for replies.
 pub(crate) type Errno = i32;
 
-/// Why a map can't be had: for the reply, and for whoever runs the server.
+/// Why a map was refused: for the reply, and for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct MapError {
     pub errno: Errno,
     pub why: &'static str,
 }
 
-fn refused(errno: Errno, why: &'static str) -> Refused {
-    Refused { errno, why }
+fn refused(errno: Errno, why: &'static str) -> MapError {
+    MapError { errno, why }
 }
 
 struct Map {
     start: u64,
-    /// Its last byte: an end would be 2^64 where a map ends with the addresses.
+    /// The last byte. The end could be 2^64.
     last: u64,
     allowed: Permissions,
-    /// None: the client has named the range but sent no memory; accesses fail.
-    memory: Option<Memory>,
-    /// The file behind it was truncated; zeros lie in its place.
+    /// `None`: the client has sent no file for the range, so accesses fail.
+    memory: Option<MappedPages>,
+    /// The file was truncated, and zero pages replace the mapping.
     broken: std::sync::atomic::AtomicBool,
 }
 
-/// A mapping of whole pages, huge ones for a file that consists of these, and where in it the client's part begins.
-struct Memory {
+/// Mapped pages, which are huge for a file of huge pages, and the offset of the client's part in
+/// them.
+struct MappedPages {
     pages: MmapRaw,
     inner: usize,
 }
 
 #[derive(Default)]
 struct Table {
-    /// By start.
+    /// Sorted by start.
     maps: Vec<Map>,
     bytes: u64,
     bus_master: bool,
 }
 
-/// The memory that one client has given to its device.
+/// The memory that a client shares with its device.
 #[derive(Default)]
 pub(crate) struct GuestMemory {
     table: RwLock<Table>,
 }
 
 impl GuestMemory {
-    fn look(&self) -> RwLockReadGuard<'_, Table> {
+    fn read_table(&self) -> RwLockReadGuard<'_, Table> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self) -> RwLockWriteGuard<'_, Table> {
+    fn write_table(&self) -> RwLockWriteGuard<'_, Table> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Allows or forbids all accesses. Once it returns no forbidden access is under way.
+    /// Allows or forbids all accesses. Once it returns, no forbidden access is in flight.
     pub(crate) fn set_bus_master(&self, allowed: bool) {
-        self.change().bus_master = allowed;
+        self.write_table().bus_master = allowed;
     }
 
-    /// Whether accesses are allowed.
+    /// True if accesses are allowed.
     pub(crate) fn bus_master(&self) -> bool {
-        self.look().bus_master
+        self.read_table().bus_master
     }
 
-    /// Maps `len` bytes of a file from `offset` on to the client's addresses from `start` on.
+    /// Maps `len` bytes of a file from `offset` on, at the client's addresses from `start` on.
     pub(crate) fn map(
         &self,
         start: u64,
         len: u64,
         allowed: Permissions,
         file: Option<(OwnedFd, u64)>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), MapError> {
         let empty = "its range is empty, or ends beyond the last address";
         let last = last_byte(start, len).ok_or(refused(libc::EINVAL, empty))?;
-        // A part of a page can't be mapped, and none be put in its place when the file has shrunk.
+        // Only whole pages can be mapped, and replaced after a truncation.
         let offset = file.as_ref().map_or(0, |(_, offset)| *offset);
         if [start, len, offset].iter().any(|n| n % PAGE != 0) {
             let why = "address, length and offset in the file have to be multiples of 4096";
             return Err(refused(libc::EINVAL, why));
         }
-        let mut table = self.change();
+        let mut table = self.write_table();
         let at = table.maps.partition_point(|m| m.start < start);
         let before = at.checked_sub(1).and_then(|i| table.maps.get(i));
         if before.is_some_and(|m| m.last >= start)
@@ -126,7 +131,7 @@ impl GuestMemory {
                 let why = "those of a client have at most 16 TiB in all";
                 return Err(refused(libc::ENOSPC, why));
             }
-            memory = Some(open(fd, offset, len, allowed)?);
+            memory = Some(map_file(fd, offset, len, allowed)?);
             table.bytes += len;
         }
         let map = Map {
@@ -140,83 +145,92 @@ impl GuestMemory {
         Ok(())
     }
 
-    /// Removes the maps within a range. One that reaches beyond it is an error, and nothing is removed; where there is none there is
-    /// nothing to do, as for VFIO: a client takes its whole address space apart without knowing what of it was ever mapped.
+    /// Removes the maps within a range. If a map reaches beyond it, nothing is removed, which is an
+    /// error. A range without maps is no error, as in VFIO: clients unmap their whole address space
+    /// without knowing what was mapped.
     pub(crate) fn unmap(&self, start: u64, len: u64) -> Result<(), Errno> {
         let last = last_byte(start, len).ok_or(libc::EINVAL)?;
-        let mut table = self.change();
+        let mut table = self.write_table();
         let touched = |m: &Map| m.start <= last && m.last >= start;
         let whole = |m: &Map| m.start >= start && m.last <= last;
         if table.maps.iter().any(|m| touched(m) && !whole(m)) {
             return Err(libc::EINVAL);
         }
         table.maps.retain(|m| !touched(m));
-        table.bytes = sum(&table.maps);
+        table.bytes = mapped_bytes(&table.maps);
         Ok(())
     }
 
-    /// Removes all maps; whether the device is bus master is another matter.
+    /// Removes all maps. Bus mastering stays as it is.
     pub(crate) fn unmap_all(&self) {
-        let mut table = self.change();
+        let mut table = self.write_table();
         table.maps.clear();
         table.bytes = 0;
     }
 
-    /// Removes everything.
+    /// Removes all maps, and forbids accesses.
     pub(crate) fn clear(&self) {
-        *self.change() = Table::default();
+        *self.write_table() = Table::default();
     }
 
-    /// Whether any of the maps has memory behind it.
+    /// True if any map has memory.
     pub(crate) fn has_memory(&self) -> bool {
-        self.look().maps.iter().any(|map| map.memory.is_some())
+        self.read_table()
+            .maps
+            .iter()
+            .any(|map| map.memory.is_some())
     }
 
-    /// Why an access finds no memory.
-    pub(crate) fn why_not(&self, addr: u64, len: usize, write: bool) -> &'static str {
-        let table = self.look();
+    /// Why an access fails.
+    pub(crate) fn explain_failure(&self, addr: u64, len: usize, write: bool) -> &'static str {
+        let table = self.read_table();
         let last = last_byte(addr, len as u64);
         let inside = |m: &&Map| m.start <= addr && last.is_some_and(|last| last <= m.last);
         match table.maps.iter().find(inside) {
             None => "the client has mapped no memory there",
             Some(map) if map.memory.is_none() => {
-                "the client has mapped that range, but without a file descriptor: its memory is not shared (QEMU: share=on)"
+                "the client has mapped that range, but without a file descriptor: its memory is \
+                    not shared (QEMU: share=on)"
             }
-            Some(map) if map.broken.load(Ordering::Relaxed) => "the client's file has become shorter",
+            Some(map) if map.broken.load(Ordering::Relaxed) => {
+                "the client's file has become \
+                shorter"
+            }
             Some(_) if write => "the client allows no writes there",
             Some(_) => "the client allows no reads there",
         }
     }
 
-    /// Reads; false where nothing is mapped, or reads are not allowed.
+    /// Reads. Returns false where nothing is mapped, or reads are not allowed.
     pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> bool {
-        let table = self.look();
+        let table = self.read_table();
         let Some((map, from)) = table.find(addr, out.len()) else {
             return false;
         };
         if !map.allowed.read {
             return false;
         }
-        // SAFETY: `find` has checked that `from` is followed by so many mapped bytes, and the table is locked.
+        // SAFETY: `find` has checked that all bytes from `from` on are mapped, and the table is
+        // locked.
         map.guarded(|| unsafe { copy_in(from, out) })
     }
 
-    /// Writes; false where nothing is mapped, or writes are not allowed.
+    /// Writes. Returns false where nothing is mapped, or writes are not allowed.
     pub(crate) fn write(&self, addr: u64, data: &[u8]) -> bool {
-        let table = self.look();
+        let table = self.read_table();
         let Some((map, to)) = table.find(addr, data.len()) else {
             return false;
         };
         if !map.allowed.write {
             return false;
         }
-        // SAFETY: as in `read`; the mapping is writable, as `allowed` says.
+        // SAFETY: as in `read`. The mapping is writable, as `allowed` says.
         map.guarded(|| unsafe { copy_out(to, data) })
     }
 }
 
 impl Table {
-    /// The map that holds an access, and where in this process it is.
+    /// The map of an access, and its address in this process.
     fn find(&self, addr: u64, len: usize) -> Option<(&Map, *mut u8)> {
         if !self.bus_master {
             return None;
@@ -229,13 +243,14 @@ impl Table {
         }
         let memory = map.memory.as_ref()?;
         let at = memory.inner + (addr - map.start) as usize;
-        // SAFETY: the offset is below the map's length, which the memory has from `inner` on.
+        // SAFETY: the offset is below the map's length, and the pages have that many bytes from
+        // `inner` on.
         Some((map, unsafe { memory.pages.as_mut_ptr().add(at) }))
     }
 }
 
 impl Map {
-    /// Runs a copy; false when the memory behind the map is gone.
+    /// Runs a copy. Returns false if the memory of the map is gone.
     fn guarded(&self, copy: impl FnOnce()) -> bool {
         if self.broken.load(Ordering::Relaxed) {
             return false;
@@ -244,7 +259,8 @@ impl Map {
             return false;
         };
         let start = memory.pages.as_mut_ptr() as usize;
-        // SAFETY: the pages are this map's, which lives on. Nobody holds references into them; nobody but copies touches them.
+        // SAFETY: the pages belong to this map, which outlives the call. Only copies access them,
+        // and nothing holds references into them.
         let done = unsafe { guard::guarded(start..start + memory.pages.len(), copy) };
         if !done {
             self.broken.store(true, Ordering::Relaxed);
@@ -253,23 +269,29 @@ impl Map {
     }
 }
 
-fn sum(maps: &[Map]) -> u64 {
+fn mapped_bytes(maps: &[Map]) -> u64 {
     let mapped = maps.iter().filter(|m| m.memory.is_some());
     mapped.map(|m| m.last - m.start + 1).sum()
 }
 
-/// The last of `len` bytes from `start` on; `None` when there is none, or it is beyond the last address.
+/// The last of `len` bytes from `start` on. `None`: there are no bytes, or the last one is beyond
+/// the address space.
 fn last_byte(start: u64, len: u64) -> Option<u64> {
     start.checked_add(len.checked_sub(1)?)
 }
 
 /// Maps a part of a file.
-fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<Memory, Refused> {
+fn map_file(
+    fd: OwnedFd,
+    offset: u64,
+    len: u64,
+    allowed: Permissions,
+) -> Result<MappedPages, MapError> {
     guard::install_handler();
     let file = File::from(fd);
     let cannot = |e| refused(errno(e), "its file can't be mapped");
     let meta = file.metadata().map_err(cannot)?;
-    // Anything else may be a device whose pages do more than hold data.
+    // Other files may be devices whose pages have side effects.
     if !meta.is_file() {
         let why = "its file is no regular one (memfd, hugetlbfs)";
         return Err(refused(libc::EINVAL, why));
@@ -289,20 +311,20 @@ fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<Memo
     } else {
         options.map_raw_read_only(&file)
     };
-    Ok(Memory {
+    Ok(MappedPages {
         pages: mapped.map_err(cannot)?,
         inner: (offset - first) as usize,
     })
 }
 
-/// Bytes of the pages that a file consists of: less of it can neither be mapped nor replaced.
+/// Page size of a file. Smaller parts can neither be mapped nor replaced.
 fn page_bytes(file: &File) -> std::io::Result<u64> {
     let system = rustix::fs::fstatfs(file)?;
     let huge = system.f_type as u64 == libc::HUGETLBFS_MAGIC as u64;
     Ok(if huge { system.f_bsize as u64 } else { PAGE })
 }
 
-/// The whole pages that hold a part of a file: where they begin, and their bytes.
+/// The whole pages of a part of a file: their offset, and their bytes.
 fn whole_pages(offset: u64, len: u64, page: u64) -> Option<(u64, u64)> {
     let first = offset - offset.checked_rem(page)?;
     let end = offset.checked_add(len)?.checked_next_multiple_of(page)?;
@@ -313,7 +335,7 @@ fn errno(error: std::io::Error) -> Errno {
     error.raw_os_error().unwrap_or(libc::EIO)
 }
 
-/// Copies from memory that others change at the same time.
+/// Copies from memory that other processes may change.
 ///
 /// # Safety
 /// `from` must be followed by `out.len()` mapped, readable bytes.
@@ -321,7 +343,7 @@ unsafe fn copy_in(mut from: *mut u8, mut out: &mut [u8]) {
     while !out.is_empty() {
         if from as usize % 8 == 0 && out.len() >= 8 {
             let (now, rest) = out.split_at_mut(8);
-            // SAFETY: aligned, and within the range that the caller vouches for.
+            // SAFETY: aligned, and within the caller's range.
             let word = unsafe { AtomicU64::from_ptr(from.cast()) }.load(Ordering::Acquire);
             now.copy_from_slice(&word.to_ne_bytes());
             (from, out) = (from.wrapping_add(8), rest);
@@ -333,14 +355,14 @@ unsafe fn copy_in(mut from: *mut u8, mut out: &mut [u8]) {
     }
 }
 
-/// Copies to memory that others read at the same time: they never see a later byte before an earlier one.
+/// Copies to memory that other processes read. They never see a later byte before an earlier one.
 ///
 /// # Safety
 /// `to` must be followed by `data.len()` mapped, writable bytes.
 unsafe fn copy_out(mut to: *mut u8, mut data: &[u8]) {
     while !data.is_empty() {
         if let (0, Some((word, rest))) = (to as usize % 8, data.split_first_chunk::<8>()) {
-            // SAFETY: aligned, and within the range that the caller vouches for.
+            // SAFETY: aligned, and within the caller's range.
             unsafe { AtomicU64::from_ptr(to.cast()) }
                 .store(u64::from_ne_bytes(*word), Ordering::Release);
             (to, data) = (to.wrapping_add(8), rest);
@@ -375,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_give_back_what_writes_wrote_at_any_alignment() {
+    fn guest_memory_round_trips_at_any_alignment() {
         let memory = memory();
         let fd = file(3 * PAGE);
         memory
@@ -401,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_of_the_maps_is_reachable() {
+    fn guest_memory_ends_at_its_maps() {
         let memory = memory();
         memory
             .map(0x2000, 0x1000, BOTH, Some((file(0x1000), 0)))
@@ -418,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_that_cannot_be_are_refused() {
+    fn guest_memory_rejects_invalid_maps() {
         let memory = memory();
         let fd = || Some((file(0x4000), 0));
         let refused = |start, len, file, errno| {
@@ -456,7 +478,7 @@ mod tests {
             refused(start, len, None, libc::EEXIST);
         }
         assert_eq!(memory.unmap(0x4000, 0x1000), Err(libc::EINVAL));
-        // Where nothing is there is nothing to do, before and behind it, and once more.
+        // Unmapping empty ranges is no error: before the map, after it, and repeatedly.
         for empty in [0x10000, 0x3000, 0x8000] {
             assert_eq!(memory.unmap(empty, 0x1000), Ok(()));
         }
@@ -470,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_of_all_is_a_page_like_others() {
+    fn guest_memory_maps_the_last_page() {
         let memory = memory();
         let (last, before) = (0u64.wrapping_sub(PAGE), 0u64.wrapping_sub(2 * PAGE));
         let fd = file(2 * PAGE);
@@ -498,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_hold() {
+    fn guest_memory_enforces_permissions() {
         let memory = memory();
         let (read, write) = (
             Permissions {
@@ -522,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_file_fails_its_map_and_nothing_else() {
+    fn guest_memory_fails_only_the_map_of_a_truncated_file() {
         let memory = memory();
         let fd = file(0x4000);
         memory
@@ -548,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_huge_pages_are_mapped_and_replaced_as_a_whole() {
+    fn guest_memory_maps_whole_huge_pages() {
         let huge = 2 << 20;
         assert_eq!(whole_pages(0x3000, 0x1000, PAGE), Some((0x3000, 0x1000)));
         assert_eq!(whole_pages(0xC_0000, PAGE, huge), Some((0, huge)));
@@ -584,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_that_come_and_go_under_accesses_do_no_harm() {
+    fn guest_memory_maps_change_during_accesses() {
         let memory = memory();
         let fd = file(0x1000);
         rustix::io::pwrite(&fd, &[3; 256], 0x100).unwrap();

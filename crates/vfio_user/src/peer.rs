@@ -1,25 +1,26 @@
-//! The process at the other end of a socket, and whether it shares the memory that it has given to
-//! its device.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The process at the other end of a socket, and whether it shares its memory.
 //!
-//! A client that maps its file privately (QEMU's `share=off`) has copies of its own of the pages
-//! that it has written: the device sees none of its commands, and the client nothing that the
-//! device writes. No message says so, but the kernel lists a process's mappings.
+//! A client that maps its file privately (QEMU's `share=off`) has separate copies of the pages that
+//! it has written. The device does not see its commands, and the client does not see the device's
+//! writes. No message reports this, but the kernel lists the mappings of a process.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-/// A process on this machine, if it can be told which one.
+/// A process on this machine, if it is known.
 pub(crate) struct Peer(Option<i32>);
 
 impl Peer {
-    /// Who has connected.
+    /// The process that has connected.
     pub(crate) fn of(stream: &UnixStream) -> Peer {
         let credentials = rustix::net::sockopt::socket_peercred(stream);
         Peer(credentials.ok().map(|c| c.pid.as_raw_nonzero().get()))
     }
 
-    /// It has mapped a file, and only privately. False where that can't be told: its mappings are
-    /// another user's, say.
+    /// True if the process has mapped a file, and only privately. False if that is unknown: another
+    /// user's mappings are not readable, for example.
     pub(crate) fn maps_only_privately(&self, file: impl AsFd) -> bool {
         let (Some(pid), Ok(stat)) = (self.0, rustix::fs::fstat(file)) else {
             return false;
@@ -33,7 +34,7 @@ impl Peer {
     }
 }
 
-/// Of the mappings of a file there is one, and none is shared. Lines are `start-end rwxp offset
+/// True if a file has mappings, and none of them is shared. Lines are `start-end rwxp offset
 /// major:minor inode path`.
 fn only_private(maps: &str, device: (u32, u32), inode: u64) -> bool {
     let mut private = false;
@@ -62,7 +63,7 @@ mod tests {
     use super::only_private;
 
     #[test]
-    fn one_shared_mapping_is_enough() {
+    fn peer_with_one_shared_mapping_shares_its_file() {
         let line = |flags, on, inode| {
             format!("7f00-7f01 {flags} 00000000 {on} {inode}    /memfd:m0 (deleted)\n")
         };

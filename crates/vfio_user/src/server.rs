@@ -1,4 +1,6 @@
-//! The server: a socket and three threads a device.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The server: a socket and three threads per device.
 
 use std::fs::File;
 use std::io;
@@ -24,87 +26,89 @@ use crate::memory::GuestMemory;
 use crate::peer::Peer;
 use crate::stats::Stats;
 use crate::wire;
-use crate::worker::{Order, Shared, Worker};
+use crate::worker::{SharedState, Worker, WorkerRequest};
 use crate::{Error, Function, RegisterWrite};
 
-/// Orders that may be on their way to a worker; a client that sends more waits.
-const ORDERS: usize = 256;
-/// How long the end waits for a thread. One that a client holds up (in a page fault, say) ends with the process.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Most requests in flight to a worker. A client that sends more waits.
+const MAX_REQUESTS: usize = 256;
+/// How long the end waits for a thread. A thread that a client blocks, for example in a page fault,
+/// ends with the process.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client that is turned away has for its first message, which is answered.
-const MANNERS: Duration = Duration::from_millis(200);
-/// So many are waited for; more are hung up on at once.
-const TURNED_AWAY: usize = 64;
-/// How long a client may have the device without agreeing on the protocol's version.
-const GREETING: Duration = Duration::from_secs(10);
-/// For a look without waiting.
+/// How long the server waits for the first message of a rejected client, which is answered.
+const REJECT_TIMEOUT: Duration = Duration::from_millis(200);
+/// Most rejected clients that are waited for. The connections of further ones are closed at once.
+const MAX_REJECTED: usize = 64;
+/// How long a client may occupy the device without agreeing on a version.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a poll that does not wait.
 const NOW: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
 
-/// A device to be served.
-pub struct Served {
-    /// What messages call it.
+/// A device that is to be served.
+pub struct ServedDevice {
+    /// Name for log lines.
     pub name: String,
-    /// Where clients find it.
+    /// Path of the socket.
     pub socket: PathBuf,
-    /// The device, with power.
+    /// The device. It has power.
     pub device: Box<dyn Device + Send>,
-    /// What it looks like on the bus.
+    /// Its appearance on the bus.
     pub function: Function,
-    /// Register writes that it gets after every power-on and reset.
+    /// Register writes after each power-on and reset.
     pub setup: Vec<RegisterWrite>,
-    /// Is told what happens to commands.
+    /// Receives the events of commands.
     pub tracer: Option<Tracer>,
-    /// Is told what happens to the device and its clients.
+    /// Receives log lines about the device and its clients.
     pub log: Log,
 }
 
-/// One of the server's devices.
-struct Unit {
+/// A device that is being served.
+struct RunningDevice {
     name: String,
-    socket: Bound,
-    shared: Arc<Shared>,
+    socket: BoundSocket,
+    shared: Arc<SharedState>,
     clients: Arc<Clients>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Devices, each behind a socket of its own. It serves until [`Server::stop`] or until it is dropped.
+/// Served devices, each with a dedicated socket. They are served until [`Server::stop`] or until it
+/// is dropped.
 pub struct Server {
-    units: Vec<Unit>,
-    stop: Arc<Stop>,
+    devices: Vec<RunningDevice>,
+    stop: Arc<StopSignal>,
 }
 
 /// Ends the accept loops.
-struct Stop {
+struct StopSignal {
     flag: AtomicBool,
     event: OwnedFd,
 }
 
 impl Server {
-    /// Binds the sockets and starts the devices. Sockets that a dead server left behind are replaced.
-    pub fn start(devices: Vec<Served>) -> Result<Server, Error> {
+    /// Binds the sockets and starts the devices. Sockets of dead servers are replaced.
+    pub fn start(devices: Vec<ServedDevice>) -> Result<Server, Error> {
         let event = eventfd(0, EventfdFlags::CLOEXEC)
             .map_err(|e| Error::Start("an eventfd".into(), e.into()))?;
-        let stop = Arc::new(Stop {
+        let stop = Arc::new(StopSignal {
             flag: AtomicBool::new(false),
             event,
         });
         let mut server = Server {
-            units: Vec::new(),
+            devices: Vec::new(),
             stop,
         };
         for served in devices {
-            let unit = server.unit(served)?;
-            server.units.push(unit);
+            let unit = server.start_device(served)?;
+            server.devices.push(unit);
         }
         Ok(server)
     }
 
-    fn unit(&self, served: Served) -> Result<Unit, Error> {
-        let Served {
+    fn start_device(&self, served: ServedDevice) -> Result<RunningDevice, Error> {
+        let ServedDevice {
             name,
             socket,
             device,
@@ -115,24 +119,24 @@ impl Server {
         } = served;
         function.check()?;
         let (listener, socket) = bind(&socket)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             memory: GuestMemory::default(),
             vectors: Vectors::new(function.vectors),
             stats: Stats::default(),
             name: name.clone(),
             log,
             master_abort: AtomicBool::new(false),
-            mail: AtomicBool::new(false),
+            request_pending: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
-        let mut unit = Unit {
+        let mut unit = RunningDevice {
             name,
             socket,
             shared: shared.clone(),
             clients: Arc::default(),
             threads: Vec::new(),
         };
-        let (orders, inbox) = sync_channel(ORDERS);
+        let (requests, inbox) = sync_channel(MAX_REQUESTS);
         let vectors = function.vectors;
         let worker = Worker::new(device, inbox, shared.clone(), setup, vectors, tracer);
         let acceptor = Acceptor {
@@ -141,48 +145,49 @@ impl Server {
             clients: unit.clients.clone(),
             stop: self.stop.clone(),
         };
-        let waiter = Waiter {
+        let connections = ConnectionLoop {
             function,
             shared,
-            orders,
+            requests,
             clients: unit.clients.clone(),
             stop: self.stop.clone(),
         };
         unit.threads.push(spawn("device", move || worker.run())?);
-        unit.threads.push(spawn("door", move || acceptor.run())?);
         unit.threads
-            .push(spawn("connection", move || waiter.run())?);
+            .push(spawn("acceptor", move || acceptor.run())?);
+        unit.threads
+            .push(spawn("connection", move || connections.run())?);
         Ok(unit)
     }
 
-    /// What each device has done since the start: name and value of every counter.
+    /// Names and values of each device's counters, since the start.
     pub fn counters(&self) -> Vec<Vec<(&'static str, u64)>> {
-        self.units.iter().map(|u| u.shared.stats.list()).collect()
+        self.devices.iter().map(|u| u.shared.stats.list()).collect()
     }
 
     /// Names of the devices and their sockets.
     pub fn sockets(&self) -> impl Iterator<Item = (&str, &Path)> {
-        self.units
+        self.devices
             .iter()
             .map(|u| (&u.name[..], u.socket.path.as_path()))
     }
 
-    /// Ends all connections, removes the sockets, and takes the devices apart, which flushes their media.
+    /// Ends all connections, removes the sockets, and drops the devices, which flushes their media.
     pub fn stop(mut self) {
-        self.end();
+        self.shut_down();
     }
 
-    fn end(&mut self) {
+    fn shut_down(&mut self) {
         self.stop.flag.store(true, Ordering::Relaxed);
         let _ = rustix::io::write(&self.stop.event, &1u64.to_ne_bytes());
-        for unit in &self.units {
+        for unit in &self.devices {
             unit.socket.remove();
             unit.shared.stop.store(true, Ordering::Relaxed);
-            unit.shared.mail.store(true, Ordering::Relaxed);
+            unit.shared.request_pending.store(true, Ordering::Relaxed);
             unit.clients.close();
         }
-        let deadline = Instant::now() + PATIENCE;
-        for unit in self.units.drain(..) {
+        let deadline = Instant::now() + END_TIMEOUT;
+        for unit in self.devices.drain(..) {
             for thread in unit.threads {
                 while !thread.is_finished() && Instant::now() < deadline {
                     std::thread::sleep(Duration::from_millis(2));
@@ -190,7 +195,7 @@ impl Server {
                 if thread.is_finished() {
                     let _ = thread.join();
                 } else {
-                    unit.shared.tell("a thread does not end");
+                    unit.shared.report("a thread does not end");
                 }
             }
         }
@@ -199,7 +204,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end();
+        self.shut_down();
     }
 }
 
@@ -210,72 +215,76 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
         .map_err(|e| Error::Start("a thread".into(), e))
 }
 
-/// A socket of this server's in the file system: its path, and which file it is.
-struct Bound {
+/// A socket of this server in the file system: its path and its file.
+struct BoundSocket {
     path: PathBuf,
     file: Option<(u64, u64)>,
 }
 
-impl Bound {
-    /// Removes the socket unless another file has taken its place.
+impl BoundSocket {
+    /// Removes the socket, unless another file has replaced it.
     fn remove(&self) {
-        if self.file.is_some() && which(&self.path) == self.file {
+        if self.file.is_some() && file_id(&self.path) == self.file {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-impl Drop for Bound {
+impl Drop for BoundSocket {
     fn drop(&mut self) {
         self.remove();
     }
 }
 
-/// Which file a path names: device and inode.
-fn which(path: &Path) -> Option<(u64, u64)> {
+/// The device and inode of a path.
+fn file_id(path: &Path) -> Option<(u64, u64)> {
     let meta = std::fs::symlink_metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))
 }
 
-/// Binds a socket, in the place of one that nobody has any more.
-fn bind(path: &Path) -> Result<(UnixListener, Bound), Error> {
+/// Binds a socket. A dead one is replaced.
+fn bind(path: &Path) -> Result<(UnixListener, BoundSocket), Error> {
     let fail = |e| Error::Start(format!("the socket {}", path.display()), e);
     if path.as_os_str().is_empty() {
-        // The kernel would choose a name that no file has.
+        // The kernel would choose an abstract name.
         let e = io::Error::new(io::ErrorKind::InvalidInput, "its name is empty");
         return Err(Error::Start("the socket \"\"".into(), e));
     }
-    // Of two that find the same dead socket at once, the second would remove the first one's. A socket that is being bound
-    // looks dead for a moment, too.
+    // If two servers find the same dead socket, the second one would remove the socket of the
+    // first. A socket that is being bound looks dead for a moment as well.
     let lock = lock_directory(path);
     if let Ok(meta) = std::fs::symlink_metadata(path) {
-        let found = which(path);
-        if !meta.file_type().is_socket() || !abandoned(path) || which(path) != found {
+        let found = file_id(path);
+        if !meta.file_type().is_socket() || !is_abandoned(path) || file_id(path) != found {
             return Err(Error::InUse(path.into()));
         }
         if let Err(e) = &lock {
-            let text = format!("nobody has it any more, but its directory can't be locked to replace it ({e}): remove it first");
+            let text = format!(
+                "nobody has it any more, but its directory can't be locked to \
+                replace it ({e}): remove it first"
+            );
             return Err(fail(io::Error::new(e.kind(), text)));
         }
         std::fs::remove_file(path).map_err(fail)?;
     }
     let listener = UnixListener::bind(path).map_err(fail)?;
     let path = path.to_path_buf();
-    let file = which(&path);
-    Ok((listener, Bound { path, file }))
+    let file = file_id(&path);
+    Ok((listener, BoundSocket { path, file }))
 }
 
-/// The directory of a socket, locked (`flock`) against other servers that start there until it is dropped.
+/// Locks the directory of a socket (`flock`) against other servers that start there, until it is
+/// dropped.
 fn lock_directory(path: &Path) -> io::Result<File> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_DIRECTORY);
     let directory = options.open(parent.unwrap_or(Path::new(".")))?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + END_TIMEOUT;
     loop {
         match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(directory),
-            // Servers hold it for a moment; somebody else may hold it for ever.
+            // Servers hold the lock for a moment. Other programs may hold it forever.
             Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -288,66 +297,67 @@ fn lock_directory(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Nobody has the socket open. The question must not make this process a client of a server that lives, so it is asked with a socket of
-/// another type: a live stream socket can't take that, and a datagram socket hears nothing of it.
-fn abandoned(path: &Path) -> bool {
+/// True if no process has the socket open. The probe must not become a client of a live server, so
+/// it uses a datagram socket. A live stream socket refuses it, and a datagram socket does not
+/// notice it.
+fn is_abandoned(path: &Path) -> bool {
     let asked = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
     asked.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Clients of a device: one at a time, and the one after a client that has hung up.
+/// The clients of a device: the current one, and its successor once the current one has hung up.
 #[derive(Default)]
 struct Clients {
-    line: Mutex<Line>,
+    queue: Mutex<ClientQueue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Line {
+struct ClientQueue {
     serving: Option<UnixStream>,
     next: Option<UnixStream>,
     closed: bool,
 }
 
 impl Clients {
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_queue(&self) -> MutexGuard<'_, ClientQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a client unless another one has the device; gives it back otherwise.
-    fn enter(&self, stream: UnixStream) -> Result<(), UnixStream> {
-        let mut line = self.line();
-        let busy = line.serving.as_ref().is_some_and(|s| !hung_up(s));
-        let before = line.next.as_ref().is_some_and(|s| !hung_up(s));
-        if busy || before || line.closed {
+    /// Admits a client, unless another one has the device. Otherwise it is returned.
+    fn admit(&self, stream: UnixStream) -> Result<(), UnixStream> {
+        let mut queue = self.lock_queue();
+        let busy = queue.serving.as_ref().is_some_and(|s| !hung_up(s));
+        let before = queue.next.as_ref().is_some_and(|s| !hung_up(s));
+        if busy || before || queue.closed {
             return Err(stream);
         }
-        line.next = Some(stream);
+        queue.next = Some(stream);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// The next client, when the last one is gone; `None` at the end.
+    /// The next client, once the last one is gone. `None`: the server ends.
     fn next(&self) -> Option<UnixStream> {
-        let mut line = self.line();
-        line.serving = None;
+        let mut queue = self.lock_queue();
+        queue.serving = None;
         loop {
-            if line.closed {
+            if queue.closed {
                 return None;
             }
-            if let Some(stream) = line.next.take() {
-                line.serving = stream.try_clone().ok();
+            if let Some(stream) = queue.next.take() {
+                queue.serving = stream.try_clone().ok();
                 return Some(stream);
             }
-            let waited = self.changed.wait(line);
-            line = waited.unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait(queue);
+            queue = waited.unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     fn close(&self) {
-        let mut line = self.line();
-        line.closed = true;
-        for stream in line.serving.iter().chain(&line.next) {
+        let mut queue = self.lock_queue();
+        queue.closed = true;
+        for stream in queue.serving.iter().chain(&queue.next) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }
         self.changed.notify_all();
@@ -361,23 +371,23 @@ fn hung_up(stream: &UnixStream) -> bool {
     state[0].revents().intersects(gone)
 }
 
-/// The thread that opens the door.
+/// The thread that accepts clients.
 struct Acceptor {
     listener: UnixListener,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
     clients: Arc<Clients>,
-    stop: Arc<Stop>,
+    stop: Arc<StopSignal>,
 }
 
-/// A client that is turned away, and how long its first message is waited for.
-struct Refused {
+/// A rejected client, and the deadline of its first message.
+struct RejectedClient {
     stream: UnixStream,
     until: Instant,
 }
 
 impl Acceptor {
     fn run(self) {
-        let mut refused: Vec<Refused> = Vec::new();
+        let mut refused: Vec<RejectedClient> = Vec::new();
         while let Some(ready) = self.wait(&refused) {
             let now = Instant::now();
             let (answered, silent) = std::mem::take(&mut refused)
@@ -385,43 +395,44 @@ impl Acceptor {
                 .zip(ready.refused)
                 .partition::<Vec<_>, _>(|(_, ready)| *ready);
             for (client, _) in answered {
-                wire::turn_away(client.stream, libc::EBUSY as u32);
+                wire::reject_client(client.stream, libc::EBUSY as u32);
             }
             let silent = silent.into_iter().map(|(client, _)| client);
             refused.extend(silent.filter(|client| client.until > now));
-            if ready.door {
-                self.open(&mut refused);
+            if ready.listener_ready {
+                self.accept_client(&mut refused);
             }
         }
     }
 
-    /// Takes the client at the door in, or puts it with those that are turned away.
-    fn open(&self, refused: &mut Vec<Refused>) {
+    /// Accepts a client: it is admitted or rejected.
+    fn accept_client(&self, refused: &mut Vec<RejectedClient>) {
         let Ok((stream, _)) = self.listener.accept() else {
-            // Out of file descriptors, perhaps: not for ever.
+            // The process may be out of file descriptors for a while.
             std::thread::sleep(Duration::from_millis(100));
             return;
         };
-        if let Err(stream) = self.clients.enter(stream) {
-            if refused.len() >= TURNED_AWAY {
+        if let Err(stream) = self.clients.admit(stream) {
+            if refused.len() >= MAX_REJECTED {
                 refused.remove(0);
             }
-            let until = Instant::now() + MANNERS;
-            refused.push(Refused { stream, until });
+            let until = Instant::now() + REJECT_TIMEOUT;
+            refused.push(RejectedClient { stream, until });
             let refused = &self.shared.stats.refused_clients;
             refused.add(1);
-            // Whoever comes again and again doesn't fill the log.
+            // Repeated clients do not fill the log.
             let count = refused.get();
             if count.is_power_of_two() {
-                self.shared.tell(&format!(
-                    "another client was turned away: one at a time ({count} so far; told at 1, 2, 4, 8 and so on)"
+                self.shared.report(&format!(
+                    "another client was rejected: one at a time ({count} so far; reported \
+                     at 1, 2, 4, 8 and so on)"
                 ));
             }
         }
     }
 
-    /// Waits for a client, or for a word of one that is turned away; `None` when the server ends.
-    fn wait(&self, refused: &[Refused]) -> Option<Ready> {
+    /// Waits for a client, or for a message of a rejected one. `None`: the server ends.
+    fn wait(&self, refused: &[RejectedClient]) -> Option<ReadySockets> {
         let mut fds = vec![
             PollFd::new(&self.listener, PollFlags::IN),
             PollFd::new(&self.stop.event, PollFlags::IN),
@@ -441,51 +452,54 @@ impl Acceptor {
         });
         let _ = poll(&mut fds, limit.as_ref());
         let ready = |fd: &PollFd| !fd.revents().is_empty();
-        (!self.stop.flag.load(Ordering::Relaxed)).then(|| Ready {
-            door: ready(&fds[0]),
+        (!self.stop.flag.load(Ordering::Relaxed)).then(|| ReadySockets {
+            listener_ready: ready(&fds[0]),
             refused: fds[2..].iter().map(ready).collect(),
         })
     }
 }
 
-/// Who has something for the door's thread: a new client; each of those that are turned away.
-struct Ready {
-    door: bool,
+/// Which sockets are ready: the listener, and those of the rejected clients.
+struct ReadySockets {
+    listener_ready: bool,
     refused: Vec<bool>,
 }
 
 /// The thread that serves one client after another.
-struct Waiter {
+struct ConnectionLoop {
     function: Function,
-    shared: Arc<Shared>,
-    orders: SyncSender<Order>,
+    shared: Arc<SharedState>,
+    requests: SyncSender<WorkerRequest>,
     clients: Arc<Clients>,
-    stop: Arc<Stop>,
+    stop: Arc<StopSignal>,
 }
 
-impl Waiter {
+impl ConnectionLoop {
     fn run(self) {
         while let Some(stream) = self.clients.next() {
             if let Err(error) = self.serve(stream) {
                 self.shared.stats.refused_messages.add(1);
                 if !self.stop.flag.load(Ordering::Relaxed) {
-                    self.shared.tell(&format!("connection ended: {error}"));
+                    self.shared.report(&format!("connection ended: {error}"));
                 }
             }
         }
     }
 
-    /// Answers a client until it is gone.
+    /// Serves a client until it is gone.
     fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
-        let (shared, orders) = (self.shared.clone(), self.orders.clone());
+        let (shared, requests) = (self.shared.clone(), self.requests.clone());
         let peer = Peer::of(&stream);
-        let mut connection = Connection::new(&self.function, shared, orders, peer)?;
-        // A client that has the device and says nothing would keep it from others for ever.
-        let mut deadline = Some(Instant::now() + GREETING);
-        stream.set_write_timeout(Some(GREETING))?;
+        let mut connection = Connection::new(&self.function, shared, requests, peer)?;
+        // A silent client would keep the device from other clients forever.
+        let mut deadline = Some(Instant::now() + VERSION_TIMEOUT);
+        stream.set_write_timeout(Some(VERSION_TIMEOUT))?;
         let late = |e: io::Error| match e.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
-                let text = format!("no version was agreed on within {} s", GREETING.as_secs());
+                let text = format!(
+                    "no version was agreed on within {} s",
+                    VERSION_TIMEOUT.as_secs()
+                );
                 io::Error::new(io::ErrorKind::TimedOut, text)
             }
             _ => e,

@@ -1,20 +1,23 @@
-//! Adds to an eventfd without ever waiting for it.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Adds to an eventfd without waiting for it.
 //!
-//! A write waits while the counter is full, unless the descriptor says that writes don't wait; both are the client's to change at
-//! any moment, also between a look at the counter and the write. The kernel itself adds without waiting: when an asynchronous
-//! read has ended (Linux AIO) it does so to an eventfd that was named with the request. So a signal is a read of nothing.
+//! A write waits while the counter is full, unless the descriptor is nonblocking. The client can
+//! change both at any moment, even between a check and the write. But the kernel itself adds
+//! without waiting: when an asynchronous read (Linux AIO) completes, it signals the eventfd of the
+//! request. So a signal is an asynchronous read of zero bytes.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{memfd_create, MemfdFlags};
 
-/// Requests between two looks at what has ended.
-const ROOM: usize = 64;
+/// Requests between two collections of completions.
+const MAX_REQUESTS: usize = 64;
 /// `IOCB_FLAG_RESFD`: `resfd` is an eventfd.
 const WITH_EVENTFD: u32 = 1;
 
-/// `struct iocb`; all zeros is a read of no bytes.
+/// `struct iocb`. All zeros is a read of no bytes.
 #[repr(C)]
 #[derive(Default)]
 struct Request {
@@ -34,19 +37,19 @@ struct Request {
 /// `struct io_event`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Ended([u64; 4]);
+struct IoEvent([u64; 4]);
 
 /// Signals eventfds.
 pub(crate) struct Signaller {
-    /// A context of Linux AIO and a file to read nothing from; none on a system without.
+    /// A context of Linux AIO, and a file to read nothing from. `None`: the system has no AIO.
     aio: Option<(libc::c_ulong, OwnedFd)>,
 }
 
 impl Signaller {
     pub(crate) fn new() -> Signaller {
         let mut context: libc::c_ulong = 0;
-        // SAFETY: the call writes one context, to a place that is there.
-        let made = unsafe { libc::syscall(libc::SYS_io_setup, ROOM, &mut context) } == 0;
+        // SAFETY: the call writes one context, to a valid address.
+        let made = unsafe { libc::syscall(libc::SYS_io_setup, MAX_REQUESTS, &mut context) } == 0;
         let mut signaller = Signaller { aio: None };
         if made {
             match memfd_create("nearside-nothing", MemfdFlags::CLOEXEC) {
@@ -57,7 +60,7 @@ impl Signaller {
         signaller
     }
 
-    /// Adds 1 to an eventfd, unless it is full. False for anything else than an eventfd.
+    /// Adds 1 to an eventfd, unless it is full. Returns false for any other file.
     pub(crate) fn signal(&self, eventfd: &OwnedFd) -> bool {
         let Some((context, file)) = &self.aio else {
             return write_if_ready(eventfd);
@@ -69,28 +72,28 @@ impl Signaller {
             ..Request::default()
         };
         let requests = [&raw mut request];
-        // SAFETY: the request is read during the call, and names no memory.
+        // SAFETY: the request is read during the call, and refers to no memory.
         let submit = || unsafe {
             libc::syscall(libc::SYS_io_submit, *context, 1usize, requests.as_ptr()) == 1
         };
         submit() || {
-            self.forget_ended();
+            self.drain_completions();
             submit()
         }
     }
 
-    /// Makes room for further requests.
-    fn forget_ended(&self) {
+    /// Collects completions, to make room for further requests.
+    fn drain_completions(&self) {
         let Some((context, _)) = &self.aio else {
             return;
         };
-        let mut ended = [Ended::default(); ROOM];
+        let mut ended = [IoEvent::default(); MAX_REQUESTS];
         let now = libc::timespec {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        let most = ROOM;
-        // SAFETY: there is room for so many events, and the time is there.
+        let most = MAX_REQUESTS;
+        // SAFETY: the array has room for this number of events, and the time is valid.
         unsafe {
             libc::syscall(
                 libc::SYS_io_getevents,
@@ -113,18 +116,18 @@ impl Drop for Signaller {
 }
 
 fn destroy(context: libc::c_ulong) {
-    // SAFETY: nobody uses the context any more, and no request of it names memory.
+    // SAFETY: the context is not used any more, and none of its requests refers to memory.
     unsafe { libc::syscall(libc::SYS_io_destroy, context) };
 }
 
-/// What is left without AIO: a client that fills its counter at the right moment stops its own device.
+/// The fallback without AIO. A client that fills its counter at the right moment blocks its device.
 fn write_if_ready(eventfd: &OwnedFd) -> bool {
     let mut ready = [PollFd::new(eventfd, PollFlags::OUT)];
     let now = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // A counter at its very end is no error of the poll, but reported as one by itself.
+    // Poll reports an error, rather than an event, for a counter at its very maximum.
     let room = poll(&mut ready, Some(&now)).is_ok() && ready[0].revents().contains(PollFlags::OUT);
     room && rustix::io::write(eventfd, &1u64.to_ne_bytes()).is_ok()
 }
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_are_counted_one_by_one_beyond_the_room_for_requests() {
+    fn signal_counts_beyond_the_request_limit() {
         let signaller = Signaller::new();
         let fd = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         for n in 0..1000 {
@@ -154,10 +157,11 @@ mod tests {
     }
 
     #[test]
-    fn no_counter_is_waited_for_however_full() {
-        // With and without AIO.
+    fn signal_never_waits_for_a_full_counter() {
+        // With AIO, and without.
         for signaller in [Signaller::new(), Signaller { aio: None }] {
-            // A write can fill a counter up to the last but one; the kernel, up to the last.
+            // A write can fill a counter up to one below its maximum; the kernel can fill it
+            // completely.
             for further in [0, 1, 2] {
                 let fd = eventfd(0, EventfdFlags::empty()).unwrap();
                 rustix::io::write(&fd, &(u64::MAX - 1).to_ne_bytes()).unwrap();
@@ -172,7 +176,7 @@ mod tests {
                     });
                     let waited = wait.recv_timeout(Duration::from_secs(5)).is_err();
                     if waited {
-                        count(&fd); // lets the thread go
+                        count(&fd); // releases the thread
                     }
                     assert!(!waited, "{further}");
                 });

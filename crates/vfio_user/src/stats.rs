@@ -1,4 +1,6 @@
-//! What a served device has done, counted since the server started.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Counters of a served device since the start of the server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -32,19 +34,19 @@ macro_rules! counters {
 
 counters! {
     connections,
-    // Those that came while another one was there.
+    // Clients that were rejected, as another one had the device.
     refused_clients,
     messages,
-    // Messages that were answered with an error, or ended the connection.
+    // Messages that were answered with an error, or that ended the connection.
     refused_messages,
-    // DMA_MAP among them.
+    // DMA_MAP messages among them.
     refused_maps,
     register_accesses,
-    // Those that came through the shared page.
+    // Doorbells that arrived through the shared page.
     doorbells,
     bytes_read,
     bytes_written,
-    // DMA outside of the client's maps, or without bus mastering.
+    // DMA outside the client's maps, or without bus mastering.
     refused_accesses,
     interrupts,
     resets,

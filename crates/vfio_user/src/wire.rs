@@ -1,7 +1,9 @@
-//! Messages of the vfio-user protocol: framing, file descriptors, and the fields in them.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Messages of the vfio-user protocol: framing, file descriptors and fields.
 //!
-//! A message is read as a whole, by the length in its header, before anybody looks into it: whatever a client puts into one
-//! message can't shift the next. Fields are read with bounds checks.
+//! A message is read completely, by the length in its header, before it is decoded. So the content
+//! of one message can't shift the next one. Fields are read with bounds checks.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -16,9 +18,9 @@ use rustix::net::{
 
 /// Bytes of a header.
 const HEADER: usize = 16;
-/// File descriptors that one message may bring.
+/// Most file descriptors of a message.
 pub(crate) const MAX_FDS: usize = 16;
-/// Bytes that one region access may move.
+/// Most bytes of a region access.
 pub(crate) const MAX_TRANSFER: usize = 1 << 20;
 /// The longest message: a region write of the longest transfer.
 const MAX_MESSAGE: usize = MAX_TRANSFER + 64;
@@ -50,7 +52,7 @@ pub(crate) struct Message {
     pub fds: Vec<OwnedFd>,
 }
 
-/// The answer to one.
+/// The reply to a message.
 #[derive(Default)]
 pub(crate) struct Reply<'a> {
     pub body: Vec<u8>,
@@ -63,8 +65,9 @@ impl Reply<'_> {
     }
 }
 
-/// The next message; `None` when the client has closed the connection between two messages. An error ends the
-/// connection: nobody knows where the next message would begin. With a deadline, all of the message has to be there by then.
+/// Receives the next message. `None`: the client has closed the connection between two messages. An
+/// error ends the connection, as the start of the next message is unknown. With a deadline, the
+/// whole message has to arrive by then.
 pub(crate) fn receive(
     stream: &mut UnixStream,
     deadline: Option<Instant>,
@@ -73,11 +76,12 @@ pub(crate) fn receive(
     let mut fds = Vec::new();
     let mut have = 0;
     while have < HEADER {
-        // Room for one more than allowed: without it the kernel drops what is too much, and nobody hears of it.
+        // Space for one descriptor more than allowed. Without it, the kernel would silently drop
+        // the excess.
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS + 1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut part = [IoSliceMut::new(&mut header[have..])];
-        hurry(stream, deadline)?;
+        set_deadline(stream, deadline)?;
         let received = recvmsg(&*stream, &mut part, &mut ancillary, RecvFlags::CMSG_CLOEXEC);
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(more) = message {
@@ -106,7 +110,7 @@ pub(crate) fn receive(
     let mut body = vec![0; size - HEADER];
     let mut have = 0;
     while have < body.len() {
-        hurry(stream, deadline)?;
+        set_deadline(stream, deadline)?;
         match stream.read(&mut body[have..]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(more) => have += more,
@@ -123,7 +127,7 @@ pub(crate) fn receive(
     }))
 }
 
-/// Sends the answer to a message: a reply, or an error number.
+/// Sends a reply or an error number.
 pub(crate) fn send(
     stream: &mut UnixStream,
     id: u16,
@@ -157,8 +161,8 @@ pub(crate) fn send(
     stream.write_all(&bytes[sent..])
 }
 
-/// Lets the next read wait until the deadline at the latest.
-fn hurry(stream: &UnixStream, deadline: Option<Instant>) -> io::Result<()> {
+/// Limits the wait of the next read to the deadline.
+fn set_deadline(stream: &UnixStream, deadline: Option<Instant>) -> io::Result<()> {
     let Some(deadline) = deadline else {
         return Ok(());
     };
@@ -169,9 +173,10 @@ fn hurry(stream: &UnixStream, deadline: Option<Instant>) -> io::Result<()> {
     stream.set_read_timeout(Some(left))
 }
 
-/// Answers a client's first message, which is there, with an error number and hangs up. Waits for nothing.
-pub(crate) fn turn_away(mut stream: UnixStream, errno: u32) {
-    // One read and one write, so nobody can draw this out.
+/// Answers the first message of a client, which has arrived, with an error number. Closes the
+/// connection without waiting.
+pub(crate) fn reject_client(mut stream: UnixStream, errno: u32) {
+    // One read and one write, so the client can't delay this.
     let mut first = [0; 512];
     let read = match stream.set_nonblocking(true) {
         Ok(()) => stream.read(&mut first).unwrap_or(0),

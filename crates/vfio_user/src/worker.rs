@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The thread in which a device runs.
 //!
-//! Simulated time runs as fast as the machine computes it while the device has work, and with the wall clock while
-//! it rests. Orders of the connection (register accesses, interrupt set-up, reset) come through a channel; doorbells through the
-//! shared page, which is looked at between two slices of simulated time. A device at rest costs next to nothing: the thread spins
-//! for a moment, then sleeps between looks at the page, ever longer.
+//! While the device is busy, simulated time advances as fast as the machine computes it. While the
+//! device is idle, simulated time follows the wall clock. Requests of the connection (register
+//! accesses, interrupt set-up, resets) arrive through a channel. Doorbells arrive through the
+//! shared page, which is polled between two slices of simulated time. An idle device costs little:
+//! the thread spins for a moment, and then sleeps between polls, with growing intervals.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,90 +27,92 @@ use crate::memory::GuestMemory;
 use crate::stats::Stats;
 use crate::RegisterWrite;
 
-/// Simulated time between two looks at the doorbells, while the device works.
+/// Simulated time between two polls of the doorbells, while the device is busy.
 const SLICE: Time = Time::us(1);
-/// How long the thread goes on looking at full speed after the last work.
-const SPIN: Duration = Duration::from_micros(50);
-/// After so long without work the looks become rarer.
-const LONG: Duration = Duration::from_secs(2);
-/// Sleep between two looks, before and after [`LONG`].
-const NAP: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)];
-/// Accesses that may wait for the device; more stay in the channel, and hold the client up.
-const QUEUE: usize = 64;
-/// So many slices a device gets to take the accesses that came before its power goes.
-const LAST_SLICES: usize = 100;
+/// How long the thread polls without sleeping after the last work.
+const IDLE_SPIN: Duration = Duration::from_micros(50);
+/// After this time without work, polls become rarer.
+const IDLE_BACKOFF: Duration = Duration::from_secs(2);
+/// Interval of idle polls, before and after [`IDLE_BACKOFF`].
+const IDLE_POLL: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(1)];
+/// Most accesses that wait for the device. Further ones stay in the channel, and block the client.
+const MAX_ACCESSES: usize = 64;
+/// Slices in which a device can take earlier accesses before a reset.
+const DRAIN_SLICES: usize = 100;
 
-/// What a fault is followed by.
-const WAY_BACK: [&str; 3] = [
-    "registers read all ones until a function level reset; `nvme reset` only resets the controller. In a Linux guest, as root:",
-    "  cd /sys/bus/pci/devices/ADDRESS    # `grep -l 0x4e53 /sys/bus/pci/devices/*/vendor` names it",
+/// Log lines that follow a fault.
+const RECOVERY_HINT: [&str; 3] = [
+    "registers read all ones until a function level reset; `nvme reset` only resets the \
+        controller. In a Linux guest, as root:",
+    "  cd /sys/bus/pci/devices/ADDRESS    # `grep -l 0x4e53 /sys/bus/pci/devices/*/vendor` names \
+        it",
     "  echo ADDRESS > driver/unbind; echo 1 > reset; echo ADDRESS > /sys/bus/pci/drivers/nvme/bind",
 ];
 
-/// What the connection wants of the worker.
-pub(crate) enum Order {
+/// A request of the connection.
+pub(crate) enum WorkerRequest {
     /// A posted write.
     Write {
         bar: Bar,
         offset: u64,
         data: Vec<u8>,
     },
-    /// A read; `None` when the device fails it.
+    /// A read. `None`: the device fails it.
     Read {
         bar: Bar,
         offset: u64,
         len: u32,
         answer: SyncSender<Option<Vec<u8>>>,
     },
-    /// MSI-X state in configuration space (enable, function mask), and whether each vector may send.
+    /// MSI-X state of configuration space (enable, function mask), and which vectors may send.
     Interrupts {
         enable: bool,
         mask: bool,
         open: Vec<bool>,
     },
-    /// A client is there, with this doorbell page.
+    /// A client has connected. It uses this doorbell page.
     Connect(Arc<Doorbells>),
-    /// It is gone.
+    /// The client is gone.
     Disconnect,
     /// Power cycle. Answered when it is done.
     Reset(SyncSender<()>),
 }
 
-/// What connection and worker both use.
-pub(crate) struct Shared {
+/// State that connection and worker share.
+pub(crate) struct SharedState {
     pub memory: GuestMemory,
     pub vectors: Vectors,
     pub stats: Stats,
-    /// The device's name, and who is told of what happens to it.
+    /// The device's name for log lines.
     pub name: String,
     pub log: Log,
-    /// A read of the device's was not answered: for configuration space.
+    /// A read of the device was not answered. Configuration space reports it.
     pub master_abort: AtomicBool,
-    /// An order was sent: the device should come back from simulating.
-    pub mail: AtomicBool,
-    /// The worker shall end.
+    /// A request was sent, so the simulation should return.
+    pub request_pending: AtomicBool,
+    /// The worker has to end.
     pub stop: AtomicBool,
 }
 
-impl Shared {
-    pub(crate) fn tell(&self, line: &str) {
-        self.log.tell(&self.name, line);
+impl SharedState {
+    pub(crate) fn report(&self, line: &str) {
+        self.log.report(&self.name, line);
     }
 }
 
-/// The device's way to its client: memory and interrupts at once, no link in between.
-struct Port {
-    shared: Arc<Shared>,
+/// The device's port to its client. Memory and interrupts respond at once, without a link.
+struct ClientPort {
+    shared: Arc<SharedState>,
     mmio: VecDeque<Mmio>,
     data: VecDeque<ReadData>,
     parts: SplitCompletions,
     answers: Vec<(u32, Option<Vec<u8>>)>,
     tracer: Option<Tracer>,
-    /// Accesses that memory of this client should have taken, and did not.
+    /// Accesses that found no memory of this client.
     unmet: u64,
 }
 
-impl Port {
+impl ClientPort {
     fn clear(&mut self) {
         self.mmio.clear();
         self.data.clear();
@@ -115,7 +120,8 @@ impl Port {
         self.answers.clear();
     }
 
-    /// Counts an access that found no memory, and tells of the client's first one. Without bus mastering none is to find any.
+    /// Counts an access that found no memory, and reports the client's first one. Without bus
+    /// mastering, no access is expected to find memory.
     fn refused(&mut self, write: bool, addr: u64, len: usize) {
         self.shared.stats.refused_accesses.add(1);
         if !self.shared.memory.bus_master() {
@@ -126,31 +132,31 @@ impl Port {
         }
         self.unmet += 1;
         if self.unmet == 1 {
-            let why = self.shared.memory.why_not(addr, len, write);
+            let why = self.shared.memory.explain_failure(addr, len, write);
             let what = match write {
                 true => format!("a write of {len} bytes to {addr:#x} is lost"),
                 false => format!("a read of {len} bytes from {addr:#x} fails"),
             };
             let line = format!("DMA: {what}: {why}. Further ones are counted");
-            self.shared.tell(&line);
+            self.shared.report(&line);
         }
     }
 
     /// The client is gone.
-    fn settle(&mut self) {
+    fn report_unmet_accesses(&mut self) {
         if self.unmet > 1 {
             let line = format!("{} DMA accesses of this client found no memory", self.unmet);
-            self.shared.tell(&line);
+            self.shared.report(&line);
         }
         self.unmet = 0;
     }
 
-    fn waits(&self) -> bool {
+    fn has_input(&self) -> bool {
         !self.mmio.is_empty() || !self.data.is_empty()
     }
 }
 
-impl HostPort for Port {
+impl HostPort for ClientPort {
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
         if let Some(tracer) = &self.tracer {
             let len = data.len();
@@ -212,40 +218,40 @@ impl HostPort for Port {
     }
 
     fn attention(&self) -> bool {
-        !self.answers.is_empty() || self.shared.mail.load(Ordering::Relaxed)
+        !self.answers.is_empty() || self.shared.request_pending.load(Ordering::Relaxed)
     }
 }
 
-/// A read of the connection that the device has not answered yet.
-struct Question {
+/// A read of the connection that the device has not answered.
+struct PendingRead {
     tag: u32,
     answer: SyncSender<Option<Vec<u8>>>,
 }
 
 pub(crate) struct Worker {
     device: Box<dyn Device + Send>,
-    orders: Receiver<Order>,
-    port: Port,
+    requests: Receiver<WorkerRequest>,
+    port: ClientPort,
     doorbells: Option<Arc<Doorbells>>,
-    questions: Vec<Question>,
+    pending_reads: Vec<PendingRead>,
     next_tag: u32,
     fault: Option<Fault>,
-    /// Register writes that a device gets after each power-on.
+    /// Register writes after each power-on.
     setup: Vec<RegisterWrite>,
     vectors: u16,
     msix: (bool, bool),
     open: Vec<bool>,
-    /// Since when there is nothing to do.
-    resting: Option<Instant>,
+    /// When the device became idle.
+    idle_since: Option<Instant>,
     /// When simulated time last followed the wall clock.
-    followed: Instant,
+    clock_followed: Instant,
 }
 
 impl Worker {
     pub(crate) fn new(
         mut device: Box<dyn Device + Send>,
-        orders: Receiver<Order>,
-        shared: Arc<Shared>,
+        requests: Receiver<WorkerRequest>,
+        shared: Arc<SharedState>,
         setup: Vec<RegisterWrite>,
         vectors: u16,
         tracer: Option<Tracer>,
@@ -255,8 +261,8 @@ impl Worker {
         }
         Worker {
             device,
-            orders,
-            port: Port {
+            requests,
+            port: ClientPort {
                 shared,
                 mmio: VecDeque::new(),
                 data: VecDeque::new(),
@@ -266,49 +272,52 @@ impl Worker {
                 unmet: 0,
             },
             doorbells: None,
-            questions: Vec::new(),
+            pending_reads: Vec::new(),
             next_tag: 0,
             fault: None,
             setup,
             vectors,
             msix: (false, false),
             open: vec![false; usize::from(vectors)],
-            resting: None,
-            followed: Instant::now(),
+            idle_since: None,
+            clock_followed: Instant::now(),
         }
     }
 
-    /// Runs the device until it is told to stop, and flushes what its media hold.
+    /// Runs the device until the server stops, and flushes its media.
     pub(crate) fn run(mut self) {
         self.run_until_stopped();
         if let Err(fault) = self.device.finish() {
-            self.port.shared.tell(&fault.to_string());
+            self.port.shared.report(&fault.to_string());
         }
     }
 
     fn run_until_stopped(&mut self) {
         self.function_reset();
         while !self.port.shared.stop.load(Ordering::Relaxed) {
-            if !self.take_orders() {
+            if !self.receive_requests() {
                 return;
             }
-            self.ring();
-            if self.works() {
-                self.resting = None;
+            self.collect_doorbells();
+            if self.is_busy() {
+                self.idle_since = None;
                 self.advance();
             } else {
-                self.rest();
+                self.wait_idle();
             }
         }
     }
 
-    /// Takes the orders that are there; false when the server is gone.
-    fn take_orders(&mut self) -> bool {
-        // Before looking into the channel: what comes later sets it again.
-        self.port.shared.mail.store(false, Ordering::Relaxed);
-        while self.port.mmio.len() < QUEUE {
-            match self.orders.try_recv() {
-                Ok(order) => self.obey(order),
+    /// Handles all requests that have arrived. Returns false if the server is gone.
+    fn receive_requests(&mut self) -> bool {
+        // Cleared before the channel is read. A later request sets it again.
+        self.port
+            .shared
+            .request_pending
+            .store(false, Ordering::Relaxed);
+        while self.port.mmio.len() < MAX_ACCESSES {
+            match self.requests.try_recv() {
+                Ok(order) => self.handle_request(order),
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => return false,
             }
@@ -316,13 +325,15 @@ impl Worker {
         true
     }
 
-    fn obey(&mut self, order: Order) {
-        // A doorbell that was rung before an access comes before it.
-        self.ring();
-        self.resting = None;
+    fn handle_request(&mut self, order: WorkerRequest) {
+        // A doorbell that was written before an access precedes it.
+        self.collect_doorbells();
+        self.idle_since = None;
         match order {
-            Order::Write { bar, offset, data } => self.push(Mmio::Write { bar, offset, data }),
-            Order::Read {
+            WorkerRequest::Write { bar, offset, data } => {
+                self.push(Mmio::Write { bar, offset, data })
+            }
+            WorkerRequest::Read {
                 bar,
                 offset,
                 len,
@@ -334,7 +345,7 @@ impl Worker {
                     let _ = answer.try_send(None);
                     return;
                 }
-                self.questions.push(Question { tag, answer });
+                self.pending_reads.push(PendingRead { tag, answer });
                 self.push(Mmio::Read {
                     bar,
                     offset,
@@ -342,7 +353,7 @@ impl Worker {
                     tag,
                 });
             }
-            Order::Interrupts { enable, mask, open } => {
+            WorkerRequest::Interrupts { enable, mask, open } => {
                 self.msix = (enable, mask);
                 self.device.set_msix(enable, mask);
                 for vector in 0..self.open.len() {
@@ -353,15 +364,15 @@ impl Worker {
                     }
                 }
             }
-            Order::Connect(doorbells) => self.doorbells = Some(doorbells),
-            Order::Disconnect => {
+            WorkerRequest::Connect(doorbells) => self.doorbells = Some(doorbells),
+            WorkerRequest::Disconnect => {
                 self.doorbells = None;
                 self.msix = (false, false);
                 self.open.fill(false);
                 self.function_reset();
-                self.port.settle();
+                self.port.report_unmet_accesses();
             }
-            Order::Reset(done) => {
+            WorkerRequest::Reset(done) => {
                 self.function_reset();
                 let _ = done.try_send(());
             }
@@ -375,13 +386,14 @@ impl Worker {
         }
     }
 
-    /// Hands the device what was stored in the doorbell page.
-    fn ring(&mut self) {
+    /// Passes doorbells of the shared page to the device.
+    fn collect_doorbells(&mut self) {
         let Some(doorbells) = self.doorbells.clone() else {
             return;
         };
-        // A client may ring faster than its device can take it; what comes last is what counts.
-        if self.port.mmio.len() >= QUEUE {
+        // A client may write doorbells faster than its device takes them. Only the last value
+        // counts.
+        if self.port.mmio.len() >= MAX_ACCESSES {
             return;
         }
         doorbells.collect(|offset, value| {
@@ -392,10 +404,10 @@ impl Worker {
         });
     }
 
-    /// Resets the function, and sets everything up that the client expects to find.
+    /// Resets the function, and restores the set-up that the client expects.
     fn function_reset(&mut self) {
-        // Posted writes that came before arrive before.
-        for _ in 0..LAST_SLICES {
+        // Earlier posted writes arrive before the reset.
+        for _ in 0..DRAIN_SLICES {
             if self.fault.is_some() || self.port.mmio.is_empty() {
                 break;
             }
@@ -404,7 +416,7 @@ impl Worker {
         guard::install_handler();
         self.device.function_reset();
         self.port.clear();
-        for question in self.questions.drain(..) {
+        for question in self.pending_reads.drain(..) {
             let _ = question.answer.try_send(None);
         }
         self.fault = None;
@@ -413,7 +425,7 @@ impl Worker {
             let access = write32(write.bar, write.offset, write.value);
             self.port.mmio.push_back(access);
         }
-        // The client's own MSI-X table is the eventfds; the device's leads its messages to them.
+        // The client's MSI-X table maps to eventfds. The device's table sends its messages to them.
         for vector in 0..usize::from(self.vectors) {
             let entry = MSIX_TABLE + 16 * vector as u64;
             for (at, value) in [(0, MSI_BASE as u32), (4, 0), (8, vector as u32)] {
@@ -433,51 +445,51 @@ impl Worker {
             .push_back(write32(Bar::Nvme, control, u32::from(masked)));
     }
 
-    fn works(&self) -> bool {
-        self.fault.is_none() && (self.port.waits() || !self.device.idle())
+    fn is_busy(&self) -> bool {
+        self.fault.is_none() && (self.port.has_input() || !self.device.idle())
     }
 
-    /// Lets the device run for a slice of simulated time, or until somebody wants something.
+    /// Runs the device for a slice of simulated time, or until a request arrives.
     fn advance(&mut self) {
         let until = self.device.now() + SLICE;
         let outcome = self.device_until(until);
-        self.followed = Instant::now();
+        self.clock_followed = Instant::now();
         for (tag, data) in std::mem::take(&mut self.port.answers) {
-            if let Some(at) = self.questions.iter().position(|q| q.tag == tag) {
-                let _ = self.questions.swap_remove(at).answer.try_send(data);
+            if let Some(at) = self.pending_reads.iter().position(|q| q.tag == tag) {
+                let _ = self.pending_reads.swap_remove(at).answer.try_send(data);
             }
         }
         if let Err(fault) = outcome {
-            self.fail(fault);
+            self.record_fault(fault);
         }
-        if self.fault.is_some() || !self.works() {
-            // Whatever was asked will not be answered any more.
-            for question in self.questions.drain(..) {
+        if self.fault.is_some() || !self.is_busy() {
+            // Pending reads will not be answered any more.
+            for question in self.pending_reads.drain(..) {
                 let _ = question.answer.try_send(None);
             }
         }
     }
 
-    /// Nothing to do: waits for an order or a doorbell.
-    fn rest(&mut self) {
-        let since = *self.resting.get_or_insert_with(Instant::now);
+    /// Waits for a request or a doorbell.
+    fn wait_idle(&mut self) {
+        let since = *self.idle_since.get_or_insert_with(Instant::now);
         let spent = since.elapsed();
-        if spent < SPIN {
+        if spent < IDLE_SPIN {
             for _ in 0..64 {
                 std::hint::spin_loop();
             }
             return;
         }
-        self.follow_the_clock();
+        self.follow_wall_clock();
         let order = if self.doorbells.is_some() {
-            let nap = NAP[usize::from(spent > LONG)];
-            self.orders.recv_timeout(nap)
+            let nap = IDLE_POLL[usize::from(spent > IDLE_BACKOFF)];
+            self.requests.recv_timeout(nap)
         } else {
-            // Without a client nobody rings.
-            self.orders.recv_timeout(Duration::from_millis(200))
+            // Without a client there are no doorbells.
+            self.requests.recv_timeout(Duration::from_millis(200))
         };
         match order {
-            Ok(order) => self.obey(order),
+            Ok(order) => self.handle_request(order),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 self.port.shared.stop.store(true, Ordering::Relaxed)
@@ -485,32 +497,33 @@ impl Worker {
         }
     }
 
-    /// A device at rest lets time pass without work: as much as has passed outside.
-    fn follow_the_clock(&mut self) {
+    /// Advances the simulated time of an idle device by the wall-clock time that has passed.
+    fn follow_wall_clock(&mut self) {
         let now = Instant::now();
-        let passed = (now - self.followed).as_nanos().min(1 << 40) as u64;
+        let passed = (now - self.clock_followed).as_nanos().min(1 << 40) as u64;
         if passed < 10_000 || self.fault.is_some() {
             return;
         }
-        self.followed = now;
+        self.clock_followed = now;
         let until = self.device.now() + Time::ns(passed);
         if let Err(fault) = self.device_until(until) {
-            self.fail(fault);
+            self.record_fault(fault);
         }
     }
 
-    /// Whatever else is in this process may have put a handler of its own in the guard's place since the last slice.
+    /// Other code of this process may have replaced the guard's signal handler since the last
+    /// slice.
     fn device_until(&mut self, until: Time) -> Result<(), Fault> {
         guard::install_handler();
         self.device.advance(until, &mut self.port)
     }
 
-    /// From here on the device does nothing until its next power-on.
-    fn fail(&mut self, fault: Fault) {
+    /// The device does nothing from here to its next power-on.
+    fn record_fault(&mut self, fault: Fault) {
         let shared = &self.port.shared;
         shared.stats.faults.add(1);
-        shared.tell(&fault.to_string());
-        WAY_BACK.iter().for_each(|line| shared.tell(line));
+        shared.report(&fault.to_string());
+        RECOVERY_HINT.iter().for_each(|line| shared.report(line));
         self.fault = Some(fault);
         self.port.clear();
     }
@@ -531,10 +544,10 @@ mod tests {
     use super::*;
     use crate::doorbells;
 
-    /// A device that takes nothing.
-    struct Deaf;
+    /// A device that takes no accesses.
+    struct UnresponsiveDevice;
 
-    impl Device for Deaf {
+    impl Device for UnresponsiveDevice {
         fn now(&self) -> Time {
             Time::ZERO
         }
@@ -557,31 +570,41 @@ mod tests {
     }
 
     #[test]
-    fn doorbells_that_a_device_has_no_time_for_do_not_pile_up() {
-        let shared = Arc::new(Shared {
+    fn doorbells_do_not_accumulate_while_the_device_is_busy() {
+        let shared = Arc::new(SharedState {
             memory: GuestMemory::default(),
             vectors: Vectors::new(1),
             stats: crate::stats::Stats::default(),
             name: "deaf".into(),
             log: Log::new(|_| {}),
             master_abort: AtomicBool::new(false),
-            mail: AtomicBool::new(false),
+            request_pending: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
         let (_orders, inbox) = sync_channel(1);
-        let mut worker = Worker::new(Box::new(Deaf), inbox, shared, Vec::new(), 1, None);
+        let mut worker = Worker::new(
+            Box::new(UnresponsiveDevice),
+            inbox,
+            shared,
+            Vec::new(),
+            1,
+            None,
+        );
         let page = Arc::new(Doorbells::new().unwrap());
         worker.doorbells = Some(page.clone());
         let words = doorbells::BYTES as usize / 4;
         for round in 0..50u8 {
             let all = [round; doorbells::BYTES as usize];
             rustix::io::pwrite(page.file(), &all, doorbells::OFFSET).unwrap();
-            worker.ring();
-            assert!(worker.port.mmio.len() < QUEUE + words, "round {round}");
+            worker.collect_doorbells();
+            assert!(
+                worker.port.mmio.len() < MAX_ACCESSES + words,
+                "round {round}"
+            );
         }
-        // When there is room again, what was rung last is what comes.
+        // Once there is room again, the last values arrive.
         worker.port.mmio.clear();
-        worker.ring();
+        worker.collect_doorbells();
         let last = |access: &Mmio| matches!(access, Mmio::Write { data, .. } if data == &[49; 4]);
         assert_eq!(worker.port.mmio.len(), words);
         assert!(worker.port.mmio.iter().all(last));

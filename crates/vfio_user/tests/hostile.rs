@@ -1,4 +1,6 @@
-//! What broken and hostile clients can't do: harm anybody but their own device.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Broken and hostile clients harm no device but the one that they are attached to.
 
 mod common;
 
@@ -12,14 +14,14 @@ use sim::Random;
 
 const RAM: u64 = 0x10_0000;
 
-/// The server still serves this device: a panic in one of its threads would end that.
+/// Checks that the server still serves this device. A panic of a thread would end that.
 fn assert_alive(dir: &Dir, n: usize) {
     let mut client = Client::new(&dir.socket(n));
     assert_eq!(client.read32(BAR4, SETUP.offset), SETUP.value);
 }
 
 #[test]
-fn nothing_is_answered_before_the_version() {
+fn messages_before_the_version_are_refused() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::silent(&dir.socket(0));
@@ -33,7 +35,7 @@ fn nothing_is_answered_before_the_version() {
 }
 
 #[test]
-fn accesses_beyond_regions_are_refused() {
+fn region_accesses_beyond_the_end_are_refused() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -58,7 +60,7 @@ fn accesses_beyond_regions_are_refused() {
         assert_eq!(client.try_write(region, 0, &[0; 4]), Err(22));
     }
     assert_eq!(client.try_read(BAR2, 0, u32::MAX), Err(22));
-    // A write with more or fewer bytes than it says.
+    // A write with more or fewer bytes than its header says.
     for count in [0u32, 3, 5, 1000, u32::MAX] {
         let mut body = Vec::new();
         body.extend(0u64.to_le_bytes());
@@ -71,7 +73,7 @@ fn accesses_beyond_regions_are_refused() {
 }
 
 #[test]
-fn maps_and_interrupts_that_make_no_sense_are_refused() {
+fn maps_and_interrupts_with_invalid_fields_are_refused() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -110,7 +112,7 @@ fn maps_and_interrupts_that_make_no_sense_are_refused() {
     assert_eq!(client.ask(DMA_MAP, &[0; 32], &two).errno, 22);
     assert_ne!(client.unmap(RAM + 0x1000, 0x1000), 0, "half of it");
     assert_eq!(client.unmap(RAM, 0x4000), 0);
-    // A teardown of what was never mapped, or is no more, is nothing to complain of.
+    // Unmapping what is not mapped is no error.
     assert_eq!(client.unmap(RAM, 0x4000), 0, "again");
     assert_eq!(client.unmap(0, 1 << 63), 0, "half of all addresses");
     assert_ne!(client.unmap(RAM, 0), 0, "no bytes");
@@ -140,7 +142,7 @@ fn maps_and_interrupts_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn garbage_ends_a_connection_at_most() {
+fn connection_ends_at_worst_on_random_bytes() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 2);
     let mut neighbour = Client::new(&dir.socket(1));
@@ -151,7 +153,7 @@ fn garbage_ends_a_connection_at_most() {
         let bytes: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
         let _ = client.stream.write_all(&bytes);
     }
-    // A header that promises more than there may be, or less than itself.
+    // A header with an invalid length.
     for size in [0u32, 15, 1 << 21, u32::MAX] {
         let mut client = Client::silent(&dir.socket(0));
         let mut bytes = client.message(REGION_READ, &[]);
@@ -165,7 +167,7 @@ fn garbage_ends_a_connection_at_most() {
 }
 
 #[test]
-fn every_command_survives_bodies_of_any_length() {
+fn commands_accept_bodies_of_any_length() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -174,7 +176,7 @@ fn every_command_survives_bodies_of_any_length() {
     for round in 0..6000 {
         let command = random.below(17) as u16;
         let len = random.below(48) as usize;
-        // Small numbers hit more than random ones.
+        // Small numbers reach more code than random ones.
         let mut body: Vec<u8> = (0..len)
             .map(|_| (random.next() as u8) & [1, 7, 0xFF][round % 3])
             .collect();
@@ -192,10 +194,10 @@ fn every_command_survives_bodies_of_any_length() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_client_that_never_names_a_version_loses_the_device() {
+fn client_without_a_version_loses_the_device() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 3);
-    // Nothing at all; half a message; other messages.
+    // No message, half a message, and other messages.
     let mut mute: Vec<Client> = (0..3).map(|n| Client::silent(&dir.socket(n))).collect();
     let bytes = mute[1].message(VERSION, &[0; 100]);
     mute[1].stream.write_all(&bytes[..50]).unwrap();
@@ -207,7 +209,7 @@ fn a_client_that_never_names_a_version_loses_the_device() {
 }
 
 #[test]
-fn silent_clients_that_are_turned_away_hold_up_nobody() {
+fn client_rejection_does_not_wait_for_silent_clients() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let mut first = Client::new(&dir.socket(0));
@@ -217,7 +219,8 @@ fn silent_clients_that_are_turned_away_hold_up_nobody() {
         assert!(client.answer().is_none(), "and the connection ends");
         errno
     };
-    // Each of the silent ones has some 200 ms: in a row these were 10 s. On a machine that is busy, one of many tries is quick.
+    // One after another, the silent clients' 200 ms would be 10 s. On a busy machine, at least one
+    // of several attempts is quick.
     let at_once = (0..20).any(|_| {
         let silent: Vec<Client> = (0..50).map(|_| Client::silent(&dir.socket(0))).collect();
         let start = Instant::now();
@@ -229,7 +232,7 @@ fn silent_clients_that_are_turned_away_hold_up_nobody() {
         quick
     });
     assert!(at_once);
-    // More than are waited for.
+    // More clients than are waited for.
     let crowd: Vec<Client> = (0..100).map(|_| Client::silent(&dir.socket(0))).collect();
     assert_eq!(ask(), 16);
     drop(crowd);
@@ -240,7 +243,7 @@ fn silent_clients_that_are_turned_away_hold_up_nobody() {
 }
 
 #[test]
-fn half_a_message_holds_up_nobody_else() {
+fn connection_with_half_a_message_blocks_only_itself() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 2);
     let mut stuck = Client::new(&dir.socket(0));
@@ -253,7 +256,7 @@ fn half_a_message_holds_up_nobody_else() {
     assert!(stuck.answer().is_none());
 }
 
-/// A client whose device never stops writing to and reading from its memory.
+/// A client whose device reads and writes its memory without end.
 fn storm(dir: &Dir, ram: &std::os::fd::OwnedFd) -> Client {
     let mut client = Client::new(&dir.socket(0));
     assert_eq!(client.map(RAM, 0x1000, Some((ram, 0))), 0);
@@ -266,14 +269,14 @@ fn storm(dir: &Dir, ram: &std::os::fd::OwnedFd) -> Client {
 }
 
 #[test]
-fn maps_may_go_while_the_device_uses_them() {
+fn dma_maps_can_be_removed_during_accesses() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let ram = memory(0x1000);
     let mut client = storm(&dir, &ram);
     for _ in 0..300 {
         assert_eq!(client.unmap(RAM, 0x1000), 0);
-        // From the answer on, nothing is written any more.
+        // After the answer, nothing is written any more.
         poke(&ram, 0, &[0; 4096]);
         std::thread::sleep(Duration::from_micros(100));
         assert_eq!(peek(&ram, 0, 4096), [0; 4096]);
@@ -288,7 +291,7 @@ fn maps_may_go_while_the_device_uses_them() {
 }
 
 #[test]
-fn a_file_may_shrink_while_the_device_uses_it() {
+fn dma_file_can_shrink_during_accesses() {
     let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 2);
     let mut neighbour = Client::new(&dir.socket(1));
@@ -308,14 +311,14 @@ fn a_file_may_shrink_while_the_device_uses_it() {
 }
 
 #[test]
-fn no_access_after_the_client_is_gone() {
+fn dma_stops_when_the_client_is_gone() {
     let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 1);
     for round in 0..20 {
         let ram = memory(0x1000);
         let client = storm(&dir, &ram);
         drop(client);
-        // The next client is served when the last one has been forgotten.
+        // The next client is served once the last one is dropped.
         let mut next = Client::new(&dir.socket(0));
         poke(&ram, 0, &[0; 4096]);
         assert_eq!(next.read32(BAR4, fake::LENGTH), 0, "a fresh device");
@@ -327,7 +330,7 @@ fn no_access_after_the_client_is_gone() {
 }
 
 #[test]
-fn a_flood_of_writes_is_held_up_not_stored() {
+fn writes_in_a_flood_are_held_back_not_stored() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -338,11 +341,12 @@ fn a_flood_of_writes_is_held_up_not_stored() {
 }
 
 #[test]
-fn a_full_eventfd_holds_nobody_up() {
+fn interrupts_do_not_wait_for_a_full_eventfd() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
-    // A counter that blocks who writes to it when it is full, emptied and filled all the time while the device interrupts.
+    // A counter that blocks writers when it is full. It is emptied and filled repeatedly while the
+    // device interrupts.
     let event = eventfd(0, EventfdFlags::empty()).unwrap();
     assert_eq!(client.set_irqs(0x24, 2, 0, 1, &[event.as_fd()]), 0);
     client.bus_master(true);
@@ -350,7 +354,8 @@ fn a_full_eventfd_holds_nobody_up() {
     client.write32(BAR4, fake::COMMAND, fake::RING);
     let rounds = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
     let (count, filled) = (rounds.clone(), event.try_clone().unwrap());
-    // The last of the room goes in single steps, a race with the device. At its end this thread is left in a write, too.
+    // The rest is filled in single steps, in a race with the device. At the end this thread stays
+    // blocked in a write.
     std::thread::spawn(move || loop {
         let _ = rustix::io::read(&filled, &mut [0; 8]);
         let _ = rustix::io::write(&filled, &(u64::MAX - 20).to_ne_bytes());
@@ -364,7 +369,7 @@ fn a_full_eventfd_holds_nobody_up() {
         std::thread::sleep(Duration::from_micros(500));
         let now = rounds.load(std::sync::atomic::Ordering::Relaxed);
         if now == before {
-            // The counter is full, and stays so while the device interrupts.
+            // The counter stays full while the device interrupts.
             assert_eq!(client.read32(BAR4, SETUP.offset), SETUP.value);
             rustix::io::read(&event, &mut [0; 8]).unwrap();
         }

@@ -1,4 +1,7 @@
-//! `kill -9` of a server at any moment: the media file holds what was acknowledged, and whole blocks (there is no volatile write cache).
+// SPDX-License-Identifier: Apache-2.0
+
+//! A server that is killed (`kill -9`) at any moment: the media file holds all acknowledged writes,
+//! and whole blocks. There is no volatile write cache.
 
 mod common;
 
@@ -17,21 +20,21 @@ use rtl::bitstream::repo_root;
 use sim::{Media, Random, Time};
 use vfio_user::Server;
 
-/// Where the child serves, and which design.
+/// Socket and design of the child.
 const PLACE: &str = "NEARSIDE_TEST_SERVES";
 const DESIGN: &str = "NEARSIDE_TEST_DESIGN";
-/// Places that are written, of so many blocks each.
+/// Places that are written, and blocks of each.
 const PLACES: u64 = 64;
 const BLOCKS: u32 = 16;
-/// The first block of the first place: none begins at a page.
+/// The first block of the first place. No place begins at a page.
 const FIRST: u64 = 5;
 const BYTES: usize = BLOCKS as usize * 512;
 const DEPTH: usize = 8;
 const ROUNDS: u64 = 8;
 
-/// The server, in a process of its own; not a test by itself.
+/// The server in a child process. It is no test by itself.
 #[test]
-fn serves_until_it_is_killed() {
+fn killed_server_process() {
     let Ok(place) = std::env::var(PLACE) else {
         return;
     };
@@ -48,7 +51,7 @@ fn serves_until_it_is_killed() {
     }
 }
 
-/// A server that ends with the test, whatever becomes of that.
+/// A server process that ends with the test, however that ends.
 struct Process(Child);
 
 impl Process {
@@ -68,7 +71,7 @@ fn server(dir: &Dir, design: &str) -> Process {
     let socket = dir.path().join("0.sock");
     let _ = std::fs::remove_file(&socket);
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "serves_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "killed_server_process", "--nocapture"])
         .env(PLACE, dir.path())
         .env(DESIGN, design)
         .stdout(std::process::Stdio::null())
@@ -89,7 +92,7 @@ fn controller(dir: &Dir) -> NvmeDriver<Machine> {
     NvmeDriver::start(machine, config).unwrap()
 }
 
-/// What a block holds after a write.
+/// The content of a block after a write.
 fn block(lba: u64, number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < 512 {
@@ -99,7 +102,7 @@ fn block(lba: u64, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// Of each block: the last write that was acknowledged, and the last one that was begun.
+/// For each block: its last acknowledged write, and its last write that was begun.
 type Written = Vec<(u64, u64)>;
 
 fn check(c: &mut NvmeDriver<Machine>, written: &mut Written, round: u64) {
@@ -116,7 +119,8 @@ fn check(c: &mut NvmeDriver<Machine>, written: &mut Written, round: u64) {
             let allowed = number == *acknowledged || number == *begun;
             assert!(
                 allowed,
-                "round {round}: block {lba} has write {number}; {acknowledged} was acknowledged, {begun} begun"
+                "round {round}: block {lba} has write {number}; {acknowledged} was acknowledged, \
+                    {begun} begun"
             );
             (*acknowledged, *begun) = (number, number);
         }
@@ -131,7 +135,7 @@ fn load(
     gone: &AtomicBool,
     random: &mut Random,
 ) {
-    // Any dword will do: blocks come in pieces.
+    // Any dword alignment is valid: blocks arrive in pieces.
     let buffers: Vec<u64> = (0..DEPTH)
         .map(|_| {
             let page = c.host_mut().alloc(BYTES as u64 + 4096, 4096).unwrap();
@@ -140,7 +144,7 @@ fn load(
         .collect();
     let mut under_way: Vec<Option<u64>> = vec![None; DEPTH];
     loop {
-        // What has come before the end counts.
+        // Completions that arrived before the end count.
         let last = gone.load(Ordering::SeqCst);
         while let Some(completion) = c.poll(0).unwrap() {
             let slot = completion.tag as usize;
@@ -210,9 +214,9 @@ fn kills(design: &str, rounds: u64) {
     check(&mut controller(&dir), &mut written, rounds);
 }
 
-/// With a journal behind the media, which the client's memory must not be ahead of.
+/// With a journal that follows the media: the client's memory must not be ahead of it.
 #[test]
-fn a_device_with_a_persistence_domain_keeps_what_was_acknowledged() {
+fn killed_server_keeps_acknowledged_writes_with_a_persistence_domain() {
     match Model::named(Model::Fast).unwrap() {
         Model::Fast => kills("nearpm", ROUNDS),
         Model::Rtl => eprintln!("skipped: such a device has no media file on the RTL"),
@@ -223,7 +227,7 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn what_was_acknowledged_is_there_and_blocks_are_whole() {
+    fn killed_server_keeps_acknowledged_writes_and_whole_blocks() {
         kills("default", ROUNDS);
     }
 }

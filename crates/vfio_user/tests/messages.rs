@@ -1,13 +1,16 @@
-//! Messages of all kinds, whole and broken, against a model of the protocol: `tests/common/session.rs`.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Messages of all kinds, valid and broken, compared with a model of the protocol:
+//! `tests/common/session.rs`.
 //!
-//! Each session is drawn from a seed. `SESSIONS=20000 cargo test --release -p nearside-vfio-user
-//! --test messages` draws more of them, `SEED=n SESSIONS=1` draws one again.
+//! Each session is generated from a seed. `SESSIONS=20000 cargo test --profile checked -p
+//! nearside-vfio-user --test messages` runs more of them, `SEED=n SESSIONS=1` repeats one.
 
 mod common;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use common::session::{steps, Bench, Step};
+use common::session::{steps, ClientStep, SessionRunner};
 use sim::Random;
 
 /// Sessions of a usual run.
@@ -18,20 +21,20 @@ fn number(name: &str, otherwise: u64) -> u64 {
     text.map_or(otherwise, |text| text.parse().expect(name))
 }
 
-fn draw(seed: u64) -> Vec<Step> {
+fn draw(seed: u64) -> Vec<ClientStep> {
     let mut random = Random::new(seed);
     let len = 50 + random.below(600);
     let bytes: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
     steps(&bytes)
 }
 
-fn fails(steps: &[Step]) -> bool {
-    let mut bench = Bench::new();
+fn fails(steps: &[ClientStep]) -> bool {
+    let mut bench = SessionRunner::new();
     catch_unwind(AssertUnwindSafe(|| bench.run(steps))).is_err()
 }
 
-/// Leaves out what the failure does not need, as long as that is not much work.
-fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
+/// Removes steps that the failure does not need, within limits.
+fn shortened(mut steps: Vec<ClientStep>) -> Vec<ClientStep> {
     let mut at = steps.len();
     while at > 0 {
         at -= 1;
@@ -46,8 +49,8 @@ fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
 
 #[test]
 #[ignore = "takes seconds"]
-fn every_message_is_answered_as_the_protocol_has_it() {
-    let mut bench = Bench::new();
+fn messages_are_answered_as_the_protocol_requires() {
+    let mut bench = SessionRunner::new();
     let first = number("SEED", 1);
     for seed in first..first + number("SESSIONS", SESSIONS) {
         let steps = draw(seed);

@@ -1,4 +1,6 @@
-//! What a well-behaved client finds.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Well-behaved clients.
 
 mod common;
 
@@ -32,12 +34,12 @@ fn order(client: &mut Client, command: u32, addr: u64, len: u32) {
     client.write32(BAR4, fake::ADDRESS + 4, (addr >> 32) as u32);
     client.write32(BAR4, fake::LENGTH, len);
     client.write32(BAR4, fake::COMMAND, command);
-    // A read comes back after all that was ordered before it.
+    // A read completes after all earlier commands.
     client.read32(BAR4, fake::COMMAND);
 }
 
 #[test]
-fn an_independent_client_finds_an_nvme_function() {
+fn client_of_another_crate_finds_an_nvme_function() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
     let mut client = vfio_user_client::Client::new(&dir.socket(0)).unwrap();
@@ -72,7 +74,7 @@ fn an_independent_client_finds_an_nvme_function() {
 }
 
 #[test]
-fn accesses_of_any_size_reach_the_windows() {
+fn region_accesses_of_any_size_reach_the_windows() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -91,7 +93,7 @@ fn accesses_of_any_size_reach_the_windows() {
 }
 
 #[test]
-fn dma_reaches_what_is_mapped_while_the_function_is_bus_master() {
+fn dma_reaches_mapped_memory_with_bus_mastering() {
     let dir = Dir::new();
     let (server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -107,7 +109,7 @@ fn dma_reaches_what_is_mapped_while_the_function_is_bus_master() {
     });
     order(&mut client, fake::WRITE, RAM + 0x1FF0, 16);
     assert_eq!(peek(&ram, 0x2FF0, 16), b"from the client'");
-    // Outside of the map, in the same file.
+    // Outside the map, in the same file.
     for addr in [RAM - 0x10, RAM + 0x2000, 0, u64::MAX - 0xF] {
         order(&mut client, fake::WRITE, addr, 16);
     }
@@ -142,14 +144,14 @@ fn interrupts_reach_their_eventfds() {
     order(&mut client, fake::INTERRUPT, 0, 3);
     assert_eq!((count(&fds[0]), count(&fds[1])), (1, 2));
 
-    // Function mask, in configuration space.
+    // The function mask, in configuration space.
     client.try_write(CONFIG, 0xB3, &[0xC0]).unwrap();
     order(&mut client, fake::INTERRUPT, 0, 1);
     assert_eq!(seen[0].lock().unwrap().msix, (true, true));
     assert_eq!(count(&fds[0]), 0);
     client.try_write(CONFIG, 0xB3, &[0x80]).unwrap();
 
-    // One vector, in the table, and by a mask action.
+    // One vector is masked in the table, then by a mask action.
     client.write32(BAR0, 0x2000 + 16 + 12, 1);
     order(&mut client, fake::INTERRUPT, 0, 1);
     order(&mut client, fake::INTERRUPT, 0, 2);
@@ -161,7 +163,7 @@ fn interrupts_reach_their_eventfds() {
     assert_eq!((count(&fds[0]), count(&fds[1])), (1, 0));
     assert_eq!(client.set_irqs(0x11, MSIX, 2, 1, &[]), 0);
 
-    // A vector alone is detached, all are; the client triggers one itself.
+    // One vector is detached, then all. The client triggers one itself.
     assert_eq!(client.set_irqs(ATTACH, MSIX, 1, 1, &[]), 0);
     order(&mut client, fake::INTERRUPT, 0, 1);
     assert_eq!(client.set_irqs(0x21, MSIX, 2, 1, &[]), 0);
@@ -170,13 +172,13 @@ fn interrupts_reach_their_eventfds() {
     order(&mut client, fake::INTERRUPT, 0, 2);
     assert_eq!(count(&fds[1]), 0);
 
-    // The table gives back what was written, not where the device's messages go.
+    // The table returns what was written, not the device's own entries.
     client.try_write(BAR0, 0x2000, &[0xAB; 64]).unwrap();
     assert_eq!(client.try_read(BAR0, 0x2000, 64), Ok(vec![0xAB; 64]));
 }
 
 #[test]
-fn no_interrupt_without_bus_mastering() {
+fn interrupts_need_bus_mastering() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -189,7 +191,7 @@ fn no_interrupt_without_bus_mastering() {
     assert_eq!(count(&fd), 1);
 }
 
-/// The doorbell page as a client maps it.
+/// Maps the doorbell page, as a client does.
 fn doorbells(client: &mut Client) -> memmap2::MmapRaw {
     let words = [64u32, 0, BAR0, 0, 0, 0, 0, 0];
     let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
@@ -215,7 +217,7 @@ fn ring(page: &memmap2::MmapRaw, offset: usize, value: u32) {
 }
 
 #[test]
-fn doorbells_come_through_the_shared_page() {
+fn doorbells_arrive_through_the_shared_page() {
     let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
@@ -225,21 +227,21 @@ fn doorbells_come_through_the_shared_page() {
     wait_for("the doorbell", || got() == [(0x1008, 5)]);
     ring(&page, 8, 5);
     wait_for("the same value again", || got().len() == 2);
-    std::thread::sleep(std::time::Duration::from_millis(30)); // the worker naps by now
+    std::thread::sleep(std::time::Duration::from_millis(30)); // the worker polls rarely by now
     ring(&page, 0xFFC, 7);
-    // A doorbell comes before a register access that follows it.
+    // A doorbell precedes a later register access.
     client.write32(BAR0, 0x1004, 9);
     client.read32(BAR0, 0);
     assert_eq!(got()[2..], [(0x1FFC, 7), (0x1004, 9)]);
 }
 
 #[test]
-fn resets_leave_a_fresh_device_that_is_set_up() {
+fn reset_leaves_a_configured_device() {
     let dir = Dir::new();
     let (_server, seen) = serve_fakes(&dir, 1);
     let mut client = Client::new(&dir.socket(0));
     client.read32(BAR4, 0); // the device is up
-                            // A posted write comes before the reset behind it.
+                            // A posted write precedes a later reset.
     client.try_write(BAR2, 0x80, b"kept").unwrap();
     for function_level in [false, true] {
         client.bus_master(true);
@@ -259,7 +261,7 @@ fn resets_leave_a_fresh_device_that_is_set_up() {
 }
 
 #[test]
-fn one_client_comes_after_another() {
+fn client_after_client_is_served() {
     let dir = Dir::new();
     let (server, seen) = serve_fakes(&dir, 1);
     let mut old: Option<memmap2::MmapRaw> = None;
@@ -284,14 +286,14 @@ fn one_client_comes_after_another() {
 }
 
 #[test]
-fn devices_of_one_server_are_independent() {
+fn server_devices_are_independent() {
     let dir = Dir::new();
     let (server, seen) = serve_fakes(&dir, 3);
     let mut clients: Vec<Client> = (0..3).map(|n| Client::new(&dir.socket(n))).collect();
     for (n, client) in clients.iter_mut().enumerate() {
         client.write32(BAR4, 0x40, n as u32 + 10);
     }
-    // One fails, one never rests, one is left.
+    // One fails, one is never idle, and one stays.
     clients[0].write32(BAR4, fake::COMMAND, fake::FAIL);
     clients[1].write32(BAR4, fake::COMMAND, fake::STORM);
     wait_for("the fault", || clients[0].read32(BAR4, 0x40) == u32::MAX);
@@ -308,7 +310,7 @@ fn devices_of_one_server_are_independent() {
 
 /// A server of one fake device.
 fn start(path: &Path) -> Result<Server, vfio_user::Error> {
-    Server::start(vec![vfio_user::Served {
+    Server::start(vec![vfio_user::ServedDevice {
         name: "fake".into(),
         socket: path.into(),
         device: Box::new(Fake::new()),
@@ -325,10 +327,10 @@ fn start(path: &Path) -> Result<Server, vfio_user::Error> {
 }
 
 #[test]
-fn sockets_of_others_stay() {
+fn socket_of_another_program_stays() {
     let dir = Dir::new();
     let refused = |n| matches!(start(&dir.socket(n)), Err(vfio_user::Error::InUse(_)));
-    // Programs of any kind that live: datagrams, and one that is bound but doesn't listen.
+    // Live programs of several kinds: a datagram socket, and a bound socket that does not listen.
     let datagram = UnixDatagram::bind(dir.socket(0)).unwrap();
     datagram.set_nonblocking(true).unwrap();
     let deaf = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
@@ -339,7 +341,7 @@ fn sockets_of_others_stay() {
     let other = UnixDatagram::unbound().unwrap();
     other.send_to(b"still here", dir.socket(0)).unwrap();
     assert_eq!(datagram.recv(&mut [0; 16]).unwrap(), 10);
-    // What dead ones have left is taken over.
+    // Sockets of dead programs are replaced.
     drop((datagram, deaf));
     start(&dir.socket(0)).unwrap().stop();
     start(&dir.socket(1)).unwrap().stop();
@@ -347,7 +349,7 @@ fn sockets_of_others_stay() {
 }
 
 #[test]
-fn a_server_s_end_leaves_the_socket_of_its_successor() {
+fn socket_of_a_successor_stays_at_the_end() {
     let dir = Dir::new();
     let socket = dir.socket(0);
     let first = start(&socket).unwrap();
@@ -355,7 +357,7 @@ fn a_server_s_end_leaves_the_socket_of_its_successor() {
     let second = start(&socket).unwrap();
     first.stop();
     Client::new(&socket);
-    // Nor does it remove what is no socket.
+    // Only the socket is removed, never another file.
     std::fs::remove_file(&socket).unwrap();
     std::fs::write(&socket, "mine").unwrap();
     second.stop();
@@ -363,7 +365,7 @@ fn a_server_s_end_leaves_the_socket_of_its_successor() {
 }
 
 #[test]
-fn looking_for_a_server_is_no_client_of_it() {
+fn socket_probe_is_no_client() {
     let dir = Dir::new();
     let socket = dir.socket(0);
     let server = start(&socket).unwrap();
@@ -381,7 +383,7 @@ fn looking_for_a_server_is_no_client_of_it() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn of_two_that_start_at_once_on_a_dead_socket_one_has_it() {
+fn socket_is_taken_over_by_one_of_two_servers() {
     let dir = Dir::new();
     let socket = dir.socket(0);
     let barrier = std::sync::Barrier::new(2);
@@ -412,13 +414,13 @@ fn of_two_that_start_at_once_on_a_dead_socket_one_has_it() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_directory_that_others_keep_locked_gets_new_sockets_but_none_in_the_place_of_dead_ones() {
+fn socket_in_a_locked_directory_is_not_replaced() {
     let dir = Dir::new();
     let directory = std::fs::File::open(dir.path()).unwrap();
     flock(&directory, FlockOperation::LockExclusive).unwrap();
     drop(UnixListener::bind(dir.socket(0)).unwrap());
     std::thread::scope(|scope| {
-        // Each gives the other program some seconds.
+        // Each server gives the other program some seconds.
         let new = scope.spawn(|| start(&dir.socket(1)));
         let error = start(&dir.socket(0)).err().unwrap().to_string();
         assert!(error.contains("another program keeps it locked"), "{error}");
@@ -432,7 +434,7 @@ fn a_directory_that_others_keep_locked_gets_new_sockets_but_none_in_the_place_of
 }
 
 #[test]
-fn sockets_that_are_in_use_stay() {
+fn socket_in_use_stays() {
     let dir = Dir::new();
     let socket = dir.socket(0);
     drop(UnixListener::bind(&socket).unwrap()); // nobody listens any more

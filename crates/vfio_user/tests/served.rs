@@ -1,5 +1,7 @@
-//! The device of a design, on the model that `NEARSIDE_MODEL` names or else the fast one, through a
-//! client: the project's own driver on memory that it shares with the server. See
+// SPDX-License-Identifier: Apache-2.0
+
+//! A device of a design, attached through a client. `NEARSIDE_MODEL` names the model; the default
+//! is the fast one. The project's driver works on memory that it shares with the server. See
 //! crates/device/README.md.
 
 mod common;
@@ -26,7 +28,7 @@ fn default_design() -> Design {
     Design::find(&repo_root().unwrap(), "default").unwrap()
 }
 
-/// Serves a device whose media are in a file, behind the timing of an NVM.
+/// Serves a device with media in a file and the timing of an NVM.
 fn serve(dir: &Dir, tracer: Option<Tracer>) -> Server {
     let media = Media::file(&dir.path().join("media"), MEDIA).unwrap();
     let design = default_design();
@@ -87,7 +89,7 @@ mod sampled {
 
     #[test]
     #[ignore = "takes seconds"]
-    fn a_driver_works_with_the_device() {
+    fn served_device_works_with_the_driver() {
         let dir = Dir::new();
         let path = dir.path().join("trace.jsonl");
         let trace = Arc::new(Mutex::new(trace::TraceFile::create(&path).unwrap()));
@@ -108,7 +110,7 @@ mod sampled {
                 let registers = delay.get(machine).unwrap();
                 assert_eq!(registers.control, 1, "the profile is set at the start");
             }
-            // A reset of the function in the middle of a controller's life, and a new start.
+            // A function reset while the controller is in use, and a new start.
             machine.client.reset().unwrap();
             machine.client.region_write(CONFIG, 4, &[6, 0]).unwrap();
             let mut controller = NvmeDriver::start(controller.into_host(), config()).unwrap();
@@ -118,10 +120,10 @@ mod sampled {
             controller.shutdown().unwrap();
         }
         server.stop();
-        // What the media hold is in the file.
+        // The file holds the content of the media.
         let file = std::fs::read(dir.path().join("media")).unwrap();
         assert_eq!(file[4096..4096 + 49_664], data[..49_664]);
-        // Every command is in the trace, with its way from the doorbell to the host.
+        // The trace has each command, from doorbell to host.
         let count = trace.lock().unwrap().finish().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<Value> = text
@@ -146,13 +148,13 @@ mod sampled {
 }
 
 #[test]
-fn a_full_disk_fails_commands_and_not_the_server() {
+fn served_device_fails_commands_on_a_full_disk() {
     let dir = Dir::new();
     let server = serve(&dir, None);
     let mut controller = NvmeDriver::start(Machine::new(&dir.socket(0), false), config()).unwrap();
     let data = [3; 8192];
     controller.write(0, &data).unwrap();
-    // What lies behind the cut raises SIGBUS, as a hole does when the disk is full.
+    // Accesses past the cut raise SIGBUS, as holes do on a full disk.
     let path = dir.path().join("media");
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(1 << 20).unwrap();
@@ -172,7 +174,7 @@ fn a_full_disk_fails_commands_and_not_the_server() {
 }
 
 #[test]
-fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
+fn served_pm_window_without_timing_is_mapped() {
     let dir = Dir::new();
     let server = serve_media(&dir, Media::shared(MEDIA).unwrap(), Vec::new(), None);
     let machine = Machine::new(&dir.socket(0), false);
@@ -200,7 +202,7 @@ fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
     assert_eq!((back[5], back[8191], back[6]), (0xA5, 0xA5, data[6]));
     controller.read(MEDIA / 512 - 1, &mut back[..512]).unwrap();
     assert_eq!(back[511], 0xA5);
-    // Messages see the same bytes.
+    // Messages show the same bytes.
     let mut byte = [0];
     controller
         .host_mut()
@@ -217,9 +219,10 @@ fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
     server.stop();
 }
 
-/// Nobody answers a read of memory that isn't there; a write to it is posted, and the controller can't know.
+/// A read of missing memory is not answered. A write to it is posted, so the controller can't
+/// detect it.
 #[test]
-fn commands_on_memory_that_is_not_there_end_as_on_a_bus() {
+fn served_commands_on_unmapped_memory_end_as_on_a_bus() {
     let dir = Dir::new();
     let server = serve(&dir, None);
     let refused = |server: &Server| {
@@ -256,7 +259,7 @@ fn commands_on_memory_that_is_not_there_end_as_on_a_bus() {
 }
 
 #[test]
-fn a_client_that_vanishes_under_load_leaves_a_device_for_the_next() {
+fn served_device_survives_a_client_lost_under_load() {
     let dir = Dir::new();
     let _server = serve(&dir, None);
     for round in 0..4 {
@@ -264,7 +267,7 @@ fn a_client_that_vanishes_under_load_leaves_a_device_for_the_next() {
         let ram = machine.file.try_clone().unwrap();
         let mut controller = NvmeDriver::start(machine, config()).unwrap();
         for n in 0..controller.io_queues() {
-            // Reads of 1 MiB, into one place: far more than is done before the client goes.
+            // Reads of 1 MiB into one place. Far more than can complete before the client leaves.
             let addr = controller.host_mut().alloc(1 << 20, 4096).unwrap();
             let io = IoCommand::Read {
                 lba: n as u64 * 2048,
@@ -279,7 +282,7 @@ fn a_client_that_vanishes_under_load_leaves_a_device_for_the_next() {
         }
         std::thread::sleep(std::time::Duration::from_millis(3));
         if round % 2 == 1 {
-            // Memory that goes away under the commands.
+            // The memory is unmapped while commands use it.
             let client = &mut controller.host_mut().client;
             client.dma_unmap(RAM_BASE, RAM_BYTES).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(3));

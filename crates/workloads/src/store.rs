@@ -1,4 +1,6 @@
-//! Tables of rows: in persistent memory, and as the oracle has them.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Tables of rows: in persistent memory, and in the oracle.
 
 use std::collections::BTreeMap;
 
@@ -6,21 +8,21 @@ use pm::{Error, Ptr, Result, Transaction};
 
 use crate::map::Map;
 
-/// Rows by table and key: what all tables hold.
+/// All rows of all tables, by table and key.
 pub type Contents = BTreeMap<(usize, u64), Vec<u8>>;
 
-/// What a benchmark's logic works on.
+/// The storage of a benchmark's rows.
 pub trait Store {
-    /// A row.
+    /// Reads a row.
     fn get(&mut self, table: usize, key: u64) -> Result<Option<Vec<u8>>>;
 
-    /// A row comes, or takes the place of the one that was there.
+    /// Inserts or replaces a row.
     fn put(&mut self, table: usize, key: u64, row: &[u8]) -> Result<()>;
 
-    /// Bytes of a row change in place, from one on. False: there is no such row.
+    /// Changes bytes of a row in place. False if there is no such row.
     fn update(&mut self, table: usize, key: u64, at: usize, bytes: &[u8]) -> Result<bool>;
 
-    /// A row goes. False: there was none.
+    /// Removes a row. False if there was none.
     fn remove(&mut self, table: usize, key: u64) -> Result<bool>;
 }
 
@@ -52,7 +54,7 @@ fn outside() -> Error {
     Error::Invalid("bytes outside of their row".into())
 }
 
-/// What an index says of a row: its offset in the pool, and its bytes above that.
+/// An index entry has the row's offset in the pool in the low bits, and its length above.
 const OFFSET_BITS: u32 = 44;
 
 fn pack(offset: u64, bytes: usize) -> u64 {

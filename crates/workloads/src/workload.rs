@@ -1,4 +1,6 @@
-//! Benchmarks by their names: what they do, over which structure.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Workloads by name: transactions over an index structure.
 
 use pm::{Error, Layout, Mechanism, Ptr, Result, Thread, Transaction};
 use sim::Random;
@@ -8,7 +10,7 @@ use crate::map::{BPlus, BTree, HashMap, Map, RbTree, SkipList};
 use crate::store::{unpack, Tables};
 use crate::Contents;
 
-/// All workloads: a structure by itself with values of one size, or a benchmark.
+/// All workloads: a structure with values of one size, or a benchmark.
 pub const NAMES: [&str; 9] = [
     "btree",
     "rbtree",
@@ -21,50 +23,50 @@ pub const NAMES: [&str; 9] = [
     "memcached",
 ];
 
-/// How large a workload is.
+/// The size of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// Keys, subscribers, items.
     pub records: u64,
-    /// Bytes of each value of a structure by itself.
+    /// Bytes of each value, for structures.
     pub value_bytes: usize,
 }
 
 impl Scale {
-    /// As large as a crash test can look at whole after each cut.
+    /// Small enough for a complete check after each cut.
     pub const SMALL: Scale = Scale {
         records: 48,
         value_bytes: 64,
     };
-    /// The same with values that are in two stripes of a pool over several devices, wherever they begin.
+    /// The same with values that span two stripes of a pool over several devices.
     pub const WIDE: Scale = Scale {
         value_bytes: 4160,
         ..Scale::SMALL
     };
 }
 
-/// A benchmark on a pool: what it does is drawn by seed.
+/// A workload on a pool, whose transactions are generated from a seed.
 pub struct Workload {
     name: &'static str,
     logic: Box<dyn Logic>,
     map: Box<dyn Map>,
 }
 
-/// What a look at a pool has found.
+/// The complete content of a pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct Inspection {
     /// All rows.
     pub contents: Contents,
-    /// Offsets of all objects that belong to it, in order.
+    /// Offsets of all objects that belong to the workload, in order.
     pub objects: Vec<u64>,
 }
 
-/// What the pool's root points to: the roots of the tables.
-type Roots = [u64; MOST_TABLES];
-const MOST_TABLES: usize = 9;
+/// The root object: the roots of the tables.
+type Roots = [u64; MAX_TABLES];
+const MAX_TABLES: usize = 9;
 
-/// The seed of a number among others.
-fn mixed(seed: u64, number: u64) -> u64 {
+/// Derives a seed from a seed and a number.
+fn derive_seed(seed: u64, number: u64) -> u64 {
     Random::new(seed ^ number.wrapping_mul(0xD6E8_FEB8_6659_FD93)).next()
 }
 
@@ -98,10 +100,10 @@ impl Workload {
                 (Box::new(logic), Box::new(BTree))
             }
             "redis" | "memcached" => {
-                let most_bytes = if name == "redis" { 512 } else { 1024 };
+                let max_bytes = if name == "redis" { 512 } else { 1024 };
                 let logic = Cache {
                     keys: records,
-                    most_bytes,
+                    max_bytes,
                 };
                 (Box::new(logic), hashed(records))
             }
@@ -116,12 +118,13 @@ impl Workload {
         Ok(Workload { name, logic, map })
     }
 
-    /// Its name.
+    /// The name of the workload.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// A layout whose logs and spare pages are enough for its transactions at [`Scale::SMALL`] and [`Scale::WIDE`], for two threads.
+    /// A layout with sufficient logs and spare pages at [`Scale::SMALL`] and [`Scale::WIDE`], for
+    /// two threads.
     pub fn layout(&self, mechanism: Mechanism) -> Layout {
         let pages = match self.name {
             "tpcc" => 128,
@@ -132,11 +135,11 @@ impl Workload {
             threads: 2,
             log_bytes: (pages * 4096 + 4096) * 5 / 4 / 4096 * 4096,
             spare_pages: pages,
-            ..Layout::new(self.name).with(mechanism)
+            ..Layout::new(self.name).with_mechanism(mechanism)
         }
     }
 
-    /// Bytes of a pool for it at these scales, with such a layout.
+    /// Bytes of a pool at these scales, with such a layout.
     pub fn pool_bytes(&self) -> u64 {
         match self.name {
             "tpcc" => 8 << 20,
@@ -149,10 +152,10 @@ impl Workload {
         Tables { tx, map, roots }
     }
 
-    /// Makes its tables with their first contents.
+    /// Creates its tables with their initial contents.
     pub fn create(&self, thread: &mut Thread, seed: u64) -> Result<()> {
         let roots = thread.run(|tx| {
-            let mut roots: Roots = [0; MOST_TABLES];
+            let mut roots: Roots = [0; MAX_TABLES];
             for root in &mut roots[..self.logic.tables()] {
                 *root = self.map.create(tx)?;
             }
@@ -160,28 +163,28 @@ impl Workload {
             tx.set_root(at)?;
             Ok::<_, Error>(roots)
         })?;
-        (0..self.logic.parts()).try_for_each(|part| {
-            let mut random = Random::new(mixed(!seed, part));
+        (0..self.logic.population_steps()).try_for_each(|step| {
+            let mut random = Random::new(derive_seed(!seed, step));
             thread.run(|tx| {
                 let mut store = self.tables(tx, &roots);
-                self.logic.populate(part, &mut random, &mut store)
+                self.logic.populate(step, &mut random, &mut store)
             })
         })
     }
 
-    /// What [`Workload::create`] has brought.
-    pub fn first(&self, seed: u64) -> Result<Contents> {
+    /// The initial contents, as [`Workload::create`] stores them.
+    pub fn initial_contents(&self, seed: u64) -> Result<Contents> {
         let mut contents = Contents::new();
-        for part in 0..self.logic.parts() {
-            let mut random = Random::new(mixed(!seed, part));
-            self.logic.populate(part, &mut random, &mut contents)?;
+        for step in 0..self.logic.population_steps() {
+            let mut random = Random::new(derive_seed(!seed, step));
+            self.logic.populate(step, &mut random, &mut contents)?;
         }
         Ok(contents)
     }
 
-    /// Transaction `number`, from 0 on. False: it was aborted.
+    /// Performs transaction `number`, counted from 0. False if it was aborted.
     pub fn perform(&self, thread: &mut Thread, seed: u64, number: u64) -> Result<bool> {
-        let mut random = Random::new(mixed(seed, number));
+        let mut random = Random::new(derive_seed(seed, number));
         let done = thread.run(|tx| {
             let at: Ptr<Roots> = tx.root()?;
             let roots = tx.get(at)?;
@@ -198,9 +201,9 @@ impl Workload {
         }
     }
 
-    /// What the transaction makes of contents. False: they stay.
+    /// Applies the transaction to contents. False if it is aborted, and the contents stay.
     pub fn apply(&self, contents: &mut Contents, seed: u64, number: u64) -> Result<bool> {
-        let mut random = Random::new(mixed(seed, number));
+        let mut random = Random::new(derive_seed(seed, number));
         let mut next = contents.clone();
         let committed = self.logic.transaction(&mut random, &mut next)?;
         if committed {
@@ -209,12 +212,12 @@ impl Workload {
         Ok(committed)
     }
 
-    /// Looks at all of it, and checks its structures; the error says what is wrong.
-    pub fn look(&self, thread: &mut Thread) -> Result<Found> {
+    /// Reads the complete content, and checks the structures; the error names the damage.
+    pub fn inspect(&self, thread: &mut Thread) -> Result<Inspection> {
         thread.run(|tx| {
             let at: Ptr<Roots> = tx.root()?;
             let roots = tx.get(at)?;
-            let mut found = Found::default();
+            let mut found = Inspection::default();
             found.objects.push(at.offset());
             for (table, root) in roots[..self.logic.tables()].iter().enumerate() {
                 found.objects.extend(self.map.check(tx, *root)?);

@@ -1,4 +1,6 @@
-//! Every workload leaves what its oracle says, on the fast model.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Every workload leaves the contents of its oracle, on the fast model.
 
 use std::path::Path;
 
@@ -25,7 +27,7 @@ fn cpu() -> Cpu {
     SharedMachine::new(machine).cpu(0)
 }
 
-/// Runs so many transactions, and looks now and then.
+/// Runs a number of transactions, and compares the contents now and then.
 fn run(name: &str, scale: Scale, mechanism: Mechanism, transactions: u64, every: u64) {
     let cpu = cpu();
     let workload = Workload::new(name, scale).unwrap();
@@ -34,11 +36,11 @@ fn run(name: &str, scale: Scale, mechanism: Mechanism, transactions: u64, every:
     let pool = Pool::create(&cpu, 0, 0, bytes, &layout, &Options::default()).unwrap();
     let mut thread = pool.thread(&cpu).unwrap();
     workload.create(&mut thread, 7).unwrap();
-    let mut contents = workload.first(7).unwrap();
+    let mut contents = workload.initial_contents(7).unwrap();
     let mut aborted = 0;
     for n in 0..=transactions {
         if n % every == 0 {
-            let found = workload.look(&mut thread).unwrap();
+            let found = workload.inspect(&mut thread).unwrap();
             assert!(found.contents == contents, "{name}, {n} transactions");
             let objects = pool.check(&cpu).unwrap().objects;
             let objects: Vec<u64> = objects.into_iter().map(|o| o.0).collect();
@@ -57,7 +59,7 @@ fn run(name: &str, scale: Scale, mechanism: Mechanism, transactions: u64, every:
 
 #[test]
 #[ignore = "takes seconds"]
-fn all_mechanisms_leave_what_the_oracle_says() {
+fn workloads_agree_with_the_oracle_under_all_mechanisms() {
     for name in NAMES {
         for mechanism in Mechanism::ALL {
             run(name, Scale::SMALL, mechanism, 60, 30);
@@ -67,7 +69,7 @@ fn all_mechanisms_leave_what_the_oracle_says() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn structures_hold_through_many_insertions_and_removals() {
+fn maps_hold_through_many_insertions_and_removals() {
     for name in ["rbtree", "skiplist", "hashmap", "pmemkv"] {
         let scale = Scale {
             records: 400,
@@ -78,7 +80,7 @@ fn structures_hold_through_many_insertions_and_removals() {
 }
 
 #[test]
-fn an_unknown_name_is_told() {
+fn workload_with_an_unknown_name_is_refused() {
     let error = Workload::new("nothing", Scale::SMALL).err().unwrap();
     let text = error.to_string();
     assert!(

@@ -1,4 +1,6 @@
-//! A node that says why a sort stays with the CPU.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A plan node that says why the CPU sorts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use datafusion_physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties,
 };
 
-/// Gives what its input gives; EXPLAIN shows its name.
+/// Passes its input on. EXPLAIN shows its name.
 #[derive(Debug)]
 pub struct DeclinedExec {
     name: String,

@@ -1,4 +1,6 @@
-//! What is asked of Python: sorting, and reading of tables that stand on devices.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Calls of Python: sorting, and reading resident tables.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,22 +17,22 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// An object of Python's, `nearside.sql`, with the methods below.
+/// An object of `nearside.sql` with the methods below.
 #[derive(Debug)]
 pub struct Devices {
     python: Py<PyAny>,
-    /// What plans call it.
+    /// Name in plans.
     pub label: String,
 }
 
-/// Called by a sort that goes on, to hear whether to stop.
+/// Progress callback of a sort. It raises an exception to stop the sort.
 #[pyclass(frozen)]
-struct Going {
+struct ProgressCallback {
     cancelled: Arc<AtomicBool>,
 }
 
 #[pymethods]
-impl Going {
+impl ProgressCallback {
     fn __call__(&self, _done: u64, _total: u64) -> PyResult<()> {
         match self.cancelled.load(Ordering::Relaxed) {
             true => Err(PyKeyboardInterrupt::new_err("the query was dropped")),
@@ -39,10 +41,10 @@ impl Going {
     }
 }
 
-/// Dropped with the query that waits.
-struct Waiter(Arc<AtomicBool>);
+/// Dropped together with the query that waits.
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for Waiter {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -54,13 +56,14 @@ impl Devices {
         Ok(Arc::new(Devices { python, label }))
     }
 
-    /// Why rows of a schema can't be sorted so, or nothing: `declines(schema, by) -> str | None`.
+    /// Why rows of a schema can't be sorted on devices, if so: `declines(schema, by) -> str |
+    /// None`.
     pub fn declines(&self, schema: &Schema, by: &str) -> Result<Option<String>> {
         let schema = encode(&Arc::new(schema.clone()), &[])?;
         Python::attach(|py| {
             let schema = PyBytes::new(py, &schema);
-            let said = self.python.call_method1(py, "declines", (schema, by));
-            said?.extract(py)
+            let reason = self.python.call_method1(py, "declines", (schema, by));
+            reason?.extract(py)
         })
         .map_err(raised)
     }
@@ -71,53 +74,56 @@ impl Devices {
         table: Vec<u8>,
         by: String,
     ) -> Result<std::result::Result<Vec<RecordBatch>, String>> {
-        self.wait(move |devices, py, going| {
+        self.wait(move |devices, py, progress| {
             let table = PyBytes::new(py, &table);
-            devices.python.call_method1(py, "sort", (table, by, going))
+            devices
+                .python
+                .call_method1(py, "sort", (table, by, progress))
         })
         .await
     }
 
-    /// Columns of a table that stands on devices, in an order if `by` is one: `read(columns, by, going) -> bytes | str`.
+    /// Reads columns of a resident table, in the order `by` if there is one: `read(columns, by,
+    /// going) -> bytes | str`.
     pub async fn read(
         self: Arc<Self>,
         columns: Vec<String>,
         by: Option<String>,
     ) -> Result<std::result::Result<Vec<RecordBatch>, String>> {
-        self.wait(move |devices, py, going| {
+        self.wait(move |devices, py, progress| {
             devices
                 .python
-                .call_method1(py, "read", (columns, by, going))
+                .call_method1(py, "read", (columns, by, progress))
         })
         .await
     }
 
-    /// Calls Python in a thread of its own: those of DataFusion must not wait.
+    /// Calls Python in a separate thread: DataFusion's threads must not block.
     async fn wait<F>(
         self: Arc<Self>,
         call: F,
     ) -> Result<std::result::Result<Vec<RecordBatch>, String>>
     where
-        F: FnOnce(&Devices, Python<'_>, Going) -> PyResult<Py<PyAny>> + Send + 'static,
+        F: FnOnce(&Devices, Python<'_>, ProgressCallback) -> PyResult<Py<PyAny>> + Send + 'static,
     {
         let cancelled = Arc::new(AtomicBool::new(false));
-        let waiter = Waiter(Arc::clone(&cancelled));
+        let guard = CancelOnDrop(Arc::clone(&cancelled));
         let (answer, answered) = oneshot::channel();
         thread::spawn(move || {
-            let said = Python::attach(|py| {
-                let said = call(&self, py, Going { cancelled })?;
-                if let Ok(reason) = said.extract::<String>(py) {
+            let result = Python::attach(|py| {
+                let returned = call(&self, py, ProgressCallback { cancelled })?;
+                if let Ok(reason) = returned.extract::<String>(py) {
                     return Ok(Err(reason));
                 }
-                said.extract::<Vec<u8>>(py).map(Ok)
+                returned.extract::<Vec<u8>>(py).map(Ok)
             });
-            // Nobody hears it if the query was dropped.
-            let _ = answer.send(said);
+            // Nobody receives the answer if the query was dropped.
+            let _ = answer.send(result);
         });
-        let said = answered.await;
-        drop(waiter);
-        let said = said.map_err(|_| DataFusionError::Execution("the sort has ended".into()))?;
-        match said.map_err(raised)? {
+        let result = answered.await;
+        drop(guard);
+        let result = result.map_err(|_| DataFusionError::Execution("the sort has ended".into()))?;
+        match result.map_err(raised)? {
             Ok(table) => Ok(Ok(decode(&table)?)),
             Err(reason) => Ok(Err(reason)),
         }

@@ -1,4 +1,6 @@
-//! The order that a plan wants, as columns of a table.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The order of a plan, as columns of a table.
 
 use std::sync::Arc;
 
@@ -8,25 +10,26 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion_common::Result;
 use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
 
-/// Begins the name of a column that is a key computed of others.
+/// Prefix of the names of computed key columns.
 const KEY: &str = "order of the plan";
 
-/// An order, and the table that has a column for each of its keys.
+/// An order, and a table with a column for each of its keys.
 #[derive(Clone, Debug)]
 pub struct Order {
     keys: Vec<PhysicalSortExpr>,
-    /// Those of them that are no columns.
+    /// The keys that are expressions.
     computed: Vec<PhysicalSortExpr>,
-    /// Of what comes in and goes out.
+    /// Schema of the input and the output.
     pub schema: SchemaRef,
-    /// With a further column behind for each computed key.
+    /// The same schema, followed by a column for each computed key.
     pub with_keys: SchemaRef,
-    /// As `nearside sort --by` has it.
+    /// The order as text, as in `nearside sort --by`.
     pub by: String,
 }
 
-/// The name of the only column that a key is, if it is one. An expression of another library is known by its text, and what is computed
-/// of others may have that of a column: `a@0 = z@1` is a column "a@0 = z", or a comparison of "a" with 'z@1'.
+/// The column that a key is, if it is a plain column. An expression of another library is known by
+/// its text only. That text is ambiguous: `a@0 = z@1` is a column "a@0 = z", or a comparison of "a"
+/// with 'z@1'. So expressions with children are never columns.
 fn column<'a>(key: &PhysicalSortExpr, schema: &'a Schema) -> Option<&'a str> {
     if !key.expr.children().is_empty() {
         return None;
@@ -77,7 +80,7 @@ impl Order {
         })
     }
 
-    /// True if all its keys are columns.
+    /// True if all keys are columns.
     pub fn is_of_columns(&self) -> bool {
         self.computed.is_empty()
     }
@@ -91,12 +94,12 @@ impl Order {
         Ok(RecordBatch::try_new(Arc::clone(&self.with_keys), columns)?)
     }
 
-    /// A batch as the plan wants it, of one with keys or of one as the plan has it.
+    /// A batch without computed keys.
     pub fn as_planned(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         as_planned(&self.schema, batch)
     }
 
-    /// Sorts here, without a device.
+    /// Sorts on the CPU.
     pub fn sort_on_cpu(&self, batches: &[RecordBatch]) -> Result<RecordBatch> {
         let batch = arrow::compute::concat_batches(&self.schema, batches)?;
         let keys = self
@@ -109,7 +112,7 @@ impl Order {
     }
 }
 
-/// A batch with a schema's columns, which are the first of its own.
+/// The first columns of a batch, as the schema has them.
 pub fn as_planned(schema: &SchemaRef, batch: &RecordBatch) -> Result<RecordBatch> {
     let columns = batch.columns()[..schema.fields().len()].to_vec();
     let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

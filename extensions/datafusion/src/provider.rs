@@ -1,4 +1,6 @@
-//! Tables that stand on devices, for queries.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Resident tables for queries.
 
 use std::sync::Arc;
 
@@ -18,7 +20,7 @@ use pyo3::types::PyCapsule;
 use crate::devices::Devices;
 use crate::scan::NearsideScanExec;
 
-/// For `SessionContext.register_table`.
+/// Argument of `SessionContext.register_table`.
 #[pyclass(frozen, subclass)]
 pub struct Provider {
     table: Arc<Table>,
@@ -32,7 +34,7 @@ struct Table {
 
 #[pymethods]
 impl Provider {
-    /// A table; `schema` is an Arrow IPC stream.
+    /// A table. `schema` is an Arrow IPC stream.
     #[new]
     fn new(devices: Py<PyAny>, schema: &[u8]) -> PyResult<Provider> {
         let stream = StreamReader::try_new(schema, None);
@@ -52,7 +54,7 @@ impl Provider {
         let codec = session.call_method0("__datafusion_logical_extension_codec__")?;
         let codec = codec.cast::<PyCapsule>()?;
         let codec = codec.pointer_checked(Some(c"datafusion_logical_extension_codec"))?;
-        // SAFETY: a capsule of this name has one of these, of the version that tools/peers.in pins.
+        // SAFETY: a capsule of this name holds one, of the version that tools/peers.in pins.
         let codec = unsafe { codec.cast::<FFI_LogicalExtensionCodec>().as_ref() }.clone();
         let table = Arc::clone(&self.table) as Arc<dyn TableProvider>;
         let table = FFI_TableProvider::new_with_ffi_codec(table, false, None, codec);

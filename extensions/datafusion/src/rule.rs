@@ -1,4 +1,6 @@
-//! The rule that has DataFusion sort on devices.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The optimizer rule that sorts on devices.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use crate::order::Order;
 use crate::scan::NearsideScanExec;
 use crate::sort::NearsideSortExec;
 
-/// For `SessionContext.add_physical_optimizer_rule`.
+/// Argument of `SessionContext.add_physical_optimizer_rule`.
 #[pyclass(frozen, subclass)]
 pub struct Rule {
     devices: Arc<Devices>,
@@ -78,7 +80,7 @@ fn with_children(
     plan.replace_children(children, options)
 }
 
-/// What gives a node's rows, without that which only has scans yield to others.
+/// The node that produces the rows, without the node that makes scans cooperative.
 fn scanned(input: &Arc<dyn ExecutionPlan>) -> &Arc<dyn ExecutionPlan> {
     match (input.name(), &input.children()[..]) {
         ("CooperativeExec", [scan]) => scan,
@@ -94,13 +96,14 @@ impl SortOnDevices {
             changed |= !Arc::ptr_eq(child, &rewritten);
             children.push(rewritten);
         }
-        // Nodes of another library are known by their names.
+        // Nodes of another library are known by their names only.
         match plan.name() {
             "SortExec" | "SortExec(TopK)" => {
                 let input = children.swap_remove(0);
                 match self.sorted(&plan, &input)? {
                     Ok(sorted) if plan.name() == "SortExec" => Ok(sorted),
-                    // How many rows it wants of the order can't be seen: it takes them from all, in order.
+                    // The limit of a TopK is not visible here. The TopK takes its rows from all
+                    // sorted rows.
                     Ok(sorted) => with_children(plan, vec![sorted]),
                     Err(reason) => {
                         let plan = with_children(plan, vec![input])?;
@@ -113,7 +116,7 @@ impl SortOnDevices {
         }
     }
 
-    /// What gives the rows of `input` in the order of `plan`, or why that stays with the CPU.
+    /// The node that produces the rows of `input` in the order of `plan`, or why the CPU sorts.
     fn sorted(
         &self,
         plan: &Arc<dyn ExecutionPlan>,

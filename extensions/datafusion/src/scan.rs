@@ -1,4 +1,6 @@
-//! A node that reads a table that stands on devices, in an order if one is wanted.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A plan node that reads a resident table, in an order if one is requested.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +27,7 @@ pub struct NearsideScanExec {
     name: String,
     pub devices: Arc<Devices>,
     schema: SchemaRef,
-    /// What it is sorted by where it stands.
+    /// The order that the table is sorted by on its devices.
     by: Option<String>,
     properties: Arc<PlanProperties>,
 }
@@ -47,7 +49,7 @@ impl NearsideScanExec {
         }
     }
 
-    /// The same rows in an order, as a node with these properties has them.
+    /// The same node with an order. `properties` are those of the plan node that it replaces.
     pub fn sorted(&self, by: &str, properties: Arc<PlanProperties>) -> NearsideScanExec {
         NearsideScanExec {
             name: format!(

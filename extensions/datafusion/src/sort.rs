@@ -1,4 +1,6 @@
-//! A node that sorts each of its partitions on devices.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A plan node that sorts each of its partitions on devices.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,10 +19,11 @@ use futures::{StreamExt, TryStreamExt, stream};
 use crate::devices::{Devices, encode};
 use crate::order::Order;
 
-/// Sorts on devices. What they can't take it sorts itself, and `nearside.sql` has the reason among its reports.
+/// Sorts on devices. The CPU sorts partitions that the devices decline; the reports of
+/// `nearside.sql` have the reason.
 #[derive(Debug)]
 pub struct NearsideSortExec {
-    /// All that EXPLAIN shows of a node of another library.
+    /// EXPLAIN shows only the name of another library's node.
     name: String,
     input: Arc<dyn ExecutionPlan>,
     order: Order,
@@ -29,7 +32,7 @@ pub struct NearsideSortExec {
 }
 
 impl NearsideSortExec {
-    /// Sorts `input` as a node with these properties does.
+    /// Sorts `input` with the properties of a node that it replaces.
     pub fn new(
         input: Arc<dyn ExecutionPlan>,
         order: Order,

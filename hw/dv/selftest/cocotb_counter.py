@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cocotb side of test_hdl.py."""
 
 import random

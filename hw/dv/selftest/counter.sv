@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A counter whose assertion can be made to fail: a subject for tests of the simulation runner.
 module counter #(
   /// Bits.

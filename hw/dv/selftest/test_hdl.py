@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulation runner must report passing tests as passed and failing ones as failed."""
 
 import pytest

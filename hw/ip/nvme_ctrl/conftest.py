@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sums up the functional coverage of the controller's tests after they have run.
 
 Each simulation writes its counts to build/coverage/nvme_ctrl/ (dv/nvme_coverage.py). Their sum is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of ns_axi_fill: its write channels as packed structs of ns_axi_pkg.
 module axi_fill_tb
   import ns_axi_pkg::*;

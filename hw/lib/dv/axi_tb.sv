@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test bench of ns_axi_mux and ns_axi_xbar: flat ports for cocotbext-axi for up to four masters and
 // four slaves, and AXI protocol checks on all outputs of the interconnect.
 `include "ns_assert.svh"

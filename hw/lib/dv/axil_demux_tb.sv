@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test bench of ns_axil_demux: flat ports for cocotbext-axi around three slaves.
 `include "ns_axi_flat.svh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_rr_arbiter against a model: one-hot, stable until taken, round robin."""
 
 import os

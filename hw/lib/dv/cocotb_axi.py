@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random traffic through ns_axi_mux or ns_axi_xbar: data, interleaving, order, DECERR, back-pressure, no hang."""
 
 import logging

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_axi_fill between a random master and a random memory: requested blocks become zero, and nothing else changes.
 Writes of the master arrive completely and are answered."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_axil_demux: every range, byte strobes, DECERR outside, back-pressure on all channels, writes in a row."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_clock_gate: a pulse for exactly the cycles that were enabled, and no glitch; every pulse if it is bypassed."""
 
 import random

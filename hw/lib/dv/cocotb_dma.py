@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_dma with a memory that responds in any order: any alignment, any length, errors, and rate."""
 
 import random

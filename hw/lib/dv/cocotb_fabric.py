@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Eight masters over interconnects in stages, and memories that answer in any order and interleave reads."""
 
 import logging

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_ram_1r1w: one cycle of latency, data held, the old word when a word is read and written at once."""
 
 import os

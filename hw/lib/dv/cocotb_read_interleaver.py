@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_axi_credit and ns_axi_read_interleaver: data and ends of bursts, pieces, limits, and latency of urgent reads."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_reset_sync: asserts immediately, is released by the clock only, and ignores no reset however short."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any block with one ready/valid stream in and one out: ns_fifo, ns_skid. Order, loss, stability, rate, depth."""
 
 import os

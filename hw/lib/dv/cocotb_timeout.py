@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One direction of the completion timeout: each burst ends with exactly its beats, whatever the slave delays."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_wrr_arbiter: shares follow the weights, urgent requesters have priority, no requester starves."""
 
 import random

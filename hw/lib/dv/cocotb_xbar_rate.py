@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One beat per cycle on every port, in both directions at once."""
 
 import os

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of ns_dma: its memory port flat, commands as plain vectors.
 `include "ns_axi_flat.svh"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test bench of interconnects for many masters: eight on flat ports, two memories, three
 // interconnects between them. An ns_axi_id_remap precedes each memory, so that the memory sees IDs
 // of `MemBits` bits. AXI protocol checks on all outputs of the interconnect.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks the reads of a master: each burst of an ID has all requested beats, in the order of the
 // addresses.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of ns_axi_credit before ns_axi_read_interleaver: flat ports; reads with ID 0 are urgent.
 `include "ns_axi_flat.svh"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks one ready/valid channel in a test bench: once valid, it stays valid and unchanged until it
 // is accepted.
 `include "ns_assert.svh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_axi_mux and ns_axi_xbar under random traffic, and their throughput in cycles."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_axil_demux under random traffic."""
 
 from hdl import simulate

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ns_dma by itself."""
 
 import pytest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Throughput bench of ns_axi_xbar: masters that always have data to send, slaves that always
 // respond immediately.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_rr_arbiter: mutual exclusion, no grant without request, a grant stays until taken, bounded
 // waiting.
 `include "ns_assert.svh"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_axi_demux (with ns_axi_route and ns_axi_error_slave) on two slaves, between a master and
 // slaves that follow AXI. The slaves answer in any order of IDs, and independently of each other.
 //

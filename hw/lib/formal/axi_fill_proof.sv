@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_axi_fill, for any request and any behaviour of the master and the memory.
 //
 // Exactly the requested blocks are written, each once and completely, in order. The request ends

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_axi_id_remap with more IDs than entries, between a master and a slave that follow AXI. The
 // slave answers in any order of IDs.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_axi_mux between any masters and any slave that follow AXI, observed at one master, which the
 // solver chooses.
 //

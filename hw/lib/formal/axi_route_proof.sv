@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_axi_route: target and order of addresses, for any addresses and any ends of transactions.
 //
 // An address leaves once, in order, with its local address, towards its slave. Outside of First to

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_axi_xbar, two masters and two slaves that follow AXI: no deadlock, whatever the order of
 // writes to both slaves and of their acceptance. Each response goes to the master that requested
 // it.

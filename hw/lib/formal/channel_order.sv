@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Properties of a ready/valid channel through a block with several sources: the words of one source
 // stay in order, none is lost or added, and all come out.
 //

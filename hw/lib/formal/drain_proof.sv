@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_axi_drain between a master that is cut off at any cycle and a slave that follows AXI and
 // answers at any time.
 //

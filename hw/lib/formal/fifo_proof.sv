@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_fifo with its properties.
 module fifo_proof #(
   /// Capacity in words.

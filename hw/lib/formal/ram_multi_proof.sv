@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_ram_banks, used by ns_ram_multi in synthesis, and the array of ns_ram_multi, used in
 // simulation, are equivalent.
 //

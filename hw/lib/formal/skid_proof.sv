@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_skid with its properties.
 module skid_proof (
   input logic       clk_i,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Properties of a block with one ready/valid stream in and one out that holds up to `Depth` words.
 // They are: order, no loss, no duplicate, stable output under stall, capacity, and no stuck word.
 //

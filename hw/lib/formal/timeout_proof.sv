@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_axi_timeout, one direction at a time, with two IDs, between a master and a slave that answers
 // anything at any time, or never. The slave is assumed only to send the beats of an ID's bursts in
 // order.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ns_axi_write_barrier on a bus with two IDs: responses of one ID come in order, those of different
 // IDs in any order.
 //

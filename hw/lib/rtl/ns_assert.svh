@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Assertion macros: a name and a boolean property, checked at every rising edge of `clk_i` while
 // `rst_ni` is 1.
 //

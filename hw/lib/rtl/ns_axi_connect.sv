@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects two AXI4 buses: wires only, for instance arrays whose elements need another order.
 module ns_axi_connect (
   /// From the master.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Limits the beats that a master has outstanding, separately for reads and writes.
 //
 // A read beat is outstanding until its data has arrived, a written beat until the response of its

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // AXI4 demultiplexer: one master, `M` address-interleaved slaves.
 //
 // slave = (addr / Granule) % M, local address = (addr / Granule / M) * Granule + addr % Granule. A

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Completes an AXI4 master's transactions after the master is cut off by a reset or a dead link.
 //
 // It stands between a master that may vanish at any cycle and a slave that keeps running.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // AXI4 error slave: accepts every transaction and answers it with an error.
 //
 // One write and one read at a time, as errors need no bandwidth. Accepts write data only after its

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Replaces a slave that does not respond: passes a bus on, or answers every transaction with
 // SLVERR.
 //

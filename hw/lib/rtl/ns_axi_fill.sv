@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Zero filler: stands in the write channels of a memory controller and writes zeros on request.
 //
 // It serves one request at a time: a number of blocks of 512 bytes from an address on. The request

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects flat ports to a bus (ns_axi_if, ns_axil_if): `flat` is the prefix of the ports, `bus`
 // the interface.
 `ifndef NS_AXI_FLAT_SVH

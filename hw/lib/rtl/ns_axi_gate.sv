@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Holds new addresses while it is closed; transactions in flight continue.
 //
 // A closing gate may withdraw an address from the slave. So a register slice or a multiplexer must

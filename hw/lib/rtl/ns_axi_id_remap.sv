@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // ID remapper: `InBits` of an ID towards the master, `OutBits` towards the slave.
 //
 // An ID with transactions in flight has an entry of a table, and the entry's number is its ID at

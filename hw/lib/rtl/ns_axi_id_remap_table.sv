@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One direction of ns_axi_id_remap: the table of IDs in flight, and the address channel.
 `include "ns_assert.svh"
 

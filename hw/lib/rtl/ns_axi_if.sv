@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // AXI4 bus: one port for a whole bus, its read half, or its write half.
 //
 // Signals are those of AXI4; the payload of each channel is a struct of ns_axi_pkg. `valid`,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Isolates a master from a slave until the next reset: no new transaction starts, and started
 // writes get their data.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // AXI4 multiplexer: N masters share one slave.
 //
 // Addresses are granted round robin or by weights (ns_wrr_arbiter), independently on each channel.

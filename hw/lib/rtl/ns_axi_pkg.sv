@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Types and constants of every AXI4 and AXI4-Lite bus inside the device.
 //
 // All internal AXI4 buses have one shape: 64-bit byte addresses, 512-bit data, 12-bit IDs. Bits

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Interleaves read bursts ahead of a memory: long reads are split into pieces, and urgent reads
 // pass between these.
 //

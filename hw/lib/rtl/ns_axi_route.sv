@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Address stage of ns_axi_demux: decodes the target of a transaction and enforces the order of an
 // ID.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Joins the read half of one bus and the write half of another into one bus: wires only.
 module ns_axi_rw_join (
   /// From the master that reads; its write half is not connected.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Register slice of an AXI4 bus: write addresses, write data and read addresses are registered, at
 // full throughput.
 //

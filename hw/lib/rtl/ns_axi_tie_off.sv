@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Ties off a bus that has no master.
 module ns_axi_tie_off (
   /// Slave.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Completion timeout of a bus: transactions that the slave never answers end as an error.
 //
 // A transaction without progress for `Cycles` to 2 x `Cycles` ends with SLVERR, a read with its

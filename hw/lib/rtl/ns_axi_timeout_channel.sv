@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One direction of ns_axi_timeout: ends transactions that are never answered, and drops late
 // responses.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Write barrier: reports when all writes accepted before a moment have been answered, however many
 // follow.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // AXI4 crossbar: `NumMasters` masters to the address-interleaved channels of one memory or two,
 // fully connected.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects two AXI4-Lite buses: wires only.
 module ns_axil_connect (
   /// From the master.

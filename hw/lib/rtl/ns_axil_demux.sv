@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // AXI4-Lite demultiplexer: one master, `N` slaves with disjoint address ranges; 24-bit addresses,
 // 32-bit data.
 //

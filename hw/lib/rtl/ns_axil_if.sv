@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // AXI4-Lite bus of the control path: 24-bit addresses, 32-bit data. PROT does not exist inside the
 // device.
 interface ns_axil_if;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reports whether an AXI4-Lite slave has outstanding accesses, so that its clock must run: at most
 // three per channel.
 module ns_axil_outstanding (

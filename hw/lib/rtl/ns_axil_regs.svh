@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects a generated register block (PeakRDL, ports `s_axil_*`) to an ns_axil_if, in the block's
 // list of ports.
 //

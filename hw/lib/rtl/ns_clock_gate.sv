@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Glitch-free clock gate: `clk_o` has a pulse for each high phase of `clk_i` before which `en_i`
 // was 1.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // DMA engine within an AXI4 address space: copies ranges of any alignment and length.
 //
 // command ─┬─► ns_dma_read ──► ns_dma_align ──► ns_dma_write ─► done

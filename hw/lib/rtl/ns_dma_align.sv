@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shifts the bytes of a range from their offsets in source beats to their offsets in target beats.
 //
 // Source beats are rotated by the difference of the two addresses. A target beat combines two

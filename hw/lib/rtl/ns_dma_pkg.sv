@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Types of ns_dma.
 package ns_dma_pkg;
 

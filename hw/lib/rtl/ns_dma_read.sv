@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Read side of ns_dma: reads ranges in bursts and delivers their beats in order.
 //
 // Each burst has a separate buffer segment and ID. So memories may answer the bursts in any order

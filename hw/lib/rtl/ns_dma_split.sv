@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Splits a range into bursts of 64-byte beats that end at multiples of `BurstBytes`.
 //
 // One burst a cycle, without a gap between ranges. Outputs come from registers.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Write side of ns_dma: writes ranges in bursts, from beats that arrive in order.
 //
 // A burst starts only when all of its beats are present. So it never waits for data on the bus, and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // FIFO with a first-word-fall-through output, one word in and one word out per cycle, of any depth.
 //
 // Three variants: "reg" and "lutram" offer a word one cycle after it was written. "bram" prefetches

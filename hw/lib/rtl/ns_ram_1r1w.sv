@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Memory with one write and one read port on one clock, mapped to registers, LUT RAM, block RAM or
 // UltraRAM.
 //

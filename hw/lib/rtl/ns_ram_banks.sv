@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Multi-port memory made of LUT RAM banks with one write port each; used through ns_ram_multi.
 //
 // Each write port has a separate bank, and a word is the exclusive or of its address in all banks.

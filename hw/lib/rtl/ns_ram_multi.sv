@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // LUT RAM with several write ports and several read ports on one clock; reading takes no cycle.
 //
 // A word is the value last written by any port; reading the word that is being written returns the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reset synchroniser: asserts immediately, without the clock, and releases on a clock edge.
 //
 // A simulation starts with the reset released, so that blocks with a stopped clock see it fall.

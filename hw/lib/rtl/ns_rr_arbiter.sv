@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Round-robin arbiter.
 //
 // The grant is combinational from `req_i` and one register. It stays with the same requester until

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Skid buffer (register slice): cuts every combinational path of a ready/valid stream at full
 // throughput.
 //

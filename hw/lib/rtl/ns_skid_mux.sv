@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Skid buffer with an input multiplexer: accepts the word of the input selected by `in_idx_i`.
 //
 // Otherwise like ns_skid. It is a separate module so that a simulator moves a wide word only when

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Weighted round-robin arbiter with urgent requesters.
 //
 // Urgent requesters have priority, round robin among themselves. The others are served in rounds,

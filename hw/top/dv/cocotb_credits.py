@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of an engine's outstanding lines in a channel: before, while and after the NVMe controller uses it."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A memory of the shell and an engine: a stop while writes wait in front of a channel; bounds."""
 
 import os

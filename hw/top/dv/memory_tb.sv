@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test bench of a memory with two channels: one master that reaches both, like an engine with an
 // ns_axi_demux, and the signals of the reset. The bench also drives the NVMe controller's port of
 // channel 0; the PM window is idle.

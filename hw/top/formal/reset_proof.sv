@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nearside_reset with any started writes and any outstanding memory responses.
 //
 // Shown: the function is not reset in the middle of a write before the whole timeout. The reset is

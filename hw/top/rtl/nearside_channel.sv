@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One memory channel of the device: PM window, NVMe mover and engines share an nvm_delay in front
 // of the DDR4 controller.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Control bus of the device: connects BAR0 and BAR4 to the registers of the blocks. It contains the
 // status block and the quality-of-service registers. docs/architecture.md, "BARs", has the map.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Requests to zero blocks, between the NVMe controller and the storage's memories.
 //
 // A memory completes each request once, even if the function is reset meanwhile. The function after

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects PM window and NVMe controller to the channels of the storage, through an engine's
 // conflict filter if there is one.
 //

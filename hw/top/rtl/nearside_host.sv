@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Host port of the device, shared by the NVMe controller and the engines; every access ends.
 //
 // Writes leave in the order in which the port accepts their addresses. An access that the host does

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Idle prediction for simulation: whether and when anything changes without new input. Unused in
 // hardware.
 module nearside_idle (

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One memory of the device, storage or local: its channels, and the connections of PM window, NVMe
 // controller and engines to each.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Description of the engines, from the device top to the shell.
 package nearside_pkg;
 

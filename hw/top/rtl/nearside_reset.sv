@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reset of the function, and power failure: completes started writes, then resets all other blocks.
 //
 // A request (function level reset, hot reset, or power failure) first stops the device (`stop_o`).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The device without its engines: NVMe controller, PM window, NVM timing emulators, memory
 // channels, control bus, resets.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The device: NVMe controller, PM window, NVM timing emulators and memory channels, with the ports
 // of a PCIe function.
 //

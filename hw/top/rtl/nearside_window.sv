@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // PM window: connects the PCIe bridge to the channels of the memories and to the command pages, in
 // one order.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The smallest device that uses every port of the device top, for tests of the RTL model
 // (crates/rtl).
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resources and logic depth of the blocks, from Yosys."""
 
 from __future__ import annotations

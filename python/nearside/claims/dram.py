@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The DDR4 model against the arithmetic of JESD79-4."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throughput of engines, against that of the memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fast model: the errors of its mean latencies and bandwidths against the RTL. See `nearside correlate`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Robustness of the controller: random and malformed commands against a reference model."""
 
 from __future__ import annotations

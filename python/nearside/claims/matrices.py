@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Claims that differ only in size, pattern, link or target, as tables and plots at the top of the page."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Crash consistency near memory: its gain, and the bandwidth that other traffic keeps."""
 
 from __future__ import annotations

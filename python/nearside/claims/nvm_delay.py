@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvm_delay: the accuracy of its latencies, and its throughput."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvme_ctrl: bandwidth against OpenExpress, and integrity of all data."""
 
 from __future__ import annotations

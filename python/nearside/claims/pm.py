@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The PM window: the same bytes as the namespace, latency of loads, and bandwidth."""
 
 from __future__ import annotations

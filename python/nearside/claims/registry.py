@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The definition of a claim, and the list of all claims."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generates docs/validation.md, or an HTML page, from result documents of claims."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The simulation speed of the RTL model on this machine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs claims and collects their results in a document."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engines that sort tables: `sorter`, `row_shuffle`, `dict_decode`, against the limits of link and memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvme_ctrl: bandwidth beside the limit of the wire."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line: `nearside --help`.
 
 `app` is its root. Each of the other modules has the commands of one group of the help; `options` has what several

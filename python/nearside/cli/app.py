@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The root of the command line; the modules beside it add their commands to it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that attach a device to something else: serve."""
 
 from __future__ import annotations

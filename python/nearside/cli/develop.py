@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands for whoever changes the device: build, fuzz, diff, soak."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands to try the device: demo, info, delay."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands that measure: wire, latency, qos, trace."""
 
 from __future__ import annotations

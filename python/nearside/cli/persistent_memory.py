@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands about persistent memory: crashtest, timeline, pm, pmdk."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands about tables: sort, table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures a row on one model; keeps the references of the RTL."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows: a Latin hypercube over the parameters of workloads, and corner cases.
 
 A row is identified by its parameters alone. Its number of commands follows from an estimate of

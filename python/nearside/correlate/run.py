@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs all rows on both models: the document of a comparison, and its summary."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments: figures and tables of the papers, measured here. Each figure is a module of this
 package.
 

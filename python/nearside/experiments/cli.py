@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`nearside experiment` and `nearside report`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Result documents of experiments: location, format, and validation."""
 
 from __future__ import annotations

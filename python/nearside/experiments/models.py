@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The models of experiments: the one place where they open devices."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared parts of NASCENT's experiments: title, constants, devices, and text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NASCENT, figure 10: decoding a dictionary-encoded column."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NASCENT, figure 11: decoding and sorting a column of 8-bit keys, with values of 32 and of 64 bits."""
 
 from __future__ import annotations

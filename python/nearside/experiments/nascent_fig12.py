@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NASCENT, figure 12: sorting tables by rows and columns."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NASCENT, figures 13 and 14: tables on 1 to 12 devices, beside a CPU and one FPGA card with as many SSDs."""
 
 from __future__ import annotations

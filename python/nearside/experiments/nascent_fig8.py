@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NASCENT, figures 8 and 9: sorting a column of 32-bit keys, from memory and from flash, beside a CPU."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared parts of the experiments of NearPM's figures."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NearPM, section 5.3.1: accesses that overlap no command, beside units that are all busy."""
 
 from __future__ import annotations

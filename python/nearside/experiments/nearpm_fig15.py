@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NearPM, figure 15: the time of crash-consistency regions, by mechanism."""
 
 from __future__ import annotations

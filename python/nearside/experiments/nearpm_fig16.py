@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NearPM, figures 1 and 16: whole programs, their share of crash consistency, and the gain of offloading."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NearPM, figure 16: whole programs in four configurations, and over 1, 2 and 4 devices."""
 
 from __future__ import annotations

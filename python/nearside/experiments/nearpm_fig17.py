@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NearPM, figure 17: copies of persistent data by the CPU and by a unit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NearPM, figure 18: the share of time in which CPU and units work in parallel, by workload."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NearPM, figure 19: transactions by the number of units."""
 
 from __future__ import annotations

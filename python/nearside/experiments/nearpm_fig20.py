@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NearPM, figure 20: transactions of several threads."""
 
 from __future__ import annotations

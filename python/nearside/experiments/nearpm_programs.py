@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NearPM, figures 15 and 16: each of the nine programs of table 4 in four configurations."""
 
 from __future__ import annotations

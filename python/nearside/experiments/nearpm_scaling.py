@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NearPM: transactions by units, threads and devices."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVMulator, figure 6: latency of single 64-byte accesses to emulated Optane memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NVMulator, table 1: FPGA resources of the emulator."""
 
 from __future__ import annotations

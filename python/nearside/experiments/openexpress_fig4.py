@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OpenExpress, figure 4: bandwidth and latency of NVMe reads and writes by size, with 1 to 10 queues."""
 
 from __future__ import annotations

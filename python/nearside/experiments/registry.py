@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The definition of an experiment, and the list of all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Experiments that repeat each case with other seeds: means, and standard deviations."""
 
 from __future__ import annotations

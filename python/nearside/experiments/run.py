@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs an experiment, and saves the document after its cases."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of claims: tables and plots first, then every claim."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of experiments: parameters, our figures, the paper's, the limit, and the command to repeat it."""
 
 from __future__ import annotations

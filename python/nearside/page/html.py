@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The frame of a page: style, tables, escaping. It loads nothing from outside."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plots of documents as SVG within a page: matplotlib draws them, the page's style gives the colours."""
 
 from __future__ import annotations

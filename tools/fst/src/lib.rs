@@ -1,1 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Empty: only the build scripts of the dependencies matter.

@@ -1,48 +1,50 @@
-//! One device: what it was sent, has taken and has not done yet.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The state of one device: accesses sent to it, accepted by it, and not completed yet.
 
 use std::collections::VecDeque;
 
 use sim::{LineRange, OrderEvent, OrderedCommand, Time};
 use spec::nearpm::{Command, Operation, LINE};
 
-use super::text::{name, place};
-use super::{Broken, Checked, Invariant};
+use super::event_text::{command_text, lines_text};
+use super::{Breach, CheckResult, Invariant};
 
 /// An access on its way to the device, in program order.
 #[derive(Clone, Debug)]
-struct Sent {
+struct SentAccess {
     at: Time,
-    /// Counted from the first one on.
+    /// Counts from the first one.
     number: u64,
-    what: What,
+    kind: AccessKind,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum AccessKind {
     Store(LineRange),
-    /// Of a line of the page.
+    /// A command, with its line of the page.
     Command(u8, Option<Command>),
 }
 
-/// A store that the device has, and that is not yet kept and in the memory.
+/// A store that the device has accepted, and that is not yet persistent and in the memory.
 #[derive(Clone, Debug)]
-struct Store {
-    /// Which of all accesses that the device has had.
+struct ArrivedStore {
+    /// Position among all accesses that the device has accepted.
     order: u64,
-    /// As [`Sent::number`], if it is known.
+    /// As [`SentAccess::number`], if it is known.
     sent: Option<u64>,
     at: Time,
     channel: u8,
     lines: LineRange,
     number: Option<u32>,
-    /// The memory has it, or its lines stand in the queue.
-    gone: bool,
+    /// The memory has it, or its lines are in the queue.
+    in_memory: bool,
     kept: bool,
 }
 
 /// A line of a queue.
 #[derive(Clone, Debug)]
-struct Line {
+struct QueuedLine {
     order: u64,
     at: Time,
     line: u64,
@@ -51,7 +53,7 @@ struct Line {
 }
 
 #[derive(Clone, Debug)]
-struct Load {
+struct OutstandingLoad {
     order: u64,
     at: Time,
     channel: u8,
@@ -60,17 +62,17 @@ struct Load {
     reads: bool,
 }
 
-/// A command that has been taken and has not ended.
+/// An accepted command that has not ended.
 #[derive(Clone, Debug)]
-struct Taken {
+struct AcceptedCommand {
     order: u64,
     at: Time,
     command: OrderedCommand,
-    /// It was there before the power failed.
+    /// It was accepted before the last power loss.
     restored: bool,
 }
 
-impl Taken {
+impl AcceptedCommand {
     fn writes(&self, lines: &LineRange) -> bool {
         self.command.writes.is_some_and(|own| own.overlaps(lines))
     }
@@ -80,82 +82,85 @@ impl Taken {
     }
 }
 
-/// What was there when the power failed: all of it may come back, and what was persistent has to.
+/// The state at a power loss: all of it may be restored, and persistent parts have to be.
 #[derive(Clone, Debug, Default)]
-struct Left {
-    commands: Vec<(Taken, bool)>,
-    lines: Vec<(u8, Line, bool)>,
+struct PowerLossState {
+    commands: Vec<(AcceptedCommand, bool)>,
+    lines: Vec<(u8, QueuedLine, bool)>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Device {
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentAccess>,
     sends: u64,
-    /// Loads of the host, and how many accesses stand before each.
+    /// Loads of the host, and the number of accesses before each.
     marks: Vec<(u32, u64)>,
     accesses: u64,
-    stores: VecDeque<Store>,
-    queues: Vec<VecDeque<Line>>,
-    loads: Vec<Load>,
-    commands: Vec<Taken>,
-    left: Left,
+    stores: VecDeque<ArrivedStore>,
+    queues: Vec<VecDeque<QueuedLine>>,
+    loads: Vec<OutstandingLoad>,
+    commands: Vec<AcceptedCommand>,
+    left: PowerLossState,
     closed: bool,
 }
 
-fn broken(invariant: Invariant, event: String, before: String, since: Time) -> Broken {
-    Broken {
+fn breach(invariant: Invariant, event: String, before: String, since: Time) -> Breach {
+    Breach {
         invariant,
         event,
         before: (before, since),
     }
 }
 
-/// Its end is one that others count on.
-fn synchronises(operation: u8) -> bool {
+/// True if others rely on its end.
+fn is_synchronising(operation: u8) -> bool {
     use Operation::*;
     let operation = Operation::from_number(operation);
     operation.is_some_and(|o| matches!(o, Commit | CommitRedo | Delete | Sync))
 }
 
-/// The host counts on it when a transaction has returned.
-fn commits(operation: Operation) -> bool {
+/// True if the host relies on it when a transaction has returned.
+fn is_commit(operation: Operation) -> bool {
     use Operation::*;
     matches!(operation, Commit | CommitRedo | Switch)
 }
 
 impl Device {
-    // ---------------------------------------------------------------- the host
+    // ---- the host ----
 
-    fn send(&mut self, at: Time, what: What) {
+    fn send(&mut self, at: Time, kind: AccessKind) {
         self.sends += 1;
-        self.sent.push_back(Sent {
+        self.sent.push_back(SentAccess {
             at,
             number: self.sends,
-            what,
+            kind,
         });
     }
 
     pub fn send_store(&mut self, at: Time, offset: u64, bytes: u64) {
-        self.send(at, What::Store(LineRange::of(offset, bytes)));
+        self.send(at, AccessKind::Store(LineRange::of(offset, bytes)));
     }
 
     pub fn send_command(&mut self, at: Time, line: u8, command: Option<Command>) {
-        self.send(at, What::Command(line, command));
+        self.send(at, AccessKind::Command(line, command));
     }
 
-    pub fn issued(&mut self, tag: u32) {
+    pub fn load_issued(&mut self, tag: u32) {
         self.marks.push((tag, self.sends));
     }
 
-    /// A load has come back: what stood before it is persistent.
-    pub fn answered(&mut self, tag: u32) -> Checked {
+    /// A load has returned: accesses before it are persistent.
+    pub fn load_answered(&mut self, tag: u32) -> CheckResult {
         let Some(found) = self.marks.iter().position(|mark| mark.0 == tag) else {
             return Ok(());
         };
         let (_, before) = self.marks.swap_remove(found);
         if let Some(sent) = self.sent.front().filter(|sent| sent.number <= before) {
-            let before = format!("{} has not taken what the host sent before it", whose(sent));
-            return Err(proof(before, sent.at));
+            let before = format!(
+                "{} has not taken what the host sent before it",
+                describe_access(sent)
+            );
+            return Err(load_return_breach(before, sent.at));
         }
         let late = self.stores.iter().find(|store| {
             let sent = store.sent.is_some_and(|number| number <= before);
@@ -164,22 +169,25 @@ impl Device {
         match late {
             None => Ok(()),
             Some(store) => {
-                let before = format!("the store before it, {}, is not kept", place(&store.lines));
-                Err(proof(before, store.at))
+                let before = format!(
+                    "the store before it, {}, is not kept",
+                    lines_text(&store.lines)
+                );
+                Err(load_return_breach(before, store.at))
             }
         }
     }
 
     /// A transaction has returned.
-    pub fn returned(&self) -> Checked {
+    pub fn transaction_returned(&self) -> CheckResult {
         let event = "a transaction returns".to_string();
         let early = |before, since| {
             let event = event.clone();
-            Err(broken(Invariant::Synchronisation, event, before, since))
+            Err(breach(Invariant::Synchronisation, event, before, since))
         };
         for sent in &self.sent {
-            if let What::Command(_, Some(command)) = &sent.what {
-                if commits(command.operation) {
+            if let AccessKind::Command(_, Some(command)) = &sent.kind {
+                if is_commit(command.operation) {
                     let before = format!("its {:?} has not been taken", command.operation);
                     return early(before, sent.at);
                 }
@@ -188,14 +196,14 @@ impl Device {
         let Some(store) = self.stores.iter().find(|store| !store.kept) else {
             return Ok(());
         };
-        let behind = |taken: &Taken| {
+        let follows_store = |taken: &AcceptedCommand| {
             let operation = Operation::from_number(taken.command.operation);
-            taken.order > store.order && operation.is_some_and(commits)
+            taken.order > store.order && operation.is_some_and(is_commit)
         };
-        match self.commands.iter().any(behind) {
+        match self.commands.iter().any(follows_store) {
             false => Ok(()),
             true => {
-                let store_is = place(&store.lines);
+                let store_is = lines_text(&store.lines);
                 let before = format!("a store before its commit, {store_is}, is not kept");
                 early(before, store.at)
             }
@@ -207,41 +215,45 @@ impl Device {
         self.marks.clear();
     }
 
-    // ---------------------------------------------------------------- the device
+    // ---- the device ----
 
-    /// A command that has been taken and has not ended.
-    pub fn command(&self, number: u8) -> Option<OrderedCommand> {
+    /// An accepted command that has not ended.
+    pub fn accepted_command(&self, number: u8) -> Option<OrderedCommand> {
         let found = self.commands.iter().find(|c| c.command.number == number);
         found.map(|taken| taken.command)
     }
 
-    /// The device does something. The command that it has taken, as it was sent.
-    pub fn take(&mut self, at: Time, event: OrderEvent) -> Result<Option<Command>, Broken> {
+    /// Checks an event of the device. Returns the command that it has accepted, as it was sent.
+    pub fn check_event(&mut self, at: Time, event: OrderEvent) -> Result<Option<Command>, Breach> {
         match event {
-            OrderEvent::StoreArrived { channel, lines } => self.store(at, channel, lines)?,
+            OrderEvent::StoreArrived { channel, lines } => {
+                self.store_arrives(at, channel, lines)?
+            }
             OrderEvent::StoreIssued {
                 channel,
                 number,
                 queued,
-            } => self.goes(channel, number, queued),
-            OrderEvent::StoreReachedMemory { channel, number } => self.reaches(channel, number)?,
+            } => self.store_departs(channel, number, queued),
+            OrderEvent::StoreReachedMemory { channel, number } => {
+                self.store_reaches_memory(channel, number)?
+            }
             OrderEvent::StorePersisted { channel, number } => {
-                if let Some(store) = self.store_of(channel, number) {
+                if let Some(store) = self.find_store(channel, number) {
                     store.kept = true;
                 }
-                let done = |store: &Store| store.kept && store.gone;
+                let done = |store: &ArrivedStore| store.kept && store.in_memory;
                 while self.stores.front().is_some_and(done) {
                     self.stores.pop_front();
                 }
             }
-            OrderEvent::QueueLineIssued { channel } => self.leaves(channel)?,
+            OrderEvent::QueueLineIssued { channel } => self.line_leaves_queue(channel)?,
             OrderEvent::QueueLineWritten { channel } => {
                 self.queue(channel).pop_front();
             }
             OrderEvent::LoadArrived { channel, id, lines } => {
-                self.comes_in(|| format!("a load, {}, comes", place(&lines)))?;
+                self.check_open(|| format!("a load, {}, comes", lines_text(&lines)))?;
                 self.accesses += 1;
-                self.loads.push(Load {
+                self.loads.push(OutstandingLoad {
                     order: self.accesses,
                     at,
                     channel,
@@ -250,13 +262,13 @@ impl Device {
                     reads: false,
                 });
             }
-            OrderEvent::LoadIssued { channel, id } => self.reads(channel, id)?,
-            OrderEvent::LoadServed { channel, id } => self.served(channel, id)?,
+            OrderEvent::LoadIssued { channel, id } => self.load_reads(channel, id)?,
+            OrderEvent::LoadServed { channel, id } => self.load_served(channel, id)?,
             OrderEvent::CommandAccepted(command) => {
-                self.comes_in(|| format!("{} is taken", name(&command)))?;
-                let sent = self.take_sent(command.number)?;
+                self.check_open(|| format!("{} is taken", command_text(&command)))?;
+                let sent = self.accept_sent(command.number)?;
                 self.accesses += 1;
-                self.commands.push(Taken {
+                self.commands.push(AcceptedCommand {
                     order: self.accesses,
                     at,
                     command,
@@ -264,21 +276,21 @@ impl Device {
                 });
                 return Ok(sent);
             }
-            OrderEvent::CommandSkipped { number } => return self.take_sent(number),
-            OrderEvent::CommandStarted { number } => self.begins(number)?,
+            OrderEvent::CommandSkipped { number } => return self.accept_sent(number),
+            OrderEvent::CommandStarted { number } => self.command_begins(number)?,
             OrderEvent::CommandEnded { number, .. } => {
                 self.commands.retain(|c| c.command.number != number);
             }
             OrderEvent::PeerNotified { .. } | OrderEvent::LogVoid { .. } => {}
-            OrderEvent::PowerLost => self.fails(),
-            OrderEvent::CommandRestored(command) => self.restored(command)?,
-            OrderEvent::QueueLineRestored { channel, line } => self.restored_line(channel, line)?,
-            OrderEvent::WindowOpened => self.opens()?,
+            OrderEvent::PowerLost => self.power_fails(),
+            OrderEvent::CommandRestored(command) => self.command_restored(command)?,
+            OrderEvent::QueueLineRestored { channel, line } => self.line_restored(channel, line)?,
+            OrderEvent::WindowOpened => self.device_opens()?,
         }
         Ok(None)
     }
 
-    fn queue(&mut self, channel: u8) -> &mut VecDeque<Line> {
+    fn queue(&mut self, channel: u8) -> &mut VecDeque<QueuedLine> {
         let channel = usize::from(channel);
         if self.queues.len() <= channel {
             self.queues.resize(channel + 1, VecDeque::new());
@@ -286,19 +298,22 @@ impl Device {
         &mut self.queues[channel]
     }
 
-    fn store_of(&mut self, channel: u8, number: u32) -> Option<&mut Store> {
+    fn find_store(&mut self, channel: u8, number: u32) -> Option<&mut ArrivedStore> {
         let mut stores = self.stores.iter_mut();
         stores.find(|store| {
-            // A name is free again when a store is kept.
+            // A number is free again when its store is persistent.
             !store.kept && store.channel == channel && store.number == Some(number)
         })
     }
 
-    /// What has come back after a loss of power and is not done.
+    /// Anything restored after a power loss that has not ended.
     fn unfinished(&self) -> Option<(String, Time)> {
         let mut commands = self.commands.iter().filter(|taken| taken.restored);
         if let Some(taken) = commands.next() {
-            let what = format!("{} has come back and not ended", name(&taken.command));
+            let what = format!(
+                "{} has come back and not ended",
+                command_text(&taken.command)
+            );
             return Some((what, taken.at));
         }
         let mut lines = self.queues.iter().flatten().filter(|line| line.restored);
@@ -310,8 +325,8 @@ impl Device {
         Some((what, line.at))
     }
 
-    /// Nothing of the host comes before all that was restored has ended.
-    fn comes_in(&self, event: impl Fn() -> String) -> Checked {
+    /// The device accepts nothing before all restored work has ended.
+    fn check_open(&self, event: impl Fn() -> String) -> CheckResult {
         if !self.closed {
             return Ok(());
         }
@@ -322,77 +337,81 @@ impl Device {
             )
         };
         let (before, since) = self.unfinished().unwrap_or_else(unknown);
-        Err(broken(Invariant::Recovery, event(), before, since))
+        Err(breach(Invariant::Recovery, event(), before, since))
     }
 
-    fn store(&mut self, at: Time, channel: u8, lines: LineRange) -> Checked {
-        let event = || format!("a store, {}, comes", place(&lines));
-        self.comes_in(event)?;
-        let own = |sent: &Sent| matches!(&sent.what, What::Store(own) if (own.first..=own.last).contains(&lines.first));
+    fn store_arrives(&mut self, at: Time, channel: u8, lines: LineRange) -> CheckResult {
+        let event = || format!("a store, {}, comes", lines_text(&lines));
+        self.check_open(event)?;
+        let own = |sent: &SentAccess| match &sent.kind {
+            AccessKind::Store(own) => (own.first..=own.last).contains(&lines.first),
+            AccessKind::Command(..) => false,
+        };
         let found = self.sent.iter().position(own);
         let mut number = None;
         if let Some(found) = found {
-            // Those of other lines may stand before it: their channel is another.
+            // Stores to other lines may precede it: they are for another channel.
             let command = self.sent.iter().take(found);
             if let Some(sent) = command
                 .into_iter()
-                .find(|s| matches!(s.what, What::Command(..)))
+                .find(|s| matches!(s.kind, AccessKind::Command(..)))
             {
-                let before = format!("{} before it has not been taken", whose(sent));
-                return Err(broken(Invariant::Order, event(), before, sent.at));
+                let before = format!("{} before it has not been taken", describe_access(sent));
+                return Err(breach(Invariant::Order, event(), before, sent.at));
             }
             number = Some(self.sent[found].number);
-            let over = match &mut self.sent[found].what {
-                What::Store(own) => {
+            let over = match &mut self.sent[found].kind {
+                AccessKind::Store(own) => {
                     own.first = lines.last + 1;
                     own.first > own.last
                 }
-                What::Command(..) => false,
+                AccessKind::Command(..) => false,
             };
             if over {
                 self.sent.remove(found);
             }
         }
         self.accesses += 1;
-        self.stores.push_back(Store {
+        self.stores.push_back(ArrivedStore {
             order: self.accesses,
             sent: number,
             at,
             channel,
             lines,
             number: None,
-            gone: false,
+            in_memory: false,
             kept: false,
         });
         Ok(())
     }
 
-    fn take_sent(&mut self, number: u8) -> Result<Option<Command>, Broken> {
-        let own = |sent: &Sent| matches!(sent.what, What::Command(line, _) if line == number);
+    fn accept_sent(&mut self, number: u8) -> Result<Option<Command>, Breach> {
+        let own =
+            |sent: &SentAccess| matches!(sent.kind, AccessKind::Command(line, _) if line == number);
         let Some(found) = self.sent.iter().position(own) else {
             return Ok(None);
         };
         if let Some(sent) = self.sent.front().filter(|_| found > 0) {
             let event = format!("command {number} is taken");
-            let before = format!("{} before it has not come", whose(sent));
-            return Err(broken(Invariant::Order, event, before, sent.at));
+            let before = format!("{} before it has not come", describe_access(sent));
+            return Err(breach(Invariant::Order, event, before, sent.at));
         }
-        Ok(self.sent.remove(found).and_then(|sent| match sent.what {
-            What::Command(_, command) => command,
-            What::Store(_) => None,
+        Ok(self.sent.remove(found).and_then(|sent| match sent.kind {
+            AccessKind::Command(_, command) => command,
+            AccessKind::Store(_) => None,
         }))
     }
 
-    fn goes(&mut self, channel: u8, number: u32, queued: bool) {
+    fn store_departs(&mut self, channel: u8, number: u32, queued: bool) {
         let mut stores = self.stores.iter_mut();
         let Some(store) = stores.find(|s| s.channel == channel && s.number.is_none()) else {
             return;
         };
-        (store.number, store.gone) = (Some(number), queued);
+        (store.number, store.in_memory) = (Some(number), queued);
         let (order, at, lines) = (store.order, store.at, store.lines);
         if queued {
             let queue = self.queue(channel);
-            queue.extend((lines.first..=lines.last).map(|line| Line {
+            queue.extend((lines.first..=lines.last).map(|line| QueuedLine {
                 order,
                 at,
                 line,
@@ -402,8 +421,8 @@ impl Device {
         }
     }
 
-    /// Bytes of lines come to the memory, or are read there, by an access of that place: what is older than it and in the way.
-    fn in_the_way(
+    /// The first older access that conflicts with a write, or a read, of these lines.
+    fn older_conflict(
         &self,
         order: u64,
         lines: &LineRange,
@@ -417,11 +436,15 @@ impl Device {
         if let Some(taken) = older.next() {
             return Some((
                 Invariant::Order,
-                format!("{} is older and has not ended", name(&taken.command)),
+                format!(
+                    "{} is older and has not ended",
+                    command_text(&taken.command)
+                ),
                 taken.at,
             ));
         }
-        // Stores of one line keep their order: invariant 2. A load that does not find an older one breaks the first.
+        // Stores to one line keep their order: invariant 2. A load that misses an older store
+        // violates invariant 1.
         let invariant = if write {
             Invariant::Persistence
         } else {
@@ -447,31 +470,31 @@ impl Device {
         let mut stores = self
             .stores
             .iter()
-            .filter(|store| store.order < order && !store.gone);
+            .filter(|store| store.order < order && !store.in_memory);
         let store = stores.find(|store| store.lines.overlaps(lines))?;
         Some((
             invariant,
-            format!("an older store, {}, is not there", place(&store.lines)),
+            format!("an older store, {}, is not there", lines_text(&store.lines)),
             store.at,
         ))
     }
 
-    fn reaches(&mut self, channel: u8, number: u32) -> Checked {
-        let Some(store) = self.store_of(channel, number) else {
+    fn store_reaches_memory(&mut self, channel: u8, number: u32) -> CheckResult {
+        let Some(store) = self.find_store(channel, number) else {
             return Ok(());
         };
-        store.gone = true;
+        store.in_memory = true;
         let (order, lines) = (store.order, store.lines);
-        match self.in_the_way(order, &lines, true) {
+        match self.older_conflict(order, &lines, true) {
             None => Ok(()),
             Some((invariant, before, since)) => {
-                let event = format!("a store, {}, reaches the memory", place(&lines));
-                Err(broken(invariant, event, before, since))
+                let event = format!("a store, {}, reaches the memory", lines_text(&lines));
+                Err(breach(invariant, event, before, since))
             }
         }
     }
 
-    fn leaves(&mut self, channel: u8) -> Checked {
+    fn line_leaves_queue(&mut self, channel: u8) -> CheckResult {
         let Some(line) = self.queue(channel).iter_mut().find(|line| !line.left) else {
             return Ok(());
         };
@@ -481,72 +504,72 @@ impl Device {
             first: number,
             last: number,
         };
-        match self.in_the_way(order, &lines, true) {
+        match self.older_conflict(order, &lines, true) {
             None => Ok(()),
             Some((invariant, before, since)) => {
                 let event = format!(
                     "a store of the queue, {}, reaches the memory",
-                    place(&lines)
+                    lines_text(&lines)
                 );
-                Err(broken(invariant, event, before, since))
+                Err(breach(invariant, event, before, since))
             }
         }
     }
 
-    fn load_of(&self, channel: u8, id: u32, reads: bool) -> Option<usize> {
+    fn find_load(&self, channel: u8, id: u32, reads: bool) -> Option<usize> {
         let mut loads = self.loads.iter();
         loads.position(|load| (load.channel, load.id, load.reads) == (channel, id, reads))
     }
 
-    fn reads(&mut self, channel: u8, id: u32) -> Checked {
-        let Some(place_of) = self.load_of(channel, id, false) else {
+    fn load_reads(&mut self, channel: u8, id: u32) -> CheckResult {
+        let Some(place_of) = self.find_load(channel, id, false) else {
             return Ok(());
         };
         let load = &mut self.loads[place_of];
         load.reads = true;
         let (order, lines) = (load.order, load.lines);
-        match self.in_the_way(order, &lines, false) {
+        match self.older_conflict(order, &lines, false) {
             None => Ok(()),
             Some((invariant, before, since)) => {
-                let event = format!("a load, {}, reads the memory", place(&lines));
-                Err(broken(invariant, event, before, since))
+                let event = format!("a load, {}, reads the memory", lines_text(&lines));
+                Err(breach(invariant, event, before, since))
             }
         }
     }
 
-    fn served(&mut self, channel: u8, id: u32) -> Checked {
-        let Some(place_of) = self.load_of(channel, id, true) else {
+    fn load_served(&mut self, channel: u8, id: u32) -> CheckResult {
+        let Some(place_of) = self.find_load(channel, id, true) else {
             return Ok(());
         };
         let load = self.loads.remove(place_of);
         match self.stores.iter().find(|s| s.order < load.order && !s.kept) {
             None => Ok(()),
             Some(store) => {
-                let event = format!("a load, {}, is answered", place(&load.lines));
-                let before = format!("an older store, {}, is not kept", place(&store.lines));
-                Err(broken(Invariant::Persistence, event, before, store.at))
+                let event = format!("a load, {}, is answered", lines_text(&load.lines));
+                let before = format!("an older store, {}, is not kept", lines_text(&store.lines));
+                Err(breach(Invariant::Persistence, event, before, store.at))
             }
         }
     }
 
-    fn begins(&mut self, number: u8) -> Checked {
+    fn command_begins(&mut self, number: u8) -> CheckResult {
         let found = self.commands.iter().find(|c| c.command.number == number);
         let Some(own) = found else {
             return Ok(());
         };
         let (order, command) = (own.order, own.command);
-        let event = || format!("{} begins", name(&command));
+        let event = || format!("{} begins", command_text(&command));
         for old in self.commands.iter().filter(|old| old.order < order) {
             let reads = command.reads.is_some_and(|lines| old.writes(&lines));
             let writes = command.writes.is_some_and(|lines| old.touches(&lines));
             if reads || writes {
                 let invariant =
-                    match synchronises(command.operation) && old.command.log == command.log {
+                    match is_synchronising(command.operation) && old.command.log == command.log {
                         true => Invariant::Synchronisation,
                         false => Invariant::Order,
                     };
-                let before = format!("{} is older and has not ended", name(&old.command));
-                return Err(broken(invariant, event(), before, old.at));
+                let before = format!("{} is older and has not ended", command_text(&old.command));
+                return Err(breach(invariant, event(), before, old.at));
             }
         }
         let ranges = [command.reads, command.writes];
@@ -566,54 +589,59 @@ impl Device {
                 "an older store, PM {:#x}, is in the queue",
                 line.line * LINE
             );
-            return Err(broken(Invariant::Order, event(), before, line.at));
+            return Err(breach(Invariant::Order, event(), before, line.at));
         }
         if let Some(store) = self.stores.iter().find(|s| s.order < order && !s.kept) {
-            let before = format!("an older store, {}, is not kept", place(&store.lines));
-            return Err(broken(Invariant::Persistence, event(), before, store.at));
+            let before = format!("an older store, {}, is not kept", lines_text(&store.lines));
+            return Err(breach(Invariant::Persistence, event(), before, store.at));
         }
         let reading = self.loads.iter().filter(|load| load.order < order);
-        let overwrites = |load: &&Load| command.writes.is_some_and(|own| own.overlaps(&load.lines));
+        let overwrites =
+            |load: &&OutstandingLoad| command.writes.is_some_and(|own| own.overlaps(&load.lines));
         if let Some(load) = reading.into_iter().find(overwrites) {
-            let before = format!("an older load, {}, is not answered", place(&load.lines));
-            return Err(broken(Invariant::Order, event(), before, load.at));
+            let before = format!(
+                "an older load, {}, is not answered",
+                lines_text(&load.lines)
+            );
+            return Err(breach(Invariant::Order, event(), before, load.at));
         }
         Ok(())
     }
 
-    // ---------------------------------------------------------------- losses of power
+    // ---- losses of power ----
 
-    fn fails(&mut self) {
+    fn power_fails(&mut self) {
         let unkept = self.stores.iter().find(|store| !store.kept);
         let kept_before = unkept.map_or(u64::MAX, |store| store.order);
-        // What had not come back when the power failed again still has to.
+        // What was not restored when the power failed again still has to be restored.
         let commands = self.commands.drain(..);
         self.left.commands.extend(commands.map(|taken| {
-            let has_to = taken.order < kept_before;
-            (taken, has_to)
+            let required = taken.order < kept_before;
+            (taken, required)
         }));
         for (channel, queue) in (0..).zip(&mut self.queues) {
             self.left.lines.extend(queue.drain(..).map(|line| {
-                let has_to = line.order < kept_before;
-                (channel, line, has_to)
+                let required = line.order < kept_before;
+                (channel, line, required)
             }));
         }
-        // Of two to one line the older one comes back first; where the power fails again the younger one may be lost since the first time.
+        // Of two stores to a line the older one is restored first. After a second power loss the
+        // younger one may be lost since the first.
         self.left.commands.sort_by_key(|(taken, _)| taken.order);
         self.left.lines.sort_by_key(|(_, line, _)| line.order);
         self.stores.clear();
         self.loads.clear();
-        // No load proves anything any more.
+        // Loads before the power loss prove nothing.
         self.marks.clear();
         self.closed = true;
     }
 
-    fn restored(&mut self, command: OrderedCommand) -> Checked {
+    fn command_restored(&mut self, command: OrderedCommand) -> CheckResult {
         let mut left = self.left.commands.iter();
         let Some(found) = left.position(|(taken, _)| taken.command == command) else {
-            let event = format!("{} comes back", name(&command));
+            let event = format!("{} comes back", command_text(&command));
             let before = "it was not among what had been taken".into();
-            return Err(broken(Invariant::Recovery, event, before, Time::ZERO));
+            return Err(breach(Invariant::Recovery, event, before, Time::ZERO));
         };
         let (mut taken, _) = self.left.commands.remove(found);
         taken.restored = true;
@@ -621,12 +649,12 @@ impl Device {
         Ok(())
     }
 
-    fn restored_line(&mut self, channel: u8, line: u64) -> Checked {
+    fn line_restored(&mut self, channel: u8, line: u64) -> CheckResult {
         let mut left = self.left.lines.iter();
         let Some(found) = left.position(|(of, left, _)| (*of, left.line) == (channel, line)) else {
             let event = format!("a store, PM {:#x}, comes back", line * LINE);
             let before = "it was not in the queue".into();
-            return Err(broken(Invariant::Recovery, event, before, Time::ZERO));
+            return Err(breach(Invariant::Recovery, event, before, Time::ZERO));
         };
         let (_, mut line, _) = self.left.lines.remove(found);
         (line.left, line.restored) = (false, true);
@@ -634,33 +662,33 @@ impl Device {
         Ok(())
     }
 
-    fn opens(&mut self) -> Checked {
+    fn device_opens(&mut self) -> CheckResult {
         let event = || "the device opens after a loss of power".to_string();
         let left = std::mem::take(&mut self.left);
-        if let Some((taken, _)) = left.commands.iter().find(|(_, has_to)| *has_to) {
+        if let Some((taken, _)) = left.commands.iter().find(|(_, required)| *required) {
             let before = format!(
                 "{} was persistent and has not come back",
-                name(&taken.command)
+                command_text(&taken.command)
             );
-            return Err(broken(Invariant::Recovery, event(), before, taken.at));
+            return Err(breach(Invariant::Recovery, event(), before, taken.at));
         }
-        if let Some((_, line, _)) = left.lines.iter().find(|(.., has_to)| *has_to) {
+        if let Some((_, line, _)) = left.lines.iter().find(|(.., required)| *required) {
             let before = format!(
                 "a store, PM {:#x}, was persistent and has not come back",
                 line.line * LINE
             );
-            return Err(broken(Invariant::Recovery, event(), before, line.at));
+            return Err(breach(Invariant::Recovery, event(), before, line.at));
         }
         if let Some((before, since)) = self.unfinished() {
-            return Err(broken(Invariant::Recovery, event(), before, since));
+            return Err(breach(Invariant::Recovery, event(), before, since));
         }
         self.closed = false;
         Ok(())
     }
 }
 
-fn proof(before: String, since: Time) -> Broken {
-    broken(
+fn load_return_breach(before: String, since: Time) -> Breach {
+    breach(
         Invariant::Persistence,
         "a load comes back to the host".into(),
         before,
@@ -668,10 +696,12 @@ fn proof(before: String, since: Time) -> Broken {
     )
 }
 
-fn whose(sent: &Sent) -> String {
-    match &sent.what {
-        What::Store(lines) => format!("a store, {},", place(lines)),
-        What::Command(line, Some(command)) => format!("command {line}, {:?},", command.operation),
-        What::Command(line, None) => format!("command {line}"),
+fn describe_access(sent: &SentAccess) -> String {
+    match &sent.kind {
+        AccessKind::Store(lines) => format!("a store, {},", lines_text(lines)),
+        AccessKind::Command(line, Some(command)) => {
+            format!("command {line}, {:?},", command.operation)
+        }
+        AccessKind::Command(line, None) => format!("command {line}"),
     }
 }

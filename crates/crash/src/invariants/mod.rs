@@ -1,26 +1,38 @@
-//! The four invariants of Partitioned Persist Ordering (NearPM, EuroSys 2023, section 4), as assertions over one log of what CPUs and devices do.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The four invariants of Partitioned Persist Ordering (NearPM, EuroSys 2023, section 4), as
+//! assertions over one log of the events of CPUs and devices.
 //!
-//! | | says | broken when |
-//! |---|---|---|
-//! | 1 | accesses to what CPU and commands share follow program order | a store or load reaches the memory, or a command begins, before something older that it overlaps is done; a device takes accesses in another order than they were sent in |
-//! | 2 | shared writes persist in program order | a command begins, or a load is answered, before all older stores are in the persistence domain; a store overtakes an older one of its lines |
-//! | 3 | all before a synchronisation persists before it | a commit begins before the records of its log are made; redo records are committed before all devices have theirs; a log is void before all devices have completed its transaction; a transaction returns before its commits are persistent |
-//! | 4 | after a failure recovery reads only what had persisted | what was persistent when the power failed does not come back, or something else does; the host gets in before all of that has ended |
+//! 1. Accesses to addresses that CPU and commands share follow program order. Violated if a store
+//!    or load reaches the memory, or a command begins, before an older overlapping access is done.
+//!    Also if a device accepts accesses in another order than they were sent.
+//! 2. Shared writes persist in program order. Violated if a command begins, or a load is answered,
+//!    before all older stores are in the persistence domain; or if a store overtakes an older one
+//!    of its lines.
+//! 3. Everything before a synchronisation persists before it. Violated if a commit begins before
+//!    the records of its log are made, or if redo records are committed before all devices have
+//!    theirs. Also if a log is void before all devices have completed its transaction, or if a
+//!    transaction returns before its commits are persistent.
+//! 4. After a failure recovery reads only what had persisted. Violated if anything persistent is
+//!    not restored, if anything else is restored, or if the device opens before all restored work
+//!    has ended.
 //!
-//! A store is persistent when the device has answered it; a command when it has been taken and all stores before it are: from then on it is
-//! carried out whatever happens (docs/persistence.md). What commands alone touch, logs and copies, may be written late (invariant 2 does not
-//! speak of it), but not later than what is synchronised. Order is that of lines of 64 bytes, as at the access hook.
+//! A store is persistent when the device has answered it. A command is persistent when it has been
+//! accepted and all stores before it are persistent: from then on it is executed in any case
+//! (`docs/persistence.md`). Data that only commands access, logs and copies, may be written late,
+//! which invariant 2 does not cover. But they are written before the synchronisation. The
+//! granularity of the order is a line of 64 bytes, as in the conflict filter.
 //!
-//! The log needs no order by time between devices: what causes something is told before it, and no invariant is about things without a cause
-//! in common.
+//! The log needs no order by time between devices. An effect is logged after its cause, and no
+//! invariant relates events without a common cause.
 //!
-//! Not looked at: accesses of the NVMe controller, whose order is nobody's until a completion; the bytes themselves, which recovery is
-//! compared by.
+//! Not checked: accesses of the NVMe controller, which are unordered until a completion, and the
+//! bytes themselves, which the comparison after recovery covers.
 
 mod device;
-mod parts;
-mod text;
-mod watch;
+mod event_text;
+mod order_log;
+mod transactions;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,30 +43,31 @@ use spec::bar4;
 use spec::nearpm::{Command, Operation};
 
 use self::device::Device;
-use self::parts::Parts;
-pub(crate) use self::text::of_order;
-pub(crate) use self::watch::Log;
+pub(crate) use self::event_text::order_event_text;
+pub(crate) use self::order_log::OrderLog;
+use self::transactions::DistributedTransactions;
 
-/// Events of devices that are kept for whoever wants to see what led to a violation.
+/// Events of devices that are kept to explain a violation.
 const RECENT: usize = 1024;
 
-/// What a device has done: when, which one, and what.
-pub type Told = (Time, usize, OrderEvent);
+/// An event of a device: its time, the device, the event.
+pub type DeviceEvent = (Time, usize, OrderEvent);
 
-/// What the log says at a moment.
+/// An entry of the log.
 #[derive(Clone, Copy, Debug)]
-pub enum Entry<'a> {
-    /// A CPU does something, or something leaves the host or comes back.
+pub enum LogEntry<'a> {
+    /// An event of a CPU, or an access that leaves the host or returns to it.
     Host(&'a HostEvent),
-    /// A device does something; its number.
+    /// An event of a device, with its number.
     Device(usize, OrderEvent),
-    /// A transaction has returned to a program, which counts on it from now on: a synchronisation that the host knows of.
+    /// A transaction has returned to a program, which relies on it: a synchronisation that the host
+    /// knows.
     Returned,
-    /// The host is there again after a loss of power: what it had sent and no device has taken is lost.
+    /// The host has its power back: accesses that it had sent and no device has accepted are lost.
     Restarted,
 }
 
-/// One of the four.
+/// One of the four invariants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Invariant {
     /// Accesses to shared addresses follow program order.
@@ -74,18 +87,18 @@ impl Invariant {
     }
 }
 
-/// Two events that are not in the order in which they should be.
+/// Two events in the wrong order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What they break.
+    /// The violated invariant.
     pub invariant: Invariant,
-    /// The device on which that shows.
+    /// The device of the later event.
     pub device: usize,
-    /// When.
+    /// The time of the later event.
     pub at: Time,
-    /// What happens then.
+    /// The later event.
     pub event: String,
-    /// What should have happened before: text, and when it began.
+    /// The event that should have happened before: its text, and when it began.
     pub before: (String, Time),
 }
 
@@ -105,12 +118,12 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What a check of one entry says: that it is fine, or the violation without its place and time.
-type Checked = Result<(), Broken>;
+/// The result of checking an entry: a violation has neither its device nor its time yet.
+type CheckResult = Result<(), Breach>;
 
-/// See [`Violation`].
+/// A [`Violation`] without its device and time.
 #[derive(Debug)]
-struct Broken {
+struct Breach {
     invariant: Invariant,
     event: String,
     before: (String, Time),
@@ -122,15 +135,15 @@ pub struct Checker {
     /// Offset of the engine's command page in BAR4, the same on all devices.
     page: u64,
     devices: Vec<Device>,
-    parts: Parts,
-    recent: VecDeque<Told>,
+    transactions: DistributedTransactions,
+    recent: VecDeque<DeviceEvent>,
     violation: Option<Violation>,
     entries: u64,
 }
 
 impl Checker {
-    /// Of so many devices whose engines have their command pages at this offset of BAR4; nothing has been sent to them, or all of it has
-    /// been taken.
+    /// A checker of devices whose engines have their command pages at `page` of BAR4. Accesses sent
+    /// before have been accepted.
     pub fn new(devices: usize, page: u64) -> Checker {
         Checker {
             page,
@@ -144,49 +157,49 @@ impl Checker {
         self.violation.as_ref()
     }
 
-    /// Entries that were looked at.
+    /// Number of checked entries.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// What devices did last, the oldest first; what followed a violation is not among it.
-    pub fn recent(&self) -> impl Iterator<Item = &Told> {
+    /// The last events of devices, the oldest first; events after a violation are left out.
+    pub fn recent(&self) -> impl Iterator<Item = &DeviceEvent> {
         self.recent.iter()
     }
 
-    /// Looks at the next entry. Behind a violation none is looked at.
-    pub fn take(&mut self, at: Time, entry: Entry) {
+    /// Checks the next entry, unless a violation was found.
+    pub fn check_entry(&mut self, at: Time, entry: LogEntry) {
         if self.violation.is_some() {
             return;
         }
         self.entries += 1;
         let (device, checked) = match entry {
-            Entry::Host(event) => self.host(at, event),
-            Entry::Device(number, event) => {
+            LogEntry::Host(event) => self.check_host_event(at, event),
+            LogEntry::Device(number, event) => {
                 if self.recent.len() == RECENT {
                     self.recent.pop_front();
                 }
                 self.recent.push_back((at, number, event));
-                (number, self.of_device(at, number, event))
+                (number, self.check_device_event(at, number, event))
             }
-            Entry::Returned => self.returned(),
-            Entry::Restarted => {
+            LogEntry::Returned => self.check_return(),
+            LogEntry::Restarted => {
                 self.devices.iter_mut().for_each(Device::restarted);
                 (0, Ok(()))
             }
         };
-        if let Err(broken) = checked {
+        if let Err(breach) = checked {
             self.violation = Some(Violation {
-                invariant: broken.invariant,
+                invariant: breach.invariant,
                 device,
                 at,
-                event: broken.event,
-                before: broken.before,
+                event: breach.event,
+                before: breach.before,
             });
         }
     }
 
-    fn host(&mut self, at: Time, event: &HostEvent) -> (usize, Checked) {
+    fn check_host_event(&mut self, at: Time, event: &HostEvent) -> (usize, CheckResult) {
         match event {
             HostEvent::Posted {
                 device,
@@ -205,22 +218,22 @@ impl Checker {
                 data,
             } if self.is_command(*offset, data) => {
                 let line = (offset - self.page) / LINE as u64;
-                let command = command_of(data);
+                let command = decode_command(data);
                 if let Some(to) = self.devices.get_mut(*device) {
                     to.send_command(at, line as u8, command);
                     if let Some(command) = command {
-                        self.parts.sent(*device, &command, at);
+                        self.transactions.sent(*device, &command, at);
                     }
                 }
             }
             HostEvent::Issued { device, tag } => {
                 if let Some(to) = self.devices.get_mut(*device) {
-                    to.issued(*tag);
+                    to.load_issued(*tag);
                 }
             }
             HostEvent::Answered { tag } => {
                 for (number, device) in self.devices.iter_mut().enumerate() {
-                    let checked = device.answered(*tag);
+                    let checked = device.load_answered(*tag);
                     if checked.is_err() {
                         return (number, checked);
                     }
@@ -236,37 +249,37 @@ impl Checker {
         data.len() == LINE && own.contains(&offset) && offset % LINE as u64 == 0
     }
 
-    fn of_device(&mut self, at: Time, number: usize, event: OrderEvent) -> Checked {
+    fn check_device_event(&mut self, at: Time, number: usize, event: OrderEvent) -> CheckResult {
         let Some(device) = self.devices.get_mut(number) else {
             return Ok(());
         };
         let ended = match event {
-            OrderEvent::CommandEnded { number, fine: true } => device.command(number),
+            OrderEvent::CommandEnded { number, fine: true } => device.accepted_command(number),
             _ => None,
         };
-        let taken = device.take(at, event)?;
+        let taken = device.check_event(at, event)?;
         if let Some(command) = taken {
-            self.parts.taken(number, &command)?;
+            self.transactions.taken(number, &command)?;
         }
         match (event, ended) {
             (_, Some(command)) if command.operation == Operation::Commit as u8 => {
                 let (log, transaction) = (command.log, command.transaction);
-                self.parts.completed(number, log, transaction);
+                self.transactions.completed(number, log, transaction);
                 match command.participants {
-                    0 => self.parts.void(number, log, transaction),
+                    0 => self.transactions.void(number, log, transaction),
                     _ => Ok(()),
                 }
             }
             (OrderEvent::LogVoid { log, transaction }, _) => {
-                self.parts.void(number, log, transaction)
+                self.transactions.void(number, log, transaction)
             }
             _ => Ok(()),
         }
     }
 
-    fn returned(&self) -> (usize, Checked) {
+    fn check_return(&self) -> (usize, CheckResult) {
         for (number, device) in self.devices.iter().enumerate() {
-            let checked = device.returned();
+            let checked = device.transaction_returned();
             if checked.is_err() {
                 return (number, checked);
             }
@@ -275,8 +288,8 @@ impl Checker {
     }
 }
 
-/// The command that 64 bytes of a page are.
-fn command_of(data: &[u8]) -> Option<Command> {
+/// Decodes a command from 64 bytes of a page.
+fn decode_command(data: &[u8]) -> Option<Command> {
     let long = |n: usize| {
         let bytes = data[8 * n..8 * n + 8].try_into();
         bytes.map_or(0, u64::from_le_bytes)
@@ -284,15 +297,15 @@ fn command_of(data: &[u8]) -> Option<Command> {
     Command::from_arguments(&std::array::from_fn(|n| long(n + 1)))
 }
 
-/// A log as a whole: the first violation, if there is one. See [`Checker::new`].
+/// Checks a whole log; returns the first violation. See [`Checker::new`].
 pub fn check<'a>(
     devices: usize,
     page: u64,
-    log: impl IntoIterator<Item = (Time, Entry<'a>)>,
+    log: impl IntoIterator<Item = (Time, LogEntry<'a>)>,
 ) -> Result<(), Violation> {
     let mut checker = Checker::new(devices, page);
     for (at, entry) in log {
-        checker.take(at, entry);
+        checker.check_entry(at, entry);
     }
     checker.violation.map_or(Ok(()), Err)
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! What admin commands return and keep, compared with the structs that the fast model is made of:
 //! each status, each dword 0, each byte of the data, each event.
 

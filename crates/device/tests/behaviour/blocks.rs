@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Commands about blocks on the device: from the driver through the link to the media.
 
 use driver::workload::{run_job, BufferLayout, IoJob};

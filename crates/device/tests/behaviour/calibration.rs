@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A load at rest takes the time of its profile, whatever the stages of the device are:
 //! `nvm_delay`'s calibration accounts for them.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Power that fails under the writes of a file system: acknowledged data is there, blocks are
 //! whole, and so are the files that it had flushed.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Zeroing by the memories: exact to the block, and in the time that writing takes.
 
 use device::Model;

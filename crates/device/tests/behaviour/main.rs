@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! What a device does as seen through `sim::Device`: one source for both models. `NEARSIDE_MODEL`
 //! chooses, by default the fast model. Modules `sampled` run in `make test` on the RTL model, too.
 //! See crates/device/README.md.

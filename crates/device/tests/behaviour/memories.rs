@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Two memories in a device: each has separate bytes, channels and granule; what resets and losses
 //! of power leave in both.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A device of four namespaces: from the design through the driver and the link to the media.
 
 use driver::workload::{run_job, IoJob};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Command pages in right and wrong use: commands in parts, busy lines, accesses outside of a page,
 //! resets.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Resets of the function and failing power while accesses are under way. The memories are not
 //! reset with the function, and answer late.
 

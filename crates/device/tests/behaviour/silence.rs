@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A host that does not answer: reads of its memory are given up after 25 to 50 ms (README of
 //! nvme_ctrl).
 

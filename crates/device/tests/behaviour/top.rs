@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The device as seen from its ports.
 
 use sim::{Bar, Random, Time};

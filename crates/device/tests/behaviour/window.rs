@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Loads and stores of the PM window, and their effects on the media.
 
 use std::path::PathBuf;

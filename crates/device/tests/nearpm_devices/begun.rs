@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Commands that have begun when another one of their log ends with an error and the power fails;
 //! and a wrong bit in what is kept of them.
 

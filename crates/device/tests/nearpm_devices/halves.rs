@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Registers of 64 bits, which the device holds as two words, and reads of what has just been
 //! written.
 

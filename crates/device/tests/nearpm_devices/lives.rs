@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The power fails, and again before the device is ready: what was answered is there in the third
 //! life, whatever registers hold at power-on.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A device's number among those that a transaction spans: completions under one number mean
 //! nothing under another.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Events at the same time: the end of a commit and of the power, a peer's introduction and a
 //! commit, a pool's number and its former process.
 

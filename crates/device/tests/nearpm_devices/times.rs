@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Times as the host sees them, to the nanosecond. Both models are deterministic, so a change of
 //! any of them is noticed here. No other test notices a change of times alone.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Devices with other numbers of units and channels: everything under way is restored after a loss
 //! of power.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random batches in which a pool is unmapped and its number given to another process, while
 //! commits of the former process are under way. Where either order is right, the end is that of one
 //! of them. Everything else has one end, on either model.

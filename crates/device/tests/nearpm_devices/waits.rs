@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A restored command waits for what it waited for before the power failed: lines of the access
 //! hook's queue, or none of them, even if other lines are queued.
 

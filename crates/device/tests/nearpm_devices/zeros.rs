@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! NVMe commands that zero keep the order of the access hook, whatever their length.
 
 use driver::page::{CommandPage, SubmittedCommand};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Admin commands (NVMe 1.4, chapter 5), one at a time (nvme_admin).
 
 use std::sync::Arc;

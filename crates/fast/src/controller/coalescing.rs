@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Interrupt coalescing (NVMe 1.4, 5.21.1.8 and 5.21.1.9; nvme_coalesce).
 //!
 //! An interrupt is held until enough entries were posted for its vector, or until the aggregation

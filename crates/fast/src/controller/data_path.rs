@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The data path: transfers between host memory and the media (hw/ip/nvme_ctrl/doc_data.md).
 //!
 //! A walker splits a transfer into PRP segments. PRP segments that make whole blocks are grouped

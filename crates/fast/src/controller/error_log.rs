@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Error Information log (NVMe 1.4, 5.14.1.1): the latest errors, newest first. It survives a reset
 //! of the controller, but not a loss of power.
 

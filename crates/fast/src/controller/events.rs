@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Asynchronous events (NVMe 1.4, 5.2), and the requests that wait for them.
 //!
 //! One event of each type is pending or reported. Further ones are masked until the host reads the

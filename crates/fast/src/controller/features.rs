@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Features (NVMe 1.4, 5.21): the values of Set and Get Features. A reset of the controller
 //! restores the defaults.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Fused Compare and Write (NVMe 1.4, 4.12; nvme_fused): the first command of a pair is kept until
 //! the next command of its queue arrives.
 

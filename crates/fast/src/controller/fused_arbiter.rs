@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Atomicity of fused pairs (nvme_pairs), between the decoder and the data path.
 //!
 //! A pair waits until all overlapping data commands in flight have ended. Then its Compare runs

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Hazards between reads and writes of a channel's media (nvme_hazard): accesses to the same 4 KiB
 //! are not outstanding at a time.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Identify (NVMe 1.4, 5.15; CNS 06h and 08h of 2.0): pages and errors.
 
 use std::sync::Arc;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Decoding of I/O commands: their errors, and their requests to the data path (nvme_decode).
 
 use nvme::{dataset, Namespaces, Walker, BLOCK_BYTES};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The NVMe controller (hw/ip/nvme_ctrl): properties, queues, commands, completions.
 //!
 //! Modules in the order in which a command passes them:

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Controller properties as the host writes and reads them (hw/ip/nvme_ctrl/regs/nvme_regs.rdl).
 
 use spec::regs::nvme::{self, acq, aqa, asq, cap, cc, csts, pmrcap, pmrctl, pmrsts, vs};

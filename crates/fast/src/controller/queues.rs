@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Submission and completion queues, and the arbitration between them (NVMe 1.4, 4.1 and 4.13).
 
 use spec::nvme::{Priority, Weights};

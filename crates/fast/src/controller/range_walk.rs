@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Range walks: commands that zero or verify ranges of the media, one at a time (nvme_ranges,
 //! nvme_sweep, nvme_fill). These are Write Zeroes, Verify, Dataset Management and Format NVM.
 //!

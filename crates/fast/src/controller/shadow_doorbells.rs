@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Shadow doorbells (NVMe 1.4, 5.7 and 7.13; nvme_shadow): their states, and accesses to host
 //! memory for them.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! SMART / Health Information (NVMe 1.4, 5.14.1.2) and its counters.
 //!
 //! No counter survives a loss of power. All count from power-on, which is the one power cycle

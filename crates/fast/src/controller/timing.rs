@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Cycles between the stages of the controller, as the RTL's registers make them. Waiting for
 //! resources adds to these.
 

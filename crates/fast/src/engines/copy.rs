@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The copy engine (hw/engine/copy): copies a range of the memories, of any alignment and length.
 
 use spec::nvme::{status, Status};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One engine of the common launch logic: selects the next job among its sources (engine_launch).
 
 use std::ops::Range;

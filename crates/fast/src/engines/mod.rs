@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Near-data engines: the common part (registers, command page, NVMe commands, interrupt, memory
 //! masters) and the trait of an engine kind. See docs/engines.md and hw/ip/engine_launch.
 

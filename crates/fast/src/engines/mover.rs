@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Copies ranges of any alignment and length within the device's memories (hw/lib/rtl/ns_dma.sv).
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! NVMe I/O commands of an engine, one at a time (engine_nvme).
 
 use crate::controller::EngineCommand;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A command page: 64 lines of 64 bytes, each of which holds a command (hw/ip/command_page).
 
 use std::collections::VecDeque;

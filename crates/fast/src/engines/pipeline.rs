@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The pipeline engine (hw/engine/pipeline): runs the decoder, sorter and row gatherer one after
 //! another from a list of their commands.
 

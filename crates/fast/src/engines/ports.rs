@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The device as an engine sees it: time, and the engine's memory masters with their bounds.
 
 use std::ops::Range;

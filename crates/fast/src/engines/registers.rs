@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The registers that all engines have (docs/engines.md): control, interrupt, status, return value,
 //! arguments, outputs.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The row gatherer (hw/engine/row_shuffle): copies rows of a table in the order of an index list.
 
 use std::collections::VecDeque;

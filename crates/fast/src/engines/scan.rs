@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The scan engine (hw/engine/scan): counts the values of a range that are between two bounds, and
 //! can write a bitmap of them.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Conversion between clock cycles and picoseconds, without divisions where the clock allows it.
 
 use sim::{Clock, Time};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The memories of the device: their content, and the timing of their channels.
 
 use sim::Media;

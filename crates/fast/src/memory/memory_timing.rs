@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Timing of the memory of a channel, burst by burst.
 
 use sim::dram::{BurstChannel, ReadTimes, WriteTimes};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Memory channels: credits, `nvm_delay`, DRAM.
 //!
 //! Time is in clock cycles of the device; only the DRAM uses picoseconds. Every stage has the size

@@ -1,50 +1,52 @@
-//! Resets of all kinds, and settings that cannot be used.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Resets of all kinds, and invalid settings.
 
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, Csts};
 
-use super::{Bench, Step, LAST_WORDS};
-use crate::draw::chance;
+use super::{Bench, StepResult, LINK_DRAIN_NS};
+use crate::generate::chance;
 use crate::memory::PAGE;
 use crate::rig::Seat;
 
-/// What NSSR takes: "NVMe".
+/// The value of NSSR that causes a reset: "NVMe".
 const SUBSYSTEM_RESET: u32 = 0x4E56_4D65;
 /// CSTS.NSSRO.
 const RESET_OCCURRED: u32 = 1 << 4;
 
 impl Bench {
-    pub(super) fn disable(&mut self) -> Step {
+    pub(super) fn disable(&mut self) -> StepResult {
         self.cc &= !1;
-        self.world.close_down();
+        self.host.close_down();
         self.write32(properties::CC, self.cc);
         self.csts("not ready", true, |csts| !csts.ready() && !csts.fatal())?;
-        self.world.forget();
+        self.host.forget();
         Ok(())
     }
 
-    fn shut_down(&mut self) -> Step {
+    fn shut_down(&mut self) -> StepResult {
         let how = 1 + self.random.below(2) as u32;
-        self.world.close_down();
+        self.host.close_down();
         self.cc |= how << 14;
         self.write32(properties::CC, self.cc);
         self.csts("shut down", true, Csts::shutdown_complete)?;
         let ns = self.random.below(2000);
-        self.pass(ns)?;
+        self.wait_ns(ns)?;
         self.cc &= !(3 << 14);
         self.disable()
     }
 
-    fn function_reset(&mut self) -> Step {
-        self.settle()?;
+    fn function_reset(&mut self) -> StepResult {
+        self.drain_stores()?;
         self.seat.function_reset();
-        self.gone()?;
+        self.reset_link()?;
         let ns = self.random.below(500);
-        self.pass(ns)
+        self.wait_ns(ns)
     }
 
-    /// Stores to the media that are on their way have arrived.
-    fn settle(&mut self) -> Step {
+    /// Waits until stores to the media have arrived.
+    fn drain_stores(&mut self) -> StepResult {
         if matches!(self.seat, Seat::Alone(_)) {
             return Ok(());
         }
@@ -52,45 +54,45 @@ impl Bench {
         self.answer(tag).map(drop)
     }
 
-    /// The link was dead: the host knows of nothing that is under way.
-    fn gone(&mut self) -> Step {
+    /// Forgets everything in flight, after the link was down.
+    fn reset_link(&mut self) -> StepResult {
         match &self.seat {
             Seat::Alone(device) => self.now = self.now.max(device.now()),
-            // What was on the wire arrives.
-            Seat::Beside(..) => self.pass(LAST_WORDS)?,
+            // Transfers that are on the link still arrive.
+            Seat::Beside(..) => self.wait_ns(LINK_DRAIN_NS)?,
         }
-        self.world.silent = true;
-        self.world.forget_link();
-        self.world.forget();
+        self.host.silent = true;
+        self.host.forget_link();
+        self.host.forget();
         Ok(())
     }
 
-    /// Power is lost at any cycle, and comes back.
-    fn power_cut(&mut self) -> Step {
+    /// Cuts the power at an arbitrary cycle, and restores it.
+    fn power_cut(&mut self) -> StepResult {
         let ps = self.random.below(5_000_000);
         self.advance(self.now + Time(ps), false)?;
-        self.settle()?;
+        self.drain_stores()?;
         self.seat.power_off();
-        self.gone()?;
+        self.reset_link()?;
         let ns = self.random.below(500);
-        self.pass(ns)?;
+        self.wait_ns(ns)?;
         self.seat.power_on();
-        self.pass(100)?;
+        self.wait_ns(100)?;
         if !chance(&mut self.random, 25) {
             return Ok(());
         }
-        // The media as the cut has left it.
+        // The media hold what the power cut has left.
         self.compare_media()
     }
 
-    /// An NVM subsystem reset: a disable, after which no property has kept its value.
-    fn subsystem_reset(&mut self) -> Step {
-        self.world.close_down();
+    /// An NVM subsystem reset: a disable that resets all properties.
+    fn subsystem_reset(&mut self) -> StepResult {
+        self.host.close_down();
         self.write32(properties::NSSR, SUBSYSTEM_RESET);
         self.csts("reset", true, |csts| {
             !csts.ready() && csts.0 & RESET_OCCURRED != 0
         })?;
-        self.world.forget();
+        self.host.forget();
         self.cc = 0;
         for offset in [
             properties::CC,
@@ -115,8 +117,8 @@ impl Bench {
         }
     }
 
-    /// Settings that cannot be used: CFS instead of ready.
-    fn unusable(&mut self) -> Step {
+    /// Enables with invalid settings: the controller reports CFS instead of ready.
+    fn try_unusable_settings(&mut self) -> StepResult {
         let page = 1 << 32;
         let right = properties::Cc::DEFAULT.with_enable(true).0;
         let (mut cc, mut aqa, mut asq, mut acq) = (right, properties::aqa(8, 8), page, page + PAGE);
@@ -138,7 +140,7 @@ impl Bench {
         self.disable()
     }
 
-    pub(super) fn reset(&mut self) -> Step {
+    pub(super) fn reset(&mut self) -> StepResult {
         let alone = self.seat.is_left_alone();
         match self.random.below(5) {
             0 => {
@@ -163,13 +165,13 @@ impl Bench {
             }
         }
         if chance(&mut self.random, 20) {
-            self.unusable()?;
+            self.try_unusable_settings()?;
         }
         self.enable()
     }
 
-    /// A fetch has failed: the controller says so, and only a reset helps.
-    pub(super) fn recover(&mut self) -> Step {
+    /// Recovers after a failed fetch: the controller reports CFS, and only a reset clears it.
+    pub(super) fn recover(&mut self) -> StepResult {
         self.outcome.resets.fatal += 1;
         self.csts("fatal", false, Csts::fatal)?;
         match self.random.below(3) {

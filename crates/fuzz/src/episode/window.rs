@@ -1,52 +1,55 @@
-//! The PM window: loads and stores beside commands, and the comparison of all of the media.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The PM window: loads and stores beside commands, and the comparison of the whole media.
 
 use sim::{Bar, Mmio};
 
-use super::{Bench, Step, LOADS};
-use crate::draw::chance;
+use super::{Bench, StepResult, LOADS};
+use crate::generate::chance;
 use crate::media::BLOCK;
 use crate::memory::PAGE;
 use crate::rig::Seat;
 
-/// Blocks, the first one and their number, and who writes them.
+/// First block, number of blocks, and their writer.
 type Stored = (u64, u64, u64);
 
 impl Bench {
-    /// Reads some of the PM window.
-    pub(super) fn load_media(&mut self) -> Step {
+    /// Loads a part of the PM window.
+    pub(super) fn load_media(&mut self) -> StepResult {
         self.count("PM window loads");
         if let Seat::Beside(..) = self.seat {
-            let idle = self.world.memory.idle_window(&mut self.random);
+            let idle = self.host.memory.idle_window(&mut self.random);
             if let Some((page, model)) = idle.map(|(page, model)| (page, model.to_vec())) {
                 self.check_window(page, &model)?;
             }
         }
-        let lba = self.random.below(self.world.media.len());
+        let lba = self.random.below(self.host.media.len());
         self.check_media(lba, 1)
     }
 
-    /// Writes to the PM window, beside commands that may use the same blocks. What is there is known again after a load.
-    pub(super) fn store_media(&mut self) -> Step {
+    /// Stores to the PM window, beside commands that may use the same blocks. The content is
+    /// determined again after a load.
+    pub(super) fn store_media(&mut self) -> StepResult {
         let mut stored = Vec::new();
         for _ in 0..1 + self.random.below(5) {
             stored.extend(self.store());
         }
         if !stored.is_empty() && chance(&mut self.random, 50) {
             let ns = self.random.below(1000);
-            self.pass(ns)?;
+            self.wait_ns(ns)?;
         }
-        self.known_again(stored)
+        self.learn_stored(stored)
     }
 
-    /// What stores have left is known from here on.
-    fn known_again(&mut self, stored: Vec<Stored>) -> Step {
+    /// From here on the content of stored blocks is determined.
+    fn learn_stored(&mut self, stored: Vec<Stored>) -> StepResult {
         let Some(&(lba, ..)) = stored.first() else {
             return Ok(());
         };
-        // A load ends after all stores before it.
+        // A load completes after all earlier stores.
         self.check_media(lba, 1)?;
         for &(lba, count, user) in &stored {
-            self.world.media.end_store(user, lba, count);
+            self.host.media.end_store(user, lba, count);
         }
         for (lba, count, ..) in stored {
             self.check_media(lba, count)?;
@@ -54,15 +57,15 @@ impl Bench {
         Ok(())
     }
 
-    /// Writes to blocks that nothing uses, within a page.
-    pub(super) fn lay(&mut self, byte: u64, data: Vec<u8>) -> Step {
+    /// Stores to unused blocks, within a page.
+    pub(super) fn store_list(&mut self, byte: u64, data: Vec<u8>) -> StepResult {
         let stored = self.store_at(byte, data);
-        self.known_again(vec![stored])
+        self.learn_stored(vec![stored])
     }
 
-    /// One store to blocks that nothing uses.
+    /// A single store to unused blocks.
     fn store(&mut self) -> Option<Stored> {
-        let media = &self.world.media;
+        let media = &self.host.media;
         let mut byte = 0;
         let free = (0..12).any(|_| {
             byte = self.random.below(media.len() * BLOCK);
@@ -76,11 +79,11 @@ impl Bench {
             false => PAGE,
         };
         let (lba, mut len) = (byte / BLOCK, 1 + self.random.below(most));
-        // Within a page, and the blocks that nothing uses.
+        // Within a page, and within the unused blocks.
         len = len.min(PAGE - byte % PAGE);
         let end = (byte + len).div_ceil(BLOCK);
-        let used = (lba..end).find(|&b| media.in_use(b, 1));
-        len = len.min(used.unwrap_or(end) * BLOCK - byte);
+        let significant_bits = (lba..end).find(|&b| media.in_use(b, 1));
+        len = len.min(significant_bits.unwrap_or(end) * BLOCK - byte);
         let words = 0..len.div_ceil(8);
         let mut data: Vec<u8> = words
             .flat_map(|_| self.random.next().to_le_bytes())
@@ -92,20 +95,20 @@ impl Bench {
     fn store_at(&mut self, byte: u64, data: Vec<u8>) -> Stored {
         let lba = byte / BLOCK;
         let count = (byte + data.len() as u64).div_ceil(BLOCK) - lba;
-        let user = self.world.user();
-        self.world.media.begin_store(user, byte, &data);
+        let user = self.host.new_user();
+        self.host.media.begin_store(user, byte, &data);
         self.count("PM window stores");
         let (bar, offset) = (Bar::Pm, byte);
-        self.world.post(self.now, Mmio::Write { bar, offset, data });
+        self.host.post(self.now, Mmio::Write { bar, offset, data });
         (lba, count, user)
     }
 
-    /// A page of another device's media that is this one's.
-    fn check_window(&mut self, page: u64, model: &[u8]) -> Step {
+    /// Checks a page of another device's media that belongs to this host.
+    fn check_window(&mut self, page: u64, model: &[u8]) -> StepResult {
         let Seat::Beside(rig, n) = &self.seat else {
             return Ok(());
         };
-        let data = rig.borrow_mut().look(*n, &mut self.world, page)?;
+        let data = rig.borrow_mut().load_peer_page(*n, &mut self.host, page)?;
         self.now = self.seat.now();
         self.outcome.blocks += PAGE / BLOCK;
         let bad = data.iter().zip(model).position(|(a, b)| a != b);
@@ -119,22 +122,22 @@ impl Bench {
         })
     }
 
-    fn check_media(&mut self, lba: u64, count: u64) -> Step {
-        let since = self.world.media.now();
-        self.world.media.begin_read(lba, count);
+    fn check_media(&mut self, lba: u64, count: u64) -> StepResult {
+        let since = self.host.media.now();
+        self.host.media.begin_read(lba, count);
         let tag = self.load(Bar::Pm, lba * BLOCK, (count * BLOCK) as u32);
         let data = self.answer(tag)?;
-        let fine = self.world.media.permits_load(lba * BLOCK, &data, since);
-        self.world.media.end_read(lba, count);
+        let fine = self.host.media.permits_load(lba * BLOCK, &data, since);
+        self.host.media.end_read(lba, count);
         if !fine {
             return Err(self.wrong_media(lba, &data, since));
         }
-        self.world.media.learn(lba, &data, since);
+        self.host.media.learn(lba, &data, since);
         Ok(())
     }
 
     fn wrong_media(&self, lba: u64, data: &[u8], since: u64) -> String {
-        let media = &self.world.media;
+        let media = &self.host.media;
         let mut blocks = (lba..).zip(data.chunks(BLOCK as usize));
         let bad = blocks.find(|&(b, piece)| !media.permits_load(b * BLOCK, piece, since));
         let (lba, block) = bad.unwrap_or((lba, data));
@@ -146,44 +149,46 @@ impl Bench {
             })
             .collect();
         format!(
-            "the media holds wrong data, or a mixture, in block {lba}: its lines alone are {}; {:02x?} ...",
+            "wrong data, or a mixture, in block {lba} of the media: its lines alone are {}; \
+             {:02x?} ...",
             known.join(" "),
             &block[..16.min(block.len())]
         )
     }
 
-    /// Compares all of the media with what the model says of it.
-    pub(super) fn compare_media(&mut self) -> Step {
+    /// Compares the whole media with the reference model.
+    pub(super) fn compare_media(&mut self) -> StepResult {
         let per_page = PAGE / BLOCK;
-        let pages: Vec<u64> = (0..self.world.media.len() / per_page).collect();
+        let pages: Vec<u64> = (0..self.host.media.len() / per_page).collect();
         for group in pages.chunks(LOADS) {
             let tags: Vec<(u64, u32)> = group
                 .iter()
                 .map(|&p| (p, self.load(Bar::Pm, p * PAGE, PAGE as u32)))
                 .collect();
-            let since = self.world.media.now();
+            let since = self.host.media.now();
             for (page, tag) in tags {
                 let data = self.answer(tag)?;
-                if !self.world.media.permits(page * PAGE, &data) {
+                if !self.host.media.permits(page * PAGE, &data) {
                     return Err(self.wrong_media(page * per_page, &data, since));
                 }
-                self.world.media.learn(page * per_page, &data, since);
+                self.host.media.learn(page * per_page, &data, since);
                 self.outcome.blocks += per_page;
             }
         }
         self.compare_shared()
     }
 
-    /// The same for what is shared with others, if there are any: the window, and the host's memory.
-    fn compare_shared(&mut self) -> Step {
+    /// Compares the window and the host memory, which are shared with other devices, if there are
+    /// any.
+    fn compare_shared(&mut self) -> StepResult {
         let Seat::Beside(rig, n) = &self.seat else {
             return Ok(());
         };
         let (rig, n) = (rig.clone(), *n);
-        rig.borrow_mut().compare_memory(n, &mut self.world)?;
-        let (base, model) = self.world.memory.window().unwrap_or_default();
+        rig.borrow_mut().compare_memory(n, &mut self.host)?;
+        let (base, model) = self.host.memory.window().unwrap_or_default();
         let model = model.to_vec();
-        if self.world.names_window() {
+        if self.host.names_window() {
             return Ok(());
         }
         let pages = (base..)

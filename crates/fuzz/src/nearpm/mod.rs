@@ -1,27 +1,55 @@
-//! One life of a device with the engine `nearpm`: commands beside stores and loads of the PM window, in one order, against a model that does each at
-//! once. Between steps everything has ended, and the power may fail or the function be reset, which must change nothing.
+// SPDX-License-Identifier: Apache-2.0
 
-mod draw;
+//! One episode of a device with the engine `nearpm`. Commands run beside stores and loads of the PM
+//! window, in one order. A model executes each at once. Between steps all commands have ended.
+//! There the power may fail or the function be reset, which must change nothing.
+//!
+//! # What is generated
+//!
+//! 1 to 64 commands at once, in four pools of four processes, which are mapped and unmapped: undo
+//! and redo records, checkpoints, copies, switches, applies, commits, aborts and recoveries. Logs
+//! have 192 bytes to 8 KiB, open and closed.
+//!
+//! A quarter of the commands is corrupted. They have any operation, reserved bits, absent pools and
+//! threads, another process, or addresses of another pool. Ranges cross the end of a pool or of all
+//! addresses, and lengths are 0, 65,537 and 2^64 - 1. They have arguments that an operation lacks,
+//! maps over other pools and beyond the media, a busy line, and records that exceed a log.
+//!
+//! # What is checked
+//!
+//! The model follows the engine's chapter, `docs/hardware/nearpm.md`. Each command has to end with
+//! the status and the value of the model. Each load has to return the result of everything before
+//! it. At the end all pools are compared, including logs. A conflict filter or a table that does
+//! not wait is found within 3,000 commands, and so is a power cut that loses the engine's state.
+//!
+//! # Left out
+//!
+//! - Commands whose result depends on timing: damaged records while others of their log are in
+//!   flight.
+//! - Power cuts during commands: `nearside crashtest`, `crates/device/tests/nearpm.rs`.
+//! - NVMe commands beside those of the engine.
+
+mod generate;
 mod model;
 
 use sim::{Bar, HostConfig, LinkConfig, Random, System, Time};
 use spec::nearpm::{Command, Operation, ReturnValue, COMMANDS, LINE, RESERVED_BYTES};
 
-use crate::draw::chance;
-use crate::episode::{mix, Going, Outcome, Script};
+use crate::episode::{mix, EpisodeResult, KeepRunning, Script};
+use crate::generate::chance;
 use crate::{Conditions, Make};
 use model::{Arguments, Model};
 
-/// The part of the media that pools are in, from its start on.
+/// The part of the media that holds pools, from its start on.
 const ARENA: u64 = 512 << 10;
-/// Commands end within this, whatever is beside them.
-const PATIENCE: Time = Time::ms(5);
-/// Lines of history that a failure is told with.
+/// Longest time of a command under any load.
+const DEADLINE: Time = Time::ms(5);
+/// Lines of history in the report of a failure.
 const HISTORY: usize = 60;
-/// Where in a line of the command page what is.
+/// Fields of a line of the command page.
 const STATE: std::ops::Range<usize> = 0..4;
 
-type Step = Result<(), String>;
+type StepResult = Result<(), String>;
 
 struct Bench {
     system: System,
@@ -29,19 +57,19 @@ struct Bench {
     model: Model,
     random: Random,
     history: Vec<String>,
-    outcome: Outcome,
+    outcome: EpisodeResult,
 }
 
-/// A command that was written: its line, its arguments, how it has to end.
-type Sent = (usize, Arguments, model::Outcome);
+/// A command that was written: its line, its arguments, its expected result.
+type Sent = (usize, Arguments, model::CommandResult);
 
-/// Runs an episode, on the engine whose command page is there in BAR4.
+/// Runs an episode, on the engine whose command page is at `page` in BAR4.
 pub fn run(
     make: &mut Make,
     script: &Script,
     page: u64,
-    going: &mut Going,
-) -> Result<Outcome, String> {
+    keep_running: &mut KeepRunning,
+) -> Result<EpisodeResult, String> {
     let mut random = Random::new(mix([script.seed, script.episode.into(), u64::MAX - 2]));
     let late =
         chance(&mut random, 30).then(|| Time::ns([200, 2000, 10_000][random.below(3) as usize]));
@@ -60,9 +88,9 @@ pub fn run(
         model: Model::new(ARENA, script.media_bytes - RESERVED_BYTES),
         random: Random::new(0),
         history: Vec::new(),
-        outcome: Outcome::default(),
+        outcome: EpisodeResult::default(),
     };
-    let result = bench.play(script, going);
+    let result = bench.run_steps(script, keep_running);
     let mut outcome = bench.outcome;
     outcome.time = bench.system.now();
     let begin = bench.history.len().saturating_sub(HISTORY);
@@ -77,7 +105,7 @@ fn text(error: sim::Error) -> String {
 }
 
 impl Bench {
-    fn play(&mut self, script: &Script, going: &mut Going) -> Step {
+    fn run_steps(&mut self, script: &Script, keep_running: &mut KeepRunning) -> StepResult {
         let mut kept = script.steps.map(|steps| steps.iter().copied());
         loop {
             let done = self.outcome.counts.fetched;
@@ -86,7 +114,7 @@ impl Bench {
                 None => (done < script.amount).then_some(self.outcome.steps),
             };
             let Some(step) = step else { break };
-            if !going(done) {
+            if !keep_running(done) {
                 self.outcome.stopped = true;
                 return Ok(());
             }
@@ -110,7 +138,7 @@ impl Bench {
         *self.outcome.kinds.entry(what).or_default() += 1;
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> StepResult {
         match self.random.below(20) {
             0 => self.lose_power(false),
             1 => self.lose_power(true),
@@ -123,8 +151,8 @@ impl Bench {
         }
     }
 
-    /// All has ended, so all is kept.
-    fn lose_power(&mut self, function: bool) -> Step {
+    /// All commands have ended, so all data are kept.
+    fn lose_power(&mut self, function: bool) -> StepResult {
         match function {
             true => {
                 self.system.function_reset(0);
@@ -141,35 +169,35 @@ impl Bench {
         } else {
             "loss of power".into()
         });
-        // It opens when it has restored what it had.
-        self.some_load()
+        // The window opens after the engine has restored its state.
+        self.random_load()
     }
 
-    /// Commands, and accesses between them. All have ended afterwards.
-    fn burst(&mut self, most: u64) -> Step {
+    /// Commands, and accesses between them. All commands have ended afterwards.
+    fn burst(&mut self, most: u64) -> StepResult {
         let mut sent: Vec<Sent> = Vec::new();
         for line in 0..most as usize {
             while chance(&mut self.random, 40) {
                 match chance(&mut self.random, 70) {
-                    true => self.store()?,
-                    false => self.some_load()?,
+                    true => self.random_store()?,
+                    false => self.random_load()?,
                 }
             }
-            let arguments = draw::command(&mut self.random, &self.model);
-            let ends = self.take(&arguments);
+            let arguments = generate::command(&mut self.random, &self.model);
+            let ends = self.expect(&arguments);
             self.write(line, &arguments)?;
             sent.push((line, arguments, ends));
-            // What it finds in a closed log decides what becomes of those behind it.
+            // The content of a closed log determines the results of later commands.
             let recover = |c: Command| c.operation == Operation::Recover;
             if Command::from_arguments(&arguments).is_some_and(recover) {
                 break;
             }
         }
-        self.settle(&sent)
+        self.wait_for_ends(&sent)
     }
 
-    /// A command for a line whose command is under way is dropped.
-    fn busy_line(&mut self) -> Step {
+    /// A command written to a busy line is dropped.
+    fn busy_line(&mut self) -> StepResult {
         let mapped = self
             .model
             .pools
@@ -193,18 +221,18 @@ impl Bench {
             ..own(Operation::Switch)
         };
         let arguments = long.arguments();
-        let ends = self.take(&arguments);
+        let ends = self.expect(&arguments);
         self.write(0, &arguments)?;
         self.note("to be dropped:".into());
         self.write(0, &dropped.arguments())?;
         self.count("commands for a busy line");
-        self.settle(&[(0, arguments, ends)])?;
+        self.wait_for_ends(&[(0, arguments, ends)])?;
         self.load(map.target, 64)
     }
 
-    /// The model takes a command.
-    fn take(&mut self, arguments: &Arguments) -> model::Outcome {
-        let ends = self.model.take(arguments);
+    /// Executes a command in the model; returns the expected result.
+    fn expect(&mut self, arguments: &Arguments) -> model::CommandResult {
+        let ends = self.model.execute(arguments);
         let name = Command::from_arguments(arguments).map(|c| format!("{:?}", c.operation));
         let name = name.unwrap_or_else(|| "unknown".into());
         let status = match ends {
@@ -218,7 +246,7 @@ impl Bench {
         ends
     }
 
-    fn write(&mut self, line: usize, arguments: &Arguments) -> Step {
+    fn write(&mut self, line: usize, arguments: &Arguments) -> StepResult {
         let mut bytes = [0; LINE as usize];
         for (to, argument) in bytes[8..].chunks_exact_mut(8).zip(arguments) {
             to.copy_from_slice(&argument.to_le_bytes());
@@ -233,9 +261,9 @@ impl Bench {
             .map_err(text)
     }
 
-    /// Waits for the ends of commands.
-    fn settle(&mut self, sent: &[Sent]) -> Step {
-        let limit = self.system.now() + PATIENCE;
+    /// Waits for the ends of commands, and checks their results.
+    fn wait_for_ends(&mut self, sent: &[Sent]) -> StepResult {
+        let limit = self.system.now() + DEADLINE;
         for (line, arguments, ends) in sent {
             let found = loop {
                 let at = self.page + LINE * *line as u64;
@@ -250,7 +278,7 @@ impl Bench {
                     1 if self.system.now() < limit => {}
                     1 => {
                         return Err(format!(
-                            "hung: line {line} is busy for {PATIENCE}: {arguments:x?}"
+                            "hung: line {line} is busy for {DEADLINE}: {arguments:x?}"
                         ))
                     }
                     state => {
@@ -268,22 +296,23 @@ impl Bench {
             };
             if found != (result.0, value) {
                 return Err(format!(
-                    "line {line} ends with {} and {:#x}, not {result} and {value:#x}: {arguments:x?}",
+                    "line {line} ends with {} and {:#x}, not {result} and {value:#x}: \
+                         {arguments:x?}",
                     ReturnValue(found.0),
                     found.1
                 ));
             }
         }
-        self.some_load()
+        self.random_load()
     }
 
-    /// Somewhere in the arena, now and then across lines, never across pages.
-    fn place(&mut self) -> (u64, u64) {
+    /// A random range of the arena, occasionally across lines, never across pages.
+    fn random_range(&mut self) -> (u64, u64) {
         let len = match chance(&mut self.random, 60) {
             true => 1 + self.random.below(64),
             false => 1 + self.random.below(300),
         };
-        // Where pools' objects meet, more often than anywhere.
+        // Mostly where objects of pools overlap.
         let pools: Vec<u64> = self
             .model
             .pools
@@ -302,9 +331,9 @@ impl Bench {
         (at, len.min(4096 - at % 4096))
     }
 
-    fn store(&mut self) -> Step {
-        let (at, len) = self.place();
-        // What stands in logs is the engine's.
+    fn random_store(&mut self) -> StepResult {
+        let (at, len) = self.random_range();
+        // The content of logs belongs to the engine.
         let in_logs = |pool: &model::Pool| {
             let logs = pool.map.target + pool.map.transaction;
             at < pool.map.target + pool.map.bytes && at + len > logs
@@ -319,14 +348,14 @@ impl Bench {
         self.system.mmio_write(0, Bar::Pm, at, &data).map_err(text)
     }
 
-    fn some_load(&mut self) -> Step {
-        let (at, len) = self.place();
+    fn random_load(&mut self) -> StepResult {
+        let (at, len) = self.random_range();
         self.count("PM window loads");
         self.load(at, len)
     }
 
-    /// A load finds what all commands and stores before it have left.
-    fn load(&mut self, at: u64, len: u64) -> Step {
+    /// A load returns the result of all earlier commands and stores.
+    fn load(&mut self, at: u64, len: u64) -> StepResult {
         let found = self
             .system
             .mmio_read(0, Bar::Pm, at, len as usize)
@@ -335,7 +364,8 @@ impl Bench {
         match found.iter().zip(wanted).position(|(a, b)| a != b) {
             None => Ok(()),
             Some(n) => Err(format!(
-                "a load of {len} bytes at {at:#x} finds {:02x?}... from byte {n} on, not {:02x?}...",
+                "a load of {len} bytes at {at:#x} finds {:02x?}... from byte {n} on, \
+                 not {:02x?}...",
                 &found[n..found.len().min(n + 8)],
                 &wanted[n..wanted.len().min(n + 8)]
             )),

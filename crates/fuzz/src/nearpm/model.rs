@@ -1,4 +1,7 @@
-//! What the engine `nearpm` does, by its README, one command after the other: the order that its hook and its table keep up.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A model of the engine `nearpm`, written from its documentation. It executes one command after
+//! another: the order that the conflict filter and the table maintain.
 
 use spec::nearpm::{
     next_record, padded, payload_crc, Command, Descriptor, ErrorBit, Header, LogState, Operation,
@@ -8,7 +11,7 @@ use spec::nearpm::{
 /// Arguments of a command, the first one its operation.
 pub type Arguments = [u64; 7];
 
-/// A record that a log holds.
+/// A record of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     pub at: u64,
@@ -28,13 +31,13 @@ pub struct Log {
 
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// What has mapped it.
+    /// The command that has mapped it.
     pub map: Command,
     pub logs: Vec<Option<Log>>,
 }
 
 impl Pool {
-    /// Offset of a thread's log.
+    /// Offset of the log of a thread.
     pub fn log_at(&self, thread: u8) -> u64 {
         self.map.transaction + u64::from(thread) * self.map.value
     }
@@ -50,16 +53,16 @@ impl Pool {
     }
 }
 
-/// What an engine knows, and the media in its reach.
+/// The state of an engine, and the media that it can access.
 pub struct Model {
     pub arena: Vec<u8>,
     pub pools: Vec<Option<Pool>>,
-    /// Bytes of the media that pools may lie in.
+    /// Bytes of the media that may hold pools.
     media: u64,
 }
 
-/// How a command ends: what it tells, if anything.
-pub type Outcome = Result<Option<u64>, ErrorBit>;
+/// The result of a command: its return value, if it has one.
+pub type CommandResult = Result<Option<u64>, ErrorBit>;
 
 impl Model {
     pub fn new(arena: u64, media: u64) -> Model {
@@ -84,8 +87,8 @@ impl Model {
         line
     }
 
-    /// Takes a command, and does it.
-    pub fn take(&mut self, arguments: &Arguments) -> Outcome {
+    /// Executes a command.
+    pub fn execute(&mut self, arguments: &Arguments) -> CommandResult {
         let command = Command::from_arguments(arguments).ok_or(ErrorBit::Invalid)?;
         well_formed(&command)?;
         let c = &command;
@@ -143,13 +146,13 @@ impl Model {
             _ => {}
         }
         let ranges = [(c.address, c.bytes), (c.target, c.bytes)];
-        let used: &[usize] = match c.operation {
+        let significant_bits: &[usize] = match c.operation {
             Operation::Undo | Operation::Checkpoint => &[0],
             Operation::Redo => &[0, 1],
             Operation::Apply => &[1],
             _ => &[],
         };
-        for n in used {
+        for n in significant_bits {
             pool.offset(ranges[*n].0, ranges[*n].1)?;
         }
         let log = pool.logs[thread].as_mut().ok_or(ErrorBit::Unmapped)?;
@@ -262,7 +265,7 @@ impl Model {
         self.write(place, &descriptor.to_line());
     }
 
-    fn map(&mut self, c: &Command) -> Outcome {
+    fn map(&mut self, c: &Command) -> CommandResult {
         let fits = |begin: u64, bytes: u64, end: u64| {
             begin.checked_add(bytes).is_some_and(|last| last <= end)
         };
@@ -302,8 +305,8 @@ impl Model {
         }
     }
 
-    /// Recovers a log of which only the media know.
-    fn recover_closed(&mut self, c: &Command, place: u64, map: &Command) -> Outcome {
+    /// Recovers a log that only the media hold.
+    fn recover_closed(&mut self, c: &Command, place: u64, map: &Command) -> CommandResult {
         let old = Descriptor::from_line(&self.line(place)).ok_or(ErrorBit::Torn)?;
         let mut records = Vec::new();
         let (mut at, mut previous) = (FIRST_RECORD, 0);
@@ -346,19 +349,19 @@ impl Model {
     }
 }
 
-/// Refuses operations whose arguments can't be.
+/// Refuses operations with impossible arguments.
 fn well_formed(c: &Command) -> Result<(), ErrorBit> {
     use Operation::*;
     let copied = (1..=MAX_BYTES).contains(&c.bytes);
     let aligned = |values: &[u64]| values.iter().all(|value| value % ALIGN == 0);
-    let rest = |given: [u64; 5], used: [bool; 5]| {
+    let rest = |given: [u64; 5], significant_bits: [bool; 5]| {
         given
             .iter()
-            .zip(used)
-            .all(|(value, used)| used || *value == 0)
+            .zip(significant_bits)
+            .all(|(value, significant_bits)| significant_bits || *value == 0)
     };
     let given = [c.address, c.bytes, c.target, c.value, c.extra];
-    let (used, fits) = match c.operation {
+    let (significant_bits, fits) = match c.operation {
         PoolMap => (
             [true; 5],
             aligned(&[c.address, c.bytes, c.target, c.transaction])
@@ -381,7 +384,7 @@ fn well_formed(c: &Command) -> Result<(), ErrorBit> {
         Switch => ([false, false, true, true, false], c.target % 8 == 0),
         PoolUnmap | Sync | Commit | CommitRedo | Delete | Abort | Recover => ([false; 5], true),
     };
-    match rest(given, used) && fits {
+    match rest(given, significant_bits) && fits {
         true => Ok(()),
         false => Err(ErrorBit::Invalid),
     }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A device that consists of persistent memory: it accepts everything at once and answers loads
 //! after a fixed time.
 #![allow(dead_code)]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The possible contents of persistent memory: a model without caches, buffers or links.
 //!
 //! For each line it keeps all contents since the start, and the latest one that a fence has

@@ -1,17 +1,18 @@
-//! memcached's meta commands: `mg`, `ms`, `md`, `ma`, `mn`, `me`, without what the store does not
-//! keep (times to live, the last access).
+// SPDX-License-Identifier: Apache-2.0
+
+//! memcached's meta commands: `mg`, `ms`, `md`, `ma`, `mn`, `me`, without properties that the store
+//! does not keep (times to live, the last access).
 
 use std::sync::Mutex;
 
 use pm::Result;
 
-use super::{good, refused_block, save, Memcached, Mode, Outcome};
-use crate::store::{Failure, Kind, Store};
-use crate::table::{Entry, Table};
-use crate::{lock, number, Step, MOST_VALUE};
+use super::{is_valid_key, refused_block, store_value, Memcached, StoreMode, StoreOutcome};
+use crate::store::{AccessMode, RequestError, Store};
+use crate::table::{Table, TableEntry};
+use crate::{lock, number, Step, MAX_VALUE};
 
-/// What a command may have behind its key and length: a letter, with a token behind it where it
-/// takes one.
+/// The flags of a command, after its key and length: a letter each, with a token if it takes one.
 struct Flags<'a> {
     key: Vec<u8>,
     /// The key as it was sent.
@@ -20,8 +21,8 @@ struct Flags<'a> {
 }
 
 impl<'a> Flags<'a> {
-    /// The flags of a command, each of which is one of those that it knows; `words` begin behind
-    /// key and length.
+    /// Parses the flags of a command, and refuses those that are not in `known`; `words` begin
+    /// after key and length.
     fn new(
         sent: &'a [u8],
         words: &'a [&'a [u8]],
@@ -45,7 +46,7 @@ impl<'a> Flags<'a> {
             sent,
             words,
         };
-        // Only 0, for ever, is kept.
+        // Only 0, without a limit, is supported.
         if [b'T', b'N']
             .iter()
             .any(|ttl| flags.token(*ttl).is_some_and(|t| t != b"0"))
@@ -53,8 +54,8 @@ impl<'a> Flags<'a> {
             return Err("times to live are not kept: allowed is 0".into());
         }
         let key = match flags.has(b'b') {
-            true => from_base64(sent).filter(|key| (1..=super::MOST_KEY).contains(&key.len())),
-            false => good(sent).then(|| sent.to_vec()),
+            true => from_base64(sent).filter(|key| (1..=super::MAX_KEY).contains(&key.len())),
+            false => is_valid_key(sent).then(|| sent.to_vec()),
         };
         flags.key = key.ok_or("bad command line format")?;
         Ok(flags)
@@ -71,15 +72,15 @@ impl<'a> Flags<'a> {
         self.token(flag).is_some()
     }
 
-    /// The number that a flag brings.
+    /// The number in the token of a flag.
     fn number<T: std::str::FromStr>(&self, flag: u8) -> std::result::Result<Option<T>, String> {
         let token = self.token(flag);
         let value = token.map(|token| number(token).ok_or("bad token in command line format"));
         Ok(value.transpose()?)
     }
 
-    /// The line of a reply: its code, and what the flags ask for of an entry, in their order.
-    fn line(&self, code: &str, entry: Option<&Entry>) -> Vec<u8> {
+    /// The line of a reply: its code, and the properties that the flags request, in their order.
+    fn reply_line(&self, code: &str, entry: Option<&TableEntry>) -> Vec<u8> {
         let mut line = code.as_bytes().to_vec();
         for word in self.words {
             match (word[0], entry) {
@@ -101,7 +102,7 @@ impl<'a> Flags<'a> {
         line
     }
 
-    /// A reply that quiet clients (`q`) don't want to hear.
+    /// A reply that the flag `q` suppresses.
     fn unless_quiet(&self, line: Vec<u8>) -> Vec<u8> {
         match self.has(b'q') {
             true => Vec::new(),
@@ -109,19 +110,19 @@ impl<'a> Flags<'a> {
         }
     }
 
-    /// With the value if that is asked for (`v`).
-    fn with_value(&self, entry: &Entry) -> Vec<u8> {
+    /// The reply with the value, if the flag `v` requests it.
+    fn reply_with_value(&self, entry: &TableEntry) -> Vec<u8> {
         if !self.has(b'v') {
-            return self.line("HD", Some(entry));
+            return self.reply_line("HD", Some(entry));
         }
-        let mut reply = self.line(&format!("VA {}", entry.value.len()), Some(entry));
+        let mut reply = self.reply_line(&format!("VA {}", entry.value.len()), Some(entry));
         reply.extend(&entry.value);
         reply.extend(b"\r\n");
         reply
     }
 }
 
-/// What stands behind base64 with its padding, and nothing else does.
+/// Decodes base64 with padding, in its only valid form.
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
@@ -147,7 +148,7 @@ fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
         bits <<= 6 * (4 - four.len());
         let bytes = &bits.to_be_bytes()[1..];
         let (now, spare) = bytes.split_at(four.len() * 6 / 8);
-        // Another way to write the same key.
+        // A nonzero rest would be a second encoding of the same key.
         if spare.iter().any(|b| *b != 0) {
             return None;
         }
@@ -158,15 +159,15 @@ fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
 
 fn client_error(text: &str, used: usize, out: &mut Vec<u8>) -> Step {
     out.extend(format!("CLIENT_ERROR {text}\r\n").bytes());
-    Step::Done(used)
+    Step::Complete(used)
 }
 
-/// Is a name of these commands.
+/// True for the name of a meta command.
 pub fn is_meta(name: &[u8]) -> bool {
     [&b"mg"[..], b"ms", b"md", b"ma", b"mn", b"me"].contains(&name)
 }
 
-/// Does one; `input` goes on behind its line at `used`.
+/// Runs a meta command; its data begin in `input` at `used`.
 pub fn run(
     me: &mut Memcached,
     words: &[&[u8]],
@@ -178,7 +179,7 @@ pub fn run(
     let (name, key) = (words[0], words.get(1).copied().unwrap_or_default());
     if name == b"mn" {
         out.extend(b"MN\r\n");
-        return Step::Done(used);
+        return Step::Complete(used);
     }
     if name == b"ms" {
         return set(me, words, input, used, store, out);
@@ -194,81 +195,85 @@ pub fn run(
         Err(text) => return client_error(&text, used, out),
     };
     let result = match name {
-        b"mg" => lock(store).run(Kind::Read, |table| {
+        b"mg" => lock(store).run(AccessMode::Read, |table| {
             Ok(Ok(match table.get(&flags.key)? {
-                Some(entry) if flags.has(b'v') => flags.with_value(&entry),
-                Some(entry) => flags.unless_quiet(flags.line("HD", Some(&entry))),
-                None => flags.unless_quiet(flags.line("EN", None)),
+                Some(entry) if flags.has(b'v') => flags.reply_with_value(&entry),
+                Some(entry) => flags.unless_quiet(flags.reply_line("HD", Some(&entry))),
+                None => flags.unless_quiet(flags.reply_line("EN", None)),
             }))
         }),
-        b"me" => lock(store).run(Kind::Read, |table| {
+        b"me" => lock(store).run(AccessMode::Read, |table| {
             Ok(Ok(match table.get(&flags.key)? {
                 Some(e) => {
-                    let told = format!(" exp=-1 cas={} size={}\r\n", e.unique, e.value.len());
-                    [b"ME ", key, told.as_bytes()].concat()
+                    let fields = format!(" exp=-1 cas={} size={}\r\n", e.unique, e.value.len());
+                    [b"ME ", key, fields.as_bytes()].concat()
                 }
                 None => b"EN\r\n".to_vec(),
             }))
         }),
         b"md" => match flags.number(b'C') {
-            Ok(unique) => {
-                lock(store).run(Kind::Write, |table| delete(table, &flags, unique).map(Ok))
-            }
+            Ok(unique) => lock(store).run(AccessMode::Write, |table| {
+                delete(table, &flags, unique).map(Ok)
+            }),
             Err(text) => return client_error(&text, used, out),
         },
-        _ => match Count::new(&flags) {
-            Ok(count) => lock(store).run(Kind::Write, |table| count.run(table, &flags)),
+        _ => match Arithmetic::new(&flags) {
+            Ok(count) => lock(store).run(AccessMode::Write, |table| count.run(table, &flags)),
             Err(text) => return client_error(&text, used, out),
         },
     };
-    answer(result, used, out)
+    write_result(result, used, out)
 }
 
-/// A reply, or what is wrong with what is stored.
-type Answer = std::result::Result<Vec<u8>, String>;
+/// A reply, or the error of a stored value.
+type MetaResult = std::result::Result<Vec<u8>, String>;
 
-fn answer(result: std::result::Result<Answer, Failure>, used: usize, out: &mut Vec<u8>) -> Step {
+fn write_result(
+    result: std::result::Result<MetaResult, RequestError>,
+    used: usize,
+    out: &mut Vec<u8>,
+) -> Step {
     match result {
         Ok(Ok(reply)) => out.extend(reply),
         Ok(Err(text)) => return client_error(&text, used, out),
-        Err(failure) => return super::answer(Err(failure), false, used, out),
+        Err(failure) => return super::write_result(Err(failure), false, used, out),
     }
-    Step::Done(used)
+    Step::Complete(used)
 }
 
-/// The entry's own number is another one than a command wants.
-fn differs(old: &Entry, unique: Option<u64>) -> bool {
+/// True if the entry's number is not the one that the command requires.
+fn is_stale(old: &TableEntry, unique: Option<u64>) -> bool {
     unique.is_some_and(|unique| unique != old.unique)
 }
 
 fn delete(table: &mut Table<'_, '_>, flags: &Flags<'_>, unique: Option<u64>) -> Result<Vec<u8>> {
     Ok(match table.get(&flags.key)? {
-        None => flags.unless_quiet(flags.line("NF", None)),
-        Some(old) if differs(&old, unique) => flags.line("EX", None),
+        None => flags.unless_quiet(flags.reply_line("NF", None)),
+        Some(old) if is_stale(&old, unique) => flags.reply_line("EX", None),
         Some(_) => {
             table.remove(&flags.key)?;
-            flags.unless_quiet(flags.line("HD", None))
+            flags.unless_quiet(flags.reply_line("HD", None))
         }
     })
 }
 
-/// What `ma` does.
-struct Count {
+/// The parameters of `ma`.
+struct Arithmetic {
     down: bool,
     by: u64,
     initial: Option<u64>,
     unique: Option<u64>,
 }
 
-impl Count {
-    fn new(flags: &Flags<'_>) -> std::result::Result<Count, String> {
+impl Arithmetic {
+    fn new(flags: &Flags<'_>) -> std::result::Result<Arithmetic, String> {
         let down = match flags.token(b'M') {
             None | Some(b"I" | b"i" | b"+" | b"INCR" | b"incr") => false,
             Some(b"D" | b"d" | b"-" | b"DECR" | b"decr") => true,
             _ => return Err("invalid mode for ma: allowed are I, D".into()),
         };
         let initial: Option<u64> = flags.number(b'J')?;
-        Ok(Count {
+        Ok(Arithmetic {
             down,
             by: flags.number(b'D')?.unwrap_or(1),
             initial: flags.has(b'N').then(|| initial.unwrap_or(0)),
@@ -276,12 +281,14 @@ impl Count {
         })
     }
 
-    fn run(&self, table: &mut Table<'_, '_>, flags: &Flags<'_>) -> Result<Answer> {
+    fn run(&self, table: &mut Table<'_, '_>, flags: &Flags<'_>) -> Result<MetaResult> {
         let old = table.get(&flags.key)?;
         let (new, client_flags) = match (&old, self.initial) {
-            (None, None) => return Ok(Ok(flags.unless_quiet(flags.line("NF", None)))),
+            (None, None) => return Ok(Ok(flags.unless_quiet(flags.reply_line("NF", None)))),
             (None, Some(initial)) => (initial, 0),
-            (Some(old), _) if differs(old, self.unique) => return Ok(Ok(flags.line("EX", None))),
+            (Some(old), _) if is_stale(old, self.unique) => {
+                return Ok(Ok(flags.reply_line("EX", None)))
+            }
             (Some(old), _) => {
                 let Some(value) = number::<u64>(&old.value) else {
                     let text = "cannot increment or decrement non-numeric value";
@@ -297,13 +304,13 @@ impl Count {
         table.put(&flags.key, new.to_string().as_bytes(), client_flags)?;
         let entry = table.get(&flags.key)?;
         let reply = entry
-            .map(|entry| flags.with_value(&entry))
+            .map(|entry| flags.reply_with_value(&entry))
             .unwrap_or_default();
         Ok(Ok(flags.unless_quiet(reply)))
     }
 }
 
-/// `ms`: whatever is wrong with its line, no byte of its block is a command.
+/// `ms`: no byte of the block is a command, even if its line is invalid.
 fn set(
     me: &mut Memcached,
     words: &[&[u8]],
@@ -314,7 +321,7 @@ fn set(
 ) -> Step {
     let bytes = words.get(2).and_then(|w| super::block_bytes(w));
     let Some(bytes) = bytes else {
-        // Where the next request begins nobody knows.
+        // The begin of the next request is unknown.
         out.extend(b"CLIENT_ERROR bad data chunk\r\n");
         return Step::Close;
     };
@@ -322,16 +329,16 @@ fn set(
         out.extend(format!("{text}\r\n").bytes());
         refused_block(me, bytes, used)
     };
-    if bytes > MOST_VALUE {
+    if bytes > MAX_VALUE {
         return refuse("SERVER_ERROR object too large for cache".into(), out);
     }
     let parsed = Flags::new(words[1], &words[3..], b"bcCFkMNOqsT").and_then(|flags| {
         let mode = match flags.token(b'M') {
-            None | Some(b"S" | b"s") => Mode::Set,
-            Some(b"E" | b"e") => Mode::Add,
-            Some(b"R" | b"r") => Mode::Replace,
-            Some(b"A" | b"a") => Mode::Append,
-            Some(b"P" | b"p") => Mode::Prepend,
+            None | Some(b"S" | b"s") => StoreMode::Set,
+            Some(b"E" | b"e") => StoreMode::Add,
+            Some(b"R" | b"r") => StoreMode::Replace,
+            Some(b"A" | b"a") => StoreMode::Append,
+            Some(b"P" | b"p") => StoreMode::Prepend,
             _ => return Err("invalid mode for ms: allowed are S, E, R, A, P".into()),
         };
         let unique = flags.number(b'C')?;
@@ -343,22 +350,22 @@ fn set(
         Err(text) => return refuse(format!("CLIENT_ERROR {text}"), out),
     };
     let Some(value) = input.get(used..used + bytes + 2) else {
-        return Step::More;
+        return Step::NeedMore;
     };
     let Some(value) = value.strip_suffix(b"\r\n") else {
         out.extend(b"CLIENT_ERROR bad data chunk\r\n");
         return Step::Close;
     };
-    let result = lock(store).run(Kind::Write, |table| {
-        let appends = matches!(mode, Mode::Append | Mode::Prepend);
+    let result = lock(store).run(AccessMode::Write, |table| {
+        let appends = matches!(mode, StoreMode::Append | StoreMode::Prepend);
         let fresh = appends && flags.has(b'N') && table.get(&flags.key)?.is_none();
-        let mode = if fresh { Mode::Set } else { mode };
-        let code = match save(table, &flags.key, value, client_flags, mode, unique)? {
-            Outcome::Stored => "HD",
-            Outcome::NotStored => "NS",
-            Outcome::Exists => "EX",
-            Outcome::NotFound => "NF",
-            Outcome::TooLarge => {
+        let mode = if fresh { StoreMode::Set } else { mode };
+        let code = match store_value(table, &flags.key, value, client_flags, mode, unique)? {
+            StoreOutcome::Stored => "HD",
+            StoreOutcome::NotStored => "NS",
+            StoreOutcome::Exists => "EX",
+            StoreOutcome::NotFound => "NF",
+            StoreOutcome::TooLarge => {
                 return Ok(Ok(b"SERVER_ERROR object too large for cache\r\n".to_vec()))
             }
         };
@@ -366,13 +373,13 @@ fn set(
             "HD" => table.get(&flags.key)?,
             _ => None,
         };
-        let line = flags.line(code, entry.as_ref());
+        let line = flags.reply_line(code, entry.as_ref());
         Ok(Ok(match code {
             "HD" => flags.unless_quiet(line),
             _ => line,
         }))
     });
-    answer(result, used + bytes + 2, out)
+    write_result(result, used + bytes + 2, out)
 }
 
 #[cfg(test)]
@@ -380,7 +387,7 @@ mod tests {
     use super::from_base64;
 
     #[test]
-    fn keys_come_out_of_base64_in_one_way_only() {
+    fn base64_keys_have_one_encoding_only() {
         for (text, key) in [
             ("Zg==", Some(&b"f"[..])),
             ("Zm8=", Some(b"fo")),

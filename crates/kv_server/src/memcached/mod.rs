@@ -1,4 +1,6 @@
-//! memcached's text protocol, without times to live: other than 0 are refused and not ignored.
+// SPDX-License-Identifier: Apache-2.0
+
+//! memcached's text protocol. Times to live other than 0 are refused, not ignored.
 
 mod meta;
 
@@ -7,19 +9,21 @@ use std::sync::Mutex;
 use pm::Error;
 use sim::Time;
 
-use crate::store::{Failure, Kind, Store};
+use crate::store::{AccessMode, RequestError, Store};
 use crate::table::Table;
-use crate::{begins_text, lock, number, Dialect, Foreign, Step, MOST_REPLY, MOST_VALUE};
+use crate::{
+    is_text_start, lock, number, ForeignProtocol, ProtocolHandler, Step, MAX_REPLY, MAX_VALUE,
+};
 
 /// Most bytes of a key, as in memcached.
-const MOST_KEY: usize = 250;
+const MAX_KEY: usize = 250;
 /// Most bytes of a line: keys of a `get`.
-const MOST_LINE: usize = 64 << 10;
+const MAX_LINE: usize = 64 << 10;
 /// Most keys of a `get`.
-const MOST_KEYS: usize = 256;
+const MAX_KEYS: usize = 256;
 
-/// Commands of memcached's that are not done here, none of which has a data block. What follows one
-/// of any other name may be a block, and no byte of a block is a command.
+/// Commands of memcached that are not supported, and that have no data block. The data after an
+/// unknown name may be a block, and no byte of a block is a command.
 const WITHOUT_BLOCK: [&[u8]; 14] = [
     b"touch",
     b"gat",
@@ -36,33 +40,33 @@ const WITHOUT_BLOCK: [&[u8]; 14] = [
     b"refresh_certs",
     b"debugtime",
 ];
-/// Most bytes of a block that is read to its end although it is refused: memcached's own limit.
-const MOST_SKIPPED: usize = i32::MAX as usize - 2;
+/// Most bytes of a refused block that is read to its end: memcached's limit.
+const MAX_SKIPPED: usize = i32::MAX as usize - 2;
 
 #[derive(Default)]
 pub struct Memcached {
-    /// Bytes of a refused value and its end that are still to come.
+    /// Remaining bytes of a refused block and its end.
     skip: usize,
 }
 
-fn good(key: &[u8]) -> bool {
-    (1..=MOST_KEY).contains(&key.len()) && !key.iter().any(u8::is_ascii_control)
+fn is_valid_key(key: &[u8]) -> bool {
+    (1..=MAX_KEY).contains(&key.len()) && !key.iter().any(u8::is_ascii_control)
 }
 
-/// How many bytes a data block has.
+/// The length of a data block.
 fn block_bytes(word: &[u8]) -> Option<usize> {
-    number::<usize>(word).filter(|bytes| *bytes <= MOST_SKIPPED)
+    number::<usize>(word).filter(|bytes| *bytes <= MAX_SKIPPED)
 }
 
-/// Of a refused block no byte is a request.
+/// Skips a refused block: none of its bytes is a request.
 fn refused_block(me: &mut Memcached, bytes: usize, used: usize) -> Step {
     me.skip = bytes + 2;
-    Step::Done(used)
+    Step::Complete(used)
 }
 
-/// On what storing depends, and what becomes of an old value.
+/// The condition of storing a value, and its combination with an old one.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+enum StoreMode {
     Set,
     Add,
     Replace,
@@ -70,76 +74,83 @@ enum Mode {
     Prepend,
 }
 
-/// What came of storing.
-enum Outcome {
+/// The result of storing.
+enum StoreOutcome {
     Stored,
     NotStored,
-    /// It has been changed since.
+    /// The entry has changed since.
     Exists,
     NotFound,
     TooLarge,
 }
 
-/// Stores a value; with `unique` only in the place of the one of that number.
-fn save(
+/// Stores a value; with `unique` only if the entry has that number.
+fn store_value(
     table: &mut Table<'_, '_>,
     key: &[u8],
     value: &[u8],
     flags: u32,
-    mode: Mode,
+    mode: StoreMode,
     unique: Option<u64>,
-) -> pm::Result<Outcome> {
+) -> pm::Result<StoreOutcome> {
     let old = match (mode, unique) {
-        (Mode::Set, None) => None,
+        (StoreMode::Set, None) => None,
         _ => table.get(key)?,
     };
     match (&old, unique) {
-        (None, Some(_)) => return Ok(Outcome::NotFound),
-        (Some(old), Some(unique)) if old.unique != unique => return Ok(Outcome::Exists),
+        (None, Some(_)) => return Ok(StoreOutcome::NotFound),
+        (Some(old), Some(unique)) if old.unique != unique => return Ok(StoreOutcome::Exists),
         _ => {}
     }
     let (value, flags) = match (mode, old) {
-        (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => (value.to_vec(), flags),
-        (Mode::Append, Some(old)) => ([&old.value[..], value].concat(), old.flags),
-        (Mode::Prepend, Some(old)) => ([value, &old.value].concat(), old.flags),
-        _ => return Ok(Outcome::NotStored),
+        (StoreMode::Set, _) | (StoreMode::Add, None) | (StoreMode::Replace, Some(_)) => {
+            (value.to_vec(), flags)
+        }
+        (StoreMode::Append, Some(old)) => ([&old.value[..], value].concat(), old.flags),
+        (StoreMode::Prepend, Some(old)) => ([value, &old.value].concat(), old.flags),
+        _ => return Ok(StoreOutcome::NotStored),
     };
-    if value.len() > MOST_VALUE {
-        return Ok(Outcome::TooLarge);
+    if value.len() > MAX_VALUE {
+        return Ok(StoreOutcome::TooLarge);
     }
     table.put(key, &value, flags)?;
-    Ok(Outcome::Stored)
+    Ok(StoreOutcome::Stored)
 }
 
-fn answer(result: Result<Vec<u8>, Failure>, quiet: bool, used: usize, out: &mut Vec<u8>) -> Step {
+fn write_result(
+    result: Result<Vec<u8>, RequestError>,
+    quiet: bool,
+    used: usize,
+    out: &mut Vec<u8>,
+) -> Step {
     match result {
         Ok(_) if quiet => {}
         Ok(reply) => out.extend(reply),
-        Err(Failure::Refused(_)) if quiet => {}
-        Err(Failure::Refused(text)) => {
+        Err(RequestError::Refused(_)) if quiet => {}
+        Err(RequestError::Refused(text)) => {
             let text = text.replace(['\r', '\n'], " ");
             out.extend(format!("SERVER_ERROR {text}\r\n").bytes());
         }
-        Err(Failure::Power) => return Step::Close,
+        Err(RequestError::Power) => return Step::Close,
     }
-    Step::Done(used)
+    Step::Complete(used)
 }
 
-fn bad(out: &mut Vec<u8>, text: &str, quiet: bool, used: usize) -> Step {
+fn client_error(out: &mut Vec<u8>, text: &str, quiet: bool, used: usize) -> Step {
     if !quiet {
         out.extend(format!("CLIENT_ERROR {text}\r\n").bytes());
     }
-    Step::Done(used)
+    Step::Complete(used)
 }
 
 /// `get` and `gets`: all of them in one transaction.
 fn get(words: &[&[u8]], store: &Mutex<Store>, used: usize, out: &mut Vec<u8>) -> Step {
     let keys = &words[1..];
-    if keys.is_empty() || keys.len() > MOST_KEYS || !keys.iter().all(|k| good(k)) {
+    if keys.is_empty() || keys.len() > MAX_KEYS || !keys.iter().all(|k| is_valid_key(k)) {
         let text = "allowed are 1 to 256 keys of 1 to 250 bytes";
-        return bad(out, text, false, used);
+        return client_error(out, text, false, used);
     }
-    let result = lock(store).run(Kind::Read, |table| {
+    let result = lock(store).run(AccessMode::Read, |table| {
         let mut reply = Vec::new();
         for key in keys {
             let Some(entry) = table.get(key)? else {
@@ -154,20 +165,20 @@ fn get(words: &[&[u8]], store: &Mutex<Store>, used: usize, out: &mut Vec<u8>) ->
             reply.extend(b"\r\n");
             reply.extend(&entry.value);
             reply.extend(b"\r\n");
-            if reply.len() > MOST_REPLY {
+            if reply.len() > MAX_REPLY {
                 return Err(Error::Full(format!(
-                    "the reply has more than {MOST_REPLY} bytes"
+                    "the reply has more than {MAX_REPLY} bytes"
                 )));
             }
         }
         reply.extend(b"END\r\n");
         Ok(reply)
     });
-    answer(result, false, used, out)
+    write_result(result, false, used, out)
 }
 
 impl Memcached {
-    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`: the value is behind the line.
+    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`: the value follows the line.
     fn set(
         &mut self,
         words: &[&[u8]],
@@ -181,7 +192,7 @@ impl Memcached {
         let quiet = words.len() == fields + 1 && words[fields] == b"noreply";
         let bytes = words.get(4).and_then(|w| block_bytes(w));
         let Some(bytes) = bytes.filter(|_| words.len() == fields || quiet) else {
-            // Where the next request begins nobody knows.
+            // The begin of the next request is unknown.
             out.extend(b"CLIENT_ERROR bad command line format\r\n");
             return Step::Close;
         };
@@ -191,12 +202,13 @@ impl Memcached {
             }
             refused_block(me, bytes, used)
         };
-        if bytes > MOST_VALUE {
+        if bytes > MAX_VALUE {
             return refuse(self, out, "SERVER_ERROR object too large for cache");
         }
         let unique = words.get(5).and_then(|w| number::<u64>(w)).filter(|_| cas);
         let flags = number::<u32>(words[2]);
-        let (true, Some(flags), true) = (good(words[1]), flags, !cas || unique.is_some()) else {
+        let (true, Some(flags), true) = (is_valid_key(words[1]), flags, !cas || unique.is_some())
+        else {
             return refuse(self, out, "CLIENT_ERROR bad command line format");
         };
         if words[3] != b"0" {
@@ -207,7 +219,7 @@ impl Memcached {
             );
         }
         let Some(value) = input.get(used..used + bytes + 2) else {
-            return Step::More;
+            return Step::NeedMore;
         };
         let Some(value) = value.strip_suffix(b"\r\n") else {
             if !quiet {
@@ -216,24 +228,24 @@ impl Memcached {
             return Step::Close;
         };
         let mode = match words[0] {
-            b"add" => Mode::Add,
-            b"replace" => Mode::Replace,
-            b"append" => Mode::Append,
-            b"prepend" => Mode::Prepend,
-            _ => Mode::Set,
+            b"add" => StoreMode::Add,
+            b"replace" => StoreMode::Replace,
+            b"append" => StoreMode::Append,
+            b"prepend" => StoreMode::Prepend,
+            _ => StoreMode::Set,
         };
-        let result = lock(store).run(Kind::Write, |table| {
-            let outcome = save(table, words[1], value, flags, mode, unique)?;
+        let result = lock(store).run(AccessMode::Write, |table| {
+            let outcome = store_value(table, words[1], value, flags, mode, unique)?;
             let text: &[u8] = match outcome {
-                Outcome::Stored => b"STORED\r\n",
-                Outcome::NotStored => b"NOT_STORED\r\n",
-                Outcome::Exists => b"EXISTS\r\n",
-                Outcome::NotFound => b"NOT_FOUND\r\n",
-                Outcome::TooLarge => b"SERVER_ERROR object too large for cache\r\n",
+                StoreOutcome::Stored => b"STORED\r\n",
+                StoreOutcome::NotStored => b"NOT_STORED\r\n",
+                StoreOutcome::Exists => b"EXISTS\r\n",
+                StoreOutcome::NotFound => b"NOT_FOUND\r\n",
+                StoreOutcome::TooLarge => b"SERVER_ERROR object too large for cache\r\n",
             };
             Ok(text.to_vec())
         });
-        answer(result, quiet, used + bytes + 2, out)
+        write_result(result, quiet, used + bytes + 2, out)
     }
 
     fn request(
@@ -251,10 +263,10 @@ impl Memcached {
             .collect();
         let Some(&name) = words.first() else {
             out.extend(b"ERROR\r\n");
-            return Step::Done(used);
+            return Step::Complete(used);
         };
-        // Behind these words `noreply` is none of them: a key may have that name. Whoever says it
-        // reads no answer, whatever it is.
+        // In the first words `noreply` may be a key. A client that sends it reads no reply, not
+        // even an error.
         let least = match name {
             b"delete" => 2,
             b"incr" | b"decr" | b"touch" => 3,
@@ -267,20 +279,20 @@ impl Memcached {
             b"set" | b"add" | b"replace" | b"append" | b"prepend" | b"cas" => {
                 self.set(&words, input, used, store, out)
             }
-            b"delete" if count == 2 && good(words[1]) => {
-                let result = lock(store).run(Kind::Write, |table| {
+            b"delete" if count == 2 && is_valid_key(words[1]) => {
+                let result = lock(store).run(AccessMode::Write, |table| {
                     Ok(match table.remove(words[1])? {
                         true => b"DELETED\r\n".to_vec(),
                         false => b"NOT_FOUND\r\n".to_vec(),
                     })
                 });
-                answer(result, quiet, used, out)
+                write_result(result, quiet, used, out)
             }
-            b"incr" | b"decr" if count == 3 && good(words[1]) => {
+            b"incr" | b"decr" if count == 3 && is_valid_key(words[1]) => {
                 let Some(by) = number::<u64>(words[2]) else {
-                    return bad(out, "invalid numeric delta argument", quiet, used);
+                    return client_error(out, "invalid numeric delta argument", quiet, used);
                 };
-                let result = lock(store).run(Kind::Write, |table| {
+                let result = lock(store).run(AccessMode::Write, |table| {
                     let Some(old) = table.get(words[1])? else {
                         return Ok(b"NOT_FOUND\r\n".to_vec());
                     };
@@ -296,51 +308,53 @@ impl Memcached {
                     table.put(words[1], new.to_string().as_bytes(), old.flags)?;
                     Ok(format!("{new}\r\n").into_bytes())
                 });
-                answer(result, quiet, used, out)
+                write_result(result, quiet, used, out)
             }
             b"flush_all" if count == 1 || (count == 2 && words[1] == b"0") => {
                 let done = lock(store).flush().map(|()| b"OK\r\n".to_vec());
-                answer(done, quiet, used, out)
+                write_result(done, quiet, used, out)
             }
             b"version" => {
                 out.extend(b"VERSION 1.6.0-nearside\r\n");
-                Step::Done(used)
+                Step::Complete(used)
             }
-            b"verbosity" => answer(Ok(b"OK\r\n".to_vec()), quiet, used, out),
+            b"verbosity" => write_result(Ok(b"OK\r\n".to_vec()), quiet, used, out),
             b"stats" => {
                 let mut store = lock(store);
-                let result = store.run(Kind::Read, |table| Ok(table.len())).map(|items| {
-                    let report = store.report();
-                    format!("STAT curr_items {items}\r\nSTAT nearside {report}\r\nEND\r\n")
-                        .into_bytes()
-                });
-                answer(result, false, used, out)
+                let result = store
+                    .run(AccessMode::Read, |table| Ok(table.len()))
+                    .map(|items| {
+                        let report = store.report();
+                        format!("STAT curr_items {items}\r\nSTAT nearside {report}\r\nEND\r\n")
+                            .into_bytes()
+                    });
+                write_result(result, false, used, out)
             }
-            // Ours: the power fails now, or so many simulated ns later.
+            // An extension: the power fails now, or after a number of simulated ns.
             b"powercut" => {
                 let later = words.get(1).map_or(Some(0), |w| number::<u32>(w));
                 let Some(later) = later else {
                     let text = "powercut [NS]: allowed are 0 to 4294967295";
-                    return bad(out, text, false, used);
+                    return client_error(out, text, false, used);
                 };
                 let done = lock(store).cut(Time::ns(u64::from(later)));
-                answer(done.map(|()| b"OK\r\n".to_vec()), false, used, out)
+                write_result(done.map(|()| b"OK\r\n".to_vec()), false, used, out)
             }
             b"quit" => Step::Close,
             b"delete" | b"incr" | b"decr" | b"flush_all" => {
-                bad(out, "bad command line format", quiet, used)
+                client_error(out, "bad command line format", quiet, used)
             }
             _ if meta::is_meta(name) => meta::run(self, &words, input, used, store, out),
-            // It is not done here, and its client does not read that.
-            b"touch" if quiet => Step::Done(used),
+            // It is not supported, and the client reads no reply.
+            b"touch" if quiet => Step::Complete(used),
             _ if WITHOUT_BLOCK.contains(&name) => {
                 out.extend(b"ERROR\r\n");
-                Step::Done(used)
+                Step::Complete(used)
             }
-            // As memcached itself does: a web page can make a browser on this machine send requests
-            // whose bodies are commands.
+            // As in memcached: a web page can make a browser on this machine send requests whose
+            // bodies are commands.
             _ if words.last().is_some_and(|word| word.starts_with(b"HTTP/")) => {
-                Step::HangUp(Foreign::Http)
+                Step::Reject(ForeignProtocol::Http)
             }
             _ => {
                 out.extend(b"ERROR\r\n");
@@ -350,32 +364,32 @@ impl Memcached {
     }
 }
 
-impl Dialect for Memcached {
+impl ProtocolHandler for Memcached {
     fn step(&mut self, input: &[u8], store: &Mutex<Store>, out: &mut Vec<u8>) -> Step {
         if self.skip > 2 && !input.is_empty() {
             let gone = (self.skip - 2).min(input.len());
             self.skip -= gone;
-            return Step::Part(gone);
+            return Step::Partial(gone);
         }
         if self.skip > 0 {
             return match input.get(..2) {
-                None => Step::More,
+                None => Step::NeedMore,
                 Some(b"\r\n") => {
                     self.skip = 0;
-                    Step::Done(2)
+                    Step::Complete(2)
                 }
-                // The block is longer than its line says, so where the next request begins nobody
-                // knows.
+                // The block is longer than its line says, so the begin of the next request is
+                // unknown.
                 Some(_) => Step::Close,
             };
         }
-        if input.first().is_some_and(|byte| !begins_text(*byte)) {
-            return Step::HangUp(Foreign::NotText);
+        if input.first().is_some_and(|byte| !is_text_start(*byte)) {
+            return Step::Reject(ForeignProtocol::NotText);
         }
-        let end = input.iter().take(MOST_LINE).position(|b| *b == b'\n');
+        let end = input.iter().take(MAX_LINE).position(|b| *b == b'\n');
         match end {
             Some(end) => self.request(input, end, store, out),
-            None if input.len() < MOST_LINE => Step::More,
+            None if input.len() < MAX_LINE => Step::NeedMore,
             None => {
                 out.extend(b"CLIENT_ERROR line too long\r\n");
                 Step::Close

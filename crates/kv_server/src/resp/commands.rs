@@ -1,132 +1,18 @@
-//! The commands there are, and what those do that need data.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The commands that need data.
 
 use pm::Result;
 
+use super::command_table::truncated_word;
 use super::reply::Reply;
-use super::request::whole;
+use super::request::parse_integer;
 use super::session::Session;
-use crate::store::Kind;
 use crate::table::Table;
-use crate::MOST_VALUE;
+use crate::MAX_VALUE;
 
-/// Most bytes of a key.
-const MOST_KEY: usize = 1024;
-
-/// A command. Arity and keys are told as Redis's `COMMAND` tells them.
-pub struct Command {
-    /// In capitals.
-    pub name: &'static str,
-    /// Words with the name; so many at least where it is negative.
-    pub arity: i64,
-    pub kind: Kind,
-    /// Number of the first key, of the last one (negative: from the end), and the step between two;
-    /// zeros: it has no keys.
-    pub keys: (i64, i64, i64),
-}
-
-const fn command(name: &'static str, arity: i64, kind: Kind, keys: (i64, i64, i64)) -> Command {
-    Command {
-        name,
-        arity,
-        kind,
-        keys,
-    }
-}
-
-const NONE: (i64, i64, i64) = (0, 0, 0);
-const ONE: (i64, i64, i64) = (1, 1, 1);
-const ALL: (i64, i64, i64) = (1, -1, 1);
-
-/// All of Redis's that there are.
-pub const COMMANDS: &[Command] = &[
-    command("APPEND", 3, Kind::Write, ONE),
-    command("AUTH", -2, Kind::Read, NONE),
-    command("CLIENT", -2, Kind::Read, NONE),
-    command("COMMAND", -1, Kind::Read, NONE),
-    command("CONFIG", -2, Kind::Read, NONE),
-    command("DBSIZE", 1, Kind::Read, NONE),
-    command("DECR", 2, Kind::Write, ONE),
-    command("DECRBY", 3, Kind::Write, ONE),
-    command("DEL", -2, Kind::Write, ALL),
-    command("DISCARD", 1, Kind::Read, NONE),
-    command("ECHO", 2, Kind::Read, NONE),
-    command("EXEC", 1, Kind::Read, NONE),
-    command("EXISTS", -2, Kind::Read, ALL),
-    command("FLUSHALL", -1, Kind::Write, NONE),
-    command("FLUSHDB", -1, Kind::Write, NONE),
-    command("GET", 2, Kind::Read, ONE),
-    command("HELLO", -1, Kind::Read, NONE),
-    command("INCR", 2, Kind::Write, ONE),
-    command("INCRBY", 3, Kind::Write, ONE),
-    command("INFO", -1, Kind::Read, NONE),
-    command("MGET", -2, Kind::Read, ALL),
-    command("MSET", -3, Kind::Write, (1, -1, 2)),
-    command("MULTI", 1, Kind::Read, NONE),
-    command("PING", -1, Kind::Read, NONE),
-    command("QUIT", -1, Kind::Read, NONE),
-    command("RESET", 1, Kind::Read, NONE),
-    command("SELECT", 2, Kind::Read, NONE),
-    command("SET", -3, Kind::Write, ONE),
-    command("SETNX", 3, Kind::Write, ONE),
-    command("STRLEN", 2, Kind::Read, ONE),
-    command("UNLINK", -2, Kind::Write, ALL),
-];
-
-/// The command of a name.
-pub fn find(name: &[u8]) -> Option<&'static Command> {
-    COMMANDS
-        .iter()
-        .find(|c| name.eq_ignore_ascii_case(c.name.as_bytes()))
-}
-
-/// A word, as an error shows it.
-pub fn shown(word: &[u8]) -> String {
-    String::from_utf8_lossy(&word[..word.len().min(64)]).into_owned()
-}
-
-/// The error of a command that is used with too few words, or too many.
-pub fn wrong_number(name: &[u8]) -> String {
-    format!("wrong number of arguments for '{}' command", shown(name))
-}
-
-/// What is wrong with a command; how it uses the store if nothing is.
-pub fn check(words: &[Vec<u8>]) -> std::result::Result<Kind, String> {
-    let Some(command) = find(&words[0]) else {
-        return Err(format!("unknown command '{}'", shown(&words[0])));
-    };
-    let count = words.len() as i64;
-    let good = match command.arity {
-        fixed @ 0.. => count == fixed,
-        least => count >= -least,
-    };
-    let pairs = command.name != "MSET" || count % 2 == 1;
-    if !good || !pairs || (command.name == "PING" && count > 2) {
-        return Err(wrong_number(&words[0]));
-    }
-    let (first, last, step) = command.keys;
-    let last = if last < 0 { count + last } else { last };
-    let mut keys = (first..=last).step_by(step.max(1) as usize);
-    if first > 0 && keys.any(|n| words[n as usize].len() > MOST_KEY) {
-        return Err(format!("a key is longer than {MOST_KEY} bytes"));
-    }
-    if command.name == "SET" {
-        let known = |w: &Vec<u8>| w.eq_ignore_ascii_case(b"NX") || w.eq_ignore_ascii_case(b"XX");
-        if words.len() > 4 || !words[3..].iter().all(known) {
-            return Err("syntax error: allowed are NX or XX; times to live are not kept".into());
-        }
-    }
-    if command.name.starts_with("FLUSH") {
-        let known =
-            |w: &Vec<u8>| w.eq_ignore_ascii_case(b"SYNC") || w.eq_ignore_ascii_case(b"ASYNC");
-        if words.len() > 2 || !words[1..].iter().all(known) {
-            return Err("syntax error: allowed are SYNC or ASYNC".into());
-        }
-    }
-    Ok(command.kind)
-}
-
-/// Does a command that was checked, in a transaction; `info` is what INFO tells. An error undoes
-/// the transaction.
+/// Runs a validated command in a transaction; `info` is the reply of INFO. An error aborts the
+/// transaction.
 pub fn apply(
     table: &mut Table<'_, '_>,
     words: &[Vec<u8>],
@@ -140,14 +26,14 @@ pub fn apply(
     let name = words[0].to_ascii_uppercase();
     match &name[..] {
         b"INFO" => out.text(info),
-        // All of it at once: what a transaction's log has no room for is refused.
+        // One transaction: refused if the log has no room for all keys.
         b"FLUSHALL" | b"FLUSHDB" => {
             for key in table.keys()? {
                 table.remove(&key)?;
             }
             out.ok();
         }
-        b"GET" => out.maybe(table.get(&words[1])?.as_ref().map(|e| &e.value[..])),
+        b"GET" => out.bulk_or_null(table.get(&words[1])?.as_ref().map(|e| &e.value[..])),
         b"STRLEN" => {
             let bytes = table.get(&words[1])?.map_or(0, |e| e.value.len());
             out.integer(bytes as i64);
@@ -155,7 +41,7 @@ pub fn apply(
         b"MGET" => {
             out.array(words.len() - 1);
             for key in &words[1..] {
-                out.maybe(table.get(key)?.as_ref().map(|e| &e.value[..]));
+                out.bulk_or_null(table.get(key)?.as_ref().map(|e| &e.value[..]));
                 out.check()?;
             }
         }
@@ -197,25 +83,30 @@ pub fn apply(
         b"APPEND" => {
             let mut value = table.get(&words[1])?.map(|e| e.value).unwrap_or_default();
             value.extend(&words[2]);
-            if value.len() > MOST_VALUE {
-                out.error(&format!("a value has at most {MOST_VALUE} bytes"));
+            if value.len() > MAX_VALUE {
+                out.error(&format!("a value has at most {MAX_VALUE} bytes"));
                 return Ok(());
             }
             table.put(&words[1], &value, 0)?;
             out.integer(value.len() as i64);
         }
-        b"INCR" | b"DECR" | b"INCRBY" | b"DECRBY" => count(table, words, &name, out)?,
+        b"INCR" | b"DECR" | b"INCRBY" | b"DECRBY" => add_to_counter(table, words, &name, out)?,
         b"DBSIZE" => out.integer(table.len() as i64),
-        _ => out.error(&format!("unknown command '{}'", shown(&words[0]))),
+        _ => out.error(&format!("unknown command '{}'", truncated_word(&words[0]))),
     }
     out.check()
 }
 
 /// `INCR`, `DECR`, `INCRBY`, `DECRBY`.
-fn count(table: &mut Table<'_, '_>, words: &[Vec<u8>], name: &[u8], out: &mut Reply) -> Result<()> {
+fn add_to_counter(
+    table: &mut Table<'_, '_>,
+    words: &[Vec<u8>],
+    name: &[u8],
+    out: &mut Reply,
+) -> Result<()> {
     let old = table.get(&words[1])?;
-    let old = old.map_or(Some(0), |e| whole(&e.value));
-    let by = words.get(2).map_or(Some(1), |w| whole(w));
+    let old = old.map_or(Some(0), |e| parse_integer(&e.value));
+    let by = words.get(2).map_or(Some(1), |w| parse_integer(w));
     let (Some(old), Some(by)) = (old, by) else {
         out.error("value is not an integer or out of range");
         return Ok(());

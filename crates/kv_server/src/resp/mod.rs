@@ -1,6 +1,9 @@
-//! Redis's protocol, RESP2 and RESP3. Its commands as far as the store does them: what it can't
-//! keep, as times to live, is refused and not ignored.
+// SPDX-License-Identifier: Apache-2.0
 
+//! Redis's protocol, RESP2 and RESP3. What the store can't keep, such as times to live, is refused,
+//! not ignored.
+
+mod command_table;
 mod commands;
 mod reply;
 mod request;
@@ -10,17 +13,18 @@ use std::sync::{Arc, Mutex};
 
 use sim::Time;
 
-use self::commands::{apply, check, wrong_number};
+use self::command_table::{check, wrong_arity};
+use self::commands::apply;
 use self::reply::Reply;
 use self::request::{Reader, Request, Words};
 use self::session::{Session, VERSION};
-use crate::store::{Failure, Kind, Store};
-use crate::{lock, number, Dialect, Foreign, Step, MOST_REQUEST};
+use crate::store::{AccessMode, RequestError, Store};
+use crate::{lock, number, ForeignProtocol, ProtocolHandler, Step, MAX_REQUEST};
 
-/// Commands of a transaction.
-const MOST_QUEUED: usize = 1024;
+/// Most commands of a transaction.
+const MAX_QUEUED: usize = 1024;
 
-/// A client's side of the protocol.
+/// The server's side of the protocol, for one client.
 pub struct Resp {
     reader: Reader,
     session: Session,
@@ -30,9 +34,9 @@ pub struct Resp {
     failed: bool,
 }
 
-/// What HTTP is told by. A web page can make a browser on this machine send requests whose lines
-/// are commands, bodies above all, so a client that sends a line of HTTP's head is none of Redis's.
-/// Redis itself looks for `POST` and `Host:`.
+/// Detects HTTP. A web page can make a browser on this machine send requests with commands in their
+/// lines and bodies. So a client that sends a line of an HTTP head is rejected. Redis itself looks
+/// for `POST` and `Host:`.
 fn is_http(words: &[Vec<u8>], line: bool) -> bool {
     let first = &words[0];
     let named = |name: &[u8]| first.eq_ignore_ascii_case(name);
@@ -41,25 +45,25 @@ fn is_http(words: &[Vec<u8>], line: bool) -> bool {
     named(b"POST") || named(b"Host:") || (line && (request() || header()))
 }
 
-/// Writes what came of a request; false: the power has failed.
-fn answer(result: Result<Reply, Failure>, out: &mut Reply) -> bool {
+/// Writes the result of a request; false after a power loss.
+fn write_result(result: Result<Reply, RequestError>, out: &mut Reply) -> bool {
     match result {
         Ok(reply) => out.bytes.extend(reply.bytes),
-        Err(Failure::Refused(text)) => out.error(&text),
-        Err(Failure::Power) => return false,
+        Err(RequestError::Refused(text)) => out.error(&text),
+        Err(RequestError::Power) => return false,
     }
     true
 }
 
-/// The reply of a command that is done.
-fn done(session: &Session) -> Reply {
-    let mut reply = Reply::new(session.three);
+/// The reply `OK`.
+fn ok_reply(session: &Session) -> Reply {
+    let mut reply = Reply::new(session.resp3);
     reply.ok();
     reply
 }
 
 impl Resp {
-    /// The client of a number, who has to say a password if there is one.
+    /// A handler for the client with this number, who has to send the password if there is one.
     pub fn new(number: u64, password: Option<Arc<str>>) -> Resp {
         Resp {
             reader: Reader::default(),
@@ -69,12 +73,12 @@ impl Resp {
         }
     }
 
-    /// False: the connection ends.
+    /// Executes a command. False: the connection ends.
     fn execute(&mut self, words: Words, store: &Mutex<Store>, out: &mut Reply) -> bool {
         let name = words[0].to_ascii_uppercase();
         let only = words.len() == 1;
         match &name[..] {
-            _ if !self.session.may(&name) => {
+            _ if !self.session.is_allowed(&name) => {
                 out.error_of("NOAUTH", "Authentication required.");
                 self.fail();
             }
@@ -83,7 +87,7 @@ impl Resp {
                 return false;
             }
             b"MULTI" | b"EXEC" | b"DISCARD" | b"RESET" if !only => {
-                out.error(&wrong_number(&name.to_ascii_lowercase()));
+                out.error(&wrong_arity(&name.to_ascii_lowercase()));
                 self.fail();
             }
             b"RESET" => {
@@ -112,9 +116,9 @@ impl Resp {
             b"INFO" => out.text(&info(&lock(store))),
             b"FLUSHALL" | b"FLUSHDB" if check(&words).is_ok() => {
                 let flushed = lock(store).flush();
-                return answer(flushed.map(|()| done(&self.session)), out);
+                return write_result(flushed.map(|()| ok_reply(&self.session)), out);
             }
-            // Ours: the power fails now, or so many simulated ns later.
+            // An extension: the power fails now, or after a number of simulated ns.
             b"DEBUG"
                 if words
                     .get(1)
@@ -126,7 +130,7 @@ impl Resp {
                     return true;
                 };
                 let ordered = lock(store).cut(Time::ns(u64::from(later)));
-                return answer(ordered.map(|()| done(&self.session)), out);
+                return write_result(ordered.map(|()| ok_reply(&self.session)), out);
             }
             _ => return self.run(&[words], false, store, out),
         }
@@ -139,19 +143,19 @@ impl Resp {
         let size = |words: &Words| words.iter().map(|w| w.len() + 32).sum::<usize>();
         let bytes: usize = queue.iter().map(size).sum::<usize>() + size(&words);
         match checked {
-            Ok(_) if queue.len() < MOST_QUEUED && bytes <= MOST_REQUEST => {
+            Ok(_) if queue.len() < MAX_QUEUED && bytes <= MAX_REQUEST => {
                 queue.push(words);
                 return out.simple("QUEUED");
             }
             Ok(_) => out.error(&format!(
-                "a transaction has at most {MOST_QUEUED} commands of {MOST_REQUEST} bytes"
+                "a transaction has at most {MAX_QUEUED} commands of {MAX_REQUEST} bytes"
             )),
             Err(text) => out.error(&text),
         }
         self.fail();
     }
 
-    /// Nothing of a transaction will be done, so nothing of it is kept.
+    /// Drops the queue of a transaction that will be refused.
     fn fail(&mut self) {
         if let Some(queue) = &mut self.queue {
             queue.clear();
@@ -159,25 +163,25 @@ impl Resp {
         }
     }
 
-    /// Runs commands as one transaction. False: the power has failed.
+    /// Runs commands as one transaction. False after a power loss.
     fn run(&mut self, queue: &[Words], array: bool, store: &Mutex<Store>, out: &mut Reply) -> bool {
-        let mut kind = Kind::Read;
+        let mut kind = AccessMode::Read;
         for words in queue {
             match check(words) {
-                Ok(Kind::Write) => kind = Kind::Write,
-                Ok(Kind::Read) => {}
+                Ok(AccessMode::Write) => kind = AccessMode::Write,
+                Ok(AccessMode::Read) => {}
                 Err(text) => {
                     out.error(&text);
                     return true;
                 }
             }
         }
-        // What a transaction that is undone has said of its client is undone, too.
+        // An aborted transaction leaves the client's session unchanged.
         let mut session = self.session.clone();
         let mut store = lock(store);
         let info = info(&store);
         let result = store.run(kind, |table| {
-            let mut reply = Reply::new(session.three);
+            let mut reply = Reply::new(session.resp3);
             if array {
                 reply.array(queue.len());
             }
@@ -189,39 +193,40 @@ impl Resp {
         if result.is_ok() {
             self.session = session;
         }
-        answer(result, out)
+        write_result(result, out)
     }
 }
 
 fn info(store: &Store) -> String {
     format!(
-        "# Server\r\nredis_version:{VERSION}\r\nredis_mode:standalone\r\n# Nearside\r\nreport:{}\r\n",
+        "# Server\r\nredis_version:{VERSION}\r\nredis_mode:standalone\r\n# \
+         Nearside\r\nreport:{}\r\n",
         store.report()
     )
 }
 
-impl Dialect for Resp {
+impl ProtocolHandler for Resp {
     fn step(&mut self, input: &[u8], store: &Mutex<Store>, out: &mut Vec<u8>) -> Step {
         let mut reply = Reply {
             bytes: std::mem::take(out),
-            three: self.session.three,
+            resp3: self.session.resp3,
         };
-        let step = match self.reader.take(input, self.session.known) {
-            Ok((0, Request::Unfinished)) => Step::More,
-            Ok((used, Request::Unfinished)) => Step::Part(used),
-            Ok((_, Request::NotText)) => Step::HangUp(Foreign::NotText),
+        let step = match self.reader.read(input, self.session.authenticated) {
+            Ok((0, Request::Unfinished)) => Step::NeedMore,
+            Ok((used, Request::Unfinished)) => Step::Partial(used),
+            Ok((_, Request::NotText)) => Step::Reject(ForeignProtocol::NotText),
             Ok((used, Request::TooLarge(text))) => {
                 reply.error(&text);
                 self.fail();
-                Step::Done(used)
+                Step::Complete(used)
             }
-            Ok((used, Request::Words { words, .. })) if words.is_empty() => Step::Done(used),
+            Ok((used, Request::Words { words, .. })) if words.is_empty() => Step::Complete(used),
             Ok((_, Request::Words { words, line })) if is_http(&words, line) => {
-                Step::HangUp(Foreign::Http)
+                Step::Reject(ForeignProtocol::Http)
             }
             Ok((used, Request::Words { words, .. })) => {
                 match self.execute(words, store, &mut reply) {
-                    true => Step::Done(used),
+                    true => Step::Complete(used),
                     false => Step::Close,
                 }
             }

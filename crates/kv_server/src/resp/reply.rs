@@ -1,22 +1,24 @@
-//! Replies: of RESP2, or of RESP3 where the client has asked for that.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Encoding of replies: RESP2, or RESP3 if the client has selected it.
 
 use pm::{Error, Result};
 
-use crate::MOST_REPLY;
+use crate::MAX_REPLY;
 
-/// Replies, one after the other.
+/// A sequence of replies.
 #[derive(Default)]
 pub struct Reply {
     pub bytes: Vec<u8>,
-    /// The version of the protocol is 3, else 2.
-    pub three: bool,
+    /// RESP3; else RESP2.
+    pub resp3: bool,
 }
 
 impl Reply {
-    pub fn new(three: bool) -> Reply {
+    pub fn new(resp3: bool) -> Reply {
         Reply {
             bytes: Vec::new(),
-            three,
+            resp3,
         }
     }
 
@@ -32,12 +34,12 @@ impl Reply {
         self.simple("OK");
     }
 
-    /// An error of the general kind.
+    /// An error of the generic kind.
     pub fn error(&mut self, text: &str) {
         self.error_of("ERR", text);
     }
 
-    /// An error of a kind that clients know, in capitals.
+    /// An error of a known kind, in capitals.
     pub fn error_of(&mut self, kind: &str, text: &str) {
         let text = text.replace(['\r', '\n'], " ");
         self.line('-', &format!("{kind} {text}"));
@@ -53,8 +55,8 @@ impl Reply {
         self.bytes.extend(b"\r\n");
     }
 
-    /// A bulk string, or that there is none.
-    pub fn maybe(&mut self, value: Option<&[u8]>) {
+    /// A bulk string, or null.
+    pub fn bulk_or_null(&mut self, value: Option<&[u8]>) {
         match value {
             Some(value) => self.bulk(value),
             None => self.null(),
@@ -62,44 +64,44 @@ impl Reply {
     }
 
     pub fn null(&mut self) {
-        self.bytes.extend(match self.three {
+        self.bytes.extend(match self.resp3 {
             true => &b"_\r\n"[..],
             false => b"$-1\r\n",
         });
     }
 
-    /// The next so many replies are an array's.
+    /// Begins an array of `len` replies.
     pub fn array(&mut self, len: usize) {
         self.line('*', &len.to_string());
     }
 
-    /// The next so many replies are a set's.
+    /// Begins a set of `len` replies.
     pub fn set(&mut self, len: usize) {
-        self.line(if self.three { '~' } else { '*' }, &len.to_string());
+        self.line(if self.resp3 { '~' } else { '*' }, &len.to_string());
     }
 
-    /// The next so many pairs of replies are a map's.
+    /// Begins a map of `len` pairs of replies.
     pub fn map(&mut self, len: usize) {
-        match self.three {
+        match self.resp3 {
             true => self.line('%', &len.to_string()),
             false => self.array(2 * len),
         }
     }
 
-    /// Text that is shown as it is.
+    /// Verbatim text.
     pub fn text(&mut self, text: &str) {
-        match self.three {
+        match self.resp3 {
             true => self.line('=', &format!("{}\r\ntxt:{text}", text.len() + 4)),
             false => self.bulk(text.as_bytes()),
         }
     }
 
-    /// Fails when it has grown too long.
+    /// An error if the reply is too long.
     pub fn check(&self) -> Result<()> {
-        match self.bytes.len() <= MOST_REPLY {
+        match self.bytes.len() <= MAX_REPLY {
             true => Ok(()),
             false => Err(Error::Full(format!(
-                "the reply has more than {MOST_REPLY} bytes"
+                "the reply has more than {MAX_REPLY} bytes"
             ))),
         }
     }
@@ -110,14 +112,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_type_is_written_as_the_version_has_it() {
-        let written = |three| {
-            let mut r = Reply::new(three);
+    fn reply_types_follow_the_protocol_version() {
+        let written = |resp3| {
+            let mut r = Reply::new(resp3);
             r.ok();
             r.error_of("NOPROTO", "a\r\nb");
             r.integer(-3);
-            r.maybe(Some(b"a\r\nb"));
-            r.maybe(None);
+            r.bulk_or_null(Some(b"a\r\nb"));
+            r.bulk_or_null(None);
             r.array(0);
             r.set(1);
             r.map(2);
@@ -126,8 +128,8 @@ mod tests {
         };
         let same = "+OK\r\n-NOPROTO a  b\r\n:-3\r\n$4\r\na\r\nb\r\n";
         let two = "$-1\r\n*0\r\n*1\r\n*4\r\n$4\r\na\r\nb\r\n";
-        let three = "_\r\n*0\r\n~1\r\n%2\r\n=8\r\ntxt:a\r\nb\r\n";
+        let resp3 = "_\r\n*0\r\n~1\r\n%2\r\n=8\r\ntxt:a\r\nb\r\n";
         assert_eq!(written(false), [same, two].concat());
-        assert_eq!(written(true), [same, three].concat());
+        assert_eq!(written(true), [same, resp3].concat());
     }
 }

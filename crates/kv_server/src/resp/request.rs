@@ -1,76 +1,79 @@
-//! Requests out of bytes, as they come: arrays of bulk strings, and lines.
+// SPDX-License-Identifier: Apache-2.0
 
-use crate::{begins_text, MOST_REQUEST, MOST_VALUE, MOST_WORDS};
+//! Parsing of requests from a stream of bytes: arrays of bulk strings, and inline requests.
+
+use crate::{is_text_start, MAX_REQUEST, MAX_VALUE, MAX_WORDS};
 
 pub type Words = Vec<Vec<u8>>;
 
 /// Most bytes of a line.
-const MOST_LINE: usize = 64 << 10;
-/// Most words of an array, and most bytes of a bulk string, that are read to their end although
-/// they are refused: Redis's own limits.
-const MOST_SKIPPED_WORDS: i64 = i32::MAX as i64;
-const MOST_SKIPPED_BYTES: i64 = 512 << 20;
-/// The same of a client that has not given the password, who gets an error instead.
-const UNKNOWN_WORDS: i64 = 10;
-const UNKNOWN_BYTES: i64 = 16 << 10;
+const MAX_LINE: usize = 64 << 10;
+/// Most words of a refused array, and most bytes of a refused bulk string, that are read to their
+/// end: Redis's limits.
+const MAX_SKIPPED_WORDS: i64 = i32::MAX as i64;
+const MAX_SKIPPED_BYTES: i64 = 512 << 20;
+/// The same for a client that has not sent the password; it gets an error instead.
+const UNAUTHENTICATED_WORDS: i64 = 10;
+const UNAUTHENTICATED_BYTES: i64 = 16 << 10;
 
-/// What the bytes hold.
+/// The content of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// The rest of it has not come.
+    /// An incomplete request.
     Unfinished,
-    /// A request; of a line that is empty, one without words. `line`: it came as a line.
+    /// A request; without words for an empty line. `line`: an inline request.
     Words { words: Words, line: bool },
-    /// One that is too large, read to its end.
+    /// A request that is too large, read to its end.
     TooLarge(String),
-    /// One that begins as none does.
+    /// Input that begins as no request does.
     NotText,
 }
 
-/// A number as Redis writes it: no other way to write it, as 007 or -0, is one.
-pub fn whole(text: &[u8]) -> Option<i64> {
+/// Parses an integer in Redis's only form: 007 and -0 are refused.
+pub fn parse_integer(text: &[u8]) -> Option<i64> {
     crate::number(text).filter(|n: &i64| n.to_string().as_bytes() == text)
 }
 
-/// The array of bulk strings that is being read. Nothing is allocated before its bytes are there.
+/// Reads an array of bulk strings. Nothing is allocated before its bytes have arrived.
 #[derive(Default)]
 pub struct Reader {
-    /// Bulk strings that are still to come.
+    /// Remaining bulk strings.
     left: i64,
     words: Words,
     /// Bytes of the words.
     bytes: usize,
-    /// Bytes of the bulk string whose header has come, and that are still to come.
+    /// Remaining bytes of the current bulk string.
     body: Option<usize>,
     refused: Option<String>,
 }
 
-/// The line that bytes begin with, and the bytes up to its end.
+/// The first line of the input, and its length with the end.
 fn line<'a>(input: &'a [u8], what: &str) -> Result<Option<(&'a [u8], usize)>, String> {
-    let end = input.iter().take(MOST_LINE).position(|b| *b == b'\n');
+    let end = input.iter().take(MAX_LINE).position(|b| *b == b'\n');
     match end {
         Some(end) => {
             let text = &input[..end];
             Ok(Some((text.strip_suffix(b"\r").unwrap_or(text), end + 1)))
         }
-        None if input.len() >= MOST_LINE => Err(format!("too big {what}")),
+        None if input.len() >= MAX_LINE => Err(format!("too big {what}")),
         None => Ok(None),
     }
 }
 
 impl Reader {
-    /// An array has begun and not ended.
+    /// True within an array.
     pub fn in_request(&self) -> bool {
         self.left > 0
     }
 
-    /// Takes bytes, at most to the end of a request: how many, and what they end. `known`: the
-    /// client has said the password, if there is one. An error ends the connection.
-    pub fn take(&mut self, input: &[u8], known: bool) -> Result<(usize, Request), String> {
+    /// Consumes bytes, at most to the end of a request; returns their number, and the request.
+    /// `authenticated`: the client has sent the password, if there is one. An error ends the
+    /// connection.
+    pub fn read(&mut self, input: &[u8], authenticated: bool) -> Result<(usize, Request), String> {
         let mut at = 0;
         if self.left == 0 {
             match input.first() {
-                Some(byte) if !begins_text(*byte) => return Ok((0, Request::NotText)),
+                Some(byte) if !is_text_start(*byte) => return Ok((0, Request::NotText)),
                 _ => {}
             }
             let what = match input.first() {
@@ -82,18 +85,18 @@ impl Reader {
             };
             let Some(count) = first.strip_prefix(b"*") else {
                 let words = split(first)?;
-                let request = match words.len() <= MOST_WORDS {
+                let request = match words.len() <= MAX_WORDS {
                     true => Request::Words { words, line: true },
                     false => Request::TooLarge(too_many_words()),
                 };
                 return Ok((used, request));
             };
             at = used;
-            self.begin(whole(count), known)?;
+            self.begin(parse_integer(count), authenticated)?;
         }
         while self.left > 0 {
             let used = match self.body {
-                None => self.header(&input[at..], known)?,
+                None => self.header(&input[at..], authenticated)?,
                 Some(bytes) => self.body(&input[at..], bytes)?,
             };
             match used {
@@ -110,52 +113,52 @@ impl Reader {
         Ok((at, request))
     }
 
-    fn begin(&mut self, count: Option<i64>, known: bool) -> Result<(), String> {
-        let count = count.filter(|n| *n <= MOST_SKIPPED_WORDS);
+    fn begin(&mut self, count: Option<i64>, authenticated: bool) -> Result<(), String> {
+        let count = count.filter(|n| *n <= MAX_SKIPPED_WORDS);
         let count = count.ok_or("invalid multibulk length")?;
-        if count > UNKNOWN_WORDS && !known {
+        if count > UNAUTHENTICATED_WORDS && !authenticated {
             return Err("unauthenticated multibulk length".into());
         }
-        if count > MOST_WORDS as i64 {
+        if count > MAX_WORDS as i64 {
             self.refuse(too_many_words());
         }
         self.left = count.max(0);
         Ok(())
     }
 
-    /// Of what is refused nothing is kept; the first reason counts.
+    /// Refuses the request and drops its words; the first reason counts.
     fn refuse(&mut self, text: String) {
         self.words = Words::new();
         self.refused.get_or_insert(text);
     }
 
-    /// The header of a bulk string: its bytes, 0 where it has not come.
-    fn header(&mut self, input: &[u8], known: bool) -> Result<usize, String> {
+    /// Reads the header of a bulk string; returns its length, 0 if it is incomplete.
+    fn header(&mut self, input: &[u8], authenticated: bool) -> Result<usize, String> {
         if let Some(byte) = input.first().filter(|b| **b != b'$') {
             return Err(format!("expected '$', got '{}'", byte.escape_ascii()));
         }
         let Some((head, used)) = line(input, "bulk count string")? else {
             return Ok(0);
         };
-        let bytes = whole(&head[1..]).filter(|n| (0..=MOST_SKIPPED_BYTES).contains(n));
+        let bytes = parse_integer(&head[1..]).filter(|n| (0..=MAX_SKIPPED_BYTES).contains(n));
         let bytes = bytes.ok_or("invalid bulk length")?;
-        if bytes > UNKNOWN_BYTES && !known {
+        if bytes > UNAUTHENTICATED_BYTES && !authenticated {
             return Err("unauthenticated bulk length".into());
         }
         let bytes = bytes as usize;
         self.bytes = self.bytes.saturating_add(bytes);
-        if bytes > MOST_VALUE {
-            self.refuse(format!("a value or word has at most {MOST_VALUE} bytes"));
-        } else if self.bytes > MOST_REQUEST {
-            self.refuse(format!("a request has at most {MOST_REQUEST} bytes"));
+        if bytes > MAX_VALUE {
+            self.refuse(format!("a value or word has at most {MAX_VALUE} bytes"));
+        } else if self.bytes > MAX_REQUEST {
+            self.refuse(format!("a request has at most {MAX_REQUEST} bytes"));
         }
         self.body = Some(bytes + 2);
         Ok(used)
     }
 
-    /// Bytes of a bulk string, of which so many are to come: how many were taken.
+    /// Reads bytes of a bulk string with `bytes` remaining ones; returns their number.
     fn body(&mut self, input: &[u8], bytes: usize) -> Result<usize, String> {
-        // Of one that is refused the data go, and its end is looked at.
+        // The data of a refused string are dropped, and its end is checked.
         if self.refused.is_some() && bytes > 2 && !input.is_empty() {
             let gone = (bytes - 2).min(input.len());
             self.body = Some(bytes - gone);
@@ -175,17 +178,17 @@ impl Reader {
 }
 
 fn too_many_words() -> String {
-    format!("a request has at most {MOST_WORDS} words")
+    format!("a request has at most {MAX_WORDS} words")
 }
 
-/// What `isspace` of C has, in its default locale.
+/// `isspace` of C, in its default locale.
 fn space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0B
 }
 
-/// The words of a line, as Redis splits them: "..." with the escapes \n, \r, \t, \b, \a, \xHH and
-/// of any other character; '...' with \' alone. A quote begins anywhere in a word; after its end
-/// there is a space.
+/// Splits an inline request as Redis does: "..." with the escapes \n, \r, \t, \b, \a, \xHH and of
+/// any other character; '...' with \' only. A quote begins anywhere in a word, and a space follows
+/// its end.
 pub fn split(line: &[u8]) -> Result<Words, String> {
     if line.contains(&0) {
         return Err("a zero byte in an inline request".into());
@@ -259,7 +262,7 @@ mod tests {
 
     /// As `sdssplitargs` of Redis 7 does.
     #[test]
-    fn lines_are_split_as_redis_splits_them() {
+    fn inline_requests_are_split_as_by_redis() {
         let good: &[(&str, &[&str])] = &[
             ("", &[]),
             ("  \t ", &[]),
@@ -299,13 +302,13 @@ mod tests {
         assert!(split(b"SET a b\0c").is_err());
     }
 
-    /// What all of the bytes hold, given in pieces.
+    /// The requests of all bytes, given in fragments.
     fn all(input: &[u8], piece: usize) -> (Vec<Request>, Option<String>) {
         let (mut reader, mut buffer, mut out) = (Reader::default(), Vec::new(), Vec::new());
         for bytes in input.chunks(piece) {
             buffer.extend(bytes);
             loop {
-                match reader.take(&buffer, true) {
+                match reader.read(&buffer, true) {
                     Ok((used, Request::Unfinished)) => {
                         buffer.drain(..used);
                         break;
@@ -326,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_the_same_however_their_bytes_are_cut() {
+    fn requests_do_not_depend_on_fragmentation() {
         let mut input =
             b"PING \"a b\"\r\n\r\n*0\r\n*-1\r\n*2\r\n$3\r\nGET\r\n$5\r\na\r\nb\0\r\n".to_vec();
         input.extend(b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$300000\r\n");
@@ -367,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_ends_the_connection() {
+    fn requests_with_invalid_syntax_end_the_connection() {
         for (bytes, text) in [
             (
                 &b"*99999999999999999999\r\n"[..],
@@ -390,7 +393,7 @@ mod tests {
                 bytes.escape_ascii()
             );
         }
-        let long = vec![b'a'; MOST_LINE];
+        let long = vec![b'a'; MAX_LINE];
         assert_eq!(
             all(&long, 4096).1.as_deref(),
             Some("too big inline request")
@@ -399,7 +402,7 @@ mod tests {
             assert_eq!(all(&[first, b'\n'], 1).0, [Request::NotText]);
         }
         let mut reader = Reader::default();
-        assert!(reader.take(b"*11\r\n", false).is_err());
-        assert!(Reader::default().take(b"*1\r\n$16385\r\n", false).is_err());
+        assert!(reader.read(b"*11\r\n", false).is_err());
+        assert!(Reader::default().read(b"*1\r\n$16385\r\n", false).is_err());
     }
 }

@@ -1,4 +1,6 @@
-//! Stores that are served, and raw bytes to them.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Served stores, and raw connections to them.
 #![allow(dead_code)] // each test file uses some of it
 
 use std::io::{Read, Write};
@@ -10,7 +12,7 @@ use design::Design;
 use kv_server::{Access, Config, Limits, Protocol, Server, Store};
 use pm::Mechanism;
 
-/// What whoever runs the server has been told.
+/// The lines that the server has logged.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -42,7 +44,7 @@ pub fn serve(store: Store, protocol: Protocol, access: &Access, limits: Limits) 
     (server, log)
 }
 
-/// A store as most tests want it.
+/// A store as most tests need it.
 pub fn simple(protocol: Protocol) -> Server {
     limited(protocol, Limits::default()).0
 }
@@ -60,8 +62,8 @@ pub fn connect(server: &Server) -> TcpStream {
     stream
 }
 
-/// Sends bytes and takes as many as are expected, which have to be the same.
-pub fn says(stream: &mut TcpStream, request: &[u8], reply: &[u8]) {
+/// Sends bytes, and checks that the reply has exactly the expected ones.
+pub fn expect_reply(stream: &mut TcpStream, request: &[u8], reply: &[u8]) {
     stream.write_all(request).unwrap();
     let mut got = vec![0; reply.len()];
     let mut at = 0;
@@ -77,16 +79,16 @@ pub fn says(stream: &mut TcpStream, request: &[u8], reply: &[u8]) {
     );
 }
 
-/// All until the server ends the connection, which it has to do without a reset.
-pub fn rest(mut stream: TcpStream) -> String {
+/// Reads until the server ends the connection, which it has to do without a reset.
+pub fn read_to_end(mut stream: TcpStream) -> String {
     let mut got = Vec::new();
     stream.read_to_end(&mut got).expect("an end, and no reset");
     String::from_utf8_lossy(&got).into_owned()
 }
 
-/// Sends bytes, and takes all until the server ends the connection.
-pub fn ended(server: &Server, request: &[u8]) -> String {
+/// Sends bytes, and reads until the server ends the connection.
+pub fn reply_until_end(server: &Server, request: &[u8]) -> String {
     let mut one = connect(server);
     one.write_all(request).unwrap();
-    rest(one)
+    read_to_end(one)
 }

@@ -1,22 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Undo logs and checkpoints: old bytes go to the log, new ones to their place.
 
 use std::ops::Range;
 
 use spec::nearpm::RecordKind;
 
-use super::{whole_lines, Mechanism};
-use crate::header::PAGE;
+use super::{covering_lines, Mechanism};
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::ranges::Ranges;
+use crate::units::PAGE;
 use crate::Result;
 
 pub(crate) struct InPlace {
     kind: RecordKind,
     log: Log,
-    /// What needs not be kept any more.
-    kept: Ranges,
-    /// The part of it that nobody needs.
+    /// Ranges that need no further record.
+    logged: Ranges,
+    /// The part of it without useful old content.
     fresh: Ranges,
     /// Lines that were stored to.
     dirty: Ranges,
@@ -28,13 +30,13 @@ impl InPlace {
         InPlace {
             kind,
             log,
-            kept: Ranges::default(),
+            logged: Ranges::default(),
             fresh: Ranges::default(),
             dirty: Ranges::default(),
         }
     }
 
-    fn keep(&mut self, m: &mut Memory, range: Range<u64>) -> Result<()> {
+    fn snapshot(&mut self, m: &mut Memory, range: Range<u64>) -> Result<()> {
         let range = match self.kind {
             RecordKind::Checkpoint => {
                 range.start - range.start % PAGE..range.end.next_multiple_of(PAGE)
@@ -42,19 +44,19 @@ impl InPlace {
             _ => range,
         };
         m.spend(m.options.costs.range)?;
-        for missing in self.kept.missing(range) {
+        for missing in self.logged.missing(range) {
             if self.kind == RecordKind::Checkpoint {
                 let pages = (missing.end - missing.start) / PAGE;
                 m.spend(sim::Time(m.options.costs.trap.0 * pages))?;
             }
-            self.log.keep(m, self.kind, missing.clone())?;
-            self.kept.add(missing);
+            self.log.snapshot(m, self.kind, missing.clone())?;
+            self.logged.add(missing);
         }
         Ok(())
     }
 
-    fn end(&mut self) {
-        self.kept.clear();
+    fn clear(&mut self) {
+        self.logged.clear();
         self.fresh.clear();
         self.dirty.clear();
     }
@@ -62,17 +64,17 @@ impl InPlace {
 
 impl Mechanism for InPlace {
     fn begin(&mut self, m: &mut Memory, transaction: u64) -> Result<()> {
-        m.consistently(|m| self.log.begin(m, transaction))
+        m.count_consistency_time(|m| self.log.begin(m, transaction))
     }
 
     fn add(&mut self, m: &mut Memory, range: Range<u64>) -> Result<()> {
-        m.consistently(|m| self.keep(m, range))
+        m.count_consistency_time(|m| self.snapshot(m, range))
     }
 
-    fn fresh(&mut self, range: Range<u64>) {
-        // Pages are kept by who doesn't know of objects.
+    fn mark_fresh(&mut self, range: Range<u64>) {
+        // Checkpoints log pages, without regard to objects.
         if self.kind != RecordKind::Checkpoint {
-            self.kept.add(range.clone());
+            self.logged.add(range.clone());
             self.fresh.add(range);
         }
     }
@@ -83,28 +85,28 @@ impl Mechanism for InPlace {
 
     fn write(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
         let range = offset..offset + data.len() as u64;
-        m.consistently(|m| {
-            self.keep(m, range.clone())?;
-            // Records need not be persistent before that changes which nobody needs.
+        m.count_consistency_time(|m| {
+            self.snapshot(m, range.clone())?;
+            // Fresh bytes may change before the records are persistent.
             match self.fresh.missing(range.clone()).is_empty() {
                 true => Ok(()),
-                false => self.log.settle(m),
+                false => self.log.persist_records(m),
             }
         })?;
         m.write(offset, data)?;
-        self.dirty.add(whole_lines(range));
+        self.dirty.add(covering_lines(range));
         Ok(())
     }
 
     fn commit(&mut self, m: &mut Memory) -> Result<()> {
-        m.consistently(|m| self.log.commit(m, &self.dirty))?;
-        self.end();
+        m.count_consistency_time(|m| self.log.commit(m, &self.dirty))?;
+        self.clear();
         Ok(())
     }
 
     fn abort(&mut self, m: &mut Memory) -> Result<()> {
-        m.consistently(|m| self.log.abort(m, &self.dirty))?;
-        self.end();
+        m.count_consistency_time(|m| self.log.abort(m, &self.dirty))?;
+        self.clear();
         Ok(())
     }
 

@@ -1,4 +1,6 @@
-//! What makes a transaction whole.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The mechanisms that make transactions atomic.
 
 mod in_place;
 mod pages;
@@ -15,42 +17,45 @@ pub(crate) use pages::Pages;
 pub(crate) use redo::Redo;
 pub(crate) use shadow::Shadow;
 
-/// One of them, for the transactions of one thread. Offsets are those that programs use.
+/// A mechanism, for the transactions of one thread. Offsets are those of programs.
 pub(crate) trait Mechanism: Send {
-    /// A transaction begins.
+    /// Begins a transaction.
     fn begin(&mut self, m: &mut Memory, transaction: u64) -> Result<()>;
 
-    /// A range is going to be changed.
+    /// Announces changes to a range.
     fn add(&mut self, m: &mut Memory, range: Range<u64>) -> Result<()>;
 
-    /// A range that nobody has used before belongs to the transaction: what stands there is of no use.
-    fn fresh(&mut self, range: Range<u64>);
+    /// A newly allocated range belongs to the transaction: its old content is of no use.
+    fn mark_fresh(&mut self, range: Range<u64>);
 
-    /// Reads what the transaction has stored, or what was there before.
+    /// Reads bytes, with the stores of the transaction.
     fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Stores.
+    /// Stores bytes.
     fn write(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// All that was stored stays, whatever happens.
+    /// Commits: all stores are durable.
     fn commit(&mut self, m: &mut Memory) -> Result<()>;
 
-    /// All is as it was before.
+    /// Aborts: all is as before the transaction.
     fn abort(&mut self, m: &mut Memory) -> Result<()>;
 
-    /// What is left to an engine has ended well.
+    /// Waits until all offloaded work has ended; an error if any was refused.
     fn finish(&mut self, m: &mut Memory) -> Result<()>;
 }
 
-/// The lines that a range is in.
-fn whole_lines(range: Range<u64>) -> Range<u64> {
+/// The lines that cover a range.
+fn covering_lines(range: Range<u64>) -> Range<u64> {
     use spec::nearpm::LINE;
     range.start - range.start % LINE..range.end.next_multiple_of(LINE)
 }
 
 impl Memory {
-    /// Does something that is there for crash consistency.
-    fn consistently<R>(&mut self, what: impl FnOnce(&mut Memory) -> Result<R>) -> Result<R> {
+    /// Runs an action for crash consistency, and counts its time.
+    fn count_consistency_time<R>(
+        &mut self,
+        what: impl FnOnce(&mut Memory) -> Result<R>,
+    ) -> Result<R> {
         let begin = self.cpu.now();
         let result = what(self);
         self.counts.consistency += self.cpu.now().saturating_sub(begin);

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Hosts with devices for the tests.
 #![allow(dead_code)]
 
-pub mod double;
+pub mod fake;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,40 +11,40 @@ use std::sync::Arc;
 use design::{Design, HostProfile};
 use device::Model;
 use device::{Factory, RtlOptions};
-use double::{Double, Image, Journal};
+use fake::{FakeDevice, Image, Journal};
 use host::{Machine, SharedMachine};
-use pm::{Engine, Options};
+use pm::{EngineHandle, Options};
 use sim::{Bar, HostConfig, LinkConfig, System, Time};
 
-/// Bytes of the double's window.
+/// Bytes of the fake's window.
 pub const WINDOW: u64 = 8 << 20;
-/// Where its command page is.
+/// Offset of the command page.
 pub const PAGE: u64 = 0x4_0000;
 
 pub struct Bench {
     pub shared: SharedMachine,
-    /// What the double holds.
+    /// The content of the fake.
     pub image: Image,
     pub journal: Journal,
-    pub engine: Arc<Engine>,
-    /// Those of all devices, `engine` included.
-    pub engines: Vec<Arc<Engine>>,
+    pub engine: Arc<EngineHandle>,
+    /// The engines of all devices, `engine` included.
+    pub engines: Vec<Arc<EngineHandle>>,
 }
 
 impl Bench {
-    /// A host whose device holds this.
+    /// A host whose fake device has this content.
     pub fn new(bytes: Vec<u8>) -> Bench {
         let profile = HostProfile::find("nearpm").unwrap();
         let (host, link) = profile.attached(&HostConfig::default(), &LinkConfig::default());
         let mut system = System::new(&host).unwrap();
         let window = bytes.len() as u64;
-        let device = Double::new(bytes, Time::ns(105));
+        let device = FakeDevice::new(bytes, Time::ns(105));
         let (image, journal) = (device.image.clone(), device.journal.clone());
         let windows = [(Bar::Pm, window), (Bar::Control, 1 << 20)];
         system
             .add_device(Box::new(device), &link, &windows)
             .unwrap();
-        let engine = Arc::new(Engine::new(0, PAGE));
+        let engine = Arc::new(EngineHandle::new(0, PAGE));
         Bench {
             shared: SharedMachine::new(Machine::new(system, &profile)),
             image,
@@ -57,21 +59,21 @@ impl Bench {
     }
 
     pub fn sized(bytes: u64) -> Bench {
-        // Not zeros: nothing may depend on what stood there.
+        // Nonzero, so that no test depends on the former content.
         Bench::new(vec![0xA5; bytes as usize])
     }
 
-    /// The same host with the default device on the fast model, with media of so many bytes.
+    /// A host with the default device on the fast model, and media of `bytes` bytes.
     pub fn fast(bytes: u64) -> Bench {
         Bench::of("default", &format!("media.bytes = {bytes}"), Model::Fast, 1)
     }
 
-    /// The same with one channel, in which posted stores have only one way.
+    /// The same with one channel, which keeps posted stores in order.
     pub fn single() -> Bench {
         Bench::of("nearpm-paper", "", Model::Fast, 1)
     }
 
-    /// The same host with devices that have the crash-consistency engine, on the model that
+    /// A host with devices that have the crash-consistency engine, on the model that
     /// `NEARSIDE_MODEL` names, else the fast one.
     pub fn near(devices: usize) -> Bench {
         let model = Model::named(Model::Fast).unwrap();
@@ -101,7 +103,7 @@ impl Bench {
             Some(engine) => (engine.page.unwrap_or(PAGE), engine.offset),
             None => (PAGE, 0),
         };
-        let engine = |device| Arc::new(Engine::with_registers(device, page, registers));
+        let engine = |device| Arc::new(EngineHandle::with_registers(device, page, registers));
         let engines: Vec<_> = (0..devices).map(engine).collect();
         Bench {
             shared: SharedMachine::new(Machine::new(system, &profile)),
@@ -114,7 +116,7 @@ impl Bench {
 
     pub fn options(&self, offloaded: bool) -> Options {
         match offloaded {
-            true => Options::several(&self.engines),
+            true => Options::with_engines(&self.engines),
             false => Options::default(),
         }
     }

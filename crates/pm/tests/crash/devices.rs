@@ -1,9 +1,11 @@
-//! Pools over several devices, each of which loses its power when it will, or not at all.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Pools over several devices, each of which fails at its time, or not at all.
 
 use std::sync::{Arc, Mutex};
 
 use host::Cpu;
-use pm::{Counts, Error, Mechanism, Options, Pool, Synchronise, Thread, Watch};
+use pm::{Counts, Error, Listener, Mechanism, Options, Pool, Synchronisation, Thread};
 use sim::Time;
 
 use super::common::Bench;
@@ -23,20 +25,20 @@ fn some(devices: usize, cuts: usize) {
     }
 }
 
-/// Those of `crates/crash` have many more.
+/// The tests of `crates/crash` have far more of these.
 #[test]
 #[ignore = "takes seconds"]
-fn crashes_of_two_and_four_devices_leave_n_or_one_more() {
+fn crash_of_two_and_four_devices_leaves_n_or_one_more() {
     some(2, 6);
     some(4, 2);
 }
 
 #[test]
-fn so_do_those_of_devices_that_the_host_synchronises() {
+fn crash_of_host_synchronised_devices_leaves_n_or_one_more() {
     let kinds = [Mechanism::Undo, Mechanism::Checkpoint];
     let cases = over(2, 6).filter(|c| c.offloaded && kinds.contains(&c.mechanism));
     for case in cases {
-        let synchronise = Synchronise::Host;
+        let synchronise = Synchronisation::Host;
         any_time(
             Case {
                 synchronise,
@@ -47,19 +49,19 @@ fn so_do_those_of_devices_that_the_host_synchronises() {
     }
 }
 
-/// Bytes of the pool that are on one device, before the other one has as many.
+/// Bytes of the pool that are on one device, before the next device has as many.
 const STRIPE: u64 = 4096;
-/// What a transaction leaves.
+/// The content of the objects after a transaction.
 const NEW: u64 = 0x5EED;
 
-/// What a transaction does.
+/// The change of a transaction.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// It stores in one stripe of an object.
+    /// Stores in one stripe of an object.
     One,
-    /// It stores in two of them, which are on two devices.
+    /// Stores in two stripes, which are on two devices.
     Both,
-    /// It makes an object of two stripes, and fills this one of them, which needs no record.
+    /// Allocates an object of two stripes, and fills this one of them, without a record.
     Fresh(u64),
 }
 
@@ -70,7 +72,7 @@ struct Two {
     options: Options,
     pool: Pool,
     object: u64,
-    /// When each part of what is there for crash consistency had ended.
+    /// The end of each operation for crash consistency.
     ends: Arc<Mutex<Vec<Time>>>,
 }
 
@@ -80,9 +82,9 @@ impl Two {
         let cpu = bench.shared.cpu(0);
         let ends = Arc::<Mutex<Vec<Time>>>::default();
         let heard = ends.clone();
-        let watch: Watch = Arc::new(move |_, _, end| heard.lock().unwrap().push(end));
+        let listener: Listener = Arc::new(move |_, _, end| heard.lock().unwrap().push(end));
         let options = Options {
-            watch: Some(watch),
+            listener: Some(listener),
             ..bench.options(true)
         };
         let layout = layout(mechanism);
@@ -121,7 +123,7 @@ impl Two {
         })
     }
 
-    /// What a transaction costs.
+    /// The counts of a transaction.
     fn counts(mechanism: Mechanism, change: Change) -> Counts {
         let two = Two::new(mechanism);
         let mut thread = two.pool.thread(&two.cpu).unwrap();
@@ -129,7 +131,7 @@ impl Two {
         thread.counts()
     }
 
-    /// Whether the transaction is there after a loss of power, or what is wrong.
+    /// True if the transaction is found after a power loss; else the violation.
     fn is_there(&self, change: Change) -> Result<bool, String> {
         let text = |error: Error| error.to_string();
         let open = Pool::open(&self.cpu, vec![0, 1], PLACE, NAME, &self.options);
@@ -161,8 +163,8 @@ impl Two {
     }
 }
 
-/// One device loses its power with the host, the other one takes all that was sent to it: at each moment of a transaction at which something
-/// had been sent, or was proven.
+/// One device fails with the host, and the other one accepts everything sent to it: at each time at
+/// which a store was sent or proven.
 fn one_is_lost(mechanism: Mechanism, change: Change) {
     let ends = {
         let two = Two::new(mechanism);
@@ -198,18 +200,19 @@ fn one_is_lost(mechanism: Mechanism, change: Change) {
     assert!(outcomes.iter().all(|n| *n > 0), "{outcomes:?}");
 }
 
-/// A new object's stripes are on two devices, of which one has all records of the transaction: what it costs to store on that one, and more
-/// on the other one.
+/// A new object has stripes on two devices, of which one has all records of the transaction. The
+/// counts differ by the device that is stored to.
 fn fresh(mechanism: Mechanism, costs: impl Fn(&Counts) -> u64) -> [u64; 2] {
     let mut all = [0, 1].map(|n| costs(&Two::counts(mechanism, Change::Fresh(n))));
     all.sort_unstable();
     all
 }
 
-/// One device's commit of redo records commits those of all, so it is sent when all have theirs, and what was stored in place.
+/// One device's commit of redo records commits those of all devices, so it is sent when all have
+/// their records and in-place stores.
 #[test]
 #[ignore = "takes seconds"]
-fn redo_waits_for_all_devices_before_one_commits() {
+fn redo_commit_waits_for_the_records_of_all_devices() {
     for change in [Change::Both, Change::Fresh(0), Change::Fresh(1)] {
         one_is_lost(Mechanism::Redo, change);
     }
@@ -219,10 +222,10 @@ fn redo_waits_for_all_devices_before_one_commits() {
     assert_eq!(fresh(Mechanism::Redo, fences), [1, 2]);
 }
 
-/// Its stores are part of the transaction as records are.
+/// Stores take part in the transaction as records do.
 #[test]
 #[ignore = "takes seconds"]
-fn a_device_that_has_only_been_stored_to_takes_part_in_the_commit() {
+fn commit_includes_devices_that_were_only_stored_to() {
     for change in [Change::Fresh(0), Change::Fresh(1)] {
         one_is_lost(Mechanism::Undo, change);
     }
@@ -230,10 +233,10 @@ fn a_device_that_has_only_been_stored_to_takes_part_in_the_commit() {
     assert_eq!(fresh(Mechanism::Undo, commits), [1, 2]);
 }
 
-/// The device that switches pages can't know whether copies on another one are there, so the host does.
+/// The device that switches pages can't know whether another one has its copies, so the host does.
 #[test]
 #[ignore = "takes seconds"]
-fn shadow_waits_for_all_devices_before_one_switches() {
+fn shadow_switch_waits_for_the_copies_of_all_devices() {
     for change in [Change::One, Change::Both] {
         one_is_lost(Mechanism::Shadow, change);
     }

@@ -1,4 +1,7 @@
-//! A CPU that counts on the order of posted stores waits for one read-back a transaction, and loses nothing by that.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A CPU that relies on the order of posted stores waits for one read-back per transaction, and
+//! stays consistent.
 
 use super::{any_time, cases, every_point, prepare, run, Case, On};
 
@@ -8,14 +11,15 @@ fn by_the_cpu(on: On, seed: u64, transactions: usize) -> impl Iterator<Item = Ca
 }
 
 #[test]
-fn one_channel_keeps_the_order_that_a_cpu_counts_on() {
+fn ordered_stores_on_one_channel_survive_crashes() {
     by_the_cpu(On::Ordered, 4, 8).for_each(|case| any_time(case, 6));
 }
 
-/// Where stores are lost in any order, counting on one breaks transactions: the test above would see that.
+/// Where stores are lost in any order, relying on the order violates atomicity, which the test
+/// above detects.
 #[test]
 #[ignore = "takes seconds"]
-fn without_that_order_crashes_break_it() {
+fn ordered_stores_on_two_channels_find_violations() {
     for case in by_the_cpu(On::Unordered, 1, 6) {
         let (mut count, mut broken) = (0, 0);
         every_point(case, 2, |why| {
@@ -27,9 +31,9 @@ fn without_that_order_crashes_break_it() {
     }
 }
 
-/// It waits less, and what it does not wait for it still puts in order.
+/// It waits less, and still orders the other stores.
 #[test]
-fn fences_between_are_no_read_backs() {
+fn ordered_fences_between_stores_are_posted() {
     for case in by_the_cpu(On::Ordered, 2, 6) {
         let took = [On::Single, On::Ordered].map(|on| {
             let case = Case { on, ..case };

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Lines of write bursts on their way to the media.
 
 use sim::Media;

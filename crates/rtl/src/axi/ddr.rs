@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A DDR channel at a master port of a model: data from the media, timing from a memory model.
 
 use sim::memctrl::{AddressMap, MemoryTiming, PortQueues};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The host at the device's DMA port: AXI4 to the link and back.
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! An AXI4-Lite master: writes one after the other, reads one at a time.
 
 use super::AxilPorts;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A master: issues what is queued, and reports every handshake.
 
 use std::collections::VecDeque;

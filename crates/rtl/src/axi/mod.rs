@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! AXI4 and AXI4-Lite on the ports of a model: the other ends of a device's buses.
 //!
 //! Each bus model works in two steps a clock cycle, around the falling edge. `drive` sets the

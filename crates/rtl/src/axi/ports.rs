@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The signals of a bus, found by name.
 
 use super::{Ax, WBeat, BEAT};

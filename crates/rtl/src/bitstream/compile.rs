@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Compiles a design into a bitstream, once for each content.
 
 use std::collections::BTreeMap;

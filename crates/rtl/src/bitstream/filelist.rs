@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Reads hardware file lists, in the form that `tools/filelist.py` describes.
 
 use std::path::{Path, PathBuf};

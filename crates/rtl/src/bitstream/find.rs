@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Finds the checkout, and the programs that compile a design in it.
 
 use std::path::{Path, PathBuf};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Loads bitstreams and runs models of them.
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};

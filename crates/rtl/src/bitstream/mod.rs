@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A bitstream is a design compiled by Verilator into a shared object. This module compiles and
 //! loads bitstreams and makes models from them.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Included before everything else of the Verilated runtime: the shim handles what would affect the
 // whole process.
 #pragma once

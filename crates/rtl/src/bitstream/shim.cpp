@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The C ABI of a bitstream (docs/architecture.md), around the model that Verilator made of one top.
 //
 // ns_ports.inc is generated from the model's header: NS_PORT(member, bits, is_output) for each port

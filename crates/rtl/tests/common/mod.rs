@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Devices, designs and hosts that the tests share.
 #![allow(dead_code)]
 

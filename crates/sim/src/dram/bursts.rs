@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A channel model that answers at once: the time of a burst follows from earlier reservations.
 //!
 //! Command and data buses, banks, bus turnarounds, refresh and queues are those of

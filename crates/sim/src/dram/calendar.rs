@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Reservations of commands of one kind, the first slot that fits between them, and the departures
 //! from a queue.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The controller of one channel: queues, scheduling, and the state of banks and buses.
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Speed grades and timing of DDR4 SDRAM (JEDEC JESD79-4), x8 devices with 1 KiB pages.
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The mapping of addresses to banks, rows and columns.
 
 /// Bank groups of an x8 device.

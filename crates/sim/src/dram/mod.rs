@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! DDR4 timing: a memory controller and one rank of DRAM per channel. No data is stored here.
 //!
 //! Requests are 64-byte lines (64 data pins, BL8). The controller keeps pages open and schedules

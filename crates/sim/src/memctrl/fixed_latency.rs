@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A memory with one fixed latency.
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Addresses of interleaved channels.
 
 /// Maps a channel's local addresses to the media: channels interleave every `granule` bytes.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A DDR4 controller and its memory: request queues of the AXI4 port, timing models, address maps.
 //!
 //! [`PortQueues`] queues the requests of one AXI4 port, clock by clock. A [`MemoryTiming`] answers

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The queues of a memory controller's AXI4 port: what it accepts, and in which order it answers.
 
 use std::collections::VecDeque;

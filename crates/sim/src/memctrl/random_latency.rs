@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A memory with random latencies.
 
 use std::collections::BTreeMap;

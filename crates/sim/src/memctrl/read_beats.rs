@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The read data channel of a port: one beat a cycle.
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Flow control credits.
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The device's side of a link.
 
 use super::credits::credit_bytes;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! When the device has accepted what was posted to it: what a completion of each posted write would
 //! report.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One PCIe link: the wire in both directions, and the credits and tags that bound its use.
 //!
 //! Each direction of the wire is one serial resource. A TLP occupies it for `(payload + overhead) /

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The TLPs of a link, and the splitting of accesses.
 
 use crate::{Bar, Mmio, ReadData, Time};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One direction of the wire, and the time that TLPs occupy it.
 
 use crate::config::LinkConfig;

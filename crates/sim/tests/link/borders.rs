@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Accesses of a device at all borders: each is served or counted as refused, and each read is
 //! answered.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A device for tests: a clock and a step function.
 
 use sim::{Counter, Device, Fault, HostPort, Time};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Loads of a device: several in flight, answers in parts, and the credits and limits that bound
 //! them.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The link and the scheduler compared with arithmetic, with devices made for these tests.
 
 mod borders;

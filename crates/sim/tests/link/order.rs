@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Writes and reads of a device form one sequence, whatever the link's parameters.
 
 use std::collections::HashMap;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Several devices: peer-to-peer accesses, and independence of their order.
 
 use std::sync::{Arc, Mutex};

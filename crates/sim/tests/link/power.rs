@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Power cuts: TLPs on the wire arrive, those that waited for it are lost, and the link is clean
 //! afterwards.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Bandwidth of NVMe traffic against the bounds that follow from the sizes of its TLPs.
 
 use std::collections::{HashMap, VecDeque};

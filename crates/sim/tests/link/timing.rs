@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Latencies, credits and tags against arithmetic.
 
 use std::sync::{Arc, Mutex};

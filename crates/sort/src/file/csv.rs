@@ -1,12 +1,14 @@
-//! Values between commas. The first line names the columns; an empty value is null, but a text in quotes.
+// SPDX-License-Identifier: Apache-2.0
+
+//! CSV. The first line names the columns. An empty value is null, unless it is a quoted text.
 //!
-//! A column's type is the narrowest that all of its values fit: null, boolean, 64-bit integer, 64-bit float, date, timestamp without a zone (of the
-//! finest unit that comes), text.
+//! A column has the narrowest type that all of its values fit: null, boolean, 64-bit integer,
+//! 64-bit float, date, timestamp without a zone (in the finest unit that occurs), text.
 
 mod batches;
 mod records;
-mod spelled;
 mod values;
+mod verbatim;
 
 use std::io::{self, BufWriter, Read, Write};
 use std::sync::Arc;
@@ -17,17 +19,17 @@ use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_csv::reader::Format;
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 
-use self::batches::{two_ways, Batches};
-use self::records::{Plain, Records};
-pub use self::spelled::{is_lines, open as open_spelled, Spelled};
-use super::{Content, Opened, Reader};
+use self::batches::{ambiguous_lines, Batches};
+use self::records::{NormalisedReader, Records};
+pub use self::verbatim::{is_lines, open as open_verbatim, VerbatimCsv};
+use super::{FileContent, OpenedFile, Reader};
 use crate::input::Input;
 use crate::{Error, Result};
 
-/// Integers up to which each is a 64-bit float, too.
+/// Up to this value, every integer is exact as a 64-bit float.
 const EXACT: u64 = 1 << 53;
 
-pub fn open(input: Input) -> Result<Opened> {
+pub fn open(input: Input) -> Result<OpenedFile> {
     if ends_in_quotes(&input).map_err(Error::new)? {
         return Err(Error::new(
             "it ends within a quoted value: it may be cut off",
@@ -40,7 +42,7 @@ pub fn open(input: Input) -> Result<Opened> {
     if schema.fields().is_empty() {
         return Err(Error::new("its first line names no column"));
     }
-    let schema = without_look_alikes(&input, schema)?;
+    let schema = with_lossy_columns_as_text(&input, schema)?;
     let mut schema = with_empty_columns(&input, schema)?;
     let known = match count(&input, &schema, None) {
         Ok(known) => known,
@@ -51,18 +53,18 @@ pub fn open(input: Input) -> Result<Opened> {
         }
     };
     if known.0 != rows {
-        return Err(two_ways());
+        return Err(ambiguous_lines());
     }
-    Ok(Opened {
+    Ok(OpenedFile {
         schema: schema.clone(),
         metadata: Vec::new(),
         known: Some(known),
-        content: Content::Csv(input, schema),
+        content: FileContent::Csv(input, schema),
     })
 }
 
-fn plain(input: &Input) -> Result<Plain> {
-    Plain::new(input).map_err(Error::new)
+fn plain(input: &Input) -> Result<NormalisedReader> {
+    NormalisedReader::new(input).map_err(Error::new)
 }
 
 /// Reads all columns, or one.
@@ -84,7 +86,8 @@ pub fn batches(input: &Input, schema: &SchemaRef, column: Option<usize>) -> Resu
     })))
 }
 
-/// A batch of these columns with an empty text, and no null, in these places: rows, and columns of the file. Only texts can be that.
+/// Turns nulls into empty texts at these places, which are pairs of a row and a column of the file.
+/// Columns of other types stay.
 fn with_empty_texts(
     batch: RecordBatch,
     columns: &[usize],
@@ -104,7 +107,7 @@ fn with_empty_texts(
         valid.append_buffer(nulls.inner());
         rows.for_each(|(row, _)| valid.set_bit(*row, true));
         let valid = NullBuffer::new(valid.finish());
-        // A null has no bytes.
+        // A null has no bytes, so offsets and values stay.
         let (offsets, values) = (texts.offsets().clone(), texts.values().clone());
         Arc::new(StringArray::new(offsets, values, Some(valid))) as ArrayRef
     });
@@ -112,7 +115,7 @@ fn with_empty_texts(
     RecordBatch::try_new(batch.schema(), filled).map_err(Error::new)
 }
 
-/// Columns of which nothing is known but that they have empty texts are texts.
+/// Columns of unknown type that have an empty text become text.
 fn with_empty_columns(input: &Input, schema: SchemaRef) -> Result<SchemaRef> {
     let fields = schema.fields().iter();
     let unknown: Vec<bool> = fields.map(|f| f.data_type() == &DataType::Null).collect();
@@ -132,7 +135,7 @@ fn with_empty_columns(input: &Input, schema: SchemaRef) -> Result<SchemaRef> {
     with_text(&schema, |column| Ok(texts[column]))
 }
 
-/// How many rows there are, and which of the columns have nulls.
+/// The number of rows, and which columns have nulls.
 fn count(input: &Input, schema: &SchemaRef, column: Option<usize>) -> Result<(usize, Vec<bool>)> {
     let (mut rows, mut nulls) = (0, vec![false; schema.fields().len()]);
     for batch in batches(input, schema, column)? {
@@ -145,7 +148,7 @@ fn count(input: &Input, schema: &SchemaRef, column: Option<usize>) -> Result<(us
     Ok((rows, nulls))
 }
 
-/// Some columns are text instead.
+/// The schema with some columns as text.
 fn with_text(schema: &Schema, is_text: impl Fn(usize) -> Result<bool>) -> Result<SchemaRef> {
     let column = |(n, field): (usize, &FieldRef)| {
         Ok(match is_text(n)? {
@@ -157,8 +160,8 @@ fn with_text(schema: &Schema, is_text: impl Fn(usize) -> Result<bool>) -> Result
     Ok(Arc::new(Schema::new(fields?)))
 }
 
-/// Columns with values that the reader takes for what was inferred, though it changes them, are text.
-fn without_look_alikes(input: &Input, schema: Schema) -> Result<SchemaRef> {
+/// Columns become text if the reader would accept their values but change them.
+fn with_lossy_columns_as_text(input: &Input, schema: Schema) -> Result<SchemaRef> {
     let texts = with_text(&schema, |_| Ok(true))?;
     with_text(&schema, |n| {
         let changes: fn(&str) -> bool = match schema.field(n).data_type() {
@@ -176,13 +179,13 @@ fn without_look_alikes(input: &Input, schema: Schema) -> Result<SchemaRef> {
     })
 }
 
-/// A timestamp's time is followed by a zone.
+/// True if a zone follows a timestamp's time.
 fn has_zone(value: &str) -> bool {
     let time = value.get(10..).unwrap_or_default();
     time.contains(['+', '-', 'Z', 'z'])
 }
 
-/// A number that a 64-bit float is not: a long integer, or one beyond all of them.
+/// True if a 64-bit float does not hold the number: a long integer, or an overflow.
 fn is_inexact(value: &str) -> bool {
     let digits = value.trim_start_matches(['+', '-']);
     let whole = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -195,7 +198,8 @@ fn is_inexact(value: &str) -> bool {
     }
 }
 
-/// As RFC 4180 has it: a value begins with a quote, and two of them within are one.
+/// True if the file ends within quotes, by the rules of RFC 4180: a value begins with a quote, and
+/// two quotes within it are one.
 fn ends_in_quotes(input: &Input) -> io::Result<bool> {
     let (mut begins, mut inside) = (true, false);
     let (mut reader, mut piece) = (input.from(0), vec![0; 64 << 10]);
@@ -206,7 +210,7 @@ fn ends_in_quotes(input: &Input) -> io::Result<bool> {
         }
         for &byte in &piece[..count] {
             (begins, inside) = match (inside, byte) {
-                // A second one behind it goes on with the value.
+                // A second quote that follows continues the value.
                 (true, b'"') => (true, false),
                 (true, _) => (false, true),
                 (false, b'"') => (false, begins),
@@ -218,16 +222,16 @@ fn ends_in_quotes(input: &Input) -> io::Result<bool> {
 
 /// Writes a file batch by batch.
 pub enum Writer<W: Write> {
-    /// Of values.
+    /// Writes values.
     Values(values::Writer<BufWriter<W>>),
-    /// Of lines as they stood in another one.
-    Lines(spelled::Writer<BufWriter<W>>),
+    /// Writes the lines of the input byte for byte.
+    Lines(verbatim::Writer<BufWriter<W>>),
 }
 
 impl<W: Write> Writer<W> {
     pub fn new(out: W, schema: &SchemaRef) -> Result<Writer<W>> {
-        if let Some(lines) = spelled::Lines::of(schema) {
-            let writer = spelled::Writer::new(BufWriter::new(out), lines)?;
+        if let Some(lines) = verbatim::LineColumn::of(schema) {
+            let writer = verbatim::Writer::new(BufWriter::new(out), lines)?;
             return Ok(Writer::Lines(writer));
         }
         values::Writer::new(BufWriter::new(out), schema).map(Writer::Values)
@@ -260,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_type_is_text() {
+    fn csv_keeps_lossy_values_as_text() {
         for (values, kind) in [
             (["1", "2"], "Int64"),
             (["9223372036854775808", "1"], "Utf8"),
@@ -291,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_is_open_at_the_end_is_an_error() {
+    fn csv_rejects_an_unclosed_quote() {
         for (text, rows) in [
             ("a,b\n2,\"one, two\"\n1,three\n", Some(2)),
             ("a,b\n2,\"one \"\"two\"\"\n\"\n1,thr\"ee", Some(2)),

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Arrow IPC: files and streams.
 //!
-//! The library allocates whatever a message says that it holds. So messages are looked at before: lengths beyond the file's are an error, and
-//! so are those for which there is no memory.
+//! The library allocates any length that a message claims. So messages are checked first: a length
+//! beyond the file's is an error, and so is one that memory can't hold.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
@@ -12,30 +14,30 @@ use arrow_ipc::{root_as_footer, root_as_message, Block, Endianness, Message};
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 
-use super::{Content, Opened, Reader};
+use super::{FileContent, OpenedFile, Reader};
 use crate::input::Input;
 use crate::{Error, Result};
 
 const MAGIC: &[u8] = b"ARROW1";
-/// How files of the first Feather begin, and end.
+/// Magic bytes of Feather V1.
 pub const FEATHER_1: &[u8] = b"FEA1";
-/// In front of a message's length.
+/// Precedes the length of a message.
 const CONTINUATION: u32 = u32::MAX;
 
-/// Whether it is a file, and not a stream.
+/// True for a file, false for a stream.
 pub fn is_file(input: &Input) -> Result<bool> {
     begins(input, MAGIC)
 }
 
 fn begins(input: &Input, magic: &[u8]) -> Result<bool> {
-    match input.at(0, magic.len()) {
+    match input.read_at(0, magic.len()) {
         Ok(start) => Ok(start == magic),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(e) => Err(Error::new(e)),
     }
 }
 
-/// Refuses what is older than Arrow's own form.
+/// Refuses Feather V1.
 pub fn check_version(input: &Input) -> Result<()> {
     match begins(input, FEATHER_1)? {
         true => Err(Error::new(
@@ -45,7 +47,7 @@ pub fn check_version(input: &Input) -> Result<()> {
     }
 }
 
-/// Refuses numbers in the other order of bytes, which would be read as others.
+/// Refuses big-endian numbers, which would be misread.
 fn check_order(schema: Option<arrow_ipc::Schema>) -> Result<()> {
     match schema.map(|schema| schema.endianness()) {
         Some(Endianness::Big) => Err(Error::new(
@@ -60,7 +62,7 @@ fn cut_off() -> Error {
 }
 
 fn bytes(input: &Input, at: u64, count: usize) -> Result<Bytes> {
-    input.at(at, count).map_err(|e| match e.kind() {
+    input.read_at(at, count).map_err(|e| match e.kind() {
         io::ErrorKind::UnexpectedEof => cut_off(),
         _ => Error::new(e),
     })
@@ -71,11 +73,12 @@ fn word(input: &Input, at: u64) -> Result<u32> {
     Ok(u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
 }
 
-/// A message at a place: itself, and where its body and the next message are. Nothing is the end of a stream.
+/// The message at an offset, and the offsets of its body and of the next message. `None`: end of
+/// the stream.
 fn message(input: &Input, at: u64) -> Result<Option<(Bytes, u64, u64)>> {
     let (length, start) = match word(input, at)? {
         CONTINUATION => (word(input, at + 4)?, at + 8),
-        // As it was before Arrow 0.15.
+        // The format before Arrow 0.15.
         length => (length, at + 4),
     };
     if length == 0 {
@@ -93,7 +96,7 @@ fn parsed(head: &[u8]) -> Result<Message<'_>> {
     root_as_message(head).map_err(|e| Error::new(format!("a message: {e}")))
 }
 
-/// Refuses a message whose buffers there is no memory for once they are decompressed.
+/// Refuses a message whose decompressed buffers do not fit in memory.
 fn check(input: &Input, head: &[u8], body: u64, end: u64) -> Result<()> {
     let message = parsed(head)?;
     let batch = message
@@ -113,7 +116,7 @@ fn check(input: &Input, head: &[u8], body: u64, end: u64) -> Result<()> {
         if length >= 8 {
             let size = bytes(input, place, 8)?;
             let size = size.first_chunk::<8>().ok_or_else(cut_off)?;
-            // -1: it is not compressed.
+            // -1: the buffer is not compressed.
             let size = i64::from_le_bytes(*size).max(0);
             all = all.saturating_add(size as usize);
         }
@@ -123,7 +126,7 @@ fn check(input: &Input, head: &[u8], body: u64, end: u64) -> Result<()> {
         .map_err(|_| Error::new(format!("no memory for {all} bytes of a batch")))
 }
 
-pub fn open_stream(input: Input) -> Result<Opened> {
+pub fn open_stream(input: Input) -> Result<OpenedFile> {
     let mut at = 0;
     while let Some((head, body, next)) = message(&input, at)? {
         check_order(parsed(&head)?.header_as_schema())?;
@@ -131,11 +134,11 @@ pub fn open_stream(input: Input) -> Result<Opened> {
         at = next;
     }
     let reader = StreamReader::try_new(input.from(0), None).map_err(Error::new)?;
-    Ok(Opened {
+    Ok(OpenedFile {
         schema: reader.schema(),
         metadata: Vec::new(),
         known: None,
-        content: Content::ArrowStream(input),
+        content: FileContent::ArrowStream(input),
     })
 }
 
@@ -158,7 +161,7 @@ fn check_block(input: &Input, block: &Block) -> Result<()> {
     }
 }
 
-pub fn open_file(input: Input) -> Result<Opened> {
+pub fn open_file(input: Input) -> Result<OpenedFile> {
     let magic = input.bytes().checked_sub(MAGIC.len() as u64);
     let at = magic.and_then(|at| at.checked_sub(4)).ok_or_else(cut_off)?;
     if bytes(&input, at + 4, MAGIC.len())? != MAGIC {
@@ -178,11 +181,11 @@ pub fn open_file(input: Input) -> Result<Opened> {
     let mut schema = Schema::clone(&reader.schema());
     schema.metadata.extend(reader.custom_metadata().clone());
     let schema = Arc::new(schema);
-    Ok(Opened {
+    Ok(OpenedFile {
         schema: schema.clone(),
         metadata: Vec::new(),
         known: None,
-        content: Content::ArrowFile(input, schema),
+        content: FileContent::ArrowFile(input, schema),
     })
 }
 
@@ -199,9 +202,9 @@ pub fn file_batches(input: &Input, schema: &SchemaRef, column: Option<usize>) ->
     })))
 }
 
-/// A file that is written.
+/// Writes a file.
 pub type File<W> = FileWriter<BufWriter<W>>;
-/// A stream that is written.
+/// Writes a stream.
 pub type Stream<W> = StreamWriter<BufWriter<W>>;
 
 pub fn stream<W: Write>(out: W, schema: &Schema) -> Result<Stream<W>> {
@@ -222,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// A schema with a column of numbers whose bytes are in this order.
+    /// A schema with one column of numbers of this byte order.
     fn schema<'a>(
         out: &mut FlatBufferBuilder<'a>,
         order: Endianness,
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn big_endian_numbers_are_refused() {
+    fn ipc_rejects_big_endian_numbers() {
         assert_eq!(
             open_stream(stream_in(Endianness::Little).into())
                 .unwrap()

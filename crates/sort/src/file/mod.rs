@@ -1,4 +1,6 @@
-//! Tables as the bytes of files.
+// SPDX-License-Identifier: Apache-2.0
+
+//! File formats of tables.
 
 mod csv;
 mod ipc;
@@ -12,37 +14,36 @@ use ::parquet::file::metadata::KeyValue;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-pub use self::csv::{is_lines, open_spelled};
+pub use self::csv::{is_lines, open_verbatim};
 pub use self::parquet::Compression;
 use crate::guard::guarded;
 use crate::input::Input;
-use crate::size::within;
-use crate::source::Source;
-use crate::{By, Error, Result, Table};
+use crate::size::rows_within;
+use crate::{Error, OrderBy, Result, Table};
 
-/// Rows that are read at a time.
+/// Most rows of a batch.
 const BATCH: usize = 16 << 10;
-/// Bytes that they have, if that is fewer.
+/// Most bytes of a batch, unless it has one row.
 const BATCH_BYTES: usize = 16 << 20;
 
-/// How a table stands in a file.
+/// The format of a table in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Apache Parquet.
     Parquet,
-    /// An Arrow IPC file, which is Feather V2, too. A stream is read as well.
+    /// An Arrow IPC file, which is also Feather V2. A stream is read as well.
     Arrow,
     /// An Arrow IPC stream.
     Stream,
-    /// Values between commas, with the columns' names in the first line.
+    /// CSV, with the columns' names in the first line.
     Csv,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Format; 4] = [Format::Parquet, Format::Arrow, Format::Stream, Format::Csv];
 
-    /// Its name.
+    /// The format's name for options.
     pub fn name(self) -> &'static str {
         match self {
             Format::Parquet => "parquet",
@@ -52,7 +53,7 @@ impl Format {
         }
     }
 
-    /// As people call it.
+    /// The format's title for messages.
     pub fn title(self) -> &'static str {
         match self {
             Format::Parquet => "Parquet",
@@ -63,32 +64,32 @@ impl Format {
     }
 }
 
-/// How files begin.
-const BEGINNINGS: [(&[u8], Format); 3] = [
+/// Magic numbers.
+const MAGIC_NUMBERS: [(&[u8], Format); 3] = [
     (b"PAR1", Format::Parquet),
     (b"ARROW1", Format::Arrow),
-    // Of a message's length.
+    // The marker of a message's length.
     (b"\xFF\xFF\xFF\xFF", Format::Stream),
 ];
 
 impl Format {
-    /// What a file is by how it begins, if it is none of those that have to be told.
+    /// The format that a file's first bytes identify, if there is one.
     pub fn of_content(input: &Input) -> Option<Format> {
         let begins = |bytes: &[u8]| {
-            let start = input.at(0, bytes.len());
+            let start = input.read_at(0, bytes.len());
             start.is_ok_and(|start| start == bytes)
         };
-        let known = BEGINNINGS.iter().find(|(bytes, _)| begins(bytes));
+        let known = MAGIC_NUMBERS.iter().find(|(bytes, _)| begins(bytes));
         let known = known.map(|(_, format)| *format);
-        // Files of both kinds are not read, and by whom they aren't says it.
+        // Encrypted Parquet and Feather V1 are refused by their readers, with a reason.
         known
             .or_else(|| begins(b"PARE").then_some(Format::Parquet))
             .or_else(|| begins(ipc::FEATHER_1).then_some(Format::Arrow))
     }
 }
 
-/// The one of these that has a name.
-fn named<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> Result<T> {
+/// Finds a value by its name.
+fn find_named<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> Result<T> {
     let found = all.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(known, _)| *known).collect();
@@ -103,34 +104,34 @@ impl FromStr for Format {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Format> {
-        named("format", name, &Format::ALL.map(|f| (f.name(), f)))
+        find_named("format", name, &Format::ALL.map(|f| (f.name(), f)))
     }
 }
 
 /// Batches of a file.
 pub type Reader = Box<dyn Iterator<Item = Result<RecordBatch>>>;
 
-/// A file that has been looked at.
-pub struct Opened {
+/// A file that was opened.
+pub struct OpenedFile {
     pub schema: SchemaRef,
     pub metadata: Vec<KeyValue>,
-    /// Rows, and which columns have nulls, if it says so.
+    /// Number of rows, and which columns have nulls, if the file says so.
     pub known: Option<(usize, Vec<bool>)>,
-    pub content: Content,
+    pub content: FileContent,
 }
 
-/// Where its batches are.
-pub enum Content {
+/// Where the batches come from.
+pub enum FileContent {
     Parquet(parquet::File),
     ArrowFile(Input, SchemaRef),
     ArrowStream(Input),
     Csv(Input, SchemaRef),
-    /// The same with its lines as they stand in it.
-    Spelled(Arc<csv::Spelled>),
+    /// A CSV whose lines are kept.
+    Verbatim(Arc<csv::VerbatimCsv>),
 }
 
-/// Looks at a file.
-pub fn open(format: Format, input: Input) -> Result<Opened> {
+/// Opens a file.
+pub fn open(format: Format, input: Input) -> Result<OpenedFile> {
     if matches!(format, Format::Arrow | Format::Stream) {
         ipc::check_version(&input)?;
     }
@@ -142,42 +143,42 @@ pub fn open(format: Format, input: Input) -> Result<Opened> {
     }
 }
 
-impl Content {
+impl FileContent {
     /// Batches of all columns, or of one.
     pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
         match self {
-            Content::Parquet(file) => file.batches(column),
-            Content::ArrowFile(input, schema) => ipc::file_batches(input, schema, column),
-            Content::ArrowStream(input) => ipc::stream_batches(input, column),
-            Content::Csv(input, schema) => csv::batches(input, schema, column),
-            Content::Spelled(spelled) => spelled.batches(column),
+            FileContent::Parquet(file) => file.batches(column),
+            FileContent::ArrowFile(input, schema) => ipc::file_batches(input, schema, column),
+            FileContent::ArrowStream(input) => ipc::stream_batches(input, column),
+            FileContent::Csv(input, schema) => csv::batches(input, schema, column),
+            FileContent::Verbatim(verbatim) => verbatim.batches(column),
         }
     }
 }
 
-/// A batch in pieces of which each takes little memory where it is copied.
+/// Slices of a batch. A copy of each takes little memory.
 pub fn pieces(batch: RecordBatch) -> impl Iterator<Item = Result<RecordBatch>> {
     let mut left = batch;
     std::iter::from_fn(move || {
         let most = left.slice(0, left.num_rows().min(BATCH));
         let rows = match most.num_columns() {
             0 => most.num_rows(),
-            _ => within(most.columns(), BATCH_BYTES),
+            _ => rows_within(most.columns(), BATCH_BYTES),
         };
         left = left.slice(rows, left.num_rows() - rows);
         (rows > 0).then(|| Ok(most.slice(0, rows)))
     })
 }
 
-/// Writes a table into a file, batch by batch. Of Parquet's pages are compressed.
+/// Writes a table to a file, batch by batch. Pages of Parquet are compressed.
 pub struct Writer<W: Write + Send> {
     title: &'static str,
-    file: Kind<W>,
-    /// The columns that go into it, if not all do.
+    file: FormatWriter<W>,
+    /// The columns that are written, unless all are.
     columns: Option<Vec<usize>>,
 }
 
-enum Kind<W: Write + Send> {
+enum FormatWriter<W: Write + Send> {
     Parquet(Box<parquet::Writer<W>>),
     ArrowFile(ipc::File<W>),
     ArrowStream(ipc::Stream<W>),
@@ -185,16 +186,17 @@ enum Kind<W: Write + Send> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Of a table without rows yet. They come in an order, which Parquet's footer says; empty, if they have none.
+    /// A writer of a table. Rows come in `order`, which a Parquet footer records. It is empty if
+    /// they have no order.
     pub fn new(
         out: W,
         format: Format,
         compression: Compression,
         schema: SchemaRef,
         metadata: &[KeyValue],
-        order: &[By],
+        order: &[OrderBy],
     ) -> Result<Writer<W>> {
-        // Lines of a CSV are for another one.
+        // Only a CSV has a line column.
         let fields = schema.fields();
         let hidden = format != Format::Csv && fields.iter().any(|field| is_lines(field));
         let shown = (0..fields.len()).filter(|&n| !is_lines(&fields[n]));
@@ -207,25 +209,25 @@ impl<W: Write + Send> Writer<W> {
             .map(|writer| Writer { columns, ..writer })
     }
 
-    /// Of a table all of whose columns are written.
+    /// A writer of all columns.
     fn whole(
         out: W,
         format: Format,
         compression: Compression,
         schema: SchemaRef,
         metadata: &[KeyValue],
-        order: &[By],
+        order: &[OrderBy],
     ) -> Result<Writer<W>> {
         let title = format.title();
         let file = writing(title, || {
             Ok(match format {
                 Format::Parquet => {
                     let writer = parquet::Writer::new(out, &schema, metadata, compression, order)?;
-                    Kind::Parquet(Box::new(writer))
+                    FormatWriter::Parquet(Box::new(writer))
                 }
-                Format::Arrow => Kind::ArrowFile(ipc::file(out, &schema)?),
-                Format::Stream => Kind::ArrowStream(ipc::stream(out, &schema)?),
-                Format::Csv => Kind::Csv(csv::Writer::new(out, &schema)?),
+                Format::Arrow => FormatWriter::ArrowFile(ipc::file(out, &schema)?),
+                Format::Stream => FormatWriter::ArrowStream(ipc::stream(out, &schema)?),
+                Format::Csv => FormatWriter::Csv(csv::Writer::new(out, &schema)?),
             })
         })?;
         let columns = None;
@@ -236,27 +238,27 @@ impl<W: Write + Send> Writer<W> {
         })
     }
 
-    /// Adds rows.
+    /// Writes rows.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let shown = self.columns.as_ref().map(|columns| batch.project(columns));
         let shown = shown.transpose().map_err(Error::new)?;
         let (file, batch) = (&mut self.file, shown.as_ref().unwrap_or(batch));
         writing(self.title, || match file {
-            Kind::Parquet(writer) => writer.write(batch),
-            Kind::ArrowFile(writer) => writer.write(batch).map_err(Error::new),
-            Kind::ArrowStream(writer) => writer.write(batch).map_err(Error::new),
-            Kind::Csv(writer) => writer.write(batch),
+            FormatWriter::Parquet(writer) => writer.write(batch),
+            FormatWriter::ArrowFile(writer) => writer.write(batch).map_err(Error::new),
+            FormatWriter::ArrowStream(writer) => writer.write(batch).map_err(Error::new),
+            FormatWriter::Csv(writer) => writer.write(batch),
         })
     }
 
-    /// Ends the file.
+    /// Completes the file.
     pub fn finish(self) -> Result<()> {
         let file = self.file;
         writing(self.title, || match file {
-            Kind::Parquet(writer) => writer.finish(),
-            Kind::ArrowFile(mut writer) => writer.finish().map_err(Error::new),
-            Kind::ArrowStream(mut writer) => writer.finish().map_err(Error::new),
-            Kind::Csv(writer) => writer.finish(),
+            FormatWriter::Parquet(writer) => writer.finish(),
+            FormatWriter::ArrowFile(mut writer) => writer.finish().map_err(Error::new),
+            FormatWriter::ArrowStream(mut writer) => writer.finish().map_err(Error::new),
+            FormatWriter::Csv(writer) => writer.finish(),
         })
     }
 }
@@ -267,12 +269,7 @@ fn writing<T>(title: &str, write: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl Table {
-    /// Reads the bytes of a file. What is damaged is an error.
-    pub fn read(format: Format, file: Vec<u8>) -> Result<Table> {
-        Source::open(format, file.into(), None)?.collect()
-    }
-
-    /// As the bytes of a file. Of Parquet's pages are compressed.
+    /// Encodes the table as a file. Pages of Parquet are compressed.
     pub fn write(&self, format: Format, compression: Compression) -> Result<Vec<u8>> {
         let mut file = Vec::new();
         let schema = self.schema();
@@ -283,7 +280,7 @@ impl Table {
     }
 }
 
-/// All columns of a batch as an Arrow stream.
+/// Encodes all columns of a batch as an Arrow stream.
 pub fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     let (plain, schema) = (Compression::Uncompressed, batch.schema());

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Apache Parquet.
 
-mod damage;
+mod checksum;
 mod encryption;
 mod fit;
 mod groups;
@@ -22,26 +24,26 @@ use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaDataBuilder, So
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::SchemaDescriptor;
 
-use super::{named, Content, Opened, Reader};
+use super::{find_named, FileContent, OpenedFile, Reader};
 use crate::input::Input;
-use crate::{By, Error, Result};
+use crate::{Error, OrderBy, Result};
 
-/// Bytes of a row group in the writer's memory from which on it is written.
+/// A row group is written once the writer holds this number of bytes.
 const GROUP_BYTES: usize = 64 << 20;
 
-/// How pages are made smaller.
+/// Compression of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     Uncompressed,
-    /// Fast.
+    /// Snappy: fast.
     #[default]
     Snappy,
-    /// Fast.
+    /// LZ4: fast.
     Lz4,
-    /// Small and old.
+    /// Gzip: small, and widely supported.
     Gzip,
-    /// Small.
+    /// Zstandard: small.
     Zstd,
 }
 
@@ -56,7 +58,7 @@ impl FromStr for Compression {
             ("gzip", Compression::Gzip),
             ("zstd", Compression::Zstd),
         ];
-        named("compression", name, &all)
+        find_named("compression", name, &all)
     }
 }
 
@@ -72,37 +74,40 @@ impl From<Compression> for basic::Compression {
     }
 }
 
-/// A file whose footer has been read.
+/// A file whose footer was read.
 pub struct File {
     pub input: Input,
     footer: ArrowReaderMetadata,
 }
 
-pub fn open(input: Input) -> Result<Opened> {
+pub fn open(input: Input) -> Result<OpenedFile> {
     encryption::check(&input)?;
     let options = ArrowReaderOptions::default();
     let footer = ArrowReaderMetadata::load(&input, options).map_err(Error::new)?;
     let (footer, rows) = with_rows(footer)?;
     let leaves = footer.parquet_schema();
-    let holding = units::holding(&input, leaves, footer.schema());
-    let footer = match holding.map_err(|e| Error::new(damage::told(&input, &e.to_string())))? {
-        Some(schema) => {
-            let options = ArrowReaderOptions::default().with_schema(schema);
-            let file = footer.metadata().clone();
-            ArrowReaderMetadata::try_new(file, options).map_err(Error::new)?
-        }
-        None => footer,
-    };
+    let holding = units::schema_that_fits(&input, leaves, footer.schema());
+    let footer =
+        match holding.map_err(|e| Error::new(checksum::describe(&input, &e.to_string())))? {
+            Some(schema) => {
+                let options = ArrowReaderOptions::default().with_schema(schema);
+                let file = footer.metadata().clone();
+                ArrowReaderMetadata::try_new(file, options).map_err(Error::new)?
+            }
+            None => footer,
+        };
     let file = footer.metadata();
     let known = file.file_metadata().key_value_metadata();
-    let own = |pair: &&KeyValue| pair.key != ARROW_SCHEMA_META_KEY && !logical::is_own(pair);
+    let own =
+        |pair: &&KeyValue| pair.key != ARROW_SCHEMA_META_KEY && !logical::is_logical_types(pair);
     let known = known.into_iter().flatten().filter(own).cloned();
     let metadata = known
         .chain(logical::of_file(footer.parquet_schema()))
         .collect();
     let groups = file.row_groups();
     let schema = logical::with_extensions(footer.schema(), footer.parquet_schema());
-    // Without statistics none are known: columns that have some nevertheless are found when they are read.
+    // Without statistics no nulls are assumed. Columns that have some are detected when they are
+    // read.
     let mut nulls = vec![false; schema.fields().len()];
     let leaves = file.file_metadata().schema_descr();
     for at in 0..leaves.num_columns() {
@@ -113,16 +118,16 @@ pub fn open(input: Input) -> Result<Opened> {
             *nulls |= counts.any(|count| count > 0);
         }
     }
-    Ok(Opened {
+    Ok(OpenedFile {
         known: Some((rows, nulls)),
         metadata,
         schema: schema.into(),
-        content: Content::Parquet(File { input, footer }),
+        content: FileContent::Parquet(File { input, footer }),
     })
 }
 
-/// A footer whose number of rows is that of its row groups together, and that number. There are files with 0 in that place, and the library
-/// reads no more rows than it says.
+/// Corrects the footer's number of rows to the sum of its row groups, and returns that number. Some
+/// files have 0 in that field, and the library reads no more rows than it says.
 fn with_rows(footer: ArrowReaderMetadata) -> Result<(ArrowReaderMetadata, usize)> {
     let groups = footer.metadata().row_groups();
     let rows = groups.iter().try_fold(0i64, |sum, group| {
@@ -153,10 +158,10 @@ fn with_rows(footer: ArrowReaderMetadata) -> Result<(ArrowReaderMetadata, usize)
 impl File {
     pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
         let (input, footer) = (self.input.clone(), self.footer.clone());
-        let batches = groups::Groups::new(input, footer, column);
+        let batches = groups::RowGroupBatches::new(input, footer, column);
         let input = self.input.clone();
-        let told = move |error| Error::new(damage::told(&input, &format!("{error}")));
-        Ok(Box::new(batches.map(move |batch| batch.map_err(&told))))
+        let describe = move |error| Error::new(checksum::describe(&input, &format!("{error}")));
+        Ok(Box::new(batches.map(move |batch| batch.map_err(&describe))))
     }
 }
 
@@ -167,18 +172,20 @@ pub struct Writer<W: Write + Send> {
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Of rows in this order.
+    /// A writer of rows in this order.
     pub fn new(
         out: W,
         schema: &Schema,
         metadata: &[KeyValue],
         compression: Compression,
-        order: &[By],
+        order: &[OrderBy],
     ) -> Result<Writer<W>> {
         let schema = Arc::new(fit::schema(schema)?);
         let derived = ArrowSchemaConverter::new().convert(&schema);
         let leaves = logical::to_file(&derived.map_err(Error::new)?, &schema, metadata)?;
-        let metadata = metadata.iter().filter(|pair| !logical::is_own(pair));
+        let metadata = metadata
+            .iter()
+            .filter(|pair| !logical::is_logical_types(pair));
         let mut properties = WriterProperties::builder()
             .set_compression(compression.into())
             .set_sorting_columns(sorting(&schema, &leaves, order))
@@ -210,9 +217,14 @@ impl<W: Write + Send> Writer<W> {
     }
 }
 
-/// The order as a footer says it: as far as it is one of columns that have no columns within, and whose values Parquet has an order of.
-fn sorting(schema: &Schema, leaves: &SchemaDescriptor, order: &[By]) -> Option<Vec<SortingColumn>> {
-    let column = |by: &By| {
+/// The order as the footer records it. It ends at the first column that is nested, or whose values
+/// Parquet has no order of.
+fn sorting(
+    schema: &Schema,
+    leaves: &SchemaDescriptor,
+    order: &[OrderBy],
+) -> Option<Vec<SortingColumn>> {
+    let column = |by: &OrderBy| {
         let (root, _) = schema.column_with_name(&by.column)?;
         let mut all = 0..leaves.num_columns();
         let at = all.find(|&at| leaves.get_column_root_idx(at) == root)?;

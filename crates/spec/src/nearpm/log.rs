@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Logs on the media: descriptor and records. All numbers are little-endian.
 
 use super::LINE;

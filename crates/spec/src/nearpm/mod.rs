@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The crash-consistency engine `nearpm`: its commands, its logs on the media, and its state at a
 //! power loss.
 //!

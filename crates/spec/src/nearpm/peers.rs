@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Several devices: their numbers, and the completions that they send to each other.
 
 /// Maximum number of devices of a transaction.

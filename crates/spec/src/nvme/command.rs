@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Submission and completion queue entries.
 
 use super::{admin, feature, io, Status, CQE_BYTES, SQE_BYTES};

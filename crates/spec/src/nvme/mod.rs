@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! NVMe 1.4: controller properties, queue entries, Identify data, status codes.
 
 pub mod command;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Controller properties: the registers in BAR0.
 
 use crate::regs::nvme;

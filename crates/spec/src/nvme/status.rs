@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The Status Field of a completion, with the specification's names.
 
 use std::fmt;

@@ -1,4 +1,6 @@
-//! A machine for the project's own driver, in front of a served device.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A machine for the project's driver, attached to a served device.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,7 +15,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use rtl::bitstream::stderr_progress;
 use rustix::event::{eventfd, EventfdFlags};
 use sim::{Bar, Media, Time};
-use vfio_user::{Function, Served};
+use vfio_user::{Function, ServedDevice};
 
 use super::*;
 
@@ -21,18 +23,18 @@ pub const RAM_BASE: u64 = 0x4000_0000;
 pub const RAM_BYTES: u64 = 64 << 20;
 pub const VECTORS: u16 = 17;
 
-/// A device of a design on a model, as it is served at a socket: its PM window is its media, and
-/// nothing is traced.
+/// A device of a design on a model, served at a socket. Its PM window is its media, and it is not
+/// traced.
 pub fn served(
     design: &Design,
     model: Model,
     options: &RtlOptions,
     socket: PathBuf,
     media: Media,
-) -> Served {
+) -> ServedDevice {
     let mut progress = stderr_progress(&design.name);
     let factory = Factory::new(design, model, options, &mut progress).unwrap();
-    Served {
+    ServedDevice {
         name: model.to_string(),
         socket,
         device: factory.device(media).unwrap(),
@@ -48,14 +50,14 @@ pub fn served(
     }
 }
 
-/// A machine whose device is served, in wall-clock time: its memory is a file that both sides map.
+/// A machine whose device is served, in wall-clock time. Its memory is a file that both sides map.
 pub struct Machine {
     pub client: vfio_user_client::Client,
     ram: MmapRaw,
     pub file: OwnedFd,
     doorbells: MmapRaw,
     events: Vec<OwnedFd>,
-    /// Free memory by size, and what was never used.
+    /// Free memory by size, and the start of the unused rest.
     free: BTreeMap<u64, Vec<u64>>,
     pub fresh: u64,
     start: Instant,
@@ -161,8 +163,8 @@ impl Host for Machine {
         }
         std::sync::atomic::fence(Ordering::Acquire);
         if let (16, 0) = (data.len(), addr % 16) {
-            // A completion: the half with the phase was written last, so it's to be read first.
-            // SAFETY: as above, aligned.
+            // A completion. The half with the phase was written last, so it is read first. SAFETY:
+            // as above, aligned.
             let (low, high) = unsafe {
                 let high = AtomicU64::from_ptr(from.add(8).cast()).load(Ordering::Acquire);
                 (

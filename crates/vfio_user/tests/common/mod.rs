@@ -1,4 +1,6 @@
-//! What the tests share: a client that says exactly what it is told to, and a device that is easy to look into.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Shared by the tests: a client that sends exact messages, and a fake device.
 #![allow(dead_code)]
 
 pub mod machine;
@@ -19,7 +21,7 @@ use rustix::net::{
 };
 use sim::{Bar, Counter, Device, Fault, HostPort, Mmio, Time};
 use tempfile::TempDir;
-use vfio_user::{Function, RegisterWrite, Served, Server};
+use vfio_user::{Function, RegisterWrite, ServedDevice, Server};
 
 pub const VERSION: u16 = 1;
 pub const DMA_MAP: u16 = 2;
@@ -37,10 +39,10 @@ pub const BAR2: u32 = 2;
 pub const BAR4: u32 = 4;
 pub const CONFIG: u32 = 7;
 
-/// Where a test ends that waits for something that never comes.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// Limit for events that a test waits for.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A directory of the test's own, removed at its end.
+/// A temporary directory of a test, removed at its end.
 pub struct Dir(TempDir);
 
 impl Dir {
@@ -57,11 +59,11 @@ impl Dir {
     }
 }
 
-/// Calls `done` until it says yes; panics when it never does.
+/// Waits until `done` is true. Panics if that takes too long.
 pub fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < PATIENCE, "{what}: in vain");
+        assert!(start.elapsed() < TEST_TIMEOUT, "{what}: in vain");
         std::thread::sleep(Duration::from_micros(200));
     }
 }
@@ -95,7 +97,7 @@ impl Answer {
     }
 }
 
-/// A client in which nothing is checked.
+/// A client that checks nothing.
 pub struct Client {
     pub stream: UnixStream,
     next: u16,
@@ -114,8 +116,8 @@ impl Client {
     /// Connects only.
     pub fn silent(path: &Path) -> Client {
         let stream = UnixStream::connect(path).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
         Client { stream, next: 1 }
     }
 
@@ -256,26 +258,26 @@ pub mod fake {
     pub const ADDRESS: u64 = 0x100;
     pub const LENGTH: u64 = 0x108;
     pub const COMMAND: u64 = 0x10C;
-    /// Host memory to the device's buffer, which is at BAR4 offset 0x1000.
+    /// Copies host memory to the device's buffer, which is at BAR4 offset 0x1000.
     pub const READ: u32 = 1;
-    /// The buffer to host memory.
+    /// Copies the buffer to host memory.
     pub const WRITE: u32 = 2;
-    /// The interrupt vector in LENGTH.
+    /// Sends the interrupt vector in LENGTH.
     pub const INTERRUPT: u32 = 3;
     /// Fails an assertion.
     pub const FAIL: u32 = 4;
     /// Writes and reads without end.
     pub const STORM: u32 = 5;
-    /// Fails an assertion some time later, while it rests.
+    /// Fails an assertion after some time, while it is idle.
     pub const FAIL_AT_REST: u32 = 6;
-    /// Interrupts with the vector in LENGTH, without end.
+    /// Sends the interrupt vector in LENGTH without end.
     pub const RING: u32 = 7;
     pub const BUFFER: u64 = 0x1000;
 }
 
-/// What tests look at while a fake device runs.
+/// What a fake device records for the tests.
 #[derive(Default, Debug, Clone)]
-pub struct Seen {
+pub struct FakeRecord {
     /// Writes to the doorbell page: offset, value.
     pub doorbells: Vec<(u64, u32)>,
     pub msix: (bool, bool),
@@ -284,7 +286,7 @@ pub struct Seen {
     pub storms: u64,
 }
 
-/// A device with memory for registers, and orders to reach into its host's memory.
+/// A device with memory for registers, and commands that access its host's memory.
 pub struct Fake {
     now: Time,
     bars: [Vec<u8>; 3],
@@ -293,7 +295,7 @@ pub struct Fake {
     ring: bool,
     reading: bool,
     doomed: Option<Time>,
-    pub seen: Arc<Mutex<Seen>>,
+    pub seen: Arc<Mutex<FakeRecord>>,
 }
 
 impl Fake {
@@ -325,7 +327,7 @@ impl Fake {
         (addr, self.reg(fake::LENGTH).clamp(1, 4096) as usize)
     }
 
-    /// Sends the message of the vector in LENGTH, unless something masks it.
+    /// Sends the message of the vector in LENGTH, unless it is masked.
     fn interrupt(&mut self, host: &mut dyn HostPort) {
         let entry = 0x2000 + 16 * self.reg(fake::LENGTH) as usize;
         let table = self.bar(Bar::Nvme)[entry..entry + 16].to_vec();
@@ -348,7 +350,7 @@ impl Fake {
             fake::INTERRUPT => self.interrupt(host),
             fake::RING => self.ring = true,
             fake::FAIL_AT_REST => self.doomed = Some(self.now + Time::us(200)),
-            fake::FAIL => return Err(Fault::Assertion("it was told to".into())),
+            fake::FAIL => return Err(Fault::Assertion("commanded".into())),
             fake::STORM => self.storm = true,
             _ => {}
         }
@@ -416,7 +418,7 @@ impl Device for Fake {
                 return Ok(());
             }
             if self.doomed.is_some_and(|at| self.now >= at) {
-                return Err(Fault::Assertion("it was told to, at rest".into()));
+                return Err(Fault::Assertion("commanded, at rest".into()));
             }
             if self.idle() && host.next_arrival().is_none() {
                 self.now = until;
@@ -434,7 +436,7 @@ impl Device for Fake {
     }
 
     fn power_on(&mut self) {
-        // The PM window is what the media holds.
+        // The PM window keeps the content of the media.
         self.bars[Bar::Nvme as usize].fill(0);
         self.bars[Bar::Control as usize].fill(0);
         self.storm = false;
@@ -460,37 +462,40 @@ pub const SETUP: RegisterWrite = RegisterWrite {
     value: 0x5EED,
 };
 
-/// What a server has said.
+/// The log lines of a server.
 #[derive(Clone, Default)]
-pub struct Said(Arc<Mutex<Vec<String>>>);
+pub struct LogLines(Arc<Mutex<Vec<String>>>);
 
-impl Said {
+impl LogLines {
     pub fn log(&self) -> vfio_user::Log {
         let lines = self.0.clone();
         vfio_user::Log::new(move |line| lines.lock().unwrap().push(line.into()))
     }
 
-    /// How many lines have this text in them.
+    /// The number of lines with this text.
     pub fn times(&self, text: &str) -> usize {
         let lines = self.0.lock().unwrap();
         lines.iter().filter(|line| line.contains(text)).count()
     }
 }
 
-/// Fakes, each behind a socket in the directory, and what they see.
-pub fn serve_fakes(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>>>) {
-    let (server, seen, _) = serve_fakes_said(dir, count);
+/// Fake devices with sockets in the directory, and their records.
+pub fn serve_fakes(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<FakeRecord>>>) {
+    let (server, seen, _) = serve_fakes_logged(dir, count);
     (server, seen)
 }
 
-/// The same, and what the server says.
-pub fn serve_fakes_said(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>>>, Said) {
-    let said = Said::default();
+/// The same, with the server's log lines.
+pub fn serve_fakes_logged(
+    dir: &Dir,
+    count: usize,
+) -> (Server, Vec<Arc<Mutex<FakeRecord>>>, LogLines) {
+    let log = LogLines::default();
     let mut seen = Vec::new();
     let served = (0..count).map(|n| {
         let device = Fake::new();
         seen.push(device.seen.clone());
-        Served {
+        ServedDevice {
             name: format!("fake{n}"),
             socket: dir.socket(n),
             device: Box::new(device),
@@ -502,9 +507,9 @@ pub fn serve_fakes_said(dir: &Dir, count: usize) -> (Server, Vec<Arc<Mutex<Seen>
             },
             setup: vec![SETUP],
             tracer: None,
-            log: said.log(),
+            log: log.log(),
         }
     });
-    let served: Vec<Served> = served.collect();
-    (Server::start(served).unwrap(), seen, said)
+    let served: Vec<ServedDevice> = served.collect();
+    (Server::start(served).unwrap(), seen, log)
 }

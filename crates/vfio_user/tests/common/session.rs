@@ -1,5 +1,8 @@
-//! Sessions of a client that sends anything, drawn from bytes: so that random numbers and a coverage-guided fuzzer draw alike. A
-//! model of the protocol says what each message must be answered with, and what the device can reach.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Sessions of a client that sends anything, generated from bytes. So random numbers and a
+//! coverage-guided fuzzer generate alike. A model of the protocol predicts each answer, and what
+//! the device can reach.
 
 use std::io::{IoSlice, Write};
 use std::mem::MaybeUninit;
@@ -12,18 +15,18 @@ use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags}
 use super::*;
 
 const PAGE: u64 = 4096;
-/// Files of the client, and their length at first.
+/// Files of the client, and their initial length.
 const FILES: usize = 3;
 const FILE_BYTES: u64 = 4 * PAGE;
-/// The most that a message may be long, and descriptors that one may bring.
+/// Longest transfer, and most descriptors of a message.
 const MAX_TRANSFER: u64 = 1 << 20;
 const MAX_MESSAGE: u32 = (1 << 20) + 64;
 const MAX_FDS: usize = 16;
 const NO_REPLY: u32 = 1 << 4;
-/// What the server says of a connection that it ends.
+/// Prefix of the log line of a connection that the server ends.
 const ENDED: &str = "connection ended: ";
 
-/// A file descriptor that goes along with a message.
+/// A file descriptor that is sent with a message.
 #[derive(Clone, Copy, Debug)]
 pub enum Fd {
     Ram(usize),
@@ -35,7 +38,7 @@ pub enum Fd {
 }
 
 #[derive(Clone, Debug)]
-pub struct Msg {
+pub struct ClientMessage {
     pub command: u16,
     pub body: Vec<u8>,
     pub fds: Vec<Fd>,
@@ -43,24 +46,24 @@ pub struct Msg {
 }
 
 #[derive(Clone, Debug)]
-pub enum Step {
-    /// Messages one behind the other, then all of their answers.
-    Burst(Vec<Msg>),
+pub enum ClientStep {
+    /// Several messages, and then all of their answers.
+    Burst(Vec<ClientMessage>),
     /// The device copies between its buffer and the client's memory.
     Dma { write: bool, addr: u64, len: u32 },
-    /// A header that can't be.
+    /// An invalid header.
     BadHeader { size: u32, flags: u32 },
-    /// The beginning of a message, and the client is gone.
-    Cut { msg: Msg, keep: usize },
-    /// One of the files gets another length.
+    /// The beginning of a message, before the client leaves.
+    Cut { msg: ClientMessage, keep: usize },
+    /// Changes the length of a file.
     Truncate { file: usize, len: u64 },
-    /// Stores into the doorbell page.
+    /// Writes to the doorbell page.
     Ring { index: usize, value: u32 },
-    /// The client is gone, and the next one there; it may forget to agree on a version.
+    /// The client leaves, and the next one connects. That one may omit the version.
     Leave { silent: bool },
 }
 
-/// Numbers out of bytes; zeros when these are used up.
+/// Numbers from bytes. Zeros once the bytes are used up.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -155,7 +158,7 @@ impl Bytes<'_> {
         (region, offset)
     }
 
-    fn msg(&mut self, longest: usize) -> Msg {
+    fn msg(&mut self, longest: usize) -> ClientMessage {
         let mut fds = Vec::new();
         let mut body = Vec::new();
         let command = self.pick(&[
@@ -278,7 +281,7 @@ impl Bytes<'_> {
             VERSION => body.extend([0, 0, self.below(3) as u8, 0, b'{']),
             _ => body.extend((0..self.below(40)).map(|_| self.byte()).collect::<Vec<_>>()),
         }
-        // Something goes wrong on the way.
+        // Invalid messages.
         if self.one_in(4) {
             match self.below(4) {
                 0 => body.truncate(self.below(48)),
@@ -295,7 +298,7 @@ impl Bytes<'_> {
                 _ => {}
             }
         }
-        Msg {
+        ClientMessage {
             command,
             body,
             fds,
@@ -303,13 +306,13 @@ impl Bytes<'_> {
         }
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> ClientStep {
         match self.below(16) {
-            0..8 => Step::Burst(vec![self.msg(MAX_TRANSFER as usize + 1)]),
-            8 => Step::Burst((0..2 + self.below(6)).map(|_| self.msg(4096)).collect()),
+            0..8 => ClientStep::Burst(vec![self.msg(MAX_TRANSFER as usize + 1)]),
+            8 => ClientStep::Burst((0..2 + self.below(6)).map(|_| self.msg(4096)).collect()),
             9..12 => {
                 let inside = self.pick(&[0, 1, 8, 0x800, 0xFF0, 0xFFF]);
-                Step::Dma {
+                ClientStep::Dma {
                     write: self.one_in(2),
                     addr: self.address().saturating_add(inside),
                     len: self.pick(&[1, 8, 9, 16, 512, 4096]),
@@ -323,31 +326,31 @@ impl Bytes<'_> {
                 } else {
                     u32::from(self.byte())
                 };
-                Step::BadHeader { size, flags }
+                ClientStep::BadHeader { size, flags }
             }
-            13 => Step::Cut {
+            13 => ClientStep::Cut {
                 msg: self.msg(4096),
                 keep: self.below(100),
             },
             14 => match self.below(3) {
-                0 => Step::Truncate {
+                0 => ClientStep::Truncate {
                     file: self.below(FILES),
                     len: PAGE * self.below(3) as u64,
                 },
-                _ => Step::Ring {
+                _ => ClientStep::Ring {
                     index: self.below(256) * 4,
                     value: self.byte().into(),
                 },
             },
-            _ => Step::Leave {
+            _ => ClientStep::Leave {
                 silent: self.one_in(4),
             },
         }
     }
 }
 
-/// The steps that these bytes are.
-pub fn steps(bytes: &[u8]) -> Vec<Step> {
+/// The steps that bytes encode.
+pub fn steps(bytes: &[u8]) -> Vec<ClientStep> {
     let mut source = Bytes(bytes);
     let mut steps = Vec::new();
     while !source.0.is_empty() && steps.len() < 64 {
@@ -361,7 +364,7 @@ struct Map {
     len: u64,
     read: bool,
     write: bool,
-    /// Which file, from where on.
+    /// The file, and the offset in it.
     file: Option<(usize, u64)>,
 }
 
@@ -371,30 +374,30 @@ impl Map {
     }
 }
 
-/// What a message has to be answered with.
+/// The expected answer of a message.
 #[derive(Debug)]
-enum Verdict {
+enum ExpectedReply {
     Refused,
-    /// With any body.
+    /// Success, with any body.
     Done,
-    /// With this body, as far as a region's bytes are known.
+    /// Success with this body, as far as the bytes of a region are known.
     Body(Vec<u8>),
-    /// Not at all: the connection is ended.
+    /// No answer: the connection ends.
     HangUp,
 }
 
-/// What a client must find.
-struct Model {
+/// The expected state.
+struct ExpectedState {
     negotiated: bool,
     bus_master: bool,
     maps: Vec<Map>,
     bar0: Vec<u8>,
     bar2: Vec<u8>,
     bar4: Vec<u8>,
-    /// Lengths and contents; these are unknown once a file was truncated.
+    /// Lengths and contents. They are unknown once a file was truncated.
     lens: [u64; FILES],
     files: [Option<Vec<u8>>; FILES],
-    /// Whether the device's buffer holds what `bar4` says.
+    /// True if the device's buffer holds what `bar4` says.
     buffer: bool,
 }
 
@@ -406,9 +409,9 @@ fn long(body: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(body.get(at..at + 8)?.try_into().ok()?))
 }
 
-impl Model {
-    fn new(bar2: Vec<u8>) -> Model {
-        let mut model = Model {
+impl ExpectedState {
+    fn new(bar2: Vec<u8>) -> ExpectedState {
+        let mut model = ExpectedState {
             negotiated: false,
             bus_master: false,
             maps: Vec::new(),
@@ -439,38 +442,38 @@ impl Model {
         self.power_on();
     }
 
-    fn judge(&mut self, msg: &Msg) -> Verdict {
+    fn validate(&mut self, msg: &ClientMessage) -> ExpectedReply {
         if msg.fds.len() > MAX_FDS {
-            return Verdict::HangUp;
+            return ExpectedReply::HangUp;
         }
         if msg.command == VERSION {
             let agreed = word(&msg.body, 0).is_some_and(|v| v & 0xFFFF == 0);
             self.negotiated |= agreed;
             return if agreed {
-                Verdict::Done
+                ExpectedReply::Done
             } else {
-                Verdict::Refused
+                ExpectedReply::Refused
             };
         }
         if !self.negotiated {
-            return Verdict::Refused;
+            return ExpectedReply::Refused;
         }
         let done = match msg.command {
             DMA_MAP => self.map(msg),
             DMA_UNMAP => self.unmap(&msg.body),
             GET_INFO => {
                 let words = [16u32, 3, 9, 5];
-                return Verdict::Body(words.iter().flat_map(|w| w.to_le_bytes()).collect());
+                return ExpectedReply::Body(words.iter().flat_map(|w| w.to_le_bytes()).collect());
             }
             GET_REGION_INFO => word(&msg.body, 8).filter(|&n| n < 9).map(drop),
             GET_IRQ_INFO => word(&msg.body, 8).filter(|&n| n < 5).map(drop),
             SET_IRQS => set_irqs(msg),
             REGION_READ => match self.read(&msg.body) {
-                Some(body) => return Verdict::Body(body),
+                Some(body) => return ExpectedReply::Body(body),
                 None => None,
             },
             REGION_WRITE => match self.write(&msg.body) {
-                Some(()) => return Verdict::Body(msg.body[..16].to_vec()),
+                Some(()) => return ExpectedReply::Body(msg.body[..16].to_vec()),
                 None => None,
             },
             RESET => {
@@ -479,10 +482,10 @@ impl Model {
             }
             _ => None,
         };
-        done.map_or(Verdict::Refused, |()| Verdict::Done)
+        done.map_or(ExpectedReply::Refused, |()| ExpectedReply::Done)
     }
 
-    fn map(&mut self, msg: &Msg) -> Option<()> {
+    fn map(&mut self, msg: &ClientMessage) -> Option<()> {
         let (flags, offset) = (word(&msg.body, 4)?, long(&msg.body, 8)?);
         let (start, len) = (long(&msg.body, 16)?, long(&msg.body, 24)?);
         let (read, write) = (flags & 1 != 0, flags & 2 != 0);
@@ -568,10 +571,10 @@ impl Model {
         Some(reply)
     }
 
-    /// Whether a byte of a region is known.
+    /// True if a byte of a region is known.
     fn known(&self, region: u32, at: usize) -> bool {
         match region {
-            // Doorbells are rung through the page, too.
+            // Doorbells are also written through the page.
             BAR0 => !(0x1000..0x2000).contains(&at),
             BAR4 => self.buffer || !(0x1000..0x2000).contains(&at),
             BAR2 => true,
@@ -603,8 +606,8 @@ impl Model {
         Some(())
     }
 
-    /// What the fake's registers may not be written with by chance: they would be orders.
-    fn is_order(&self, msg: &Msg) -> bool {
+    /// Writes of the fake's command registers, which would be commands.
+    fn is_order(&self, msg: &ClientMessage) -> bool {
         let hit = |(region, offset, count): (u32, usize, usize)| {
             region == BAR4 && offset < 0x110 && offset + count > 0x100
         };
@@ -640,7 +643,7 @@ impl Model {
     }
 }
 
-fn set_irqs(msg: &Msg) -> Option<()> {
+fn set_irqs(msg: &ClientMessage) -> Option<()> {
     let (flags, index) = (word(&msg.body, 4)?, word(&msg.body, 8)?);
     let (start, count) = (word(&msg.body, 12)?, word(&msg.body, 16)?);
     let one = |bits: u32| (flags & bits).is_power_of_two();
@@ -668,17 +671,17 @@ fn pattern(file: usize) -> Vec<u8> {
     (0..FILE_BYTES).map(byte).collect()
 }
 
-/// One client after another, and what they must find.
+/// Clients one after another, and the expected state.
 struct Session {
     socket: PathBuf,
     client: Client,
-    model: Model,
+    model: ExpectedState,
     files: Vec<OwnedFd>,
     /// Connections that the server had to end.
     broken: usize,
-    /// Whether the server has answered this client. One that is gone before that may be forgotten unseen.
+    /// True if the server has answered this client. Otherwise it may be dropped unseen.
     met: bool,
-    /// Connections of such clients.
+    /// Connections of clients that were not answered.
     unmet: usize,
 }
 
@@ -691,7 +694,7 @@ impl Session {
         let mut session = Session {
             client: Client::new(&socket),
             socket,
-            model: Model::new(bar2),
+            model: ExpectedState::new(bar2),
             files,
             broken: 0,
             met: true,
@@ -701,12 +704,12 @@ impl Session {
         session
     }
 
-    /// The client is gone; the next one is there.
+    /// The client leaves, and the next one connects.
     fn leave(&mut self, silent: bool) {
         self.model.forget_client();
         self.model.negotiated = !silent;
         self.met = !silent;
-        // The former one goes first.
+        // The former one leaves first.
         self.client.stream.shutdown(std::net::Shutdown::Both).ok();
         self.client = match silent {
             true => Client::silent(&self.socket),
@@ -714,15 +717,15 @@ impl Session {
         };
     }
 
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &ClientStep) {
         match step {
-            Step::Burst(messages) => self.burst(messages),
-            Step::Dma { write, addr, len } if self.model.negotiated => {
+            ClientStep::Burst(messages) => self.burst(messages),
+            ClientStep::Dma { write, addr, len } if self.model.negotiated => {
                 self.dma(*write, *addr, *len);
             }
-            Step::Ring { index, value } if self.model.negotiated => self.ring(*index, *value),
-            Step::Dma { .. } | Step::Ring { .. } => {}
-            Step::BadHeader { size, flags } => {
+            ClientStep::Ring { index, value } if self.model.negotiated => self.ring(*index, *value),
+            ClientStep::Dma { .. } | ClientStep::Ring { .. } => {}
+            ClientStep::BadHeader { size, flags } => {
                 let mut header = self.client.message(REGION_READ, &[]);
                 header[4..8].copy_from_slice(&size.to_le_bytes());
                 header[8..12].copy_from_slice(&flags.to_le_bytes());
@@ -731,7 +734,7 @@ impl Session {
                 self.broken += 1;
                 self.leave(false);
             }
-            Step::Cut { msg, keep } => {
+            ClientStep::Cut { msg, keep } => {
                 let bytes = self.client.message(msg.command, &msg.body);
                 let keep = keep % bytes.len();
                 self.send(&bytes[..keep], &msg.fds);
@@ -741,12 +744,12 @@ impl Session {
                 }
                 self.leave(false);
             }
-            Step::Truncate { file, len } => {
+            ClientStep::Truncate { file, len } => {
                 ftruncate(&self.files[*file], *len).unwrap();
                 self.model.lens[*file] = *len;
                 self.model.files[*file] = None;
             }
-            Step::Leave { silent } => self.leave(*silent),
+            ClientStep::Leave { silent } => self.leave(*silent),
         }
     }
 
@@ -776,7 +779,7 @@ impl Session {
         self.client.stream.write_all(&bytes[sent..]).unwrap();
     }
 
-    fn burst(&mut self, messages: &[Msg]) {
+    fn burst(&mut self, messages: &[ClientMessage]) {
         let mut expected = Vec::new();
         for msg in messages
             .iter()
@@ -785,32 +788,32 @@ impl Session {
             if self.model.is_order(msg) {
                 continue;
             }
-            let verdict = self.model.judge(msg);
-            let known: Vec<bool> = match (&verdict, msg.command) {
-                (Verdict::Body(body), REGION_READ) => {
+            let expectation = self.model.validate(msg);
+            let known: Vec<bool> = match (&expectation, msg.command) {
+                (ExpectedReply::Body(body), REGION_READ) => {
                     let (region, at) = (word(&msg.body, 8).unwrap(), word(&msg.body, 0).unwrap());
                     let data =
                         (0..body.len() - 16).map(|n| self.model.known(region, at as usize + n));
                     std::iter::repeat_n(true, 16).chain(data).collect()
                 }
-                (Verdict::Body(body), _) => vec![true; body.len()],
+                (ExpectedReply::Body(body), _) => vec![true; body.len()],
                 _ => Vec::new(),
             };
             let mut bytes = self.client.message(msg.command, &msg.body);
-            let last = matches!(verdict, Verdict::HangUp);
+            let last = matches!(expectation, ExpectedReply::HangUp);
             if msg.no_reply && !last {
                 bytes[8..12].copy_from_slice(&NO_REPLY.to_le_bytes());
             } else {
                 let id = u16::from_le_bytes([bytes[0], bytes[1]]);
-                expected.push((id, msg, verdict, known));
+                expected.push((id, msg, expectation, known));
             }
             self.send(&bytes, &msg.fds);
             if last {
                 break;
             }
         }
-        for (id, msg, verdict, known) in expected {
-            if let Verdict::HangUp = verdict {
+        for (id, msg, expectation, known) in expected {
+            if let ExpectedReply::HangUp = expectation {
                 assert!(self.client.answer().is_none(), "the server hangs up");
                 self.broken += 1;
                 self.leave(false);
@@ -824,14 +827,14 @@ impl Session {
             let refused = answer.errno != 0;
             assert_eq!(
                 refused,
-                matches!(verdict, Verdict::Refused),
+                matches!(expectation, ExpectedReply::Refused),
                 "{:?}",
                 msg.command
             );
             if refused {
                 assert!(answer.body.is_empty() && answer.fds.is_empty());
             }
-            if let Verdict::Body(body) = verdict {
+            if let ExpectedReply::Body(body) = expectation {
                 assert_eq!(answer.body.len(), body.len());
                 let same = |n: usize| !known[n] || answer.body[n] == body[n];
                 if let Some(at) = (0..body.len()).find(|&n| !same(n)) {
@@ -846,9 +849,9 @@ impl Session {
         }
     }
 
-    /// Reads a piece of BAR4, and compares it.
-    fn look(&mut self, offset: u64, count: u32) {
-        self.burst(&[Msg {
+    /// Compares a range of BAR4.
+    fn compare_registers(&mut self, offset: u64, count: u32) {
+        self.burst(&[ClientMessage {
             command: REGION_READ,
             body: Client::access(BAR4, offset, count),
             fds: Vec::new(),
@@ -868,17 +871,17 @@ impl Session {
             self.model.bar4[at..at + 4].copy_from_slice(&value.to_le_bytes());
             self.client.write32(BAR4, offset, value);
         }
-        // A read comes back after all that was ordered before it.
-        self.look(fake::COMMAND, 4);
+        // A read completes after all earlier commands.
+        self.compare_registers(fake::COMMAND, 4);
         self.model.dma(write, addr, len as usize);
         if write {
             self.compare_files();
         } else {
-            self.look(fake::BUFFER, 4096);
+            self.compare_registers(fake::BUFFER, 4096);
         }
     }
 
-    /// Nothing but what the device was told to write is in the client's memory.
+    /// The client's memory has changed only where the device was commanded to write.
     fn compare_files(&self) {
         for (n, (file, content)) in self.files.iter().zip(&self.model.files).enumerate() {
             let Some(content) = content else { continue };
@@ -897,34 +900,34 @@ impl Session {
     }
 }
 
-/// What threads have panicked with.
+/// Messages of threads that have panicked.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// A served fake that sessions are run against, one after the other.
-pub struct Bench {
+/// A served fake that sessions run against, one after the other.
+pub struct SessionRunner {
     dir: Dir,
     server: Server,
-    said: Said,
+    log: LogLines,
     bar2: Vec<u8>,
     fds: usize,
 }
 
-/// Descriptors of this process.
+/// File descriptors of this process.
 fn open_fds() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-impl Bench {
-    pub fn new() -> Bench {
+impl SessionRunner {
+    pub fn new() -> SessionRunner {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |info| {
                 let thread = std::thread::current();
-                // The server's threads have names of their own.
+                // Names of the server's threads.
                 if matches!(
                     thread.name(),
-                    Some("device" | "door" | "connection" | "signals")
+                    Some("device" | "acceptor" | "connection" | "signals")
                 ) {
                     PANICS.lock().unwrap().push(info.to_string());
                 }
@@ -932,11 +935,11 @@ impl Bench {
             }));
         });
         let dir = Dir::new();
-        let (server, _, said) = serve_fakes_said(&dir, 1);
-        let mut bench = Bench {
+        let (server, _, log) = serve_fakes_logged(&dir, 1);
+        let mut bench = SessionRunner {
             dir,
             server,
-            said,
+            log,
             bar2: vec![0; 1 << 20],
             fds: 0,
         };
@@ -945,7 +948,8 @@ impl Bench {
         bench
     }
 
-    /// A good client finds a fresh device. The descriptors that are open while it is there.
+    /// A well-behaved client finds a fresh device. Returns the number of open descriptors
+    /// meanwhile.
     fn probe(&mut self) -> usize {
         let mut client = Client::new(&self.dir.socket(0));
         assert_eq!(client.read32(BAR4, SETUP.offset), SETUP.value);
@@ -953,9 +957,9 @@ impl Bench {
         open_fds()
     }
 
-    /// Runs a session; panics at the first thing that is not as it must be.
-    pub fn run(&mut self, steps: &[Step]) {
-        let told = self.said.times(ENDED);
+    /// Runs a session. Panics at the first deviation.
+    pub fn run(&mut self, steps: &[ClientStep]) {
+        let reported = self.log.times(ENDED);
         let mut session = Session::new(self.dir.socket(0), std::mem::take(&mut self.bar2));
         for step in steps {
             session.step(step);
@@ -967,16 +971,16 @@ impl Bench {
         drop(session);
         let fds = self.probe();
         assert_eq!(fds, self.fds, "descriptors that stayed open");
-        let told = self.said.times(ENDED) - told;
+        let reported = self.log.times(ENDED) - reported;
         let expected = broken..=broken + unmet;
         assert!(
-            expected.contains(&told),
-            "each connection that is ended has its reason: {told} of {expected:?}"
+            expected.contains(&reported),
+            "each connection that is ended has its reason: {reported} of {expected:?}"
         );
         assert_eq!(PANICS.lock().unwrap()[..], [] as [String; 0]);
     }
 
-    /// Ends the server, which must not take long.
+    /// Ends the server, within a time limit.
     pub fn end(self) {
         self.server.stop();
         assert_eq!(PANICS.lock().unwrap()[..], [] as [String; 0]);

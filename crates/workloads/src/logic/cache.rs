@@ -1,27 +1,30 @@
-//! A store of strings as Redis's and memcached's clients use it, without their protocols: half of all are reads, values differ in size, some are counters.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A store of strings as clients of Redis and memcached use it, without their protocols. Half of
+//! the accesses are reads, values differ in size, and some are counters.
 
 use pm::Result;
 use sim::Random;
 
-use super::{bytes, number, skewed, Logic};
+use super::{random_bytes, read_number, skewed, Logic};
 use crate::Store;
 
 /// GET 50 %, SET 35 %, INCR 10 %, DEL 5 %, of skewed keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Cache {
-    /// Keys are below this.
+    /// Limit of the keys.
     pub keys: u64,
-    /// Most bytes of a value; the least are 16.
-    pub most_bytes: usize,
+    /// Most bytes of a value; the fewest are 16.
+    pub max_bytes: usize,
 }
 
-/// Keys that come in one transaction in the beginning.
-const TOGETHER: u64 = 8;
+/// Keys per transaction of the initial population.
+const KEYS_PER_STEP: u64 = 8;
 
 impl Cache {
     fn value(&self, random: &mut Random) -> Vec<u8> {
-        let len = 16 + random.below(self.most_bytes.saturating_sub(15) as u64);
-        bytes(random, len as usize)
+        let len = 16 + random.below(self.max_bytes.saturating_sub(15) as u64);
+        random_bytes(random, len as usize)
     }
 }
 
@@ -30,13 +33,13 @@ impl Logic for Cache {
         1
     }
 
-    fn parts(&self) -> u64 {
-        self.keys.div_ceil(2 * TOGETHER)
+    fn population_steps(&self) -> u64 {
+        self.keys.div_ceil(2 * KEYS_PER_STEP)
     }
 
-    fn populate(&self, part: u64, random: &mut Random, store: &mut dyn Store) -> Result<()> {
-        (0..TOGETHER).try_for_each(|n| {
-            let key = 2 * (part * TOGETHER + n);
+    fn populate(&self, step: u64, random: &mut Random, store: &mut dyn Store) -> Result<()> {
+        (0..KEYS_PER_STEP).try_for_each(|n| {
+            let key = 2 * (step * KEYS_PER_STEP + n);
             match key < self.keys {
                 true => store.put(0, key, &self.value(random)),
                 false => Ok(()),
@@ -53,7 +56,7 @@ impl Logic for Cache {
                 let old = store.get(0, key)?;
                 match old {
                     Some(row) => {
-                        let more = number(&row, 0).wrapping_add(1);
+                        let more = read_number(&row, 0).wrapping_add(1);
                         store.update(0, key, 0, &more.to_le_bytes())?;
                     }
                     None => store.put(0, key, &1u128.to_le_bytes())?,

@@ -1,37 +1,40 @@
-//! Keys and values of one size: what a structure by itself is exercised with.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Keys with values of one size, to exercise a structure.
 
 use pm::Result;
 use sim::Random;
 
-use super::{bytes, Logic};
+use super::{random_bytes, Logic};
 use crate::Store;
 
-/// One to three of: a key gets a new value, some bytes of one change in place, a key goes. One transaction of eight is aborted.
+/// One to three operations: store a value, change bytes of a value in place, remove a key. One
+/// transaction of eight is aborted.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyValue {
-    /// Keys are below this; half of them are there in the beginning.
+    /// Limit of the keys; half of them exist initially.
     pub keys: u64,
-    /// Of each value.
+    /// Bytes of each value.
     pub bytes: usize,
 }
 
-/// Keys that come in one transaction in the beginning.
-const TOGETHER: u64 = 8;
+/// Keys per transaction of the initial population.
+const KEYS_PER_STEP: u64 = 8;
 
 impl Logic for KeyValue {
     fn tables(&self) -> usize {
         1
     }
 
-    fn parts(&self) -> u64 {
-        self.keys.div_ceil(2 * TOGETHER)
+    fn population_steps(&self) -> u64 {
+        self.keys.div_ceil(2 * KEYS_PER_STEP)
     }
 
-    fn populate(&self, part: u64, random: &mut Random, store: &mut dyn Store) -> Result<()> {
-        (0..TOGETHER).try_for_each(|n| {
-            let key = 2 * (part * TOGETHER + n);
+    fn populate(&self, step: u64, random: &mut Random, store: &mut dyn Store) -> Result<()> {
+        (0..KEYS_PER_STEP).try_for_each(|n| {
+            let key = 2 * (step * KEYS_PER_STEP + n);
             match key < self.keys {
-                true => store.put(0, key, &bytes(random, self.bytes)),
+                true => store.put(0, key, &random_bytes(random, self.bytes)),
                 false => Ok(()),
             }
         })
@@ -41,9 +44,9 @@ impl Logic for KeyValue {
         for _ in 0..1 + random.below(3) {
             let key = random.below(self.keys);
             match random.below(4) {
-                0 | 1 => store.put(0, key, &bytes(random, self.bytes))?,
+                0 | 1 => store.put(0, key, &random_bytes(random, self.bytes))?,
                 2 => {
-                    let (first, last) = (bytes(random, 8), self.bytes - 8);
+                    let (first, last) = (random_bytes(random, 8), self.bytes - 8);
                     if store.update(0, key, 0, &first)? {
                         store.update(0, key, last, &first)?;
                     }

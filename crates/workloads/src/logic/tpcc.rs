@@ -1,18 +1,20 @@
-//! TPC-C (revision 5.11): the transactions new-order and payment, over its nine tables with rows of the sizes that clause 4.2 states. Customers are
-//! chosen by their numbers alone.
+// SPDX-License-Identifier: Apache-2.0
+
+//! TPC-C (revision 5.11): the transactions new-order and payment, over its nine tables. Rows have
+//! the sizes that clause 4.2 states. Customers are chosen by number only.
 
 use pm::{Error, Result};
 use sim::Random;
 
-use super::{bytes, number, skewed, Logic};
+use super::{random_bytes, read_number, skewed, Logic};
 use crate::Store;
 
 /// One warehouse with ten districts.
 #[derive(Clone, Copy, Debug)]
 pub struct Tpcc {
-    /// Of each district: 3000 in the benchmark.
+    /// Customers of each district: 3000 in the benchmark.
     pub customers: u64,
-    /// Of the warehouse: 100,000 in the benchmark.
+    /// Items of the warehouse: 100,000 in the benchmark.
     pub items: u64,
 }
 
@@ -30,32 +32,33 @@ const TABLES: usize = 9;
 /// Bytes of the rows.
 const BYTES: [usize; TABLES] = [89, 95, 655, 46, 8, 24, 54, 82, 306];
 const DISTRICTS: u64 = 10;
-/// In all rows that have such: sums of money in cents, counts, the next order's number, each in 8 bytes.
+/// Offsets of fields of 8 bytes, the same in all rows that have them: sums of money in cents,
+/// counts, the next order's number.
 const YTD: usize = 0;
 const NEXT_ORDER: usize = 8;
-/// Of a customer.
+/// Fields of a customer.
 const BALANCE: usize = 0;
 const YTD_PAYMENT: usize = 8;
 const PAYMENTS: usize = 16;
 const BAD_CREDIT: usize = 24;
 const DATA: usize = 155;
-/// Of an item.
+/// Fields of an item.
 const PRICE: usize = 0;
-/// Of stock.
+/// Fields of stock.
 const QUANTITY: usize = 0;
 const STOCK_YTD: usize = 8;
 const ORDERS: usize = 16;
 
-/// A row of a table: numbers, and whatever is drawn.
+/// A row of a table: numbers, then random bytes.
 fn row(table: usize, numbers: &[u64], random: &mut Random) -> Vec<u8> {
     let mut row: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
     row.truncate(BYTES[table]);
     let rest = BYTES[table] - row.len();
-    row.extend(bytes(random, rest));
+    row.extend(random_bytes(random, rest));
     row
 }
 
-fn there(row: Option<Vec<u8>>, what: &str) -> Result<Vec<u8>> {
+fn require_row(row: Option<Vec<u8>>, what: &str) -> Result<Vec<u8>> {
     row.ok_or_else(|| Error::Corrupt(format!("the tables are damaged: a {what} is missing")))
 }
 
@@ -69,14 +72,15 @@ impl Tpcc {
         let number_of = skewed(random, 1023.min(self.customers / 2), self.customers);
         let customer = self.customer(district, number_of);
         let lines = 5 + random.below(11);
-        // Clause 2.4.1.4: one in a hundred names an item that there is not, and is rolled back at its end.
+        // Clause 2.4.1.4: one order in a hundred names an unknown item, and is rolled back at its
+        // end.
         let unknown = random.below(100) == 0;
-        there(store.get(WAREHOUSE, 0)?, "warehouse")?;
-        let own = there(store.get(DISTRICT, district)?, "district")?;
-        let order = number(&own, NEXT_ORDER);
+        require_row(store.get(WAREHOUSE, 0)?, "warehouse")?;
+        let own = require_row(store.get(DISTRICT, district)?, "district")?;
+        let order = read_number(&own, NEXT_ORDER);
         let next = (order + 1).to_le_bytes();
         store.update(DISTRICT, district, NEXT_ORDER, &next)?;
-        there(store.get(CUSTOMER, customer)?, "customer")?;
+        require_row(store.get(CUSTOMER, customer)?, "customer")?;
         let key = district << 32 | order;
         let new = row(ORDER, &[customer, lines, order], random);
         store.put(ORDER, key, &new)?;
@@ -87,16 +91,16 @@ impl Tpcc {
             }
             let item = skewed(random, 8191.min(self.items / 2), self.items);
             let count = 1 + random.below(10);
-            let price = number(&there(store.get(ITEM, item)?, "item")?, PRICE);
-            let stock = there(store.get(STOCK, item)?, "stock")?;
-            let quantity = match number(&stock, QUANTITY) {
+            let price = read_number(&require_row(store.get(ITEM, item)?, "item")?, PRICE);
+            let stock = require_row(store.get(STOCK, item)?, "stock")?;
+            let quantity = match read_number(&stock, QUANTITY) {
                 left if left >= count + 10 => left - count,
                 left => left + 91 - count,
             };
             let sums = [
                 quantity,
-                number(&stock, STOCK_YTD) + count,
-                number(&stock, ORDERS) + 1,
+                read_number(&stock, STOCK_YTD) + count,
+                read_number(&stock, ORDERS) + 1,
             ];
             let sums: Vec<u8> = sums.into_iter().flat_map(u64::to_le_bytes).collect();
             store.update(STOCK, item, QUANTITY, &sums)?;
@@ -112,21 +116,21 @@ impl Tpcc {
         let customer = self.customer(district, number_of);
         let amount = 100 + random.below(499_901);
         for (table, key) in [(WAREHOUSE, 0), (DISTRICT, district)] {
-            let ytd = number(&there(store.get(table, key)?, "sum")?, YTD);
+            let ytd = read_number(&require_row(store.get(table, key)?, "sum")?, YTD);
             let sum = (ytd + amount).to_le_bytes();
             store.update(table, key, YTD, &sum)?;
         }
-        let own = there(store.get(CUSTOMER, customer)?, "customer")?;
-        let payments = number(&own, PAYMENTS);
+        let own = require_row(store.get(CUSTOMER, customer)?, "customer")?;
+        let payments = read_number(&own, PAYMENTS);
         let sums = [
-            number(&own, BALANCE).wrapping_sub(amount),
-            number(&own, YTD_PAYMENT) + amount,
+            read_number(&own, BALANCE).wrapping_sub(amount),
+            read_number(&own, YTD_PAYMENT) + amount,
             payments + 1,
         ];
         let sums: Vec<u8> = sums.into_iter().flat_map(u64::to_le_bytes).collect();
         store.update(CUSTOMER, customer, BALANCE, &sums)?;
         if own[BAD_CREDIT] == 1 {
-            // What is known of the payment goes in front of what was known before.
+            // The data of the payment are inserted in front of the older data.
             let mut data = Vec::new();
             for n in [customer, district, amount] {
                 data.extend(n.to_le_bytes());
@@ -146,23 +150,23 @@ impl Logic for Tpcc {
         TABLES
     }
 
-    fn parts(&self) -> u64 {
+    fn population_steps(&self) -> u64 {
         1 + DISTRICTS * self.customers + self.items
     }
 
-    fn populate(&self, part: u64, random: &mut Random, store: &mut dyn Store) -> Result<()> {
-        if part == 0 {
+    fn populate(&self, step: u64, random: &mut Random, store: &mut dyn Store) -> Result<()> {
+        if step == 0 {
             store.put(WAREHOUSE, 0, &row(WAREHOUSE, &[30_000_000], random))?;
             for district in 0..DISTRICTS {
                 let new = row(DISTRICT, &[3_000_000, 1], random);
                 store.put(DISTRICT, district, &new)?;
             }
-        } else if part <= DISTRICTS * self.customers {
+        } else if step <= DISTRICTS * self.customers {
             let bad = u64::from(random.below(10) == 0);
             let new = row(CUSTOMER, &[0, 1000, 0, bad], random);
-            store.put(CUSTOMER, part - 1, &new)?;
+            store.put(CUSTOMER, step - 1, &new)?;
         } else {
-            let item = part - 1 - DISTRICTS * self.customers;
+            let item = step - 1 - DISTRICTS * self.customers;
             let price = 100 + random.below(9901);
             store.put(ITEM, item, &row(ITEM, &[price], random))?;
             let new = row(STOCK, &[10 + random.below(91), 0, 0], random);
@@ -172,7 +176,7 @@ impl Logic for Tpcc {
     }
 
     fn transaction(&self, random: &mut Random, store: &mut dyn Store) -> Result<bool> {
-        // Of the two 45 and 43 in a hundred.
+        // Weights of the two transactions: 45 and 43 percent.
         match random.below(88) {
             0..45 => self.new_order(random, store),
             _ => self.payment(random, store),

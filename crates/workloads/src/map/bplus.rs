@@ -1,9 +1,12 @@
-//! A B+ tree in the manner of pmemkv's `tree3`: leaves are unsorted, so that an insertion changes a slot and a count, and are never
-//! merged; they form a chain. Unlike there, inner nodes are in persistent memory, too.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A B+ tree similar to pmemkv's `tree3`. Leaves are unsorted, so that an insertion changes a slot
+//! and a count; they form a chain and are never merged. Unlike in `tree3`, inner nodes are in
+//! persistent memory, too.
 
 use pm::{Ptr, Result, Transaction};
 
-use super::{wrong, Map};
+use super::{damaged, Map};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -18,9 +21,9 @@ pm::record! {
         /// 0: a leaf.
         level: u64,
         count: u64,
-        /// Of an inner node in order: key n is the least that may be below child n + 1.
+        /// Of an inner node, in order: key n is the lower bound of child n + 1.
         keys: [u64; KEYS],
-        /// Children; or values, and at the end the next leaf.
+        /// Children; of a leaf the values, and the next leaf as the last one.
         refs: [u64; KEYS + 1],
     }
 }
@@ -50,8 +53,8 @@ impl Node {
         self.len() == KEYS
     }
 
-    /// Which child has a key.
-    fn way(&self, key: u64) -> usize {
+    /// The index of the child that may have a key.
+    fn child_index(&self, key: u64) -> usize {
         self.keys[..self.len()].partition_point(|first| *first <= key)
     }
 
@@ -64,18 +67,18 @@ fn at(root: u64) -> Ptr<Root> {
     Ptr::at(root)
 }
 
-/// The leaf that a key belongs to.
-fn leaf(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<(Ptr<Node>, Node)> {
+/// The leaf that may have a key.
+fn find_leaf(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<(Ptr<Node>, Node)> {
     let mut here = tx.get(Root::top(at(root)))?;
     let mut node = tx.get(here)?;
     while node.level > 0 {
-        here = Ptr::at(node.refs[node.way(key)]);
+        here = Ptr::at(node.refs[node.child_index(key)]);
         node = tx.get(here)?;
     }
     Ok((here, node))
 }
 
-/// Splits a full node; the least key of the new one, and that.
+/// Splits a full node; returns the least key of the new node, and the new node.
 fn split(tx: &mut Transaction<'_>, here: Ptr<Node>, node: &Node) -> Result<(u64, Ptr<Node>)> {
     let half = KEYS / 2;
     let (mut left, mut right) = (Node::empty(node.level), Node::empty(node.level));
@@ -115,7 +118,7 @@ impl Map for BPlus {
     }
 
     fn get(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>> {
-        let (_, node) = leaf(tx, root, key)?;
+        let (_, node) = find_leaf(tx, root, key)?;
         Ok(node.slot(key).map(|n| node.refs[n]))
     }
 
@@ -128,7 +131,7 @@ impl Map for BPlus {
     ) -> Result<Option<u64>> {
         let mut here = tx.get(Root::top(at(root)))?;
         let mut node = tx.get(here)?;
-        let (there, own) = leaf(tx, root, key)?;
+        let (there, own) = find_leaf(tx, root, key)?;
         if let Some(n) = own.slot(key) {
             tx.set(Node::refs(there).element(n), &value)?;
             return Ok(Some(own.refs[n]));
@@ -142,10 +145,10 @@ impl Map for BPlus {
             node = top;
             tx.set(Root::top(at(root)), &here)?;
         }
-        // Whatever is full is split on the way down, so that there is room above.
+        // Full nodes are split on the way down, so that a parent always has room.
         while node.level > 0 {
-            let way = node.way(key);
-            let below: Ptr<Node> = Ptr::at(node.refs[way]);
+            let child_index = node.child_index(key);
+            let below: Ptr<Node> = Ptr::at(node.refs[child_index]);
             let child = tx.get(below)?;
             if !child.is_full() {
                 (here, node) = (below, child);
@@ -153,9 +156,10 @@ impl Map for BPlus {
             }
             let (first, new) = split(tx, below, &child)?;
             let len = node.len();
-            node.keys.copy_within(way..len, way + 1);
-            node.refs.copy_within(way + 1..=len, way + 2);
-            (node.keys[way], node.refs[way + 1]) = (first, new.offset());
+            node.keys.copy_within(child_index..len, child_index + 1);
+            node.refs
+                .copy_within(child_index + 1..=len, child_index + 2);
+            (node.keys[child_index], node.refs[child_index + 1]) = (first, new.offset());
             node.count += 1;
             tx.set(here, &node)?;
         }
@@ -169,11 +173,11 @@ impl Map for BPlus {
     }
 
     fn remove(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>> {
-        let (here, node) = leaf(tx, root, key)?;
+        let (here, node) = find_leaf(tx, root, key)?;
         let Some(n) = node.slot(key) else {
             return Ok(None);
         };
-        // The last one takes its slot.
+        // The last key takes its slot.
         let last = node.len() - 1;
         if n != last {
             tx.set(Node::keys(here).element(n), &node.keys[last])?;
@@ -184,14 +188,14 @@ impl Map for BPlus {
     }
 
     fn items(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<(u64, u64)>> {
-        let (mut here, mut node) = leaf(tx, root, 0)?;
+        let (mut here, mut node) = find_leaf(tx, root, 0)?;
         let mut out = Vec::new();
         loop {
             out.extend((0..node.len()).map(|n| (node.keys[n], node.refs[n])));
             here = match node.refs[KEYS] {
                 0 => return Ok(out),
                 next if next == here.offset() => {
-                    return Err(wrong("B+ tree", next, "a chain without an end"))
+                    return Err(damaged("B+ tree", next, "a chain without an end"))
                 }
                 next => Ptr::at(next),
             };
@@ -208,7 +212,11 @@ impl Map for BPlus {
         for (n, (here, next)) in leaves.iter().enumerate() {
             let wanted = leaves.get(n + 1).map_or(0, |next| next.0);
             if *next != wanted {
-                return Err(wrong("B+ tree", *here, "another leaf is next in the chain"));
+                return Err(damaged(
+                    "B+ tree",
+                    *here,
+                    "another leaf is next in the chain",
+                ));
             }
         }
         Ok(seen)
@@ -223,7 +231,7 @@ fn check(
     seen: &mut Vec<u64>,
     leaves: &mut Vec<(u64, u64)>,
 ) -> Result<()> {
-    let bad = |text: &str| Err(wrong("B+ tree", here.offset(), text));
+    let bad = |text: &str| Err(damaged("B+ tree", here.offset(), text));
     let node = tx.get(here)?;
     if level.is_some_and(|level| node.level != level) || node.level > 20 {
         return bad(&format!("a node of level {}", node.level));

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The B-tree of [`pm::btree`].
 
 use pm::btree::Tree;

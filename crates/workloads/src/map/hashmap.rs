@@ -1,8 +1,10 @@
-//! A hash table with chains, as PMDK's example `hashmap_tx`; its buckets are as many as it began with.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A hash table with chains, as PMDK's example `hashmap_tx`, with a fixed number of buckets.
 
 use pm::{Ptr, Result, Transaction};
 
-use super::{hash, wrong, Map};
+use super::{damaged, hash, Map};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -23,22 +25,22 @@ pm::record! {
 
 pm::record! {
     #[derive(Clone, Debug)]
-    struct Entry {
+    struct HashEntry {
         key: u64,
         value: u64,
-        next: Ptr<Entry>,
+        next: Ptr<HashEntry>,
     }
 }
 
-/// Where a key is, or where it would be.
-struct Place {
-    /// What points to the entry.
-    link: Ptr<Ptr<Entry>>,
-    entry: Option<(Ptr<Entry>, Entry)>,
+/// The position of a key, or the one at which it would be inserted.
+struct ChainPosition {
+    /// The pointer to the entry.
+    link: Ptr<Ptr<HashEntry>>,
+    entry: Option<(Ptr<HashEntry>, HashEntry)>,
 }
 
 impl Root {
-    fn link(&self, bucket: u64) -> Ptr<Ptr<Entry>> {
+    fn link(&self, bucket: u64) -> Ptr<Ptr<HashEntry>> {
         Ptr::at(self.table.offset() + 8 * bucket)
     }
 
@@ -46,19 +48,19 @@ impl Root {
         hash(key) % self.buckets.max(1)
     }
 
-    fn find(&self, tx: &mut Transaction<'_>, key: u64) -> Result<Place> {
+    fn find(&self, tx: &mut Transaction<'_>, key: u64) -> Result<ChainPosition> {
         let mut link = self.link(self.bucket(key));
         loop {
             let at = tx.get(link)?;
             if at.is_null() {
-                return Ok(Place { link, entry: None });
+                return Ok(ChainPosition { link, entry: None });
             }
             let entry = tx.get(at)?;
             if entry.key == key {
                 let entry = Some((at, entry));
-                return Ok(Place { link, entry });
+                return Ok(ChainPosition { link, entry });
             }
-            link = Entry::next(at);
+            link = HashEntry::next(at);
         }
     }
 }
@@ -80,8 +82,8 @@ impl Map for HashMap {
     }
 
     fn get(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>> {
-        let place = tx.get(at(root))?.find(tx, key)?;
-        Ok(place.entry.map(|(_, entry)| entry.value))
+        let position = tx.get(at(root))?.find(tx, key)?;
+        Ok(position.entry.map(|(_, entry)| entry.value))
     }
 
     fn insert(
@@ -93,14 +95,14 @@ impl Map for HashMap {
     ) -> Result<Option<u64>> {
         let own = tx.get(at(root))?;
         if let Some((entry, old)) = own.find(tx, key)?.entry {
-            tx.set(Entry::value(entry), &value)?;
+            tx.set(HashEntry::value(entry), &value)?;
             return Ok(Some(old.value));
         }
         let first = own.link(own.bucket(key));
         let next = tx.get(first)?;
         tx.add(first)?;
         tx.add(Root::count(at(root)))?;
-        let entry = tx.create(&Entry { key, value, next })?;
+        let entry = tx.create(&HashEntry { key, value, next })?;
         tx.set(first, &entry)?;
         tx.set(Root::count(at(root)), &(own.count + 1))?;
         Ok(None)
@@ -108,11 +110,11 @@ impl Map for HashMap {
 
     fn remove(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>> {
         let own = tx.get(at(root))?;
-        let place = own.find(tx, key)?;
-        let Some((entry, old)) = place.entry else {
+        let position = own.find(tx, key)?;
+        let Some((entry, old)) = position.entry else {
             return Ok(None);
         };
-        tx.set(place.link, &old.next)?;
+        tx.set(position.link, &old.next)?;
         tx.set(Root::count(at(root)), &(own.count - 1))?;
         tx.free(entry)?;
         Ok(Some(old.value))
@@ -134,7 +136,7 @@ impl Map for HashMap {
 
     fn check(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<u64>> {
         let own = tx.get(at(root))?;
-        let bad = |at: u64, text: &str| Err(wrong("hash table", at, text));
+        let bad = |at: u64, text: &str| Err(damaged("hash table", at, text));
         let mut seen = vec![root, own.table.offset()];
         for bucket in 0..own.buckets {
             let mut next = tx.get(own.link(bucket))?;

@@ -1,4 +1,6 @@
-//! Structures of persistent memory that find values by keys of 64 bits.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Index structures in persistent memory with 64-bit keys.
 
 mod bplus;
 mod btree;
@@ -8,15 +10,16 @@ mod skiplist;
 
 use pm::{Error, Result, Transaction};
 
-/// A structure whose values are numbers, mostly offsets of objects. `root` is what [`Map::create`] returned.
+/// An index structure whose values are numbers, mostly offsets of objects. `root` is the result of
+/// [`Map::create`].
 pub trait Map: Send + Sync {
-    /// A new, empty one.
+    /// Creates an empty structure.
     fn create(&self, tx: &mut Transaction<'_>) -> Result<u64>;
 
     /// The value of a key.
     fn get(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>>;
 
-    /// Gives a key a value; returns the one that it had.
+    /// Inserts or replaces the value of a key; returns the former one.
     fn insert(
         &self,
         tx: &mut Transaction<'_>,
@@ -25,13 +28,14 @@ pub trait Map: Send + Sync {
         value: u64,
     ) -> Result<Option<u64>>;
 
-    /// Takes a key out; returns the value that it had.
+    /// Removes a key; returns its value.
     fn remove(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>>;
 
     /// All keys and values, in any order.
     fn items(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<(u64, u64)>>;
 
-    /// Checks what makes it what it is; returns all offsets that belong to it, those of values left out. The error says what is wrong.
+    /// Checks the invariants of the structure; returns all offsets that belong to it, without those
+    /// of values.
     fn check(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<u64>>;
 }
 
@@ -41,12 +45,12 @@ pub use hashmap::HashMap;
 pub use rbtree::RbTree;
 pub use skiplist::SkipList;
 
-/// What a check says of damage.
-fn wrong(what: &str, at: u64, text: &str) -> Error {
+/// The error of a check.
+fn damaged(what: &str, at: u64, text: &str) -> Error {
     Error::Corrupt(format!("the {what} is damaged at {at:#x}: {text}"))
 }
 
-/// A hash of a key: splitmix64's last step.
+/// A hash of a key: the last step of SplitMix64.
 fn hash(key: u64) -> u64 {
     let key = (key ^ key >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let key = (key ^ key >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

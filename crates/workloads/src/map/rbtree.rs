@@ -1,8 +1,11 @@
-//! A red-black tree, as PMDK's example `rbtree_map`: with a sentinel for what is below the leaves and above the root.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A red-black tree, as PMDK's example `rbtree_map`: with a sentinel below the leaves and above the
+//! root.
 
 use pm::{Ptr, Result, Transaction};
 
-use super::{wrong, Map};
+use super::{damaged, Map};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +16,7 @@ pm::record! {
     struct Node {
         key: u64,
         value: u64,
-        /// 1, or 0: it is black.
+        /// 1 for red, 0 for black.
         red: u64,
         parent: Ptr<Node>,
         child: [Ptr<Node>; 2],
@@ -36,7 +39,7 @@ struct Tree<'a, 'b> {
     nil: Ptr<Node>,
 }
 
-type At = Ptr<Node>;
+type NodePtr = Ptr<Node>;
 
 impl<'a, 'b> Tree<'a, 'b> {
     fn new(tx: &'a mut Transaction<'b>, root: u64) -> Result<Tree<'a, 'b>> {
@@ -45,56 +48,56 @@ impl<'a, 'b> Tree<'a, 'b> {
         Ok(Tree { tx, root, nil })
     }
 
-    fn top(&mut self) -> Result<At> {
+    fn top(&mut self) -> Result<NodePtr> {
         self.tx.get(Root::top(self.root))
     }
 
-    fn parent(&mut self, of: At) -> Result<At> {
+    fn parent(&mut self, of: NodePtr) -> Result<NodePtr> {
         self.tx.get(Node::parent(of))
     }
 
-    fn set_parent(&mut self, of: At, to: At) -> Result<()> {
+    fn set_parent(&mut self, of: NodePtr, to: NodePtr) -> Result<()> {
         self.tx.set(Node::parent(of), &to)
     }
 
-    fn child(&mut self, of: At, side: usize) -> Result<At> {
+    fn child(&mut self, of: NodePtr, side: usize) -> Result<NodePtr> {
         self.tx.get(Node::child(of).element(side))
     }
 
-    fn set_child(&mut self, of: At, side: usize, to: At) -> Result<()> {
+    fn set_child(&mut self, of: NodePtr, side: usize, to: NodePtr) -> Result<()> {
         self.tx.set(Node::child(of).element(side), &to)
     }
 
-    fn is_red(&mut self, node: At) -> Result<bool> {
+    fn is_red(&mut self, node: NodePtr) -> Result<bool> {
         Ok(self.tx.get(Node::red(node))? != 0)
     }
 
-    fn paint(&mut self, node: At, red: bool) -> Result<()> {
+    fn set_color(&mut self, node: NodePtr, red: bool) -> Result<()> {
         match self.is_red(node)? == red {
             true => Ok(()),
             false => self.tx.set(Node::red(node), &u64::from(red)),
         }
     }
 
-    /// On which side of its parent a node is.
-    fn side(&mut self, node: At, parent: At) -> Result<usize> {
+    /// The side of its parent on which a node is.
+    fn child_side(&mut self, node: NodePtr, parent: NodePtr) -> Result<usize> {
         Ok(usize::from(self.child(parent, 0)? != node))
     }
 
-    /// Another node, or none, takes the place of one below its parent.
-    fn replace(&mut self, old: At, new: At) -> Result<()> {
+    /// Puts another node, or none, in the place of a node.
+    fn replace(&mut self, old: NodePtr, new: NodePtr) -> Result<()> {
         let parent = self.parent(old)?;
         if parent == self.nil {
             self.tx.set(Root::top(self.root), &new)?;
         } else {
-            let side = self.side(old, parent)?;
+            let side = self.child_side(old, parent)?;
             self.set_child(parent, side, new)?;
         }
         self.set_parent(new, parent)
     }
 
-    /// A node goes down on a side, and its child of the other side up.
-    fn rotate(&mut self, node: At, side: usize) -> Result<()> {
+    /// Rotates a node down on a side, and its child of the other side up.
+    fn rotate(&mut self, node: NodePtr, side: usize) -> Result<()> {
         let up = self.child(node, 1 - side)?;
         let inner = self.child(up, side)?;
         self.replace(node, up)?;
@@ -106,7 +109,7 @@ impl<'a, 'b> Tree<'a, 'b> {
         self.set_parent(node, up)
     }
 
-    fn find(&mut self, key: u64) -> Result<Option<(At, Node)>> {
+    fn find(&mut self, key: u64) -> Result<Option<(NodePtr, Node)>> {
         let mut at = self.top()?;
         while at != self.nil {
             let node = self.tx.get(at)?;
@@ -154,25 +157,25 @@ impl<'a, 'b> Tree<'a, 'b> {
                 break;
             }
             let grand = self.parent(parent)?;
-            let side = self.side(parent, grand)?;
+            let side = self.child_side(parent, grand)?;
             let uncle = self.child(grand, 1 - side)?;
             if self.is_red(uncle)? {
-                self.paint(parent, false)?;
-                self.paint(uncle, false)?;
-                self.paint(grand, true)?;
+                self.set_color(parent, false)?;
+                self.set_color(uncle, false)?;
+                self.set_color(grand, true)?;
                 node = grand;
                 continue;
             }
-            if self.side(node, parent)? != side {
+            if self.child_side(node, parent)? != side {
                 self.rotate(parent, side)?;
                 (node, parent) = (parent, node);
             }
-            self.paint(parent, false)?;
-            self.paint(grand, true)?;
+            self.set_color(parent, false)?;
+            self.set_color(grand, true)?;
             self.rotate(grand, 1 - side)?;
         }
         let top = self.top()?;
-        self.paint(top, false)?;
+        self.set_color(top, false)?;
         Ok(None)
     }
 
@@ -190,7 +193,7 @@ impl<'a, 'b> Tree<'a, 'b> {
             low = node.child[0];
             self.replace(at, low)?;
         } else {
-            // The next one takes its place.
+            // The next node takes its place.
             let mut next = node.child[1];
             loop {
                 let left = self.child(next, 0)?;
@@ -211,7 +214,7 @@ impl<'a, 'b> Tree<'a, 'b> {
             self.replace(at, next)?;
             self.set_child(next, 0, node.child[0])?;
             self.set_parent(node.child[0], next)?;
-            self.paint(next, node.red != 0)?;
+            self.set_color(next, node.red != 0)?;
         }
         if !was_red {
             self.blacken(low)?;
@@ -220,41 +223,41 @@ impl<'a, 'b> Tree<'a, 'b> {
         Ok(Some(node.value))
     }
 
-    /// All ways through a node are a black one short.
-    fn blacken(&mut self, mut node: At) -> Result<()> {
+    /// All paths through a node lack a black node.
+    fn blacken(&mut self, mut node: NodePtr) -> Result<()> {
         while node != self.top()? && !self.is_red(node)? {
             let parent = self.parent(node)?;
-            let side = self.side(node, parent)?;
+            let side = self.child_side(node, parent)?;
             let mut other = self.child(parent, 1 - side)?;
             if self.is_red(other)? {
-                self.paint(other, false)?;
-                self.paint(parent, true)?;
+                self.set_color(other, false)?;
+                self.set_color(parent, true)?;
                 self.rotate(parent, side)?;
                 other = self.child(parent, 1 - side)?;
             }
             let (near, mut far) = (self.child(other, side)?, self.child(other, 1 - side)?);
             if !self.is_red(near)? && !self.is_red(far)? {
-                self.paint(other, true)?;
+                self.set_color(other, true)?;
                 node = parent;
                 continue;
             }
             if !self.is_red(far)? {
-                self.paint(near, false)?;
-                self.paint(other, true)?;
+                self.set_color(near, false)?;
+                self.set_color(other, true)?;
                 self.rotate(other, 1 - side)?;
                 (far, other) = (other, near);
             }
             let red = self.is_red(parent)?;
-            self.paint(other, red)?;
-            self.paint(parent, false)?;
-            self.paint(far, false)?;
+            self.set_color(other, red)?;
+            self.set_color(parent, false)?;
+            self.set_color(far, false)?;
             self.rotate(parent, side)?;
             node = self.top()?;
         }
-        self.paint(node, false)
+        self.set_color(node, false)
     }
 
-    fn all(&mut self) -> Result<Vec<(At, Node)>> {
+    fn all(&mut self) -> Result<Vec<(NodePtr, Node)>> {
         let mut out = Vec::new();
         let mut open = vec![self.top()?];
         while let Some(at) = open.pop().filter(|_| out.len() < 1 << 24) {
@@ -267,18 +270,18 @@ impl<'a, 'b> Tree<'a, 'b> {
         Ok(out)
     }
 
-    /// Checks what is below a node; its black nodes on each way down.
+    /// Checks the subtree of a node; returns the number of black nodes on each path down.
     fn check(
         &mut self,
-        at: At,
-        (parent, parent_is_red): (At, bool),
+        at: NodePtr,
+        (parent, parent_is_red): (NodePtr, bool),
         (least, most): (Option<u64>, Option<u64>),
         seen: &mut Vec<u64>,
     ) -> Result<u32> {
         if at == self.nil {
             return Ok(0);
         }
-        let bad = |text: &str| Err(wrong("red-black tree", at.offset(), text));
+        let bad = |text: &str| Err(damaged("red-black tree", at.offset(), text));
         let node = self.tx.get(at)?;
         if seen.len() > 1 << 24 || node.parent != parent {
             return bad("its parent is another one");
@@ -342,13 +345,13 @@ impl Map for RbTree {
         let mut seen = vec![root, tree.nil.offset()];
         let (nil, top) = (tree.nil, tree.top()?);
         if tree.is_red(nil)? {
-            return Err(wrong("red-black tree", nil.offset(), "a red sentinel"));
+            return Err(damaged("red-black tree", nil.offset(), "a red sentinel"));
         }
         tree.check(top, (nil, true), (None, None), &mut seen)?;
         let count = tree.tx.get(Root::count(tree.root))?;
         match seen.len() as u64 - 2 == count {
             true => Ok(seen),
-            false => Err(wrong(
+            false => Err(damaged(
                 "red-black tree",
                 root,
                 &format!("it has {} nodes, and says {count}", seen.len() - 2),

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A skip list of four levels, as PMDK's example `skiplist_map`.
 
 use pm::{Ptr, Result, Transaction};
 
-use super::{hash, wrong, Map};
+use super::{damaged, hash, Map};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +22,8 @@ pm::record! {
     }
 }
 
-/// On how many levels a key is: one more with a probability of one half. It is the key's, so that the same keys make the same list.
+/// The number of levels of a key: one more with a probability of one half. It depends on the key
+/// only, so that the same keys make the same list.
 fn levels(key: u64) -> usize {
     (1 + hash(key).trailing_ones() as usize).min(LEVELS)
 }
@@ -29,10 +32,11 @@ fn at(root: u64) -> Ptr<Node> {
     Ptr::at(root)
 }
 
-/// What points to the first node of each level whose key is not less, and that node of the lowest.
-type Path = ([Ptr<Ptr<Node>>; LEVELS], Option<(Ptr<Node>, Node)>);
+/// For each level the pointer to the first node whose key is not less, and that node on the lowest
+/// level.
+type SearchPath = ([Ptr<Ptr<Node>>; LEVELS], Option<(Ptr<Node>, Node)>);
 
-fn find(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Path> {
+fn find(tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<SearchPath> {
     let mut links = [Ptr::NULL; LEVELS];
     let (mut here, mut node) = (at(root), tx.get(at(root))?);
     let mut found = None;
@@ -116,7 +120,7 @@ impl Map for SkipList {
     }
 
     fn check(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<u64>> {
-        let bad = |at: u64, text: &str| Err(wrong("skip list", at, text));
+        let bad = |at: u64, text: &str| Err(damaged("skip list", at, text));
         let mut seen = vec![root];
         let mut wanted = [const { Vec::new() }; LEVELS];
         for level in 0..LEVELS {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Copy engine: copies a range of the device's memories to another range, of any alignment and
 // length.
 //

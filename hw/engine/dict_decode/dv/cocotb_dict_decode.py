@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dict_decode_core with a memory that reorders answers: widths, sizes, runs, hostile input, errors, stops."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dict_decode as a whole engine: registers, NVMe commands and command page, and their argument checks."""
 
 import cocotb

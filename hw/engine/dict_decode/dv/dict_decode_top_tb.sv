@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of dict_decode with one channel and flat ports.
 `include "ns_axi_flat.svh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The dictionary decoder as a block: its core, and the whole engine."""
 
 import pytest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dictionary decoder: decodes a dictionary-encoded column in the device's memories into plain
 // values.
 //

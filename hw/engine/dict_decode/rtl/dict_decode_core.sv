@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decodes one column in memory. The dictionary is read first, then the keys.
 //
 //   dictionary ─► dict_decode_table

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Builds full rows of keys: unpacks the keys, closes the gaps between runs, and checks the keys
 // against the size of the dictionary.
 `include "ns_assert.svh"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Finds the runs of keys in the source, and cuts them into rows of up to 16 keys.
 //
 //   beats ─► window of two beats ─► per cycle: a run header, or up to 16 packed keys in 64 bytes

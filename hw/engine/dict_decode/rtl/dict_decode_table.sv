@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dictionary memory of 16 banks, with 16 lookups at a time.
 //
 // The memory holds as many copies of the dictionary as fit. A dictionary that fits in one bank is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Packs rows of 16 values into beats. Values past the requested beats are dropped: the unused end
 // of the last row.
 module dict_decode_unload

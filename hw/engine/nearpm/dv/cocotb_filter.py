@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nearpm_filter and nearpm_table: order, conflicts, a full queue, save and restore."""
 
 from __future__ import annotations

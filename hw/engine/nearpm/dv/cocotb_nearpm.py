@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole engine: order of commands and host accesses, refusals, power cuts."""
 
 import cocotb

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole engine with memory errors and damaged saved states: all is reported, and nothing hangs."""
 
 import cocotb

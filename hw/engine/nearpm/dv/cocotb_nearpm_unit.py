@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A unit with a memory that answers in any order: operations, torn records, errors, power cuts."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bench of the conflict filter and the table: masters, a memory, and commands that the bench runs.
 
 The model keeps the versions that program order gives each line: stores in the order of their

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test bench of nearpm_filter and nearpm_table: one channel of several, with flat ports. The test
 // acts as units and command decode.
 `include "ns_assert.svh"

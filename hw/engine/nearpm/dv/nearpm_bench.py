@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bench of the engine with two memory channels: a host that stores, loads and submits commands in one order."""
 
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model of the crash-consistency engine: log format and effects of commands (docs/hardware/nearpm.md)."""
 
 import struct

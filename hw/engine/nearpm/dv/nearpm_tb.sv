@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of the crash-consistency engine with two channels. The masters share one memory port per
 // channel; command page, registers and conflict filter have flat ports.
 `include "ns_axi_flat.svh"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of a unit: the fields of a command as plain vectors, and a flat memory port.
 `include "ns_axi_flat.svh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conflict filter and the table of commands."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The crash-consistency engine: a unit alone, and the whole engine."""
 
 import pytest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The dispatcher with two units and four commands, against a model of its ports. Upstream is the
 // table, or anything that keeps the guarantees of the table (table_proof.sv).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The conflict filter of one channel of two, in a small configuration, against a model of its
 // ports. The model follows a line of the channel and a command. Of the accesses to that line it
 // follows any store, two loads of one ID, and a write and a read of the NVMe controller.

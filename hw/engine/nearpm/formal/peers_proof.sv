@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Two instances of nearpm_peers connected to each other, with one log per device: no log is deleted
 // before both devices have completed its transaction, and then it is deleted.
 //

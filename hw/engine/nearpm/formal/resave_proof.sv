@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The queue of one channel of two, with four lines: lines that were restored and have not left are
 // saved unchanged, whatever registers and memories held before the reset. The power fails again
 // before the saved state is marked as used.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The table of commands with one channel and four commands, against a model of its ports.
 //
 // Commands are inserted, issued and retired in any order that the table allows. Stores and lines of

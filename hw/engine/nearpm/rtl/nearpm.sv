@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Crash-consistency engine: makes logs, checkpoints and shadow copies of persistent objects near
 // memory. Its commands and the host's accesses have one order.
 //

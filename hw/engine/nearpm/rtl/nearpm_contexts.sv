@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Contexts of pools and logs, as the commands accepted so far leave them.
 //
 // Writing a pool closes its logs. An error in a unit closes the log concerned.

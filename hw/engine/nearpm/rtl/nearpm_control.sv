@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Control of a unit: the sequence of moves of a command, and the log lines that it writes and
 // checks.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // CRC-32C (Castagnoli, as in iSCSI) of whole lines of 64 bytes. Register values are not inverted.
 package nearpm_crc_pkg;
 

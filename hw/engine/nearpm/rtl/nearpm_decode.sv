@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command decode: checks a command, translates its addresses, updates the contexts and inserts it
 // into the table. Refused commands, and those that need no unit, are answered here.
 //

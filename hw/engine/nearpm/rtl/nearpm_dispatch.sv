@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dispatcher: keeps the jobs of the commands, assigns ready commands to idle units, and reports
 // results.
 //

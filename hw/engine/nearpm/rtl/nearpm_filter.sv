@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Conflict filter of one channel: accesses of the PM window and of the NVMe controller that overlap
 // a command wait for it; all others pass.
 //

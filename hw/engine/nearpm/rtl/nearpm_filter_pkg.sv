@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Types of the conflict filter.
 package nearpm_filter_pkg;
   import ns_axi_pkg::*;

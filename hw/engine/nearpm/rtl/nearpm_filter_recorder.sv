@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reports events of a channel's stores and loads to the simulation (nearpm_order_pkg). Passive.
 `ifdef NS_ORDER
 module nearpm_filter_recorder

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Isolates a conflict filter when the saved state could not be restored. Normally all accesses
 // pass; isolated, they end with SLVERR, so that none waits.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Properties of a command that follow from its job alone.
 package nearpm_job_pkg;
   import nearpm_pkg::*;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Loads of the PM window: up to 16 conflicting loads are parked; the others are forwarded.
 //
 // Loads of one ID stay in order: a load is parked if an older load of its ID is parked. When all

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Lines of a log on the media; docs/hardware/nearpm.md describes the format.
 package nearpm_log_pkg;
 

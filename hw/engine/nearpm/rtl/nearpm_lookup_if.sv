@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Lookup of a channel's conflict filter in the table: the commands in flight that an access
 // overlaps.
 //

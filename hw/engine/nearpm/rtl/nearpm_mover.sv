@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Data path of a unit: one move at a time, and the CRC-32C of the moved data.
 //
 //   memory ─► ns_dma_read ─┬─► ns_dma_align ─► zeros after the end ──┬─► ns_dma_write ─► memory

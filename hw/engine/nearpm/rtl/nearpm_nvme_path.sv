@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One address channel of the NVMe controller: a conflicting address waits and blocks later ones.
 `include "ns_assert.svh"
 

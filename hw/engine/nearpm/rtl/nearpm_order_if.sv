@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // State of a channel's conflict filter that a new command needs, so that it waits for older stores.
 //
 // - `stores`: stores that have arrived; `answered`: stores up to which all are answered.

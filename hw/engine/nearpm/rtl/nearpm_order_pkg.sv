@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Order events for simulation (`NS_ORDER`, checked builds of crates/rtl).
 //
 // Without the macro this file and the recorders are empty.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Transactions of several devices: records what this device and its peers have completed, and
 // decides when the records of a log may be deleted. See docs/hardware/nearpm.md, "Several devices".
 //

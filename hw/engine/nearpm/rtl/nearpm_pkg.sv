@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Types of the crash-consistency engine; docs/hardware/nearpm.md explains them.
 package nearpm_pkg;
 

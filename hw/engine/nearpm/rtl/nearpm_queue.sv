@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Queue of the conflict filter: lines of stores that overlap a command, in order, on their way to
 // the memory.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Finds the commands that an access overlaps, in the same cycle.
 module nearpm_range_match
   import nearpm_pkg::*;

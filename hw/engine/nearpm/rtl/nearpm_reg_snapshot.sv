@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// 64-bit numbers read as two words, low word first. The high word is latched with the low word and
 /// held until it is read, so both belong to one number.
 module nearpm_reg_snapshot #(

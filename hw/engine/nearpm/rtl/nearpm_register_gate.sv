@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 `include "ns_assert.svh"
 
 /// Orders register accesses. A read waits until earlier writes are visible, at most 31 cycles,

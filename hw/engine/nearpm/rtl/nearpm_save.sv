@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Saves the persistence domain to the reserved range and restores it; docs/hardware/nearpm.md
 // describes the lines.
 //

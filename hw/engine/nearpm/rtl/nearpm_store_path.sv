@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Stores of the PM window: conflicting stores enter the queue, others are forwarded, and all are
 // answered in their order.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // In-flight access table: the commands in flight, their ranges, and what each still waits for.
 //
 // A command waits for older conflicting commands, for stores that arrived before it, and for

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Unit: executes one command at a time.
 `include "ns_assert.svh"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Types within a unit.
 package nearpm_unit_pkg;
   import nearpm_pkg::*;

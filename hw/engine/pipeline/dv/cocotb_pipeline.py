@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """pipeline as a whole engine: all interfaces, errors of entries and lists, stops, reports, progress."""
 
 import struct

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of pipeline with small kernels, one channel and flat ports.
 `include "ns_axi_flat.svh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pipeline engine as a block, with small kernels."""
 
 import pytest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pipeline engine: executes a list of commands for the kernels of dict_decode, sorter and
 // row_shuffle, one after another and without the host.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects one of several AXI masters to a bus, chosen by a static select.
 //
 // It is combinational and adds no cycle. No transaction may be in flight when the select changes.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Executes a list of kernel commands: reads the list, lets the kernel of each entry check and
 // execute it, and writes reports after the list.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """row_shuffle_core with a memory that reorders answers: rows, lists, bad indexes, errors, stops."""
 
 import random

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of row_shuffle_core with flat memory ports and plain argument vectors.
 `include "ns_axi_flat.svh"
 

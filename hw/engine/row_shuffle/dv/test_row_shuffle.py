@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gather engine's core as a block."""
 
 import pytest

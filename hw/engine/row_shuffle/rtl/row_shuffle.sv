@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Gather engine: copies rows of a table in the order of an index list.
 //
 // engine_job_mux arbitrates jobs of registers, command page and NVMe I/O commands, one at a time.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Copies rows in the order of an index list.
 //
 //   list ─► ns_dma_read ─► one index per cycle ─► index * row bytes ─► ns_dma: one copy per row

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks and executes one gather job, and translates NVMe commands into job arguments.
 //
 // engine_job_mux starts the jobs, engine_memory connects the memories. row_shuffle_core executes

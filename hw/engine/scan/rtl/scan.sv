@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Scan engine: counts the values of 32 or 64 bits in a range of the media that lie between two
 // bounds, bounds included. It can also write a bitmap: bit n, counted from the lowest bit of the
 // first byte, is 1 if value n lies between the bounds.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Assembles the result bits of one channel's values into lines of the bitmap.
 //
 // A beat of 64 bytes yields 16 bits, or 8 bits for 64-bit values. Beats arrive in the order of the

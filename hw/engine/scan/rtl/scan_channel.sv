@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Scans a range of one channel: reads it in bursts of 256 bytes and counts the values between the
 // bounds.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Counts the values of a beat that lie between two bounds, bounds included. Throughput is one beat
 // per cycle, latency three cycles.
 //

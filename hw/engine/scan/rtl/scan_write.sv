@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes the bitmap lines of all channels to the channels that hold them.
 `include "ns_assert.svh"
 

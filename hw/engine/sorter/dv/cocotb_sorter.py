@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """sorter_core with a memory that reorders answers: key kinds, counts, adversarial inputs, errors, stops."""
 
 import random

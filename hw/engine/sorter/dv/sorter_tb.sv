@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of sorter_core with a flat memory port and plain argument vectors.
 `include "ns_axi_flat.svh"
 

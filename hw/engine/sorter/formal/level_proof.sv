@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // sorter_level loses and duplicates no record, and the rows of its nodes are in order. Proven by
 // induction, so for streams of any length.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Invariants of a level of the merge tree, apart from its records. With them stream_rules is
 // inductive.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Expected step of sorter_select, given the number of records it takes of A.
 //
 // A lane shows the record of A that is `offset_o` records after A's next one. Of B it shows the

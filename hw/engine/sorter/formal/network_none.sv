@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Replaces sorter_network by wires that sort nothing. network_proof shows of the real network that
 // each row leaves once, in the order of arrival, and sorted.
 module sorter_network #(

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // sorter_network sorts, by the 0-1 principle (D. Knuth, The Art of Computer Programming 3, 5.3.4):
 // a network of compare-and-swaps that sorts all rows of zeros and ones sorts all rows. So records
 // have one bit.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Replaces sorter_select by any choice that select_proof leaves open.
 //
 // It sees at most bit 1 of a record, which tells whether the record is at or above an arbitrary

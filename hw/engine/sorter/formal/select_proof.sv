@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // sorter_select takes the 8 least of the next 8 records of each of two sorted streams.
 //
 // It only compares records, of which at most 16 are visible, all different. Records of 4 bits cover

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Rules of a stream between levels of the merge tree. Room is reserved before a row is sent, and
 // never more than there is. A stream ends with a marked row, or with the `empty` mark alone.
 //

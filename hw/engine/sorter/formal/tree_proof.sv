@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The levels of sorter_tree obey stream_rules towards the level above, so what level_proof shows of
 // a level holds for all of them. The output queue always has room for the arriving row. Proven by
 // induction: for streams of any length, leaves without rows, and after `clear_i`.

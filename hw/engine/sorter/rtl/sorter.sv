@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sorter: sorts a column of keys in the device's memories, and writes the original index of each
 // key.
 //

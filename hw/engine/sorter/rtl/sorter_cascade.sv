@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Builds sorted runs of `RunRows` rows from unordered rows: sorts each row, then merges runs in
 // pairs, level by level.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sorts one column of keys in memory, in passes over it.
 //
 //   pass 1: keys ─► sorter_load ─► sorter_cascade ─► sorter_leaves ─► sorter_tree ─► sorter_unload

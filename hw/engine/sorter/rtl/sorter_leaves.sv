@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Row memory of the merge tree's leaves, and the choice of the leaf that sends the next row.
 //
 // Each leaf has 2 * RunRows rows. In pass 1 they are two halves: one is merged while the next chunk

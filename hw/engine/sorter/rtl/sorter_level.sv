@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One level of the merge tree. Its nodes share one selector and one network, and produce one row
 // per cycle in total.
 //

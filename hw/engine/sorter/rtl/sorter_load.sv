@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Builds rows of records from read data: either keys, whose index is their position, or records
 // that the sorter has written.
 //

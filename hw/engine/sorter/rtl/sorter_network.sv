@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bitonic sorting network: a pipeline of compare-and-swap stages with a throughput of one row per
 // cycle.
 //

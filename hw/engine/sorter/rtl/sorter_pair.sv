@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Merges runs in pairs, one row per cycle: each second run with the run before it. A cascade of
 // these levels turns runs of one row into long runs.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Constants and types of the sorter.
 package sorter_pkg;
 

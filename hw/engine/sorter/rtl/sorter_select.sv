@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Merge step: takes the 8 least of the next records of two sorted streams, one row per cycle.
 //
 // Lane i of stream A is compared with lane 7-i of stream B. The lesser records are the first ones

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Merge tree: merges `Leaves` sorted streams into one, one row per cycle, however the records are
 // distributed.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Packs rows into beats: records of key and index, or indexes only.
 //
 // A record has 8, 16 or 32 bytes: the key, the index in 4 bytes, zeros. Keys are mapped back (see

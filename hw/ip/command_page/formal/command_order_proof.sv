@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Order of the commands of an `Ordered` page: command_pages and the ns_axi_gate of a channel,
 // downstream of a demultiplexer. As ns_axi_demux does (axi_demux proof), it offers one write
 // address at a time. Two pages, the first of them `Ordered`; commands arrive whole or in halves.

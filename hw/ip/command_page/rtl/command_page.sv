@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One engine's command page: assembles commands from writes, passes complete ones to the engine,
 // and stores their results.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Commands written by a host into an engine's command page: the page offers them, the engine
 // answers each once, in any order.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Types of command pages: see docs/hardware/command_page.md.
 package command_page_pkg;
 

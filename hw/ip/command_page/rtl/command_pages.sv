@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command pages of the engines, on the bus of the PM window: stores and commands are in one order.
 //
 // Page p is at Base + p * 4 KiB; other addresses are answered DECERR. A burst that is not INCR is

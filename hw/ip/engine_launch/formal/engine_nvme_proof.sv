@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // engine_nvme between a controller that sends and stops commands at any time, and an engine that
 // validates them one cycle later and runs for any time.
 //

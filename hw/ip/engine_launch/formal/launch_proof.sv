@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // engine_launch with three sources that request and stop at any time, and an engine that runs for
 // any time.
 //

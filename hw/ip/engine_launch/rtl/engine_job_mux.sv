@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Merges the jobs of an engine's registers, NVMe I/O commands and command page, for an engine that
 // performs one job at a time.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Arbitrates the jobs of several sources for one engine that performs one job at a time.
 //
 // A source requests with its job's arguments until the job has ended. A stop request is passed to

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects an engine's masters to the memories: each reaches all channels, with addresses of the PM
 // window.
 //

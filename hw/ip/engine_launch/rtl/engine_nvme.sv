@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NVMe I/O commands of an engine that performs one at a time: holds the command, and completes it.
 //
 // The engine validates the held command and returns an error status. Without an error the command

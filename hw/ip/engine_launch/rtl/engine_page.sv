@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Commands of the command page for an engine that performs one at a time: holds the command, and
 // reports its result.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Checks of the address ranges in arguments of engines.
 package engine_pkg;
 

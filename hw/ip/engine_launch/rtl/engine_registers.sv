@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Registers of an engine as a source of jobs: CONTROL, STATUS and interrupt registers of the HLS
 // convention.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // msix_order with any writes and requests, observed at one vector.
 //
 // Shown: a request is raised only after all writes that had entered by then have left. It is raised

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // msix with any requests, masks, withdrawals and table accesses, observed at one vector.
 //
 // Shown: the vector is pending exactly while a request is outstanding: requested while enabled, and

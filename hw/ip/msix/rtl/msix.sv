@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // MSI-X table, pending bits and messages of the whole device.
 //
 // An interrupt request sets the vector's pending bit. A pending vector sends its message, and

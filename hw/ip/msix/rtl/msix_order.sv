@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Orders the interrupt requests of a bus master after its writes: each request is held until the
 // earlier writes have passed the host port.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Interface of the MSI-X block and the block that has its table in a BAR and sends its messages.
 package msix_pkg;
 

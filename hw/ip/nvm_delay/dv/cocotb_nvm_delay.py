@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cocotb tests of nvm_delay; the test plan is in docs/hardware/nvm_delay.md."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvm_delay between the AXI4 master and memory of cocotbext-axi, at full width: data is read back as written."""
 
 from __future__ import annotations

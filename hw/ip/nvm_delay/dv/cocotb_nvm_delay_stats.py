@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cocotb tests of nvm_delay_stats alone: each snapshot shows one moment.
 
 The counters must match the events up to some cycle between the command and the end of its sweep. These are the first

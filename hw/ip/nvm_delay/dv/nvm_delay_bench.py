@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Test bench of nvm_delay: a master, a memory and a scoreboard around it, one step a clock cycle.
 
 The memory answers after latencies of the test's choice, in any order between IDs, interleaved or not. R data are tokens

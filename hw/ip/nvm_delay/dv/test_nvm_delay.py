@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nvm_delay in simulation: `pytest hw/ip/nvm_delay`. The test plan is in docs/hardware/nvm_delay.md."""
 
 import pytest

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvm_delay_order as used by nvm_delay_write (ResponsesById 1) or nvm_delay_read (ResponsesById 0).
 // This module reproduces their use of it with all choices left open, beside a reference record of
 // each slot.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvm_delay_ready_queue: every ready slot comes out, once, after few others, whichever event made
 // it ready.
 `include "ns_assert.svh"

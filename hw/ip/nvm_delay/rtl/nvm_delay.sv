@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NVM timing emulator between an AXI4 master and a memory channel: see docs/hardware/nvm_delay.md.
 //
 // Reads go to memory with their slot number as the ID, so they may return in any order and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Bandwidth cap: a token bucket of two beats, kept as a debt that beats add to and `rate_i` pays
 // back.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Control port: the register block, the committed parameters, and reads of the counters.
 //
 // Times are kept in two banks of LUT RAM (nvm_delay_target). A write goes to `shadow`, for reading

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // List of free indices First .. First+Count-1, all free after reset; the index freed longest ago is
 // allocated first.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The slots of each ID as a list, oldest first.
 //
 // A slot is appended to the list of its ID when its transaction starts, and removed from the front

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Order of the responses: selects the slot that responds next.
 //
 // A slot is ready when three conditions hold. It is due, full (its response, or a beat of it, is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Sizes and types of nvm_delay.
 package nvm_delay_pkg;
 

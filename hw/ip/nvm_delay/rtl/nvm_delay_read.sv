@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Read direction: AR passes through, each R beat is held until its deadline.
 //
 // A read has a slot, and the slot's number is its ID in memory. It is issued once the beat buffer

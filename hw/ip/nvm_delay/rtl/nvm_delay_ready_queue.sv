@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Queue of the ready slots. Up to three slots become ready in one cycle, by different events; one
 // enters the queue.
 //

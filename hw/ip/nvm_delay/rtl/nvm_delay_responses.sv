@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The slot of a response: the oldest slot of its ID without one, since responses of one ID arrive
 // in order.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Counters of one direction, with an atomic snapshot.
 //
 // Bucket b of the histogram holds latencies of b cycles for b < 4, then four buckets per octave: b

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Target latency of a transaction: looks up the times of its address, adds base, beats and dither,
 // and outputs the cycle in which the transaction becomes due.
 //

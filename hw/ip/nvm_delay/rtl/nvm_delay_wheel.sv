@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calendar wheel: reports each inserted slot in the cycle for which it waits, any number of slots
 // per cycle.
 //

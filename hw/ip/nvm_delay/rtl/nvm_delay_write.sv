@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Write direction: AW and W pass through, B is held until its deadline.
 //
 // AW keeps its ID, so the memory keeps the order of writes of one ID; B of one ID return in that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of Abort, Host Behavior Support, and of the bits that admin commands do not use. On
 nvme_ctrl_tb."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the controller on nvme_ctrl_tb. `Host` checks order, phase, overrun and size of every
 entry."""
 

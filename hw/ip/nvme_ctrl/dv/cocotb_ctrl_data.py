@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of how commands describe their data (SGLs), and of hosts that do not answer, on
 nvme_ctrl_tb.
 

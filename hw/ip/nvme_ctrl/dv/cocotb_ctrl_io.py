@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the I/O commands beside Read, Write and Flush, and of fields that change nothing, on
 nvme_ctrl_tb."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the data path on nvme_data_tb."""
 
 from __future__ import annotations
@@ -294,7 +295,7 @@ async def second_page_offset(dut):
 
 @cocotb.test()
 async def error_bytes(dut):
-    """A burst with a byte that had a read error is not written to the media; to the host such bytes
+    """A burst with a byte that had a read error is not written to the media. To the host such bytes
     are zeros, and those a beat away are right, for any alignment."""
     env = Env(dut)
     await env.reset()
@@ -431,7 +432,7 @@ async def round_trip(dut):
 
 @cocotb.test()
 async def mover_filled_by_blocks(dut):
-    """Before late answers, single blocks of 512 bytes are read ahead: from the host as many as the
+    """Before late answers, single blocks of 512 bytes are read ahead. From the host as many as the
     mover has room for, from the media as many as nvme_hazard keeps apart."""
     for write, blocks in ((False, 32), (True, 64)):
         _, env = await rate(dut, lambda e, write=write: one_channel(e, 64, write, 512), 2000)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the data path on nvme_data_tb: a logical block is atomic under races, failures and
 interruptions."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of asynchronous events. On nvme_ctrl_tb."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of nvme_format alone, with namespaces too large for a simulated memory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of several namespaces and of Format NVM, on nvme_ctrl_tb with five of them, one of which is
 inactive."""
 

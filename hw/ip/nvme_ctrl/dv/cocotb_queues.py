@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests on nvme_ctrl_tb: arbitration, shadow doorbells, subsystem reset, PMR properties, pending
 bits."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of nvme_log_smart alone, with a clock so slow that minutes are simulated in no time."""
 
 from __future__ import annotations

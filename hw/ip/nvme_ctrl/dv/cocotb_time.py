@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of times of the controller: Timestamp, Keep Alive, waits, coalescing. On nvme_ctrl_tb."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models around nvme_data_tb: memories with AXI slaves, a driver that checks the protocol, and PRP
 building."""
 

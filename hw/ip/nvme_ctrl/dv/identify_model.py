@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Identify and log pages as the specification lays them out (NVMe 1.4, 5.14, 5.15), to compare with
 the device."""
 

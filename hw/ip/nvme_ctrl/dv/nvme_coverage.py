@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functional coverage of the controller's tests: what has happened on the wire, counted in bins.
 
 `Monitor` is passive: it observes what the controller reads and writes in host memory and what the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of the controller with MSI-X and the host port's timeout. AXI ports are flat, and the
 // memory channels are merged into one port. The clock is gated as in the device top, so that every
 // test also tests `busy_o`.

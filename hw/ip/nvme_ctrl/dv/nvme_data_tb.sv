@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of the data path. Buses are plain vectors, port 0 in the low bits, with the fields of
 // ns_axi_pkg and nvme_pkg. Fills that it requests are executed by an ns_axi_fill in each channel.
 module nvme_data_tb

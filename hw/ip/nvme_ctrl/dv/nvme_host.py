@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small NVMe host around nvme_ctrl_tb: memories, register access, queues, and the checks that
 hold in every test.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check of the functional coverage: what a run needs to pass (conftest.py)."""
 
 import importlib.util

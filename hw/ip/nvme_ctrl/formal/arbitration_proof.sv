@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_arbiter: the chosen queue has requested, and every queue waits for a bounded number of
 // others. With classes: the admin queue before urgent, urgent before the weighted classes. No
 // weighted class has more commands in a round than its weight, and no round ends while a class with

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_completion: no entry of a completion queue is overwritten before the host has consumed it.
 // Each new entry has the phase that distinguishes it from the old one. Each completion makes one
 // entry and releases its slot once, in that order.

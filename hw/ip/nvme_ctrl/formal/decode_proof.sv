@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_decode: each fetched entry becomes one data command, completion, admin command or command
 // for nvme_fused_pairing, with its slot. None is lost or duplicated, and none waits when its output
 // is free. A data command matches its entry, and lies within its namespace. A completion has the

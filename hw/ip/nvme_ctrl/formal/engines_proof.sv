@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_engines: each command ends once. Its engine, and no other, receives it once and unchanged,
 // unless it ends before; then it ends without the engine. A command that an engine has accepted
 // ends only by the engine's answer: with the engine's status or, if the engine stopped it, with the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_fetch: whatever the host writes to tail doorbells, exactly the entries from head to tail are
 // fetched, each once, in order. Never more than the completion queue has room for; one admin
 // command at a time; only into free slots; not long after fetching was disabled. What can be

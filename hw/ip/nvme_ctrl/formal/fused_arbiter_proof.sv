@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_fused_arbiter: from the start of a pair's Compare to the end of its Write, no other
 // overlapping data command is in flight. The Write starts after the Compare has succeeded; after a
 // failed Compare it ends once, as Failed Fused Command. Each command is forwarded once, unchanged,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_fused_pairing: each received command leaves once: as a data command or engine command,
 // unchanged, or as a completion with its slot and the documented status. Only a first command that
 // is followed by another one is kept. It leaves with its partner, or at a command that is no

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_hazard: no read and no write of one granule are ever outstanding together, for any requests
 // and ends. A read without obstacle is granted within two cycles, and so is a write. While a read
 // waits, at most one write of its granule is granted; then it waits only for outstanding writes.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_mover towards the media. A burst begins only when all of its beats are in the FIFO, none of
 // them with a read error. No beat with an error leaves on the bus, and no burst begins without
 // permission. No read begins without permission either. Of a group in flight, all outstanding data

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_mover_write: a descriptor ends only after the write responses to all of its bursts, and
 // after all of its beats. It ends once, in the order of the descriptors, with the first error of
 // its bursts. Its event stays until it is accepted. There are as many addresses and last beats as

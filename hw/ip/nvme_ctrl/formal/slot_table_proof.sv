@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_slot_table: a slot is never allocated to two commands at a time, and none is lost; the count
 // is right.
 `include "ns_assert.svh"

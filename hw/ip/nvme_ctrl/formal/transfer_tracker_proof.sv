@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // nvme_transfer_tracker: a command's transfer is reported once, with the first error, only after
 // its walk and as many descriptors as the walk made. It is then reported soon. Every event is
 // accepted soon.

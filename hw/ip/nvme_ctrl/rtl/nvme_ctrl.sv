@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NVMe 1.4 controller without firmware: registers, doorbells, MSI-X, command fetch, decode, admin
 // commands, data path and completions, all in hardware.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Registers of the quality of service: credits and weights of the masters of every memory channel.
 `include "ns_axil_regs.svh"
 

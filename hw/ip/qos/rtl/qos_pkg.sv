@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Quality of service of a master at a memory channel.
 package qos_pkg;
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """status: the table of docs/hardware/status.md, read and written under random back-pressure."""
 
 import json

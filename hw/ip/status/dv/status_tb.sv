@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test top of the status block: flat AXI4-Lite ports for cocotbext-axi.
 `include "ns_axi_flat.svh"
 

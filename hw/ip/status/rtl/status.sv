@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Status block: a read-only table of the device's blocks, as an AXI4-Lite slave; layout in
 // docs/hardware/status.md.
 //

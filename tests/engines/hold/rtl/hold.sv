@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test engine with the access hook: holds accesses to a range for a number of cycles.
 //
 // A write to 0x100 sets the number of cycles. Held are accesses of the PM window and of the NVMe

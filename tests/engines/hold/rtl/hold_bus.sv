@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Passes a bus through, except for held addresses. An address that is already valid downstream is
 // not held.
 module hold_bus

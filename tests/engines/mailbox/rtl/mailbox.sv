@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Test engine with a host master. It writes `count` lines of 64 bytes to host memory; line n is
 // filled with `first` + n. Interrupt `vector` rises as soon as the last address has been accepted.
 // Then it reads the lines back.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A host without a driver or a link, and a bench of a device and this host. `crates/rtl/tests`
 //! uses it, too.
 #![allow(dead_code)]

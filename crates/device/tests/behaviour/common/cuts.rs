@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Fills that are cut off. `crates/rtl/tests` uses them for the devices that write their zeros
 //! themselves.
 #![allow(dead_code)]

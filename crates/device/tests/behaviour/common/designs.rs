@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Designs for tests; `crates/rtl/tests` uses some of them, too.
 #![allow(dead_code)]
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Devices and their hosts for the tests, on the model that `NEARSIDE_MODEL` names, by default the
 //! fast model.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The host of a device with the engine `nearpm`: its commands, a pool, and the contents of its
 //! logs.
 

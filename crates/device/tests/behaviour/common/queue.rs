@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A bare NVMe host for tests: queues without a driver, so that the test chooses identifiers,
 //! phases and waiting requests.
 

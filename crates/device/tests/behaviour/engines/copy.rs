@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Copies: any bytes within the bounds of the design, until they are stopped.
 
 use driver::Host;

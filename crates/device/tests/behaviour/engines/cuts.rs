@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Everything that can end engines at work: lines of 64 bytes are old or new, and the engines still
 //! work.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Doorbells while stores wait for a command of `nearpm`.
 
 use driver::{Buffer, Host, IoCommand, NvmeDriver};

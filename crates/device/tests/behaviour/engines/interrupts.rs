@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Interrupts of engines.
 
 use spec::nvme::properties::{MSIX_ENTRY, MSIX_TABLE};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Engines by their registers, their command pages and NVMe commands. tests/test_engines.py,
 //! test_scan.py and test_pages.py test the same from Python.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Crash consistency near memory: effects of commands, refusals, and the order of commands and
 //! accesses. Losses of power: `crates/device/tests/nearpm.rs`.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Random commands, errors of the memory, losses of power and damaged ranges on both models. They
 //! give the same results, and leave the same on the media.
 

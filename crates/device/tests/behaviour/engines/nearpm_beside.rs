@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Other engines, which do not pass through the access hook of `nearpm`, and accesses that wait for
 //! a full queue.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Error reports of the engine `nearpm`, and early accesses to it: the same on both models.
 
 use driver::Host;

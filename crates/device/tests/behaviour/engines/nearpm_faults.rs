@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! `nearpm` on a failing memory: nothing is forgotten, nothing wrong is reported, and nothing waits
 //! forever.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Commands of pages together with stores, registers and a full page.
 
 use sim::Random;

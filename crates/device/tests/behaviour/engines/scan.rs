@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Scans: counts and bitmaps of values of all kinds.
 
 use sim::{Random, Time};

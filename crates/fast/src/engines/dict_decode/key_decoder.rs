@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Key runs as Apache Parquet writes them, split into rows of up to 16 keys as in the RTL
 //! (dict_decode_runs), so that errors have the same positions.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The dictionary decoder (hw/engine/dict_decode): replaces keys as Parquet writes them by their
 //! values.
 

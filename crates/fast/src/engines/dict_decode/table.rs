@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The dictionary, and the cycles of a row of keys in its banks (dict_decode_table).
 
 /// Bytes of the longest dictionary, and of a bank.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Packed SystemVerilog structures, from bit 0 upwards.
 
 pub(super) struct Writer<'a> {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The access filter: dependencies of PM window stores and loads, and of accesses of the NVMe
 //! controller.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Pools and logs: the state with which commands are checked and translated.
 
 use spec::nearpm::{

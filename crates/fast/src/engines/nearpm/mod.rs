@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! NearPM (hw/engine/nearpm): crash consistency in the device. The engine accepts commands in the
 //! order of the host's accesses and makes logs, copies and checkpoints while the host continues. An
 //! access filter orders the host's accesses after them.

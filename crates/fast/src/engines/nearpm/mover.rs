@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Moves of a unit, one at a time: copies, loads and stores of any alignment.
 
 use spec::nearpm::{padded, LINE};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The multi-device handler: the transactions of several devices that this device and its peers
 //! have completed, and when their logs may be deleted. See README.md of the engine, "Several
 //! devices".

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The state that is saved in the reserved range at a power loss: README.md of the engine,
 //! "Persistence domain".
 

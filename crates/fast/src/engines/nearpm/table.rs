@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The in-flight access table: accepted commands that have not ended, with the ranges that each
 //! accesses and its dependencies.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A unit executes one command at a time (hw/engine/nearpm, nearpm_unit).
 //!
 //! A record is its payload, then its header. Abort and recover first read all records and change

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! A command for a unit: translated and checked, so that it does not depend on later changes of
 //! pools and logs.
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The bitmap lines of one channel's values (scan_bitmap).
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The part of a range that is in one channel: a range of that channel's addresses (scan_channel,
 //! ns_dma_read).
 

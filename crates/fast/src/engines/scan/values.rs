@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Values between two bounds, both included (scan_count).
 
 /// Type of the values, and the bounds.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Keys of the sorter: their encoding and their order.
 
 use spec::regs::sorter::kind_lo;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The sorter (hw/engine/sorter): sorts a column of keys in passes over the memory.
 //!
 //! The model sorts the records of a merge at once and computes only the times of the RTL's bursts.

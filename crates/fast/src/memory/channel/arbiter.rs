@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Arbitration between the masters of a channel: `ns_wrr_arbiter`.
 
 use super::MASTERS;

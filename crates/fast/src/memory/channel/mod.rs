@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! One memory channel, as `nearside_channel` builds it: masters, credits, multiplexer, `nvm_delay`,
 //! interleaving of reads, memory.
 //!

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The multiplexer of a channel, and the credits of its masters.
 
 use std::collections::VecDeque;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Answers of a channel in the order of their due cycles.
 
 use std::cmp::Reverse;

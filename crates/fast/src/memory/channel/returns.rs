@@ -1,4 +1,7 @@
-//! The return path of read data, one beat a cycle: [`sim::memctrl::ReadBeatSlots`] as runs of beats.
+// SPDX-License-Identifier: Apache-2.0
+
+//! The return path of read data, one beat a cycle: [`sim::memctrl::ReadBeatSlots`] as runs of
+//! beats.
 
 use std::collections::VecDeque;
 

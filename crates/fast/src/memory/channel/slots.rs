@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Transactions in flight: their slots, and the order of transactions with one ID.
 
 use super::super::delay::LatencyTarget;

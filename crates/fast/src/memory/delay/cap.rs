@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Bandwidth cap: the token bucket of `nvm_delay_cap`.
 
 /// Fractional bits of a rate.

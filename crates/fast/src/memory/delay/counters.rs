@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Counters of one direction: `nvm_delay_stats`.
 
 /// Buckets of a histogram.

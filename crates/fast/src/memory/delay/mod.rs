@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The emulated delay of a channel, `nvm_delay`: registers, target latencies, bandwidth caps and
 //! counters. Its queues are in [`super::channel`].
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The register block: shadow registers, their committed values, and the copy of the counters.
 
 use spec::regs::nvm_delay::{self, cap0, cap1, command, control, read_cap, status, timing};

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Target latency of each transaction: `nvm_delay_target`.
 
 use super::registers::{CommittedRegisters, REGIONS};

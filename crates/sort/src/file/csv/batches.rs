@@ -1,4 +1,6 @@
-//! Values of records, in batches of so many rows and so many bytes.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Batches of a CSV, limited in rows and bytes.
 
 use arrow_array::RecordBatch;
 use arrow_csv::reader::{Decoder, Format};
@@ -14,13 +16,13 @@ use crate::{Error, Result};
 /// Reads values of columns, batch by batch.
 pub struct Batches {
     records: Option<Records>,
-    /// Takes the records' values, if there are columns.
+    /// Parses the records, if there are columns.
     decoder: Option<Decoder>,
-    /// Which columns of the file they are.
+    /// The columns' numbers in the file.
     columns: Vec<usize>,
     line: Vec<u8>,
-    /// It is the first one of the next batch.
-    held: bool,
+    /// True if `line` is the first record of the next batch.
+    pending: bool,
 }
 
 /// Rows of a file.
@@ -30,7 +32,7 @@ pub struct Rows {
 }
 
 impl Batches {
-    /// Of a file whose columns are these, some of them, in the file's order.
+    /// Reads these columns of a file, in the order of the file.
     pub fn new(input: &Input, schema: &SchemaRef, columns: Vec<usize>) -> Result<Batches> {
         let (head, records) = Records::new(input).map_err(Error::new)?.unzip();
         let decoder = match columns.is_empty() {
@@ -52,28 +54,28 @@ impl Batches {
             decoder,
             columns,
             line: Vec::new(),
-            held: false,
+            pending: false,
         })
     }
 
-    /// The next rows; each line is shown as it stands in the file. Nothing: there are no more.
+    /// The next rows. Each record is passed to `see`, as it stands in the file. `None` is the end.
     pub fn next(&mut self, mut see: impl FnMut(&[u8]) -> Result<()>) -> Result<Option<Rows>> {
         let Some(records) = &mut self.records else {
             return Ok(None);
         };
         let (mut count, mut bytes) = (0, 0);
         let mut empty = Vec::new();
-        // The decoder keeps all of a line, whichever columns are wanted.
+        // The decoder keeps whole lines, whichever columns are parsed.
         while count < BATCH {
             let line = &mut self.line;
-            if !self.held {
+            if !self.pending {
                 line.clear();
                 if !records.next(line).map_err(Error::new)? {
                     break;
                 }
             }
-            self.held = count > 0 && bytes + line.len() > BATCH_BYTES;
-            if self.held {
+            self.pending = count > 0 && bytes + line.len() > BATCH_BYTES;
+            if self.pending {
                 break;
             }
             see(line)?;
@@ -87,7 +89,7 @@ impl Batches {
                 line.push(b'\n');
                 let taken = decoder.decode(line).map_err(Error::new)?;
                 if taken != line.len() {
-                    return Err(two_ways());
+                    return Err(ambiguous_lines());
                 }
             }
         }
@@ -98,7 +100,7 @@ impl Batches {
             Some(decoder) => {
                 let values = decoder.flush().map_err(Error::new)?;
                 let values = values.filter(|values| values.num_rows() == count);
-                let values = values.ok_or_else(two_ways)?;
+                let values = values.ok_or_else(ambiguous_lines)?;
                 Some(with_empty_texts(values, &self.columns, &empty)?)
             }
             None => None,
@@ -107,7 +109,7 @@ impl Batches {
     }
 }
 
-/// What ends a record is not the same to all who read it.
-pub fn two_ways() -> Error {
+/// The two parsers disagree about the end of a record.
+pub fn ambiguous_lines() -> Error {
     Error::new("its lines can be read in two ways")
 }

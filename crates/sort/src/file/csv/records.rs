@@ -1,61 +1,65 @@
-//! Records of a CSV as they stand in it, whatever their values are.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Records of a CSV, byte for byte.
 //!
-//! As RFC 4180 has it: a value that begins with a quote ends with one, and two of them within are one. Lines end with LF, CR, or CR LF. A line
-//! without anything is no record, but where there is one column only: there it is an empty value.
+//! The rules are those of RFC 4180: a value that begins with a quote ends with one, and two quotes
+//! within it are one. Lines end with LF, CR, or CR LF. An empty line is no record, unless there is
+//! only one column. In that case it is an empty value.
 
 use std::io::{self, BufRead, BufReader, Read};
 
 use crate::input::{Cursor, Input};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
-/// What stands for an empty value where it is the only one of its line.
+/// Stands for an empty value that is alone in its line.
 pub const EMPTY: &[u8] = b"\"\"";
 
 /// The first line.
 #[derive(Clone, Debug)]
-pub struct Head {
-    /// With what marks the file as UTF-8.
+pub struct HeaderLine {
+    /// The line, with a byte order mark if the file has one.
     pub line: Vec<u8>,
-    /// What ends it.
+    /// The end of the line.
     pub end: &'static str,
 }
 
-/// Where in a record the bytes are.
+/// Position of the parser in a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
-    /// A value begins.
+enum ParserState {
+    /// At the start of a value.
     Begin,
-    /// In a value, or behind the quotes of one.
+    /// In a value, or past the quotes of one.
     Value,
     /// Within quotes.
     Quoted,
-    /// Behind a quote within quotes: it ends them, or another one follows.
+    /// Past a quote within quotes. It ends them, unless another one follows.
     Quote,
 }
 
 /// Reads records one after another.
 pub struct Records {
     input: BufReader<Cursor>,
-    /// There is one column: empty lines are records.
+    /// There is only one column, so empty lines are records.
     single: bool,
-    /// Columns of the latest record whose value is two quotes: an empty text, where nothing is a null. One that is alone in its line
-    /// is a null, too, as nothing would be no line.
+    /// Columns of the latest record whose value is two quotes. This is an empty text, while an
+    /// empty value is null. In a file with one column it is null as well, as an empty line would be
+    /// no record.
     empty: Vec<usize>,
 }
 
 /// How a record ended.
-struct Ended {
-    /// Nothing: with the file.
+struct RecordEnd {
+    /// The end of the line. `None`: the file ended.
     end: Option<&'static str>,
     /// Commas between values.
     commas: usize,
 }
 
 impl Records {
-    /// Records behind the first line. Nothing is a file without one.
-    pub fn new(input: &Input) -> io::Result<Option<(Head, Records)>> {
+    /// Reads the first line, and returns the records after it. `None`: the file is empty.
+    pub fn new(input: &Input) -> io::Result<Option<(HeaderLine, Records)>> {
         let mark = BYTE_ORDER_MARK.len();
-        let marked = input.bytes() >= mark as u64 && input.at(0, mark)? == BYTE_ORDER_MARK;
+        let marked = input.bytes() >= mark as u64 && input.read_at(0, mark)? == BYTE_ORDER_MARK;
         let mut line = match marked {
             true => BYTE_ORDER_MARK.to_vec(),
             false => Vec::new(),
@@ -76,10 +80,10 @@ impl Records {
         };
         records.single = ended.commas == 0;
         let end = ended.end.unwrap_or("\n");
-        Ok(Some((Head { line, end }, records)))
+        Ok(Some((HeaderLine { line, end }, records)))
     }
 
-    /// Adds the next record to bytes, without what ends its line; false if there is none.
+    /// Appends the next record, without the end of its line. Returns false at the end.
     pub fn next(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
         let start = out.len();
         while self.record(out)?.is_some() {
@@ -98,8 +102,8 @@ impl Records {
         }
     }
 
-    fn record(&mut self, out: &mut Vec<u8>) -> io::Result<Option<Ended>> {
-        let (mut at, mut commas, mut any) = (At::Begin, 0, false);
+    fn record(&mut self, out: &mut Vec<u8>) -> io::Result<Option<RecordEnd>> {
+        let (mut at, mut commas, mut any) = (ParserState::Begin, 0, false);
         self.empty.clear();
         // Bytes of the value.
         let mut size = 0;
@@ -107,23 +111,23 @@ impl Records {
             let bytes = self.input.fill_buf()?;
             if bytes.is_empty() {
                 let end = None;
-                if (at, size) == (At::Quote, EMPTY.len()) {
+                if (at, size) == (ParserState::Quote, EMPTY.len()) {
                     self.empty.push(commas);
                 }
-                return Ok(any.then_some(Ended { end, commas }));
+                return Ok(any.then_some(RecordEnd { end, commas }));
             }
             any = true;
             let mut ended = None;
             let mut read = bytes.len();
             for (n, &byte) in bytes.iter().enumerate() {
-                let ends = at != At::Quoted && matches!(byte, b',' | b'\n' | b'\r');
-                if ends && (at, size) == (At::Quote, EMPTY.len()) {
+                let ends = at != ParserState::Quoted && matches!(byte, b',' | b'\n' | b'\r');
+                if ends && (at, size) == (ParserState::Quote, EMPTY.len()) {
                     self.empty.push(commas);
                 }
                 size = if ends { 0 } else { size + 1 };
                 at = match (at, byte) {
-                    (At::Quoted, b'"') => At::Quote,
-                    (At::Quoted, _) | (At::Quote, b'"') => At::Quoted,
+                    (ParserState::Quoted, b'"') => ParserState::Quote,
+                    (ParserState::Quoted, _) | (ParserState::Quote, b'"') => ParserState::Quoted,
                     (_, b'\n' | b'\r') => {
                         ended = Some(byte);
                         read = n;
@@ -131,10 +135,10 @@ impl Records {
                     }
                     (_, b',') => {
                         commas += 1;
-                        At::Begin
+                        ParserState::Begin
                     }
-                    (At::Begin, b'"') => At::Quoted,
-                    _ => At::Value,
+                    (ParserState::Begin, b'"') => ParserState::Quoted,
+                    _ => ParserState::Value,
                 };
             }
             out.extend_from_slice(&bytes[..read]);
@@ -151,23 +155,24 @@ impl Records {
                 _ => "\r",
             };
             let end = Some(end);
-            return Ok(Some(Ended { end, commas }));
+            return Ok(Some(RecordEnd { end, commas }));
         }
     }
 }
 
-/// The same CSV in one form: LF behind each record, and quotes for an empty value that is alone in its line.
-pub struct Plain {
-    head: Option<Head>,
+/// The same CSV in one spelling: LF ends each record, and an empty value that is alone in its line
+/// is quoted.
+pub struct NormalisedReader {
+    head: Option<HeaderLine>,
     records: Option<Records>,
     held: Vec<u8>,
     read: usize,
 }
 
-impl Plain {
-    pub fn new(input: &Input) -> io::Result<Plain> {
+impl NormalisedReader {
+    pub fn new(input: &Input) -> io::Result<NormalisedReader> {
         let (head, records) = Records::new(input)?.unzip();
-        Ok(Plain {
+        Ok(NormalisedReader {
             head,
             records,
             held: Vec::new(),
@@ -199,7 +204,7 @@ impl Plain {
     }
 }
 
-impl Read for Plain {
+impl Read for NormalisedReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let count = self.fill_buf()?.read(out)?;
         self.consume(count);
@@ -207,7 +212,7 @@ impl Read for Plain {
     }
 }
 
-impl BufRead for Plain {
+impl BufRead for NormalisedReader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.read == self.held.len() {
             self.fill()?;

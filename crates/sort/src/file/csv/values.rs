@@ -1,4 +1,6 @@
-//! Values as a CSV has them: in quotes where they have to be, an empty text in quotes, a null as nothing.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Writes values as CSV: quoted where necessary, an empty text as two quotes, and null as nothing.
 
 use std::io::Write;
 
@@ -9,7 +11,7 @@ use arrow_schema::{DataType, Schema};
 use super::records::EMPTY;
 use crate::{Error, Result};
 
-/// Adds the first line, which names the columns, to bytes.
+/// Appends the first line, which names the columns.
 pub fn add_head(schema: &Schema, out: &mut Vec<u8>) {
     let fields = schema.fields();
     for (n, field) in fields.iter().enumerate() {
@@ -18,7 +20,7 @@ pub fn add_head(schema: &Schema, out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Adds a value that is no null, behind `before` others.
+/// Appends a value that is not null, after `before` other ones.
 fn add(value: &str, before: usize, quoted_if_empty: bool, out: &mut Vec<u8>) {
     if before > 0 {
         out.push(b',');
@@ -34,7 +36,7 @@ fn add(value: &str, before: usize, quoted_if_empty: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Adds rows to bytes; an error names a column that a CSV can't have.
+/// Appends rows. An error names a column that CSV can't represent.
 pub fn add_rows(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
     let options = FormatOptions::default();
     let schema = batch.schema();
@@ -62,7 +64,7 @@ pub fn add_rows(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
                 let written = formatter.value(row).write(&mut value);
                 written.map_err(|e| Error::new(format!("column {name:?}: {e}")))?;
             }
-            // A line without anything would be no row.
+            // An empty line would be no row.
             add(&value, n, !null || columns.len() == 1, out);
         }
         out.push(b'\n');

@@ -1,6 +1,8 @@
-//! Which columns of a file are encrypted. The library that reads files doesn't say it: to it such a footer is damaged.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Finds encrypted columns of a file. The library would report such a footer as damaged.
 //!
-//! The footer is in Thrift's compact protocol; only what leads to `crypto_metadata` is looked at.
+//! The footer is in Thrift's compact protocol. Only what leads to `crypto_metadata` is decoded.
 
 use crate::input::Input;
 use crate::{Error, Result};
@@ -9,10 +11,10 @@ const MAGIC: &[u8] = b"PAR1";
 const MAGIC_ENCRYPTED: &[u8] = b"PARE";
 /// Length and magic at the end.
 const TAIL: usize = 8;
-/// Structures within each other, at most.
+/// Deepest nesting of structures.
 const DEPTH: usize = 32;
 
-/// Fields by their numbers in parquet.thrift.
+/// Field numbers of `parquet.thrift`.
 mod field {
     pub const ROW_GROUPS: i16 = 4;
     pub const ENCRYPTION_ALGORITHM: i16 = 8;
@@ -24,7 +26,7 @@ mod field {
     pub const PATH_OF_KEY: i16 = 1;
 }
 
-/// Types of values in the compact protocol.
+/// Types of the compact protocol.
 mod kind {
     pub const TRUE: u8 = 1;
     pub const FALSE: u8 = 2;
@@ -39,12 +41,13 @@ mod kind {
     pub const UUID: u8 = 13;
 }
 
-/// Refuses a file whose footer or columns are encrypted. What is no footer is left to the reader.
+/// Refuses a file with an encrypted footer or encrypted columns. Anything that is no footer is left
+/// to the reader.
 pub fn check(input: &Input) -> Result<()> {
     let Some(start) = input.bytes().checked_sub(TAIL as u64) else {
         return Ok(());
     };
-    let tail = input.at(start, TAIL).map_err(Error::new)?;
+    let tail = input.read_at(start, TAIL).map_err(Error::new)?;
     if tail.ends_with(MAGIC_ENCRYPTED) {
         return Err(Error::new(
             "its footer is encrypted: encrypted files are not read, write it without encryption",
@@ -57,7 +60,7 @@ pub fn check(input: &Input) -> Result<()> {
     if !tail.ends_with(MAGIC) {
         return Ok(());
     }
-    let footer = input.at(start, length as usize).map_err(Error::new)?;
+    let footer = input.read_at(start, length as usize).map_err(Error::new)?;
     match encrypted(&footer) {
         Some(columns) if !columns.is_empty() => {
             let (several, are) = if columns.len() > 1 {
@@ -67,7 +70,8 @@ pub fn check(input: &Input) -> Result<()> {
             };
             let columns: Vec<String> = columns.iter().map(|name| format!("{name:?}")).collect();
             Err(Error::new(format!(
-                "column{several} {} {are} encrypted: encrypted columns are not read, write the file without encryption",
+                "column{several} {} {are} encrypted: encrypted columns are not read, write the \
+                    file without encryption",
                 columns.join(", ")
             )))
         }
@@ -75,7 +79,7 @@ pub fn check(input: &Input) -> Result<()> {
     }
 }
 
-/// The encrypted columns of a footer; nothing if it is no footer.
+/// The encrypted columns of a footer. `None`: it is no footer.
 fn encrypted(footer: &[u8]) -> Option<Vec<String>> {
     let mut found = Vec::new();
     let mut algorithm = false;
@@ -150,7 +154,7 @@ impl<'a> Thrift<'a> {
         Some(first)
     }
 
-    fn take(&mut self, count: u64) -> Option<&'a [u8]> {
+    fn take_bytes(&mut self, count: u64) -> Option<&'a [u8]> {
         let count = usize::try_from(count).ok()?;
         let (taken, rest) = self.bytes.split_at_checked(count)?;
         self.bytes = rest;
@@ -171,10 +175,10 @@ impl<'a> Thrift<'a> {
 
     fn binary(&mut self) -> Option<&'a [u8]> {
         let length = self.varint()?;
-        self.take(length)
+        self.take_bytes(length)
     }
 
-    /// Gives each field's number and type away; `each` takes its value.
+    /// Passes the number and the type of each field to `each`, which reads the value.
     fn structure(
         &mut self,
         depth: usize,
@@ -198,7 +202,7 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// Gives the type of each element away; `each` takes its value.
+    /// Passes the type of each element to `each`, which reads the value.
     fn list(
         &mut self,
         kind: u8,
@@ -228,13 +232,13 @@ impl<'a> Thrift<'a> {
     fn skip(&mut self, kind: u8, depth: usize) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
-            // Of fields the type is the value.
+            // In a field, the type itself is the boolean.
             kind::TRUE | kind::FALSE => Some(()),
-            kind::BYTE => self.take(1).map(drop),
+            kind::BYTE => self.take_bytes(1).map(drop),
             4..=kind::I64 => self.varint().map(drop),
-            kind::DOUBLE => self.take(8).map(drop),
+            kind::DOUBLE => self.take_bytes(8).map(drop),
             kind::BINARY => self.binary().map(drop),
-            kind::UUID => self.take(16).map(drop),
+            kind::UUID => self.take_bytes(16).map(drop),
             kind::STRUCT => self.structure(depth, &mut |thrift, _, kind| thrift.skip(kind, depth)),
             kind::LIST | kind::SET => {
                 self.list(kind::LIST, |thrift, kind| thrift.element(kind, depth))
@@ -254,10 +258,10 @@ impl<'a> Thrift<'a> {
         }
     }
 
-    /// In lists and maps a boolean is a byte.
+    /// In lists and maps, a boolean is a byte.
     fn element(&mut self, kind: u8, depth: usize) -> Option<()> {
         match kind {
-            kind::TRUE | kind::FALSE => self.take(1).map(drop),
+            kind::TRUE | kind::FALSE => self.take_bytes(1).map(drop),
             kind => self.skip(kind, depth),
         }
     }

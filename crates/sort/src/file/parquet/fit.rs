@@ -1,4 +1,6 @@
-//! Arrow's types that Parquet has not: what becomes of them in a file, or why they can't be written.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Arrow types that Parquet lacks: what a file has instead, or why they can't be written.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -13,10 +15,10 @@ use crate::{Error, Result};
 
 const MILLISECONDS_OF_DAY: i64 = 86_400_000;
 
-/// The schema with the nearest types that Parquet has; an error names a column for which there is none.
+/// The schema with the nearest types of Parquet. An error names a column for which there is none.
 pub fn schema(schema: &Schema) -> Result<Schema> {
     let fields = schema.fields().iter().map(|field| {
-        let kind = kind(field.data_type()).map_err(|why| named(field.name(), &why))?;
+        let kind = kind(field.data_type()).map_err(|why| column_error(field.name(), &why))?;
         Ok(field.as_ref().clone().with_data_type(kind))
     });
     let fields: Result<Vec<Field>> = fields.collect();
@@ -26,7 +28,7 @@ pub fn schema(schema: &Schema) -> Result<Schema> {
     ))
 }
 
-fn named(column: &str, why: &str) -> Error {
+fn column_error(column: &str, why: &str) -> Error {
     Error::new(format!("column {column:?}: {why}"))
 }
 
@@ -37,7 +39,7 @@ fn kind(from: &DataType) -> std::result::Result<DataType, String> {
         Ok::<_, String>(FieldRef::new(field.as_ref().clone().with_data_type(kind)))
     };
     Ok(match from {
-        // Parquet's finest and coarsest units are milliseconds and nanoseconds.
+        // Parquet's coarsest unit is the millisecond.
         DataType::Timestamp(TimeUnit::Second, zone) => {
             DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
         }
@@ -56,7 +58,7 @@ fn kind(from: &DataType) -> std::result::Result<DataType, String> {
                 .collect::<std::result::Result<_, _>>()?,
         ),
         DataType::Dictionary(key, value) => match value.as_ref() {
-            // Those are written as they are; of others the library takes no dictionaries.
+            // These dictionaries are written unchanged. The library accepts no others.
             DataType::Utf8
             | DataType::LargeUtf8
             | DataType::Utf8View
@@ -74,12 +76,12 @@ fn kind(from: &DataType) -> std::result::Result<DataType, String> {
     })
 }
 
-/// A batch with these types. What they don't hold is an error that names the column.
+/// A batch with the types of the schema. An error names a column whose values do not fit.
 pub fn batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().zip(schema.fields());
     let columns: Result<Vec<ArrayRef>> = columns
         .map(|(column, field)| {
-            let why = |why: &str| named(field.name(), why);
+            let why = |why: &str| column_error(field.name(), why);
             let strict = CastOptions {
                 safe: false,
                 ..CastOptions::default()
@@ -96,7 +98,7 @@ pub fn batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     RecordBatch::try_new(schema.clone(), columns?).map_err(Error::new)
 }
 
-/// Refuses values that the library would change without a word.
+/// Refuses values that the library would silently change.
 fn check(column: &ArrayRef) -> std::result::Result<(), String> {
     let precision = |outcome: std::result::Result<(), arrow_schema::ArrowError>| {
         outcome.map_err(|e| e.to_string())
@@ -161,7 +163,7 @@ fn check(column: &ArrayRef) -> std::result::Result<(), String> {
     }
 }
 
-/// Fields within a type, as Parquet nests them.
+/// The children of a type, as Parquet nests them.
 fn children(kind: &DataType) -> Vec<&FieldRef> {
     match kind {
         DataType::Struct(fields) => fields.iter().collect(),
@@ -173,7 +175,7 @@ fn children(kind: &DataType) -> Vec<&FieldRef> {
     }
 }
 
-/// The fields that have none within, in the order of a file's columns.
+/// The leaf fields, in the order of a file's columns.
 pub fn leaves(schema: &Schema) -> Vec<&Field> {
     fn add<'a>(field: &'a Field, out: &mut Vec<&'a Field>) {
         let within = children(field.data_type());

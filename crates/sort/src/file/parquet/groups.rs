@@ -1,8 +1,12 @@
-//! Batches of a file, row group by row group: as many rows as have so many bytes.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Batches of a file, row group by row group, limited in bytes.
 //!
-//! The library reads a number of rows, however many bytes they become: a text of a dictionary is copied for each row that has it, and one that begins
-//! as the text before stands in the file without its beginning. So the library reads columns of fixed width, whose bytes are known, and nested ones;
-//! of each row group apart, as what goes beyond one has no dictionary any more. Text and bytes are read value by value.
+//! The library limits only the rows of a batch, however many bytes they expand to. A dictionary
+//! value is copied into each row that has it, and delta-encoded text lacks its common prefix in the
+//! file. So the library reads only columns of fixed width, whose size is known, and nested ones. It
+//! reads each row group separately, as a batch that crosses row groups loses its dictionary. Text
+//! and binary columns are read value by value.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,33 +22,33 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::RowGroupMetaData;
 
 use super::super::{BATCH, BATCH_BYTES};
-use super::text::{self, Text};
+use super::text::{self, TextColumn};
 use crate::input::Input;
 
-/// What is read of a file.
-pub struct Groups {
+/// Reads the batches of a file.
+pub struct RowGroupBatches {
     input: Arc<Input>,
     footer: ArrowReaderMetadata,
-    /// Columns, by their numbers in the schema; of those of text and bytes the leaf.
+    /// Numbers of the columns in the schema. Text and binary columns have their leaf as well.
     columns: Vec<(usize, Option<usize>)>,
     schema: SchemaRef,
-    /// Numbers of the row groups that have not begun.
+    /// Row groups that were not started.
     left: VecDeque<usize>,
-    open: Option<Group>,
+    open: Option<RowGroupReader>,
 }
 
-/// A row group.
-struct Group {
-    /// Columns that are neither text nor bytes; nothing if there are none.
+/// A row group that is being read.
+struct RowGroupReader {
+    /// All columns that are neither text nor binary, if there are any.
     others: Option<ParquetRecordBatchReader>,
-    /// Of these, rows that have no text yet.
+    /// Rows of these columns whose text was not read yet.
     batch: Option<RecordBatch>,
-    texts: Vec<Text>,
-    /// Rows, as the footer says.
+    texts: Vec<TextColumn>,
+    /// Rows left, as the footer says.
     rows: usize,
 }
 
-/// The leaf of a column, if it is one of text or bytes.
+/// The leaf of a column, if the column is text or binary.
 fn leaf(footer: &ArrowReaderMetadata, column: usize) -> Option<usize> {
     let leaves = footer.parquet_schema();
     let mut all = 0..leaves.num_columns();
@@ -55,9 +59,13 @@ fn leaf(footer: &ArrowReaderMetadata, column: usize) -> Option<usize> {
     (plain && known && leaf.physical_type() == Type::BYTE_ARRAY).then_some(at)
 }
 
-impl Groups {
-    /// All columns of a file, or one.
-    pub fn new(input: Input, footer: ArrowReaderMetadata, column: Option<usize>) -> Groups {
+impl RowGroupBatches {
+    /// Reads all columns of a file, or one.
+    pub fn new(
+        input: Input,
+        footer: ArrowReaderMetadata,
+        column: Option<usize>,
+    ) -> RowGroupBatches {
         let all = footer.schema();
         let columns = match column {
             Some(column) => column..column + 1,
@@ -65,7 +73,7 @@ impl Groups {
         };
         let fields: Vec<_> = all.fields()[columns.clone()].to_vec();
         let columns = columns.map(|column| (column, leaf(&footer, column)));
-        Groups {
+        RowGroupBatches {
             input: Arc::new(input),
             left: (0..footer.metadata().num_row_groups()).collect(),
             columns: columns.collect(),
@@ -75,7 +83,7 @@ impl Groups {
         }
     }
 
-    fn open(&self, number: usize) -> Result<Group> {
+    fn open(&self, number: usize) -> Result<RowGroupReader> {
         let about = self.footer.metadata().row_group(number);
         let (mut texts, mut others) = (Vec::new(), Vec::new());
         for (place, &(column, leaf)) in self.columns.iter().enumerate() {
@@ -83,7 +91,7 @@ impl Groups {
                 Some(leaf) => {
                     let field = self.schema.field(place);
                     let text =
-                        Text::open(&self.input, about, leaf, field.name(), field.data_type());
+                        TextColumn::open(&self.input, about, leaf, field.name(), field.data_type());
                     texts.push(text?);
                 }
                 None => others.push(column),
@@ -93,7 +101,7 @@ impl Groups {
             true => None,
             false => Some(self.others(number, about, others)?),
         };
-        Ok(Group {
+        Ok(RowGroupReader {
             others,
             batch: None,
             texts,
@@ -109,7 +117,7 @@ impl Groups {
     ) -> Result<ParquetRecordBatchReader> {
         let footer = self.footer.clone();
         let leaves = footer.parquet_schema();
-        // What of a row is known, and what it is on an average.
+        // The known size of a row, and the average of the rest.
         let (mut fixed, mut average) = (0, 0);
         for &column in &columns {
             match self.footer.schema().field(column).data_type() {
@@ -159,7 +167,7 @@ impl Groups {
         }
     }
 
-    /// Columns as the schema has them: they come with those of text first.
+    /// Puts columns into the order of the schema. Text columns come first.
     fn in_order(&self, columns: Vec<ArrayRef>) -> Vec<ArrayRef> {
         let texts = self
             .columns
@@ -175,8 +183,8 @@ impl Groups {
     }
 }
 
-impl Group {
-    /// The next rows: how many, and columns of text before all others.
+impl RowGroupReader {
+    /// The next rows: their number, and their columns with text first.
     fn read(&mut self) -> Result<Option<(usize, Vec<ArrayRef>)>> {
         if self.batch.is_none() {
             let others = self.others.as_mut();
@@ -192,10 +200,10 @@ impl Group {
             false => self.fill(most)?,
         };
         if rows == 0 {
-            return self.end().map(|()| None);
+            return self.check_end().map(|()| None);
         }
         self.rows = self.rows.saturating_sub(rows);
-        let texts = self.texts.iter_mut().map(|text| text.take(rows));
+        let texts = self.texts.iter_mut().map(|text| text.take_rows(rows));
         let mut columns: Vec<ArrayRef> = texts.collect::<Result<_>>()?;
         if let Some(batch) = self.batch.take() {
             columns.extend(batch.slice(0, rows).columns().iter().cloned());
@@ -205,7 +213,7 @@ impl Group {
         Ok(Some((rows, columns)))
     }
 
-    /// Reads text of rows until these are so many, or have so many bytes; how many they are.
+    /// Reads text of up to `most` rows, or until a batch is full. Returns the number of rows.
     fn fill(&mut self, most: usize) -> Result<usize> {
         let mut bytes = 0usize;
         for row in 0..most {
@@ -222,7 +230,7 @@ impl Group {
                     false => Err(unlike()),
                 };
             }
-            // One row at least.
+            // At least one row.
             if bytes > BATCH_BYTES {
                 return Ok(row.max(1));
             }
@@ -230,8 +238,8 @@ impl Group {
         Ok(most)
     }
 
-    /// Refuses text without a row.
-    fn end(&mut self) -> Result<()> {
+    /// Checks that no text is left.
+    fn check_end(&mut self) -> Result<()> {
         for text in &mut self.texts {
             if text.bytes(0)?.is_some() {
                 return Err(unlike());
@@ -245,7 +253,7 @@ fn unlike() -> ParquetError {
     ParquetError::General("the columns of a row group have different numbers of rows".into())
 }
 
-impl Iterator for Groups {
+impl Iterator for RowGroupBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {

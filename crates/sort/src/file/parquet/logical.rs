@@ -1,7 +1,10 @@
-//! Logical types of Parquet's that Arrow's types don't say: they go from the file that is read to the one that is written.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Logical types of Parquet that Arrow's types do not express. They are carried from the input to
+//! the output.
 //!
-//! A table has them as one pair beside its schema, whose key no file has. Columns are told by their numbers among those that have no
-//! columns within, as names of what is between may differ.
+//! A table has them as one pair of its metadata, with a key that no file uses. Columns are
+//! identified by the numbers of their leaves, as the names of intermediate groups may differ.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +22,7 @@ use crate::{Error, Result};
 /// The key of the pair.
 const KEY: &str = "nearside:logical types";
 const WKB: &str = "geoarrow.wkb";
-/// What Parquet takes for the coordinates' system where none is named.
+/// Parquet's default coordinate system.
 const LONGITUDE_LATITUDE: &str = "OGC:CRS84";
 const EDGES: [(&str, EdgeInterpolationAlgorithm); 5] = [
     ("spherical", EdgeInterpolationAlgorithm::SPHERICAL),
@@ -29,18 +32,18 @@ const EDGES: [(&str, EdgeInterpolationAlgorithm); 5] = [
     ("karney", EdgeInterpolationAlgorithm::KARNEY),
 ];
 
-/// A logical type, and the leaves that it has.
+/// A logical type, and the leaves that it covers.
 struct Logical {
     leaves: Range<usize>,
     kind: LogicalType,
 }
 
-/// Whether a pair is this one, and not of a file.
-pub fn is_own(pair: &KeyValue) -> bool {
+/// True for the pair of this module, which no file has.
+pub fn is_logical_types(pair: &KeyValue) -> bool {
     pair.key == KEY
 }
 
-/// What a file's schema says beyond Arrow's, as a pair.
+/// The logical types of a file that Arrow does not express, as a pair.
 pub fn of_file(schema: &SchemaDescriptor) -> Option<KeyValue> {
     let (mut found, mut next) = (Vec::new(), 0);
     let columns = schema.root_schema().get_fields();
@@ -51,7 +54,7 @@ pub fn of_file(schema: &SchemaDescriptor) -> Option<KeyValue> {
     (!found.is_empty()).then(|| KeyValue::new(KEY.into(), Value::from(found).to_string()))
 }
 
-/// Adds what a column and those within say.
+/// Collects the logical types of a column and of its children.
 fn collect(column: &Type, next: &mut usize, out: &mut Vec<Logical>) {
     let first = *next;
     match column.is_primitive() {
@@ -76,7 +79,7 @@ fn collect(column: &Type, next: &mut usize, out: &mut Vec<Logical>) {
 }
 
 impl Logical {
-    /// Nothing of those that Arrow's types say.
+    /// `None`: Arrow's types express it.
     fn to_json(&self) -> Option<Value> {
         let mut value = match &self.kind {
             LogicalType::Enum => json!({"kind": "enum"}),
@@ -147,23 +150,23 @@ fn algorithm(name: &str) -> Option<EdgeInterpolationAlgorithm> {
     known.map(|(_, algorithm)| *algorithm)
 }
 
-/// GeoArrow's extension types of columns, which the library that reads files doesn't give them.
+/// Adds GeoArrow's extension types, which the library does not set.
 pub fn with_extensions(schema: &Schema, file: &SchemaDescriptor) -> Schema {
     let columns = file.root_schema().get_fields();
     let fields = schema.fields().iter().zip(columns);
     let fields: Vec<Field> = fields
         .map(|(field, column)| {
             let logical = column.get_basic_info().logical_type_ref();
-            let told = logical.and_then(of_geometry);
+            let found = logical.and_then(of_geometry);
             let bytes = matches!(
                 field.data_type(),
                 DataType::Binary | DataType::LargeBinary | DataType::BinaryView
             );
             let mut field = field.as_ref().clone();
-            if let (Some(told), true, None) = (told, bytes, field.extension_type_name()) {
+            if let (Some(found), true, None) = (found, bytes, field.extension_type_name()) {
                 let metadata = field.metadata_mut();
                 metadata.insert(EXTENSION_TYPE_NAME_KEY.into(), WKB.into());
-                metadata.insert(EXTENSION_TYPE_METADATA_KEY.into(), told.to_string());
+                metadata.insert(EXTENSION_TYPE_METADATA_KEY.into(), found.to_string());
             }
             field
         })
@@ -171,7 +174,7 @@ pub fn with_extensions(schema: &Schema, file: &SchemaDescriptor) -> Schema {
     Schema::new_with_metadata(fields, schema.metadata().clone())
 }
 
-/// What GeoArrow says of columns with these types.
+/// GeoArrow's metadata of a logical type.
 fn of_geometry(kind: &LogicalType) -> Option<Value> {
     let (crs, edges) = match kind {
         LogicalType::Geometry { crs } => (crs, None),
@@ -180,27 +183,28 @@ fn of_geometry(kind: &LogicalType) -> Option<Value> {
         }
         _ => return None,
     };
-    let mut told = json!({});
+    let mut found = json!({});
     match crs.as_deref().unwrap_or_default() {
         "" => {
-            told["crs"] = LONGITUDE_LATITUDE.into();
-            told["crs_type"] = "authority_code".into();
+            found["crs"] = LONGITUDE_LATITUDE.into();
+            found["crs_type"] = "authority_code".into();
         }
         crs => match serde_json::from_str(crs) {
             Ok(Value::Object(object)) => {
-                told["crs"] = Value::Object(object);
-                told["crs_type"] = "projjson".into();
+                found["crs"] = Value::Object(object);
+                found["crs_type"] = "projjson".into();
             }
-            _ => told["crs"] = crs.into(),
+            _ => found["crs"] = crs.into(),
         },
     }
     if let Some(edges) = edges {
-        told["edges"] = edges.into();
+        found["edges"] = edges.into();
     }
-    Some(told)
+    Some(found)
 }
 
-/// The type of columns of an extension type. The library knows some, but only with the metadata that it writes itself.
+/// The logical type of an extension type. The library knows some, but only with the metadata that
+/// it writes itself.
 fn of_extension(field: &Field) -> Option<LogicalType> {
     match field.extension_type_name() {
         Some("arrow.uuid") => return Some(LogicalType::Uuid),
@@ -208,13 +212,13 @@ fn of_extension(field: &Field) -> Option<LogicalType> {
         Some(WKB) => {}
         _ => return None,
     }
-    let told = field.extension_type_metadata().unwrap_or_default();
-    let told: Value = match told {
+    let found = field.extension_type_metadata().unwrap_or_default();
+    let found: Value = match found {
         "" => json!({}),
-        told => serde_json::from_str(told).ok()?,
+        found => serde_json::from_str(found).ok()?,
     };
-    let crs = match (&told["crs"], told["crs_type"].as_str()) {
-        // As pyarrow writes it.
+    let crs = match (&found["crs"], found["crs_type"].as_str()) {
+        // pyarrow writes it like this.
         (Value::Null, _) => None,
         (Value::String(number), Some("srid")) if !number.starts_with("srid:") => {
             Some(format!("srid:{number}"))
@@ -223,7 +227,7 @@ fn of_extension(field: &Field) -> Option<LogicalType> {
         (Value::String(crs), _) => Some(crs.clone()),
         (object, _) => Some(object.to_string()),
     };
-    match told["edges"].as_str() {
+    match found["edges"].as_str() {
         None | Some("planar") => Some(LogicalType::Geometry { crs }),
         Some(edges) => Some(LogicalType::Geography {
             crs,
@@ -232,16 +236,18 @@ fn of_extension(field: &Field) -> Option<LogicalType> {
     }
 }
 
-/// The schema of a file with columns of this one: with what the pair says, and types that Parquet has where the library writes plain numbers.
+/// The schema of a file for these columns: the pair's logical types, and types of Parquet where the
+/// library writes plain numbers.
 pub fn to_file(
     derived: &SchemaDescriptor,
     schema: &Schema,
     metadata: &[KeyValue],
 ) -> Result<SchemaDescriptor> {
-    let pair = metadata.iter().find(|pair| is_own(pair));
-    let told: Option<Value> = pair.and_then(|pair| serde_json::from_str(pair.value.as_ref()?).ok());
-    let told = told.as_ref().and_then(Value::as_array);
-    let told: Vec<Logical> = told
+    let pair = metadata.iter().find(|pair| is_logical_types(pair));
+    let found: Option<Value> =
+        pair.and_then(|pair| serde_json::from_str(pair.value.as_ref()?).ok());
+    let found = found.as_ref().and_then(Value::as_array);
+    let found: Vec<Logical> = found
         .into_iter()
         .flatten()
         .filter_map(Logical::of_json)
@@ -249,11 +255,11 @@ pub fn to_file(
     let leaves = fit::leaves(schema);
     let mut next = 0;
     let root = derived.root_schema();
-    let root = rebuilt(root, &mut next, &told, &leaves).map_err(Error::new)?;
+    let root = rebuilt(root, &mut next, &found, &leaves).map_err(Error::new)?;
     Ok(SchemaDescriptor::new(root))
 }
 
-/// Whether values that stand so in a file can have a type.
+/// True if a column can have this logical type.
 fn takes(column: &Type, kind: &LogicalType) -> bool {
     use parquet::basic::Type::*;
     if column.is_group() {
@@ -284,16 +290,16 @@ fn takes(column: &Type, kind: &LogicalType) -> bool {
 fn rebuilt(
     column: &Type,
     next: &mut usize,
-    told: &[Logical],
+    found: &[Logical],
     leaves: &[&Field],
 ) -> parquet::errors::Result<TypePtr> {
     let info = column.get_basic_info();
     let first = *next;
     let id = info.has_id().then(|| info.id());
     let known = || info.logical_type_ref().cloned();
-    // Of groups with the same columns within it is the innermost one.
+    // Of nested groups with the same leaves, the type belongs to the innermost one.
     let named = |leaves: Range<usize>, within: &[TypePtr]| {
-        let of = told.iter().find(|t| t.leaves == leaves);
+        let of = found.iter().find(|t| t.leaves == leaves);
         let kind = of.map(|t| t.kind.clone())?;
         (takes(column, &kind) && within.len() != 1).then_some(kind)
     };
@@ -301,7 +307,7 @@ fn rebuilt(
         Type::GroupType { fields, .. } => {
             let fields: parquet::errors::Result<Vec<TypePtr>> = fields
                 .iter()
-                .map(|column| rebuilt(column, next, told, leaves))
+                .map(|column| rebuilt(column, next, found, leaves))
                 .collect();
             let fields = fields?;
             let kind = named(first..*next, &fields).or_else(known);
@@ -326,7 +332,7 @@ fn rebuilt(
             let field = leaves.get(first);
             let mut physical = *physical_type;
             let kind = match field.map(|field| field.data_type()) {
-                // Days, which the library writes as milliseconds without a type.
+                // Days. The library writes them as milliseconds without a logical type.
                 Some(DataType::Date64) => {
                     physical = parquet::basic::Type::INT32;
                     Some(LogicalType::Date)

@@ -1,7 +1,9 @@
-//! A column of text or bytes of a row group, value by value.
+// SPDX-License-Identifier: Apache-2.0
+
+//! A text or binary column of a row group, value by value.
 //!
-//! Values are parts of the page, or of the dictionary, that they stand in. But those that are made of the value before are copies: they are read
-//! one at a time.
+//! Values are slices of their page, or of the dictionary. Values that are encoded relative to the
+//! previous value are copies, so they are read one at a time.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,10 +22,10 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use crate::input::Input;
 
-/// Values of a page that are looked at together.
-const TOGETHER: usize = 1024;
+/// Values that are read at once.
+const RECORDS_PER_READ: usize = 1024;
 
-/// Whether columns of a type are read here.
+/// True if columns of the type are read here.
 pub fn is_known(kind: &DataType) -> bool {
     use DataType::*;
     matches!(
@@ -32,29 +34,29 @@ pub fn is_known(kind: &DataType) -> bool {
     )
 }
 
-/// Lets one data page pass at a time.
-struct Gate {
+/// Passes one data page at a time.
+struct PageGate {
     pages: SerializedPageReader<Input>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<PageState>>,
 }
 
 #[derive(Default)]
-struct State {
-    /// A page may pass.
+struct PageState {
+    /// The next page may pass.
     open: bool,
-    /// There is none any more.
+    /// There are no more pages.
     ended: bool,
-    /// The values of the last one are made of the values before.
-    grows: bool,
+    /// Values of the last page are encoded relative to the previous value.
+    incremental: bool,
 }
 
-fn now(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+fn lock_state(state: &Mutex<PageState>) -> std::sync::MutexGuard<'_, PageState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl PageReader for Gate {
+impl PageReader for PageGate {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let mut state = now(&self.state);
+        let mut state = lock_state(&self.state);
         if !state.open {
             return Ok(None);
         }
@@ -62,7 +64,7 @@ impl PageReader for Gate {
         match &page {
             Some(page) => {
                 state.open = page.is_dictionary_page();
-                state.grows = page.encoding() == Encoding::DELTA_BYTE_ARRAY;
+                state.incremental = page.encoding() == Encoding::DELTA_BYTE_ARRAY;
             }
             None => state.ended = true,
         }
@@ -78,7 +80,7 @@ impl PageReader for Gate {
     }
 }
 
-impl Iterator for Gate {
+impl Iterator for PageGate {
     type Item = Result<Page>;
 
     fn next(&mut self) -> Option<Result<Page>> {
@@ -87,35 +89,35 @@ impl Iterator for Gate {
 }
 
 /// The column.
-pub struct Text {
+pub struct TextColumn {
     name: String,
     kind: DataType,
     reader: ColumnReaderImpl<OfFile>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<PageState>>,
     /// Some rows have no value.
     nullable: bool,
-    /// Of rows that are not taken yet.
+    /// Values that were not taken yet.
     values: VecDeque<Option<ByteArray>>,
 }
 
-impl Text {
-    /// Of a leaf of a row group.
+impl TextColumn {
+    /// The column of a leaf of a row group.
     pub fn open(
         input: &Arc<Input>,
         group: &RowGroupMetaData,
         leaf: usize,
         name: &str,
         kind: &DataType,
-    ) -> Result<Text> {
+    ) -> Result<TextColumn> {
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let pages = SerializedPageReader::new(input.clone(), group.column(leaf), rows, None)?;
-        let state = Arc::new(Mutex::new(State::default()));
-        let gate = Gate {
+        let state = Arc::new(Mutex::new(PageState::default()));
+        let gate = PageGate {
             pages,
             state: state.clone(),
         };
         let about = group.schema_descr().column(leaf);
-        Ok(Text {
+        Ok(TextColumn {
             name: name.into(),
             kind: kind.clone(),
             nullable: about.max_def_level() > 0,
@@ -125,7 +127,7 @@ impl Text {
         })
     }
 
-    /// Bytes of a row that is not taken yet, by its number among these; nothing behind the last one.
+    /// Bytes of the value `row` rows ahead. `None`: past the last row.
     pub fn bytes(&mut self, row: usize) -> Result<Option<usize>> {
         while self.values.len() <= row {
             if !self.read()? {
@@ -136,23 +138,27 @@ impl Text {
         Ok(Some(value.map_or(0, ByteArray::len)))
     }
 
-    /// Reads on in the page, or in the next one; false at the end.
+    /// Reads more values from this page, or from the next one. Returns false at the end.
     fn read(&mut self) -> Result<bool> {
         let (mut levels, mut values) = (Vec::new(), Vec::new());
         loop {
-            let most = if now(&self.state).grows { 1 } else { TOGETHER };
+            let most = if lock_state(&self.state).incremental {
+                1
+            } else {
+                RECORDS_PER_READ
+            };
             let (records, ..) =
                 (self.reader).read_records(most, Some(&mut levels), None, &mut values)?;
             if records > 0 {
                 break;
             }
-            let mut state = now(&self.state);
+            let mut state = lock_state(&self.state);
             if state.ended {
                 return Ok(false);
             }
             state.open = true;
-            // What the page's encoding is shows when it has passed.
-            state.grows = true;
+            // The encoding of a page is known only once it has passed.
+            state.incremental = true;
         }
         match self.nullable {
             false => self.values.extend(values.into_iter().map(Some)),
@@ -169,7 +175,7 @@ impl Text {
     }
 
     /// Takes the first rows.
-    pub fn take(&mut self, rows: usize) -> Result<ArrayRef> {
+    pub fn take_rows(&mut self, rows: usize) -> Result<ArrayRef> {
         let values: Vec<Option<ByteArray>> = self.values.drain(..rows).collect();
         use DataType::*;
         Ok(match &self.kind {

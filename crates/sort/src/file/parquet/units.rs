@@ -1,6 +1,10 @@
-//! Columns whose values fit no Arrow type for certain: INT96 is 96 bits of time, INTERVAL three numbers.
+// SPDX-License-Identifier: Apache-2.0
+
+//! Columns whose values may not fit the derived Arrow type: INT96 is 96 bits of time, INTERVAL has
+//! three numbers.
 //!
-//! The library that reads files takes one type for all of them and drops what does not fit it. So their values are looked at before.
+//! The library uses one type for all of their values, and drops what does not fit. So all values
+//! are checked first.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,13 +20,14 @@ use super::fit;
 use crate::input::Input;
 use crate::{Error, Result};
 
-/// Records that are looked at together.
-const TOGETHER: usize = 16 << 10;
+/// Records that are read at once.
+const RECORDS_PER_READ: usize = 16 << 10;
 const JULIAN_DAY_OF_EPOCH: i128 = 2_440_588;
 const NANOSECONDS_OF_DAY: i128 = 86_400_000_000_000;
 
-/// A schema whose types hold all values of such columns, if the schema's don't; an error names a column for which there is none.
-pub fn holding(
+/// A schema whose types hold all values of such columns, if the given one's do not. An error names
+/// a column that no type can hold.
+pub fn schema_that_fits(
     input: &Input,
     file: &SchemaDescriptor,
     schema: &SchemaRef,
@@ -40,15 +45,15 @@ pub fn holding(
     let mut changed = HashMap::new();
     for at in odd {
         let name = file.column(at).path().string();
-        let told = leaves
+        let derived = leaves
             .get(at)
             .ok_or_else(|| Error::new("its columns differ"))?;
-        let told = told.data_type();
+        let derived = derived.data_type();
         let fits = match file.column(at).physical_type() {
-            Type::INT96 => time(&reader, at, &name, told)?,
-            _ => interval(&reader, at, &name, told)?,
+            Type::INT96 => time(&reader, at, &name, derived)?,
+            _ => interval(&reader, at, &name, derived)?,
         };
-        if fits != *told {
+        if fits != *derived {
             changed.insert(at, fits);
         }
     }
@@ -67,7 +72,7 @@ fn is_interval(file: &SchemaDescriptor, at: usize) -> bool {
     column.converted_type() == ConvertedType::INTERVAL && column.type_length() == 12
 }
 
-/// The same field with other types of some of its leaves.
+/// The field with other types of some leaves.
 fn with_types(field: &FieldRef, next: &mut usize, changed: &HashMap<usize, DataType>) -> FieldRef {
     let mut of = |field: &FieldRef| with_types(field, next, changed);
     let kind = match field.data_type() {
@@ -84,11 +89,11 @@ fn with_types(field: &FieldRef, next: &mut usize, changed: &HashMap<usize, DataT
     Arc::new(field.as_ref().clone().with_data_type(kind))
 }
 
-/// Looks at all values of a leaf.
+/// Passes all values of a leaf to `each`.
 fn scan(
     reader: &SerializedFileReader<Input>,
     at: usize,
-    mut each: impl FnMut(Values) -> Result<()>,
+    mut each: impl FnMut(ScannedValues) -> Result<()>,
 ) -> Result<()> {
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(Error::new)?;
@@ -99,14 +104,16 @@ fn scan(
             let (records, values) = match &mut column {
                 ColumnReader::Int96ColumnReader(column) => {
                     let mut values: Vec<Int96> = Vec::new();
-                    let read = column.read_records(TOGETHER, levels.0, levels.1, &mut values);
-                    (read, Values::Times(values))
+                    let read =
+                        column.read_records(RECORDS_PER_READ, levels.0, levels.1, &mut values);
+                    (read, ScannedValues::Times(values))
                 }
                 ColumnReader::FixedLenByteArrayColumnReader(column) => {
                     let mut values: Vec<FixedLenByteArray> = Vec::new();
-                    let read = column.read_records(TOGETHER, levels.0, levels.1, &mut values);
+                    let read =
+                        column.read_records(RECORDS_PER_READ, levels.0, levels.1, &mut values);
                     let values = values.into_iter().map(ByteArray::from);
-                    (read, Values::Intervals(values.collect()))
+                    (read, ScannedValues::Intervals(values.collect()))
                 }
                 _ => return Err(Error::new("a column is of another type than it says")),
             };
@@ -120,7 +127,7 @@ fn scan(
     Ok(())
 }
 
-enum Values {
+enum ScannedValues {
     Times(Vec<Int96>),
     Intervals(Vec<ByteArray>),
 }
@@ -128,28 +135,29 @@ enum Values {
 /// Nanoseconds since 1970.
 fn nanoseconds(value: &Int96) -> i128 {
     let [low, high, day] = [value.data()[0], value.data()[1], value.data()[2]];
-    // As the library that reads files takes them: both have a sign.
+    // As the library reads them: both numbers are signed.
     let of_day = (u64::from(high) << 32 | u64::from(low)) as i64;
     (i128::from(day as i32) - JULIAN_DAY_OF_EPOCH) * NANOSECONDS_OF_DAY + i128::from(of_day)
 }
 
-/// The unit of a column of INT96 in which all of its times are whole numbers of 64 bits: the one that it says, or the finest one.
+/// The unit in which all times of an INT96 column are whole 64-bit numbers: the declared one, else
+/// the finest.
 fn time(
     reader: &SerializedFileReader<Input>,
     at: usize,
     name: &str,
-    told: &DataType,
+    derived: &DataType,
 ) -> Result<DataType> {
-    let DataType::Timestamp(said, zone) = told else {
+    let DataType::Timestamp(unit, zone) = derived else {
         return Err(Error::new(format!(
-            "column {name:?}: values of INT96 can't be read as {told}"
+            "column {name:?}: values of INT96 can't be read as {derived}"
         )));
     };
     let (mut first, mut last) = (i128::MAX, i128::MIN);
-    // What all of them are multiples of.
+    // All times are multiples of this number.
     let mut step: i128 = 1_000_000_000;
     scan(reader, at, |values| {
-        if let Values::Times(values) = values {
+        if let ScannedValues::Times(values) = values {
             for value in values.iter().map(nanoseconds) {
                 (first, last) = (first.min(value), last.max(value));
                 while value % step != 0 {
@@ -170,10 +178,11 @@ fn time(
         TimeUnit::Millisecond,
         TimeUnit::Second,
     ];
-    let unit = [*said].into_iter().chain(finest).find(fits);
+    let unit = [*unit].into_iter().chain(finest).find(fits);
     let unit = unit.ok_or_else(|| {
         Error::new(format!(
-            "column {name:?}: no unit of a timestamp of 64 bits holds all of its INT96 times: they go from {first} to \
+            "column {name:?}: no unit of a timestamp of 64 bits holds all of its INT96 times: \
+                they go from {first} to \
              {last} ns since 1970, and some are no multiple of {} ns",
             1000 * step
         ))
@@ -190,16 +199,16 @@ fn nanoseconds_of(unit: TimeUnit) -> i128 {
     }
 }
 
-/// The type of intervals for a column of INTERVAL: Arrow's have either months, or days and milliseconds.
+/// The type of an INTERVAL column. Arrow's types have either months, or days and milliseconds.
 fn interval(
     reader: &SerializedFileReader<Input>,
     at: usize,
     name: &str,
-    told: &DataType,
+    derived: &DataType,
 ) -> Result<DataType> {
     let (mut months, mut others, mut large) = (false, false, false);
     scan(reader, at, |values| {
-        if let Values::Intervals(values) = values {
+        if let ScannedValues::Intervals(values) = values {
             for value in &values {
                 let numbers = value.data().chunks_exact(4);
                 let number =
@@ -207,7 +216,7 @@ fn interval(
                 let numbers: Vec<i32> = numbers.map(number).collect();
                 months |= numbers[0] != 0;
                 others |= numbers[1..].iter().any(|&n| n != 0);
-                // They have no sign; Arrow's do.
+                // Parquet's numbers are unsigned, Arrow's are signed.
                 large |= numbers.iter().any(|&n| n < 0);
             }
         }
@@ -217,10 +226,11 @@ fn interval(
     match (months, others) {
         _ if large => refused("an interval of 2^31 or more months, days or milliseconds"),
         (true, true) => refused(
-            "its intervals have months beside days or milliseconds, for which there is no type here",
+            "its intervals have months beside days or milliseconds, for which there is no type \
+                here",
         ),
         (true, false) => Ok(DataType::Interval(IntervalUnit::YearMonth)),
         (false, true) => Ok(DataType::Interval(IntervalUnit::DayTime)),
-        (false, false) => Ok(told.clone()),
+        (false, false) => Ok(derived.clone()),
     }
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Admin commands (NVMe 1.4, chapter 5), one at a time, by a state machine.
 //
 // Identify (CNS 00h to 03h, 06h, 08h, 12h, 13h); Create and Delete I/O Submission and Completion

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads the data of a Set Features command from the host: 8 bytes of a Timestamp, or 512 bytes of
 // Host Behavior Support.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Asynchronous events (NVMe 1.4, 5.2): what is to be reported, and what has been reported.
 //
 // Error events: writes to doorbells that do not exist, and invalid values. SMART: the composite

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Format NVM (NVMe 1.4, 5.23): erases one namespace, or all, with zeros through the data path.
 //
 // There is one LBA format and no metadata, so a format changes no attribute of a namespace. Without

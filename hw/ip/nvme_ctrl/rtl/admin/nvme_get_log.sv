@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Get Log Page: decodes a command and checks it (NVMe 1.4, 5.14, figures 188 to 191).
 //
 // The length may be any multiple of 4 up to MDTS, the offset any multiple of 4 up to the log's

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Keep Alive (NVMe 1.4, 5.16, 5.21.1.15, 7.12): a watchdog over the host. Only Keep Alive commands
 // restart it (CTRATT.TBKAS 0).
 //

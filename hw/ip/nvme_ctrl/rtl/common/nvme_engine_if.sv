@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // NVMe I/O commands of an engine. The controller sends them, may ask to stop them, and waits for
 // one answer to each.
 //

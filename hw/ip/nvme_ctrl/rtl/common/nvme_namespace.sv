@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Looks up a namespace identifier. Combinational: its users register the result before they compute
 // with it.
 module nvme_namespace

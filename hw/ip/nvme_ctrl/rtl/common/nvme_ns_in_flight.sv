@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Counts the data commands in flight in each namespace, for blocks that wait until there are none.
 //
 // A command counts from the cycle after its start to the second cycle after its end. One command

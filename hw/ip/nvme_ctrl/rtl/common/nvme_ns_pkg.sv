@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Number, sizes and media addresses of namespaces, fixed at elaboration.
 //
 // NSIDs count from 1. Namespaces follow each other on the media in that order, each from the next

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Types shared by the front end and the data path of nvme_ctrl, and the constants of NVM Express
 // 1.4 that they use.
 package nvme_pkg;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Interrupt coalescing (NVMe 1.4, 5.21.1.8 and 5.21.1.9). An interrupt is held until enough entries
 // have been posted for its vector, or the first one held has waited for the aggregation time.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Completion queues: head doorbells, and the completion queue entries and MSI-X messages for the
 // host.
 //

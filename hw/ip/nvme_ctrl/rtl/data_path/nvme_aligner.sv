@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Aligner: converts the read beats of a descriptor into write beats, for any two dword offsets
 // within a 64-byte beat.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Combines the segments of a walker into groups of whole logical blocks, which can be executed
 // without the walker.
 //

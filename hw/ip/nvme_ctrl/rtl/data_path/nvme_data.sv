@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Data path of the NVMe controller: moves the data of commands between host memory and the media.
 //
 // The walkers (nvme_walkers) follow a command page by page along its PRPs or its SGL, and cut it

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Types inside the data path of nvme_ctrl: between the walkers, the splitter, the movers and the
 // transfer tracker.
 package nvme_data_pkg;

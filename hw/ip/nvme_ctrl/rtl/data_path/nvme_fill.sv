@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fill: requests the memories to zero a range of the media, all channels at once.
 //
 // A range of the media is one contiguous range in each channel (docs/architecture.md). It must not

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Outstanding reads and writes of a memory channel: never a read and a write of the same granule of
 // 4 KiB.
 //

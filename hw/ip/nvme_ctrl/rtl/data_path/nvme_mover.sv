@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // DMA mover: executes descriptors in order. Copies data from one AXI bus to another, writes zeros,
 // reads data that are discarded, or compares data with those of another mover.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Read side of a mover: issues the source read of a descriptor as early as room for all of its
 // write beats can be reserved.
 //

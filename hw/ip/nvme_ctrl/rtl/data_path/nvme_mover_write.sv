@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Write side of a mover: cuts descriptors into bursts and sends each burst as soon as all of its
 // beats have arrived.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // PRP walker: converts one command at a time into PRP segments, one a host page.
 //
 // Follows NVM Express 1.4, 4.3, with 4 KiB pages. PRP1 may start at any dword. PRP2 is the second

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Range walk: converts ranges of the media into segments that need no host memory, to be zeroed, or
 // read and discarded.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Commands that move no data between host and media, as ranges of the media for nvme_range_walk.
 // Write Zeroes and Verify have one range. Dataset Management has a list of ranges in host memory
 // (NVM Express 1.4, 6.7).

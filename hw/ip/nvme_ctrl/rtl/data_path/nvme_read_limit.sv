@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shares the host's read bandwidth among the movers of the channels: round robin, and only while
 // fewer than `Bytes` are outstanding.
 //

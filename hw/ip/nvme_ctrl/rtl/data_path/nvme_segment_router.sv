@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Routes segments from their sources to the splitters of the two directions.
 //
 // Copies go to the splitter of their direction, zeros to the one that writes the media, discarded

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SGL walker: converts one command at a time into segments, each within a host page.
 //
 // Follows NVM Express 1.4, 4.4, with dword granularity (SGLS bits 1:0 are 10b). Supported are Data

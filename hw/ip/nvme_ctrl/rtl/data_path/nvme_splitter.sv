@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Splitter: sends each transfer segment as a descriptor to the mover of its channel.
 //
 // A descriptor lies within one page of the host and within 4 KiB of the media, so it is never split

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Events of commands in the data path, for a trace. nvme_trace says how events are encoded.
 //
 // A descriptor is traced with its slot when a mover accepts it. A mover executes descriptors in

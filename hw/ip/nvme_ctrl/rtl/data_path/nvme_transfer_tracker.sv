@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Transfer tracker: detects the end of a command's transfer.
 //
 // Movers report each descriptor, walkers the number of descriptors at the end of a walk, in any

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // PRP and SGL walkers: command queues and walkers for both directions, and the list reads that they
 // share.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Abort of I/O commands (NVM Express 1.4, 5.1), and deletion of a submission queue with long
 // commands (5.6).
 //

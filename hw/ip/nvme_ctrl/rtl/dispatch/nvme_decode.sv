@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Decodes submission queue entries. I/O commands become data commands or, without data to move or
 // with an error, completions. Admin commands go to nvme_admin.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Dispatch of fetched commands: a command is decoded, checked, and paired if it is fused. It then
 // goes to the data path, an engine or nvme_admin, or ends. Aborts look for their command here and
 // in the data path.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // I/O commands executed by engines: holds them until their engine accepts them, and converts the
 // engine's answers into completions.
 //

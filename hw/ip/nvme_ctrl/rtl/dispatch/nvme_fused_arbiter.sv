@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Makes fused pairs atomic. It sits between the decoders and the data path.
 //
 // Without a pair, data commands pass straight through. A pair is two consecutive commands, a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Fused operations: Compare and Write (NVM Express 1.4, 4.12, FUSE in figure 105).
 //
 // Receives from nvme_decode, one at a time, every I/O command that is part of a fused operation;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command arbitration (NVMe 1.4, 4.13): selects the submission queue whose command is fetched next.
 //
 // Round robin: all queues take turns, including the admin queue. Weighted round robin with urgent

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // BAR0: the generated controller properties (nvme_regs), and separate handling of doorbells, MSI-X
 // accesses and INTMC.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Life cycle of the controller: enable, ready, fatal, shutdown, disable, subsystem reset (NVMe 1.4,
 // 3.1.5, 3.1.6, 7.3, 7.6.2).
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Submission queues: tail doorbells, arbitration (nvme_arbiter), and the reads that fetch entries
 // from the host.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Front end of the NVMe controller: everything except the data path.
 //
 //   BAR0 -> nvme_bar0 -> nvme_fetch -> nvme_dispatch -> data commands, engines, nvme_admin

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Reads of the front end from host memory: data of admin commands, shadow doorbells, and submission
 // queue entries share a port.
 //

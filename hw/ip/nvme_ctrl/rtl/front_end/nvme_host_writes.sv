@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Queue of the front end's writes to host memory: completion queue entries, MSI-X messages,
 // EventIdx of shadow doorbells.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Shadow doorbells (NVMe 1.4, 5.7 and 7.13). After Doorbell Buffer Config the host writes the
 // doorbells of I/O queues to a page of its memory. It writes the doorbell register only when a
 // doorbell moves beyond the value in the EventIdx page.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Command slots: which are free, and the owner of each.
 //
 // A slot is allocated when its submission queue entry is requested from the host. Its owner is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Events of commands in the front end, for a trace.
 //
 // Each kind of event has a bit of `event_o` that toggles with it, and registers that identify the

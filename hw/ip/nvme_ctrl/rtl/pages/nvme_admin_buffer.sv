@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pages returned by admin commands, as an AXI read slave: Identify, logs and features.
 //
 // `page_i` selects the page; addresses count from its start. Pages are at most 4 KiB. Each source

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Identify pages (NVMe 1.4, 5.15; CNS 06h and 08h of 2.0): beats of 64 bytes, built from constants.
 //
 // A beat requested with `re_i` is at `data_o` from the next cycle on. The device's identity follows

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Changed Namespace List (NVMe 1.4, 5.14.1.4): the namespaces whose Identify data have changed
 // since the host has read the list, in ascending order.
 //

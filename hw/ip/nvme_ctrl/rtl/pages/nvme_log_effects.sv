@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Commands Supported and Effects log (NVMe 1.4, 5.14.1.5): the commands of nvme_admin, nvme_decode
 // and engines.
 //

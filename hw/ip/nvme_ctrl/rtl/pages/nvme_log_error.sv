@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Error Information log (NVMe 1.4, 5.14.1.1): a ring of the latest errors, newest first.
 //
 // An entry is made for every completion whose status is not 0, with the namespace and the first LBA

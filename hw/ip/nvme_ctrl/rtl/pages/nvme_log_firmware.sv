@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Firmware Slot Information log (NVMe 1.4, 5.14.1.3): the single slot, which is active and cannot
 // be replaced.
 module nvme_log_firmware

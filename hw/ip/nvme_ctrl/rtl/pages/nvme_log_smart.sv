@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // SMART / Health Information log (NVMe 1.4, 5.14.1.2), and its counters.
 //
 // Commands that reach the data path are counted when they end: Compare and Verify as reads, Write

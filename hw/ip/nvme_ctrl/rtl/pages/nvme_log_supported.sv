@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Supported Log Pages log (log 00h, NVMe 2.0; allowed with VS 1.4, as hosts ask for it): the logs
 // of nvme_get_log.
 //

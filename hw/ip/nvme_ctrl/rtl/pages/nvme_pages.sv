@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Pages returned by admin commands: Identify, logs and the Timestamp, as a memory that the data
 // path reads.
 //

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Time for the host: Power On Hours, and the Timestamp feature (NVMe 1.4, 5.21.1.14).
 //
 // Time is a number of clock cycles, counted outside the gated clock. Hours and milliseconds are

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! All table engines at once, by registers, pages and commands, with other traffic.
 
 use spec::nvme::status;

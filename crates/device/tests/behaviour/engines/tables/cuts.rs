@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! Everything that can end the table engines at work: sources stay intact, and the engines still
 //! work.
 

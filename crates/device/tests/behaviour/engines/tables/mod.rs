@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The engines of tables: sorter, gatherer of rows, decoder of dictionaries.
 
 mod beside;

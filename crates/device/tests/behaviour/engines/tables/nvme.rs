@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! I/O commands of the table engines, in a namespace that does not begin at 0.
 
 use spec::nvme::status;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 //! The pipeline: decode, sort and gather in one list.
 
 use spec::nvme::properties::{MSIX_ENTRY, MSIX_TABLE};

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//! The parameters of a campaign.
+
+use std::fmt;
+use std::str::FromStr;
+
+use device::FaultInjection;
+use pm::{Mechanism, Synchronisation};
+
+use crate::cut::CutPlan;
+
+/// The parameters of a campaign.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The workload: one of [`workloads::NAMES`].
+    pub workload: String,
+    /// How its transactions are made atomic.
+    pub mechanism: Mechanism,
+    /// Who runs the mechanism.
+    pub executor: Executor,
+    /// Devices that the pool spans: 1, 2 or 4.
+    pub devices: usize,
+    /// With several devices: how they are synchronised.
+    pub synchronise: Synchronisation,
+    /// Number of transactions.
+    pub transactions: u64,
+    /// Seed of everything that is generated.
+    pub seed: u64,
+    /// When the power fails.
+    pub cuts: CutPlan,
+    /// A fault injection: the campaign is a negative control.
+    pub fault: Option<InjectedFault>,
+    /// Copies that run at a time.
+    pub jobs: usize,
+}
+
+/// Most transactions of a run: with generated cuts, with cuts everywhere, with cuts after commands.
+const MAX_TRANSACTIONS: u64 = 100_000;
+const MAX_TRANSACTIONS_EVERYWHERE: u64 = 16;
+const MAX_TRANSACTIONS_AT_COMMANDS: u64 = 1000;
+/// Most copies at a time.
+const MAX_JOBS: usize = 256;
+
+impl Campaign {
+    /// Refuses invalid parameters; the message names the parameter.
+    pub fn validate(&self) -> Result<(), String> {
+        let most = match self.cuts {
+            CutPlan::All => MAX_TRANSACTIONS_EVERYWHERE,
+            CutPlan::Commands => MAX_TRANSACTIONS_AT_COMMANDS,
+            CutPlan::Sampled(_) | CutPlan::At(_) => MAX_TRANSACTIONS,
+        };
+        if !(1..=most).contains(&self.transactions) {
+            return Err(format!(
+                "transactions = {}: allowed are 1 to {most} with these cuts",
+                self.transactions
+            ));
+        }
+        if !matches!(self.devices, 1 | 2 | 4) {
+            return Err(format!(
+                "devices = {}: allowed are 1, 2 and 4",
+                self.devices
+            ));
+        }
+        if self.cuts == CutPlan::Commands && self.executor != Executor::Device {
+            let text = "cuts = commands are after commands to the device's engine: by = \
+                        \"device\" has them";
+            return Err(text.into());
+        }
+        match (1..=MAX_JOBS).contains(&self.jobs) {
+            true => Ok(()),
+            false => Err(format!("jobs = {}: allowed are 1 to {MAX_JOBS}", self.jobs)),
+        }
+    }
+}
+
+/// Who runs the mechanism of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Executor {
+    /// The CPU.
+    Cpu,
+    /// The device's crash-consistency engine.
+    Device,
+}
+
+/// A step that is left out on purpose, so that the campaign has to find violations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InjectedFault {
+    /// No old bytes are logged.
+    Snapshots,
+    /// No fence waits for the device.
+    Fences,
+    /// The device's conflict filter lets stores and loads pass regardless of commands that they
+    /// overlap.
+    ConflictFilter,
+    /// The device's commands do not wait for older ones.
+    CommandOrder,
+    /// The device saves nothing when its power fails.
+    PersistenceDomain,
+    /// Each of several devices deletes its log without waiting for the others.
+    Peers,
+}
+
+impl InjectedFault {
+    /// The fault injection in the device.
+    pub(crate) fn device_fault(self) -> Option<FaultInjection> {
+        match self {
+            InjectedFault::Snapshots | InjectedFault::Fences | InjectedFault::Peers => None,
+            InjectedFault::ConflictFilter => Some(FaultInjection::ConflictFilter),
+            InjectedFault::CommandOrder => Some(FaultInjection::CommandOrder),
+            InjectedFault::PersistenceDomain => Some(FaultInjection::PersistenceDomain),
+        }
+    }
+}
+
+macro_rules! named_variants {
+    ($type:ident, $what:literal, $($name:literal $value:ident),*) => {
+        impl $type {
+            /// All values.
+            pub const ALL: &[$type] = &[$($type::$value),*];
+
+            /// Its name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($type::$value => $name,)*
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<$type, String> {
+                let found = $type::ALL.iter().find(|one| one.name() == text);
+                found.copied().ok_or_else(|| {
+                    let names: Vec<_> = $type::ALL.iter().map(|one| one.name()).collect();
+                    format!("{} = {text:?}: allowed are {}", $what, names.join(", "))
+                })
+            }
+        }
+    };
+}
+
+named_variants!(Executor, "by", "cpu" Cpu, "device" Device);
+named_variants!(
+    InjectedFault,
+    "without",
+    "snapshots" Snapshots,
+    "fences" Fences,
+    "hook" ConflictFilter,
+    "commands" CommandOrder,
+    "domain" PersistenceDomain,
+    "peers" Peers
+);
