@@ -241,8 +241,7 @@ def timeline(doc: dict[str, Any], path: Path) -> None:
             axes.barh(names.index(span["who"]), width, left=begin, height=0.8, color=colours[span["what"]])
         for mark in row["marks"]:
             place = 0 if mark["who"] == CPU else _first(names, mark["who"])
-            # Other marks are notifications of peers.
-            style = {"begin": ">", "end": "|", "deleted": "x"}.get(mark["what"], "^")
+            style = {"begin": ">", "end": "|", "notified": "^", "deleted": "x"}[mark["what"]]
             axes.plot(mark["at_ns"] / 1e3, place - 0.45, style, color="black", markersize=5, clip_on=False)
         axes.set_yticks(range(len(names)), [literal(name) for name in names], fontsize=7)
         axes.set_ylim(len(names) - 0.4, -0.7)
