@@ -169,7 +169,7 @@ def test_media_file_blocks_survive_their_program(tmp_path: Path, design: str) ->
 def test_media_file_refuses_to_lose_data(tmp_path: Path) -> None:
     design = Design.load("nearpm").with_values(VALUES.format(tmp_path / "media"))
     for start in (lambda: pm.System(design, model="rtl"), lambda: Device(design, model="rtl")):
-        with pytest.raises(NearsideError, match=r"what nearpm has taken .* allowed with it are"):
+        with pytest.raises(NearsideError, match=r"nearpm keeps what it has taken .* allowed with it are"):
             start()
     assert not (tmp_path / "media").exists()
 
