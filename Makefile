@@ -55,7 +55,6 @@ test-guest: setup build ## boot a stock Linux guest on the device and let it wor
 	@$(BIN)/python tools/guest.py test
 
 docs: peers build ## measure every claim, write docs/validation.md, and build the book
-	@$(BIN)/python tools/regs.py --html
 	@$(BIN)/nearside claim run --report docs/validation.md --exit-zero
 	@$(MAKE) --no-print-directory docs-book
 

@@ -8,7 +8,7 @@ hw/{ip,engine}/<block>/regs/<name>_regs.rdl, whose top addrmap is <name>_regs, b
     crates/spec/src/regs/<name>.rs                              offsets and fields, the module spec::regs::<name>
 
 hw/.../regs/<name>_map.rdl is a map without registers, of which there is the Rust module only.
-`--html` writes the reference pages to build/docs/regs/ instead.
+Their reference pages are made with the book (tools/book/register_maps.py).
 """
 
 from __future__ import annotations
@@ -70,10 +70,6 @@ def generated(root: Path) -> dict[str, bytes]:
 
 def main() -> int:
     maps = sorted([*ROOT.glob("hw/ip/*/regs/*.rdl"), *ROOT.glob("hw/engine/*/regs/*.rdl")], key=lambda path: path.stem)
-    if sys.argv[1:] == ["--html"]:
-        for rdl in maps:
-            peakrdl("html", rdl, "--top", rdl.stem, "-o", ROOT / "build" / "docs" / "regs" / rdl.stem)
-        return 0
     with tempfile.TemporaryDirectory() as name:
         fresh = Path(name)
         generate(maps, fresh)
