@@ -188,7 +188,7 @@ fn memory_does_not_grow_with_the_table() {
 
 /// Bytes of a text column once each row has a copy.
 const EXPANDED: usize = 128 << 20;
-/// Bound of the peak: see "Memory of the host" in docs/sort.md, with 1 MiB for spills.
+/// Bound of the peak with 1 MiB for spills: "Memory of the host" in docs/guides/sort-inside.md.
 const BOUND: usize = 80 << 20;
 const CASES: usize = 7;
 /// Number of distinct long texts.
