@@ -12,8 +12,8 @@ use sim::{Bar, HostPort, LineRange, Mmio, OrderEvent, Time, TraceEvent, Tracer};
 use slab::Slab;
 use spec::bar4;
 
+use crate::conflict_filter::StoreDecision;
 use crate::context::{Event, SimContext, TAG_LOAD, TAG_STORE};
-use crate::engines::StoreDecision;
 use crate::host_port::BEAT;
 use crate::memory::delay::timing_copy;
 use crate::memory::{master, Channel, ReturnPath};

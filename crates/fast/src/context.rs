@@ -5,7 +5,7 @@
 use sim::{Clock, OrderEvent, OrderWatch, TraceEvent, Tracer};
 
 use crate::calendar::Calendar;
-use crate::engines::ConflictFilter;
+use crate::conflict_filter::ConflictFilter;
 use crate::host_port::{BurstOwner, HostArbiter, ReadPurpose};
 use crate::memory::Memories;
 use crate::msix::Msix;
@@ -130,7 +130,7 @@ pub(crate) struct SimContext<'a> {
     /// The scheduled wake-up of each channel.
     pub(crate) channel_wake_ups: &'a mut [u64],
     /// The conflict filter, if an engine has one.
-    pub(crate) filter: Option<&'a mut ConflictFilter>,
+    pub(crate) filter: Option<&'a mut dyn ConflictFilter>,
     pub(crate) tracer: Option<&'a Tracer>,
     pub(crate) order: Option<&'a OrderWatch>,
 }

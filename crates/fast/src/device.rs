@@ -14,11 +14,12 @@ use spec::bar4;
 use crate::bridge::{Bridge, BridgeRequest, RegisterAccess};
 use crate::calendar::Calendar;
 use crate::config::{Config, FaultInjection};
+use crate::conflict_filter::ConflictFilter;
 use crate::context::{
     Event, SimContext, WakeUps, TAG_ENGINE, TAG_LINE, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE,
 };
 use crate::controller::{Controller, EngineRequest};
-use crate::engines::{self, ConflictFilter, Engines};
+use crate::engines::{self, Engines};
 use crate::host_port::{HostArbiter, CHECK_INTERVAL_MS};
 use crate::memory::{ChannelEvent, Memories};
 use crate::msix::Msix;
@@ -51,7 +52,7 @@ struct PoweredState {
     bridge: Bridge,
     controller: Controller,
     engines: Engines,
-    filter: Option<Box<ConflictFilter>>,
+    filter: Option<Box<dyn ConflictFilter>>,
     qos: Qos,
     wake_ups: WakeUps,
     /// When each channel is next advanced.
@@ -150,7 +151,7 @@ impl FastDevice {
         let mut engines = Engines::new(config);
         let filter = engines.restore(config, self.edge + RESET_CYCLES, &mut self.memory);
         if let (Some(order), Some(filter)) = (&self.order, &filter) {
-            engines::record_restored(filter, order, config.clock.edge(self.edge));
+            engines::record_restored(&**filter, order, config.clock.edge(self.edge));
         }
         let mut wake_ups = WakeUps::new();
         if filter.is_some() {
@@ -186,10 +187,10 @@ impl FastDevice {
             let saves = fault != Some(FaultInjection::PersistenceDomain);
             if let Some(filter) = p.filter.as_ref().filter(|_| saves) {
                 if self.memory.storage().has_journal() {
-                    let (at, last) = p.engines.last_writes(filter);
+                    let (at, last) = p.engines.last_writes(&**filter);
                     self.memory.storage_mut().commit(at, &last);
                 }
-                saved = p.engines.save(filter, &mut self.memory);
+                saved = p.engines.save(&**filter, &mut self.memory);
             }
             self.lost_writes += p.bridge.lost_writes;
             if let (Some(order), Some(_)) = (&self.order, &p.filter) {
@@ -627,9 +628,7 @@ impl ActiveDevice<'_> {
             self.store_answered(number);
         }
         let ctx = &mut self.ctx;
-        let mut loads = Vec::new();
-        engines::issue_waiting_accesses(&mut loads, ctx);
-        for load in loads {
+        for load in self.engines.issue_waiting_accesses(ctx) {
             self.bridge.issue_load(load, ctx);
         }
         self.engines.dispatch(ctx);

@@ -15,7 +15,8 @@
 //! - `bridge`, `status`, `qos`: accesses of the host to the BARs.
 //! - [`controller`]: the NVMe controller, one module for each of the RTL's.
 //! - [`memory`]: the channels of the memories, with arbitration, `nvm_delay` and DDR4.
-//! - `engines`: the accelerators. `engines::nearpm` has the conflict filter.
+//! - `engines`: the accelerators. `conflict_filter` is what one of them, `engines::nearpm`,
+//!   implements for the other blocks.
 //!
 //! Left out: clock-by-clock signals, waveforms, and engines that exist only in RTL, which
 //! [`FastDevice::new`] refuses by name. Timing is that of the RTL in the mean, not in each cycle.
@@ -26,6 +27,7 @@
 mod bridge;
 mod calendar;
 pub mod config;
+mod conflict_filter;
 mod context;
 pub mod controller;
 mod device;
