@@ -9,14 +9,14 @@
 use std::collections::VecDeque;
 
 use sim::{Bar, HostPort, LineRange, Mmio, OrderEvent, Time, TraceEvent, Tracer};
+use slab::Slab;
 use spec::bar4;
 
+use crate::conflict_filter::StoreDecision;
 use crate::context::{Event, SimContext, TAG_LOAD, TAG_STORE};
-use crate::engines::StoreDecision;
+use crate::host_port::BEAT;
 use crate::memory::delay::timing_copy;
 use crate::memory::{master, Channel, ReturnPath};
-use crate::port::BEAT;
-use crate::slab::Slab;
 
 /// Sizes of BAR0 and BAR4.
 const BAR0_BYTES: u64 = 64 << 10;
@@ -128,7 +128,6 @@ pub(crate) struct Bridge {
     beats_free: u64,
     load_free: u64,
     loads: Slab<OutstandingLoad>,
-    loads_in_flight: usize,
     /// The path of read data, a beat a cycle for all channels together.
     return_path: ReturnPath,
     /// Stores that were started, those of the first of them that are all answered, and which of the
@@ -158,7 +157,6 @@ impl Bridge {
             beats_free: 0,
             load_free: 0,
             loads: Slab::new(),
-            loads_in_flight: 0,
             return_path: ReturnPath::default(),
             stores_begun: 0,
             stores_answered: 0,
@@ -175,7 +173,7 @@ impl Bridge {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.held_access.is_none()
-            && self.loads_in_flight == 0
+            && self.loads.is_empty()
             && !self.has_stores_in_flight()
             && self.answers.is_empty()
     }
@@ -376,8 +374,7 @@ impl Bridge {
                     .filter
                     .as_deref()
                     .is_some_and(|filter| filter.is_closed());
-                let busy =
-                    self.has_stores_in_flight() || self.loads_in_flight >= MAX_LOADS || closed;
+                let busy = self.has_stores_in_flight() || self.loads.len() >= MAX_LOADS || closed;
                 if lite_busy.is_some() || busy {
                     return Err((access, lite_busy));
                 }
@@ -512,8 +509,7 @@ impl Bridge {
             sent: offset,
             failed: false,
             channel: place.channel,
-        });
-        self.loads_in_flight += 1;
+        }) as u32;
         record_order(place.channel, ctx, |channel| OrderEvent::LoadArrived {
             channel,
             id: load,
@@ -527,16 +523,11 @@ impl Bridge {
 
     /// Issues a load that nothing delays to its channel.
     pub(crate) fn issue_load(&mut self, load: u32, ctx: &mut SimContext) {
-        let Some(OutstandingLoad {
+        let OutstandingLoad {
             at: offset, len, ..
-        }) = self.loads.get(load)
-        else {
-            return;
-        };
-        let (offset, len) = (*offset, *len);
-        let Some(place) = ctx.memory.locate(offset) else {
-            return;
-        };
+        } = self.loads[load as usize];
+        let place = ctx.memory.locate(offset);
+        let place = place.expect("a load that was started lies in a memory");
         record_order(place.channel, ctx, |channel| OrderEvent::LoadIssued {
             channel,
             id: load,
@@ -566,9 +557,7 @@ impl Bridge {
         (cycle, beats, end): (u64, u32, bool),
         ctx: &mut SimContext,
     ) {
-        let Some(load) = self.loads.get_mut(number) else {
-            return;
-        };
+        let load = &mut self.loads[number as usize];
         let first = (cycle + 1).saturating_sub(beats.into());
         self.return_path
             .release_until(first.saturating_sub(HISTORY));
@@ -605,8 +594,7 @@ impl Bridge {
                 channel,
                 id: number,
             });
-            self.loads.remove(number);
-            self.loads_in_flight -= 1;
+            self.loads.remove(number as usize);
             ctx.schedule_after(1, Event::Bridge);
         }
         if failed {

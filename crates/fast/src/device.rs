@@ -13,16 +13,16 @@ use spec::bar4;
 
 use crate::bridge::{Bridge, BridgeRequest, RegisterAccess};
 use crate::calendar::Calendar;
-use crate::completion_timeout::CHECK_INTERVAL_MS;
 use crate::config::{Config, FaultInjection};
+use crate::conflict_filter::ConflictFilter;
 use crate::context::{
     Event, SimContext, WakeUps, TAG_ENGINE, TAG_LINE, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE,
 };
 use crate::controller::{Controller, EngineRequest};
-use crate::engines::{self, ConflictFilter, Engines};
+use crate::engines::{self, Engines};
+use crate::host_port::{HostArbiter, CHECK_INTERVAL_MS};
 use crate::memory::{ChannelEvent, Memories};
 use crate::msix::Msix;
-use crate::port::LinkPort;
 use crate::qos::Qos;
 use crate::status::StatusBlock;
 
@@ -47,12 +47,12 @@ const MAX_UNSETTLED_BYTES: u64 = 1 << 20;
 /// Everything that is lost with the power, or with a reset of the function.
 struct PoweredState {
     calendar: Calendar<Event>,
-    port: LinkPort,
+    port: HostArbiter,
     msix: Msix,
     bridge: Bridge,
     controller: Controller,
     engines: Engines,
-    filter: Option<Box<ConflictFilter>>,
+    filter: Option<Box<dyn ConflictFilter>>,
     qos: Qos,
     wake_ups: WakeUps,
     /// When each channel is next advanced.
@@ -151,7 +151,7 @@ impl FastDevice {
         let mut engines = Engines::new(config);
         let filter = engines.restore(config, self.edge + RESET_CYCLES, &mut self.memory);
         if let (Some(order), Some(filter)) = (&self.order, &filter) {
-            engines::record_restored(filter, order, config.clock.edge(self.edge));
+            engines::record_restored(&**filter, order, config.clock.edge(self.edge));
         }
         let mut wake_ups = WakeUps::new();
         if filter.is_some() {
@@ -160,7 +160,12 @@ impl FastDevice {
         }
         self.powered = Some(PoweredState {
             calendar,
-            port: LinkPort::new(config.clock, config.host_reads, config.max_payload),
+            port: HostArbiter::new(
+                config.clock,
+                config.host_reads,
+                config.max_payload,
+                config.storage.channels,
+            ),
             msix: Msix::new(config.queues(), vectors, self.msix),
             bridge: Bridge::new(config.max_payload),
             controller: Controller::new(config.clone(), self.edge + RESET_CYCLES),
@@ -182,10 +187,10 @@ impl FastDevice {
             let saves = fault != Some(FaultInjection::PersistenceDomain);
             if let Some(filter) = p.filter.as_ref().filter(|_| saves) {
                 if self.memory.storage().has_journal() {
-                    let (at, last) = p.engines.last_writes(filter);
+                    let (at, last) = p.engines.last_writes(&**filter);
                     self.memory.storage_mut().commit(at, &last);
                 }
-                saved = p.engines.save(filter, &mut self.memory);
+                saved = p.engines.save(&**filter, &mut self.memory);
             }
             self.lost_writes += p.bridge.lost_writes;
             if let (Some(order), Some(_)) = (&self.order, &p.filter) {
@@ -298,7 +303,7 @@ impl ActiveDevice<'_> {
             };
             *self.journal_stale = true;
             self.receive_read_data(data);
-            while let Some(data) = self.ctx.port.released() {
+            while let Some(data) = self.ctx.port.link.released() {
                 self.receive_read_data(data);
             }
             // Tags may have become free.
@@ -309,21 +314,21 @@ impl ActiveDevice<'_> {
 
     fn receive_read_data(&mut self, data: ReadData) {
         let (now, tracer) = (self.ctx.now, self.ctx.tracer);
-        if let Some(data) = self.ctx.port.receive(now, data, tracer) {
+        if let Some(data) = self.ctx.port.link.receive(now, data, tracer) {
             self.controller.receive(data, &mut self.ctx);
         }
     }
 
     /// Ends host reads whose completion timeout has passed.
     fn expire_host_reads(&mut self) {
-        for data in self.ctx.port.expire_stalled_reads(self.ctx.now) {
+        for data in self.ctx.port.link.expire_stalled_reads(self.ctx.now) {
             self.controller.receive(data, &mut self.ctx);
         }
         self.schedule_timeout_check();
     }
 
     fn schedule_timeout_check(&mut self) {
-        if self.ctx.port.arm_timeout_check() {
+        if self.ctx.port.link.arm_timeout_check() {
             let cycles = self.ctx.cycles_of_ms(CHECK_INTERVAL_MS);
             self.ctx.schedule_after(cycles, Event::CompletionTimeout);
         }
@@ -498,7 +503,7 @@ impl ActiveDevice<'_> {
             Event::Bridge => self.run_bridge(host),
             Event::HostRead => {
                 let (now, tracer) = (self.ctx.now, self.ctx.tracer);
-                let again = self.ctx.port.send_reads(now, tracer, host);
+                let again = self.ctx.port.link.send_reads(now, tracer, host);
                 if let Some(again) = again {
                     self.ctx.schedule(again, Event::HostRead);
                 }
@@ -507,8 +512,7 @@ impl ActiveDevice<'_> {
             Event::CompletionTimeout => self.expire_host_reads(),
             Event::HostWrite => {
                 self.settle_journal();
-                let now = self.ctx.now;
-                let again = self.controller.send_to_host(now, &mut self.ctx, host);
+                let again = self.controller.send_to_host(&mut self.ctx, host);
                 if let Some(again) = again {
                     self.ctx.schedule(again, Event::HostWrite);
                 }
@@ -624,9 +628,7 @@ impl ActiveDevice<'_> {
             self.store_answered(number);
         }
         let ctx = &mut self.ctx;
-        let mut loads = Vec::new();
-        engines::issue_waiting_accesses(&mut loads, ctx);
-        for load in loads {
+        for load in self.engines.issue_waiting_accesses(ctx) {
             self.bridge.issue_load(load, ctx);
         }
         self.engines.dispatch(ctx);
@@ -647,7 +649,7 @@ impl FastDevice {
             return;
         };
         // Retry what the link has refused for an unknown time.
-        if p.port.clear_unknown_refusals() {
+        if p.port.link.clear_unknown_refusals() {
             if let Some(mut active) = self.active() {
                 active.ctx.schedule_after(0, Event::HostRead);
                 active.ctx.schedule_after(0, Event::HostWrite);
@@ -725,7 +727,7 @@ impl Device for FastDevice {
                 && !p.controller.holds_interrupt()
                 && p.engines.is_idle()
                 && p.filter.as_ref().is_none_or(|filter| filter.is_idle())
-                && !p.port.has_expired_reads()
+                && !p.port.link.has_expired_reads()
                 && p.calendar
                     .first_cycle()
                     .is_none_or(|edge| edge > self.edge + IDLE_HORIZON)
@@ -737,7 +739,7 @@ impl Device for FastDevice {
             return Time::MAX;
         };
         let scheduled = p.calendar.first_cycle().map(|edge| self.clock().edge(edge));
-        match p.port.is_refused() {
+        match p.port.link.is_refused() {
             true => self.now(),
             false => scheduled.unwrap_or(Time::MAX),
         }

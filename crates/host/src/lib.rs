@@ -56,14 +56,14 @@
 //! - `machine`: [`Machine`], the times and costs of CPUs, and the conditions that they wait for.
 //! - `mapping`: [`Mapping`], [`MemoryType`] and [`CacheLine`], a window as a CPU sees it.
 //! - `cpu`: [`Cpu`], the operations of a program.
-//! - `access`, `in_flight`: loads and stores of 1 to 64 bytes, loads in flight, and the accesses
-//!   that wait for them.
+//! - `access`, `load`, `in_flight`: loads and stores of 1 to 64 bytes, loads in flight, and the
+//!   accesses that wait for them.
 //! - `cache`, `wc`: the write-back cache, and the write-combining buffers of a CPU.
-//! - `flush`: write-backs, posted writes and [`Fence`].
+//! - `eviction`, `flush`: evicted lines, posted writes, write-backs and fences.
 //! - [`register`]: uncached accesses of any length.
 //! - `shared`: [`SharedMachine`], one host for several programs in the order of their times.
 //! - `crash`: power cuts, [`CutScope`] and [`CrashReport`].
-//! - `watch`: [`HostEvent`] for observers, [`CrashProbe`] for calls before a power cut.
+//! - `events`, `watch`: [`HostEvent`] for observers, [`CrashProbe`] for calls before a power cut.
 //!
 //! # Time and order
 //!
@@ -139,8 +139,11 @@ mod cache;
 mod cpu;
 mod crash;
 mod error;
+mod events;
+mod eviction;
 mod flush;
 mod in_flight;
+mod load;
 mod machine;
 mod mapping;
 pub mod register;
@@ -152,8 +155,7 @@ pub use access::PendingLoad;
 pub use cpu::Cpu;
 pub use crash::{CrashReport, CutScope, LostStores};
 pub use error::{Error, Result};
-pub use flush::Fence;
-pub use machine::{HostCounters, Machine, Turn, WakeCondition};
+pub use events::{Fence, HostEvent, Observer};
+pub use machine::{CrashProbe, HostCounters, Machine, Turn, WakeCondition};
 pub use mapping::{CacheLine, Mapping, MemoryType, LINE};
 pub use shared::{Program, SharedMachine, TurnGuard};
-pub use watch::{CrashProbe, HostEvent, Observer};

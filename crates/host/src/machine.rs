@@ -9,9 +9,9 @@ use design::HostProfile;
 use sim::{Bar, System, Time};
 
 use crate::cache::Cache;
-use crate::in_flight::LoadInFlight;
+use crate::events::Observer;
+use crate::load::LoadInFlight;
 use crate::mapping::{CacheLine, LINE};
-use crate::watch::{CrashProbe, Observer};
 use crate::wc::{WcBuffer, WcBuffers};
 use crate::{Error, Result};
 
@@ -116,6 +116,9 @@ pub(crate) struct Victim {
     /// CPUs that requested the write-back, and whose fences wait for it.
     pub cpus: Vec<usize>,
 }
+
+/// Called when the power is about to fail. Returning a later time postpones the cut to that time.
+pub type CrashProbe = Box<dyn FnMut(&mut Machine) -> Option<Time> + Send>;
 
 /// Counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

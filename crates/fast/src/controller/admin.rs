@@ -11,7 +11,7 @@ use nvme::{WalkStep, Walker, BLOCK_BYTES};
 use spec::nvme::{admin, status, Priority, Sqe, Status, ALL_NAMESPACES, PAGE_BYTES};
 
 use crate::context::{Event, SimContext};
-use crate::port::{HostReadData, ReadPurpose, BEAT};
+use crate::host_port::{HostReadData, ReadPurpose, BEAT};
 
 use super::data_path::{self, DataRequest, DataSource, TransferOp, TransferResult};
 use super::features::{FeatureData, FeatureOutcome};
@@ -86,6 +86,8 @@ pub(super) struct Admin {
     command: Option<(u16, Sqe)>,
     /// The slot of the command that has just ended.
     completed_slot: Option<u16>,
+    /// The link has accepted the entry of the last command.
+    pub(super) entry_sent: bool,
     /// The command was started.
     started: bool,
     state: AdminState,
@@ -124,7 +126,7 @@ impl Controller {
     /// Reports pending events, then starts the command.
     pub(super) fn admin_step(&mut self, ctx: &mut SimContext) {
         // The next command is fetched after the entry of this one was sent.
-        if std::mem::take(&mut ctx.port.admin_sent) {
+        if std::mem::take(&mut self.admin.entry_sent) {
             self.admin.pending = false;
             self.schedule_fetch(1, ctx);
         }

@@ -9,29 +9,7 @@
 use std::collections::VecDeque;
 
 use super::data_path::TransferResult;
-use super::io::DataCommand;
-
-/// The blocks that a command accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BlockSpan {
-    pub(crate) namespace: u32,
-    /// The ranges are unknown, so the command counts for the whole namespace.
-    pub(crate) all: bool,
-    /// Blocks of the media.
-    pub(crate) first: u64,
-    pub(crate) blocks: u64,
-}
-
-impl BlockSpan {
-    fn overlaps(&self, other: &BlockSpan) -> bool {
-        let near =
-            self.first < other.first + other.blocks && other.first < self.first + self.blocks;
-        match self.all || other.all {
-            true => self.namespace == other.namespace,
-            false => near,
-        }
-    }
-}
+use super::io::{BlockSpan, DataCommand};
 
 enum HeldCommand {
     Single(DataCommand),

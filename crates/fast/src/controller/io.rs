@@ -6,7 +6,6 @@ use nvme::{dataset, Namespaces, Walker, BLOCK_BYTES};
 use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
 
 use super::data_path::{DataRequest, DataSource, TransferOp};
-use super::fused_arbiter::BlockSpan;
 use super::range_walk::RangeOp;
 
 /// Most bytes that a command transfers (MDTS 8).
@@ -24,6 +23,28 @@ pub(crate) struct EngineRoute {
     pub(crate) command: u8,
     /// Namespaces in which it is allowed, namespace 1 in the lowest bit.
     pub(crate) namespaces: u32,
+}
+
+/// The blocks that a command accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockSpan {
+    pub(crate) namespace: u32,
+    /// The ranges are unknown, so the command counts for the whole namespace.
+    pub(crate) all: bool,
+    /// Blocks of the media.
+    pub(crate) first: u64,
+    pub(crate) blocks: u64,
+}
+
+impl BlockSpan {
+    pub(crate) fn overlaps(&self, other: &BlockSpan) -> bool {
+        let near =
+            self.first < other.first + other.blocks && other.first < self.first + self.blocks;
+        match self.all || other.all {
+            true => self.namespace == other.namespace,
+            false => near,
+        }
+    }
 }
 
 /// A data command of an I/O queue.

@@ -19,7 +19,6 @@ pub mod events;
 pub mod features;
 mod fused;
 mod fused_arbiter;
-mod hazard;
 pub mod identify;
 mod io;
 pub mod logs;
@@ -39,9 +38,9 @@ use spec::regs::nvme::{doorbells, DOORBELLS, MSIX_PENDING, MSIX_TABLE};
 
 use crate::config::Config;
 use crate::context::{Event, SimContext};
+use crate::host_port::{BurstOwner, HostReadData, ReadPurpose, WriteStep};
 use crate::memory::Memories;
 use crate::msix::Message;
-use crate::port::{HostReadData, PostedWrite, ReadPurpose};
 
 use admin::Admin;
 use coalescing::InterruptCoalescer;
@@ -324,7 +323,8 @@ impl Controller {
                 addr,
                 data,
             });
-            ctx.post_write(timing::MESSAGE, addr, &data.to_le_bytes());
+            let cycle = ctx.now + timing::MESSAGE;
+            ctx.post_write(cycle, addr, &data.to_le_bytes(), None);
         }
     }
 
@@ -825,9 +825,7 @@ impl Controller {
 
     /// Ends the command of a transfer that is complete.
     pub(crate) fn transfer_done(&mut self, slot: u16, ctx: &mut SimContext) {
-        let Some(outcome) = self.data_path.take_result(slot) else {
-            return;
-        };
+        let outcome = self.data_path.take_result(slot);
         let Some(owner) = self.slots[usize::from(slot)] else {
             return;
         };
@@ -908,12 +906,11 @@ impl Controller {
         });
         // The next admin command is fetched after the entry of the present one is sent. Other
         // entries of the admin queue need no notification.
-        let post = match self.admin.take_completed(slot) {
-            true => PostedWrite::AdminEntry(addr, entry.to_bytes()),
-            false => PostedWrite::Write(addr, entry.to_bytes(), spec::nvme::CQE_BYTES as u8),
-        };
-        ctx.port.post(at, post);
-        ctx.schedule(at, Event::HostWrite);
+        let owner = self
+            .admin
+            .take_completed(slot)
+            .then_some(BurstOwner::AdminEntry);
+        ctx.post_write(at, addr, &entry.to_bytes(), owner);
         self.retire(slot);
         if let Some(vector) = vector {
             let enabled = self.accepts_commands();
@@ -1082,18 +1079,32 @@ impl Controller {
         }
     }
 
-    /// Sends data and posted writes to the host; see [`DataPath::send_to_host`].
+    /// Sends writes to the host and notifies their owners. Returns the edge of the next call.
     pub(crate) fn send_to_host(
         &mut self,
-        now: u64,
         ctx: &mut SimContext,
         host: &mut dyn HostPort,
     ) -> Option<u64> {
-        let before = ctx.port.posts.len();
-        let mut again = self.data_path.send_to_host(now, ctx, host);
-        if ctx.port.posts.len() < before {
+        let before = ctx.port.posts();
+        let mut again = loop {
+            match ctx.port.next_write(ctx.now, ctx.tracer, host) {
+                WriteStep::Granted(channel, burst) => {
+                    self.data_path.pass_host_burst(channel, &burst, ctx)
+                }
+                WriteStep::Sent(BurstOwner::Descriptor(number)) => {
+                    self.data_path.host_burst_sent(number, ctx)
+                }
+                WriteStep::Sent(BurstOwner::EventIdx) => self.shadow.event_idx_sent(ctx),
+                WriteStep::Sent(BurstOwner::AdminEntry) => {
+                    self.admin.entry_sent = true;
+                    ctx.schedule(ctx.now, Event::Admin);
+                }
+                WriteStep::Wait(again) => break again,
+            }
+        };
+        if ctx.port.posts() < before {
             self.post_entries(ctx);
-            let next = ctx.port.posts.front().map(|post| post.0.max(now + 1));
+            let next = ctx.port.next_post().map(|cycle| cycle.max(ctx.now + 1));
             again = again.into_iter().chain(next).min();
         }
         if !self.accepts_commands() && !ctx.port.has_pending_writes() {
@@ -1111,7 +1122,7 @@ impl Controller {
         ctx: &mut SimContext,
     ) {
         let cycle = ctx.now + cycles;
-        ctx.port.post(cycle, PostedWrite::RegisterAnswer(tag, data));
+        ctx.port.post_answer(cycle, tag, data);
         ctx.schedule(cycle, Event::HostWrite);
     }
 

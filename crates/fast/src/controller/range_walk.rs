@@ -15,8 +15,8 @@ use sim::memctrl::MemoryModel;
 
 use crate::config::Config;
 use crate::context::{Event, SimContext};
+use crate::host_port::{HostReadData, ReadPurpose, BEAT};
 use crate::memory::Memories;
-use crate::port::{HostReadData, ReadPurpose, BEAT};
 
 use super::data_path::{DataPath, TransferResult};
 use super::timing;

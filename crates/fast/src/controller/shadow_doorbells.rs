@@ -12,7 +12,7 @@
 //! doorbell sleeps. The doorbell of a new queue sleeps, and its EventIdx is written.
 
 use crate::context::{Event, SimContext};
-use crate::port::{HostReadData, PostedWrite, ReadPurpose, BEAT};
+use crate::host_port::{BurstOwner, HostReadData, ReadPurpose, BEAT};
 
 use super::queues::Queues;
 
@@ -64,6 +64,8 @@ pub(crate) struct ShadowDoorbells {
     value: u32,
     received: usize,
     scheduled: bool,
+    /// The link has accepted the last EventIdx.
+    event_idx_sent: bool,
 }
 
 impl ShadowDoorbells {
@@ -79,6 +81,7 @@ impl ShadowDoorbells {
             value: 0,
             received: 0,
             scheduled: false,
+            event_idx_sent: false,
         }
     }
 
@@ -192,16 +195,21 @@ impl ShadowDoorbells {
         }
     }
 
+    /// The link has accepted the last EventIdx.
+    pub(crate) fn event_idx_sent(&mut self, ctx: &mut SimContext) {
+        self.event_idx_sent = true;
+        ctx.schedule(ctx.now, Event::ShadowDoorbell);
+    }
+
     /// Continues with the next step.
     pub(crate) fn advance(&mut self, queues: &Queues, enabled: bool, ctx: &mut SimContext) {
         self.scheduled = false;
         match self.state {
             ShadowState::Idle => self.begin(queues, enabled, ctx),
             ShadowState::Arming { only } => {
-                if !ctx.port.event_idx_sent {
+                if !std::mem::take(&mut self.event_idx_sent) {
                     return;
                 }
-                ctx.port.event_idx_sent = false;
                 if only || self.drop {
                     self.state = ShadowState::Idle;
                     self.update_live(ctx);
@@ -273,11 +281,10 @@ impl ShadowDoorbells {
         };
         self.state = ShadowState::Arming { only };
         let value = u32::from(self.doorbells[self.at].last);
-        let cycle = ctx.now + 2;
         let addr = page + 4 * self.at as u64;
-        ctx.port.event_idx_sent = false;
-        ctx.port.post(cycle, PostedWrite::EventIdx(addr, value));
-        ctx.schedule(cycle, Event::HostWrite);
+        self.event_idx_sent = false;
+        let owner = Some(BurstOwner::EventIdx);
+        ctx.post_write(ctx.now + 2, addr, &value.to_le_bytes(), owner);
     }
 
     /// Receives the shadow; returns its value if it is new. Fails if the host has refused the read.

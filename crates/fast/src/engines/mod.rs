@@ -21,6 +21,7 @@ use design::engine::EngineInstance;
 use spec::nvme::Status;
 
 use crate::config::Config;
+use crate::conflict_filter::ConflictFilter;
 use crate::context::{Event, SimContext};
 use crate::controller::{EngineCommand, EngineResult};
 use crate::memory::Memories;
@@ -29,9 +30,7 @@ use launch::EngineUnit;
 use nearpm::NearPm;
 use ports::EnginePorts;
 
-pub(crate) use nearpm::{
-    issue_waiting_accesses, line_written, record_restored, ConflictFilter, StoreDecision,
-};
+pub(crate) use nearpm::{line_written, record_restored};
 
 /// Maximum number of arguments of a job: those that a page command has room for.
 pub(crate) const MAX_ARGUMENTS: usize = 7;
@@ -222,30 +221,43 @@ impl Engines {
         }
     }
 
-    /// Restores the saved state of NearPM. No command starts before an edge.
+    /// Restores the saved state of an engine with a conflict filter, and makes the filter. No
+    /// command starts before an edge.
     pub(crate) fn restore(
         &mut self,
         config: &Config,
         from: u64,
         memory: &mut Memories,
-    ) -> Option<Box<ConflictFilter>> {
+    ) -> Option<Box<dyn ConflictFilter>> {
         let (number, nearpm) = self.nearpm.as_mut()?;
         let reserved = config.engines[*number].manifest.reserved.0;
         Some(nearpm.restore(config, reserved, from, memory))
     }
 
-    /// Saves NearPM's state at a power loss or a function reset. False: it was not saved
-    /// completely.
-    pub(crate) fn save(&self, filter: &ConflictFilter, memory: &mut Memories) -> bool {
+    /// The engine with the conflict filter, of a device that has one.
+    fn filter_engine(&self) -> &NearPm {
         let nearpm = self.nearpm.as_ref();
-        nearpm.is_none_or(|(_, nearpm)| nearpm.save(filter, memory))
+        &nearpm.expect("an engine has made the conflict filter").1
+    }
+
+    /// Saves the state of the engine with the filter at a power loss or a function reset. False: it
+    /// was not saved completely.
+    pub(crate) fn save(&self, filter: &dyn ConflictFilter, memory: &mut Memories) -> bool {
+        self.filter_engine().save(filter, memory)
     }
 
     /// The writes of [`Engines::save`]: start address and bytes.
-    pub(crate) fn last_writes(&self, filter: &ConflictFilter) -> (u64, Vec<u8>) {
-        let nearpm = self.nearpm.as_ref();
-        let writes = nearpm.map(|(_, nearpm)| nearpm.last_writes(filter));
-        writes.unwrap_or_default()
+    pub(crate) fn last_writes(&self, filter: &dyn ConflictFilter) -> (u64, Vec<u8>) {
+        self.filter_engine().last_writes(filter)
+    }
+
+    /// Issues all accesses that wait in the conflict filter. Returns the loads that may continue.
+    pub(crate) fn issue_waiting_accesses(&self, ctx: &mut SimContext) -> Vec<u32> {
+        let mut loads = Vec::new();
+        if self.nearpm.is_some() {
+            nearpm::issue_waiting_accesses(&mut loads, ctx);
+        }
+        loads
     }
 
     fn unit(&mut self, number: usize) -> Option<&mut EngineUnit> {
@@ -287,9 +299,9 @@ impl Engines {
         &mut self,
         offset: u64,
         now: u64,
-        filter: Option<&ConflictFilter>,
+        filter: Option<&dyn ConflictFilter>,
     ) -> Option<u32> {
-        if let Some((_, nearpm)) = &mut self.nearpm {
+        if let (Some((_, nearpm)), Some(filter)) = (&mut self.nearpm, filter) {
             if nearpm.place.contains(&offset) {
                 return Some(nearpm.read_register(offset - nearpm.place.start, filter));
             }

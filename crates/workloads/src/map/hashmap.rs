@@ -4,7 +4,7 @@
 
 use pm::{Ptr, Result, Transaction};
 
-use super::{damaged, hash, Map};
+use super::{damaged, Map};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl Root {
     }
 
     fn bucket(&self, key: u64) -> u64 {
-        hash(key) % self.buckets.max(1)
+        sim::mix(key) % self.buckets.max(1)
     }
 
     fn find(&self, tx: &mut Transaction<'_>, key: u64) -> Result<ChainPosition> {

@@ -49,10 +49,3 @@ pub use skiplist::SkipList;
 fn damaged(what: &str, at: u64, text: &str) -> Error {
     Error::Corrupt(format!("the {what} is damaged at {at:#x}: {text}"))
 }
-
-/// A hash of a key: the last step of SplitMix64.
-fn hash(key: u64) -> u64 {
-    let key = (key ^ key >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let key = (key ^ key >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    key ^ key >> 31
-}

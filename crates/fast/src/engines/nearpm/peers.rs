@@ -231,7 +231,7 @@ impl Peers {
             sequence: self.own_progress(log),
         };
         let place = address + register::DONE + 8 * u64::from(number);
-        ctx.post_write(0, place, &completion.to_word().to_le_bytes());
+        ctx.post_write(ctx.now, place, &completion.to_word().to_le_bytes(), None);
         ctx.trace(ctx.now, || TraceEvent::PeerNotified { peer });
         ctx.record_order(|| OrderEvent::PeerNotified { peer });
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! The device's port to its PCIe link: reads of host memory with their tags, and posted writes.
+//! The PCIe link as the host port sees it: outstanding reads with their tags, and the packets of
+//! posted writes.
 //!
 //! Each direction carries a beat of 64 bytes a cycle.
 
@@ -8,68 +9,20 @@ use std::collections::VecDeque;
 
 use sim::{Clock, HostPort, ReadData, Time, TraceEvent, Tracer};
 
-use crate::completion_timeout::{CompletionTimeout, ReadStream};
+use super::completion_timeout::CompletionTimeout;
+use super::requests::{BurstOwner, HostReadData, ReadPurpose};
 
 /// Bytes of a beat.
 pub(crate) const BEAT: u64 = 64;
 
-/// Posted writes of the front end that may wait for the link.
-const MAX_POSTS: usize = 30;
-/// Payloads of write data that may wait for the link.
-const MAX_PAYLOADS: usize = 8;
+/// Packets that may wait for the link.
+const MAX_PACKETS: usize = 8;
 /// Bytes of the largest burst.
 pub(crate) const BURST_BYTES: usize = 512;
-/// Buffers of bursts: each waiting burst has at least one waiting payload.
-const BURST_BUFFERS: usize = 2 * MAX_PAYLOADS;
+/// Buffers of bursts: each waiting burst has at least one waiting packet.
+const BURST_BUFFERS: usize = 2 * MAX_PACKETS;
 
-/// The block that has requested host memory, and for what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadPurpose {
-    /// The submission queue entry of the command in this slot.
-    Fetch(u16),
-    /// A part of the PRP list or SGL segment of the command in this slot.
-    List(u16),
-    /// Write data: descriptor number, PRP segment within it, channel of the mover.
-    Data(u32, u16, u8),
-    /// A shadow doorbell.
-    Shadow,
-    /// Data of a Set Features: the segment with this number.
-    AdminData(u8),
-    /// A line of a list of ranges.
-    RangeList,
-    /// A line of a PRP list or SGL segment that describes where a list of ranges is.
-    RangeListPointer,
-}
-
-impl ReadPurpose {
-    /// The stream whose answers arrive in order. The RTL has an AXI ID for each.
-    fn stream(self) -> ReadStream {
-        match self {
-            ReadPurpose::Fetch(_) => ReadStream::Fetch,
-            ReadPurpose::List(slot) => ReadStream::List(slot),
-            ReadPurpose::Data(_, _, channel) => ReadStream::Data(channel),
-            ReadPurpose::Shadow => ReadStream::Shadow,
-            ReadPurpose::AdminData(_) => ReadStream::AdminData,
-            ReadPurpose::RangeList | ReadPurpose::RangeListPointer => ReadStream::Ranges,
-        }
-    }
-}
-
-/// Read data that has arrived from the host.
-pub(crate) struct HostReadData {
-    pub(crate) purpose: ReadPurpose,
-    /// The edge at which its last beat has passed the port.
-    pub(crate) cycle: u64,
-    /// Its place in the requested data.
-    pub(crate) offset: u32,
-    /// The bytes; `None` if the read has failed.
-    pub(crate) data: Option<Vec<u8>>,
-    /// Beats at the port.
-    pub(crate) beats: u32,
-    /// Set with the last data of a read.
-    pub(crate) last: bool,
-}
-
+/// A read that waits for the link.
 #[derive(Clone, Copy)]
 struct PendingRead {
     purpose: ReadPurpose,
@@ -89,49 +42,33 @@ struct OutstandingRead {
     expired: bool,
 }
 
-/// A posted write of the front end.
-pub(crate) enum PostedWrite {
-    /// A completion queue entry or an interrupt message: address, bytes, length.
-    Write(u64, [u8; 16], u8),
-    /// The entry of an admin command, whose sending is reported.
-    AdminEntry(u64, [u8; 16]),
-    /// An EventIdx of a shadow doorbell, whose sending is reported: address, value.
-    EventIdx(u64, u32),
-    /// The answer to a read of BAR0, which keeps its order with the writes.
-    RegisterAnswer(u32, Option<Vec<u8>>),
-}
-
-/// The block that is notified once the link has accepted a burst.
-pub(crate) enum BurstOwner {
-    None,
-    /// A descriptor of the data path.
-    Descriptor(u32),
-    /// The admin queue.
-    AdminEntry,
-    /// The shadow doorbells.
-    EventIdx,
-    /// A read of BAR0, whose answer follows.
-    RegisterAnswer(u32, Option<Vec<u8>>),
-}
-
-/// Bytes that go to the link in one packet.
-struct PacketPayload {
-    /// The edge at which the last beat has passed the port.
+/// A packet that waits for the link.
+struct Packet {
+    /// The edge at which its last beat has passed the port.
     ready: u64,
-    addr: u64,
-    len: u16,
-    /// Buffer of the burst, and the offset in it.
-    burst: u8,
-    from: u16,
-    /// Set in the last payload of a burst.
-    owner: BurstOwner,
+    content: PacketContent,
 }
 
+enum PacketContent {
+    Write {
+        addr: u64,
+        len: u16,
+        /// Buffer of the burst, and the offset in it.
+        burst: u8,
+        from: u16,
+        /// Set in the last packet of a burst.
+        owner: Option<BurstOwner>,
+    },
+    /// The answer to a read of BAR0: tag, data.
+    RegisterAnswer(u32, Option<Vec<u8>>),
+}
+
+/// Reads and writes between port and link.
 pub(crate) struct LinkPort {
     clock: Clock,
     /// Bytes of the largest payload, a power of two.
     max_payload: u64,
-    payloads: VecDeque<PacketPayload>,
+    packets: VecDeque<Packet>,
     /// Bytes of the waiting bursts, and the buffer of the next one.
     bursts: Box<[[u8; BURST_BYTES]; BURST_BUFFERS]>,
     next_burst: usize,
@@ -143,19 +80,12 @@ pub(crate) struct LinkPort {
     timeout: CompletionTimeout,
     /// The next edge that is free for a beat of read data.
     beats_free: u64,
-    /// Posted writes with the edge from which on they may be sent.
-    pub(crate) posts: VecDeque<(u64, PostedWrite)>,
     /// The next edge that is free for a beat of write data.
-    pub(crate) writes_free: u64,
+    writes_free: u64,
     /// The link has refused a read, until this time.
     read_refused: Option<Time>,
     /// The link has refused a write, until this time.
     write_refused: Option<Time>,
-    beats: [u64; 2],
-    /// The link has accepted the last EventIdx.
-    pub(crate) event_idx_sent: bool,
-    /// The link has accepted the last entry of an admin command.
-    pub(crate) admin_sent: bool,
 }
 
 impl LinkPort {
@@ -165,7 +95,7 @@ impl LinkPort {
         LinkPort {
             clock,
             max_payload: max_payload.into(),
-            payloads: VecDeque::with_capacity(2 * MAX_PAYLOADS),
+            packets: VecDeque::with_capacity(2 * MAX_PACKETS),
             bursts: Box::new([[0; BURST_BYTES]; BURST_BUFFERS]),
             next_burst: 0,
             pending_reads: VecDeque::new(),
@@ -173,13 +103,9 @@ impl LinkPort {
             free_tags: (0..tags).rev().collect(),
             timeout: CompletionTimeout::new(),
             beats_free: 0,
-            posts: VecDeque::new(),
             writes_free: 0,
             read_refused: None,
             write_refused: None,
-            beats: [0; 2],
-            event_idx_sent: false,
-            admin_sent: false,
         }
     }
 
@@ -200,21 +126,9 @@ impl LinkPort {
             .insert(after.map_or(0, |n| n + 1), pending);
     }
 
-    /// Queues a posted write of the front end.
-    pub(crate) fn post(&mut self, cycle: u64, post: PostedWrite) {
-        self.posts.push_back((cycle, post));
-    }
-
-    /// Queues a posted write of at most 16 bytes.
-    pub(crate) fn post_write(&mut self, cycle: u64, addr: u64, data: &[u8]) {
-        let mut bytes = [0; 16];
-        bytes[..data.len()].copy_from_slice(data);
-        self.post(cycle, PostedWrite::Write(addr, bytes, data.len() as u8));
-    }
-
-    /// No read is pending or outstanding, and no write is pending.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.pending_reads.is_empty() && !self.has_pending_writes() && !self.has_outstanding_reads()
+    /// No read is pending or outstanding, and no packet waits.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending_reads.is_empty() && self.packets.is_empty() && !self.has_outstanding_reads()
     }
 
     /// The host has not answered all reads whose completion timeout has not passed.
@@ -227,31 +141,19 @@ impl LinkPort {
         self.timeout.expired() > 0
     }
 
-    /// The queue of posted writes has room.
-    pub(crate) fn has_room(&self) -> bool {
-        self.posts.len() < MAX_POSTS
-    }
-
-    /// Writes wait for the port or for the link.
-    pub(crate) fn has_pending_writes(&self) -> bool {
-        !self.posts.is_empty() || !self.payloads.is_empty()
+    /// A packet waits for the link.
+    pub(super) fn has_packets(&self) -> bool {
+        !self.packets.is_empty()
     }
 
     /// Another burst may pass the port.
-    pub(crate) fn has_payload_room(&self) -> bool {
-        self.payloads.len() < MAX_PAYLOADS
+    pub(super) fn has_room(&self) -> bool {
+        self.packets.len() < MAX_PACKETS
     }
 
-    /// Writes bytes as one burst; see [`LinkPort::pass_burst`].
-    pub(crate) fn write_burst(
-        &mut self,
-        now: u64,
-        addr: u64,
-        data: &[u8],
-        owner: BurstOwner,
-    ) -> u64 {
-        self.burst_buffer()[..data.len()].copy_from_slice(data);
-        self.pass_burst(now, addr, data.len(), owner)
+    /// The next edge that is free for a beat of write data.
+    pub(super) fn writes_free(&self) -> u64 {
+        self.writes_free
     }
 
     /// The buffer of the next burst.
@@ -260,81 +162,97 @@ impl LinkPort {
     }
 
     /// Passes the next burst through the port, a beat a cycle from `now` on; returns its beats.
-    pub(crate) fn pass_burst(&mut self, now: u64, addr: u64, len: usize, owner: BurstOwner) -> u64 {
+    pub(crate) fn pass_burst(
+        &mut self,
+        now: u64,
+        addr: u64,
+        len: usize,
+        owner: Option<BurstOwner>,
+    ) -> u64 {
+        debug_assert!(len > 0, "the owner of an empty burst would not be notified");
         let beats = (addr % BEAT + len as u64).div_ceil(BEAT);
         self.writes_free = now + beats;
-        self.beats[1] += beats;
         let mut from = 0;
         while from < len {
             let at = addr.wrapping_add(from as u64);
             let part = (len - from).min((self.max_payload - at % self.max_payload) as usize);
-            self.payloads.push_back(PacketPayload {
+            self.packets.push_back(Packet {
                 ready: now + (addr % BEAT + (from + part) as u64).div_ceil(BEAT),
-                addr: at,
-                len: part as u16,
-                burst: self.next_burst as u8,
-                from: from as u16,
-                owner: BurstOwner::None,
+                content: PacketContent::Write {
+                    addr: at,
+                    len: part as u16,
+                    burst: self.next_burst as u8,
+                    from: from as u16,
+                    owner: owner.filter(|_| from + part == len),
+                },
             });
             from += part;
         }
         self.next_burst = (self.next_burst + 1) % BURST_BUFFERS;
-        if let Some(last) = self.payloads.back_mut() {
-            last.owner = owner;
-        }
         beats
     }
 
+    /// Reports the beats of the last burst at the port.
+    pub(crate) fn trace_burst(&self, beats: u64, tracer: Option<&Tracer>) {
+        trace_beats(
+            self.clock,
+            self.writes_free,
+            beats,
+            TraceEvent::HostWrite,
+            tracer,
+        );
+    }
+
     /// Queues an answer that follows all writes that have passed the port.
-    pub(crate) fn queue_answer(&mut self, now: u64, tag: u32, data: Option<Vec<u8>>) {
-        self.payloads.push_back(PacketPayload {
+    pub(super) fn queue_answer(&mut self, now: u64, tag: u32, data: Option<Vec<u8>>) {
+        self.packets.push_back(Packet {
             ready: now,
-            addr: 0,
-            len: 0,
-            burst: 0,
-            from: 0,
-            owner: BurstOwner::RegisterAnswer(tag, data),
+            content: PacketContent::RegisterAnswer(tag, data),
         });
     }
 
-    /// Sends the next payload if it is due and the link accepts it. Otherwise returns the edge to
-    /// try again at, if that is known.
-    pub(crate) fn send_payload(
+    /// Sends the next packet if it is due and the link accepts it; returns the owner of the burst
+    /// that it ends. Otherwise returns the edge to try again at, if that is known.
+    pub(super) fn send_packet(
         &mut self,
         now: u64,
         host: &mut dyn HostPort,
-    ) -> Result<BurstOwner, Option<u64>> {
-        let Some(piece) = self.payloads.front() else {
+    ) -> Result<Option<BurstOwner>, Option<u64>> {
+        let Some(packet) = self.packets.front_mut() else {
             return Err(None);
         };
-        if piece.ready > now {
-            return Err(Some(piece.ready));
+        if packet.ready > now {
+            return Err(Some(packet.ready));
         }
         let time = self.clock.edge(now);
-        if piece.len > 0 {
-            let (from, len) = (usize::from(piece.from), usize::from(piece.len));
-            let bytes = &self.bursts[usize::from(piece.burst)][from..from + len];
-            if self.write_refused.is_some_and(|until| until > time)
-                || !host.write(time, piece.addr, bytes)
-            {
-                if self.write_refused.is_none_or(|until| until <= time) {
-                    self.write_refused = Some(host.refused_until());
+        let owner = match &mut packet.content {
+            PacketContent::Write {
+                addr,
+                len,
+                burst,
+                from,
+                owner,
+            } => {
+                let (from, len) = (usize::from(*from), usize::from(*len));
+                let bytes = &self.bursts[usize::from(*burst)][from..from + len];
+                if self.write_refused.is_some_and(|until| until > time)
+                    || !host.write(time, *addr, bytes)
+                {
+                    if self.write_refused.is_none_or(|until| until <= time) {
+                        self.write_refused = Some(host.refused_until());
+                    }
+                    return Err(self.retry_cycle(now, self.write_refused));
                 }
-                return Err(self.retry_cycle(now, self.write_refused));
+                self.write_refused = None;
+                *owner
             }
-            self.write_refused = None;
-        }
-        let owner = self
-            .payloads
-            .pop_front()
-            .map_or(BurstOwner::None, |p| p.owner);
-        match owner {
-            BurstOwner::RegisterAnswer(tag, data) => {
-                host.mmio_data(time, tag, data);
-                Ok(BurstOwner::None)
+            PacketContent::RegisterAnswer(tag, data) => {
+                host.mmio_data(time, *tag, data.take());
+                None
             }
-            owner => Ok(owner),
-        }
+        };
+        self.packets.pop_front();
+        Ok(owner)
     }
 
     /// Sends pending reads until the link refuses one. Returns the edge of the next call, if that
@@ -423,7 +341,7 @@ impl LinkPort {
     }
 
     /// The edge to try again at after a refusal; `None` if the link does not know it.
-    pub(crate) fn retry_cycle(&self, now: u64, until: Option<Time>) -> Option<u64> {
+    fn retry_cycle(&self, now: u64, until: Option<Time>) -> Option<u64> {
         match until {
             None | Some(Time::MAX) => None,
             Some(until) => Some((self.clock.edge_strictly_before(until) + 1).max(now + 1)),
@@ -446,46 +364,49 @@ impl LinkPort {
     pub(crate) fn receive(
         &mut self,
         now: u64,
-        piece: ReadData,
+        part: ReadData,
         tracer: Option<&Tracer>,
     ) -> Option<HostReadData> {
-        let read = self.reads.get_mut(piece.tag as usize)?.as_mut()?;
+        let read = self.reads.get_mut(part.tag as usize)?.as_mut()?;
         let stream = read.purpose.stream();
         if read.expired {
-            if piece.last {
-                self.reads[piece.tag as usize] = None;
-                self.free_tags.push(piece.tag);
+            if part.last {
+                self.reads[part.tag as usize] = None;
+                self.free_tags.push(part.tag);
                 self.timeout.answer_expired(stream);
             }
             return None;
         }
-        let piece = self.timeout.accept(stream, piece)?;
+        let part = self.timeout.accept(stream, part)?;
         let offset = read.received;
-        let len = piece.data.as_ref().map_or(0, |data| data.len() as u32);
+        let len = part.data.as_ref().map_or(0, |data| data.len() as u32);
         read.received += len;
         let purpose = read.purpose;
         let before = (read.skip + offset) / BEAT as u32;
-        let beats = match piece.last {
+        let beats = match part.last {
             true => (read.skip + read.len).div_ceil(BEAT as u32) - before,
             false => (read.skip + read.received) / BEAT as u32 - before,
         };
-        let all = beats;
-        let beats = u64::from(beats);
-        self.beats[0] += beats;
-        let cycle = self.beats_free.max(now) + beats;
+        let cycle = self.beats_free.max(now) + u64::from(beats);
         self.beats_free = cycle;
-        trace_beats(self.clock, cycle, beats, TraceEvent::HostData, tracer);
-        if piece.last {
-            self.reads[piece.tag as usize] = None;
-            self.free_tags.push(piece.tag);
+        trace_beats(
+            self.clock,
+            cycle,
+            beats.into(),
+            TraceEvent::HostData,
+            tracer,
+        );
+        if part.last {
+            self.reads[part.tag as usize] = None;
+            self.free_tags.push(part.tag);
         }
         Some(HostReadData {
             purpose,
             cycle,
             offset,
-            data: piece.data,
-            beats: all,
-            last: piece.last,
+            data: part.data,
+            beats,
+            last: part.last,
         })
     }
 }

@@ -11,26 +11,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sim::ReadData;
 
+use super::requests::ReadStream;
+
 /// Milliseconds between two checks (`HostTimeout` of nearside_shell). A read expires after one to
 /// two of these intervals.
 pub(crate) const CHECK_INTERVAL_MS: u64 = 25;
-
-/// Reads whose answers arrive in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ReadStream {
-    /// Submission queue entries.
-    Fetch,
-    /// The PRP list or SGL segments of the command in this slot.
-    List(u16),
-    /// Write data for the mover of this channel.
-    Data(u8),
-    /// Shadow doorbells.
-    Shadow,
-    /// Data of a Set Features.
-    AdminData,
-    /// Lists of ranges.
-    Ranges,
-}
 
 pub(crate) struct CompletionTimeout {
     /// A check is scheduled.
