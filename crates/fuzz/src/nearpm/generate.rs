@@ -2,10 +2,10 @@
 
 //! Random commands of the engine `nearpm`: mostly valid, a quarter corrupted.
 
+use nearpm_model::{Arguments, Engine, Pool, Record};
 use sim::Random;
 use spec::nearpm::{Command, ErrorBit, Operation, RecordKind, ALIGN, LINE, MAX_BYTES};
 
-use super::model::{Arguments, Model, Pool};
 use super::ARENA;
 use crate::generate::{chance, pick};
 
@@ -48,7 +48,7 @@ fn map(random: &mut Random) -> Command {
 }
 
 /// A mostly valid command.
-fn mostly_valid(random: &mut Random, model: &Model) -> Command {
+fn mostly_valid(random: &mut Random, model: &Engine) -> Command {
     let mapped: Vec<&Pool> = model.pools.iter().flatten().collect();
     let Some(pool) =
         (!mapped.is_empty()).then(|| mapped[random.below(mapped.len() as u64) as usize])
@@ -185,7 +185,7 @@ fn corrupt(random: &mut Random, arguments: &mut Arguments) {
 /// True if the result of a command does not depend on its order relative to concurrent commands. So
 /// no copy changes the content of logs, no pool lies outside the arena, and no apply lacks its
 /// record.
-fn has_determined_result(model: &Model, arguments: &Arguments) -> bool {
+fn has_determined_result(model: &Engine, arguments: &Arguments) -> bool {
     let Some(c) = Command::from_arguments(arguments) else {
         return true;
     };
@@ -220,7 +220,7 @@ fn has_determined_result(model: &Model, arguments: &Arguments) -> bool {
         }
         Operation::Switch => objects(c.target, 8),
         Operation::Apply => {
-            let fits = |record: &super::model::Record| {
+            let fits = |record: &Record| {
                 (record.at, record.bytes, record.kind) == (c.value, c.bytes, RecordKind::Redo)
                     && pool.map.address + record.object == c.target
             };
@@ -233,7 +233,7 @@ fn has_determined_result(model: &Model, arguments: &Arguments) -> bool {
 }
 
 /// The next command.
-pub fn command(random: &mut Random, model: &Model) -> Arguments {
+pub fn command(random: &mut Random, model: &Engine) -> Arguments {
     loop {
         let mut command = mostly_valid(random, model);
         command.transaction = random.next();

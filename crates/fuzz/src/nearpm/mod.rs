@@ -17,10 +17,10 @@
 //!
 //! # What is checked
 //!
-//! The model follows the engine's chapter, `docs/hardware/nearpm.md`. Each command has to end with
-//! the status and the value of the model. Each load has to return the result of everything before
-//! it. At the end all pools are compared, including logs. A conflict filter or a table that does
-//! not wait is found within 3,000 commands, and so is a power cut that loses the engine's state.
+//! The model is `crates/nearpm_model`. Each command has to end with the status and the value of the
+//! model. Each load has to return the result of everything before it. At the end all pools are
+//! compared, including logs. A conflict filter or a table that does not wait is found within 3,000
+//! commands, and so is a power cut that loses the engine's state.
 //!
 //! # Left out
 //!
@@ -30,15 +30,14 @@
 //! - NVMe commands beside those of the engine.
 
 mod generate;
-mod model;
 
+use nearpm_model::{Arguments, CommandResult, Engine, Memory, Pool};
 use sim::{Bar, HostConfig, LinkConfig, Random, System, Time};
 use spec::nearpm::{Command, Operation, ReturnValue, COMMANDS, LINE, RESERVED_BYTES};
 
 use crate::episode::{mix, EpisodeResult, KeepRunning, Script};
 use crate::generate::chance;
 use crate::{Conditions, Make};
-use model::{Arguments, Model};
 
 /// The part of the media that holds pools, from its start on.
 const ARENA: u64 = 512 << 10;
@@ -54,14 +53,16 @@ type StepResult = Result<(), String>;
 struct Bench {
     system: System,
     page: u64,
-    model: Model,
+    model: Engine,
+    /// The expected content of the arena.
+    arena: Vec<u8>,
     random: Random,
     history: Vec<String>,
     outcome: EpisodeResult,
 }
 
 /// A command that was written: its line, its arguments, its expected result.
-type Sent = (usize, Arguments, model::CommandResult);
+type Sent = (usize, Arguments, CommandResult);
 
 /// Runs an episode, on the engine whose command page is at `page` in BAR4.
 pub fn run(
@@ -85,7 +86,8 @@ pub fn run(
     let mut bench = Bench {
         system,
         page,
-        model: Model::new(ARENA, script.media_bytes - RESERVED_BYTES),
+        model: Engine::new(script.media_bytes - RESERVED_BYTES),
+        arena: vec![0; ARENA as usize],
         random: Random::new(0),
         history: Vec::new(),
         outcome: EpisodeResult::default(),
@@ -231,8 +233,8 @@ impl Bench {
     }
 
     /// Executes a command in the model; returns the expected result.
-    fn expect(&mut self, arguments: &Arguments) -> model::CommandResult {
-        let ends = self.model.execute(arguments);
+    fn expect(&mut self, arguments: &Arguments) -> CommandResult {
+        let ends = self.model.execute(&mut self.arena[..], arguments);
         let name = Command::from_arguments(arguments).map(|c| format!("{:?}", c.operation));
         let name = name.unwrap_or_else(|| "unknown".into());
         let status = match ends {
@@ -291,8 +293,8 @@ impl Bench {
                 self.system.advance_until(later).map_err(text)?;
             };
             let (result, value) = match ends {
-                Ok(value) => (ReturnValue(0), value.unwrap_or(found.1)),
-                Err(refusal) => (ReturnValue::from(*refusal), found.1),
+                Ok(value) => (ReturnValue(0), *value),
+                Err(refusal) => (ReturnValue::from(*refusal), 0),
             };
             if found != (result.0, value) {
                 return Err(format!(
@@ -334,7 +336,7 @@ impl Bench {
     fn random_store(&mut self) -> StepResult {
         let (at, len) = self.random_range();
         // The content of logs belongs to the engine.
-        let in_logs = |pool: &model::Pool| {
+        let in_logs = |pool: &Pool| {
             let logs = pool.map.target + pool.map.transaction;
             at < pool.map.target + pool.map.bytes && at + len > logs
         };
@@ -344,7 +346,7 @@ impl Bench {
         let data: Vec<u8> = (0..len).map(|_| self.random.next() as u8).collect();
         self.note(format!("store of {len} bytes at {at:#x}"));
         self.count("PM window stores");
-        self.model.write(at, &data);
+        self.arena.write(at, &data);
         self.system.mmio_write(0, Bar::Pm, at, &data).map_err(text)
     }
 
@@ -360,8 +362,8 @@ impl Bench {
             .system
             .mmio_read(0, Bar::Pm, at, len as usize)
             .map_err(text)?;
-        let wanted = self.model.read(at, len);
-        match found.iter().zip(wanted).position(|(a, b)| a != b) {
+        let wanted = self.arena.read(at, len);
+        match found.iter().zip(&wanted).position(|(a, b)| a != b) {
             None => Ok(()),
             Some(n) => Err(format!(
                 "a load of {len} bytes at {at:#x} finds {:02x?}... from byte {n} on, \
