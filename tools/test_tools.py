@@ -394,7 +394,7 @@ def test_every_lint_of_rust_names_what_it_needs(monkeypatch):
 def test_register_maps_without_rustfmt(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match="apt-get install -y rustfmt"):
-        regs.generate([filelist.ROOT / "hw/ip/a/regs/a_regs.rdl"], tmp_path)
+        regs.generate([filelist.ROOT / "hw/ip/a/regs/a_regs.rdl"], [], tmp_path)
 
 
 @pytest.fixture

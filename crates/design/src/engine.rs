@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use spec::bar4::{ARGUMENTS, ARGUMENT_STEP, PAGES, PAGE_STEP, REGISTERS};
+use spec::bar4::{PAGES, PAGE_STEP, REGISTERS};
+use spec::regs::engine::{ARGUMENTS, ARGUMENTS_STRIDE};
 
 use crate::error::{self, check, Error};
 use crate::{Bytes, Design};
@@ -16,6 +17,8 @@ use crate::{Bytes, Design};
 pub const MAX_ENGINES: usize = 6;
 /// Maximum number of arguments of a page command: 64 bytes without the first 8.
 const MOST_PAGE_ARGUMENTS: usize = 7;
+/// Offset of the first of `words`.
+const FIRST_WORD: u64 = 0x100;
 /// Maximum number of NVMe I/O commands of an engine (`nearside_pkg::MaxEngineCommands`).
 const MAX_COMMANDS: usize = 8;
 /// The vendor specific I/O opcodes (NVMe 1.4, figure 346).
@@ -90,12 +93,40 @@ pub struct Parameter {
     pub most: u64,
 }
 
+/// A field of an argument or of a word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Field {
+    /// The number of a bit, or `high:low`.
+    pub bits: String,
+    /// Its meaning.
+    pub description: String,
+}
+
+/// Read-only registers of 32 bits, beyond arguments and outputs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Word {
+    /// Its name.
+    pub name: String,
+    /// Offset of the first one, a multiple of 4 from `0x100` on.
+    pub offset: u64,
+    /// Number of consecutive registers; without this key 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Its meaning.
+    pub description: String,
+}
+
 /// The contents of `engine.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Name of the engine and of its module.
     pub name: String,
+    /// Its function, in a sentence.
+    #[serde(default)]
+    pub description: String,
     /// Its type in the status block. Those below 0x8000_0000 are Nearside's.
     pub kind: u32,
     /// `major.minor`.
@@ -139,6 +170,15 @@ pub struct Manifest {
     /// Names of the bits of its return value, from bit 0 on. Each of them is an error.
     #[serde(default)]
     pub results: Vec<String>,
+    /// Further registers.
+    #[serde(default)]
+    pub words: Vec<Word>,
+    /// Meanings of arguments, outputs and results.
+    #[serde(default)]
+    pub descriptions: BTreeMap<String, String>,
+    /// Fields of arguments and words.
+    #[serde(default)]
+    pub fields: BTreeMap<String, BTreeMap<String, Field>>,
     /// NVMe I/O commands, up to 8.
     #[serde(default)]
     pub commands: Vec<Command>,
@@ -270,12 +310,45 @@ impl Manifest {
             let known = self.arguments.contains(name);
             check("optional", name, known, "names of `arguments`")?;
         }
-        let most = (size - ARGUMENTS) / ARGUMENT_STEP;
+        let most = (size - ARGUMENTS) / ARGUMENTS_STRIDE;
         let words = (self.arguments.len() + self.outputs.len()) as u64;
         let allowed = format!("at most {most} together with outputs, as the registers have room");
         check("arguments", words, words <= most, &allowed)?;
         let results = self.results.len();
         check("results", results, results <= 32, "at most 32")?;
+        for word in &self.words {
+            let count = word.count.unwrap_or(1);
+            let fits = word.offset % 4 == 0 && (FIRST_WORD..size).contains(&word.offset);
+            let fits = fits && (1..=(size - word.offset) / 4).contains(&count);
+            let given = format!("{count} at {:#x}", word.offset);
+            let allowed = "multiples of 4 from 0x100 on, within the registers";
+            check("words", given, fits, allowed)?;
+        }
+        let values = || self.arguments.iter().chain(&self.outputs);
+        for name in self.descriptions.keys() {
+            let known = values().chain(&self.results).any(|n| n == name);
+            let allowed = "names of `arguments`, `outputs` and `results`";
+            check("descriptions", name, known, allowed)?;
+        }
+        for (name, fields) in &self.fields {
+            let known = values()
+                .chain(self.words.iter().map(|w| &w.name))
+                .any(|n| n == name);
+            let allowed = "names of `arguments`, `outputs` and `words`";
+            check("fields", name, known, allowed)?;
+            for (field, Field { bits, .. }) in fields {
+                let (high, low) = bits.split_once(':').unwrap_or((bits, bits));
+                let (high, low): (Option<u8>, Option<u8>) = (high.parse().ok(), low.parse().ok());
+                let ok = low.is_some() && low <= high && high < Some(64);
+                let key = format!("fields.{name}.{field}");
+                check(
+                    &key,
+                    bits,
+                    ok,
+                    "the number of a bit, or \"high:low\", below 64",
+                )?;
+            }
+        }
         for (name, parameter) in &self.parameters {
             let key = format!("parameters.{name}");
             let allowed = "a module's name of letters, digits and '_'";
@@ -1016,17 +1089,17 @@ mod tests {
             (
                 "kind = 16",
                 "kinds = 16",
-                "engine.toml:3: unknown key `kinds`",
+                "engine.toml:4: unknown key `kinds`",
             ),
             (
                 "\"4 KiB\"",
                 "\"5 KiB\"",
-                "engine.toml:6: registers = 5 KiB: allowed is a power of two",
+                "engine.toml:7: registers = 5 KiB: allowed is a power of two",
             ),
             (
                 "\"1.0\"",
                 "\"1\"",
-                "engine.toml:4: version = 1: allowed is \"major.minor\"",
+                "engine.toml:5: version = 1: allowed is \"major.minor\"",
             ),
             (
                 "\"copy\"",
@@ -1037,69 +1110,90 @@ mod tests {
             (
                 "interrupts = 1",
                 "optional = [\"to\"]",
-                "engine.toml:10: optional = to: allowed is names of `arguments`",
+                "engine.toml:11: optional = to: allowed is names of `arguments`",
             ),
             (
                 "[\"src\", \"dst\", \"bytes\"]",
                 "[]",
-                "engine.toml:9: page = true with 0 arguments and 0 outputs: allowed is 1 to 7",
+                "engine.toml:10: page = true with 0 arguments and 0 outputs: allowed is 1 to 7",
+            ),
+            (
+                "src = ",
+                "source = ",
+                "descriptions = source: allowed is names of `arguments`, `outputs` and `results`",
+            ),
+            (
+                "[descriptions]",
+                "[fields.kind]\n\n[descriptions]",
+                "fields = kind: allowed is names of `arguments`",
+            ),
+            (
+                "[descriptions]",
+                "[fields.src]\nlow = { bits = \"0:4\", description = \"\" }\n\n[descriptions]",
+                "fields.src.low = 0:4: allowed is the number of a bit",
+            ),
+            (
+                "[descriptions]",
+                "[[words]]\nname = \"w\"\noffset = 0xFFC\ncount = 2\ndescription = \"\"\n\n\
+                 [descriptions]",
+                "words = 2 at 0xffc: allowed is multiples of 4 from 0x100 on",
             ),
             (
                 "0xC4",
                 "0x02",
-                "engine.toml:16: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
+                "engine.toml:17: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
             ),
             // Kinds of the fixed blocks.
             (
                 "kind = 16",
                 "kind = 2",
-                "engine.toml:3: kind = 2: allowed is 16 and more",
+                "engine.toml:4: kind = 2: allowed is 16 and more",
             ),
             (
                 "\"dst\"",
                 "\"src\"",
-                "engine.toml:11: arguments = src: allowed is each name once",
+                "engine.toml:12: arguments = src: allowed is each name once",
             ),
             (
                 "\"dst\"",
                 "\"SRC\"",
-                "engine.toml:11: arguments = SRC: allowed is each name once",
+                "engine.toml:12: arguments = SRC: allowed is each name once",
             ),
             (
                 "interrupts = 1",
                 "outputs = [\"bytes\"]",
-                "engine.toml:10: outputs = bytes: allowed is each name once",
+                "engine.toml:11: outputs = bytes: allowed is each name once",
             ),
             (
                 "\"write_error\"",
                 "\"read_error\"",
-                "engine.toml:12: results = read_error: allowed is each name once",
+                "engine.toml:13: results = read_error: allowed is each name once",
             ),
             (
                 "opcode = 0xC4",
                 "opcode = 0xC4\n[[commands]]\nname = \"copy\"\nopcode = 0xC8",
-                "engine.toml:18: commands[1].name = copy: allowed is each name once",
+                "engine.toml:19: commands[1].name = copy: allowed is each name once",
             ),
             // `launch` has these parameters.
             (
                 "\"dst\"",
                 "\"timeout_us\"",
-                "engine.toml:11: arguments = timeout_us: allowed is",
+                "engine.toml:12: arguments = timeout_us: allowed is",
             ),
             (
                 "\"dst\"",
                 "\"self\"",
-                "engine.toml:11: arguments = self: allowed is",
+                "engine.toml:12: arguments = self: allowed is",
             ),
             (
                 "[\"read_error\", \"write_error\", \"stopped\", \"invalid\"]",
                 &format!("{:?}", (0..33).map(|n| format!("r{n}")).collect::<Vec<_>>()),
-                "engine.toml:12: results = 33: allowed is at most 32",
+                "engine.toml:13: results = 33: allowed is at most 32",
             ),
             (
                 "\"copy.f\"",
                 "\"nonesuch.f\"",
-                "engine.toml:5: filelist = nonesuch.f: allowed is a file in its folder",
+                "engine.toml:6: filelist = nonesuch.f: allowed is a file in its folder",
             ),
         ] {
             assert!(good.contains(from));

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use spec::bar4;
+use spec::regs::engine::{ARGUMENTS, ARGUMENTS_STRIDE};
 
 use crate::engine::EngineInstance;
 use crate::{Design, Error};
@@ -118,7 +119,7 @@ pub fn header(design: &Design, engines: &[EngineInstance]) -> Result<String, Err
                 true => ("ARGUMENT", "in its registers, 64 bits"),
                 false => ("OUTPUT", "in its registers, 64 bits"),
             };
-            let at = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * n;
+            let at = ARGUMENTS + ARGUMENTS_STRIDE * n;
             define(&format!("{name}_{kind}_{}", constant(argument)), at, what);
         }
         for (bit, result) in manifest.results.iter().enumerate() {

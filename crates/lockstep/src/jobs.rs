@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use fuzz::engines::PIPELINE;
 use sim::Bar;
-use spec::bar4;
-use spec::regs::copy;
+use spec::regs::engine;
 
 use crate::buffer::{chance, pick};
 use crate::engines::{job, EngineKind, Job};
@@ -86,8 +85,8 @@ impl LockstepPair {
                 .iter_mut()
                 .filter(|job| job.place == JobLocation::Registers)
             {
-                let at = self.shape.engines[job.engine].registers + copy::CONTROL;
-                let stop = copy::control::STOP.mask() as u32;
+                let at = self.shape.engines[job.engine].registers + engine::CONTROL;
+                let stop = engine::control::STOP.mask() as u32;
                 for dut in &mut self.duts {
                     dut.write32(Bar::Control, at, stop);
                 }
@@ -210,16 +209,16 @@ impl LockstepPair {
         self.count("jobs in registers");
         let base = self.shape.engines[engine].registers;
         let (all, source) = (self.random.below(2) as u32, self.random.below(2) as u32);
-        let start = copy::control::START.mask() as u32;
+        let start = engine::control::START.mask() as u32;
         for dut in &mut self.duts {
             for (n, value) in (0..).zip(&job.arguments) {
-                let at = base + bar4::ARGUMENTS + bar4::ARGUMENT_STEP * n;
+                let at = base + engine::ARGUMENTS + engine::ARGUMENTS_STRIDE * n;
                 dut.write64(Bar::Control, at, *value);
             }
-            dut.write32(Bar::Control, base + copy::STATUS, 1);
-            dut.write32(Bar::Control, base + copy::INTERRUPT, all);
-            dut.write32(Bar::Control, base + copy::SOURCES, source);
-            dut.write32(Bar::Control, base + copy::CONTROL, start);
+            dut.write32(Bar::Control, base + engine::STATUS, 1);
+            dut.write32(Bar::Control, base + engine::INTERRUPT, all);
+            dut.write32(Bar::Control, base + engine::SOURCES, source);
+            dut.write32(Bar::Control, base + engine::CONTROL, start);
         }
         self.state.loose_engines.remove(&engine);
     }
@@ -257,12 +256,12 @@ impl LockstepPair {
             let (registers, page, words) = (engine.registers, engine.page, engine.words);
             let kind = engine.kind;
             let outputs = words - started.job.arguments.len() as u64;
-            let output = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * (words - 1);
+            let output = engine::ARGUMENTS + engine::ARGUMENTS_STRIDE * (words - 1);
             let found = match started.place {
                 JobLocation::Registers if started.stopped => continue,
                 JobLocation::Registers => self.compare("an engine's end", |dut| {
-                    let done = dut.read32(Bar::Control, registers + copy::STATUS)?;
-                    let result = dut.read32(Bar::Control, registers + copy::RESULT)?;
+                    let done = dut.read32(Bar::Control, registers + engine::STATUS)?;
+                    let result = dut.read32(Bar::Control, registers + engine::RESULT)?;
                     // Outputs are undefined after an error.
                     if !output_is_defined(kind, result) {
                         return Ok((done, result, 0));
@@ -316,8 +315,8 @@ impl LockstepPair {
     fn engine_words(&mut self, number: usize) -> StepResult {
         let engine = &self.shape.engines[number];
         let loose = self.state.loose_engines.contains(&number);
-        let outputs = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * (engine.words - 1);
-        let known = |&at: &u64| !loose || at != copy::RESULT && at < outputs;
+        let outputs = engine::ARGUMENTS + engine::ARGUMENTS_STRIDE * (engine.words - 1);
+        let known = |&at: &u64| !loose || at != engine::RESULT && at < outputs;
         let words = (0..0x100).step_by(4).filter(known);
         let words: Vec<u64> = words.map(|at| engine.registers + at).collect();
         self.compare_registers("registers of an engine", Bar::Control, &words)

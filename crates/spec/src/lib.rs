@@ -6,8 +6,8 @@
 //!
 //! Reading order:
 //! - [`nvme`]: controller properties, queue entries, Identify data, status codes;
-//! - [`regs`]: register maps, generated from `hw/{ip,engine}/*/regs/*.rdl`;
-//! - [`bar4`]: the blocks of BAR4, and the registers that every engine has;
+//! - [`regs`]: register maps, generated from SystemRDL and from `engine.toml`;
+//! - [`bar4`]: the blocks of BAR4;
 //! - [`nearpm`]: commands, logs and saved state of the crash-consistency engine.
 //!
 //! Left out: the meaning of NVMe commands (crate `nvme`), accesses to a device (crate `driver`),

@@ -4,7 +4,7 @@
 //! another from a list of their commands.
 
 use spec::nvme::{status, Sqe, Status};
-use spec::regs::pipeline::{self, kind_lo, progress, result};
+use spec::regs::pipeline::{self, kind, progress, result};
 
 use crate::config::Config;
 use crate::controller::EngineCommand;
@@ -73,7 +73,7 @@ impl EntryList {
             && address % (1 << UNIT_BITS) == 0
             && base % (1 << UNIT_BITS) == 0
             && bytes % (1 << BLOCK_BITS) == 0
-            && kind & !kind_lo::REPORT.mask() == 0;
+            && kind & !kind::REPORT.mask() == 0;
         if !ok {
             return None;
         }
@@ -82,7 +82,7 @@ impl EntryList {
             count,
             base: base >> BLOCK_BITS,
             blocks: bytes >> BLOCK_BITS,
-            report: kind_lo::REPORT.is_set(kind),
+            report: kind::REPORT.is_set(kind),
         };
         let fits = Range::new(address, list.bytes()).fits() && Range::new(base, bytes).fits();
         fits.then_some(list)
@@ -349,7 +349,7 @@ impl Engine for Pipeline {
     fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
         let kind = u64::from(dw[14]);
-        if kind & !kind_lo::REPORT.mask() != 0 || [11, 12, 15].iter().any(|&n| dw[n] != 0) {
+        if kind & !kind::REPORT.mask() != 0 || [11, 12, 15].iter().any(|&n| dw[n] != 0) {
             return Err(status::INVALID_FIELD.dnr());
         }
         let (address, count) = (u64::from(dw[10]) << UNIT_BITS, u64::from(dw[13]));

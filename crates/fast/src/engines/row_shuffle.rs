@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use spec::nvme::{status, Status};
-use spec::regs::row_shuffle::{kind_lo, result};
+use spec::regs::row_shuffle::{kind, result};
 
 use crate::config::Config;
 use crate::controller::EngineCommand;
@@ -69,7 +69,7 @@ impl GatherJob {
             && (1..=MAX_INDEXES).contains(&count)
             && (1..=MAX_ROW_BYTES).contains(&row_bytes)
             && (1..=u64::from(u32::MAX)).contains(&rows)
-            && kind & !kind_lo::RECORDS.mask() == 0;
+            && kind & !kind::RECORDS.mask() == 0;
         if !ok {
             return None;
         }
@@ -80,7 +80,7 @@ impl GatherJob {
             count,
             row_bytes,
             rows,
-            stride: INDEX_BYTES << kind_lo::RECORDS.get(kind),
+            stride: INDEX_BYTES << kind::RECORDS.get(kind),
         };
         let list = Range::new(list, count * all.stride);
         let src = Range::new(src, rows * row_bytes);

@@ -9,7 +9,7 @@ mod table;
 use std::collections::VecDeque;
 
 use spec::nvme::{status, Status};
-use spec::regs::dict_decode::{kind_lo, result};
+use spec::regs::dict_decode::{kind, result};
 
 use crate::controller::EngineCommand;
 
@@ -71,10 +71,8 @@ impl Column {
     /// The column of a job; `None`: it is invalid.
     fn of(job: &Job) -> Option<Column> {
         let [dict, entries, src, bytes, dst, count, kind] = job.arguments;
-        let known = kind_lo::WIDTH.mask()
-            | kind_lo::SIZE.mask()
-            | kind_lo::PLAIN.mask()
-            | kind_lo::PACKED_KEYS.mask();
+        let known =
+            kind::WIDTH.mask() | kind::SIZE.mask() | kind::PLAIN.mask() | kind::PACKED_KEYS.mask();
         let column = Column {
             dict,
             entries,
@@ -82,10 +80,10 @@ impl Column {
             bytes,
             dst,
             count,
-            width: kind_lo::WIDTH.get(kind) as u32,
-            size: 1 << kind_lo::SIZE.get(kind),
-            plain: kind_lo::PLAIN.is_set(kind),
-            fixed: kind_lo::PACKED_KEYS.is_set(kind),
+            width: kind::WIDTH.get(kind) as u32,
+            size: 1 << kind::SIZE.get(kind),
+            plain: kind::PLAIN.is_set(kind),
+            fixed: kind::PACKED_KEYS.is_set(kind),
         };
         let dictionary =
             (1..=MAX_ENTRIES).contains(&entries) && entries * column.size <= DICT_BYTES;

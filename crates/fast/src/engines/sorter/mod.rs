@@ -12,7 +12,7 @@ mod keys;
 use std::collections::VecDeque;
 
 use spec::nvme::{status, Status};
-use spec::regs::sorter::{kind_lo, result};
+use spec::regs::sorter::{kind, result};
 
 use crate::config::Config;
 use crate::controller::EngineCommand;
@@ -695,9 +695,9 @@ impl Engine for Sorter {
         let bytes = command.blocks << BLOCK_BITS;
         let sizes = sizes(
             count,
-            kind_lo::WIDTH.get(kind),
-            kind_lo::INDEXES.is_set(kind),
-            kind_lo::PAIRS.is_set(kind),
+            kind::WIDTH.get(kind),
+            kind::INDEXES.is_set(kind),
+            kind::PAIRS.is_set(kind),
         );
         let beyond = |(place, size): (u64, u64)| size != 0 && place + size > bytes;
         if places.into_iter().zip(sizes).any(beyond) {
