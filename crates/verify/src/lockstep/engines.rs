@@ -9,7 +9,8 @@ use crate::commands::{Bounds, COPY, COUNT, DECODE, FILTER, PIPELINE, SHUFFLE, SO
 use design::engine::EngineInstance;
 use sim::Random;
 
-use crate::lockstep::generate::RangeLocks;
+use crate::generate::bound;
+use crate::lockstep::effects::RangeLocks;
 use crate::lockstep::{lists, tables};
 use crate::random::{chance, pick};
 use crate::BLOCK;
@@ -24,9 +25,8 @@ const SHUFFLE_KIND: u32 = 20;
 const PIPELINE_KIND: u32 = 21;
 /// The bit of `kind` that asks a scan for a bitmap.
 const BITMAP: u64 = 4;
-/// Alignment of a bitmap and its source, in bytes; in commands, in blocks.
+/// Alignment of a bitmap and its source, in bytes.
 pub const LINE: u64 = 64;
-const UNIT: u64 = 8;
 /// Upper bound of the bytes of most jobs.
 const USUAL: u64 = 20_000;
 
@@ -154,22 +154,6 @@ pub fn scanned(bounds: &Bounds, source: &[u8]) -> (u64, Vec<u8>) {
         bits.resize(bits.len().next_multiple_of(2), 0);
     }
     (count, bits)
-}
-
-/// A bound: a value of the source, so that its inclusion matters, or a random number.
-pub fn bound(random: &mut Random, source: &[u8]) -> u64 {
-    match random.below(6) {
-        0 => 0,
-        1 => u64::MAX,
-        2 => random.next() & 0xFFFF_FFFF,
-        3 => random.next(),
-        _ => {
-            let at = random.below(source.len() as u64 / 8) as usize * 8;
-            let word = source.get(at..at + 8).unwrap_or(&[0; 8]);
-            let value = word.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b));
-            value >> pick(random, &[0, 0, 32])
-        }
-    }
 }
 
 /// An aligned place for `bytes` bytes without conflicts.
@@ -349,9 +333,4 @@ fn wrong_job(random: &mut Random, kind: EngineKind, media: u64) -> Job {
         lays: Vec::new(),
         ends: None,
     }
-}
-
-/// The place of a bitmap in a namespace, in blocks, as commands name it.
-pub fn unit_of(lba: u64) -> Option<u32> {
-    (lba % UNIT == 0).then_some((lba / UNIT) as u32)
 }

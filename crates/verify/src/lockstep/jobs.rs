@@ -11,11 +11,11 @@ use spec::bar4;
 use spec::regs::copy;
 
 use crate::campaign::StepResult;
+use crate::generate::WRONG;
+use crate::lockstep::effects::{Blocks, PlannedCommand, RangeLocks};
 use crate::lockstep::engines::{job, EngineKind, Job};
-use crate::lockstep::generate::{Blocks, Command, RangeLocks};
 use crate::lockstep::lists;
 use crate::lockstep::pair::{AllowedContents, LockstepPair, UNKNOWN};
-use crate::lockstep::steps::WRONG;
 use crate::lockstep::tables::output_is_defined;
 use crate::random::{chance, pick};
 use crate::BLOCK;
@@ -75,11 +75,11 @@ impl LockstepPair {
         let lists = self.generate_lists(&mut locks)?;
         let mut sent = Vec::new();
         if before {
-            sent = self.submit_after(lists.clone(), count, WRONG, &mut locks, |_| true);
+            sent = self.submit_after(lists.clone(), count, WRONG, &mut locks);
         }
         let mut jobs = self.start_jobs(generated);
         if !before {
-            sent = self.submit_after(lists, count, WRONG, &mut locks, |_| true);
+            sent = self.submit_after(lists, count, WRONG, &mut locks);
         }
         if stops {
             let ns = self.random.below(STOP);
@@ -160,13 +160,16 @@ impl LockstepPair {
     }
 
     /// Generates NVMe commands of lists, and stores the lists.
-    fn generate_lists(&mut self, locks: &mut RangeLocks) -> Result<Vec<Command>, String> {
-        if !self.shape.opcodes().contains(&PIPELINE) {
+    fn generate_lists(&mut self, locks: &mut RangeLocks) -> StepResult<Vec<PlannedCommand>> {
+        if !self.shape.limits.engines.contains(&PIPELINE) {
             return Ok(Vec::new());
         }
         let (mut commands, mut blocks) = (Vec::new(), Vec::new());
         for _ in 0..self.random.below(MOST_LISTS + 1) {
-            if let Some((command, lays)) = self.generate(0).list(locks) {
+            let namespaces: Vec<_> = self.shape.limits.namespaces.active().copied().collect();
+            let ns = pick(&mut self.random, &namespaces);
+            let list = lists::command(&mut self.random, &self.media, locks, &ns);
+            if let Some((command, lays)) = list {
                 self.count("lists of commands");
                 self.place_content(&lays, &mut blocks);
                 commands.push(command);

@@ -5,21 +5,20 @@
 
 use std::ops::Range;
 
-use crate::commands::{DECODE, SHUFFLE, SORT};
+use crate::commands::{table_command, DECODE, ENTRY, MOST_ENTRIES, PIPELINE, SHUFFLE, SORT, UNIT};
+use crate::generate::Command;
+use nvme::Namespace;
 use sim::Random;
 use spec::nvme::Sqe;
 
+use crate::lockstep::effects::{held, Blocks, Effects, PlannedCommand, RangeLocks};
 use crate::lockstep::engines::{around, laid, Job};
-use crate::lockstep::generate::RangeLocks;
 use crate::lockstep::tables::{
-    column, held, indexes, random_count, rows, unknown, Sort, BAD_DATA, BAD_ENTRY, WRONG,
+    column, indexes, random_count, rows, unknown, Sort, BAD_DATA, BAD_ENTRY, WRONG,
 };
 use crate::random::{chance, pick};
+use crate::BLOCK;
 
-/// The unit of places in entries, in bytes.
-const UNIT: u64 = 4096;
-const ENTRY: u64 = 64;
-const MOST: u64 = 16;
 /// Bit of `kind`: reports are written after the list.
 const REPORT: u64 = 1;
 
@@ -55,7 +54,7 @@ pub fn job(
     locks: &mut RangeLocks,
     reach: Range<u64>,
 ) -> Option<Job> {
-    let most = pick(random, &[3, 3, 6, MOST]);
+    let most = pick(random, &[3, 3, 6, MOST_ENTRIES]);
     let count = 1 + random.below(most);
     let kind = if chance(random, 60) { REPORT } else { 0 };
     let mut list = ListBuilder {
@@ -158,7 +157,7 @@ impl ListBuilder<'_> {
         let tmp = self.random.next() as u32;
         let dwords = [src, to, tmp, count as u32, job.kind as u32, 0];
         Some(ListEntry {
-            sqe: command(SORT, dwords),
+            sqe: table_command(SORT, dwords),
             result: 0,
             at: dst,
             bytes: out,
@@ -192,7 +191,7 @@ impl ListBuilder<'_> {
         let last = rows.row as u32 | (rows.kind as u32) << 24;
         let dwords = [list, src, to, rows.count as u32, rows.rows as u32, last];
         Some(ListEntry {
-            sqe: command(SHUFFLE, dwords),
+            sqe: table_command(SHUFFLE, dwords),
             result,
             at: dst,
             bytes: out,
@@ -230,7 +229,7 @@ impl ListBuilder<'_> {
             last as u32,
         ];
         Some(ListEntry {
-            sqe: command(DECODE, dwords),
+            sqe: table_command(DECODE, dwords),
             result,
             at: dst,
             bytes: out,
@@ -275,9 +274,28 @@ impl ListBuilder<'_> {
     }
 }
 
-fn command(opcode: u8, dwords: [u32; 6]) -> Sqe {
-    let numbered = dwords.into_iter().zip(10..);
-    numbered.fold(Sqe::new(opcode), |sqe, (value, n)| sqe.with_cdw(n, value))
+/// A command of a list in a namespace, and the content that has to be there before.
+pub fn command(
+    random: &mut Random,
+    media: &[u8],
+    locks: &mut RangeLocks,
+    ns: &Namespace,
+) -> Option<(PlannedCommand, Blocks)> {
+    let reach = ns.base * BLOCK..(ns.base + ns.blocks) * BLOCK;
+    let job = job(random, media, locks, reach.clone())?;
+    let unit = (job.arguments[0] - reach.start) / UNIT;
+    let sqe = Sqe::new(PIPELINE)
+        .with_nsid(ns.nsid)
+        .with_cdw(10, unit as u32)
+        .with_cdw(13, job.arguments[1] as u32)
+        .with_cdw(14, job.arguments[4] as u32);
+    let effects = Effects {
+        reads: Vec::new(),
+        writes: job.writes,
+        torn: true,
+    };
+    let command = Command::plain(sqe);
+    Some((PlannedCommand { command, effects }, job.lays))
 }
 
 /// Place and bytes of a job's reports, if it has any.
@@ -306,7 +324,7 @@ pub fn wrong_job(random: &mut Random, media: u64) -> Vec<u64> {
         (0, u64::MAX - 63),
         (0, !(UNIT - 1)),
         (1, 0),
-        (1, MOST + 1),
+        (1, MOST_ENTRIES + 1),
         (1, 1 | 1 << 32),
         (1, u64::MAX),
         (2, 512),

@@ -31,8 +31,10 @@ use spec::nvme::{admin, io, Cqe, Sqe, Status};
 
 use crate::campaign::StepResult;
 use crate::commands::{DECODE, PIPELINE, SHUFFLE};
+use crate::generate::reserved::{randomise_reserved, Set};
+use crate::generate::Command;
 use crate::lockstep::dut::Dut;
-use crate::lockstep::generate::{Command, Generator};
+use crate::lockstep::effects::{Effects, PlannedCommand};
 use crate::lockstep::memory::Arena;
 use crate::lockstep::rules;
 use crate::lockstep::{Report, Shape};
@@ -56,6 +58,8 @@ pub struct Sent {
     pub sqid: u16,
     /// The command, with its identifier.
     pub command: Command,
+    /// Its effect, if it succeeds.
+    pub effects: Effects,
 }
 
 impl Sent {
@@ -187,18 +191,6 @@ impl LockstepPair {
         *self.report.kinds.entry(what.to_string()).or_default() += 1;
     }
 
-    /// A generator of commands.
-    pub fn generate(&mut self, wrong: u64) -> Generator<'_> {
-        Generator {
-            random: &mut self.random,
-            arena: &mut self.arena,
-            media: &self.media,
-            namespaces: &self.shape.namespaces,
-            opcodes: self.shape.opcodes(),
-            wrong,
-        }
-    }
-
     // ---- both ----
 
     /// Applies an action to both devices.
@@ -277,8 +269,20 @@ impl LockstepPair {
     // ---- commands ----
 
     /// Places a command into a queue of both. The doorbell is rung by [`Dut::ring_sq`].
-    pub fn push(&mut self, sqid: u16, mut command: Command) -> Sent {
+    pub fn push(&mut self, sqid: u16, command: Command) -> Sent {
+        let planned = self.plan(sqid, command);
+        self.push_planned(sqid, planned)
+    }
+
+    /// The same for a command whose effect is known.
+    pub fn push_planned(&mut self, sqid: u16, planned: PlannedCommand) -> Sent {
+        let PlannedCommand {
+            mut command,
+            effects,
+        } = planned;
         self.state.cid = self.state.cid.wrapping_add(1) % 0xE000;
+        let set = if sqid == 0 { Set::Admin } else { Set::Nvm };
+        randomise_reserved(&mut self.random, set, &mut command.sqe);
         command.sqe = command.sqe.with_cid(self.state.cid);
         self.report.commands += 1;
         for dut in &mut self.duts {
@@ -288,7 +292,11 @@ impl LockstepPair {
             dut.push(sqid, &command.sqe);
         }
         self.note(format!("  queue {sqid}: {:08x?}", command.sqe.dw));
-        Sent { sqid, command }
+        Sent {
+            sqid,
+            command,
+            effects,
+        }
     }
 
     /// Runs commands to their ends, and compares the resulting state.
@@ -460,7 +468,7 @@ impl LockstepPair {
         let mut holes = differences.cut;
         for (n, s) in sent.iter().enumerate() {
             let c = &s.command;
-            if !c.to_host {
+            if !c.is_to_host() {
                 continue;
             }
             let name = s.key();
@@ -470,8 +478,8 @@ impl LockstepPair {
             };
             let others = sent.iter().enumerate().filter(|(other, _)| *other != n);
             let raced = others
-                .map(|(_, o)| &o.command)
-                .any(|o| o.writes_in(&c.reads));
+                .map(|(_, o)| &o.effects)
+                .any(|o| o.writes_in(&s.effects.reads));
             let free =
                 differences.cut || differences.outcome.contains(&name) || raced || c.buffer.twice;
             if fine(0) && fine(1) && !free {
@@ -527,12 +535,12 @@ impl LockstepPair {
             // segment: see the crate docs.
             self.state.loose_counts |= !s.command.buffer.is_blockwise();
             let sure = !free && a.is_some_and(Status::is_success) && a == b;
-            for (block, content) in &s.command.writes {
+            for (block, content) in &s.effects.writes {
                 let of = allowed.entry(*block).or_insert((Vec::new(), true));
                 // Reports of lists contain times.
                 let has_reports = content.is_empty() && s.command.sqe.opcode() == PIPELINE;
                 of.1 &= sure && of.0.is_empty() && !has_reports;
-                of.0.push(if s.command.torn && !sure {
+                of.0.push(if s.effects.torn && !sure {
                     UNKNOWN
                 } else {
                     content

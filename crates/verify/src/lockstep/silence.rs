@@ -8,8 +8,8 @@ use sim::Time;
 use spec::nvme::{io, status, Sqe};
 
 use crate::campaign::StepResult;
+use crate::generate::Command;
 use crate::lockstep::dut::Dut;
-use crate::lockstep::generate::Command;
 use crate::lockstep::lifecycle::Reset;
 use crate::lockstep::pair::{AllowedDifferences, LockstepPair};
 use crate::random::{chance, pick};
@@ -36,7 +36,7 @@ impl LockstepPair {
             return Ok(());
         }
         self.count("reads that are never answered");
-        let namespaces: Vec<_> = self.shape.namespaces.active().copied().collect();
+        let namespaces: Vec<_> = self.shape.limits.namespaces.active().copied().collect();
         let mut sent = Vec::new();
         for _ in 0..1 + self.random.below(MOST) {
             queue_rooms.retain(|room| room.1 > 0);

@@ -50,15 +50,14 @@ use spec::nvme::{admin, feature, io, Sqe};
 use spec::regs::{nvm_delay, nvme as regs, qos};
 
 use crate::campaign::StepResult;
-use crate::lockstep::generate::{Command, RangeLocks};
+use crate::generate::{Command, WRONG};
+use crate::lockstep::effects::{PlannedCommand, RangeLocks};
 use crate::lockstep::lifecycle::Reset;
 use crate::lockstep::pair::{takes_long, AllowedDifferences, LockstepPair, Sent};
 use crate::random::{bytes, chance, pick};
 use crate::BLOCK;
 use crate::PAGE;
 
-/// Percentage of commands with an error.
-pub(crate) const WRONG: u64 = 12;
 /// Most commands of a burst.
 const BURST: u64 = 40;
 /// Longest time until a burst is cut by a reset, ns.
@@ -111,24 +110,17 @@ impl LockstepPair {
     }
 
     /// Submits I/O commands, with a doorbell for several at a time.
-    pub(crate) fn submit(
-        &mut self,
-        count: u64,
-        wrong: u64,
-        locks: &mut RangeLocks,
-        fits: fn(&Command) -> bool,
-    ) -> Vec<Sent> {
-        self.submit_after(Vec::new(), count, wrong, locks, fits)
+    pub(crate) fn submit(&mut self, count: u64, wrong: u64, locks: &mut RangeLocks) -> Vec<Sent> {
+        self.submit_after(Vec::new(), count, wrong, locks)
     }
 
     /// As `submit`, after commands that were generated before.
     pub(crate) fn submit_after(
         &mut self,
-        first: Vec<Command>,
+        first: Vec<PlannedCommand>,
         count: u64,
         wrong: u64,
         locks: &mut RangeLocks,
-        fits: fn(&Command) -> bool,
     ) -> Vec<Sent> {
         let mut queue_rooms = self.queue_rooms();
         let mut sent = Vec::new();
@@ -141,15 +133,13 @@ impl LockstepPair {
             }
             let n = self.random.below(queue_rooms.len() as u64) as usize;
             let generated = first.next();
-            let Some(command) = generated.or_else(|| self.generate(wrong).io(locks)) else {
+            let generated = generated.or_else(|| self.generate_io(wrong, locks));
+            let Some(planned) = generated else {
                 continue;
             };
-            if !fits(&command) {
-                continue;
-            }
             let qid = queue_rooms[n].0;
             queue_rooms[n].1 -= 1;
-            sent.push(self.push(qid, command));
+            sent.push(self.push_planned(qid, planned));
             silent.insert(qid);
             if chance(&mut self.random, 25) {
                 self.ring_all(&std::mem::take(&mut silent));
@@ -183,8 +173,8 @@ impl LockstepPair {
             // A Compare with other data and an error in its SGL may report either.
             if s.command.is_odd()
                 || others
-                    .map(|(_, o)| &o.command)
-                    .any(|o| o.writes_in(&s.command.reads))
+                    .map(|(_, o)| &o.effects)
+                    .any(|o| o.writes_in(&s.effects.reads))
             {
                 differences.outcome.insert(s.key());
             }
@@ -193,10 +183,7 @@ impl LockstepPair {
     }
 
     fn burst(&mut self) -> StepResult {
-        let mut locks = RangeLocks {
-            shared: chance(&mut self.random, 20),
-            ..RangeLocks::default()
-        };
+        let mut locks = RangeLocks::new(chance(&mut self.random, 20));
         self.count(if locks.shared {
             "bursts that overlap"
         } else {
@@ -204,14 +191,14 @@ impl LockstepPair {
         });
         let count = 2 + self.random.below(BURST - 1);
         let wrong = pick(&mut self.random, &[0, WRONG, 2 * WRONG]);
-        let sent = self.submit(count, wrong, &mut locks, |_| true);
+        let sent = self.submit(count, wrong, &mut locks);
         self.run_commands(&sent, &LockstepPair::races(&sent))
             .map(drop)
     }
 
     fn single(&mut self) -> StepResult {
         for _ in 0..1 + self.random.below(4) {
-            let sent = self.submit(1, 3 * WRONG, &mut RangeLocks::default(), |_| true);
+            let sent = self.submit(1, 3 * WRONG, &mut RangeLocks::default());
             self.run_commands(&sent, &LockstepPair::races(&sent))?;
         }
         Ok(())
@@ -223,7 +210,7 @@ impl LockstepPair {
             return Ok(());
         }
         let (qid, room) = pick(&mut self.random, &queue_rooms);
-        let Some(commands) = self.generate(WRONG).fused() else {
+        let Some(commands) = self.generate(WRONG, &RangeLocks::default(), |g| g.fused()) else {
             return Ok(());
         };
         if (room as usize) < commands.len() {
@@ -254,13 +241,14 @@ impl LockstepPair {
         }
         let (qid, _) = pick(&mut self.random, &queue_rooms);
         let used = used(qid).unwrap_or_default();
-        let commands = self.generate(WRONG).fused();
+        let commands = self.generate(WRONG, &RangeLocks::default(), |g| g.fused());
         let Some(commands) = commands.filter(|all| all.len() == 2) else {
             return Ok(());
         };
         self.count("Aborts of halves of fused pairs");
         let nsid = self
             .shape
+            .limits
             .namespaces
             .active()
             .next()
@@ -292,7 +280,7 @@ impl LockstepPair {
         self.count("bursts with Aborts");
         let count = 2 + self.random.below(12);
         let mut locks = RangeLocks::default();
-        let mut sent = self.submit(count, 0, &mut locks, |_| true);
+        let mut sent = self.submit(count, 0, &mut locks);
         let io = sent.len();
         let ns = self.random.below(4000);
         self.wait_ns(ns)?;
@@ -322,7 +310,7 @@ impl LockstepPair {
         self.count("deletions of busy queues");
         let count = 2 + self.random.below(12);
         let mut locks = RangeLocks::default();
-        let mut sent = self.submit(count, 0, &mut locks, |_| true);
+        let mut sent = self.submit(count, 0, &mut locks);
         let Some(qid) = sent.first().map(|s| s.sqid) else {
             return Ok(());
         };
@@ -353,7 +341,7 @@ impl LockstepPair {
         }
         self.count("ends of endless commands");
         let (qid, _) = pick(&mut self.random, &queue_rooms);
-        let Some(command) = self.generate(0).endless() else {
+        let Some(command) = self.generate(0, &RangeLocks::default(), |g| g.endless()) else {
             return Ok(());
         };
         let mut sent = vec![self.push(qid, command)];
@@ -401,7 +389,7 @@ impl LockstepPair {
         let count = (1 + self.random.below(5)).min(room.into());
         let mut sent: Vec<Sent> = Vec::new();
         for _ in 0..count {
-            let Some(command) = self.generate(WRONG).admin() else {
+            let Some(command) = self.admin_command() else {
                 continue;
             };
             let sqe = &command.sqe;
@@ -426,10 +414,20 @@ impl LockstepPair {
         self.run_commands(&sent, &differences).map(drop)
     }
 
+    fn admin_command(&mut self) -> Option<Command> {
+        if !chance(&mut self.random, 4) {
+            return self.generate(WRONG, &RangeLocks::default(), |g| g.admin());
+        }
+        // An Abort of a command that does not exist.
+        let cid = 0xF000 | self.random.below(0x1000) as u32;
+        let name = cid << 16 | self.random.below(8) as u32;
+        Some(Command::plain(Sqe::new(admin::ABORT).with_cdw(10, name)))
+    }
+
     fn change_queues(&mut self) -> StepResult {
         match self.random.below(3) {
-            0 => self.create_cq(false),
-            1 => self.create_sq(false),
+            0 => self.create_cq(WRONG),
+            1 => self.create_sq(WRONG),
             _ => self.delete(),
         }
     }
@@ -690,9 +688,9 @@ impl LockstepPair {
     /// An invalid doorbell write: an error, and an event.
     fn bad_doorbell(&mut self) -> StepResult {
         self.count("bad doorbells");
-        let queues = u64::from(self.shape.queues);
+        let queues = u64::from(self.shape.limits.queues);
         let left = &self.duts[0];
-        let missing: Vec<u16> = (1..=self.shape.queues)
+        let missing: Vec<u16> = (1..=self.shape.limits.queues)
             .filter(|q| !left.sqs.contains_key(q))
             .collect();
         let entries = left.sqs.get(&0).map_or(2, |sq| sq.entries);
@@ -746,7 +744,7 @@ impl LockstepPair {
         }
         let count = 1 + self.random.below(6);
         let mut locks = RangeLocks::default();
-        let sent = self.submit(count, WRONG, &mut locks, |_| true);
+        let sent = self.submit(count, WRONG, &mut locks);
         if !self.state.coalesced {
             // Runs as far as the device gets without free completion entries.
             self.for_each(|dut| dut.run_until_idle())?;
@@ -814,16 +812,13 @@ impl LockstepPair {
     fn cut_burst(&mut self) -> StepResult {
         self.count("bursts cut off");
         let reset = pick(&mut self.random, &Reset::ALL);
-        let mut locks = RangeLocks {
-            shared: chance(&mut self.random, 20),
-            ..RangeLocks::default()
-        };
+        let mut locks = RangeLocks::new(chance(&mut self.random, 20));
         let count = 2 + self.random.below(BURST - 1);
         let generated = match chance(&mut self.random, 30) {
             true => self.generate_jobs(&mut locks, false)?,
             false => Vec::new(),
         };
-        let sent = self.submit(count, WRONG, &mut locks, |_| true);
+        let sent = self.submit(count, WRONG, &mut locks);
         let jobs = self.start_jobs(generated);
         let ns = self.random.below(CUT);
         self.wait_ns(ns)?;

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use sim::Random;
 
+use crate::lockstep::effects::{held, RangeLocks};
 use crate::lockstep::engines::{around, laid, place, EngineKind, Job, LINE};
-use crate::lockstep::generate::RangeLocks;
 use crate::random::{chance, pick};
 
 /// Keys that one pass of the sorter sorts.
@@ -302,10 +302,6 @@ fn runs(random: &mut Random, column: &Column) -> Vec<u8> {
 pub fn random_count(random: &mut Random, most: u64) -> u64 {
     let usual = pick(random, &[10, 100, 1000, 4000]);
     1 + random.below(most.min(usual).max(1))
-}
-
-pub fn held(media: &[u8], at: u64, bytes: u64) -> &[u8] {
-    &media[at as usize..(at + bytes) as usize]
 }
 
 pub fn unknown(bytes: Range<u64>) -> Vec<(u64, Vec<u8>)> {

@@ -26,14 +26,14 @@
 
 mod block;
 mod block_view;
-mod engines;
+pub(crate) mod engines;
 mod episode;
 mod features;
-pub(crate) mod fused;
-pub(crate) mod host_model;
-pub(crate) mod lists;
-pub(crate) mod media;
-pub(crate) mod memory;
+mod fused;
+mod host_model;
+mod lists;
+mod media;
+mod memory;
 pub(crate) mod model;
 mod namespaces;
 mod nvm;

@@ -16,10 +16,11 @@ use nvme::identify::Identify;
 use nvme::log::{self, GetLogPage};
 use nvme::queue::{deleted, Abort, CreateCq, CreateSq};
 use nvme::sgl::Descriptor;
-use nvme::{Namespaces, WalkError};
+use nvme::WalkError;
 use spec::nvme::{admin, feature, status, Sqe, Status, ALL_NAMESPACES};
 
 use crate::commands::Bounds;
+use crate::generate::Limits;
 use crate::oracle::block::WriteOutcome;
 use crate::oracle::engines::EngineOutput;
 use crate::oracle::features::Features;
@@ -33,23 +34,6 @@ use crate::oracle::shadow::Pages;
 use crate::oracle::walk::Walk;
 use crate::BLOCK;
 use crate::PAGE;
-
-/// The limits that a controller reports.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// I/O queue pairs; there is one more interrupt vector.
-    pub queues: u16,
-    /// Entries of the longest I/O queue.
-    pub entries: u32,
-    /// Largest transfer in bytes.
-    pub transfer: u64,
-    /// Asynchronous Event Requests that can wait.
-    pub events: usize,
-    /// Namespaces.
-    pub namespaces: Rc<Namespaces>,
-    /// Opcodes of the commands of its engines.
-    pub engines: Vec<u8>,
-}
 
 /// The data that a command sends to the host.
 #[derive(Clone, Debug)]

@@ -10,8 +10,8 @@ pub fn from_env(name: &str, default: u64) -> u64 {
     text.and_then(|v| v.parse().ok()).unwrap_or(default)
 }
 
-/// A campaign of this amount. `PREFIX_SEED`, `_EPISODE`, `_SHRINKS` and `_REPLAY` of the environment
-/// override its parameters.
+/// A campaign of this amount. `PREFIX_SEED`, `_EPISODE`, `_SHRINKS` and `_REPLAY` of the
+/// environment override its parameters.
 pub fn campaign(prefix: &str, amount: u64, per_episode: u64, shrinks: u64) -> Campaign {
     let number = |name: &str, default| from_env(&format!("{prefix}_{name}"), default);
     let replay = std::env::var(format!("{prefix}_REPLAY")).ok();
