@@ -3,7 +3,7 @@
 //! The fast model of a device: the same registers, bytes and statuses as the RTL model, transaction
 //! by transaction, in about a hundredth of its time.
 //!
-//! [`FastDevice`] is a [`sim::Device`]. `nearside-lockstep` compares it with the RTL model step by
+//! [`FastDevice`] is a [`sim::Device`]. `nearside-verify` compares it with the RTL model step by
 //! step, and `docs/correlation.md` compares their latencies and bandwidths.
 //!
 //! Modules in reading order:

@@ -3,11 +3,12 @@
 //! Lockstep runs of a design's two models.
 
 use device::{Factory, Model, RtlOptions};
-use lockstep::{Campaign, Conditions, DevicePair, Replay, Shape};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use sim::memctrl::MemoryModel;
 use sim::Media;
+use verify::campaign::{Campaign, Conditions, Replay};
+use verify::lockstep::{self, DevicePair, Shape};
 
 use crate::build::{factory, model_of, root, Design};
 use crate::error::raise;
@@ -47,7 +48,7 @@ pub fn diff(
         .transpose()?;
     let campaign = Campaign {
         seed,
-        commands,
+        amount: commands,
         per_episode,
         first_episode,
         shrinks,
@@ -63,19 +64,13 @@ pub fn diff(
     };
     let make = |model: Model| factory(py, design, model, &options, None);
     let mut factories: [Factory; 2] = [make(models[0])?, make(models[1])?];
-    let own = design.dram.clone();
+    let memory = MemoryModel::Ddr4(design.dram.clone());
     let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
         let mut make = |conditions: &Conditions| -> Result<DevicePair, String> {
             let mut one = |n: usize| {
                 let factory = &mut factories[n];
-                factory.set_memory(match conditions.late_memory {
-                    Some(most) => MemoryModel::Random {
-                        max: most,
-                        seed: conditions.seed,
-                    },
-                    None => MemoryModel::Ddr4(own.clone()),
-                });
+                factory.set_memory(conditions.memory(&memory));
                 let media = Media::memory(bytes).map_err(|e| e.to_string())?;
                 let device = factory.device(media).map_err(|e| e.to_string())?;
                 Ok::<_, String>((factory.model().name(), device))

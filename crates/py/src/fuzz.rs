@@ -2,12 +2,13 @@
 
 //! The fuzzer on a design's device.
 
-use ::fuzz::{Campaign, Conditions, Replay};
 use device::RtlOptions;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use sim::memctrl::MemoryModel;
 use sim::{Device, Media};
+use verify::campaign::{Campaign, Conditions, Replay};
+use verify::oracle::{self, Target};
 
 use crate::build::{factory, model_of, root, Design};
 use crate::error::raise;
@@ -64,15 +65,17 @@ pub fn fuzz(
     let campaign = Campaign {
         seed,
         amount,
+        first_episode,
+        per_episode,
+        shrinks,
+        replay,
+    };
+    let target = Target {
         valid_only: calm,
         media_bytes: design.media.bytes.0,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks,
         nearpm,
-        first_episode,
-        per_episode,
-        shrinks,
-        replay,
     };
     let bytes = design.media.bytes.0;
     // With assertions, as it searches for faults.
@@ -81,22 +84,16 @@ pub fn fuzz(
         ..RtlOptions::default()
     };
     let mut factory = factory(py, design, model, &options, None)?;
-    let own = design.dram.clone();
+    let memory = MemoryModel::Ddr4(design.dram.clone());
     let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
         let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
             let media = Media::memory(bytes).map_err(|e| e.to_string())?;
-            factory.set_memory(match conditions.late_memory {
-                Some(most) => MemoryModel::Random {
-                    max: most,
-                    seed: conditions.seed,
-                },
-                None => MemoryModel::Ddr4(own.clone()),
-            });
+            factory.set_memory(conditions.memory(&memory));
             factory.vary_registers(conditions.seed);
             factory.device(media).map_err(|e| e.to_string())
         };
-        ::fuzz::run(&mut make, &campaign, &mut |done, all| {
+        oracle::run(&mut make, &target, &campaign, &mut |done, all| {
             reporter.report(done, all)
         })
     });

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//! The host's side of a device's link: memory, answers with random timing, and the record of the
+//! device's writes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use sim::{HostPort, Mmio, Random, ReadData, SplitCompletions, Time};
+
+use crate::lockstep::memory::Memory;
+use crate::lockstep::silence::SILENT;
+use crate::PAGE;
+
+/// Address range of interrupt messages.
+pub const MSI: Range<u64> = 0xFEE0_0000..0xFEF0_0000;
+
+/// One of this many reads without memory ends by the link's completion timeout.
+const LOST: u64 = 12;
+/// Longest completion timeout. PCI Express (4.0, 7.5.3.16) has 50 us to 64 s; the controller's
+/// timeout is 25 ms.
+const TIMEOUT_US: u64 = 250;
+/// Latency of each answer with fixed timing.
+const CALM: Time = Time::ns(300);
+
+/// A completion queue entry as it was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted {
+    /// The queue that contains its address.
+    pub cqid: u16,
+    /// Its address.
+    pub addr: u64,
+    /// The entry.
+    pub bytes: [u8; 16],
+    /// Its time of arrival.
+    pub time: Time,
+}
+
+/// A host.
+pub struct Host {
+    /// Its memory.
+    pub memory: Memory,
+    /// Messages in their order: address, data.
+    pub messages: Vec<(u64, u32)>,
+    /// Entries of completion queues in their order.
+    pub entries: Vec<Posted>,
+    /// Pages of completion queues.
+    pub rings: BTreeMap<u64, u16>,
+    /// A forbidden access of the device.
+    pub wrong: Option<String>,
+    random: Random,
+    mmio: VecDeque<(Time, Mmio)>,
+    data: BTreeMap<(Time, u64), ReadData>,
+    sequence: u64,
+    answers: BTreeMap<u32, Option<Vec<u8>>>,
+    parts: SplitCompletions,
+    wake: bool,
+    stall: Time,
+    fixed_timing: bool,
+}
+
+impl Host {
+    /// A host with empty memory.
+    pub fn new() -> Host {
+        Host {
+            memory: Memory::new(),
+            messages: Vec::new(),
+            entries: Vec::new(),
+            rings: BTreeMap::new(),
+            wrong: None,
+            random: Random::new(0),
+            mmio: VecDeque::new(),
+            data: BTreeMap::new(),
+            sequence: 0,
+            answers: BTreeMap::new(),
+            parts: SplitCompletions::default(),
+            wake: false,
+            stall: Time::ZERO,
+            fixed_timing: false,
+        }
+    }
+
+    /// Sets the seed of the timing.
+    pub fn reseed(&mut self, seed: u64) {
+        self.random = Random::new(seed);
+    }
+
+    /// Selects fixed timing of all answers, or random timing of each.
+    pub fn set_fixed_timing(&mut self, fixed_timing: bool) {
+        self.fixed_timing = fixed_timing;
+    }
+
+    /// Sends something to the device.
+    pub fn post(&mut self, time: Time, access: Mmio) {
+        self.mmio.push_back((time, access));
+    }
+
+    /// The answer to a read of a BAR, if it has arrived.
+    pub fn answer(&mut self, tag: u32) -> Option<Option<Vec<u8>>> {
+        self.answers.remove(&tag)
+    }
+
+    /// True if nothing is in flight to the device.
+    pub fn is_quiet(&self) -> bool {
+        self.mmio.is_empty() && self.data.is_empty()
+    }
+
+    /// True once after each arrival that may end a wait.
+    pub fn woken(&mut self) -> bool {
+        std::mem::take(&mut self.wake)
+    }
+
+    /// The link was down: everything in flight is lost.
+    pub fn forget_link(&mut self) {
+        self.mmio.clear();
+        self.data.clear();
+        self.parts.clear();
+        self.answers.clear();
+        self.stall = Time::ZERO;
+    }
+
+    fn device_write(&mut self, time: Time, addr: u64, data: &[u8]) {
+        if MSI.contains(&addr) {
+            let word: Result<[u8; 4], _> = data.try_into();
+            match word {
+                Ok(word) => self.messages.push((addr, u32::from_le_bytes(word))),
+                Err(_) => {
+                    let len = data.len();
+                    self.wrong = Some(format!("a message of {len} bytes at {addr:#x}"));
+                }
+            }
+            return;
+        }
+        if let Some(&cqid) = self.rings.get(&(addr - addr % PAGE)) {
+            match data.try_into() {
+                Ok(bytes) => self.entries.push(Posted {
+                    cqid,
+                    addr,
+                    bytes,
+                    time,
+                }),
+                Err(_) => {
+                    let len = data.len();
+                    self.wrong = Some(format!(
+                        "{len} bytes at {addr:#x}, in completion queue {cqid}"
+                    ));
+                }
+            }
+        }
+        self.memory.device_write(addr, data);
+    }
+}
+
+impl HostPort for Host {
+    fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
+        if now < self.stall {
+            return false;
+        }
+        if !self.fixed_timing && self.random.below(256) == 0 {
+            self.stall = now + Time::ns(self.random.below(300));
+            return false;
+        }
+        self.device_write(now, addr, data);
+        true
+    }
+
+    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
+        if SILENT.contains(&addr) {
+            return true;
+        }
+        let (mut time, piece, pause) = match self.fixed_timing {
+            true => (now + CALM, 512, 1),
+            false => {
+                let time = now + Time::ns(100 + self.random.below(400));
+                (time, 64 << self.random.below(4), 12)
+            }
+        };
+        let mut answers = Vec::new();
+        match self.memory.get(addr, len.into()) {
+            None => {
+                // No memory answers: occasionally the read ends by the completion timeout of the
+                // link.
+                if self.random.below(LOST) == 0 {
+                    time += Time::us(self.random.below(TIMEOUT_US));
+                }
+                answers.push(ReadData {
+                    tag,
+                    data: None,
+                    last: true,
+                });
+            }
+            Some(data) => {
+                let pieces = data.chunks(piece).count();
+                for (n, chunk) in data.chunks(piece).enumerate() {
+                    answers.push(ReadData {
+                        tag,
+                        data: Some(chunk.to_vec()),
+                        last: n + 1 == pieces,
+                    });
+                }
+            }
+        }
+        for answer in answers {
+            self.sequence += 1;
+            self.data.insert((time, self.sequence), answer);
+            time += Time::ns(self.random.below(pause));
+        }
+        true
+    }
+
+    fn mmio_part(&mut self, _now: Time, tag: u32, data: Vec<u8>) {
+        self.parts.add(tag, data);
+    }
+
+    fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
+        let whole = self.parts.end(tag, data);
+        self.answers.insert(tag, whole);
+        self.wake = true;
+    }
+
+    fn mmio(&mut self, now: Time) -> Option<Mmio> {
+        if self.mmio.front()?.0 > now {
+            return None;
+        }
+        self.mmio.pop_front().map(|(_, access)| access)
+    }
+
+    fn read_data(&mut self, now: Time) -> Option<ReadData> {
+        let first = self.data.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+
+    fn next_mmio(&self) -> Option<Time> {
+        self.mmio.front().map(|m| m.0)
+    }
+
+    fn next_data(&self) -> Option<Time> {
+        self.data.first_key_value().map(|(k, _)| k.0)
+    }
+
+    fn refused_until(&self) -> Time {
+        self.stall
+    }
+
+    fn attention(&self) -> bool {
+        self.wake
+    }
+}
