@@ -63,7 +63,7 @@ mod sgl;
 mod tables;
 
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use nvme::{Namespace, Namespaces};
 use sim::Random;
@@ -105,7 +105,7 @@ pub struct Limits {
     /// Asynchronous Event Requests that can wait.
     pub events: usize,
     /// Namespaces.
-    pub namespaces: Rc<Namespaces>,
+    pub namespaces: Arc<Namespaces>,
     /// Opcodes of the commands of its engines.
     pub engines: Vec<u8>,
 }

@@ -365,7 +365,7 @@ impl LockstepPair {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use super::*;
     use crate::commands::{COPY, COUNT, FILTER};
@@ -389,7 +389,7 @@ mod tests {
             entries: 64,
             transfer: 1 << 20,
             events: 4,
-            namespaces: Rc::new(Namespaces::new(&[BLOCKS, BLOCKS])),
+            namespaces: Arc::new(Namespaces::new(&[BLOCKS, BLOCKS])),
             engines: vec![COPY, COUNT, FILTER],
         };
         let media = vec![0; (2 * BLOCKS * BLOCK) as usize];

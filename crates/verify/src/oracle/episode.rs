@@ -35,6 +35,7 @@ mod window;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nvme::Namespaces;
 use sim::{Bar, Mmio, Random, Time};
@@ -451,7 +452,7 @@ impl Bench {
         let count = word(&controller, 516, 4).min(MOST_NAMESPACES) as u32;
         // Defaults until the limits are known.
         let any = Namespaces::new(&vec![1; count as usize]);
-        self.host.model.limits.namespaces = Rc::new(any);
+        self.host.model.limits.namespaces = Arc::new(any);
         let mut sizes = Vec::new();
         for nsid in 1..=count {
             let namespace = self.page(Sqe::identify(0, nsid))?;
@@ -476,7 +477,7 @@ impl Bench {
             .insert(KnownPage::Identify(1, 0), Rc::new(controller));
         self.known
             .insert(KnownPage::Identify(6, 0), Rc::new(command_set));
-        self.limits.namespaces = Rc::new(namespaces);
+        self.limits.namespaces = Arc::new(namespaces);
         for lid in [3u8, 5] {
             let dwords = if lid == 3 { 127 } else { 1023 };
             let sqe = Sqe::new(admin::GET_LOG_PAGE).with_cdw(10, dwords << 16 | u32::from(lid));

@@ -219,7 +219,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use super::*;
     use crate::generate::Limits;
@@ -234,7 +234,7 @@ mod tests {
             entries: 8,
             transfer: 1 << 20,
             events: 1,
-            namespaces: Rc::new(Namespaces::new(&[16])),
+            namespaces: Arc::new(Namespaces::new(&[16])),
             engines: Vec::new(),
         };
         let mut model = Model::new(limits, BTreeMap::new());

@@ -53,7 +53,7 @@ mod scoreboard;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use sim::{Mmio, Random, ReadData, SplitCompletions, Time};
 use spec::nvme::Sqe;
@@ -313,7 +313,7 @@ impl HostModel {
             entries: 2,
             transfer: PAGE,
             events: 1,
-            namespaces: Rc::default(),
+            namespaces: Arc::default(),
             engines: Vec::new(),
         };
         let model = Model::new(limits, BTreeMap::new());
