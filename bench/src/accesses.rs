@@ -3,8 +3,6 @@
 //! Accesses through one channel of a memory: `nvm_delay` with a profile of `media/`, and the DDR4
 //! model. Written data reach the media and are compared when they are read.
 
-use std::path::Path;
-
 use design::media::{DelaySizes, Interleave};
 use design::Profile;
 use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
@@ -50,8 +48,7 @@ pub struct Load<'a> {
 }
 
 fn channel(profile: &str) -> Result<Channel, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let profile = Profile::find(&root, profile).map_err(|e| e.to_string())?;
+    let profile = Profile::find(profile).map_err(|e| e.to_string())?;
     let clock = Clock::default();
     let turns = Interleave {
         channels: 2,

@@ -84,7 +84,6 @@ impl Stage {
         }
         let devices: Vec<usize> = (0..campaign.devices).collect();
         let text = |e: &dyn fmt::Display| e.to_string();
-        let root = rtl::bitstream::repo_root().map_err(|e| text(&e))?;
         let (host, link) = design.attached().map_err(|e| text(&e))?;
         let mut system = System::new(&host).map_err(|e| text(&e))?;
         let windows = [
@@ -103,7 +102,7 @@ impl Stage {
         system.watch_accepted();
         let profile = design.cpu.host().map_err(|e| text(&e))?;
         let mut machine = Machine::new(system, &profile);
-        let own = design.engines(&root).map_err(|e| text(&e))?;
+        let own = design.engines().map_err(|e| text(&e))?;
         let own = own.iter().find(|e| e.manifest.name == "nearpm");
         let own = own.and_then(|engine| Some((engine.page?, engine.offset)));
         // With the CPU as executor there are no synchronisations to check.

@@ -3,8 +3,6 @@
 //! Campaigns find no violation, and negative controls do. On the fast model, or on the one that
 //! `NEARSIDE_MODEL` names.
 
-use std::path::Path;
-
 use crash::{run, Campaign, CutPlan, Executor, InjectedFault, Report};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
@@ -29,12 +27,11 @@ fn btree(mechanism: Mechanism, executor: Executor, cuts: &str) -> Campaign {
 struct Rig(Design, Factory);
 
 fn rig(executor: Executor) -> Rig {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let name = match executor {
         Executor::Cpu => "default",
         Executor::Device => "nearpm",
     };
-    let design = Design::find(&root, name).unwrap();
+    let design = Design::find(name).unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
     let model = Model::named(Model::Fast).unwrap();
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();

@@ -3,8 +3,6 @@
 //! The invariants on hand-written logs, with each rule violated once; and on the logs of campaigns,
 //! with and without faults.
 
-use std::path::Path;
-
 use crash::invariants::{check, Invariant, LogEntry, Violation};
 use crash::{run, Campaign, Executor, InjectedFault, Report};
 use design::Design;
@@ -548,8 +546,7 @@ fn invariant_4_recovery_reads_only_what_had_persisted() {
 struct Rig(Design, Factory);
 
 fn rig() -> Rig {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+    let design = Design::find("nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
     let model = Model::named(Model::Fast).unwrap();
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();

@@ -12,7 +12,7 @@ use spec::regs::nvm_delay::{
 };
 
 use crate::error::{self, check, Error};
-use crate::path;
+use crate::{path, shipped};
 
 /// Number of address regions of `nvm_delay`.
 pub const MAX_REGIONS: usize = nvm_delay::REGION_COUNT as usize;
@@ -222,18 +222,11 @@ impl Profile {
         Profile::parse(&text, path)
     }
 
-    /// Finds a profile by name (`media/<name>.toml` below `root`), or by path if the value contains
-    /// `/` or `.toml`.
-    pub fn find(root: &Path, name: &str) -> Result<Profile, Error> {
-        if name.contains('/') || name.ends_with(".toml") {
-            return Profile::load(Path::new(name));
-        }
-        let folder = root.join("media");
-        let path = folder.join(format!("{name}.toml"));
-        if !path.is_file() {
-            return Err(Error::not_found("media profile", name, &folder));
-        }
-        Profile::load(&path)
+    /// Finds a profile by name among those of the program, or by path if the value contains `/` or
+    /// `.toml`.
+    pub fn find(name: &str) -> Result<Profile, Error> {
+        let (path, text) = shipped::find("media profile", "media", name)?;
+        Profile::parse(&text, &path)
     }
 
     /// Reads a profile from text. Errors name `path`.
@@ -488,8 +481,7 @@ mod tests {
 
     #[test]
     fn media_profiles_shipped_are_valid_and_named_as_their_files() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for entry in std::fs::read_dir(root.join("media")).unwrap() {
+        for entry in std::fs::read_dir(crate::checkout().unwrap().join("media")).unwrap() {
             let path = entry.unwrap().path();
             let profile = Profile::load(&path).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(
@@ -497,18 +489,18 @@ mod tests {
                 path.file_stem().and_then(|s| s.to_str())
             );
         }
-        let optane = Profile::find(&root, "optane-dcpmm").unwrap();
+        let optane = Profile::find("optane-dcpmm").unwrap();
         assert_eq!(
             (optane.read.target_ns(1), optane.write.target_ns(1)),
             (305.0, 94.0)
         );
         assert_eq!(
-            Profile::find(&root, "dram")
+            Profile::find("dram")
                 .unwrap()
                 .registers(Clock::default(), INTERLEAVE),
             Ok(vec![Registers::default(); 2])
         );
-        assert!(Profile::find(&root, "core")
+        assert!(Profile::find("core")
             .unwrap_err()
             .to_string()
             .contains("optane-dcpmm"));
@@ -521,9 +513,8 @@ mod tests {
 
     #[test]
     fn media_profiles_faster_than_the_dram_are_found_by_their_values() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let (clock, dram) = (Clock::default(), DramConfig::default());
-        let late = |name: &str| Profile::find(&root, name).unwrap().late_reads(clock, &dram);
+        let late = |name: &str| Profile::find(name).unwrap().late_reads(clock, &dram);
         for name in ["dram", "nand", "optane-dcpmm", "pcm"] {
             assert_eq!(late(name), None, "{name}");
         }

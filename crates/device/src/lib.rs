@@ -10,8 +10,7 @@
 //! use device::{Factory, RtlOptions};
 //! use sim::{Device, Media};
 //!
-//! let root = rtl::bitstream::repo_root()?;
-//! let design = design::Design::find(&root, "default")?;
+//! let design = design::Design::find("default")?;
 //! let model = "fast".parse()?;
 //! let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true)?;
 //! let device = factory.device(Media::memory(16 << 20)?)?;
@@ -174,8 +173,7 @@ pub fn check(design: &Design, model: Model) -> Result<(), Error> {
     if model == Model::Fast {
         return Ok(());
     }
-    let root = rtl::bitstream::repo_root().map_err(error)?;
-    let engines = design.engines(&root).map_err(error)?;
+    let engines = design.engines().map_err(error)?;
     let keeps = engines.iter().find(|e| e.manifest.reserved.0 > 0);
     match (keeps, &design.media.file) {
         (Some(keeps), Some(_)) => Err(Error(format!(
@@ -231,8 +229,7 @@ impl Factory {
                         "trace: the fast model has no waveforms; use model = \"rtl\"".into(),
                     ));
                 }
-                let root = rtl::bitstream::repo_root().map_err(error)?;
-                Ready::Fast(Box::new(fast::Config::of(design, &root).map_err(error)?))
+                Ready::Fast(Box::new(fast::Config::of(design).map_err(error)?))
             }
         };
         Ok(Factory { ready, media })
@@ -347,9 +344,8 @@ mod tests {
     /// Nothing is compiled, and no file is made.
     #[test]
     fn factory_refuses_media_files_that_the_rtl_model_could_lose() {
-        let root = rtl::bitstream::repo_root().unwrap();
         let file = std::env::temp_dir().join(format!("nearside-device-{}", std::process::id()));
-        let design = Design::find(&root, "nearpm").unwrap();
+        let design = Design::find("nearpm").unwrap();
         let values = format!("media.file = \"{}\"", file.display());
         let design = design.with_values(&values).unwrap();
         let make = |model| Factory::new(&design, model, &RtlOptions::default(), &mut |_| true);

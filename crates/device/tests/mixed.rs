@@ -8,7 +8,7 @@ use device::{Factory, Model, RtlOptions};
 use driver::workload::{run_job, IoJob};
 use driver::{Buffer, DriverConfig, IoCommand, NvmeDriver, SharedHost};
 use host::{Error, Machine, Mapping, MemoryType, Program, SharedMachine};
-use rtl::bitstream::{repo_root, stderr_progress};
+use rtl::bitstream::stderr_progress;
 use sim::{Bar, Media, Random, System, Time};
 
 const MODELS: [Model; 2] = [Model::Rtl, Model::Fast];
@@ -32,7 +32,7 @@ struct Bench {
 }
 
 fn bench(models: [Model; 2]) -> Bench {
-    let design = Design::find(&repo_root().unwrap(), "default").unwrap();
+    let design = Design::find("default").unwrap();
     let (host, link) = design.attached().unwrap();
     let mut system = System::new(&host).unwrap();
     for model in models {

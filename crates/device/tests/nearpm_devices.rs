@@ -110,7 +110,7 @@ impl Devices {
         Devices {
             host: SimHost::new(system, 0, costs, 0),
             pages: vec![Kit::page_of(&design); count],
-            registers: design.engines(&root()).unwrap()[0].offset,
+            registers: design.engines().unwrap()[0].offset,
             pool: Pool::new(1, 7, 1 << 20),
             peers,
         }

@@ -14,10 +14,9 @@
 //! use sim::{Bar, Media, System};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-//! let design = Design::find(&root, "default")?;
+//! let design = Design::find("default")?;
 //! let bytes = design.media.bytes.0;
-//! let device = fast::FastDevice::new(fast::Config::of(&design, &root)?, Media::memory(bytes)?)?;
+//! let device = fast::FastDevice::new(fast::Config::of(&design)?, Media::memory(bytes)?)?;
 //!
 //! let mut system = System::new(&design.host)?;
 //! let windows = [(Bar::Nvme, 64 << 10), (Bar::Pm, bytes), (Bar::Control, 1 << 20)];

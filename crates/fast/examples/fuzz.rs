@@ -2,8 +2,6 @@
 
 //! Runs the fuzzer on the fast model: `fuzz DESIGN COMMANDS SEED [REPLAY]`.
 
-use std::path::Path;
-
 use fast::{Config, FastDevice};
 use fuzz::{Campaign, Conditions};
 use sim::{Device, Media};
@@ -11,13 +9,12 @@ use sim::{Device, Media};
 fn main() -> Result<(), String> {
     let args: Vec<String> = std::env::args().collect();
     let arg = |n: usize, default: &str| args.get(n).cloned().unwrap_or(default.into());
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = design::Design::find(&root, &arg(1, "fuzz")).map_err(|e| e.to_string())?;
+    let design = design::Design::find(&arg(1, "fuzz")).map_err(|e| e.to_string())?;
     let design = match std::env::var("VALUES") {
         Ok(values) => design.with_values(&values).map_err(|e| e.to_string())?,
         Err(_) => design,
     };
-    let config = Config::of(&design, &root).map_err(|e| e.to_string())?;
+    let config = Config::of(&design).map_err(|e| e.to_string())?;
     let bytes = design.media.bytes.0;
     let replay = args.get(4).map(|r| r.parse()).transpose()?;
     let campaign = Campaign {

@@ -2,8 +2,6 @@
 
 //! NVMe commands per CPU second: `speed BYTES COMMANDS READ_PERCENT [verify]`.
 
-use std::path::Path;
-
 use driver::workload::{run_job, IoJob};
 use driver::{DriverConfig as Driver, NvmeDriver, SimHost};
 use fast::{Config, FastDevice};
@@ -12,12 +10,11 @@ use sim::{Bar, Media, System};
 fn main() -> Result<(), String> {
     let args: Vec<String> = std::env::args().collect();
     let arg = |n: usize, default: u64| args.get(n).and_then(|a| a.parse().ok()).unwrap_or(default);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = design::Design::find(&root, "default").map_err(|e| e.to_string())?;
+    let design = design::Design::find("default").map_err(|e| e.to_string())?;
     let design = design
         .with_values("[cpu]\nprofile = \"none\"\n[media]\nprofile = \"dram\"")
         .map_err(|e| e.to_string())?;
-    let config = Config::of(&design, &root).map_err(|e| e.to_string())?;
+    let config = Config::of(&design).map_err(|e| e.to_string())?;
     let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
     let device = FastDevice::new(config, media)?;
     let mut system = System::new(&design.host).map_err(|e| e.to_string())?;

@@ -2,8 +2,6 @@
 
 //! Commands of the engine `nearpm`, on the fast model, or on the model that `NEARSIDE_MODEL` names.
 
-use std::path::Path;
-
 use design::Design;
 use device::{Factory, FaultInjection, Model, RtlOptions};
 use fuzz::{Campaign, Conditions, Report};
@@ -16,8 +14,7 @@ fn from_env(name: &str, otherwise: u64) -> u64 {
 }
 
 fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+    let design = Design::find("nearpm").unwrap();
     let model = Model::named(Model::Fast).unwrap();
     let options = RtlOptions::default();
     let mut factory = Factory::new(&design, model, &options, &mut |_| true).unwrap();
@@ -36,7 +33,7 @@ fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
             .device_with_fault(media, fault)
             .map_err(|e| e.to_string())
     };
-    let engines = design.engines(&root).unwrap();
+    let engines = design.engines().unwrap();
     let campaign = Campaign {
         seed: from_env("FUZZ_SEED", 1),
         amount,

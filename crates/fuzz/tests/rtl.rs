@@ -2,18 +2,16 @@
 
 //! Campaigns against the RTL model of the controller.
 
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use design::Design;
 use fuzz::{Campaign, Conditions, Replay, Report};
-use rtl::bitstream::{repo_root, stderr_progress, Bitstream};
+use rtl::bitstream::{stderr_progress, Bitstream};
 use rtl::{DeviceConfig, InitialValues, MemoryModel, PowerUpRegisters, RtlDevice};
 use sim::{Device, Media};
 
 fn design() -> Design {
-    let root = repo_root().unwrap();
-    Design::load(&root.join(Path::new("designs/fuzz.toml"))).unwrap()
+    Design::find("fuzz").unwrap()
 }
 
 /// The device of `designs/fuzz.toml`, from one bitstream. Its initial register values differ in

@@ -3,7 +3,6 @@
 //! CPU time of loads, stores and program switches: `cargo run --release -p nearside-host --example
 //! speed`.
 
-use std::path::Path;
 use std::time::Instant;
 
 use design::{Design, HostProfile};
@@ -14,12 +13,11 @@ use sim::{Bar, Media, System, Time};
 type Error = Box<dyn std::error::Error>;
 
 fn shared() -> Result<SharedMachine, Error> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "default")?.with_values("[media]\nbytes = \"64 MiB\"\n")?;
+    let design = Design::find("default")?.with_values("[media]\nbytes = \"64 MiB\"\n")?;
     let profile = HostProfile::find("nearpm")?;
     let (host, link) = profile.attached(&design.host, &design.pcie);
     let media = Media::memory(design.media.bytes.0)?;
-    let device = FastDevice::new(fast::Config::of(&design, &root)?, media)?;
+    let device = FastDevice::new(fast::Config::of(&design)?, media)?;
     let mut system = System::new(&host)?;
     let windows = [(Bar::Pm, design.window_bytes())];
     system.add_device(Box::new(device), &link, &windows)?;

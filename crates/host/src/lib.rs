@@ -15,11 +15,10 @@
 //! use sim::{Bar, Media, System};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-//! let design = Design::find(&root, "default")?;
+//! let design = Design::find("default")?;
 //! let profile = HostProfile::shipped("polled").ok_or("no such profile")?;
 //! let bytes = design.media.bytes.0;
-//! let device = fast::FastDevice::new(fast::Config::of(&design, &root)?, Media::memory(bytes)?)?;
+//! let device = fast::FastDevice::new(fast::Config::of(&design)?, Media::memory(bytes)?)?;
 //!
 //! // The profile states how the device is attached.
 //! let (host, link) = profile.attached(&design.host, &design.pcie);

@@ -5,7 +5,6 @@
 #[path = "common/model.rs"]
 mod model;
 
-use std::path::Path;
 use std::sync::Mutex;
 
 use design::{Cpu, Design, HostProfile};
@@ -20,8 +19,7 @@ use sim::{Bar, Device, Media, Random, System, Time};
 const JOB: u64 = 1 << 20;
 
 fn design() -> Design {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "default").unwrap();
+    let design = Design::find("default").unwrap();
     let media = "[media]\nbytes = \"4 MiB\"\nprofile = \"optane-dcpmm\"\n";
     design
         .with_values(&format!("{media}[cpu]\nprofile = \"nearpm\"\n"))
@@ -29,8 +27,7 @@ fn design() -> Design {
 }
 
 fn fast(design: &Design) -> Box<dyn Device + Send> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let config = fast::Config::of(design, &root).unwrap();
+    let config = fast::Config::of(design).unwrap();
     let media = Media::memory(design.media.bytes.0).unwrap();
     Box::new(FastDevice::new(config, media).unwrap())
 }
@@ -212,9 +209,8 @@ fn load_ns(profile: &str, media: &str, device: fn(&Design) -> Box<dyn Device + S
 
 /// Sets the device's media profile, as the Python session does.
 fn set_delays(controller: &mut NvmeDriver<SharedHost>, media: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let inventory = driver::control::Inventory::read(controller.host_mut()).unwrap();
-    let profile = design::Profile::find(&root, media).unwrap();
+    let profile = design::Profile::find(media).unwrap();
     let registers = profile
         .registers(inventory.clock, inventory.turns())
         .unwrap();

@@ -65,7 +65,6 @@ mod tables;
 mod timed;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use design::Design;
 use fuzz::shrink::{shrink, RunFailure};
@@ -106,9 +105,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The configuration of a design. `root` is the repository, which holds the engines. An error
+    /// The configuration of a design. An error
     /// states why the design cannot be compared.
-    pub fn of(design: &Design, root: &Path) -> Result<Shape, String> {
+    pub fn of(design: &Design) -> Result<Shape, String> {
         let media = design.media.bytes.0;
         if media > MOST_MEDIA {
             return Err(format!(
@@ -128,7 +127,7 @@ impl Shape {
         if sizes.iter().all(|&blocks| blocks == 0) {
             return Err("nvme.namespaces: differential runs need an active one".into());
         }
-        let plugged = design.engines(root).map_err(|e| e.to_string())?;
+        let plugged = design.engines().map_err(|e| e.to_string())?;
         let engines = plugged.iter().map(|p| engines::Engine::of(p, media));
         Ok(Shape {
             engines: engines.collect::<Result<_, _>>()?,

@@ -118,8 +118,7 @@ impl Session {
                  allowed is 1"
             )));
         }
-        let root = rtl::bitstream::repo_root().map_err(invalid)?;
-        let engines = design.engines(&root).map_err(invalid)?;
+        let engines = design.engines().map_err(invalid)?;
         let near = engines.iter().find(|e| e.manifest.name == "nearpm");
         let factory = Factory::new(design, by, &RtlOptions::default(), &mut |_| true);
         let factory = factory.map_err(invalid)?;

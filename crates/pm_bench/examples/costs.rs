@@ -3,8 +3,6 @@
 //! Measures the cost of copies and transactions on a design, by the CPU and offloaded: `costs
 //! [DESIGN [fast|rtl [INSERTS [TOML]]]]`. All times are simulated.
 
-use std::path::Path;
-
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use pm_bench::{Copies, CopyMethod, Platform, Transactions};
@@ -17,10 +15,9 @@ fn main() -> Result<(), Failure> {
     let model: Model = arguments.next().as_deref().unwrap_or("fast").parse()?;
     let inserts: u64 = arguments.next().as_deref().unwrap_or("1000").parse()?;
     let values = arguments.next().unwrap_or_default();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, &name)?.with_values(&values)?;
+    let design = Design::find(&name)?.with_values(&values)?;
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true)?;
-    let platform = Platform::new(&design, factory, &root)?;
+    let platform = Platform::new(&design, factory)?;
     for bytes in [64, 256, 1024, 4096, 16384] {
         let mut line = format!("copy {bytes}:");
         for way in CopyMethod::ALL {

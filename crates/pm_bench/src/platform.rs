@@ -2,7 +2,6 @@
 
 //! A host with devices of a design.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use design::Design;
@@ -37,9 +36,9 @@ pub struct Bench {
 }
 
 impl<'a> Platform<'a> {
-    /// The platform of a design, whose devices `factory` creates; `root` is that of the repository.
-    pub fn new(design: &'a Design, factory: Factory, root: &Path) -> Result<Platform<'a>> {
-        let engines = design.engines(root)?;
+    /// The platform of a design, whose devices `factory` creates.
+    pub fn new(design: &'a Design, factory: Factory) -> Result<Platform<'a>> {
+        let engines = design.engines()?;
         let engine = engines.iter().find(|engine| engine.manifest.hook);
         let places = engine.and_then(|engine| Some((engine.page?, engine.offset)));
         let (page, registers) = places.ok_or_else(|| {
@@ -52,7 +51,7 @@ impl<'a> Platform<'a> {
         Ok(Platform {
             design,
             factory,
-            media: design::Profile::find(root, &design.media.profile)?,
+            media: design::Profile::find(&design.media.profile)?,
             page,
             registers,
         })

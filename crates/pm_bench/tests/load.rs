@@ -2,8 +2,6 @@
 
 //! The latency of a load agrees with NearPM's paper.
 
-use std::path::Path;
-
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use host::{Mapping, MemoryType};
@@ -16,10 +14,9 @@ const LOADS: u64 = 400;
 
 /// Mean latency of dependent loads, ns.
 fn dependent_ns(model: Model) -> f64 {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm-paper").unwrap();
+    let design = Design::find("nearpm-paper").unwrap();
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
-    let platform = Platform::new(&design, factory, &root).unwrap();
+    let platform = Platform::new(&design, factory).unwrap();
     let bench = platform.bench().unwrap();
     let cpu = bench.shared.cpu(0);
     let pm = Mapping::pm(0, MemoryType::WriteBack);

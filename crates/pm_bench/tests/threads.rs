@@ -2,7 +2,6 @@
 
 //! Several threads share an engine's command page, and no command is lost.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use design::Design;
@@ -11,23 +10,22 @@ use host::{Cpu, Program};
 use pm_bench::{Platform, Transactions};
 use spec::nearpm::{Command, Operation};
 
-fn small(design: &str) -> (Design, PathBuf) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+fn small(design: &str) -> Design {
     let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 \
                   MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
-    let design = Design::find(&root, design).unwrap();
-    (design.with_values(values).unwrap(), root)
+    let design = Design::find(design).unwrap();
+    design.with_values(values).unwrap()
 }
 
-fn platform<'a>(design: &'a Design, root: &Path) -> Platform<'a> {
+fn platform<'a>(design: &'a Design) -> Platform<'a> {
     let options = RtlOptions::default();
     let factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
-    Platform::new(design, factory, root).unwrap()
+    Platform::new(design, factory).unwrap()
 }
 
 fn run(mechanism: &str, inserts: u64, devices: usize, seed: u64) {
-    let (design, root) = small("nearpm");
-    let platform = platform(&design, &root);
+    let design = small("nearpm");
+    let platform = platform(&design);
     let transactions = Transactions {
         inserts,
         threads: 16,
@@ -58,14 +56,14 @@ fn commands_of_sixteen_threads_are_all_counted() {
 /// The seeds of threads are consecutive, from any first one.
 #[test]
 fn threads_accept_any_seed() {
-    let (design, root) = small("nearpm");
+    let design = small("nearpm");
     let transactions = Transactions {
         inserts: 2,
         threads: 2,
         seed: u64::MAX,
         ..Transactions::from_names("undo", true, "read_back").unwrap()
     };
-    let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
+    let ran = transactions.measure(&platform(&design), &mut |_, _| true);
     assert!(ran.unwrap().per_us > 0.0);
 }
 
@@ -74,13 +72,13 @@ fn threads_accept_any_seed() {
 #[test]
 fn ordered_fence_is_refused_where_no_order_is_kept() {
     let order = |design: &str, offloaded: bool, devices: usize| {
-        let (design, root) = small(design);
+        let design = small(design);
         let transactions = Transactions {
             inserts: 2,
             devices,
             ..Transactions::from_names("undo", offloaded, "ordered").unwrap()
         };
-        let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
+        let ran = transactions.measure(&platform(&design), &mut |_, _| true);
         ran.map_err(|error| error.to_string())
     };
     assert!(order("nearpm-paper", false, 1).is_ok());
@@ -101,8 +99,8 @@ fn ordered_fence_is_refused_where_no_order_is_kept() {
 /// the end of its command, whichever thread has recorded it first.
 #[test]
 fn command_end_is_read_by_its_own_thread() {
-    let (design, root) = small("nearpm");
-    let platform = platform(&design, &root);
+    let design = small("nearpm");
+    let platform = platform(&design);
     let bench = platform.bench().unwrap();
     let engine = &bench.engine;
     let base = 1 << 44;

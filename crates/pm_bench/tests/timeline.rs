@@ -2,8 +2,6 @@
 
 //! Timelines of transactions at the limits of their parameters.
 
-use std::path::Path;
-
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronisation};
@@ -12,14 +10,13 @@ use pm_bench::{Platform, Timeline};
 #[test]
 #[ignore = "takes seconds"]
 fn timeline_logs_hold_the_largest_transactions() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 \
                   MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
-    let design = Design::find(&root, "nearpm-paper").unwrap();
+    let design = Design::find("nearpm-paper").unwrap();
     let design = design.with_values(values).unwrap();
     let options = RtlOptions::default();
     let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
-    let platform = Platform::new(&design, factory, &root).unwrap();
+    let platform = Platform::new(&design, factory).unwrap();
     for mechanism in Mechanism::ALL {
         for (offloaded, devices) in [(false, 1), (true, 1), (true, 2), (true, 4)] {
             for bytes in [8, 16 << 10] {

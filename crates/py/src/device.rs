@@ -25,7 +25,7 @@ use sim::{Bar, Media, Time, Tracer};
 use crate::arguments::{
     span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
 };
-use crate::build::{factory, find_profile, memory_of, model_of, purpose, root, Design};
+use crate::build::{factory, find_profile, memory_of, model_of, purpose, Design};
 use crate::error::raise;
 use crate::process::{alone, ProcessOwned};
 use crate::progress::{in_pieces, ProgressReporter};
@@ -280,8 +280,7 @@ impl Device {
         }
         let design = design.inner.clone();
         let model = model_of(model)?;
-        let root = root()?;
-        let engines = design.engines(&root).map_err(raise)?;
+        let engines = design.engines().map_err(raise)?;
         let trace = match trace {
             Some((_, from, to)) if from >= to => {
                 let text =
@@ -310,7 +309,7 @@ impl Device {
                 return Err(raise(text));
             }
         }
-        let profile = design::Profile::find(&root, &design.media.profile).map_err(raise)?;
+        let profile = design::Profile::find(&design.media.profile).map_err(raise)?;
         let driver = DriverConfig {
             io_queues: design.nvme.io_queues as u16,
             io_entries: queue_entries.unwrap_or(design.nvme.queue_entries),
@@ -346,7 +345,7 @@ impl Device {
             let reporter = progress.as_ref().map(|p| p.clone_ref(py));
             let factory = self::factory(py, &design, model, &options, reporter)?;
             others.push(PeerParts {
-                engines: design.engines(&root).map_err(raise)?,
+                engines: design.engines().map_err(raise)?,
                 design,
                 factory,
                 media,
@@ -367,7 +366,7 @@ impl Device {
         };
         device.set_on(&profile, None, driver::STORAGE)?;
         if let Some(memory) = device.design.local() {
-            let profile = design::Profile::find(&root, &memory.profile).map_err(raise)?;
+            let profile = design::Profile::find(&memory.profile).map_err(raise)?;
             device.set_on(&profile, None, &memory.name)?;
         }
         for (number, profile) in profiles.iter().enumerate() {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use sim::memctrl::MemoryModel;
 use sim::Media;
 
-use crate::build::{factory, model_of, root, Design};
+use crate::build::{factory, model_of, Design};
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
@@ -41,7 +41,7 @@ pub fn diff(
     if per_episode == 0 {
         return Err(raise("per_episode = 0: at least 1 is needed"));
     }
-    let shape = Shape::of(design, &root()?).map_err(raise)?;
+    let shape = Shape::of(design).map_err(raise)?;
     let replay = replay
         .map(|r| r.parse::<Replay>().map_err(raise))
         .transpose()?;

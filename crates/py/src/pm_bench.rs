@@ -7,7 +7,7 @@ use pm_bench::{Benchmark, Copies, Platform, Progress, Timeline, Transactions};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use crate::build::{factory, model_of, purpose, root, Design};
+use crate::build::{factory, model_of, purpose, Design};
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
@@ -20,7 +20,7 @@ pub(crate) fn measured<R: Send>(
     progress: Option<Py<PyAny>>,
     measure: impl FnOnce(&Platform<'_>, Progress<'_>) -> pm_bench::Result<R> + Send,
 ) -> PyResult<R> {
-    let (model, root) = (model_of(model)?, root()?);
+    let model = model_of(model)?;
     let options = RtlOptions {
         purpose: purpose(),
         ..RtlOptions::default()
@@ -28,7 +28,7 @@ pub(crate) fn measured<R: Send>(
     let factory = factory(py, design, model, &options, build)?;
     let mut reporter = ProgressReporter::new(progress);
     let ran = py.detach(|| {
-        let platform = Platform::new(design, factory, &root)?;
+        let platform = Platform::new(design, factory)?;
         measure(&platform, &mut |done, total| reporter.report(done, total))
     });
     reporter.finish(ran)

@@ -11,7 +11,7 @@ use std::time::Instant;
 use driver::control::Inventory;
 use driver::workload::{run_job, IoJob};
 use driver::{DriverConfig, NvmeDriver, SimHost};
-use rtl::bitstream::{repo_root, stderr_progress, Purpose};
+use rtl::bitstream::{stderr_progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
 use sim::{Bar, Counter, Media, System};
 
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         number(0)?,
     );
 
-    let design = design::Design::find(&repo_root()?, "default")?;
+    let design = design::Design::find("default")?;
     let media_bytes = design.media.bytes.0;
     let train = |device: RtlDevice| {
         let bytes = device.media().size();

@@ -3,7 +3,6 @@
 //! A host with several devices of a design, and a driver for each device.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use design::{Design, DeviceInstance, HostProfile, Identity, Profile};
@@ -85,7 +84,6 @@ pub type MachineEvent = Box<dyn FnOnce(&mut Machine) + Send>;
 impl Bench {
     /// Powers devices with these media, starts their drivers, and sets the design's media profile.
     pub fn new(
-        root: &Path,
         design: &Design,
         factory: &mut Factory,
         media: Vec<(Media, Identity)>,
@@ -106,7 +104,7 @@ impl Bench {
         }
         let free = HostProfile::shipped("none").ok_or_else(|| Error::new("no host profile"))?;
         let shared = SharedMachine::new(Machine::new(system, free));
-        let profile = Profile::find(root, &design.media.profile).map_err(Error::new)?;
+        let profile = Profile::find(&design.media.profile).map_err(Error::new)?;
         let registers = profile.registers(design.clock(), design.interleave());
         let registers = registers.map_err(Error::new)?;
         let config = DriverConfig {
@@ -134,19 +132,14 @@ impl Bench {
     }
 
     /// Devices whose media are in memory.
-    pub fn of_memory(
-        root: &Path,
-        design: &Design,
-        factory: &mut Factory,
-        count: usize,
-    ) -> Result<Bench> {
+    pub fn of_memory(design: &Design, factory: &mut Factory, count: usize) -> Result<Bench> {
         let one = |number: usize| {
             let identity = Identity::of(design, DeviceInstance::Number(number as u32));
             let media = factory.media().map_err(Error::new)?;
             Ok((media, identity.map_err(Error::new)?))
         };
         let media: Result<Vec<_>> = (0..count).map(one).collect();
-        Bench::new(root, design, factory, media?)
+        Bench::new(design, factory, media?)
     }
 
     /// Runs `work` on every device, concurrently.

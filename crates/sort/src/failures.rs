@@ -16,7 +16,6 @@ use crate::{parse_order, Plan, Progress, Report, Result, Store, Table};
 const ROWS: usize = 20_000;
 
 struct Fixture {
-    root: PathBuf,
     design: Design,
     factory: Factory,
     table: Table,
@@ -26,10 +25,9 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Fixture {
-        let root = rtl::bitstream::repo_root().unwrap();
         // Space for about 2400 rows at a time.
         let small = "[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"128 KiB\"]";
-        let design = Design::find(&root, "sort").unwrap();
+        let design = Design::find("sort").unwrap();
         let design = design.with_values(small).unwrap();
         let options = RtlOptions::default();
         let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
@@ -41,7 +39,6 @@ impl Fixture {
         let key: ArrayRef = Arc::new(Int64Array::from(keys));
         let batch = RecordBatch::try_from_iter([("row", row), ("key", key)]).unwrap();
         Fixture {
-            root,
             design,
             factory,
             table: batch.into(),
@@ -51,7 +48,7 @@ impl Fixture {
 
     fn plan(&self, devices: usize) -> Plan<'_> {
         let by = parse_order("key").unwrap();
-        Plan::new(&self.table, &by, &self.root, &self.design, devices).unwrap()
+        Plan::new(&self.table, &by, &self.design, devices).unwrap()
     }
 
     /// Sorts, with events at times relative to the start of the devices.
@@ -61,14 +58,13 @@ impl Fixture {
         events: impl FnOnce(&mut Bench) -> Vec<(Time, MachineEvent)>,
     ) -> Result<(Vec<u32>, Report)> {
         let Fixture {
-            root,
             design,
             factory,
             table,
             ..
         } = self;
         let by = parse_order("key").unwrap();
-        let plan = Plan::new(table, &by, root, design, devices).unwrap();
+        let plan = Plan::new(table, &by, design, devices).unwrap();
         let mut bench = plan.bench(factory).unwrap();
         let begin = bench.drivers[0].now();
         let events = events(&mut bench);
@@ -148,7 +144,7 @@ fn sort_can_be_repeated_after_a_stop() {
     let all = fixture.undisturbed(2);
     for moment in moments(all) {
         let by = parse_order("key").unwrap();
-        let plan = || Plan::new(&fixture.table, &by, &fixture.root, &fixture.design, 2).unwrap();
+        let plan = || Plan::new(&fixture.table, &by, &fixture.design, 2).unwrap();
         let mut bench = plan().bench(&mut fixture.factory).unwrap();
         let (progress, at) = (
             Arc::new(Progress::default()),
@@ -200,7 +196,7 @@ fn resident_table_survives_power_loss() {
         let rows = table.batch.column(0).to_data();
         UInt32Array::from(rows).values().to_vec()
     };
-    let mut open = || Store::open(&fixture.root, &design, &mut factory, &files.media).unwrap();
+    let mut open = || Store::open(&design, &mut factory, &files.media).unwrap();
     let mut store = open();
     let begin = store.bench.drivers[0].now();
     store.put("t", &fixture.table, &keys, &progress).unwrap();
@@ -273,13 +269,10 @@ fn decode_reports_the_position_of_an_invalid_key() {
     let room = "[nvme]\nnamespaces = [\"1 MiB\"]";
     // With separate commands, and with a command list.
     for name in ["sort", "pipeline"] {
-        let design = Design::find(&fixture.root, name)
-            .unwrap()
-            .with_values(room)
-            .unwrap();
+        let design = Design::find(name).unwrap().with_values(room).unwrap();
         let options = RtlOptions::default();
         let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
-        let plan = Plan::new(&fixture.table, &by, &fixture.root, &design, 1).unwrap();
+        let plan = Plan::new(&fixture.table, &by, &design, 1).unwrap();
         let mut bench = plan.bench(&mut factory).unwrap();
         let progress = Progress::default();
         let loaded = plan.load(&progress).unwrap();
@@ -353,7 +346,7 @@ fn resident_tables_stay_whole_when_put_or_drop_fails() {
     let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let mut files = Files::new("put");
     files.media.push(files.folder.join("d2"));
-    let mut open = || Store::open(&fixture.root, &design, &mut factory, &files.media).unwrap();
+    let mut open = || Store::open(&design, &mut factory, &files.media).unwrap();
     let (progress, keys) = (Progress::default(), ["key".into()]);
     let table = Table::from(fixture.table.batch.slice(0, 3000));
     let whole = |store: &mut Store, name: &str| {

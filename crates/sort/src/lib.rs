@@ -16,8 +16,7 @@
 //! use device::{Factory, Model, RtlOptions};
 //! use sort::{parse_order, Plan, Progress, Table};
 //!
-//! let root = rtl::bitstream::repo_root()?;
-//! let design = Design::find(&root, "sort")?;
+//! let design = Design::find("sort")?;
 //! let mut factory = Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true)?;
 //!
 //! let city: ArrayRef = Arc::new(StringArray::from(vec!["Rome", "Oslo", "Bern"]));
@@ -25,7 +24,7 @@
 //! let table = Table::from(RecordBatch::try_from_iter([("city", city), ("degrees", degrees)])?);
 //!
 //! let order = parse_order("degrees desc")?;
-//! let plan = Plan::new(&table, &order, &root, &design, 2)?;
+//! let plan = Plan::new(&table, &order, &design, 2)?;
 //! let (sorted, report) = plan.run(&mut factory, &Progress::default())?;
 //!
 //! let degrees = Int32Array::from(sorted.batch.column(1).to_data());

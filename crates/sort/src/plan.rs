@@ -3,7 +3,6 @@
 //! Plans the sort of a table. All requirements are known before a device is built.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -43,7 +42,6 @@ pub struct Plan<'a> {
     source: Source,
     by: Vec<OrderBy>,
     design: &'a Design,
-    root: &'a Path,
     key: SortKey,
     layout: RowLayout,
     opcodes: Opcodes,
@@ -83,8 +81,8 @@ pub struct LoadedPlan<'a> {
 
 impl Opcodes {
     /// The opcodes of a design's engines.
-    pub fn of(design: &Design, root: &Path) -> Result<Opcodes> {
-        let engines = design.engines(root).map_err(Error::new)?;
+    pub fn of(design: &Design) -> Result<Opcodes> {
+        let engines = design.engines().map_err(Error::new)?;
         let first = |kind: u32| {
             let of_kind = engines.iter().filter(|engine| engine.manifest.kind == kind);
             of_kind
@@ -155,18 +153,16 @@ impl<'a> Plan<'a> {
     pub fn new(
         table: &Table,
         by: &[OrderBy],
-        root: &'a Path,
         design: &'a Design,
         devices: usize,
     ) -> Result<Plan<'a>> {
-        Plan::of(table.into(), by, root, design, devices)
+        Plan::of(table.into(), by, design, devices)
     }
 
     /// The same for a table that is read batch by batch.
     pub fn of(
         source: Source,
         by: &[OrderBy],
-        root: &'a Path,
         design: &'a Design,
         devices: usize,
     ) -> Result<Plan<'a>> {
@@ -176,7 +172,7 @@ impl<'a> Plan<'a> {
                 "media.file: several devices can't have one file; take a design without it",
             ));
         }
-        let opcodes = Opcodes::of(design, root)?;
+        let opcodes = Opcodes::of(design)?;
         let key = SortKey::of(&source.schema(), by)?;
         let layout = RowLayout::with_heaps(&source.schema(), &source.nulls)?;
         let rows = source.rows();
@@ -226,7 +222,6 @@ impl<'a> Plan<'a> {
             source,
             by: by.to_vec(),
             design,
-            root,
             key,
             layout,
             opcodes,
@@ -330,7 +325,7 @@ impl<'a> Plan<'a> {
     }
 
     pub(crate) fn bench(&self, factory: &mut Factory) -> Result<Bench> {
-        Bench::of_memory(self.root, self.design, factory, self.queues.len())
+        Bench::of_memory(self.design, factory, self.queues.len())
     }
 
     pub(crate) fn run_on(self, bench: &mut Bench, progress: &Progress) -> Result<(Table, Report)> {
@@ -367,7 +362,7 @@ impl<'a> Plan<'a> {
             let (devices, memory) = (self.devices, self.memory);
             let mut source = self.source;
             source.nulls[column] = true;
-            self = Plan::of(source, &self.by, self.root, self.design, devices)?;
+            self = Plan::of(source, &self.by, self.design, devices)?;
             self.memory = memory;
         }
     }

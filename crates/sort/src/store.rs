@@ -7,7 +7,7 @@
 //! directory names it, and the directory is written last.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -44,7 +44,6 @@ const MEMORY_BYTES: u64 = 256 << 20;
 /// Devices with media files, and the tables on them.
 pub struct Store<'a> {
     design: &'a Design,
-    root: &'a Path,
     pub(crate) bench: Bench,
     namespace: u64,
     media: Vec<PathBuf>,
@@ -60,12 +59,7 @@ struct PendingPart {
 impl<'a> Store<'a> {
     /// Powers devices with these media files, and reads their directories. Missing files are
     /// created.
-    pub fn open(
-        root: &'a Path,
-        design: &'a Design,
-        factory: &mut Factory,
-        media: &[PathBuf],
-    ) -> Result<Store<'a>> {
+    pub fn open(design: &'a Design, factory: &mut Factory, media: &[PathBuf]) -> Result<Store<'a>> {
         check_devices(media.len())?;
         let one = |path: &PathBuf| {
             let mut design = design.clone();
@@ -75,7 +69,7 @@ impl<'a> Store<'a> {
             Ok((media, identity))
         };
         let files: Result<Vec<_>> = media.iter().map(one).collect();
-        let mut bench = Bench::new(root, design, factory, files?)?;
+        let mut bench = Bench::new(design, factory, files?)?;
         let extent = design.nvme.extent(1, design.media.bytes);
         let namespace = extent.end - extent.start;
         if namespace <= DATA_START {
@@ -104,7 +98,6 @@ impl<'a> Store<'a> {
             .collect();
         Ok(Store {
             design,
-            root,
             bench,
             namespace,
             media: media.to_vec(),
@@ -525,7 +518,7 @@ impl<'a> Store<'a> {
         resident: &'s ResidentTable,
         by: &[OrderBy],
     ) -> Result<ResidentSort<'s>> {
-        let opcodes = Opcodes::of(self.design, self.root)?;
+        let opcodes = Opcodes::of(self.design)?;
         let largest = |directory: &Directory| {
             let free = directory.free(self.namespace).into_iter();
             free.max_by_key(|gap| gap.end - gap.start).unwrap_or(0..0)

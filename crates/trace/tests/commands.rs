@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use design::{Cpu, Design};
 use driver::{Buffer, Completion, DriverConfig, IoCommand, NvmeDriver, SimHost};
-use rtl::bitstream::{repo_root, stderr_progress};
+use rtl::bitstream::stderr_progress;
 use rtl::{DeviceConfig, RtlDevice};
 use serde_json::Value;
 use sim::{Bar, HostConfig, LinkConfig, Media, System, Time, TraceEvent, TraceSink, Tracer};
@@ -46,7 +46,7 @@ impl Random {
 }
 
 fn start(cpu: &str, tracer: Tracer) -> NvmeDriver<SimHost> {
-    let design = Design::find(&repo_root().unwrap(), "default").unwrap();
+    let design = Design::find("default").unwrap();
     let config = DeviceConfig::from_design(&design).unwrap();
     let media = Media::memory(MEDIA).unwrap();
     let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();

@@ -2,8 +2,6 @@
 
 //! Every workload leaves the contents of its oracle, on the fast model.
 
-use std::path::Path;
-
 use design::Design;
 use fast::FastDevice;
 use host::{Cpu, Machine, SharedMachine};
@@ -13,10 +11,9 @@ use workloads::{Scale, Workload, NAMES};
 
 /// A CPU of a host with a device.
 fn cpu() -> Cpu {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "default").unwrap();
+    let design = Design::find("default").unwrap();
     let media = Media::memory(design.media.bytes.0).unwrap();
-    let device = FastDevice::new(fast::Config::of(&design, &root).unwrap(), media).unwrap();
+    let device = FastDevice::new(fast::Config::of(&design).unwrap(), media).unwrap();
     let (host, link) = design.attached().unwrap();
     let mut system = System::new(&host).unwrap();
     let windows = [(Bar::Nvme, 64 << 10), (Bar::Pm, design.window_bytes())];

@@ -5,7 +5,6 @@
 
 pub mod fake;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use design::{Design, HostProfile};
@@ -81,8 +80,7 @@ impl Bench {
     }
 
     fn of(design: &str, values: &str, model: Model, devices: usize) -> Bench {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let design = Design::find(&root, design).unwrap();
+        let design = Design::find(design).unwrap();
         let text = format!("{values}\n[cpu]\nprofile = \"nearpm\"\n");
         let design = design.with_values(&text).unwrap();
         let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
@@ -98,7 +96,7 @@ impl Bench {
             system.add_device(device, &link, &windows).unwrap();
         }
         let profile = design.cpu.host().unwrap();
-        let own = design.engines(&root).unwrap();
+        let own = design.engines().unwrap();
         let (page, registers) = match own.first() {
             Some(engine) => (engine.page.unwrap_or(PAGE), engine.offset),
             None => (PAGE, 0),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use design::{Cpu, Design, HostCosts};
 use driver::{DriverConfig, NvmeDriver, SimHost};
-use rtl::bitstream::{compile, repo_root, stderr_progress, Bitstream, BitstreamSpec};
+use rtl::bitstream::{compile, stderr_progress, Bitstream, BitstreamSpec};
 use rtl::{DeviceConfig, RtlDevice};
 use sim::{Bar, HostConfig, LinkConfig, Media, System, Time};
 
@@ -24,7 +24,7 @@ use designs::mailboxes as mailboxes_design;
 /// The bitstream spec of the fixture device.
 pub fn fixture_spec(trace: bool) -> BitstreamSpec {
     BitstreamSpec {
-        root: repo_root().unwrap(),
+        root: design::checkout().unwrap(),
         top: "rtl_fixture".to_string(),
         filelists: vec![PathBuf::from("hw/top/sim/rtl_fixture.f")],
         trace,
@@ -40,7 +40,9 @@ fn free_clocks() -> bool {
 /// The device of a design of `designs/`: the bitstream that a run of this design uses. With
 /// `CLOCK_GATE_BYPASS=1` it is one whose clocks always run.
 pub fn design(name: &str) -> DeviceConfig {
-    let path = repo_root().unwrap().join(format!("designs/{name}.toml"));
+    let path = design::checkout()
+        .unwrap()
+        .join(format!("designs/{name}.toml"));
     DeviceConfig {
         free_clocks: free_clocks(),
         ..DeviceConfig::from_design(&Design::load(&path).unwrap()).unwrap()

@@ -191,7 +191,7 @@ impl Copying {
     }
 
     pub fn of(design: &Design) -> Copying {
-        let engines = design.engines(&root()).unwrap();
+        let engines = design.engines().unwrap();
         let copy = engines.iter().find(|engine| engine.engine.name == "copy0");
         let copy = copy.unwrap();
         Copying {
