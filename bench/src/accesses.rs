@@ -3,12 +3,13 @@
 //! Accesses through one channel of a memory: `nvm_delay` with a profile of `media/`, and the DDR4
 //! model. Written data reach the media and are compared when they are read.
 
-use design::media::{DelaySizes, Interleave};
+use design::media::DelaySizes;
 use design::Profile;
 use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 use hdrhistogram::Histogram;
 use sim::memctrl::MemoryModel;
 use sim::{Clock, DramConfig, Media};
+use spec::nvm_delay::Interleave;
 use spec::regs::nvm_delay;
 
 use crate::content::Content;

@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         jobs: 2,
     };
     let start = Instant::now();
-    let report = run(&design, &factory, &campaign, &mut |_, _| true)?;
+    let report = run(&factory, &campaign, &mut |_, _| true)?;
     println!("{:#}", report.json());
     println!("{:.1} s", start.elapsed().as_secs_f64());
     Ok(())

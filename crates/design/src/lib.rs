@@ -40,8 +40,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sim::{Clock, DramConfig, HostConfig, LinkConfig};
+use spec::nvm_delay::Interleave;
 
-pub use cpu::{Cpu, HostCosts};
+pub use cpu::Cpu;
 pub use error::Error;
 pub use host::HostProfile;
 pub use identity::{DeviceInstance, Identity};
@@ -465,8 +466,8 @@ impl Design {
     }
 
     /// How the memory channels are interleaved.
-    pub fn interleave(&self) -> media::Interleave {
-        media::Interleave {
+    pub fn interleave(&self) -> Interleave {
+        Interleave {
             channels: self.channels,
             granule: self.granule.0,
         }

@@ -12,8 +12,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sim::DramConfig;
 
+use spec::nvm_delay::{Interleave, Registers};
+
 use crate::error::{check, one_of, Error};
-use crate::media::{DelaySizes, Interleave, Registers};
+use crate::media::DelaySizes;
 use crate::{Bytes, Delay, Design, Profile};
 
 /// Name of the memory.

@@ -3,13 +3,14 @@
 //! `nvm_delay` and its memory compared with the RTL:
 //! `cargo test --profile checked -p nearside-fast -- --include-ignored`.
 
-use design::media::{DelaySizes, Interleave, Registers};
+use design::media::DelaySizes;
 use design::Profile;
 use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 use rtl::bitstream::stderr_progress;
 use rtl::delay_bench::{AddressPattern, DelayBench, DelayBenchCounters, Traffic, TrafficMix};
 use sim::memctrl::MemoryModel;
 use sim::{Clock, DramConfig, Media, Random, Time};
+use spec::nvm_delay::{Interleave, Registers};
 use spec::regs::nvm_delay::{self, command, counters};
 
 const BYTES: u64 = 1 << 28;

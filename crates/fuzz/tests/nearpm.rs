@@ -30,7 +30,7 @@ fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
         });
         let media = Media::memory(bytes).map_err(|e| e.to_string())?;
         factory
-            .device_with_fault(media, fault)
+            .device_with(media, None, fault)
             .map_err(|e| e.to_string())
     };
     let engines = design.engines().unwrap();

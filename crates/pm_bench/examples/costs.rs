@@ -5,7 +5,7 @@
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm_bench::{Copies, CopyMethod, Platform, Transactions};
+use pm_bench::{Copies, CopyMethod, Transactions};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -17,7 +17,6 @@ fn main() -> Result<(), Failure> {
     let values = arguments.next().unwrap_or_default();
     let design = Design::find(&name)?.with_values(&values)?;
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true)?;
-    let platform = Platform::new(&design, factory)?;
     for bytes in [64, 256, 1024, 4096, 16384] {
         let mut line = format!("copy {bytes}:");
         for way in CopyMethod::ALL {
@@ -28,7 +27,7 @@ fn main() -> Result<(), Failure> {
                 count,
                 seed: 1,
             }
-            .measure(&platform, &mut |_, _| true)?;
+            .measure(&factory, &mut |_, _| true)?;
             line += &format!(" {} {:.0} ns", way.name(), took.mean_ns);
         }
         println!("{line}");
@@ -47,7 +46,7 @@ fn main() -> Result<(), Failure> {
             }
             let mut run = Transactions::from_names(mechanism, offloaded, fence)?;
             run.inserts = inserts;
-            let ran = run.measure(&platform, &mut |_, _| true)?;
+            let ran = run.measure(&factory, &mut |_, _| true)?;
             regions.push((ran.ns, ran.consistency_ns));
             println!(
                 "{mechanism:10} {} {fence:9}: {:.0} ns, consistency {:.0}: fences {:.0}, \

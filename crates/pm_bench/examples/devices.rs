@@ -6,7 +6,7 @@
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronisation};
-use pm_bench::{Platform, Transactions};
+use pm_bench::Transactions;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -31,7 +31,6 @@ fn main() -> Result<(), Failure> {
     let values = arguments.next().unwrap_or_default();
     let design = Design::find(&name)?.with_values(&values)?;
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true)?;
-    let platform = Platform::new(&design, factory)?;
     for mechanism in Mechanism::ALL {
         let mut by_cpu = Vec::new();
         for (offloaded, devices, synchronise) in CONFIGURATIONS {
@@ -43,7 +42,7 @@ fn main() -> Result<(), Failure> {
                 synchronise,
                 ..named
             };
-            let ran = run.measure(&platform, &mut |_, _| true)?;
+            let ran = run.measure(&factory, &mut |_, _| true)?;
             // The CPU's best result: with pools on one device, and on as many as the engines have.
             if !offloaded {
                 by_cpu.push((devices, ran.ns, ran.consistency_ns));

@@ -5,7 +5,7 @@
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronisation};
-use pm_bench::{Platform, Timeline};
+use pm_bench::Timeline;
 
 #[test]
 #[ignore = "takes seconds"]
@@ -16,7 +16,6 @@ fn timeline_logs_hold_the_largest_transactions() {
     let design = design.with_values(values).unwrap();
     let options = RtlOptions::default();
     let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
-    let platform = Platform::new(&design, factory).unwrap();
     for mechanism in Mechanism::ALL {
         for (offloaded, devices) in [(false, 1), (true, 1), (true, 2), (true, 4)] {
             for bytes in [8, 16 << 10] {
@@ -29,7 +28,7 @@ fn timeline_logs_hold_the_largest_transactions() {
                     bytes,
                     transactions: 8,
                 };
-                let drawn = timeline.measure(&platform);
+                let drawn = timeline.measure(&factory);
                 let drawn = drawn.unwrap_or_else(|error| panic!("{timeline:?}: {error}"));
                 assert!(drawn.took_ns > 0., "{timeline:?}");
             }

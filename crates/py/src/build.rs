@@ -182,7 +182,7 @@ pub fn factory(
 /// The workload that trains a build.
 fn exercise(device: RtlDevice) -> Result<(), String> {
     let bytes = device.media().size();
-    driver::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
+    testbed::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
 }
 
 /// Passes a build's progress to a callback `f(step, done, total)`, and checks for Ctrl-C.

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use design::engine::{EngineInstance, Manifest};
-use design::media::Registers;
 use device::{Model, RtlOptions};
 use driver::launch::EngineRegisters;
 use driver::page::{CommandPage, SubmittedCommand};
@@ -21,6 +20,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 use sim::{Bar, Media, Time, Tracer};
+use spec::nvm_delay::Registers;
 
 use crate::arguments::{
     span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
@@ -30,7 +30,7 @@ use crate::error::raise;
 use crate::process::{alone, ProcessOwned};
 use crate::progress::{in_pieces, ProgressReporter};
 use crate::report;
-use crate::session::{PeerParts, Session, SessionState};
+use crate::session::{Session, SessionState};
 use crate::single::Single;
 use crate::trace::{create, Events};
 
@@ -344,16 +344,11 @@ impl Device {
             };
             let reporter = progress.as_ref().map(|p| p.clone_ref(py));
             let factory = self::factory(py, &design, model, &options, reporter)?;
-            others.push(PeerParts {
-                engines: design.engines().map_err(raise)?,
-                design,
-                factory,
-                media,
-            });
+            others.push((factory, media));
             profiles.push(profile);
         }
         let tracer = file.clone().map(|file| Tracer::new(file, false));
-        let session = py.detach(|| Session::start(&design, driver, factory, media, tracer, others));
+        let session = py.detach(|| Session::start(driver, factory, media, tracer, others));
         py.check_signals()?;
         let session = session?;
         let session = Some(session);

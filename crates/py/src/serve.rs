@@ -190,9 +190,9 @@ fn prepare(
         purpose: purpose(),
         ..RtlOptions::default()
     };
-    let mut factory = factory(py, design, model, &options, progress)?;
-    factory.set_identity(identity);
-    let device = factory.device(media).map_err(raise)?;
+    let factory = factory(py, design, model, &options, progress)?;
+    let device = factory.device_with(media, Some(identity), None);
+    let device = device.map_err(raise)?;
     let build = factory.build();
     let mut setup = Vec::new();
     for (channel, registers) in (0..).zip(&registers) {

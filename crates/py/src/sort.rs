@@ -309,7 +309,7 @@ pub fn sort_table<'py>(
             &mut memory,
             |going| plan.load(going),
         )?;
-        let mut factory = factory(py, design, model, &options(), build)?;
+        let factory = factory(py, design, model, &options(), build)?;
         let outcome = run(
             py,
             ProgressReporter::new(progress),
@@ -317,7 +317,7 @@ pub fn sort_table<'py>(
             &mut memory,
             |going| {
                 output.write(schema, &metadata, &by, |sink| {
-                    loaded.run(&mut factory, going, sink)
+                    loaded.run(&factory, going, sink)
                 })
             },
         );
@@ -427,7 +427,6 @@ impl<'a> ResidentDevices<'a> {
         work: impl FnOnce(&mut Store, &Progress) -> ::sort::Result<T> + Send,
     ) -> PyResult<T> {
         let ResidentDevices {
-            design,
             media,
             factory,
             memory,
@@ -439,7 +438,7 @@ impl<'a> ResidentDevices<'a> {
             progress,
             memory,
             move |progress| {
-                let mut store = Store::open(design, factory, media)?;
+                let mut store = Store::open(factory, media)?;
                 let outcome = work(&mut store, progress)?;
                 store.close()?;
                 Ok(outcome)

@@ -4,7 +4,7 @@
 
 mod common;
 
-use design::media::{DelaySizes, Interleave};
+use design::media::DelaySizes;
 use design::Profile;
 use rtl::bitstream::stderr_progress;
 use rtl::delay_bench::{
@@ -12,6 +12,7 @@ use rtl::delay_bench::{
 };
 use rtl::MemoryModel;
 use sim::{DramConfig, Media, Time};
+use spec::nvm_delay::Interleave;
 
 fn bench(memory: MemoryModel) -> DelayBench {
     sized(memory, None)

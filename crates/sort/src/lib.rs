@@ -17,7 +17,7 @@
 //! use sort::{parse_order, Plan, Progress, Table};
 //!
 //! let design = Design::find("sort")?;
-//! let mut factory = Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true)?;
+//! let factory = Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true)?;
 //!
 //! let city: ArrayRef = Arc::new(StringArray::from(vec!["Rome", "Oslo", "Bern"]));
 //! let degrees: ArrayRef = Arc::new(Int32Array::from(vec![31, 18, 24]));
@@ -25,7 +25,7 @@
 //!
 //! let order = parse_order("degrees desc")?;
 //! let plan = Plan::new(&table, &order, &design, 2)?;
-//! let (sorted, report) = plan.run(&mut factory, &Progress::default())?;
+//! let (sorted, report) = plan.run(&factory, &Progress::default())?;
 //!
 //! let degrees = Int32Array::from(sorted.batch.column(1).to_data());
 //! assert_eq!(degrees.values(), &[31, 24, 18]);
@@ -37,7 +37,7 @@
 //!
 //! 1. What is sorted: `order`, `table`, `input`, `file` (Parquet, Arrow IPC, CSV), `source`.
 //! 2. Keys and rows: `key`, `encoded_keys`, `row_layout`, `size`, `run_end`, `digest`.
-//! 3. One device: `region`, `transfer`, `sampler`, `job`, `bench`.
+//! 3. One device: `region`, `transfer`, `sampler`, `job`, `powered_devices`.
 //! 4. A sort: `plan`, `spill`, `rows`, `merge`, `merge_output`, `fan_in`, `merge_partitions`.
 //! 5. Resident tables: `directory`, `table_parts`, `side_columns`, `resident`, `store`.
 //! 6. Several hosts: `sharded_merge`.
@@ -51,7 +51,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bench;
 mod digest;
 mod directory;
 mod encoded_keys;
@@ -69,6 +68,7 @@ mod merge_output;
 mod merge_partitions;
 mod order;
 mod plan;
+mod powered_devices;
 mod progress;
 mod region;
 mod report;

@@ -14,7 +14,6 @@ use device::Factory;
 use driver::control::block;
 use serde_json::{json, Value};
 
-use crate::bench::{self, Bench};
 use crate::digest;
 use crate::encoded_keys::{DictionaryColumn, EncodedKeys};
 use crate::guard::guarded;
@@ -24,6 +23,7 @@ use crate::job::{
 use crate::key::SortKey;
 use crate::merge_output::MergeOutput;
 use crate::merge_partitions::Sink;
+use crate::powered_devices::{PoweredDevices, SortRequest};
 use crate::region::RegionAllocator;
 use crate::row_layout::{ColumnValues, RowLayout};
 use crate::run_end::{self, copied};
@@ -316,26 +316,30 @@ impl<'a> Plan<'a> {
     }
 
     /// Sorts in memory, on devices of a factory.
-    pub fn run(self, factory: &mut Factory, progress: &Progress) -> Result<(Table, Report)> {
+    pub fn run(self, factory: &Factory, progress: &Progress) -> Result<(Table, Report)> {
         if self.is_empty() {
             return Ok((self.table(&[])?, self.empty_report()));
         }
-        let mut bench = self.bench(factory)?;
-        self.run_on(&mut bench, progress)
+        let mut powered = self.power_devices(factory)?;
+        self.run_on(&mut powered, progress)
     }
 
-    pub(crate) fn bench(&self, factory: &mut Factory) -> Result<Bench> {
-        Bench::of_memory(self.design, factory, self.queues.len())
+    pub(crate) fn power_devices(&self, factory: &Factory) -> Result<PoweredDevices> {
+        PoweredDevices::of_memory(factory, self.queues.len())
     }
 
-    pub(crate) fn run_on(self, bench: &mut Bench, progress: &Progress) -> Result<(Table, Report)> {
+    pub(crate) fn run_on(
+        self,
+        powered: &mut PoweredDevices,
+        progress: &Progress,
+    ) -> Result<(Table, Report)> {
         let loaded = self.load(progress)?;
         let mut batches = Vec::new();
         let mut sink = |batch: RecordBatch| {
             batches.push(batch);
             Ok(())
         };
-        let report = loaded.run_on(bench, progress, &mut sink)?;
+        let report = loaded.run_on(powered, progress, &mut sink)?;
         Ok((loaded.plan.table(&batches)?, report))
     }
 
@@ -575,19 +579,14 @@ impl LoadedPlan<'_> {
     }
 
     /// Sorts on devices of a factory, and passes the sorted rows to the sink, batch by batch.
-    pub fn run(
-        &self,
-        factory: &mut Factory,
-        progress: &Progress,
-        sink: &mut Sink,
-    ) -> Result<Report> {
-        let mut bench = self.plan.bench(factory)?;
-        self.run_on(&mut bench, progress, sink)
+    pub fn run(&self, factory: &Factory, progress: &Progress, sink: &mut Sink) -> Result<Report> {
+        let mut powered = self.plan.power_devices(factory)?;
+        self.run_on(&mut powered, progress, sink)
     }
 
     pub(crate) fn run_on(
         &self,
-        bench: &mut Bench,
+        powered: &mut PoweredDevices,
         progress: &Progress,
         sink: &mut Sink,
     ) -> Result<Report> {
@@ -595,7 +594,7 @@ impl LoadedPlan<'_> {
         // Bytes that cross the link, and that the engines process.
         let each = 2 * plan.key.bytes + 3 * plan.layout.row_bytes;
         progress.expect((plan.source.rows() * each) as u64);
-        let work = bench::SortRequest {
+        let work = SortRequest {
             queues: plan.queues.clone(),
             movable: true,
             make: &|partition| self.job(partition),
@@ -605,7 +604,7 @@ impl LoadedPlan<'_> {
                 }
             },
         };
-        let (outcomes, failures) = bench.sort(work, progress)?;
+        let (outcomes, failures) = powered.sort(work, progress)?;
         let mut report = plan.report();
         report.prepare = self.prepare;
         let begin = Instant::now();

@@ -125,7 +125,7 @@ fn sort_to(
     let small = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
     let design = Design::find("sort").unwrap().with_values(small).unwrap();
     let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
+    let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let before = ALLOCATED.load(Relaxed);
     PEAK.store(before, Relaxed);
     let progress = Progress::default();
@@ -134,7 +134,7 @@ fn sort_to(
     let plan = Plan::of(source, &by, &design, 2).unwrap();
     let loaded = plan.with_memory(1 << 20).load(&progress).unwrap();
     let mut rows = 0;
-    let report = loaded.run(&mut factory, &progress, &mut |batch| {
+    let report = loaded.run(&factory, &progress, &mut |batch| {
         rows += batch.num_rows();
         sink(batch);
         Ok(())

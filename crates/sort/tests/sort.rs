@@ -37,8 +37,8 @@ fn run_on(
 ) -> sort::Result<(Table, Report)> {
     let plan = Plan::new(table, &parse_order(by)?, design, devices)?;
     let options = RtlOptions::default();
-    let mut factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
-    plan.run(&mut factory, &Progress::default())
+    let factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
+    plan.run(&factory, &Progress::default())
 }
 
 fn run(table: &Table, by: &str, devices: usize) -> sort::Result<(Table, Report)> {
@@ -467,8 +467,8 @@ fn run_file(
     let source = Source::open(format, file.to_vec().into(), Some("t"))?;
     let plan = Plan::of(source, &parse_order(by)?, design, 3)?.with_memory(memory);
     let options = RtlOptions::default();
-    let mut factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
-    plan.run(&mut factory, &Progress::default())
+    let factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
+    plan.run(&factory, &Progress::default())
 }
 
 #[test]
@@ -628,11 +628,11 @@ fn sort_can_be_stopped() {
     let table = Table::from(table(3000, 11));
     let design = design();
     let plan = Plan::new(&table, &parse_order("i64").unwrap(), &design, 2).unwrap();
-    let mut factory =
+    let factory =
         Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true).unwrap();
     let progress = Progress::default();
     progress.stop();
-    let error = plan.run(&mut factory, &progress).unwrap_err().to_string();
+    let error = plan.run(&factory, &progress).unwrap_err().to_string();
     assert_eq!(error, "interrupted");
 }
 

@@ -3,7 +3,6 @@
 //! The host of a device with the engine `nearpm`: its commands, a pool, and the contents of its
 //! logs.
 
-use design::media::Interleave;
 use design::Design;
 use device::Model;
 use driver::control::DelayRegisters;
@@ -11,6 +10,7 @@ use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Host, SimHost};
 use sim::{Bar, Device, Time};
 use spec::nearpm::{Command, Descriptor, ErrorBit, Header, Operation};
+use spec::nvm_delay::Interleave;
 
 use super::{design, model, root};
 

@@ -18,13 +18,13 @@ mod rates;
 mod scan;
 mod tables;
 
-use design::media::Interleave;
 use design::Design;
 use driver::control::DelayRegisters;
 use driver::launch::EngineRegisters;
 use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Completion, Host, NvmeDriver, SimHost};
 use sim::{Bar, Clock, Random, Time};
+use spec::nvm_delay::Interleave;
 use spec::nvme::{Sqe, Status};
 
 use crate::common::{self, design};
