@@ -4,7 +4,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use design::Design;
 use device::Factory;
 use host::CrashProbe;
 use pm::Error;
@@ -283,10 +282,9 @@ fn plan(
     Ok(cuts)
 }
 
-/// Runs a campaign on a design's device. `on_progress` receives the number of finished cuts and of
-/// all cuts. It stops the campaign by returning false.
+/// Runs a campaign on a factory's devices. `on_progress` receives the number of finished cuts and
+/// of all cuts. It stops the campaign by returning false.
 pub fn run(
-    design: &Design,
     factory: &Factory,
     campaign: &Campaign,
     on_progress: &mut dyn FnMut(u64, u64) -> bool,
@@ -299,7 +297,7 @@ pub fn run(
         };
         let workload = Workload::new(&campaign.workload, scale);
         let workload = workload.map_err(|e| e.to_string())?;
-        Stage::new(design, factory, workload, campaign)
+        Stage::new(factory, workload, campaign)
     };
     let own = stage()?;
     let contents = own
@@ -307,7 +305,7 @@ pub fn run(
         .initial_contents(campaign.seed)
         .map_err(|e| e.to_string())?;
     let first = Progress::new(campaign.seed, contents);
-    let period = Time(1_000_000 / u64::from(design.clock_mhz.max(1)));
+    let period = Time(1_000_000 / u64::from(factory.design().clock_mhz.max(1)));
     let mut interrupted = false;
     let measured = measure(&own, campaign, &first, &mut || {
         interrupted |= !on_progress(0, 1);

@@ -11,6 +11,7 @@ use spec::bar4::{PAGES, PAGE_STEP, REGISTERS};
 use spec::regs::engine::{ARGUMENTS, ARGUMENTS_STRIDE};
 
 use crate::error::{self, check, Error};
+use crate::shipped::Shipped;
 use crate::{Bytes, Design};
 
 /// Maximum number of engines of a device (`nearside_pkg::MaxEngines`).
@@ -29,6 +30,9 @@ const FIRST_KIND: u32 = 16;
 const TAKEN: [&str; 3] = ["pm", "nvme", "shell"];
 /// Argument names that the generated Python functions use.
 const OWN_ARGUMENTS: [&str; 2] = ["self", "timeout_us"];
+/// The folder of the program's engines, and the file that describes one.
+const FOLDER: &str = "hw/engine";
+const MANIFEST: &str = "engine.toml";
 /// The device top that engines are inserted into.
 pub const TOP: &str = "hw/top/rtl/nearside_top.sv";
 
@@ -39,7 +43,7 @@ pub struct Engine {
     /// Name for programs, and of its instance: letters, digits and `_`, starting with a letter.
     pub name: String,
     /// Its folder: a name means `hw/engine/<name>`, a value with `/` is a path, relative to the
-    /// repository root.
+    /// checkout, or to the working directory where there is no checkout.
     pub engine: String,
     /// Numbers of the namespaces that it may access, consecutive and at least one. Without this
     /// key: the whole media.
@@ -236,16 +240,16 @@ fn identifier(name: &str) -> bool {
 }
 
 impl Manifest {
-    fn load(path: &Path) -> Result<Manifest, Error> {
-        let text = error::read(path)?;
+    /// Reads a manifest from text. Errors name `path`. An embedded one has no files beside it.
+    fn parse(text: &str, path: &Path, embedded: bool) -> Result<Manifest, Error> {
         let manifest: Manifest =
-            toml::from_str(&text).map_err(|e| Error::from_toml(path, &text, &e))?;
-        let list = path.with_file_name(&manifest.filelist);
+            toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
+        let there = embedded || path.with_file_name(&manifest.filelist).is_file();
         let given = manifest.filelist.display();
         manifest
             .validate()
-            .and_then(|()| check("filelist", given, list.is_file(), "a file in its folder"))
-            .map_err(|e| e.in_text(path, &text))?;
+            .and_then(|()| check("filelist", given, there, "a file in its folder"))
+            .map_err(|e| e.in_text(path, text))?;
         Ok(manifest)
     }
 
@@ -412,9 +416,9 @@ impl Engine {
 }
 
 impl Design {
-    /// The engines of this design, each with its manifest and its resources in the device; `root`
-    /// is the repository root.
-    pub fn engines(&self, root: &Path) -> Result<Vec<EngineInstance>, Error> {
+    /// The engines of this design, each with its manifest and its resources in the device.
+    pub fn engines(&self) -> Result<Vec<EngineInstance>, Error> {
+        let shipped = Shipped::new()?;
         let mut next = REGISTERS.start;
         let mut instances: BTreeMap<u32, u32> = BTreeMap::new();
         let mut placed = Vec::new();
@@ -424,14 +428,16 @@ impl Design {
                 let key = format!("engine[{n}].{field}");
                 error::check(&key, value, ok, allowed).map_err(|e| self.origin.locate(e))
             };
-            let folder = match engine.engine.contains('/') {
-                true => root.join(&engine.engine),
-                false => root.join("hw/engine").join(&engine.engine),
+            let named = !engine.engine.contains('/');
+            let parent = Path::new(if named { FOLDER } else { "" });
+            let found = shipped.read(&parent.join(&engine.engine).join(MANIFEST))?;
+            let Some((file, text)) = found else {
+                let names = shipped.names(FOLDER, &format!("/{MANIFEST}"));
+                let allowed = format!("{names}, or a folder with an {MANIFEST}");
+                check("engine", engine.engine.clone(), false, &allowed)?;
+                continue;
             };
-            let file = folder.join("engine.toml");
-            let allowed = format!("{}, or a folder with an engine.toml", shipped(root));
-            check("engine", engine.engine.clone(), file.exists(), &allowed)?;
-            let manifest = Manifest::load(&file)?;
+            let manifest = Manifest::parse(&text, &file, named && shipped.root.is_none())?;
             let size = manifest.registers.0;
             let offset = next.next_multiple_of(size);
             next = offset + size;
@@ -493,7 +499,7 @@ impl Design {
                 commands,
                 namespaces: own.map_or(all, |(first, last)| first..=last),
                 vector: first,
-                filelist: folder.join(&manifest.filelist),
+                filelist: file.with_file_name(&manifest.filelist),
                 instance: *instance,
                 offset,
                 page: manifest
@@ -553,8 +559,8 @@ impl Design {
     }
 
     /// MSI-X vectors of the device: one for each queue, then those of its engines.
-    pub fn vectors(&self, root: &Path) -> Result<u16, Error> {
-        let engines = self.engines(root)?;
+    pub fn vectors(&self) -> Result<u16, Error> {
+        let engines = self.engines()?;
         let raised: u16 = engines
             .iter()
             .map(|e| u16::from(e.manifest.interrupts))
@@ -638,18 +644,6 @@ impl Design {
         }
         Ok(())
     }
-}
-
-/// The names of the engines in `hw/engine`.
-fn shipped(root: &Path) -> String {
-    let entries = std::fs::read_dir(root.join("hw/engine"));
-    let folders = entries.into_iter().flatten().flatten();
-    let mut names: Vec<String> = folders
-        .filter(|entry| entry.path().join("engine.toml").is_file())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    names.join(", ")
 }
 
 /// The device top of the repository with these engines inserted.
@@ -827,7 +821,7 @@ mod tests {
     use super::*;
 
     fn root() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+        crate::checkout().unwrap()
     }
 
     fn parse(engines: &str) -> Result<Design, String> {
@@ -845,7 +839,7 @@ mod tests {
              \"copy\"\nnamespaces = [2, 3]\n",
         )
         .unwrap();
-        let engines = design.engines(&root()).unwrap();
+        let engines = design.engines().unwrap();
         let places: Vec<_> = engines
             .iter()
             .map(|e| (e.instance, e.offset, e.media.clone()))
@@ -943,7 +937,7 @@ mod tests {
             ),
         ] {
             let design = parse(&one("").replace("\"copy\"", &format!("{engine:?}"))).unwrap();
-            let error = design.engines(&root()).unwrap_err().to_string();
+            let error = design.engines().unwrap_err().to_string();
             let why = format!("x.toml:8: engine[0].engine = {engine}: {there}");
             assert_eq!(error, why);
         }
@@ -968,7 +962,7 @@ mod tests {
                 "{}[[engine]]\nname = \"b\"\nengine = \"scan\"\n",
                 one(&format!("opcodes = {opcodes}\n"))
             );
-            let error = parse(&text).unwrap().engines(&root()).unwrap_err();
+            let error = parse(&text).unwrap().engines().unwrap_err();
             assert!(error.to_string().starts_with(why), "{error}");
         }
     }
@@ -987,7 +981,7 @@ mod tests {
         ]
         .concat();
         let reaches = |text: &str| -> Vec<bool> {
-            let engines = parse(text).unwrap().engines(&root()).unwrap();
+            let engines = parse(text).unwrap().engines().unwrap();
             engines.iter().map(|e| e.local).collect()
         };
         assert_eq!(
@@ -1024,7 +1018,7 @@ mod tests {
         ]
         .concat();
         let design = parse(&text).unwrap();
-        let engines = design.engines(&root()).unwrap();
+        let engines = design.engines().unwrap();
         let opcodes = |n: usize| {
             engines[n]
                 .commands
@@ -1050,7 +1044,7 @@ mod tests {
             let head = "name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [512]\n";
             Design::parse(&format!("{head}{text}"), Path::new("x.toml")).map_err(|e| e.to_string())
         };
-        let engines = |parameters: &str| one(parameters).unwrap().engines(&root());
+        let engines = |parameters: &str| one(parameters).unwrap().engines();
         let plain = engines("").unwrap();
         assert_eq!(plain[0].parameter("units"), Some(4));
         assert_eq!(plain[0].parameter("speed"), None);
@@ -1198,7 +1192,7 @@ mod tests {
         ] {
             assert!(good.contains(from));
             std::fs::write(folder.join("engine.toml"), good.replacen(from, to, 1)).unwrap();
-            let error = design.engines(&root()).unwrap_err().to_string();
+            let error = design.engines().unwrap_err().to_string();
             assert!(error.contains(why) && !error.contains('\n'), "{error}");
         }
         // Found in the design when all engines have addresses.
@@ -1206,7 +1200,7 @@ mod tests {
         std::fs::write(folder.join("engine.toml"), large).unwrap();
         let second = text.replace("\"a\"", "\"b\"");
         let design = parse(&format!("{text}{second}")).unwrap();
-        let error = design.engines(&root()).unwrap_err().to_string();
+        let error = design.engines().unwrap_err().to_string();
         let why = "with 512 KiB: allowed is registers of all engines";
         assert!(
             error.starts_with("x.toml:11: engine[1].engine = "),

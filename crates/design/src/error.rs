@@ -26,29 +26,6 @@ impl Error {
         Error(format!("{}: {error}", path.display()))
     }
 
-    /// `kind` named `name` isn't in `folder`: lists the available ones.
-    pub(crate) fn not_found(kind: &str, name: &str, folder: &Path) -> Error {
-        let mut names: Vec<String> = std::fs::read_dir(folder)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| {
-                let path = entry.ok()?.path();
-                let toml = path.extension()? == "toml";
-                toml.then(|| path.file_stem().map(|s| s.to_string_lossy().into_owned()))?
-            })
-            .collect();
-        names.sort();
-        let known = if names.is_empty() {
-            "none".into()
-        } else {
-            names.join(", ")
-        };
-        Error(format!(
-            "no {kind} {name:?} in {}; there: {known}",
-            folder.display()
-        ))
-    }
-
     pub(crate) fn in_file(self, path: &Path) -> Error {
         Error(format!("{}: {}", path.display(), self.0))
     }

@@ -158,13 +158,11 @@ pub fn header(design: &Design, engines: &[EngineInstance]) -> Result<String, Err
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     fn engines() -> (Design, Vec<EngineInstance>, String) {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let design = Design::find(&root, "engines").unwrap();
-        let engines = design.engines(&root).unwrap();
-        let top = crate::engine::top(&root, &engines).unwrap();
+        let design = Design::find("engines").unwrap();
+        let engines = design.engines().unwrap();
+        let top = crate::engine::top(&crate::checkout().unwrap(), &engines).unwrap();
         (design, engines, top)
     }
 

@@ -10,8 +10,7 @@
 //! use device::{Factory, RtlOptions};
 //! use sim::{Device, Media};
 //!
-//! let root = rtl::bitstream::repo_root()?;
-//! let design = design::Design::find(&root, "default")?;
+//! let design = design::Design::find("default")?;
 //! let model = "fast".parse()?;
 //! let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true)?;
 //! let device = factory.device(Media::memory(16 << 20)?)?;
@@ -26,10 +25,10 @@
 #![warn(missing_docs)]
 
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Once};
 
+use design::engine::EngineInstance;
 use design::{Design, Identity};
 pub use fast::FaultInjection;
 use rtl::bitstream::{Bitstream, Progress, Purpose};
@@ -174,8 +173,7 @@ pub fn check(design: &Design, model: Model) -> Result<(), Error> {
     if model == Model::Fast {
         return Ok(());
     }
-    let root = rtl::bitstream::repo_root().map_err(error)?;
-    let engines = design.engines(&root).map_err(error)?;
+    let engines = design.engines().map_err(error)?;
     let keeps = engines.iter().find(|e| e.manifest.reserved.0 > 0);
     match (keeps, &design.media.file) {
         (Some(keeps), Some(_)) => Err(Error(format!(
@@ -190,9 +188,8 @@ pub fn check(design: &Design, model: Model) -> Result<(), Error> {
 
 /// Makes devices of a design, which is compiled for the RTL model.
 pub struct Factory {
+    design: Design,
     ready: Ready,
-    /// The storage of its devices.
-    media: (Option<PathBuf>, u64),
 }
 
 impl Factory {
@@ -205,7 +202,6 @@ impl Factory {
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Factory, Error> {
         check(design, model)?;
-        let media = (design.media.file.clone(), design.media.bytes.0);
         let ready = match model {
             Model::Rtl => {
                 let mut config = rtl::DeviceConfig::from_design(design).map_err(error)?;
@@ -221,7 +217,9 @@ impl Factory {
                     config.link_patience = patience;
                 }
                 config.check_buildable().map_err(error)?;
-                let path = config.compile(media.1, progress).map_err(error)?;
+                let path = config
+                    .compile(design.media.bytes.0, progress)
+                    .map_err(error)?;
                 let bitstream = Bitstream::open(&path).map_err(error)?;
                 Ready::Rtl(Box::new(config), bitstream)
             }
@@ -231,11 +229,24 @@ impl Factory {
                         "trace: the fast model has no waveforms; use model = \"rtl\"".into(),
                     ));
                 }
-                let root = rtl::bitstream::repo_root().map_err(error)?;
-                Ready::Fast(Box::new(fast::Config::of(design, &root).map_err(error)?))
+                Ready::Fast(Box::new(fast::Config::of(design).map_err(error)?))
             }
         };
-        Ok(Factory { ready, media })
+        let design = design.clone();
+        Ok(Factory { design, ready })
+    }
+
+    /// The design of its devices.
+    pub fn design(&self) -> &Design {
+        &self.design
+    }
+
+    /// The engines of its devices, in the order of the design.
+    pub fn engines(&self) -> &[EngineInstance] {
+        match &self.ready {
+            Ready::Rtl(config, _) => &config.engines,
+            Ready::Fast(config) => &config.engines,
+        }
     }
 
     /// What simulates its devices.
@@ -257,20 +268,12 @@ impl Factory {
 
     /// The media that the design names.
     pub fn media(&self) -> Result<Media, Error> {
-        let (file, bytes) = &self.media;
-        let media = match file {
-            Some(path) => Media::file(path, *bytes),
-            None => Media::memory(*bytes),
+        let media = &self.design.media;
+        let opened = match &media.file {
+            Some(path) => Media::file(path, media.bytes.0),
+            None => Media::memory(media.bytes.0),
         };
-        media.map_err(error)
-    }
-
-    /// Sets the identity of its next devices.
-    pub fn set_identity(&mut self, identity: Identity) {
-        match &mut self.ready {
-            Ready::Rtl(config, _) => config.identity = identity,
-            Ready::Fast(config) => config.identity = identity,
-        }
+        opened.map_err(error)
     }
 
     /// Sets the memory of each channel of the storage, for its next devices.
@@ -293,13 +296,15 @@ impl Factory {
 
     /// A device with power, whose storage holds these media.
     pub fn device(&self, media: Media) -> Result<Box<dyn Device + Send>, Error> {
-        self.device_with_fault(media, None)
+        self.device_with(media, None, None)
     }
 
-    /// The same with a fault injected, as a negative control. Only the fast model has faults.
-    pub fn device_with_fault(
+    /// The same with an identity, by default that of the first device of a process, and with a
+    /// fault injected, as a negative control. Only the fast model has faults.
+    pub fn device_with(
         &self,
         media: Media,
+        identity: Option<Identity>,
         fault: Option<FaultInjection>,
     ) -> Result<Box<dyn Device + Send>, Error> {
         Ok(match &self.ready {
@@ -309,11 +314,14 @@ impl Factory {
                 ));
             }
             Ready::Rtl(config, bitstream) => {
-                let device = RtlDevice::new(bitstream.clone(), (**config).clone(), media);
+                let mut config = (**config).clone();
+                config.identity = identity.unwrap_or(config.identity);
+                let device = RtlDevice::new(bitstream.clone(), config, media);
                 Box::new(device.map_err(error)?)
             }
             Ready::Fast(config) => {
                 let mut config = (**config).clone();
+                config.identity = identity.unwrap_or(config.identity);
                 config.fault_injection = fault;
                 let device = fast::FastDevice::new(config, media);
                 Box::new(device.map_err(error)?)
@@ -347,9 +355,8 @@ mod tests {
     /// Nothing is compiled, and no file is made.
     #[test]
     fn factory_refuses_media_files_that_the_rtl_model_could_lose() {
-        let root = rtl::bitstream::repo_root().unwrap();
         let file = std::env::temp_dir().join(format!("nearside-device-{}", std::process::id()));
-        let design = Design::find(&root, "nearpm").unwrap();
+        let design = Design::find("nearpm").unwrap();
         let values = format!("media.file = \"{}\"", file.display());
         let design = design.with_values(&values).unwrap();
         let make = |model| Factory::new(&design, model, &RtlOptions::default(), &mut |_| true);

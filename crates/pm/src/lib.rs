@@ -19,8 +19,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A host with a device on the fast model.
-//! let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-//! let design = Design::find(&root, "nearpm")?;
+//! let design = Design::find("nearpm")?;
 //! let session = Arc::new(Session::start(&design, Model::Fast)?);
 //! let cpu = session.cpu(0)?;
 //!

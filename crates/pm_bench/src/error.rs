@@ -41,11 +41,4 @@ macro_rules! from {
     };
 }
 
-from!(
-    design::Error,
-    device::Error,
-    driver::Error,
-    host::Error,
-    pm::Error,
-    sim::Error
-);
+from!(host::Error, pm::Error, testbed::Error);

@@ -11,10 +11,10 @@ use rtl::{DeviceConfig, RtlDevice};
 
 use crate::error::raise;
 
-/// The repository that holds the hardware sources.
+/// The checkout, which holds the hardware sources.
 #[pyfunction]
 pub fn root() -> PyResult<PathBuf> {
-    rtl::bitstream::repo_root().map_err(raise)
+    design::checkout().map_err(raise)
 }
 
 /// A media profile by name, by path, or as a TOML text.
@@ -22,13 +22,13 @@ pub fn find_profile(name: &str) -> PyResult<design::Profile> {
     if name.contains('=') {
         return design::Profile::parse(name, std::path::Path::new("profile")).map_err(raise);
     }
-    design::Profile::find(&root()?, name).map_err(raise)
+    design::Profile::find(name).map_err(raise)
 }
 
 /// A media profile by name or path, as JSON.
 #[pyfunction]
 pub fn profile(name: &str) -> PyResult<String> {
-    let profile = design::Profile::find(&root()?, name).map_err(raise)?;
+    let profile = design::Profile::find(name).map_err(raise)?;
     serde_json::to_string(&profile).map_err(raise)
 }
 
@@ -43,7 +43,7 @@ impl Design {
     /// Reads a design by name or path.
     #[staticmethod]
     fn load(name: &str) -> PyResult<Design> {
-        let inner = design::Design::find(&root()?, name).map_err(raise)?;
+        let inner = design::Design::find(name).map_err(raise)?;
         Ok(Design { inner })
     }
 
@@ -51,6 +51,13 @@ impl Design {
     fn with_values(&self, overrides: &str) -> PyResult<Design> {
         let inner = self.inner.with_values(overrides).map_err(raise)?;
         Ok(Design { inner })
+    }
+
+    /// The file that it was read from, if there is one.
+    #[getter]
+    fn path(&self) -> Option<PathBuf> {
+        let path = self.inner.path().filter(|path| path.is_file());
+        path.map(PathBuf::from)
     }
 
     /// Its name.
@@ -84,7 +91,7 @@ impl Design {
         };
         let profile = match profile {
             Some(profile) => find_profile(profile)?,
-            None => design::Profile::find(&root()?, own).map_err(raise)?,
+            None => design::Profile::find(own).map_err(raise)?,
         };
         let late = profile.late_reads(self.inner.clock(), dram);
         late.map(|late| {
@@ -125,7 +132,7 @@ impl Design {
 
     /// Its address map as a C header.
     fn header(&self) -> PyResult<String> {
-        let engines = self.inner.engines(&root()?).map_err(raise)?;
+        let engines = self.inner.engines().map_err(raise)?;
         design::export::header(&self.inner, &engines).map_err(raise)
     }
 
@@ -175,7 +182,7 @@ pub fn factory(
 /// The workload that trains a build.
 fn exercise(device: RtlDevice) -> Result<(), String> {
     let bytes = device.media().size();
-    driver::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
+    testbed::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
 }
 
 /// Passes a build's progress to a callback `f(step, done, total)`, and checks for Ctrl-C.

@@ -10,7 +10,7 @@ use sim::Media;
 use verify::campaign::{Campaign, Conditions, Replay};
 use verify::lockstep::{self, DevicePair, Shape};
 
-use crate::build::{factory, model_of, root, Design};
+use crate::build::{factory, model_of, Design};
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
@@ -42,7 +42,7 @@ pub fn diff(
     if per_episode == 0 {
         return Err(raise("per_episode = 0: at least 1 is needed"));
     }
-    let shape = Shape::of(design, &root()?).map_err(raise)?;
+    let shape = Shape::of(design).map_err(raise)?;
     let replay = replay
         .map(|r| r.parse::<Replay>().map_err(raise))
         .transpose()?;

@@ -10,7 +10,7 @@ use sim::{Device, Media};
 use verify::campaign::{Campaign, Conditions, Replay};
 use verify::oracle::{self, Target};
 
-use crate::build::{factory, model_of, root, Design};
+use crate::build::{factory, model_of, Design};
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
@@ -53,7 +53,7 @@ pub fn fuzz(
         );
         return Err(raise(text));
     }
-    let engines = design.engines(&root()?).map_err(raise)?;
+    let engines = design.engines().map_err(raise)?;
     // Commands of that engine replace those of the controller, except in a soak.
     let nearpm = engines
         .iter()

@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use serde_json::Value;
 
-use crate::build::{factory, model_of, purpose, root, Design};
+use crate::build::{factory, model_of, purpose, Design};
 use crate::error::raise;
 use crate::memory::MemoryPeak;
 use crate::progress::ProgressReporter;
@@ -278,7 +278,6 @@ pub fn sort_table<'py>(
 ) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
     let design = &design.inner;
     let model = model_of(model)?;
-    let root = root()?;
     let by = parse_order(by).map_err(raise)?;
     let how = written(target, compression)?;
     let output = TableOutput::new(output, how);
@@ -294,7 +293,7 @@ pub fn sort_table<'py>(
         &mut memory,
         |going| {
             let source = data.open(source, name, kept, going)?;
-            Plan::of(source, &by, &root, design, devices)
+            Plan::of(source, &by, design, devices)
         },
     )?;
     let (schema, metadata) = (plan.source().schema(), plan.source().metadata().to_vec());
@@ -310,7 +309,7 @@ pub fn sort_table<'py>(
             &mut memory,
             |going| plan.load(going),
         )?;
-        let mut factory = factory(py, design, model, &options(), build)?;
+        let factory = factory(py, design, model, &options(), build)?;
         let outcome = run(
             py,
             ProgressReporter::new(progress),
@@ -318,7 +317,7 @@ pub fn sort_table<'py>(
             &mut memory,
             |going| {
                 output.write(schema, &metadata, &by, |sink| {
-                    loaded.run(&mut factory, going, sink)
+                    loaded.run(&factory, going, sink)
                 })
             },
         );
@@ -342,7 +341,6 @@ pub fn explain_sort(
     source: &str,
     devices: usize,
 ) -> PyResult<String> {
-    let root = root()?;
     let by = parse_order(by).map_err(raise)?;
     let (going, mut memory) = (Progress::default(), MemoryPeak::now());
     let plan = run(
@@ -352,7 +350,7 @@ pub fn explain_sort(
         &mut memory,
         |going| {
             let source = data.open(source, name, CsvLines::No, going)?;
-            Ok(Plan::of(source, &by, &root, &design.inner, devices)?.explain())
+            Ok(Plan::of(source, &by, &design.inner, devices)?.explain())
         },
     )?;
     Ok(plan.to_string())
@@ -397,7 +395,6 @@ fn run<T: Send>(
 struct ResidentDevices<'a> {
     design: &'a design::Design,
     model: Model,
-    root: PathBuf,
     media: Vec<PathBuf>,
     factory: Factory,
     memory: MemoryPeak,
@@ -415,7 +412,6 @@ impl<'a> ResidentDevices<'a> {
         Ok(ResidentDevices {
             design: &design.inner,
             model,
-            root: root()?,
             media,
             factory: factory(py, &design.inner, model, &options(), build)?,
             memory: MemoryPeak::now(),
@@ -431,21 +427,18 @@ impl<'a> ResidentDevices<'a> {
         work: impl FnOnce(&mut Store, &Progress) -> ::sort::Result<T> + Send,
     ) -> PyResult<T> {
         let ResidentDevices {
-            design,
-            root,
             media,
             factory,
             memory,
             ..
         } = self;
-        let root: &Path = root;
         run(
             py,
             ProgressReporter::new(callback),
             progress,
             memory,
             move |progress| {
-                let mut store = Store::open(root, design, factory, media)?;
+                let mut store = Store::open(factory, media)?;
                 let outcome = work(&mut store, progress)?;
                 store.close()?;
                 Ok(outcome)

@@ -13,9 +13,8 @@ use verify::lockstep::{self, Shape};
 fn main() -> Result<(), String> {
     let args: Vec<String> = std::env::args().collect();
     let arg = |n: usize, default: &str| args.get(n).cloned().unwrap_or(default.into());
-    let root = rtl::bitstream::repo_root().map_err(|e| e.to_string())?;
     let name = std::env::var("DESIGN").unwrap_or("fuzz".into());
-    let design = design::Design::find(&root, &name).map_err(|e| e.to_string())?;
+    let design = design::Design::find(&name).map_err(|e| e.to_string())?;
     let values = std::env::var("VALUES").unwrap_or_default();
     let design = design.with_values(&values).map_err(|e| e.to_string())?;
     let left: Model = std::env::var("LEFT")
@@ -60,7 +59,7 @@ fn main() -> Result<(), String> {
         Ok([one(0)?, one(1)?])
     };
     let start = std::time::Instant::now();
-    let shape = Shape::of(&design, &root)?;
+    let shape = Shape::of(&design)?;
     let limit = std::time::Duration::from_secs(number("SECONDS", u64::MAX));
     let mut keep_running = |_, _| start.elapsed() < limit;
     let report = lockstep::run(&mut make, &shape, &campaign, &mut keep_running)?;

@@ -11,8 +11,7 @@ use verify::oracle::{self, Target};
 fn main() -> Result<(), String> {
     let args: Vec<String> = std::env::args().collect();
     let arg = |n: usize, default: &str| args.get(n).cloned().unwrap_or(default.into());
-    let root = rtl::bitstream::repo_root().map_err(|e| e.to_string())?;
-    let design = design::Design::find(&root, &arg(1, "fuzz")).map_err(|e| e.to_string())?;
+    let design = design::Design::find(&arg(1, "fuzz")).map_err(|e| e.to_string())?;
     let design = match std::env::var("VALUES") {
         Ok(values) => design.with_values(&values).map_err(|e| e.to_string())?,
         Err(_) => design,

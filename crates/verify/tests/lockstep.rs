@@ -6,7 +6,7 @@ mod common;
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use rtl::bitstream::{repo_root, stderr_progress};
+use rtl::bitstream::stderr_progress;
 use sim::memctrl::MemoryModel;
 use sim::Media;
 use verify::campaign::{Campaign, Conditions};
@@ -15,7 +15,7 @@ use verify::lockstep::{self, DevicePair, Report, Shape};
 use common::{check, from_env};
 
 fn design() -> Design {
-    Design::find(&repo_root().unwrap(), "fuzz").unwrap()
+    Design::find("fuzz").unwrap()
 }
 
 fn campaign(commands: u64) -> Campaign {
@@ -45,7 +45,7 @@ fn run_of(design: &Design, models: [Model; 2], campaign: &Campaign) -> Report {
         };
         Ok([one(0)?, one(1)?])
     };
-    let shape = Shape::of(design, &repo_root().unwrap()).unwrap();
+    let shape = Shape::of(design).unwrap();
     lockstep::run(&mut make, &shape, campaign, &mut |_, _| true).unwrap()
 }
 
@@ -81,7 +81,7 @@ fn comparison_does_not_depend_on_time() {
 }
 
 fn tables() -> Design {
-    Design::find(&repo_root().unwrap(), "fuzz-sort").unwrap()
+    Design::find("fuzz-sort").unwrap()
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn seed_reproduces_the_run() {
 #[test]
 fn designs_that_cannot_be_compared_are_refused() {
     let large = design().with_values("media.bytes = '128 MiB'").unwrap();
-    let error = Shape::of(&large, &repo_root().unwrap()).unwrap_err();
+    let error = Shape::of(&large).unwrap_err();
     assert!(error.starts_with("media.bytes = 134217728: "), "{error}");
 }
 
@@ -136,7 +136,7 @@ fn difference_is_found_and_shrunk() {
         shrinks: 100,
         ..campaign(10_000)
     };
-    let shape = Shape::of(&design, &repo_root().unwrap()).unwrap();
+    let shape = Shape::of(&design).unwrap();
     let report = lockstep::run(&mut make, &shape, &campaign, &mut |_, _| true).unwrap();
     let failure = report.failure.unwrap();
     assert_eq!(report.mismatches, 1);

@@ -4,8 +4,6 @@
 
 mod common;
 
-use std::path::Path;
-
 use design::Design;
 use device::{Factory, FaultInjection, Model, RtlOptions};
 use sim::memctrl::MemoryModel;
@@ -14,8 +12,7 @@ use verify::campaign::Conditions;
 use verify::oracle::{self, Report, Target};
 
 fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+    let design = Design::find("nearpm").unwrap();
     let model = Model::named(Model::Fast).unwrap();
     let options = RtlOptions::default();
     let mut factory = Factory::new(&design, model, &options, &mut |_| true).unwrap();
@@ -25,10 +22,10 @@ fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
         factory.set_memory(conditions.memory(&own));
         let media = Media::memory(bytes).map_err(|e| e.to_string())?;
         factory
-            .device_with_fault(media, fault)
+            .device_with(media, None, fault)
             .map_err(|e| e.to_string())
     };
-    let engines = design.engines(&root).unwrap();
+    let engines = design.engines().unwrap();
     let target = Target {
         valid_only: false,
         media_bytes: bytes,

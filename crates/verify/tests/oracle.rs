@@ -4,11 +4,10 @@
 
 mod common;
 
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use design::Design;
-use rtl::bitstream::{repo_root, stderr_progress, Bitstream};
+use rtl::bitstream::{stderr_progress, Bitstream};
 use rtl::{DeviceConfig, InitialValues, PowerUpRegisters, RtlDevice};
 use sim::{Device, Media};
 use verify::campaign::{Campaign, Conditions};
@@ -17,8 +16,7 @@ use verify::oracle::{self, Report, Target};
 use common::{check, from_env};
 
 fn design() -> Design {
-    let root = repo_root().unwrap();
-    Design::load(&root.join(Path::new("designs/fuzz.toml"))).unwrap()
+    Design::find("fuzz").unwrap()
 }
 
 /// The device of `designs/fuzz.toml`, from one bitstream. Its initial register values differ in

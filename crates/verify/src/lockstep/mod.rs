@@ -39,7 +39,6 @@ mod tables;
 mod timed;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use design::Design;
 use nvme::Namespaces;
@@ -80,9 +79,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The configuration of a design. `root` is the repository, which holds the engines. An error
-    /// states why the design cannot be compared.
-    pub fn of(design: &Design, root: &Path) -> Result<Shape, String> {
+    /// The configuration of a design. An error states why the design cannot be compared.
+    pub fn of(design: &Design) -> Result<Shape, String> {
         let media = design.media.bytes.0;
         if media > MOST_MEDIA {
             return Err(format!(
@@ -102,7 +100,7 @@ impl Shape {
         if sizes.iter().all(|&blocks| blocks == 0) {
             return Err("nvme.namespaces: differential runs need an active one".into());
         }
-        let plugged = design.engines(root).map_err(|e| e.to_string())?;
+        let plugged = design.engines().map_err(|e| e.to_string())?;
         let engines = plugged.iter().map(|p| engines::Engine::of(p, media));
         let engines: Vec<engines::Engine> = engines.collect::<Result<_, _>>()?;
         let opcodes = engines.iter().flat_map(|engine| engine.opcodes());

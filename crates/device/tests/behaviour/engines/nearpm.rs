@@ -872,7 +872,7 @@ fn nearpm_unreadable_range_is_neither_restored_nor_lost() {
     }
     use std::os::unix::fs::FileExt;
 
-    use crate::common::{design, model, rest, root};
+    use crate::common::{design, model, rest};
     use driver::Host;
     use sim::{Bar, Media, Time};
     use spec::regs::nearpm::{domain, DOMAIN};
@@ -884,7 +884,7 @@ fn nearpm_unreadable_range_is_neither_restored_nor_lost() {
     let factory = ::device::Factory::new(&design, model(), &options, &mut progress).unwrap();
     let media = Media::file(&path, bytes).unwrap();
     let mut kit = Kit::before(factory.device(media).unwrap(), &design);
-    let at = design.engines(&root()).unwrap()[0].offset + DOMAIN;
+    let at = design.engines().unwrap()[0].offset + DOMAIN;
     let mask = |field: spec::regs::Field| field.mask() as u32;
     let pool = Pool::new(1, 7, 1 << 20);
     kit.fine(&pool.map());

@@ -3,15 +3,14 @@
 //! A host with several devices of a design, and a driver for each device.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use design::{Design, DeviceInstance, HostProfile, Identity, Profile};
+use design::{Design, DeviceInstance, Identity, Profile};
 use device::Factory;
-use driver::control::Inventory;
 use driver::{DriverConfig, NvmeDriver, SharedHost};
-use host::{Machine, Program, SharedMachine};
-use sim::{Bar, Media, System, Time};
+use host::{HostParameters, Machine, Program, SharedMachine};
+use sim::Time;
+use testbed::{set_media_profile, Testbed};
 
 use crate::job::{JobResult, SortJob};
 use crate::transfer::QUEUES;
@@ -71,8 +70,8 @@ enum TaskResult<R> {
     Happened,
 }
 
-/// A host and its devices.
-pub struct Bench {
+/// Devices of a host, and their drivers.
+pub struct PoweredDevices {
     shared: SharedMachine,
     pub drivers: Vec<Driver>,
     /// Events with their times. Tests inject failures with them.
@@ -82,71 +81,41 @@ pub struct Bench {
 /// A change of the machine at a given time.
 pub type MachineEvent = Box<dyn FnOnce(&mut Machine) + Send>;
 
-impl Bench {
-    /// Powers devices with these media, starts their drivers, and sets the design's media profile.
-    pub fn new(
-        root: &Path,
-        design: &Design,
-        factory: &mut Factory,
-        media: Vec<(Media, Identity)>,
-    ) -> Result<Bench> {
-        let (host, link) = design.attached().map_err(Error::new)?;
-        let mut system = System::new(&host).map_err(Error::new)?;
-        let count = media.len();
-        for (media, identity) in media {
-            factory.set_identity(identity);
-            let device = factory.device(media).map_err(Error::new)?;
-            let windows = [
-                (Bar::Nvme, 64 << 10),
-                (Bar::Pm, design.window_bytes()),
-                (Bar::Control, 1 << 20),
-            ];
-            let added = system.add_device(device, &link, &windows);
-            added.map_err(Error::new)?;
-        }
-        let free = HostProfile::shipped("none").ok_or_else(|| Error::new("no host profile"))?;
-        let shared = SharedMachine::new(Machine::new(system, free));
-        let profile = Profile::find(root, &design.media.profile).map_err(Error::new)?;
-        let registers = profile.registers(design.clock(), design.interleave());
-        let registers = registers.map_err(Error::new)?;
+impl PoweredDevices {
+    /// Powers the devices of a testbed, starts their drivers, and sets the design's media profile.
+    pub fn new(testbed: testbed::Builder, design: &Design) -> Result<PoweredDevices> {
+        let testbed = testbed.host(HostParameters::default());
+        let testbed = testbed.build().map_err(Error::new)?;
+        let profile = Profile::find(&design.media.profile).map_err(Error::new)?;
         let config = DriverConfig {
             io_queues: QUEUES as u16,
             command_timeout: COMMAND_TIMEOUT,
             ..DriverConfig::default()
         };
-        let start = |number: usize| -> driver::Result<Driver> {
-            let host = SharedHost::new(&shared, number, design.cpu.costs(), 0, QUEUES * number);
-            let mut controller = NvmeDriver::start(host, config)?;
-            let inventory = Inventory::read(controller.host_mut())?;
-            // The delays of the storage come first.
-            for (delay, registers) in inventory.delays().iter().zip(&registers) {
-                delay.set(controller.host_mut(), registers)?;
-            }
-            Ok(controller)
+        let start = |number: usize| -> testbed::Result<Driver> {
+            let host = testbed.host(number, 0, QUEUES * number);
+            let mut driver = NvmeDriver::start(host, config)?;
+            set_media_profile(driver.host_mut(), &profile)?;
+            Ok(driver)
         };
-        let drivers: driver::Result<Vec<_>> = (0..count).map(start).collect();
-        let drivers = drivers.map_err(Error::new)?;
-        Ok(Bench {
-            shared,
-            drivers,
+        let drivers: testbed::Result<Vec<_>> = (0..testbed.devices()).map(start).collect();
+        Ok(PoweredDevices {
+            shared: testbed.machine().clone(),
+            drivers: drivers.map_err(Error::new)?,
             events: Vec::new(),
         })
     }
 
     /// Devices whose media are in memory.
-    pub fn of_memory(
-        root: &Path,
-        design: &Design,
-        factory: &mut Factory,
-        count: usize,
-    ) -> Result<Bench> {
-        let one = |number: usize| {
-            let identity = Identity::of(design, DeviceInstance::Number(number as u32));
-            let media = factory.media().map_err(Error::new)?;
-            Ok((media, identity.map_err(Error::new)?))
-        };
-        let media: Result<Vec<_>> = (0..count).map(one).collect();
-        Bench::new(root, design, factory, media?)
+    pub fn of_memory(factory: &Factory, count: usize) -> Result<PoweredDevices> {
+        let design = factory.design();
+        let identity = |number| Identity::of(design, DeviceInstance::Number(number));
+        let identities = (0..count as u32)
+            .map(identity)
+            .collect::<std::result::Result<_, _>>();
+        let testbed = Testbed::of(factory).devices(count);
+        let testbed = testbed.identities(identities.map_err(Error::new)?);
+        PoweredDevices::new(testbed, design)
     }
 
     /// Runs `work` on every device, concurrently.

@@ -3,29 +3,18 @@
 //! A short mixed workload that uses all parts of a device.
 
 use design::{Cpu, Profile};
-use sim::{Bar, Device, HostConfig, LinkConfig, System};
+use driver::workload::{run_job, IoJob};
+use driver::{DriverConfig, Host, NvmeDriver};
+use sim::{Bar, Device};
 
-use crate::control::Inventory;
-use crate::workload::{run_job, IoJob};
-use crate::{DriverConfig, Error, Host, NvmeDriver, Result, SimHost};
+use crate::{driver_costs, host_of, set_media_profile, Result};
 
 /// Attaches `device` to a separate host, and reads and writes in several sizes on all queues, with
 /// and without emulated latencies. Profile-guided builds are trained with it.
 pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> {
-    let failed = |error: sim::Error| Error::Host(error.to_string());
-    let mut system = System::new(&HostConfig::default()).map_err(failed)?;
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, media_bytes),
-        (Bar::Control, 1 << 20),
-    ];
-    let number = system
-        .add_device(device, &LinkConfig::default(), &windows)
-        .map_err(failed)?;
-    let host = SimHost::new(system, number, Cpu::default().costs(), 0);
+    let host = host_of(device, media_bytes, driver_costs(&Cpu::default()), 0)?;
     let mut controller = NvmeDriver::start(host, DriverConfig::default())?;
     let queues = controller.io_queues().min(16);
-    let inventory = Inventory::read(controller.host_mut())?;
     let job = |bytes, commands, read_percent| IoJob {
         read_percent,
         min_bytes: bytes,
@@ -38,12 +27,7 @@ pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> 
     for latency_ns in [0, 300] {
         if latency_ns > 0 {
             let profile = Profile::latencies("exercise", 305.0, 94.0);
-            let registers = profile
-                .registers(inventory.clock, inventory.turns())
-                .map_err(|e| crate::Error::Invalid(e.to_string()))?;
-            for (delay, registers) in inventory.delays().iter().zip(&registers) {
-                delay.set(controller.host_mut(), registers)?;
-            }
+            set_media_profile(controller.host_mut(), &profile)?;
         }
         for (bytes, commands, read_percent) in [
             (4096, 1000, 50),
