@@ -210,12 +210,11 @@ impl Bridge {
             if answer.cycle > now {
                 return Some(answer.cycle);
             }
-            if let Some(answer) = self.answers.pop_front() {
-                match (answer.last, answer.data) {
-                    (true, data) => host.mmio_data(time, answer.tag, data),
-                    (false, Some(data)) => host.mmio_part(time, answer.tag, data),
-                    (false, None) => {}
-                }
+            let answer = self.answers.pop_front().expect("the first one is due");
+            match (answer.last, answer.data) {
+                (true, data) => host.mmio_data(time, answer.tag, data),
+                (false, Some(data)) => host.mmio_part(time, answer.tag, data),
+                (false, None) => unreachable!("a load that fails is answered once"),
             }
         }
         None
@@ -356,7 +355,7 @@ impl Bridge {
                 };
                 self.beats_free = at + beats + delay;
                 let Mmio::Write { bar, offset, data } = access else {
-                    return Ok(BridgeRequest::None);
+                    unreachable!("the access was matched as a write");
                 };
                 if bar == Bar::Control {
                     return Ok(BridgeRequest::PageStore(offset, data));
@@ -466,9 +465,8 @@ impl Bridge {
             if self.waits_for_id(channel) {
                 return;
             }
-            let Some(store) = self.store_queue.pop_front() else {
-                return;
-            };
+            let store = self.store_queue.pop_front();
+            let store = store.expect("it is the first one");
             self.queued_beats -= store.beats;
             self.last_channel = channel;
             let at = store.at.max(ctx.now + STORE_ISSUE);
@@ -487,7 +485,7 @@ impl Bridge {
     /// An earlier store with the same ID is in flight to another channel. Responses of one ID have
     /// to stay in order.
     fn waits_for_id(&self, channel: usize) -> bool {
-        let number = self.store_queue.front().map_or(0, |store| store.tag as u32);
+        let number = self.store_queue[0].tag as u32;
         let place = number.wrapping_sub(self.stores_answered as u32) as usize;
         let before = place.checked_sub(MAX_LOADS);
         let response = before.and_then(|place| self.responses.get(place));
@@ -681,12 +679,12 @@ impl Bridge {
     /// The channel has answered a store.
     pub(crate) fn store_answered(&mut self, number: u32, ctx: &mut SimContext) {
         let place = number.wrapping_sub(self.stores_answered as u32) as usize;
-        if let Some(response) = self.responses.get_mut(place) {
-            response.arrived = true;
-            record_order(response.channel, ctx, |channel| {
-                OrderEvent::StorePersisted { channel, number }
-            });
-        }
+        let response = &mut self.responses[place];
+        debug_assert!(!response.arrived, "a store is answered once");
+        response.arrived = true;
+        record_order(response.channel, ctx, |channel| {
+            OrderEvent::StorePersisted { channel, number }
+        });
         while self.responses.front().is_some_and(|first| first.arrived) {
             self.responses.pop_front();
             self.stores_answered += 1;

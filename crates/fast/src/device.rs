@@ -592,10 +592,13 @@ impl ActiveDevice<'_> {
         let (cycle, beats, end) = data;
         let ctx = &mut self.ctx;
         match owner {
-            TAG_READ => self.controller.media_read(number, cycle, beats, end, ctx),
+            TAG_READ => self
+                .controller
+                .data_path
+                .media_read(number, cycle, beats, end, ctx),
             TAG_LOAD => self.bridge.load_data_arrived(number, channel, data, ctx),
             TAG_ENGINE => self.engines.read_answered(number, end, ctx),
-            _ => {}
+            _ => unreachable!("stores and queue lines read nothing"),
         }
     }
 
@@ -604,11 +607,11 @@ impl ActiveDevice<'_> {
         let (owner, number) = (tag >> 32 << 32, tag as u32);
         let ctx = &mut self.ctx;
         match owner {
-            TAG_WRITE => self.controller.media_written(number, ctx),
+            TAG_WRITE => self.controller.data_path.media_written(number, ctx),
             TAG_STORE => self.store_answered(number),
             TAG_ENGINE => self.engines.write_answered(number, ctx),
             TAG_LINE => engines::line_written(number, ctx),
-            _ => {}
+            _ => unreachable!("loads write nothing"),
         }
     }
 
@@ -632,7 +635,7 @@ impl ActiveDevice<'_> {
             self.bridge.issue_load(load, ctx);
         }
         self.engines.dispatch(ctx);
-        self.controller.filter_changed(ctx);
+        self.controller.data_path.filter_changed(ctx);
         if self.bridge.is_blocked() {
             ctx.schedule(now, Event::Bridge);
         }
@@ -650,19 +653,16 @@ impl FastDevice {
         };
         // Retry what the link has refused for an unknown time.
         if p.port.link.clear_unknown_refusals() {
-            if let Some(mut active) = self.active() {
-                active.ctx.schedule_after(0, Event::HostRead);
-                active.ctx.schedule_after(0, Event::HostWrite);
-            }
+            let mut active = self.active().expect("power fails between calls");
+            active.ctx.schedule_after(0, Event::HostRead);
+            active.ctx.schedule_after(0, Event::HostWrite);
         }
         let edge_of = |time: Time| match time.0 {
             0 => 0,
             _ => clock.edge_strictly_before(time) + 1,
         };
         loop {
-            let Some(p) = &mut self.powered else {
-                return;
-            };
+            let p = self.powered.as_mut().expect("power fails between calls");
             let mmio = match p.bridge.is_blocked() {
                 true => None,
                 false => host.next_mmio(),
@@ -684,9 +684,7 @@ impl FastDevice {
             self.edge = next.max(self.edge);
             p.calendar.advance_to(self.edge);
             let mut handled = 0;
-            let Some(mut active) = self.active() else {
-                return;
-            };
+            let mut active = self.active().expect("power fails between calls");
             if arrival <= active.ctx.now {
                 active.receive(host);
             }
@@ -774,7 +772,7 @@ impl Device for FastDevice {
         self.msix = (enable, mask);
         if let Some(active) = &mut self.active() {
             active.ctx.msix.set(enable, mask);
-            active.controller.msix_changed(&mut active.ctx);
+            active.controller.send_messages(&mut active.ctx);
         }
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Atomicity of fused pairs (nvme_pairs), between the decoder and the data path.
+//! Atomicity of fused pairs (nvme_fused_arbiter), between the decoder and the data path.
 //!
 //! A pair waits until all overlapping data commands in flight have ended. Then its Compare runs
 //! and, if that succeeds, its Write. Until the pair has ended, other commands that overlap it are
@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use super::data_path::TransferResult;
-use super::io::{BlockSpan, DataCommand};
+use super::decode::{BlockSpan, DataCommand};
 
 enum HeldCommand {
     Single(DataCommand),
@@ -108,9 +108,13 @@ impl FusedArbiter {
     /// Continues with the next held command or pair.
     fn advance(&mut self) {
         self.state = PairState::Waiting;
-        while let Some(HeldCommand::Single(_)) = self.held.front() {
-            if let Some(HeldCommand::Single(command)) = self.held.pop_front() {
-                self.start_command(command);
+        while let Some(held) = self.held.pop_front() {
+            match held {
+                HeldCommand::Single(command) => self.start_command(command),
+                pair => {
+                    self.held.push_front(pair);
+                    break;
+                }
             }
         }
         self.begin_pair();

@@ -260,13 +260,10 @@ impl Engines {
         loads
     }
 
-    fn unit(&mut self, number: usize) -> Option<&mut EngineUnit> {
-        self.units.get_mut(number)?.as_mut()
-    }
-
-    fn nearpm(&mut self, number: usize) -> Option<&mut NearPm> {
+    /// The engine with this number, which is no [`EngineUnit`].
+    fn nearpm(&mut self, number: usize) -> &mut NearPm {
         let nearpm = self.nearpm.as_mut().filter(|(own, _)| *own == number);
-        nearpm.map(|(_, nearpm)| nearpm)
+        &mut nearpm.expect("it is the only other engine").1
     }
 
     /// Starts commands of NearPM that are ready.
@@ -403,16 +400,16 @@ impl Engines {
         command: EngineCommand,
         ctx: &mut SimContext,
     ) {
-        if let Some(unit) = self.unit(engine) {
-            unit.start_command(command, ctx);
-        }
+        let unit = self.units[engine].as_mut();
+        unit.expect("an engine has accepted the command")
+            .start_command(command, ctx);
     }
 
     /// Stops the NVMe command of a slot early.
     pub(crate) fn stop_command(&mut self, engine: usize, slot: u16, ctx: &mut SimContext) {
-        if let Some(unit) = self.units.get_mut(engine).and_then(Option::as_mut) {
-            unit.stop_command(slot, &mut self.ended, ctx);
-        }
+        let unit = self.units[engine].as_mut();
+        let unit = unit.expect("an engine has accepted the command");
+        unit.stop_command(slot, &mut self.ended, ctx);
     }
 
     /// Takes the next NVMe command that has ended.
@@ -429,30 +426,28 @@ impl Engines {
         ctx: &mut SimContext,
     ) {
         let number = usize::from(engine);
-        if let Some(unit) = self.units.get_mut(number).and_then(Option::as_mut) {
-            unit.handle_event(event, answered, &mut self.ended, ctx);
-        } else if let Some(nearpm) = self.nearpm(number) {
-            nearpm.handle_event(event, ctx);
+        match &mut self.units[number] {
+            Some(unit) => unit.handle_event(event, answered, &mut self.ended, ctx),
+            None => self.nearpm(number).handle_event(event, ctx),
         }
     }
 
     /// A part of a read burst has arrived.
     pub(crate) fn read_answered(&mut self, tag: u32, end: bool, ctx: &mut SimContext) {
         let (engine, burst) = ports::burst_of(tag);
-        if let Some(unit) = self.unit(engine) {
-            unit.read_answered(burst, end, true, ctx);
-        } else if let (Some(nearpm), true) = (self.nearpm(engine), end) {
-            nearpm.burst_answered(burst, true, ctx);
+        match &mut self.units[engine] {
+            Some(unit) => unit.read_answered(burst, end, true, ctx),
+            None if end => self.nearpm(engine).burst_answered(burst, true, ctx),
+            None => {}
         }
     }
 
     /// A write burst was answered.
     pub(crate) fn write_answered(&mut self, tag: u32, ctx: &mut SimContext) {
         let (engine, burst) = ports::burst_of(tag);
-        if let Some(unit) = self.unit(engine) {
-            unit.write_answered(burst, true, ctx);
-        } else if let Some(nearpm) = self.nearpm(engine) {
-            nearpm.burst_answered(burst, true, ctx);
+        match &mut self.units[engine] {
+            Some(unit) => unit.write_answered(burst, true, ctx),
+            None => self.nearpm(engine).burst_answered(burst, true, ctx),
         }
     }
 }

@@ -182,6 +182,7 @@ impl RowShuffle {
 
     /// Does all work that is possible up to the current edge.
     fn advance(&mut self, ports: &mut EnginePorts) {
+        // A wake-up of the job before may come after the start of an invalid one.
         let Some(rows) = self.rows else { return };
         if !matches!(self.state, ShuffleState::Gathering | ShuffleState::Draining) {
             return;
@@ -425,10 +426,9 @@ impl Engine for RowShuffle {
         } else {
             let bursts = self.parameters.bursts;
             let place = (burst - BURSTS + bursts - self.first_read as usize % bursts) % bursts;
-            if let Some(read) = self.reads.get_mut(place) {
-                let ok = ok && ports.load(read.addr, &mut read.data);
-                read.arrival = Some((ports.now(), ok));
-            }
+            let read = &mut self.reads[place];
+            let ok = ok && ports.load(read.addr, &mut read.data);
+            read.arrival = Some((ports.now(), ok));
         }
         self.advance(ports);
     }

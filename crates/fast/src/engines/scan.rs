@@ -177,10 +177,9 @@ impl Scan {
             }
             self.next = (channel + 1) % channels;
             self.write_free = ports.now() + 1;
-            if let Some(line) = self.channels[channel].take_line() {
-                self.write_line(&line, ports);
-                self.channels[channel].advance(ports);
-            }
+            let line = self.channels[channel].take_line();
+            self.write_line(&line.expect("the channel has a line"), ports);
+            self.channels[channel].advance(ports);
         }
     }
 
@@ -313,9 +312,7 @@ impl Engine for Scan {
             }
             WRITER => self.check_done(ports),
             number => {
-                if let Some(channel) = self.channels.get_mut(number as usize) {
-                    channel.advance(ports);
-                }
+                self.channels[number as usize].advance(ports);
                 self.check_done(ports);
             }
         }
@@ -324,9 +321,7 @@ impl Engine for Scan {
     fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         let burst = burst as usize;
         if end {
-            if let Some(channel) = self.channels.get_mut(burst / BURSTS) {
-                channel.arrived(burst % BURSTS, ok, ports);
-            }
+            self.channels[burst / BURSTS].arrived(burst % BURSTS, ok, ports);
             self.check_done(ports);
         }
     }

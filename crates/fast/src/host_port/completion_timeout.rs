@@ -79,9 +79,8 @@ impl CompletionTimeout {
     /// An expired read has been answered after all. After the last one the held data of its stream
     /// is released.
     pub(crate) fn answer_expired(&mut self, stream: ReadStream) {
-        let Some(expired) = self.expired.get_mut(&stream) else {
-            return;
-        };
+        let expired = self.expired.get_mut(&stream);
+        let expired = expired.expect("an expired read is counted until it is answered");
         *expired -= 1;
         if *expired > 0 {
             return;

@@ -367,6 +367,7 @@ impl LinkPort {
         part: ReadData,
         tracer: Option<&Tracer>,
     ) -> Option<HostReadData> {
+        // An unexpected completion is dropped, as PCI Express requires.
         let read = self.reads.get_mut(part.tag as usize)?.as_mut()?;
         let stream = read.purpose.stream();
         if read.expired {

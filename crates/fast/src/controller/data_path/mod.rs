@@ -16,10 +16,13 @@
 //! data.
 
 mod block_assembler;
+mod fill;
 mod hazard;
 mod mover;
 mod mover_read;
 mod mover_write;
+mod range_walk;
+mod ranges;
 mod read_limit;
 mod splitter;
 mod transfer_tracker;
@@ -42,6 +45,8 @@ use mover_write::MediaBurst;
 use read_limit::ReadLimit;
 use transfer_tracker::TransferTracker;
 use walkers::Walkers;
+
+pub(crate) use ranges::{RangeOp, RangeWalker};
 
 /// A transfer segment lies within this many bytes of the media.
 const SEGMENT_BYTES: u64 = 4096;

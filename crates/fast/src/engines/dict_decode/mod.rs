@@ -210,6 +210,7 @@ impl DictDecode {
 
     /// Does all work that is possible up to the current edge.
     fn advance(&mut self, ports: &mut EnginePorts) {
+        // A wake-up of the job before may come after the start of an invalid one.
         let Some(column) = self.column else { return };
         if self.state == DecodeState::Decoding {
             while self.take_burst(&column, ports)
@@ -282,9 +283,7 @@ impl DictDecode {
             return false;
         }
         self.take_free = done;
-        let Some(read) = self.reads.pop_front() else {
-            return false;
-        };
+        let read = self.reads.pop_front().expect("it is the first one");
         self.first_read += 1;
         let (dict, _) = self.sizes(column);
         if self.accepted < dict {
@@ -330,7 +329,7 @@ impl DictDecode {
                 self.made = self.made.max(ports.now());
             }
             match next {
-                DecodeStep::Wait => {}
+                DecodeStep::Wait => unreachable!("it has just been handled"),
                 DecodeStep::Header => self.made += 1,
                 DecodeStep::Row(mut row) => {
                     let good = row.iter().position(|&key| !self.table.has(key));
@@ -414,7 +413,7 @@ impl DictDecode {
     }
 
     fn begin(&mut self, ports: &mut EnginePorts) {
-        let Some(column) = self.column else { return };
+        let column = self.column.expect("only a valid job begins");
         self.state = DecodeState::Decoding;
         let now = ports.now();
         (self.read_free, self.take_free, self.made, self.write_free) = (now, now, now, now);
@@ -526,10 +525,9 @@ impl Engine for DictDecode {
         }
         let bursts = self.writes.len() as u64;
         let place = (u64::from(burst) + bursts - self.first_read % bursts) % bursts;
-        if let Some(read) = self.reads.get_mut(place as usize) {
-            let ok = ok && ports.load(read.addr, &mut read.data);
-            read.arrival = Some((ports.now(), ok));
-        }
+        let read = &mut self.reads[place as usize];
+        let ok = ok && ports.load(read.addr, &mut read.data);
+        read.arrival = Some((ports.now(), ok));
         self.advance(ports);
     }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Fused Compare and Write (NVMe 1.4, 4.12; nvme_fused): the first command of a pair is kept until
-//! the next command of its queue arrives.
+//! Fused Compare and Write (NVMe 1.4, 4.12; nvme_fused_pairing). The first command of a pair is
+//! kept until the next command of its queue arrives.
 
 use spec::nvme::{io, status, Sqe, Status};
 
 use crate::context::{Event, SimContext};
 
-use super::io::{DataCommand, Decoded, FUSE_FIRST, FUSE_SECOND};
+use super::decode::{DataCommand, Decoded, FUSE_FIRST, FUSE_SECOND};
 use super::{data_path, Controller};
 
 /// Least time that a first command waits for its partner, in ms; it may wait twice as long.

@@ -262,10 +262,7 @@ impl ShadowDoorbells {
 
     /// Reads the shadow of the doorbell in progress.
     fn read_shadow(&mut self, again: bool, ctx: &mut SimContext) {
-        let Some((page, _)) = self.pages else {
-            self.state = ShadowState::Idle;
-            return;
-        };
+        let (page, _) = self.pages.expect("shadow doorbells are configured");
         self.state = ShadowState::Reading { again };
         (self.value, self.received) = (0, 0);
         let addr = page + 4 * self.at as u64;
@@ -275,10 +272,7 @@ impl ShadowDoorbells {
 
     /// Writes the EventIdx of the doorbell in progress.
     fn write_event_idx(&mut self, only: bool, ctx: &mut SimContext) {
-        let Some((_, page)) = self.pages else {
-            self.state = ShadowState::Idle;
-            return;
-        };
+        let (_, page) = self.pages.expect("shadow doorbells are configured");
         self.state = ShadowState::Arming { only };
         let value = u32::from(self.doorbells[self.at].last);
         let addr = page + 4 * self.at as u64;
@@ -294,7 +288,7 @@ impl ShadowDoorbells {
         ctx: &mut SimContext,
     ) -> Result<Option<DoorbellUpdate>, ()> {
         let ShadowState::Reading { again } = self.state else {
-            return Ok(None);
+            unreachable!("a shadow is awaited until all of it has arrived");
         };
         let Some(data) = &arrival.data else {
             self.state = ShadowState::Idle;

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Range walks: commands that zero or verify ranges of the media, one at a time (nvme_ranges,
-//! nvme_sweep, nvme_fill). These are Write Zeroes, Verify, Dataset Management and Format NVM.
-//!
-//! Ranges of fewer than [`FILL_BLOCKS`] blocks pass the movers, 4 KiB at a time. Longer ones are
-//! filled by the memories at their full speed, a region at a time.
+//! Commands that zero or verify ranges of the media, one at a time (nvme_ranges). These are Write
+//! Zeroes, Verify, Dataset Management and Format NVM.
 
 use std::collections::VecDeque;
 
@@ -16,17 +13,13 @@ use sim::memctrl::MemoryModel;
 use crate::config::Config;
 use crate::context::{Event, SimContext};
 use crate::host_port::{HostReadData, ReadPurpose, BEAT};
-use crate::memory::Memories;
 
-use super::data_path::{DataPath, TransferResult};
-use super::timing;
+use super::super::timing;
+use super::fill::MemoryFill;
+use super::{DataPath, TransferResult};
 
-/// Ranges of at least this many blocks are filled by the memories.
-const FILL_BLOCKS: u64 = 128;
 /// Bytes that a channel fills for one request.
 const REGION_BYTES: u64 = 512 << 10;
-/// Bytes of a transfer segment.
-const SEGMENT_BYTES: u64 = 4096;
 
 /// The ranges of a command, and what is done with them.
 pub(crate) enum RangeOp {
@@ -42,13 +35,13 @@ pub(crate) enum RangeOp {
     },
 }
 
-struct QueuedRangeOp {
+pub(super) struct QueuedRangeOp {
     slot: u16,
     op: RangeOp,
 }
 
 /// The list of a Dataset Management that is being read.
-struct RangeList {
+pub(super) struct RangeList {
     walker: Walker,
     bytes: Vec<u8>,
     wanted: usize,
@@ -57,46 +50,29 @@ struct RangeList {
     segment: (u64, u64),
 }
 
-struct ActiveRangeOp {
-    slot: u16,
-    list: Option<RangeList>,
-    ranges: VecDeque<(u64, u64)>,
+pub(super) struct ActiveRangeOp {
+    pub(super) slot: u16,
+    pub(super) list: Option<RangeList>,
+    pub(super) ranges: VecDeque<(u64, u64)>,
     /// Position in the first range.
-    at: u64,
-    verify: bool,
+    pub(super) at: u64,
+    pub(super) verify: bool,
     /// The command ends with this result.
-    end: Option<TransferResult>,
+    pub(super) end: Option<TransferResult>,
     /// A fill of the memories is in progress.
-    fill: Option<MemoryFill>,
-}
-
-#[derive(Clone, Copy)]
-struct MemoryFill {
-    number: u32,
-    since: u64,
-    addr: u64,
-    bytes: u64,
-    cycles: u64,
-}
-
-impl MemoryFill {
-    /// Bytes that are zero by now. The memories stop at the end of a block.
-    fn done(&self, now: u64, line_cycles: u64, channels: u64) -> u64 {
-        let lines = now.saturating_sub(self.since) * 256 / line_cycles * channels;
-        (lines * BEAT / BLOCK_BYTES * BLOCK_BYTES).min(self.bytes)
-    }
+    pub(super) fill: Option<MemoryFill>,
 }
 
 pub(crate) struct RangeWalker {
-    waiting: VecDeque<QueuedRangeOp>,
-    active: Option<ActiveRangeOp>,
-    fills: u32,
-    region: u64,
-    channels: u64,
+    pub(super) waiting: VecDeque<QueuedRangeOp>,
+    pub(super) active: Option<ActiveRangeOp>,
+    pub(super) fills: u32,
+    pub(super) region: u64,
+    pub(super) channels: u64,
     /// Cycles in which a channel fills a line of 64 bytes, times 256.
-    line_cycles: u64,
+    pub(super) line_cycles: u64,
     /// The edge at which the walk continues.
-    planned: Option<u64>,
+    pub(super) planned: Option<u64>,
 }
 
 impl RangeWalker {
@@ -132,7 +108,7 @@ impl RangeWalker {
         self.schedule(ctx.now + timing::WALK, ctx);
     }
 
-    fn schedule(&mut self, cycle: u64, ctx: &mut SimContext) {
+    pub(super) fn schedule(&mut self, cycle: u64, ctx: &mut SimContext) {
         if self
             .planned
             .is_none_or(|planned| planned > cycle || planned < ctx.now)
@@ -171,13 +147,6 @@ impl RangeWalker {
         self.abort_active(TransferResult::Interrupted, data_path, ctx);
         for queued in std::mem::take(&mut self.waiting) {
             data_path.range_walk_done(queued.slot, TransferResult::Interrupted, ctx);
-        }
-    }
-
-    /// Applies the completed part of a fill when the function is reset or the power fails.
-    pub(crate) fn apply_partial_fill(&self, now: u64, memory: &mut Memories) {
-        if let Some(fill) = self.active.as_ref().and_then(|active| active.fill) {
-            memory.zero(fill.addr, fill.done(now, self.line_cycles, self.channels));
         }
     }
 
@@ -222,76 +191,25 @@ impl RangeWalker {
     }
 
     /// Ends the active command.
-    fn finish(&mut self, outcome: TransferResult, data_path: &mut DataPath, ctx: &mut SimContext) {
-        if let Some(active) = self.active.take() {
-            data_path.range_walk_done(active.slot, outcome, ctx);
-        }
+    pub(super) fn finish(
+        &mut self,
+        outcome: TransferResult,
+        data_path: &mut DataPath,
+        ctx: &mut SimContext,
+    ) {
+        let active = self.active.take().expect("a command is active");
+        data_path.range_walk_done(active.slot, outcome, ctx);
         if !self.waiting.is_empty() {
             self.schedule(ctx.now + timing::WALK, ctx);
         }
     }
 
-    /// Continues the active command while movers and memories have room.
-    pub(crate) fn walk(&mut self, data_path: &mut DataPath, ctx: &mut SimContext) {
-        self.planned = None;
-        if self.active.is_none() {
-            let Some(queued) = self.waiting.pop_front() else {
-                return;
-            };
-            self.begin(queued, data_path, ctx);
-        }
-        loop {
-            let Some(active) = &mut self.active else {
-                return;
-            };
-            if active.fill.is_some() {
-                return;
-            }
-            if let Some(result) = active.end {
-                if active.list.is_some() {
-                    return;
-                }
-                self.finish(result, data_path, ctx);
-                return;
-            }
-            if active.list.is_some() {
-                return;
-            }
-            let Some(&(addr, bytes)) = active.ranges.front() else {
-                self.finish(TransferResult::Ok, data_path, ctx);
-                return;
-            };
-            let left = addr + bytes - active.at;
-            if left == 0 {
-                active.ranges.pop_front();
-                active.at = active.ranges.front().map_or(0, |range| range.0);
-                continue;
-            }
-            // A fill bypasses the conflict filter, so a device with one has none.
-            if !active.verify && ctx.filter.is_none() && bytes / BLOCK_BYTES >= FILL_BLOCKS {
-                let part = left.min(self.region - active.at % self.region);
-                self.fills += 1;
-                let lines = part.div_ceil(BEAT * self.channels);
-                let cycles = (lines * self.line_cycles).div_ceil(256).max(1) + timing::WRITE_ISSUE;
-                active.fill = Some(MemoryFill {
-                    number: self.fills,
-                    since: ctx.now,
-                    addr: active.at,
-                    bytes: part,
-                    cycles,
-                });
-                ctx.schedule_after(cycles, Event::FillDone(self.fills));
-                return;
-            }
-            let part = left.min(SEGMENT_BYTES - active.at % SEGMENT_BYTES);
-            if !data_path.push_range_segment(active.slot, active.at, part as u32, ctx) {
-                return; // it is called again when there is room
-            }
-            active.at += part;
-        }
-    }
-
-    fn begin(&mut self, queued: QueuedRangeOp, data_path: &mut DataPath, ctx: &mut SimContext) {
+    pub(super) fn begin(
+        &mut self,
+        queued: QueuedRangeOp,
+        data_path: &mut DataPath,
+        ctx: &mut SimContext,
+    ) {
         let mut active = ActiveRangeOp {
             slot: queued.slot,
             list: None,
@@ -326,38 +244,13 @@ impl RangeWalker {
         }
     }
 
-    /// A fill of the memories is complete.
-    pub(crate) fn fill_done(
-        &mut self,
-        number: u32,
-        data_path: &mut DataPath,
-        ctx: &mut SimContext,
-    ) {
-        let Some(active) = &mut self.active else {
-            return;
-        };
-        let Some(fill) = active.fill.filter(|fill| fill.number == number) else {
-            return;
-        };
-        debug_assert!(ctx.now >= fill.since + fill.cycles);
-        active.fill = None;
-        active.at += fill.bytes;
-        if !ctx.memory.zero(fill.addr, fill.bytes) {
-            self.finish(TransferResult::WriteFault, data_path, ctx);
-            return;
-        }
-        self.walk(data_path, ctx);
-    }
-
     /// Reads the next line of the list.
     fn next_line(&mut self, data_path: &mut DataPath, ctx: &mut SimContext) {
         let outcome = loop {
-            let Some(active) = &mut self.active else {
-                return;
-            };
-            let Some(list) = &mut active.list else {
-                return;
-            };
+            let active = self.active.as_mut();
+            let active = active.expect("a command is active while its list is read");
+            let list = active.list.as_mut();
+            let list = list.expect("a list stays until all of it has arrived");
             if let Some(result) = active.end {
                 break result;
             }
@@ -413,9 +306,6 @@ impl RangeWalker {
                 }
             }
         };
-        if let Some(active) = &mut self.active {
-            active.list = None;
-        }
         self.finish(outcome, data_path, ctx);
     }
 
@@ -426,17 +316,15 @@ impl RangeWalker {
         data_path: &mut DataPath,
         ctx: &mut SimContext,
     ) {
-        let Some(list) = self.active.as_mut().and_then(|p| p.list.as_mut()) else {
-            return;
-        };
+        let active = self.active.as_mut();
+        let active = active.expect("a command is active while its list is read");
+        let list = active.list.as_mut();
+        let list = list.expect("a list stays until all of it has arrived");
         let of_list = arrival.purpose == ReadPurpose::RangeList;
         match &arrival.data {
             None if of_list => {
-                let result = self.active.as_ref().and_then(|p| p.end);
-                if let Some(active) = &mut self.active {
-                    active.list = None;
-                }
-                self.finish(result.unwrap_or(TransferResult::HostError), data_path, ctx);
+                let result = active.end.unwrap_or(TransferResult::HostError);
+                self.finish(result, data_path, ctx);
                 return;
             }
             None => list.walker.fail(),

@@ -5,8 +5,7 @@
 use nvme::{dataset, Namespaces, Walker, BLOCK_BYTES};
 use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
 
-use super::data_path::{DataRequest, DataSource, TransferOp};
-use super::range_walk::RangeOp;
+use super::data_path::{DataRequest, DataSource, RangeOp, TransferOp};
 
 /// Most bytes that a command transfers (MDTS 8).
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
@@ -189,12 +188,9 @@ impl DataCommand {
                 RangeOp::Deallocate {
                     walker: walker(false),
                     bytes,
-                    // Validation has found the namespace.
-                    namespace: namespaces.get(sqe.nsid()).unwrap_or(nvme::Namespace {
-                        nsid: 0,
-                        base: 0,
-                        blocks: 0,
-                    }),
+                    namespace: namespaces
+                        .get(sqe.nsid())
+                        .expect("validation has found the namespace"),
                 },
             ),
         }

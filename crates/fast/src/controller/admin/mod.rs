@@ -2,53 +2,30 @@
 
 //! Admin commands (NVMe 1.4, chapter 5), one at a time (nvme_admin).
 
+mod abort;
+mod admin_data_in;
+mod format;
+mod keep_alive;
+
 use std::sync::Arc;
 
 use nvme::feature::FeatureRequest;
-use nvme::format::Format;
 use nvme::log::GetLogPage;
-use nvme::{WalkStep, Walker, BLOCK_BYTES};
-use spec::nvme::{admin, status, Priority, Sqe, Status, ALL_NAMESPACES, PAGE_BYTES};
+use nvme::Walker;
+use spec::nvme::{admin, status, Priority, Sqe, Status, PAGE_BYTES};
 
 use crate::context::{Event, SimContext};
-use crate::host_port::{HostReadData, ReadPurpose, BEAT};
 
-use super::data_path::{self, DataRequest, DataSource, TransferOp, TransferResult};
-use super::features::{FeatureData, FeatureOutcome};
+use super::data_path::{DataRequest, DataSource, TransferOp, TransferResult};
+use super::features::FeatureOutcome;
 use super::queues::{Completion, Submission};
-use super::range_walk::RangeOp;
-use super::{error_log, identify, logs, timing, Controller};
+use super::{identify, logs, timing, Controller};
+
+use admin_data_in::HostDataFetch;
+use format::FormatProgress;
 
 /// Doorbell Buffer Config.
 const DOORBELL_BUFFER_CONFIG: u8 = 0x7C;
-/// Blocks that a format zeroes with one range walk.
-const FORMAT_BLOCKS: u64 = 65536;
-/// Cycles in which an Abort compares one slot.
-const ABORT_SCAN_STEP: u64 = 2;
-
-/// Data of a Set Features that is read from the host.
-struct HostDataFetch {
-    what: FeatureData,
-    /// Segments of host pages: address, bytes, offset.
-    segments: Vec<(u64, u32, u32)>,
-    received: Vec<u32>,
-    bytes: Vec<u8>,
-    /// Reads that are not complete.
-    open: usize,
-    failed: bool,
-}
-
-/// Progress of a Format NVM.
-struct FormatProgress {
-    /// Namespaces that are left, and all of the command, with namespace 1 in the lowest bit.
-    left: u32,
-    all: u32,
-    /// Blocks of the present namespace that are left: first, end.
-    from: u64,
-    to: u64,
-    /// A range walk is in progress.
-    transfer_active: bool,
-}
 
 /// The state of the admin command in progress.
 #[derive(Default)]
@@ -97,6 +74,12 @@ impl Admin {
     /// No command is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.command.is_none()
+    }
+
+    /// The slot and the entry of the command in progress.
+    fn in_progress(&self) -> (u16, Sqe) {
+        self.command
+            .expect("a state other than idle is that of a command")
     }
 
     /// Whether the command in this slot has just ended. True once.
@@ -153,16 +136,14 @@ impl Controller {
                 self.admin.no_room = true;
                 return;
             }
-            if let Some((slot, dw0)) = self.events.report() {
-                self.complete(slot, status::SUCCESS, dw0, ctx);
-            }
+            let report = self.events.report();
+            let (slot, dw0) = report.expect("an event and a request are available");
+            self.complete(slot, status::SUCCESS, dw0, ctx);
         }
     }
 
-    fn reserve_admin(&mut self) -> bool {
-        let fetches = self.accepts_commands();
-        let queue = self.queues.completion[0].as_mut();
-        fetches && queue.is_some_and(Completion::reserve)
+    pub(super) fn reserve_admin(&mut self) -> bool {
+        self.accepts_commands() && self.queues.cq_mut(0).reserve()
     }
 
     /// Updates events after temperature, thresholds, enabled events or the list of changed
@@ -203,7 +184,7 @@ impl Controller {
     }
 
     /// Ends the command in progress. Its entry waits until the host can rely on EventIdx.
-    fn complete_admin(&mut self, status: Status, dw0: u32, ctx: &mut SimContext) {
+    pub(super) fn complete_admin(&mut self, status: Status, dw0: u32, ctx: &mut SimContext) {
         self.admin.state = AdminState::Completing(status, dw0);
         self.resume_admin(ctx);
     }
@@ -216,9 +197,7 @@ impl Controller {
                     return;
                 }
                 let (status, dw0) = (*status, *dw0);
-                let Some((slot, sqe)) = self.admin.command else {
-                    return;
-                };
+                let (slot, sqe) = self.admin.in_progress();
                 let set = sqe.opcode() == admin::SET_FEATURES
                     && sqe.dw[10] as u8 == spec::nvme::feature::KEEP_ALIVE_TIMER;
                 if status.is_success() && (set || sqe.opcode() == admin::KEEP_ALIVE) {
@@ -232,8 +211,7 @@ impl Controller {
             }
             AdminState::DeleteQueue { qid } => {
                 let qid = *qid;
-                let idle = |sq: &Submission| sq.in_flight == 0;
-                if self.queues.submission[qid].as_ref().is_none_or(idle) {
+                if self.queues.sq_mut(qid).in_flight == 0 {
                     self.complete_admin(status::SUCCESS, 0, ctx);
                 } else {
                     self.abort_queue_commands(qid, ctx);
@@ -251,8 +229,6 @@ impl Controller {
             self.complete_admin(status::SUCCESS, u32::from(!aborted), ctx);
         }
     }
-
-    // ---- pages ----
 
     fn send_page(
         &mut self,
@@ -301,13 +277,7 @@ impl Controller {
     }
 
     /// Continues the command in progress after its transfer or range walk.
-    pub(super) fn admin_transfer_done(
-        &mut self,
-        slot: u16,
-        outcome: TransferResult,
-        ctx: &mut SimContext,
-    ) {
-        let _ = slot;
+    pub(super) fn admin_transfer_done(&mut self, outcome: TransferResult, ctx: &mut SimContext) {
         match &mut self.admin.state {
             AdminState::Page(log) => {
                 if let (Some(lid), TransferResult::Ok) = (*log, outcome) {
@@ -327,11 +297,9 @@ impl Controller {
                     self.format_step(ctx);
                 }
             }
-            _ => {}
+            _ => unreachable!("only pages and formats have transfers"),
         }
     }
-
-    // ---- queues ----
 
     fn io_qid(&self, qid: u32) -> Option<usize> {
         (1..self.queues.count() as u32)
@@ -403,35 +371,12 @@ impl Controller {
             .io_qid(sqe.dw[10] & 0xFFFF)
             .filter(|&q| self.queues.sq(q).is_some());
         let qid = qid.ok_or(status::INVALID_QUEUE_IDENTIFIER.dnr())?;
-        if let Some(sq) = &mut self.queues.submission[qid] {
-            sq.valid = false;
-        }
+        self.queues.sq_mut(qid).valid = false;
         self.shadow.queue_changed(qid, false, false, ctx);
         self.admin.state = AdminState::DeleteQueue { qid };
         self.abort_unpaired(ctx);
         self.resume_admin(ctx);
         Ok(None)
-    }
-
-    /// Ends those commands of a deleted queue that may take long.
-    fn abort_queue_commands(&mut self, qid: usize, ctx: &mut SimContext) {
-        let of = |slot: u16, slots: &[Option<super::SlotOwner>]| {
-            slots[usize::from(slot)]
-                .is_some_and(|owner| owner.decoded && usize::from(owner.qid) == qid)
-        };
-        self.abort_unpaired(ctx);
-        for slot in 0..self.slots.len() as u16 {
-            if of(slot, &self.slots) {
-                self.range_walker
-                    .abort(slot, true, &mut self.data_path, ctx);
-                self.abort_offloaded(slot, Some(true), ctx);
-            }
-        }
-        let slots = self.slots.clone();
-        for slot in self.fused_arbiter.abort_waiting(|slot| of(slot, &slots)) {
-            self.complete(slot, status::ABORTED_SQ_DELETION, 0, ctx);
-        }
-        self.start_commands(ctx);
     }
 
     fn delete_cq(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
@@ -462,8 +407,6 @@ impl Controller {
         Ok(Some(0))
     }
 
-    // ---- features ----
-
     fn feature(
         &mut self,
         slot: u16,
@@ -493,133 +436,6 @@ impl Controller {
         }
     }
 
-    /// Reads the data of a Set Features.
-    fn fetch_host_data(
-        &mut self,
-        sqe: &Sqe,
-        what: FeatureData,
-        ctx: &mut SimContext,
-    ) -> Result<(), Status> {
-        let bytes = what.bytes();
-        let mut walker = Walker::new(sqe, bytes, false);
-        let mut segments = Vec::new();
-        loop {
-            match walker.step() {
-                WalkStep::Data(piece) => {
-                    segments.push((piece.addr, piece.len as u32, piece.offset as u32))
-                }
-                WalkStep::Failed(fault) => return Err(fault.status()),
-                _ => break,
-            }
-        }
-        for (n, &(addr, len, _)) in (0..).zip(&segments) {
-            let skip = addr % BEAT;
-            let whole = ((skip + u64::from(len)).next_multiple_of(BEAT) - skip) as u32;
-            ctx.read_host(timing::LIST, ReadPurpose::AdminData(n), addr, whole);
-        }
-        self.admin.state = AdminState::HostData(HostDataFetch {
-            what,
-            received: vec![0; segments.len()],
-            open: segments.len(),
-            segments,
-            bytes: vec![0; bytes as usize],
-            failed: false,
-        });
-        Ok(())
-    }
-
-    /// Receives data of a Set Features.
-    pub(super) fn accept_admin_data(
-        &mut self,
-        piece: u8,
-        arrival: &HostReadData,
-        ctx: &mut SimContext,
-    ) {
-        let AdminState::HostData(fetch) = &mut self.admin.state else {
-            return;
-        };
-        let (_, len, offset) = fetch.segments[usize::from(piece)];
-        let received = &mut fetch.received[usize::from(piece)];
-        match &arrival.data {
-            None => fetch.failed = true,
-            Some(data) => {
-                let some = data.len().min((len - *received) as usize);
-                let at = (offset + *received) as usize;
-                fetch.bytes[at..at + some].copy_from_slice(&data[..some]);
-                *received += some as u32;
-            }
-        }
-        if !arrival.last {
-            return;
-        }
-        fetch.failed |= *received < len;
-        fetch.open -= 1;
-        if fetch.open > 0 {
-            return;
-        }
-        let AdminState::HostData(fetch) = std::mem::take(&mut self.admin.state) else {
-            return;
-        };
-        let outcome = match (fetch.failed, fetch.what) {
-            (true, _) => Err(status::DATA_TRANSFER_ERROR),
-            (false, FeatureData::Behavior) => self.features.set_behavior(fetch.bytes[0]),
-            (false, FeatureData::Timestamp) => {
-                let mut bytes = [0; 8];
-                bytes.copy_from_slice(&fetch.bytes);
-                let now = self.uptime(ctx);
-                self.features.set_timestamp(bytes, now);
-                Ok(())
-            }
-        };
-        self.complete_admin(outcome.err().unwrap_or(status::SUCCESS), 0, ctx);
-    }
-
-    // ---- Abort, events ----
-
-    fn abort(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
-        let (sqid, cid) = (usize::from(sqe.dw[10] as u16), (sqe.dw[10] >> 16) as u16);
-        if sqid == 0 {
-            // Without room for the entry of the request the Abort has no effect.
-            if !self.events.is_parked(cid) || !self.reserve_admin() {
-                return Ok(Some(1));
-            }
-            if let Some(slot) = self.events.abort(cid) {
-                self.complete(slot, status::ABORT_REQUESTED, 0, ctx);
-            }
-            return Ok(Some(0));
-        }
-        if self.queues.sq(sqid.min(self.queues.count())).is_none() {
-            return Ok(Some(1));
-        }
-        self.admin.state = AdminState::AbortScan { sqid, cid };
-        ctx.schedule_after(ABORT_SCAN_STEP * self.slots.len() as u64, Event::AbortScan);
-        Ok(None)
-    }
-
-    /// Compares the slots with the command that an Abort names.
-    pub(super) fn abort_scan_done(&mut self, ctx: &mut SimContext) {
-        let AdminState::AbortScan { sqid, cid } = self.admin.state else {
-            return;
-        };
-        let named = |owner: &Option<super::SlotOwner>| {
-            owner.is_some_and(|o| o.decoded && usize::from(o.qid) == sqid && o.cid == cid)
-        };
-        let slots = (0..).zip(&self.slots).filter(|(_, owner)| named(owner));
-        let slots: Vec<u16> = slots.map(|(slot, _)| slot).collect();
-        for slot in slots {
-            self.admin.state = AdminState::Aborting { slot };
-            let found = self
-                .range_walker
-                .abort(slot, false, &mut self.data_path, ctx)
-                || self.abort_offloaded(slot, Some(false), ctx)
-                || self.abort_first(sqid, slot, ctx);
-            if found {
-                return;
-            }
-        }
-        self.complete_admin(status::SUCCESS, 1, ctx);
-    }
-
     fn event_request(
         &mut self,
         slot: u16,
@@ -628,9 +444,7 @@ impl Controller {
     ) -> Result<Option<u32>, Status> {
         self.events.park(sqe.cid(), slot)?;
         // A parked request returns its reserved entry.
-        if let Some(cq) = &mut self.queues.completion[0] {
-            cq.unreserve();
-        }
+        self.queues.cq_mut(0).unreserve();
         self.admin.command = None;
         self.admin.state = AdminState::Idle;
         self.admin.pending = false;
@@ -638,124 +452,6 @@ impl Controller {
         self.wake_admin(ctx);
         self.slot_retired(ctx);
         Ok(None)
-    }
-
-    // ---- Keep Alive ----
-
-    fn restart_keep_alive(&mut self, ctx: &mut SimContext) {
-        let ms = u64::from(self.features.keep_alive());
-        self.keep_alive =
-            (ms > 0 && self.accepts_commands()).then(|| ctx.now + ctx.cycles_of_ms(ms));
-        if let Some(deadline) = self.keep_alive {
-            ctx.schedule(deadline, Event::KeepAlive);
-        }
-    }
-
-    /// Checks the Keep Alive Timeout.
-    pub(super) fn expire_keep_alive(&mut self, ctx: &mut SimContext) {
-        if self.keep_alive.is_some_and(|deadline| deadline <= ctx.now) && self.accepts_commands() {
-            self.keep_alive = None;
-            self.logs.errors.record(error_log::ErrorCause::KeepAlive);
-            self.raise_fatal(ctx);
-        }
-    }
-
-    // ---- Format NVM ----
-
-    fn format(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
-        let format = Format::of(sqe);
-        let namespaces = &self.config.namespaces;
-        let all = match format.nsid {
-            ALL_NAMESPACES => namespaces
-                .active()
-                .fold(0, |bits, n| bits | 1 << (n.nsid - 1)),
-            nsid => {
-                let namespace = namespaces
-                    .get(nsid)
-                    .ok_or(status::INVALID_NAMESPACE_OR_FORMAT.dnr())?;
-                if !namespace.is_active() {
-                    return Err(status::INVALID_FIELD.dnr());
-                }
-                1 << (nsid - 1)
-            }
-        };
-        if format.lbaf != 0 {
-            return Err(status::INVALID_FORMAT.dnr());
-        }
-        match format.pi {
-            0 => {}
-            1..=3 => return Err(status::INVALID_FORMAT.dnr()),
-            _ => return Err(status::INVALID_FIELD.dnr()),
-        }
-        if format.ses > 1 {
-            return Err(status::INVALID_FIELD.dnr());
-        }
-        self.admin.state = AdminState::Format(FormatProgress {
-            left: all,
-            all,
-            from: 0,
-            to: 0,
-            transfer_active: false,
-        });
-        self.format_step(ctx);
-        Ok(None)
-    }
-
-    /// Namespaces with commands in flight, namespace 1 in the lowest bit.
-    fn namespaces_in_flight(&self) -> u32 {
-        let in_flight = self
-            .slots
-            .iter()
-            .flatten()
-            .filter_map(|owner| owner.in_flight);
-        in_flight.fold(0, |bits, nsid| bits | 1 << (nsid - 1))
-    }
-
-    fn format_step(&mut self, ctx: &mut SimContext) {
-        let (stopped, namespaces_in_flight) =
-            (!self.accepts_commands(), self.namespaces_in_flight());
-        let acre = self.features.acre();
-        let Some((slot, _)) = self.admin.command else {
-            return;
-        };
-        let AdminState::Format(work) = &mut self.admin.state else {
-            return;
-        };
-        let started = work.left != work.all || work.to > 0;
-        if !started && namespaces_in_flight & work.all != 0 {
-            return;
-        }
-        if work.from == work.to {
-            if work.left == 0 {
-                self.complete_admin(status::SUCCESS, 0, ctx);
-                return;
-            }
-            let nsid = work.left.trailing_zeros() + 1;
-            work.left &= work.left - 1;
-            if let Some(namespace) = self.config.namespaces.get(nsid) {
-                (work.from, work.to) = (namespace.base, namespace.base + namespace.blocks);
-            }
-        }
-        if stopped {
-            self.complete_admin(data_path::interrupted(acre), 0, ctx);
-            return;
-        }
-        let blocks = (work.to - work.from).min(FORMAT_BLOCKS);
-        let addr = work.from * BLOCK_BYTES;
-        work.from += blocks;
-        work.transfer_active = true;
-        self.start_range_op(
-            slot,
-            TransferOp::Zero,
-            RangeOp::Zero(addr, blocks * BLOCK_BYTES),
-            ctx,
-        );
-    }
-
-    /// Ends the command in progress after commands are not fetched any more.
-    pub(super) fn admin_disabled(&mut self, ctx: &mut SimContext) {
-        // A format that has not started waits for commands in flight and ends then.
-        self.resume_admin(ctx);
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Interrupt coalescing (NVMe 1.4, 5.21.1.8 and 5.21.1.9; nvme_coalesce).
+//! Interrupt coalescing (NVMe 1.4, 5.21.1.8 and 5.21.1.9; nvme_coalescer).
 //!
 //! An interrupt is held until enough entries were posted for its vector, or until the aggregation
 //! time has passed since the first held interrupt. All vectors share one timer.
