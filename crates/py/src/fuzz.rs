@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use sim::memctrl::MemoryModel;
 use sim::{Device, Media};
 use verify::campaign::{Campaign, Conditions, Replay};
+use verify::nearpm;
 use verify::oracle::{self, Target};
 
 use crate::build::{factory, model_of, Design};
@@ -55,10 +56,10 @@ pub fn fuzz(
     }
     let engines = design.engines().map_err(raise)?;
     // Commands of that engine replace those of the controller, except in a soak.
-    let nearpm = engines
+    let page = engines
         .iter()
         .find(|e| e.manifest.name == "nearpm" && !calm);
-    let nearpm = nearpm.and_then(|engine| engine.page);
+    let page = page.and_then(|engine| engine.page);
     let replay = replay
         .map(|r| r.parse::<Replay>().map_err(raise))
         .transpose()?;
@@ -75,7 +76,6 @@ pub fn fuzz(
         media_bytes: design.media.bytes.0,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks,
-        nearpm,
     };
     let bytes = design.media.bytes.0;
     // With assertions, as it searches for faults.
@@ -93,9 +93,11 @@ pub fn fuzz(
             factory.vary_registers(conditions.seed);
             factory.device(media).map_err(|e| e.to_string())
         };
-        oracle::run(&mut make, &target, &campaign, &mut |done, all| {
-            reporter.report(done, all)
-        })
+        let mut progress = |done, all| reporter.report(done, all);
+        match page {
+            Some(page) => nearpm::run(&mut make, bytes, page, &campaign, &mut progress),
+            None => oracle::run(&mut make, &target, &campaign, &mut progress),
+        }
     });
     let found = outcome
         .as_ref()

@@ -33,7 +33,6 @@ fn main() -> Result<(), String> {
         media_bytes: bytes,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks: false,
-        nearpm: None,
     };
     let memory = MemoryModel::Ddr4(design.dram.clone());
     let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {

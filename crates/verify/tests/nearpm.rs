@@ -9,7 +9,8 @@ use device::{Factory, FaultInjection, Model, RtlOptions};
 use sim::memctrl::MemoryModel;
 use sim::{Device, Media};
 use verify::campaign::Conditions;
-use verify::oracle::{self, Report, Target};
+use verify::nearpm;
+use verify::oracle::Report;
 
 fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
     let design = Design::find("nearpm").unwrap();
@@ -26,15 +27,9 @@ fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
             .map_err(|e| e.to_string())
     };
     let engines = design.engines().unwrap();
-    let target = Target {
-        valid_only: false,
-        media_bytes: bytes,
-        unclaimed_bytes: 0,
-        torn_blocks: false,
-        nearpm: engines[0].page,
-    };
+    let page = engines[0].page.unwrap();
     let campaign = common::campaign("FUZZ", amount, 500, 40);
-    oracle::run(&mut make, &target, &campaign, &mut |_, _| true).unwrap()
+    nearpm::run(&mut make, bytes, page, &campaign, &mut |_, _| true).unwrap()
 }
 
 mod sampled {

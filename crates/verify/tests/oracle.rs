@@ -67,7 +67,6 @@ fn target(valid_only: bool) -> Target {
         media_bytes: design.media.bytes.0,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks: from_env("FUZZ_TORN", 0) != 0,
-        nearpm: None,
     }
 }
 

@@ -38,7 +38,10 @@ impl Buffer {
     }
 }
 
-/// An address without memory and outside the interrupt range.
+/// The last page before the memory of hosts.
+const BEFORE_MEMORY: u64 = 0xFFFF_F000;
+
+/// An address without memory, far from the memory of hosts and from the interrupt range.
 pub(super) fn nowhere(random: &mut Random) -> u64 {
     let page = pick(
         random,
@@ -46,7 +49,6 @@ pub(super) fn nowhere(random: &mut Random) -> u64 {
             0,
             0x1000,
             0x7FFF_F000,
-            0xFFFF_F000,
             1 << 41,
             1 << 52,
             1 << 63,
@@ -121,12 +123,16 @@ impl Generator<'_> {
         let corruption = buffer.corrupted.then(|| self.random.below(most));
         let mut any = || self.random.below(targets.len().max(1) as u64) as usize;
         let (n, other) = (any(), any());
+        let far = match self.chance(10) {
+            true => BEFORE_MEMORY,
+            false => nowhere(self.random),
+        };
         match corruption {
             None | Some(9..) => {}
             Some(8) if targets.len() > 1 => {}
-            Some(2) => prp1 = nowhere(self.random) + offset,
+            Some(2) => prp1 = far + offset,
             Some(3 | 4) if !targets.is_empty() => targets[n] |= 1 << self.random.below(12),
-            Some(5 | 6) if !targets.is_empty() => targets[n] = nowhere(self.random),
+            Some(5 | 6) if !targets.is_empty() => targets[n] = far,
             Some(7) if targets.len() > 1 => {
                 targets[n] = targets[other];
                 buffer.twice = true;
@@ -142,7 +148,7 @@ impl Generator<'_> {
         match corruption {
             Some(8) if targets.len() > 1 => match self.chance(50) {
                 true => prp2 |= 1 + self.random.below(7),
-                false => prp2 = nowhere(self.random),
+                false => prp2 = far,
             },
             Some(9) => prp2 |= 4 << self.random.below(10),
             Some(10) => (prp1, prp2) = (u64::MAX, u64::MAX),

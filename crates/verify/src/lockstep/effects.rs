@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Effects of commands on the media, and locks on blocks that keep them determined: commands of a
-//! step use separate blocks, or blocks that may hold either content.
+//! Effects of commands on the media.
 
 use std::ops::Range;
 
 use nvme::{dataset, Namespace, Namespaces};
-use sim::Random;
 use spec::nvme::{admin, io, Sqe, ALL_NAMESPACES};
 
 use crate::commands::{BLOCKS, COMMANDS, SHUFFLE, SORT, TABLES};
-use crate::generate::{Command, Generator, Policy, Surroundings};
-use crate::lockstep::engines::{around, laid, scanned};
-use crate::lockstep::memory::Arena;
-use crate::lockstep::pair::LockstepPair;
-use crate::lockstep::tables::{unknown, Column, Rows, Sort};
-use crate::oracle::engines::{self, Transform};
-use crate::oracle::model::MediaUse;
-use crate::oracle::tables;
+use crate::generate::Command;
+use crate::lockstep::content::{around, blocks_of, held, laid, merged, unknown, zeros, Blocks};
+use crate::lockstep::kernels::{scanned, Column, Rows, Sort};
+use crate::lockstep::locks::RangeLocks;
+use crate::oracle::engine_output::Transform;
+use crate::oracle::expectation::MediaUse;
+use crate::oracle::{engines, tables};
 use crate::BLOCK;
-
-/// Attempts to generate a command whose blocks are unlocked.
-const TRIES: u32 = 4;
-/// Content of blocks beyond the media.
-const ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
-
-/// Blocks and their content; empty where it is unknown.
-pub type Blocks = Vec<(u64, Vec<u8>)>;
 
 /// The effect of a command that succeeds.
 #[derive(Clone, Debug, Default)]
@@ -48,27 +37,15 @@ pub struct PlannedCommand {
     pub effects: Effects,
 }
 
-/// Blocks from `first` on, and their content.
-fn blocks_of(first: u64, data: &[u8]) -> Blocks {
-    let contents = data.chunks(BLOCK as usize).map(<[u8]>::to_vec);
-    (first..).zip(contents).collect()
-}
-
-fn zeros(blocks: Range<u64>) -> Blocks {
-    blocks.map(|block| (block, ZEROS.to_vec())).collect()
-}
-
-/// Merges ranges that meet.
-fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    ranges.sort_by_key(|range| range.start);
-    let mut out: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        match out.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => out.push(range),
-        }
+impl PlannedCommand {
+    /// Locks its blocks. False if another command conflicts with it.
+    pub fn lock(&self, locks: &mut RangeLocks) -> bool {
+        // Blocks that engines and other commands write at the same time are not atomic.
+        let exclusive = COMMANDS.contains(&self.command.sqe.opcode());
+        let Effects { reads, writes, .. } = &self.effects;
+        let writes = writes.iter().map(|(block, _)| *block..block + 1);
+        locks.lock_all([reads.clone(), merged(writes.collect())], exclusive)
     }
-    out
 }
 
 impl Effects {
@@ -207,227 +184,5 @@ impl Effects {
     pub fn writes_in(&self, ranges: &[Range<u64>]) -> bool {
         let mut writes = self.writes.iter();
         writes.any(|(block, _)| ranges.iter().any(|range| range.contains(block)))
-    }
-}
-
-/// Bytes of the media.
-pub fn held(media: &[u8], at: u64, bytes: u64) -> &[u8] {
-    &media[at as usize..(at + bytes) as usize]
-}
-
-/// Locks on block ranges that commands of the same step use.
-#[derive(Clone, Debug, Default)]
-pub struct RangeLocks {
-    /// Ranges that are read, and ranges that are written.
-    used: [Vec<Range<u64>>; 2],
-    /// Exclusive ranges of engines: reads, writes.
-    exclusive: [Vec<Range<u64>>; 2],
-    /// Ranges may overlap, except with exclusive ones.
-    pub shared: bool,
-}
-
-fn overlap(all: &[Range<u64>], one: &Range<u64>) -> bool {
-    all.iter().any(|r| r.start < one.end && one.start < r.end)
-}
-
-impl RangeLocks {
-    /// No locks yet. Ranges that are `shared` may overlap, except with exclusive ones.
-    pub fn new(shared: bool) -> RangeLocks {
-        RangeLocks {
-            shared,
-            ..RangeLocks::default()
-        }
-    }
-
-    /// True if a range conflicts with those of other commands.
-    fn is_locked(&self, blocks: &Range<u64>, write: bool, exclusive: bool) -> bool {
-        let meets = |[reads, writes]: &[Vec<Range<u64>>; 2]| {
-            overlap(writes, blocks) || write && overlap(reads, blocks)
-        };
-        meets(&self.exclusive) || (exclusive || !self.shared) && meets(&self.used)
-    }
-
-    fn lock(&mut self, blocks: Range<u64>, write: bool, exclusive: bool) {
-        if exclusive {
-            self.exclusive[usize::from(write)].push(blocks.clone());
-        }
-        self.used[usize::from(write)].push(blocks);
-    }
-
-    /// Locks a range against all later commands, even if ranges may overlap otherwise. False if
-    /// another command conflicts with it.
-    pub fn lock_exclusive(&mut self, blocks: Range<u64>, write: bool) -> bool {
-        let free = !self.is_locked(&blocks, write, true);
-        if free {
-            self.lock(blocks, write, true);
-        }
-        free
-    }
-
-    /// Locks the blocks of a command. False if another command conflicts with it.
-    fn lock_command(&mut self, planned: &PlannedCommand) -> bool {
-        // Blocks that engines and other commands write at the same time are not atomic.
-        let exclusive = COMMANDS.contains(&planned.command.sqe.opcode());
-        let effects = &planned.effects;
-        let writes = effects.writes.iter().map(|(block, _)| *block..block + 1);
-        let all = [effects.reads.clone(), merged(writes.collect())];
-        let writes = all[1].iter().map(|range| (range, true));
-        let ranges: Vec<_> = all[0]
-            .iter()
-            .map(|range| (range, false))
-            .chain(writes)
-            .collect();
-        if ranges
-            .iter()
-            .any(|(range, write)| self.is_locked(range, *write, exclusive))
-        {
-            return false;
-        }
-        for (range, write) in ranges {
-            self.lock(range.clone(), write, exclusive);
-        }
-        true
-    }
-}
-
-/// The hosts of a step, as generators see them.
-struct StepHost<'a> {
-    arena: &'a mut Arena,
-    media: &'a [u8],
-    locks: &'a RangeLocks,
-}
-
-impl Surroundings for StepHost<'_> {
-    fn has_room(&self, _pages: u64) -> bool {
-        true
-    }
-
-    fn alloc(&mut self, random: &mut Random, pages: u64) -> Option<u64> {
-        self.arena.alloc_run(random, pages)
-    }
-
-    fn alloc_queue(&mut self, random: &mut Random) -> Option<u64> {
-        self.arena.alloc(random)
-    }
-
-    fn content(&self, block: u64) -> &[u8] {
-        let at = usize::try_from(block)
-            .ok()
-            .and_then(|n| n.checked_mul(BLOCK as usize));
-        let content = at.and_then(|at| self.media.get(at..at.checked_add(BLOCK as usize)?));
-        content.unwrap_or(&ZEROS)
-    }
-
-    fn in_use(&self, blocks: Range<u64>) -> bool {
-        self.locks.is_locked(&blocks, true, false)
-    }
-}
-
-impl LockstepPair {
-    /// Generates input with one result. `wrong` is the share of errors.
-    pub fn generate<T>(
-        &mut self,
-        wrong: u64,
-        locks: &RangeLocks,
-        generate: impl FnOnce(&mut Generator) -> T,
-    ) -> T {
-        let mut host = StepHost {
-            arena: &mut self.arena,
-            media: &self.media,
-            locks,
-        };
-        let policy = Policy::Determined { wrong };
-        let limits = &self.shape.limits;
-        generate(&mut Generator::new(
-            &mut self.random,
-            &mut host,
-            limits,
-            policy,
-        ))
-    }
-
-    /// A command with its effect on the present media.
-    pub fn plan(&self, sqid: u16, command: Command) -> PlannedCommand {
-        let effects = Effects::of(sqid, &command, &self.media, &self.shape.limits.namespaces);
-        PlannedCommand { command, effects }
-    }
-
-    /// Generates an I/O command that conflicts with no other one; `None` if a few attempts make
-    /// none.
-    pub fn generate_io(&mut self, wrong: u64, locks: &mut RangeLocks) -> Option<PlannedCommand> {
-        (0..TRIES).find_map(|_| {
-            let command = self.generate(wrong, locks, |g| g.io())?;
-            let planned = self.plan(1, command);
-            locks.lock_command(&planned).then_some(planned)
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::commands::{COPY, COUNT, FILTER};
-    use crate::generate::Limits;
-
-    /// Blocks of each of two namespaces: few, so that commands overlap.
-    const BLOCKS: u64 = 512;
-
-    fn is_engines(planned: &PlannedCommand) -> bool {
-        COMMANDS.contains(&planned.command.sqe.opcode())
-    }
-
-    /// Blocks that engines and other commands write at the same time are not atomic. So no other
-    /// command uses blocks of an engine's command, not even a command with a wrong namespace, whose
-    /// effect moves there.
-    #[test]
-    #[ignore = "takes seconds"]
-    fn engine_blocks_are_used_by_no_other_command() {
-        let limits = Limits {
-            queues: 4,
-            entries: 64,
-            transfer: 1 << 20,
-            events: 4,
-            namespaces: Arc::new(Namespaces::new(&[BLOCKS, BLOCKS])),
-            engines: vec![COPY, COUNT, FILTER],
-        };
-        let media = vec![0; (2 * BLOCKS * BLOCK) as usize];
-        let mut arena = Arena::new();
-        let mut random = Random::new(1);
-        let mut engines = 0;
-        for round in 0..3000 {
-            arena.end_step();
-            let mut locks = RangeLocks::new(round % 2 == 0);
-            let mut commands = Vec::new();
-            for _ in 0..12 {
-                let mut host = StepHost {
-                    arena: &mut arena,
-                    media: &media,
-                    locks: &locks,
-                };
-                let policy = Policy::Determined { wrong: 100 };
-                let command = Generator::new(&mut random, &mut host, &limits, policy).io();
-                let Some(command) = command else { continue };
-                let effects = Effects::of(1, &command, &media, &limits.namespaces);
-                let planned = PlannedCommand { command, effects };
-                if locks.lock_command(&planned) {
-                    commands.push(planned);
-                }
-            }
-            for (n, engine) in commands.iter().enumerate().filter(|(_, c)| is_engines(c)) {
-                engines += u64::from(!engine.effects.writes.is_empty());
-                for (_, other) in commands.iter().enumerate().filter(|(m, _)| *m != n) {
-                    let writes = engine.effects.writes.iter().map(|(b, _)| *b..*b + 1);
-                    let writes: Vec<_> = writes.collect();
-                    let met = engine.effects.writes_in(&other.effects.reads)
-                        || other.effects.writes_in(&writes)
-                        || other.effects.writes_in(&engine.effects.reads);
-                    let dw = |planned: &PlannedCommand| planned.command.sqe.dw;
-                    assert!(!met, "{:08x?} beside {:08x?}", dw(engine), dw(other));
-                }
-            }
-        }
-        assert!(engines > 100, "{engines}");
     }
 }

@@ -5,17 +5,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::commands::PIPELINE;
 use sim::Bar;
 use spec::regs::engine;
 
 use crate::campaign::StepResult;
+use crate::commands::PIPELINE;
 use crate::generate::WRONG;
-use crate::lockstep::effects::{Blocks, PlannedCommand, RangeLocks};
-use crate::lockstep::engines::{job, EngineKind, Job};
+use crate::lockstep::content::Blocks;
+use crate::lockstep::effects::PlannedCommand;
+use crate::lockstep::engine_jobs::job;
+use crate::lockstep::engines::{EngineKind, Job};
+use crate::lockstep::kernels::output_is_defined;
 use crate::lockstep::lists;
+use crate::lockstep::locks::RangeLocks;
 use crate::lockstep::pair::{AllowedContents, LockstepPair, UNKNOWN};
-use crate::lockstep::tables::output_is_defined;
 use crate::random::{chance, pick};
 use crate::BLOCK;
 

@@ -11,8 +11,8 @@ use spec::regs::nvme as regs;
 use crate::campaign::StepResult;
 use crate::generate::{Command, WRONG};
 use crate::lockstep::dut::{Cq, Sq};
-use crate::lockstep::effects::RangeLocks;
 use crate::lockstep::host::MSI;
+use crate::lockstep::locks::RangeLocks;
 use crate::lockstep::pair::LockstepPair;
 use crate::random::{chance, pick};
 

@@ -5,17 +5,18 @@
 
 use std::ops::Range;
 
-use crate::commands::{table_command, DECODE, ENTRY, MOST_ENTRIES, PIPELINE, SHUFFLE, SORT, UNIT};
-use crate::generate::Command;
 use nvme::Namespace;
 use sim::Random;
 use spec::nvme::Sqe;
 
-use crate::lockstep::effects::{held, Blocks, Effects, PlannedCommand, RangeLocks};
-use crate::lockstep::engines::{around, laid, Job};
-use crate::lockstep::tables::{
-    column, indexes, random_count, rows, unknown, Sort, BAD_DATA, BAD_ENTRY, WRONG,
-};
+use crate::commands::{table_command, DECODE, ENTRY, MOST_ENTRIES, PIPELINE, SHUFFLE, SORT, UNIT};
+use crate::generate::Command;
+use crate::lockstep::content::{around, held, laid, unknown, Blocks};
+use crate::lockstep::effects::{Effects, PlannedCommand};
+use crate::lockstep::engines::Job;
+use crate::lockstep::kernels::{Sort, BAD_DATA, BAD_ENTRY, WRONG};
+use crate::lockstep::locks::RangeLocks;
+use crate::lockstep::tables::{column, indexes, random_count, rows};
 use crate::random::{chance, pick};
 use crate::BLOCK;
 

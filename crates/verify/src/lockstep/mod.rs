@@ -12,24 +12,29 @@
 //! Modules in reading order:
 //!
 //! - `pair`: both devices, and the comparison after each step.
-//! - `dut`, `host`: a device under test with its host. The host has a time, queues, and random
-//!   timing.
+//! - `dut`, `host`, `memory`: a device under test with its host, which has a time, queues, and
+//!   random timing; host memory, and writes to addresses without memory.
+//! - `effects`, `content`, `locks`: effects of commands on the media, and locks on their blocks.
+//! - `host_state`, `rules`: state of the hosts, and permitted differences.
 //! - `steps`, `lifecycle`: the actions of the hosts: bursts, single commands, registers, the PM
 //!   window, queues, resets.
-//! - `effects`: effects of commands on the media, and locks on blocks.
-//! - `jobs`, `engines`, `tables`, `lists`: jobs of engines as steps, and their results.
+//! - `jobs`, `engines`, `engine_jobs`, `tables`, `lists`: jobs of engines as steps.
+//! - `kernels`: the results of engines.
 //! - `silence`: data that the host never sends.
 //! - `timed`: measurements of latency, and the permitted difference of means.
-//! - `rules`: permitted differences.
-//! - `memory`: host memory, its allocator, and writes to addresses without memory.
 
+mod content;
 mod dut;
 mod effects;
+mod engine_jobs;
 mod engines;
 mod host;
+mod host_state;
 mod jobs;
+mod kernels;
 mod lifecycle;
 mod lists;
+mod locks;
 mod memory;
 mod pair;
 mod rules;

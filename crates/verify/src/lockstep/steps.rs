@@ -51,8 +51,9 @@ use spec::regs::{nvm_delay, nvme as regs, qos};
 
 use crate::campaign::StepResult;
 use crate::generate::{Command, WRONG};
-use crate::lockstep::effects::{PlannedCommand, RangeLocks};
+use crate::lockstep::effects::PlannedCommand;
 use crate::lockstep::lifecycle::Reset;
+use crate::lockstep::locks::RangeLocks;
 use crate::lockstep::pair::{takes_long, AllowedDifferences, LockstepPair, Sent};
 use crate::random::{bytes, chance, pick};
 use crate::BLOCK;

@@ -3,263 +3,14 @@
 //! Jobs of the engines of tables: sorter, gather engine, dictionary decoder. Their results are
 //! computed from the media, by their documentation.
 
-use std::ops::Range;
-
 use sim::Random;
 
-use crate::lockstep::effects::{held, RangeLocks};
-use crate::lockstep::engines::{around, laid, place, EngineKind, Job, LINE};
+use crate::commands::ONE_PASS;
+use crate::lockstep::content::{held, laid, unknown};
+use crate::lockstep::engines::{EngineKind, Job, LINE};
+use crate::lockstep::kernels::{Column, Rows, Sort, PACKED, PLAIN};
+use crate::lockstep::locks::RangeLocks;
 use crate::random::{chance, pick};
-
-/// Keys that one pass of the sorter sorts.
-const CHUNK: u64 = 128 << 10;
-/// Bits of return values: of all three engines, and of those that report a position.
-pub const WRONG: u32 = 4;
-const BAD: u32 = 16;
-const TRUNCATED: u32 = 32;
-const OVERRUN: u32 = 64;
-/// Bits of the pipeline's return value: an invalid entry, and an entry that has read invalid data.
-pub const BAD_ENTRY: u32 = 16;
-pub const BAD_DATA: u32 = 32;
-/// Bits of the decoder's `kind`.
-const PLAIN: u64 = 1 << 16;
-const PACKED: u64 = 1 << 17;
-
-/// True if the output is defined with this return value.
-pub fn output_is_defined(kind: EngineKind, result: u32) -> bool {
-    match kind {
-        EngineKind::Shuffle => [0, BAD].contains(&result),
-        EngineKind::Decode => [0, WRONG, BAD, TRUNCATED, OVERRUN].contains(&result),
-        EngineKind::Pipeline => [0, WRONG, BAD_ENTRY, BAD_DATA].contains(&result),
-        _ => result == 0,
-    }
-}
-
-fn low_bits(bytes: &[u8]) -> u128 {
-    bytes.iter().rev().fold(0, |v, &b| v << 8 | u128::from(b))
-}
-
-/// Parameters of a sort.
-pub struct Sort {
-    pub kind: u64,
-    pub count: u64,
-}
-
-impl Sort {
-    /// A sort of a random kind.
-    pub fn generate(random: &mut Random, count: u64) -> Sort {
-        let kind = random.below(3) | random.below(3) << 2 | random.below(8) << 4;
-        Sort { kind, count }
-    }
-
-    fn key(&self) -> u64 {
-        4 << (self.kind & 3)
-    }
-
-    /// Bytes of source, target and scratch.
-    pub fn sizes(&self) -> [u64; 3] {
-        let record = 2 * self.key();
-        let out = if self.kind & 32 == 0 { record } else { 4 };
-        let tmp = if self.count > CHUNK { record } else { 0 };
-        [self.key(), out, tmp].map(|each| each * self.count)
-    }
-
-    pub fn passes(&self) -> u64 {
-        1 + u64::from(self.count > CHUNK)
-    }
-
-    fn rank(&self, key: &[u8]) -> i128 {
-        let above = 128 - 8 * self.key();
-        let signed = (low_bits(key) << above) as i128 >> above;
-        match self.kind >> 2 & 3 {
-            0 => (low_bits(key) ^ 1 << 127) as i128,
-            2 if signed < 0 => signed ^ i128::MAX,
-            _ => signed,
-        }
-    }
-
-    /// The output.
-    pub fn made(&self, source: &[u8]) -> Vec<u8> {
-        let keys = source.chunks(self.key() as usize);
-        let mut all: Vec<(i128, usize, &[u8])> = keys
-            .enumerate()
-            .map(|(n, key)| (self.rank(key), n, key))
-            .collect();
-        match self.kind & 16 {
-            0 => all.sort_by_key(|(rank, _, _)| *rank),
-            _ => all.sort_by_key(|(rank, _, _)| !*rank),
-        }
-        let mut out = Vec::with_capacity(self.sizes()[1] as usize);
-        for (_, index, key) in all {
-            if self.kind & 32 == 0 {
-                out.extend_from_slice(key);
-            }
-            out.extend_from_slice(&(index as u32).to_le_bytes());
-            if self.kind & 32 == 0 {
-                out.resize(out.len() + key.len() - 4, 0);
-            }
-        }
-        out
-    }
-}
-
-/// Rows to gather.
-pub struct Rows {
-    pub kind: u64,
-    pub count: u64,
-    pub row: u64,
-    pub rows: u64,
-}
-
-impl Rows {
-    pub fn each(&self) -> u64 {
-        4 << self.kind
-    }
-
-    /// Bytes of list, table and target.
-    pub fn sizes(&self) -> [u64; 3] {
-        [
-            self.count * self.each(),
-            self.rows * self.row,
-            self.count * self.row,
-        ]
-    }
-
-    /// The copied rows.
-    pub fn made(&self, list: &[u8], table: &[u8]) -> Vec<u8> {
-        let at = if self.kind == 0 { 0 } else { self.each() / 2 } as usize;
-        let places = list.chunks(self.each() as usize);
-        let indexes = places.map(|place| low_bits(&place[at..at + 4]) as u64);
-        let good = indexes.take_while(|&index| index < self.rows);
-        let rows = good.map(|n| &table[(n * self.row) as usize..][..self.row as usize]);
-        rows.flatten().copied().collect()
-    }
-
-    /// Return value and position.
-    pub fn ends(&self, made: &[u8]) -> (u32, u64) {
-        match made.len() as u64 / self.row {
-            all if all == self.count => (0, all),
-            some => (BAD, some),
-        }
-    }
-}
-
-/// A column to decode.
-pub struct Column {
-    pub kind: u64,
-    pub entries: u64,
-    pub count: u64,
-}
-
-impl Column {
-    pub fn size(&self) -> u64 {
-        1 << (self.kind >> 8 & 3)
-    }
-
-    pub fn width(&self) -> u64 {
-        self.kind & 63
-    }
-
-    /// True for plain values instead of keys.
-    pub fn is_plain(&self) -> bool {
-        self.kind & PLAIN != 0
-    }
-
-    /// The output up to the first error, with return value and position.
-    pub fn made(&self, dict: &[u8], source: &[u8]) -> (Vec<u8>, (u32, u64)) {
-        let size = self.size();
-        if self.kind & PLAIN != 0 {
-            let here = source.len() as u64 / size;
-            return match here < self.count {
-                true => (Vec::new(), (TRUNCATED, here)),
-                false => (
-                    source[..(self.count * size) as usize].to_vec(),
-                    (0, self.count),
-                ),
-            };
-        }
-        let mut keys = Vec::new();
-        let result = match self.kind & PACKED != 0 {
-            true => self.packed(source, &mut keys),
-            false => self.runs(source, &mut keys),
-        };
-        let values = keys
-            .iter()
-            .map(|&key| &dict[(key * size) as usize..][..size as usize]);
-        let position = keys.len() as u64;
-        (values.flatten().copied().collect(), (result, position))
-    }
-
-    fn packed(&self, source: &[u8], keys: &mut Vec<u64>) -> u32 {
-        for key in source.chunks_exact(self.width() as usize / 8) {
-            if keys.len() as u64 == self.count {
-                break;
-            }
-            match low_bits(key) as u64 {
-                key if key < self.entries => keys.push(key),
-                _ => return BAD,
-            }
-        }
-        match keys.len() as u64 == self.count {
-            true => 0,
-            false => TRUNCATED,
-        }
-    }
-
-    fn runs(&self, mut source: &[u8], keys: &mut Vec<u64>) -> u32 {
-        let width = self.width();
-        if width == 0 {
-            keys.resize(self.count as usize, 0);
-            return 0;
-        }
-        while (keys.len() as u64) < self.count {
-            let left = self.count - keys.len() as u64;
-            let head = source.iter().take(5).position(|byte| byte & 0x80 == 0);
-            let Some(last) = head else {
-                return TRUNCATED;
-            };
-            let bytes = source[..=last].iter().rev();
-            let head = bytes.fold(0, |v, &byte| v << 7 | u64::from(byte & 0x7F));
-            source = &source[last + 1..];
-            let (literal, length) = (head & 1 == 1, head >> 1);
-            if length == 0 {
-                return TRUNCATED;
-            }
-            if length > if literal { left.div_ceil(8) } else { left } {
-                return OVERRUN;
-            }
-            if !literal {
-                let bytes = width.div_ceil(8) as usize;
-                if source.len() < bytes {
-                    return TRUNCATED;
-                }
-                let key = low_bits(&source[..bytes]) as u64;
-                source = &source[bytes..];
-                if key >= self.entries {
-                    return BAD;
-                }
-                keys.resize(keys.len() + length as usize, key);
-                continue;
-            }
-            for _ in 0..length {
-                if (source.len() as u64) < width {
-                    return TRUNCATED;
-                }
-                for n in 0..8.min(self.count - keys.len() as u64) {
-                    let bit = |at: u64| u64::from(source[at as usize / 8] >> (at % 8) & 1);
-                    let bits = (0..width).rev();
-                    let key = bits.fold(0, |key, at| key << 1 | bit(n * width + at));
-                    if key >= self.entries {
-                        return BAD;
-                    }
-                    keys.push(key);
-                }
-                source = &source[width as usize..];
-            }
-        }
-        0
-    }
-}
 
 /// Runs of keys below a limit.
 fn runs(random: &mut Random, column: &Column) -> Vec<u8> {
@@ -304,10 +55,6 @@ pub fn random_count(random: &mut Random, most: u64) -> u64 {
     1 + random.below(most.min(usual).max(1))
 }
 
-pub fn unknown(bytes: Range<u64>) -> Vec<(u64, Vec<u8>)> {
-    around(&bytes).map(|block| (block, Vec::new())).collect()
-}
-
 /// A job of one of these engines.
 pub fn job(
     random: &mut Random,
@@ -326,18 +73,18 @@ fn sort(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job
     let size = media.len() as u64;
     let mut job = Sort::generate(random, 0);
     job.count = match random.below(60) {
-        0 => CHUNK + random.below(2000),
-        _ => random_count(random, CHUNK),
+        0 => ONE_PASS + random.below(2000),
+        _ => random_count(random, ONE_PASS),
     };
-    if job.count > CHUNK {
+    if job.count > ONE_PASS {
         job.kind &= !3;
     }
     let [keys, out, scratch] = job.sizes();
-    let src = place(random, locks, (size, keys, LINE), false)?;
-    let dst = place(random, locks, (size, out, LINE), true)?;
+    let src = locks.place(random, (size, keys, LINE), false)?;
+    let dst = locks.place(random, (size, out, LINE), true)?;
     let tmp = match scratch {
         0 => random.next(),
-        _ => place(random, locks, (size, scratch, LINE), true)?,
+        _ => locks.place(random, (size, scratch, LINE), true)?,
     };
     let mut writes = laid(media, dst, &job.made(held(media, src, keys)));
     if scratch > 0 {
@@ -391,9 +138,9 @@ fn shuffle(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<
     let size = media.len() as u64;
     let (rows, bad) = rows(random, size);
     let [listed, table, out] = rows.sizes();
-    let list = place(random, locks, (size, listed, LINE), true)?;
-    let src = place(random, locks, (size, table, 1), false)?;
-    let dst = place(random, locks, (size, out, 1), true)?;
+    let list = locks.place(random, (size, listed, LINE), true)?;
+    let src = locks.place(random, (size, table, 1), false)?;
+    let dst = locks.place(random, (size, out, 1), true)?;
     let places = indexes(random, &rows, held(media, list, listed), bad);
     let mut made = rows.made(&places, held(media, src, table));
     let ends = rows.ends(&made);
@@ -453,7 +200,7 @@ fn decode(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<J
     let plain = column.is_plain();
     let dict = match plain {
         true => random.next(),
-        false => place(random, locks, (size, entries << log, LINE), false)?,
+        false => locks.place(random, (size, entries << log, LINE), false)?,
     };
     let table = if plain {
         &[]
@@ -462,8 +209,8 @@ fn decode(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<J
     };
     let (made, ends) = column.made(table, &source);
     // At least one unit, so that no range is empty.
-    let src = place(random, locks, (size, bytes.max(1), LINE), true)?;
-    let dst = place(random, locks, (size, out, LINE), true)?;
+    let src = locks.place(random, (size, bytes.max(1), LINE), true)?;
+    let dst = locks.place(random, (size, out, LINE), true)?;
     Some(Job {
         arguments: vec![dict, entries, src, bytes, dst, column.count, column.kind],
         writes: match ends.0 {

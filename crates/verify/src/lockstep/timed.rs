@@ -21,7 +21,7 @@ use spec::regs::{nvm_delay, nvme::cc};
 
 use crate::campaign::StepResult;
 use crate::generate::Command;
-use crate::lockstep::effects::RangeLocks;
+use crate::lockstep::locks::RangeLocks;
 use crate::lockstep::pair::{AllowedDifferences, LockstepPair};
 use crate::random::pick;
 use crate::BLOCK;

@@ -61,12 +61,11 @@ use spec::nvme::Sqe;
 use crate::commands::{FUSED_FIRST, FUSED_SECOND};
 use crate::generate::{Limits, Surroundings};
 use crate::oracle::block::WriteOutcome;
-use crate::oracle::fused::NextCommand;
+use crate::oracle::expectation::{CompletionEffect, DataSource, Direction, Expectation, MediaUse};
 use crate::oracle::media::Media;
 use crate::oracle::memory::Memory;
-use crate::oracle::model::{
-    flags, CompletionEffect, DataSource, Direction, Expectation, MediaUse, Model,
-};
+use crate::oracle::model::fused::NextCommand;
+use crate::oracle::model::{flags, Model};
 use crate::oracle::shadow::{queue_at, Pages, Shadow};
 use crate::oracle::walk::Walk;
 use crate::oracle::Report;

@@ -11,8 +11,8 @@ use nvme::Namespace;
 use spec::nvme::{status, Sqe, Status};
 
 use crate::commands::{ENTRY, MOST_ENTRIES, TABLES, UNIT};
+use crate::oracle::expectation::{Expectation, MediaUse};
 use crate::oracle::media::Media;
-use crate::oracle::model::{Expectation, MediaUse};
 use crate::oracle::tables;
 use crate::BLOCK;
 

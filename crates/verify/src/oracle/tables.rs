@@ -11,7 +11,7 @@ use nvme::Namespace;
 use spec::nvme::{status, Sqe};
 
 use crate::commands::{sort_bytes, sort_passes, SHUFFLE, SORT, UNIT};
-use crate::oracle::model::{Expectation, MediaUse};
+use crate::oracle::expectation::{Expectation, MediaUse};
 use crate::BLOCK;
 
 /// Most keys, indexes and values.

@@ -10,9 +10,10 @@ use spec::nvme::{admin, status, Status};
 
 use super::HostModel;
 use crate::commands::FUSED_FIRST;
-use crate::oracle::fused::Pair;
-use crate::oracle::model::{flags, CompletionEffect, MediaUse};
-use crate::oracle::nvm::comparison;
+use crate::oracle::expectation::{CompletionEffect, MediaUse};
+use crate::oracle::model::flags;
+use crate::oracle::model::fused::Pair;
+use crate::oracle::model::nvm::comparison;
 
 /// Shortest time that a first command waits for a partner that finds no room in the completion
 /// queue (`HostTimeout`).

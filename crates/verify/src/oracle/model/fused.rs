@@ -11,9 +11,10 @@ use nvme::Namespace;
 use spec::nvme::{io, status, Sqe, Status};
 
 use crate::commands::{FUSED_FIRST, FUSED_SECOND};
+use crate::oracle::expectation::Expectation;
 use crate::oracle::media::Media;
 use crate::oracle::memory::Memory;
-use crate::oracle::model::{flags, Expectation, Model};
+use crate::oracle::model::{flags, Model};
 
 /// Whether the queue held another command after this one when it was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
