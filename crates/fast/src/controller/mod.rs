@@ -286,7 +286,7 @@ impl Controller {
                 self.shadow.advance(&self.queues, enabled, ctx);
                 self.shadow_updated(ctx);
             }
-            _ => {}
+            _ => unreachable!("the device handles {event:?}"),
         }
     }
 }

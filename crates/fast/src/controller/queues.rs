@@ -245,7 +245,7 @@ impl Arbiter {
 
     fn consume_credit(&mut self) {
         if let Some(class) = self.class.take() {
-            self.credit[class] = self.credit[class].saturating_sub(1);
+            self.credit[class] -= 1;
         }
     }
 }

@@ -237,6 +237,7 @@ impl EngineUnit {
     fn launch(&mut self, ctx: &mut SimContext) {
         self.scheduled = false;
         let mut order = (1..=SOURCES).map(|n| (self.last_source + n) % SOURCES);
+        // The request may have been stopped.
         let Some(source) = order.find(|&source| self.requests(source) == (true, false)) else {
             return;
         };

@@ -59,12 +59,14 @@ impl Hazard {
 
     /// Ends the oldest read.
     pub(crate) fn end_read(&mut self) {
-        self.reads.open.pop_front();
+        let read = self.reads.open.pop_front();
+        debug_assert!(read.is_some(), "a read is outstanding");
     }
 
     /// Ends the oldest write.
     pub(crate) fn end_write(&mut self) {
-        self.writes.open.pop_front();
+        let write = self.writes.open.pop_front();
+        debug_assert!(write.is_some(), "a write is outstanding");
     }
 
     /// Number of outstanding reads.

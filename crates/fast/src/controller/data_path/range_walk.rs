@@ -87,6 +87,7 @@ impl RangeWalker {
         data_path: &mut DataPath,
         ctx: &mut SimContext,
     ) {
+        // The fill may have been stopped, and the command may have ended.
         let Some(active) = &mut self.active else {
             return;
         };
