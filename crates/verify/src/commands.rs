@@ -28,6 +28,14 @@ pub const COMMANDS: [u8; 7] = [COUNT, COPY, FILTER, SORT, SHUFFLE, DECODE, PIPEL
 /// The unit of a bitmap's place, in blocks.
 pub const BITMAP_UNIT: u64 = 8;
 
+/// Blocks of values that one block of a bitmap covers. `kind` is that of the scan's command.
+pub fn values_per_block(kind: u32) -> u64 {
+    match kind & 1 {
+        1 => 64,
+        _ => 32,
+    }
+}
+
 /// Values of 32 or 64 bits between two bounds, both included, as the scan engine's commands name
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,4 +98,48 @@ pub fn moves(opcode: u8) -> bool {
 /// True for commands with a range of blocks.
 pub fn has_range(opcode: u8) -> bool {
     moves(opcode) || matches!(opcode, io::WRITE_ZEROES | io::VERIFY)
+}
+
+/// FUSE of the first command of a fused pair.
+pub const FUSED_FIRST: u32 = 1;
+/// FUSE of its second command.
+pub const FUSED_SECOND: u32 = 2;
+
+/// The unit of places in commands of the engines of tables, in bytes.
+pub const UNIT: u64 = 4096;
+/// Keys that are sorted in one pass.
+pub const ONE_PASS: u64 = 128 << 10;
+/// Most entries of a list of the pipeline.
+pub const MOST_ENTRIES: u64 = 16;
+/// Bytes of an entry, and of a report.
+pub const ENTRY: u64 = 64;
+
+/// Bytes of the keys, of the output, and of the scratch range.
+pub fn sort_bytes(count: u64, kind: u32) -> [u64; 3] {
+    let width = u64::from(kind & 3);
+    let records = count << (3 + width);
+    let passes = sort_passes(count, kind);
+    let indexes = kind >> 5 & 1 == 1 && passes <= 2;
+    [
+        count << (2 + width),
+        if indexes { 4 * count } else { records },
+        if passes == 1 { 0 } else { records },
+    ]
+}
+
+/// Passes of a sort.
+pub fn sort_passes(count: u64, kind: u32) -> u64 {
+    // Runs that each pass but the first merges into one.
+    let group = if kind >> 6 & 1 == 1 { 2 } else { 64 };
+    let (mut passes, mut most) = (1, ONE_PASS);
+    while count > most {
+        (passes, most) = (passes + 1, most * group);
+    }
+    passes
+}
+
+/// A command of an engine of tables: its opcode, and its dwords from dword 10 on.
+pub fn table_command(opcode: u8, dwords: [u32; 6]) -> Sqe {
+    let numbered = dwords.into_iter().zip(10..);
+    numbered.fold(Sqe::new(opcode), |sqe, (value, n)| sqe.with_cdw(n, value))
 }

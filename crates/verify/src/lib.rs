@@ -18,7 +18,7 @@
 //!   and SGLs), `engines`, `tables` and `lists` (commands of engines), and `reserved` (random bits
 //!   in every field that has no effect).
 //! - [`oracle`], [`lockstep`]: see above.
-//! - `nearpm`: episodes of the engine `nearpm`, with a reference model of it.
+//! - [`nearpm`]: campaigns of the engine `nearpm`, with a reference model of it.
 //!
 //! # Left out of campaigns with the reference model
 //!
@@ -79,7 +79,7 @@ pub mod campaign;
 mod commands;
 mod generate;
 pub mod lockstep;
-mod nearpm;
+pub mod nearpm;
 pub mod oracle;
 mod random;
 

@@ -4,40 +4,23 @@
 
 mod common;
 
-use std::path::Path;
-
 use design::Design;
-use device::{Factory, FaultInjection, Model, RtlOptions};
-use sim::memctrl::MemoryModel;
-use sim::{Device, Media};
-use verify::campaign::Conditions;
-use verify::oracle::{self, Report, Target};
+use device::{FaultInjection, Model, RtlOptions};
+use rtl::bitstream::repo_root;
+use verify::nearpm;
+use verify::oracle::Report;
 
 fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = repo_root().unwrap();
     let design = Design::find(&root, "nearpm").unwrap();
+    let page = design.engines(&root).unwrap()[0].page.unwrap();
     let model = Model::named(Model::Fast).unwrap();
-    let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, model, &options, &mut |_| true).unwrap();
-    let bytes = design.media.bytes.0;
-    let own = MemoryModel::Ddr4(design.dram.clone());
-    let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
-        factory.set_memory(conditions.memory(&own));
-        let media = Media::memory(bytes).map_err(|e| e.to_string())?;
-        factory
-            .device_with_fault(media, fault)
-            .map_err(|e| e.to_string())
-    };
-    let engines = design.engines(&root).unwrap();
-    let target = Target {
-        valid_only: false,
-        media_bytes: bytes,
-        unclaimed_bytes: 0,
-        torn_blocks: false,
-        nearpm: engines[0].page,
-    };
+    let mut devices = common::Devices::new(&design, model, &RtlOptions::default());
+    devices.fault = fault;
     let campaign = common::campaign("FUZZ", amount, 500, 40);
-    oracle::run(&mut make, &target, &campaign, &mut |_, _| true).unwrap()
+    let mut make = |conditions: &_| devices.make(conditions);
+    let bytes = design.media.bytes.0;
+    nearpm::run(&mut make, bytes, page, &campaign, &mut |_, _| true).unwrap()
 }
 
 mod sampled {

@@ -4,14 +4,10 @@
 //! only the engine checks.
 
 use nvme::Namespace;
-use sim::Random;
 use spec::nvme::Sqe;
 
-use crate::commands::{DECODE, SHUFFLE, SORT, TABLES};
-use crate::generate::{flags, namespace, nsid, Command};
-use crate::oracle::host_model::HostModel;
-use crate::oracle::tables::{sort_bytes, UNIT};
-use crate::random::{chance, pick};
+use super::{Command, Generator};
+use crate::commands::{sort_bytes, table_command, SHUFFLE, SORT, UNIT};
 use crate::BLOCK;
 
 /// Units that `bytes` bytes occupy.
@@ -19,156 +15,123 @@ fn units(bytes: u64) -> u64 {
     bytes.div_ceil(UNIT)
 }
 
-/// A number of elements of `each` bytes that fit into a namespace; small in most cases.
-fn element_count(random: &mut Random, ns: &Namespace, each: u64, large: bool) -> u64 {
-    let most = (ns.blocks * BLOCK / each.max(1)).max(1);
-    match large {
-        true => most.div_ceil(2) + random.below(most.div_ceil(2)),
-        false => {
-            let few = pick(random, &[4, 64, 1500]);
-            1 + random.below(most.min(few))
+impl Generator<'_> {
+    /// A command of one of the design's engines for tables. A `long` one covers a large part of the
+    /// largest namespace.
+    pub(super) fn table(&mut self, opcode: u8, long: bool) -> Option<Command> {
+        let ns = self.large_namespace(if long { 0 } else { 40 });
+        let mut sqe = self.valid_table(opcode, &ns, long)?;
+        sqe = sqe.with_nsid(self.nsid(ns.nsid));
+        if self.is_wrong(33) {
+            self.corrupt_table(&mut sqe, &ns);
+        }
+        self.flags(&mut sqe, &[3], &[3]);
+        Some(Command::plain(sqe))
+    }
+
+    /// A number of elements of `each` bytes that fit into a namespace; small in most cases.
+    fn element_count(&mut self, ns: &Namespace, each: u64, large: bool) -> u64 {
+        let most = (ns.blocks * BLOCK / each.max(1)).max(1);
+        match large {
+            true => most.div_ceil(2) + self.random.below(most.div_ceil(2)),
+            false => {
+                let few = self.pick(&[4, 64, 1500]);
+                1 + self.random.below(most.min(few))
+            }
         }
     }
-}
 
-/// Three adjacent ranges of `sizes` units in a random order, from a random place on. Without enough
-/// room they extend beyond the end of the namespace.
-fn places(host: &HostModel, random: &mut Random, ns: &Namespace, sizes: [u64; 3]) -> [u32; 3] {
-    let all = ns.blocks * BLOCK / UNIT;
-    let room = all.saturating_sub(sizes.iter().sum());
-    let mut at = 0;
-    for _ in 0..6 {
-        at = random.below(room + 1);
-        let blocks = UNIT / BLOCK;
-        if !host
-            .media
-            .in_use(ns.base + at * blocks, sizes.iter().sum::<u64>() * blocks)
-        {
-            break;
+    /// Three ranges of `sizes` units, adjacent or with a gap of a unit, in a random order. Without
+    /// room, hostile input has ranges beyond the end of the namespace.
+    fn places(&mut self, ns: &Namespace, sizes: [u64; 3]) -> Option<[u32; 3]> {
+        let sum = sizes.iter().sum();
+        let room = (ns.blocks * BLOCK / UNIT).checked_sub(sum);
+        let room = room.or(self.is_hostile().then_some(0))?;
+        let per_unit = UNIT / BLOCK;
+        let at = self.unused(ns, sum * per_unit, (room + sum) * per_unit, 6) / per_unit;
+        let (mut at, mut gaps) = (at, room - at.min(room));
+        let orders = [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ];
+        let mut out = [0; 3];
+        for n in self.pick(&orders) {
+            out[n] = at as u32;
+            let gap = self.random.below(2).min(gaps);
+            (at, gaps) = (at + sizes[n] + gap, gaps - gap);
         }
+        Some(out)
     }
-    let orders = [
-        [0, 1, 2],
-        [0, 2, 1],
-        [1, 0, 2],
-        [1, 2, 0],
-        [2, 0, 1],
-        [2, 1, 0],
-    ];
-    let mut out = [0; 3];
-    for n in pick(random, &orders) {
-        out[n] = at as u32;
-        at += sizes[n] + random.below(2).min(room);
+
+    /// A valid command.
+    pub(super) fn valid_table(&mut self, opcode: u8, ns: &Namespace, long: bool) -> Option<Sqe> {
+        let (sizes, rest) = match opcode {
+            SORT => {
+                let width = self.random.below(3);
+                let kind = width | self.random.below(3) << 2 | self.random.below(8) << 4;
+                let count = self.element_count(ns, 4 << (2 + width), long);
+                (sort_bytes(count, kind as u32), [count, kind, 0])
+            }
+            SHUFFLE => {
+                let row = self.pick(&[1, 3, 16, 64, 100, 256, 1000, 4096]);
+                let count = self.element_count(ns, 3 * row, long);
+                let rows = self.element_count(ns, 3 * row, long);
+                let how = self.random.below(4);
+                let sizes = [(4 * count) << how, rows * row, count * row];
+                (sizes, [count, rows, row | how << 24])
+            }
+            _ => {
+                let size = self.random.below(4);
+                let count = self.element_count(ns, 3 << size, long);
+                let (plain, packed) = self.pick(&[(0, 0), (1, 0), (0, 1)]);
+                let width = match packed {
+                    1 => self.pick(&[8, 16, 32]),
+                    _ => self.random.below(17),
+                };
+                // A dictionary that covers all 8-bit keys holds every value that is looked up.
+                let entries = self.pick(&[1, 256, 1 << width.min(16)]);
+                let bytes = match (plain, packed) {
+                    (1, _) => count << size,
+                    (_, 1) => count * width / 8,
+                    _ => (count * width).div_ceil(8) + self.random.below(64),
+                };
+                let dictionary = if plain == 1 { 0 } else { entries << size };
+                let kind = (entries - 1) | width << 16 | size << 24 | plain << 26 | packed << 27;
+                ([dictionary, bytes, count << size], [count, bytes, kind])
+            }
+        };
+        let [a, b, c] = self.places(ns, sizes.map(units))?;
+        let [d, e, f] = rest.map(|value| value as u32);
+        Some(table_command(opcode, [a, b, c, d, e, f]))
     }
-    out
-}
 
-/// A command of one of the design's engines for tables. A `long` one covers a large part of the
-/// largest namespace.
-pub fn table_command(host: &HostModel, random: &mut Random, long: bool) -> Command {
-    let active = host.model.limits.namespaces.active();
-    let ns = match active.max_by_key(|ns| ns.blocks) {
-        Some(ns) if long || chance(random, 60) => *ns,
-        _ => namespace(host, random),
-    };
-    let nsid = nsid(host, random, ns.nsid);
-    let known = TABLES.into_iter();
-    let known: Vec<u8> = known
-        .filter(|o| host.model.limits.engines.contains(o))
-        .collect();
-    let opcode = pick(random, &known);
-    let mut sqe = right(host, random, opcode, &ns, long).with_nsid(nsid);
-    corrupt(random, &mut sqe, &ns);
-    flags(random, &mut sqe, &[3], &[3]);
-    (sqe, Vec::new())
-}
-
-/// A valid command, if the namespace has room for it.
-pub fn right(host: &HostModel, random: &mut Random, opcode: u8, ns: &Namespace, long: bool) -> Sqe {
-    match opcode {
-        SHUFFLE => shuffle(host, random, ns, long),
-        DECODE => decode(host, random, ns, long),
-        _ => sort(host, random, ns, long),
-    }
-}
-
-fn command(opcode: u8, places: [u32; 3], rest: [u64; 3]) -> Sqe {
-    let dwords = places.into_iter().chain(rest.map(|value| value as u32));
-    (10..)
-        .zip(dwords)
-        .fold(Sqe::new(opcode), |sqe, (n, value)| sqe.with_cdw(n, value))
-}
-
-fn sort(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
-    let width = random.below(3);
-    let kind = width | random.below(3) << 2 | random.below(8) << 4;
-    let count = element_count(random, ns, 4 << (2 + width), long);
-    let sizes = sort_bytes(count, kind as u32).map(units);
-    command(SORT, places(host, random, ns, sizes), [count, kind, 0])
-}
-
-fn shuffle(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
-    let row = pick(random, &[1, 3, 16, 64, 100, 256, 1000, 4096]);
-    let count = element_count(random, ns, 3 * row, long);
-    let (rows, how) = (element_count(random, ns, 3 * row, long), random.below(4));
-    let sizes = [(4 * count) << how, rows * row, count * row].map(units);
-    command(
-        SHUFFLE,
-        places(host, random, ns, sizes),
-        [count, rows, row | how << 24],
-    )
-}
-
-fn decode(host: &HostModel, random: &mut Random, ns: &Namespace, long: bool) -> Sqe {
-    let size = random.below(4);
-    let count = element_count(random, ns, 3 << size, long);
-    let (plain, packed) = pick(random, &[(0, 0), (1, 0), (0, 1)]);
-    let width = match packed {
-        1 => pick(random, &[8, 16, 32]),
-        _ => random.below(17),
-    };
-    // A dictionary that covers all 8-bit keys holds every value that is looked up.
-    let entries = pick(random, &[1, 256, 1 << width.min(16)]);
-    let bytes = match (plain, packed) {
-        (1, _) => count << size,
-        (_, 1) => count * width / 8,
-        _ => (count * width).div_ceil(8) + random.below(64),
-    };
-    let dictionary = if plain == 1 { 0 } else { entries << size };
-    let sizes = [dictionary, bytes, count << size].map(units);
-    let kind = (entries - 1) | width << 16 | size << 24 | plain << 26 | packed << 27;
-    command(
-        DECODE,
-        places(host, random, ns, sizes),
-        [count, bytes, kind],
-    )
-}
-
-/// Sometimes corrupts a command: places beyond the end or over each other, absurd numbers, reserved
-/// bits set.
-pub fn corrupt(random: &mut Random, sqe: &mut Sqe, ns: &Namespace) {
-    let all = ns.blocks * BLOCK / UNIT;
-    let place = 10 + random.below(3) as usize;
-    match random.below(24) {
-        0 => sqe.dw[place] = sqe.dw[10 + random.below(3) as usize],
-        1 => {
-            sqe.dw[place] = pick(
-                random,
-                &[
+    /// Corrupts a command: places beyond the end or over each other, absurd numbers, reserved bits
+    /// set.
+    pub(super) fn corrupt_table(&mut self, sqe: &mut Sqe, ns: &Namespace) {
+        let all = ns.blocks * BLOCK / UNIT;
+        let place = 10 + self.random.below(3) as usize;
+        match self.random.below(8) {
+            0 => sqe.dw[place] = sqe.dw[10 + self.random.below(3) as usize],
+            1 => {
+                let edges = [
                     all.saturating_sub(1),
                     all,
                     all + 1,
                     1 << 20,
-                    u64::from(u32::MAX),
-                ],
-            ) as u32
+                    u32::MAX.into(),
+                ];
+                sqe.dw[place] = self.pick(&edges) as u32;
+            }
+            2 => sqe.dw[place] = sqe.dw[place].wrapping_sub(1),
+            3 => sqe.dw[13] = self.pick(&[0, 1 << 30, 1 << 31, (1 << 31) + 1, u32::MAX]),
+            4 => sqe.dw[14] = self.pick(&[0, 1, 1 << 16, u32::MAX]),
+            5 => sqe.dw[14] ^= 1 << self.random.below(32),
+            6 => sqe.dw[15] ^= 1 << self.random.below(32),
+            _ => sqe.dw[13] ^= 1 << self.random.below(32),
         }
-        2 => sqe.dw[place] = sqe.dw[place].wrapping_sub(1),
-        3 => sqe.dw[13] = pick(random, &[0, 1 << 30, 1 << 31, (1 << 31) + 1, u32::MAX]),
-        4 => sqe.dw[14] = pick(random, &[0, 1, 1 << 16, u32::MAX]),
-        5 => sqe.dw[14] ^= 1 << random.below(32),
-        6 => sqe.dw[15] ^= 1 << random.below(32),
-        7 => sqe.dw[13] ^= 1 << random.below(32),
-        _ => {}
     }
 }

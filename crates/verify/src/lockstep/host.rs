@@ -9,12 +9,13 @@ use std::ops::Range;
 use sim::{HostPort, Mmio, Random, ReadData, SplitCompletions, Time};
 
 use crate::lockstep::memory::Memory;
-use crate::lockstep::silence::SILENT;
 use crate::PAGE;
 
 /// Address range of interrupt messages.
 pub const MSI: Range<u64> = 0xFEE0_0000..0xFEF0_0000;
 
+/// Address range whose reads are never answered, not even by the link.
+pub const SILENT: Range<u64> = 1 << 46..(1 << 46) + (1 << 30);
 /// One of this many reads without memory ends by the link's completion timeout.
 const LOST: u64 = 12;
 /// Longest completion timeout. PCI Express (4.0, 7.5.3.16) has 50 us to 64 s; the controller's

@@ -5,18 +5,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::commands::PIPELINE;
 use sim::Bar;
 use spec::bar4;
 use spec::regs::copy;
 
 use crate::campaign::StepResult;
-use crate::lockstep::engines::{job, EngineKind, Job};
-use crate::lockstep::generate::{Blocks, Command, RangeLocks};
+use crate::commands::PIPELINE;
+use crate::generate::WRONG;
+use crate::lockstep::content::Blocks;
+use crate::lockstep::effects::PlannedCommand;
+use crate::lockstep::engine_jobs::job;
+use crate::lockstep::engines::{EngineKind, Job};
+use crate::lockstep::kernels::output_is_defined;
 use crate::lockstep::lists;
+use crate::lockstep::locks::RangeLocks;
 use crate::lockstep::pair::{AllowedContents, LockstepPair, UNKNOWN};
-use crate::lockstep::steps::WRONG;
-use crate::lockstep::tables::output_is_defined;
 use crate::random::{chance, pick};
 use crate::BLOCK;
 
@@ -75,11 +78,11 @@ impl LockstepPair {
         let lists = self.generate_lists(&mut locks)?;
         let mut sent = Vec::new();
         if before {
-            sent = self.submit_after(lists.clone(), count, WRONG, &mut locks, |_| true);
+            sent = self.submit_after(lists.clone(), count, WRONG, &mut locks);
         }
         let mut jobs = self.start_jobs(generated);
         if !before {
-            sent = self.submit_after(lists, count, WRONG, &mut locks, |_| true);
+            sent = self.submit_after(lists, count, WRONG, &mut locks);
         }
         if stops {
             let ns = self.random.below(STOP);
@@ -90,9 +93,7 @@ impl LockstepPair {
             {
                 let at = self.shape.engines[job.engine].registers + copy::CONTROL;
                 let stop = copy::control::STOP.mask() as u32;
-                for dut in &mut self.duts {
-                    dut.write32(Bar::Control, at, stop);
-                }
+                self.write32(Bar::Control, at, stop);
                 job.stopped = true;
                 self.state.loose_engines.insert(job.engine);
             }
@@ -160,13 +161,16 @@ impl LockstepPair {
     }
 
     /// Generates NVMe commands of lists, and stores the lists.
-    fn generate_lists(&mut self, locks: &mut RangeLocks) -> Result<Vec<Command>, String> {
-        if !self.shape.opcodes().contains(&PIPELINE) {
+    fn generate_lists(&mut self, locks: &mut RangeLocks) -> StepResult<Vec<PlannedCommand>> {
+        if !self.shape.limits.engines.contains(&PIPELINE) {
             return Ok(Vec::new());
         }
         let (mut commands, mut blocks) = (Vec::new(), Vec::new());
         for _ in 0..self.random.below(MOST_LISTS + 1) {
-            if let Some((command, lays)) = self.generate(0).list(locks) {
+            let namespaces: Vec<_> = self.shape.limits.namespaces.active().copied().collect();
+            let ns = pick(&mut self.random, &namespaces);
+            let list = lists::command(&mut self.random, &self.media, locks, &ns);
+            if let Some((command, lays)) = list {
                 self.count("lists of commands");
                 self.place_content(&lays, &mut blocks);
                 commands.push(command);
@@ -213,16 +217,14 @@ impl LockstepPair {
         let base = self.shape.engines[engine].registers;
         let (all, source) = (self.random.below(2) as u32, self.random.below(2) as u32);
         let start = copy::control::START.mask() as u32;
-        for dut in &mut self.duts {
-            for (n, value) in (0..).zip(&job.arguments) {
-                let at = base + bar4::ARGUMENTS + bar4::ARGUMENT_STEP * n;
-                dut.write64(Bar::Control, at, *value);
-            }
-            dut.write32(Bar::Control, base + copy::STATUS, 1);
-            dut.write32(Bar::Control, base + copy::INTERRUPT, all);
-            dut.write32(Bar::Control, base + copy::SOURCES, source);
-            dut.write32(Bar::Control, base + copy::CONTROL, start);
+        for (n, value) in (0..).zip(&job.arguments) {
+            let at = base + bar4::ARGUMENTS + bar4::ARGUMENT_STEP * n;
+            self.write64(Bar::Control, at, *value);
         }
+        self.write32(Bar::Control, base + copy::STATUS, 1);
+        self.write32(Bar::Control, base + copy::INTERRUPT, all);
+        self.write32(Bar::Control, base + copy::SOURCES, source);
+        self.write32(Bar::Control, base + copy::CONTROL, start);
         self.state.loose_engines.remove(&engine);
     }
 
@@ -245,10 +247,8 @@ impl LockstepPair {
         if chance(&mut self.random, 50) {
             pieces.reverse();
         }
-        for dut in &mut self.duts {
-            for (at, piece) in &pieces {
-                dut.write(Bar::Control, base + at, piece);
-            }
+        for (at, piece) in pieces {
+            self.write(Bar::Control, base + at, piece);
         }
     }
 

@@ -2,15 +2,17 @@
 
 //! Life cycle of a controller: enabling, resets of all kinds, queues.
 
+use nvme::queue::{CreateCq, CreateSq};
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, Cc, Csts};
-use spec::nvme::{admin, Cqe, Sqe};
+use spec::nvme::{admin, Sqe};
 use spec::regs::nvme as regs;
 
 use crate::campaign::StepResult;
+use crate::generate::{Command, WRONG};
 use crate::lockstep::dut::{Cq, Sq};
-use crate::lockstep::generate::Command;
 use crate::lockstep::host::MSI;
+use crate::lockstep::locks::RangeLocks;
 use crate::lockstep::pair::LockstepPair;
 use crate::random::{chance, pick};
 
@@ -80,7 +82,7 @@ impl LockstepPair {
             let masked = vector != 0 && chance(&mut self.random, 12);
             self.set_msix_entry(vector);
             let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
-            self.write32(entry + 12, masked.into());
+            self.write32(Bar::Nvme, entry + 12, masked.into());
             if masked {
                 self.state.masked.insert(vector);
             }
@@ -93,10 +95,8 @@ impl LockstepPair {
         let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
         let addr = MSI.start + 16 * self.random.below(4096);
         let data = self.random.next() as u32 & 0xFFFF_FF00 | u32::from(vector);
-        for dut in &mut self.duts {
-            dut.write64(Bar::Nvme, entry, addr);
-            dut.write32(Bar::Nvme, entry + 8, data);
-        }
+        self.write64(Bar::Nvme, entry, addr);
+        self.write32(Bar::Nvme, entry + 8, data);
     }
 
     /// Enables the controllers, and creates some queues.
@@ -120,15 +120,8 @@ impl LockstepPair {
             cc = cc & !(0xFF << 16) | 0x55 << 16;
         }
         self.state.cc = cc;
+        self.write_settings(properties::aqa(sq_entries, cq_entries), asq, acq, cc);
         for dut in &mut self.duts {
-            dut.write32(
-                Bar::Nvme,
-                properties::AQA,
-                properties::aqa(sq_entries, cq_entries),
-            );
-            dut.write64(Bar::Nvme, properties::ASQ, asq);
-            dut.write64(Bar::Nvme, properties::ACQ, acq);
-            dut.write32(Bar::Nvme, properties::CC, cc);
             dut.sqs.insert(0, Sq::new(asq, sq_entries, 0));
             dut.open_cq(0, Cq::new(acq, cq_entries, Some(0)));
         }
@@ -138,12 +131,19 @@ impl LockstepPair {
         })?;
         self.align_time()?;
         self.properties()?;
-        let count = 1 + self.random.below(u64::from(self.shape.queues));
+        let count = 1 + self.random.below(u64::from(self.shape.limits.queues));
         for _ in 0..count {
-            self.create_cq(true)?;
-            self.create_sq(true)?;
+            self.create_cq(0)?;
+            self.create_sq(0)?;
         }
         Ok(())
+    }
+
+    fn write_settings(&mut self, aqa: u32, asq: u64, acq: u64, cc: u32) {
+        self.write32(Bar::Nvme, properties::AQA, aqa);
+        self.write64(Bar::Nvme, properties::ASQ, asq);
+        self.write64(Bar::Nvme, properties::ACQ, acq);
+        self.write32(Bar::Nvme, properties::CC, cc);
     }
 
     /// Compares properties, pending bits and the MSI-X table.
@@ -174,33 +174,9 @@ impl LockstepPair {
 
     // ---- queues ----
 
-    fn queue_page(&mut self, right: bool) -> Option<(u64, u64)> {
-        let page = self.arena.alloc(&mut self.random)?;
-        for dut in &mut self.duts {
-            dut.host.memory.store(page, &[0; 4096]);
-        }
-        let odd = !right && chance(&mut self.random, 10);
-        let base = page + if odd { 1 << self.random.below(12) } else { 0 };
-        Some((page, base))
-    }
-
-    fn queue_entries(&mut self, right: bool) -> u32 {
-        match right || chance(&mut self.random, 85) {
-            true => 2 + self.random.below(u64::from(self.shape.entries.min(64)) - 1) as u32,
-            false => pick(&mut self.random, &[1, self.shape.entries + 1, 65536]),
-        }
-    }
-
-    fn queue_id(&mut self, there: &[u16], fresh: bool, right: bool) -> u16 {
-        let all: Vec<u16> = (1..=self.shape.queues).collect();
-        let fit: Vec<u16> = all
-            .into_iter()
-            .filter(|q| there.contains(q) != fresh)
-            .collect();
-        match fit.is_empty() || !right && chance(&mut self.random, 15) {
-            true => self.random.below(u64::from(self.shape.queues) + 3) as u16,
-            false => pick(&mut self.random, &fit),
-        }
+    fn queue_id(&mut self, wrong: u64, there: &[u16], exists: bool) -> u16 {
+        let locks = RangeLocks::default();
+        self.generate(wrong, &locks, |g| g.queue_id(there, exists))
     }
 
     fn completion_queues(&self) -> Vec<u16> {
@@ -222,47 +198,43 @@ impl LockstepPair {
             .collect()
     }
 
-    /// Create I/O Completion Queue, valid or invalid.
-    pub fn create_cq(&mut self, right: bool) -> StepResult {
-        let Some((page, base)) = self.queue_page(right) else {
+    /// Create I/O Completion Queue. `wrong` is the share of errors.
+    pub fn create_cq(&mut self, wrong: u64) -> StepResult {
+        let cqs = self.completion_queues();
+        let locks = RangeLocks::default();
+        let Some(command) = self.generate(wrong, &locks, |g| g.create_cq(&cqs)) else {
             return Ok(());
         };
-        let qid = self.queue_id(&self.completion_queues(), true, right);
-        let entries = self.queue_entries(right);
-        let most = u64::from(self.shape.queues) + if right { 1 } else { 4 };
-        let vector = chance(&mut self.random, 85).then(|| self.random.below(most) as u16);
-        let mut sqe = Sqe::create_io_cq(qid, entries, base, vector);
-        sqe.dw[11] ^= u32::from(!right && chance(&mut self.random, 6));
-        let cqe = self.structural(sqe)?;
-        if cqe.is_some_and(|cqe| cqe.status().is_success()) {
-            self.arena.keep(page);
+        let cq = CreateCq::of(&command.sqe);
+        if self.succeeds(command)? {
+            self.arena.keep(cq.base);
+            let vector = cq.interrupts.then_some(cq.vector);
             for dut in &mut self.duts {
-                dut.open_cq(qid, Cq::new(page, entries, vector));
+                dut.open_cq(cq.qid, Cq::new(cq.base, cq.entries, vector));
             }
-            self.clear_shadow(qid, true);
+            self.clear_shadow(cq.qid, true);
         }
         Ok(())
     }
 
-    /// Create I/O Submission Queue, valid or invalid.
-    pub fn create_sq(&mut self, right: bool) -> StepResult {
-        let Some((page, base)) = self.queue_page(right) else {
+    /// Create I/O Submission Queue. `wrong` is the share of errors.
+    pub fn create_sq(&mut self, wrong: u64) -> StepResult {
+        let (sqs, cqs) = (self.submission_queues(), self.completion_queues());
+        let locks = RangeLocks::default();
+        let Some(command) = self.generate(wrong, &locks, |g| g.create_sq(&sqs, &cqs)) else {
             return Ok(());
         };
-        let qid = self.queue_id(&self.submission_queues(), true, right);
-        let cqid = self.queue_id(&self.completion_queues(), false, right);
-        let entries = self.queue_entries(right);
-        let mut sqe = Sqe::create_io_sq(qid, entries, base, cqid);
-        let priority = self.random.below(4) as u32;
-        sqe.dw[11] |= priority << 1;
-        sqe.dw[11] ^= u32::from(!right && chance(&mut self.random, 6));
-        self.clear_shadow(qid, false);
-        let cqe = self.structural(sqe)?;
-        if cqe.is_some_and(|cqe| cqe.status().is_success()) {
-            self.arena.keep(page);
+        let sqe = command.sqe;
+        let sq = CreateSq::of(&sqe);
+        self.clear_shadow(sq.qid, false);
+        if self.succeeds(command)? {
+            self.arena.keep(sq.base);
             for dut in &mut self.duts {
-                let sq = Sq::new(page, entries, cqid);
-                dut.sqs.insert(qid, Sq { priority, ..sq });
+                let new = Sq {
+                    priority: sqe.dw[11] >> 1 & 3,
+                    ..Sq::new(sq.base, sq.entries, sq.cqid)
+                };
+                dut.sqs.insert(sq.qid, new);
             }
         }
         Ok(())
@@ -278,7 +250,7 @@ impl LockstepPair {
             };
             if let (Some((doorbells, events)), false) = (dut.shadow, there) {
                 let at = 8 * u64::from(qid) + 4 * u64::from(completion);
-                if qid <= self.shape.queues && qid != 0 {
+                if qid <= self.shape.limits.queues && qid != 0 {
                     dut.host.memory.store(doorbells + at, &[0; 4]);
                     dut.host.memory.store(events + at, &[0; 4]);
                 }
@@ -294,14 +266,13 @@ impl LockstepPair {
         } else {
             self.completion_queues()
         };
-        let qid = self.queue_id(&there, false, false);
+        let qid = self.queue_id(WRONG, &there, true);
         let sqe = if submission {
             Sqe::delete_io_sq(qid)
         } else {
             Sqe::delete_io_cq(qid)
         };
-        let cqe = self.structural(sqe)?;
-        if cqe.is_some_and(|cqe| cqe.status().is_success()) {
+        if self.succeeds(Command::plain(sqe))? {
             self.deleted(qid, submission);
         }
         Ok(())
@@ -328,8 +299,9 @@ impl LockstepPair {
         }
     }
 
-    fn structural(&mut self, sqe: Sqe) -> StepResult<Option<Cqe>> {
-        self.run_alone(Command::plain(sqe))
+    fn succeeds(&mut self, command: Command) -> StepResult<bool> {
+        let cqe = self.run_alone(command)?;
+        Ok(cqe.is_some_and(|cqe| cqe.status().is_success()))
     }
 
     /// Doorbell Buffer Config, occasionally with an offset.
@@ -362,8 +334,7 @@ impl LockstepPair {
         // EventIdx of idle queues may be written immediately.
         self.arena.keep(doorbells);
         self.arena.keep(events);
-        let cqe = self.structural(sqe)?;
-        match cqe.is_some_and(|cqe| cqe.status().is_success()) {
+        match self.succeeds(Command::plain(sqe))? {
             true => {
                 self.count("shadow doorbells");
                 self.duts
@@ -446,7 +417,7 @@ impl LockstepPair {
         self.state.parked.clear();
         if reset == Reset::Subsystem {
             self.properties()?;
-            self.write32(properties::CSTS, RESET_OCCURRED);
+            self.write32(Bar::Nvme, properties::CSTS, RESET_OCCURRED);
         }
         if reset.is_of_function() {
             self.state.errors = 0;
@@ -467,19 +438,18 @@ impl LockstepPair {
     pub fn fatal(&mut self) -> StepResult {
         let (there, cqs) = (self.submission_queues(), self.completion_queues());
         let left = &self.duts[0];
-        let full = there.len() >= usize::from(self.shape.queues);
+        let full = there.len() >= usize::from(self.shape.limits.queues);
         if left.shadow.is_some() || full || cqs.is_empty() {
             return Ok(());
         }
-        let qid = self.queue_id(&there, true, true);
-        let cqid = self.queue_id(&cqs, false, true);
+        let qid = self.queue_id(0, &there, false);
+        let cqid = self.queue_id(0, &cqs, true);
         let base = (1 << 45) + self.random.below(1 << 30) * 4096;
-        let cqe = self.structural(Sqe::create_io_sq(qid, 8, base, cqid))?;
-        if !cqe.is_some_and(|cqe| cqe.status().is_success()) {
+        if !self.succeeds(Command::plain(Sqe::create_io_sq(qid, 8, base, cqid)))? {
             return Ok(());
         }
         self.count("fetches where no memory is");
-        self.write32(properties::sq_doorbell(qid, 4), 1);
+        self.write32(Bar::Nvme, properties::sq_doorbell(qid, 4), 1);
         self.for_each(|dut| {
             dut.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
                 .map(drop)
@@ -514,18 +484,13 @@ impl LockstepPair {
             5 => cc |= (2 + self.random.below(6) as u32) << 11,
             _ => acq = 0,
         }
-        for dut in &mut self.duts {
-            dut.write32(Bar::Nvme, properties::AQA, aqa);
-            dut.write64(Bar::Nvme, properties::ASQ, asq);
-            dut.write64(Bar::Nvme, properties::ACQ, acq);
-            dut.write32(Bar::Nvme, properties::CC, cc);
-        }
+        self.write_settings(aqa, asq, acq, cc);
         self.for_each(|dut| {
             dut.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
                 .map(drop)
         })?;
         self.properties()?;
-        self.write32(properties::CC, cc & !1);
+        self.write32(Bar::Nvme, properties::CC, cc & !1);
         self.for_each(|dut| {
             dut.wait32(properties::CSTS, "not fatal", |csts| csts & 3 == 0)
                 .map(drop)

@@ -12,25 +12,29 @@
 //! Modules in reading order:
 //!
 //! - `pair`: both devices, and the comparison after each step.
-//! - `dut`, `host`: a device under test with its host. The host has a time, queues, and random
-//!   timing.
+//! - `dut`, `host`, `memory`: a device under test with its host, which has a time, queues, and
+//!   random timing; host memory, and writes to addresses without memory.
+//! - `effects`, `content`, `locks`: effects of commands on the media, and locks on their blocks.
+//! - `host_state`, `rules`: state of the hosts, and permitted differences.
 //! - `steps`, `lifecycle`: the actions of the hosts: bursts, single commands, registers, the PM
 //!   window, queues, resets.
-//! - `jobs`, `engines`, `tables`, `lists`: jobs of engines as steps, and their results.
+//! - `jobs`, `engines`, `engine_jobs`, `tables`, `lists`: jobs of engines as steps.
+//! - `kernels`: the results of engines.
 //! - `silence`: data that the host never sends.
-//! - `generate`, `buffer`: random commands, with PRPs and SGLs.
 //! - `timed`: measurements of latency, and the permitted difference of means.
-//! - `rules`: permitted differences.
-//! - `memory`: host memory, its allocator, and writes to addresses without memory.
 
-mod buffer;
+mod content;
 mod dut;
+mod effects;
+mod engine_jobs;
 mod engines;
-mod generate;
 mod host;
+mod host_state;
 mod jobs;
+mod kernels;
 mod lifecycle;
 mod lists;
+mod locks;
 mod memory;
 mod pair;
 mod rules;
@@ -51,6 +55,7 @@ use crate::campaign::{
     self, add_counts, Campaign, Conditions, EpisodeEnd, EpisodeFailure, Failure, KeepRunning,
     Script, StepResult, Totals,
 };
+use crate::generate::Limits;
 use crate::random::{chance, pick};
 
 use dut::Dut;
@@ -67,12 +72,8 @@ pub type DevicePair = [(&'static str, Box<dyn Device + Send>); 2];
 /// The common configuration of both devices.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Namespaces.
-    pub namespaces: Namespaces,
-    /// Number of I/O queues.
-    pub queues: u16,
-    /// Entries of the longest queue.
-    pub entries: u32,
+    /// Limits of the controller.
+    limits: Limits,
     /// Bytes of the media.
     pub media_bytes: u64,
     /// Bytes of the PM window.
@@ -108,31 +109,34 @@ impl Shape {
         }
         let plugged = design.engines(root).map_err(|e| e.to_string())?;
         let engines = plugged.iter().map(|p| engines::Engine::of(p, media));
+        let engines: Vec<engines::Engine> = engines.collect::<Result<_, _>>()?;
+        let opcodes = engines.iter().flat_map(|engine| engine.opcodes());
         Ok(Shape {
-            engines: engines.collect::<Result<_, _>>()?,
-            namespaces: Namespaces::new(&sizes),
-            queues: design.nvme.io_queues as u16,
-            entries: design.nvme.queue_entries,
+            limits: Limits {
+                queues: design.nvme.io_queues as u16,
+                entries: design.nvme.queue_entries,
+                transfer: MOST_TRANSFER,
+                events: 0,
+                namespaces: Namespaces::new(&sizes).into(),
+                engines: opcodes.copied().collect(),
+            },
+            engines,
             media_bytes: media,
             window_bytes: design.window_bytes(),
             channels: design.channels,
         })
     }
 
-    /// Opcodes of engines.
-    fn opcodes(&self) -> Vec<u8> {
-        let all = self.engines.iter().flat_map(|engine| engine.opcodes());
-        all.copied().collect()
-    }
-
     /// The last vector: of the last engine, or of the last queue.
     fn last_vector(&self) -> u16 {
-        self.queues + self.engines.len() as u16
+        self.limits.queues + self.engines.len() as u16
     }
 }
 
 /// Largest supported media, in bytes.
 const MOST_MEDIA: u64 = 64 << 20;
+/// Bytes of the largest transfer that the hosts ask for.
+const MOST_TRANSFER: u64 = 1 << 20;
 
 /// Result of a campaign. It is the same for the same seed and design.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -30,15 +30,21 @@ use spec::nvme::properties::CSTS;
 use spec::nvme::{admin, io, Cqe, Sqe, Status};
 
 use crate::campaign::StepResult;
-use crate::commands::{DECODE, PIPELINE, SHUFFLE};
+use crate::commands::{COMMANDS, DECODE, PIPELINE, SHUFFLE};
+use crate::generate::reserved::{randomise_reserved, Set};
+use crate::generate::{Command, Generator, Policy, Surroundings};
 use crate::lockstep::dut::Dut;
-use crate::lockstep::generate::{Command, Generator};
+use crate::lockstep::effects::{Effects, PlannedCommand};
+use crate::lockstep::host_state::HostState;
+use crate::lockstep::locks::RangeLocks;
 use crate::lockstep::memory::Arena;
-use crate::lockstep::rules;
-use crate::lockstep::{Report, Shape};
-use crate::BLOCK;
-use crate::PAGE;
+use crate::lockstep::{rules, Report, Shape};
+use crate::{BLOCK, PAGE};
 
+/// Content of blocks beyond the media.
+const ZEROS: [u8; BLOCK as usize] = [0; BLOCK as usize];
+/// Attempts to generate a command whose blocks are unlocked.
+const TRIES: u32 = 4;
 /// Lines of history in the report of a failure.
 const HISTORY: usize = 60;
 /// Blocks of a page of the PM window.
@@ -56,6 +62,8 @@ pub struct Sent {
     pub sqid: u16,
     /// The command, with its identifier.
     pub command: Command,
+    /// Its effect, if it succeeds.
+    pub effects: Effects,
 }
 
 impl Sent {
@@ -78,38 +86,45 @@ pub struct AllowedDifferences {
     pub ordered: bool,
 }
 
-/// State of the hosts, common to both.
-pub struct HostState {
-    /// Asynchronous Event Requests that wait.
-    pub parked: BTreeSet<u16>,
-    /// Number of errors in the log since its start.
-    pub errors: u64,
-    /// Unordered errors, by their numbers.
-    pub groups: Vec<Range<u64>>,
-    /// Counts of the logs are not determined, as they depend on the results of some commands.
-    pub loose_logs: bool,
-    /// Counts of memory traffic are not determined, as they depend on the progress of some
-    /// commands.
-    pub loose_counts: bool,
-    /// Vectors that are masked.
-    pub masked: BTreeSet<u16>,
-    /// CC.
-    pub cc: u32,
-    /// Interrupts may be coalesced.
-    pub coalesced: bool,
-    /// Engines whose last job may have ended with several results, by number: return values and
-    /// outputs are not compared.
-    pub loose_engines: BTreeSet<usize>,
-    /// The identifier of the next command.
-    pub cid: u16,
-}
-
 /// Possible contents of a block: written contents, or [`UNKNOWN`]. The flag is true if the block
 /// has to hold one of them, so that both devices agree. Otherwise it may also hold its old content.
 pub type AllowedContents<'a> = (Vec<&'a Vec<u8>>, bool);
 
 /// Unknown content.
 pub const UNKNOWN: &Vec<u8> = &Vec::new();
+
+/// The hosts of a step, as generators see them.
+struct StepHost<'a> {
+    arena: &'a mut Arena,
+    media: &'a [u8],
+    locks: &'a RangeLocks,
+}
+
+impl Surroundings for StepHost<'_> {
+    fn has_room(&self, _pages: u64) -> bool {
+        true
+    }
+
+    fn alloc(&mut self, random: &mut Random, pages: u64) -> Option<u64> {
+        self.arena.alloc_run(random, pages)
+    }
+
+    fn alloc_queue(&mut self, random: &mut Random) -> Option<u64> {
+        self.arena.alloc(random)
+    }
+
+    fn content(&self, block: u64) -> &[u8] {
+        let at = usize::try_from(block)
+            .ok()
+            .and_then(|n| n.checked_mul(BLOCK as usize));
+        let content = at.and_then(|at| self.media.get(at..at.checked_add(BLOCK as usize)?));
+        content.unwrap_or(&ZEROS)
+    }
+
+    fn in_use(&self, blocks: Range<u64>) -> bool {
+        self.locks.is_locked(&blocks, true, false)
+    }
+}
 
 /// Two devices under test with the same input.
 pub struct LockstepPair {
@@ -187,16 +202,42 @@ impl LockstepPair {
         *self.report.kinds.entry(what.to_string()).or_default() += 1;
     }
 
-    /// A generator of commands.
-    pub fn generate(&mut self, wrong: u64) -> Generator<'_> {
-        Generator {
-            random: &mut self.random,
+    /// Generates input with one result. `wrong` is the share of errors.
+    pub fn generate<T>(
+        &mut self,
+        wrong: u64,
+        locks: &RangeLocks,
+        generate: impl FnOnce(&mut Generator) -> T,
+    ) -> T {
+        let mut host = StepHost {
             arena: &mut self.arena,
             media: &self.media,
-            namespaces: &self.shape.namespaces,
-            opcodes: self.shape.opcodes(),
-            wrong,
-        }
+            locks,
+        };
+        let policy = Policy::Determined { wrong };
+        let limits = &self.shape.limits;
+        generate(&mut Generator::new(
+            &mut self.random,
+            &mut host,
+            limits,
+            policy,
+        ))
+    }
+
+    /// A command with its effect on the present media.
+    pub fn plan(&self, sqid: u16, command: Command) -> PlannedCommand {
+        let effects = Effects::of(sqid, &command, &self.media, &self.shape.limits.namespaces);
+        PlannedCommand { command, effects }
+    }
+
+    /// Generates an I/O command that conflicts with no other one; `None` if a few attempts make
+    /// none.
+    pub fn generate_io(&mut self, wrong: u64, locks: &mut RangeLocks) -> Option<PlannedCommand> {
+        (0..TRIES).find_map(|_| {
+            let command = self.generate(wrong, locks, |g| g.io())?;
+            let planned = self.plan(1, command);
+            planned.lock(locks).then_some(planned)
+        })
     }
 
     // ---- both ----
@@ -267,18 +308,48 @@ impl LockstepPair {
         .map(drop)
     }
 
-    /// Writes a register of BAR0.
-    pub fn write32(&mut self, offset: u64, value: u32) {
+    /// A store to a BAR, within a page.
+    pub fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
+        let duts = self.duts.iter_mut();
+        duts.for_each(|dut| dut.write(bar, offset, data));
+    }
+
+    /// Writes a register.
+    pub fn write32(&mut self, bar: Bar, offset: u64, value: u32) {
+        self.write(bar, offset, &value.to_le_bytes());
+    }
+
+    /// Writes two registers.
+    pub fn write64(&mut self, bar: Bar, offset: u64, value: u64) {
+        self.write(bar, offset, &value.to_le_bytes()[..4]);
+        self.write(bar, offset + 4, &value.to_le_bytes()[4..]);
+    }
+
+    /// Rings the doorbells of submission queues, each once.
+    pub fn ring_sqs(&mut self, qids: &[u16]) {
+        let qids: BTreeSet<u16> = qids.iter().copied().collect();
         for dut in &mut self.duts {
-            dut.write32(Bar::Nvme, offset, value);
+            qids.iter().for_each(|&qid| dut.ring_sq(qid));
         }
     }
 
     // ---- commands ----
 
     /// Places a command into a queue of both. The doorbell is rung by [`Dut::ring_sq`].
-    pub fn push(&mut self, sqid: u16, mut command: Command) -> Sent {
+    pub fn push(&mut self, sqid: u16, command: Command) -> Sent {
+        let planned = self.plan(sqid, command);
+        self.push_planned(sqid, planned)
+    }
+
+    /// The same for a command whose effect is known.
+    pub fn push_planned(&mut self, sqid: u16, planned: PlannedCommand) -> Sent {
+        let PlannedCommand {
+            mut command,
+            effects,
+        } = planned;
         self.state.cid = self.state.cid.wrapping_add(1) % 0xE000;
+        let set = if sqid == 0 { Set::Admin } else { Set::Nvm };
+        randomise_reserved(&mut self.random, set, &mut command.sqe);
         command.sqe = command.sqe.with_cid(self.state.cid);
         self.report.commands += 1;
         for dut in &mut self.duts {
@@ -288,7 +359,11 @@ impl LockstepPair {
             dut.push(sqid, &command.sqe);
         }
         self.note(format!("  queue {sqid}: {:08x?}", command.sqe.dw));
-        Sent { sqid, command }
+        Sent {
+            sqid,
+            command,
+            effects,
+        }
     }
 
     /// Runs commands to their ends, and compares the resulting state.
@@ -304,9 +379,7 @@ impl LockstepPair {
     /// An admin command alone; its completion, if there is one.
     pub fn run_alone(&mut self, command: Command) -> StepResult<Option<Cqe>> {
         let sent = [self.push(0, command)];
-        for dut in &mut self.duts {
-            dut.ring_sq(0);
-        }
+        self.ring_sqs(&[0]);
         let done = self.run_commands(&sent, &AllowedDifferences::default())?;
         Ok(done.get(&sent[0].key()).copied())
     }
@@ -460,7 +533,7 @@ impl LockstepPair {
         let mut holes = differences.cut;
         for (n, s) in sent.iter().enumerate() {
             let c = &s.command;
-            if !c.to_host {
+            if !c.is_to_host() {
                 continue;
             }
             let name = s.key();
@@ -470,8 +543,8 @@ impl LockstepPair {
             };
             let others = sent.iter().enumerate().filter(|(other, _)| *other != n);
             let raced = others
-                .map(|(_, o)| &o.command)
-                .any(|o| o.writes_in(&c.reads));
+                .map(|(_, o)| &o.effects)
+                .any(|o| o.writes_in(&s.effects.reads));
             let free =
                 differences.cut || differences.outcome.contains(&name) || raced || c.buffer.twice;
             if fine(0) && fine(1) && !free {
@@ -527,12 +600,12 @@ impl LockstepPair {
             // segment: see the crate docs.
             self.state.loose_counts |= !s.command.buffer.is_blockwise();
             let sure = !free && a.is_some_and(Status::is_success) && a == b;
-            for (block, content) in &s.command.writes {
+            for (block, content) in &s.effects.writes {
                 let of = allowed.entry(*block).or_insert((Vec::new(), true));
                 // Reports of lists contain times.
                 let has_reports = content.is_empty() && s.command.sqe.opcode() == PIPELINE;
                 of.1 &= sure && of.0.is_empty() && !has_reports;
-                of.0.push(if s.command.torn && !sure {
+                of.0.push(if s.effects.torn && !sure {
                     UNKNOWN
                 } else {
                     content
@@ -571,7 +644,7 @@ impl LockstepPair {
             if *sure && held[0] != held[1] {
                 return Err(format!(
                     "block {block} of the media differs: {}",
-                    first_difference(held[0], held[1])
+                    rules::first_difference(held[0], held[1])
                 ));
             }
             match sure {
@@ -587,10 +660,8 @@ impl LockstepPair {
     pub fn equalise_blocks(&mut self, blocks: &[u64]) -> StepResult {
         for &block in blocks {
             let at = (block * BLOCK) as usize..((block + 1) * BLOCK) as usize;
-            let content = &self.media[at];
-            for dut in &mut self.duts {
-                dut.write(Bar::Pm, block * BLOCK, content);
-            }
+            let content = self.media[at].to_vec();
+            self.write(Bar::Pm, block * BLOCK, &content);
         }
         match blocks.is_empty() {
             true => Ok(()),
@@ -628,7 +699,7 @@ impl LockstepPair {
                 let known = &self.media[at];
                 for (dut, data) in self.duts.iter().zip([&data, &right[&page]]) {
                     if data != known {
-                        let what = first_difference(data, known);
+                        let what = rules::first_difference(data, known);
                         return Err(format!(
                             "{}: page {page} of the media is not as it should be: {what}",
                             dut.name
@@ -677,7 +748,7 @@ impl LockstepPair {
             }
             return Err(format!(
                 "host memory differs in the page at {page:#x}: {}",
-                first_difference(a, b)
+                rules::first_difference(a, b)
             ));
         }
         self.arena.end_step();
@@ -697,20 +768,81 @@ fn gather(dut: &Dut, command: &Command) -> Vec<u8> {
     data
 }
 
-/// Describes the first difference of two contents.
-pub fn first_difference(a: &[u8], b: &[u8]) -> String {
-    if a.len() != b.len() {
-        return format!("{} bytes and {}", a.len(), b.len());
-    }
-    let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
-    let near = at / 16 * 16..(at / 16 * 16 + 16).min(a.len());
-    format!("at {at:#x}: {:02x?}, {:02x?}", &a[near.clone()], &b[near])
-}
-
 /// True if a command with this opcode may take long, so that it may be aborted.
 pub fn takes_long(opcode: u8) -> bool {
     matches!(
         opcode,
         io::WRITE_ZEROES | io::VERIFY | io::DATASET_MANAGEMENT
-    ) || crate::commands::COMMANDS.contains(&opcode)
+    ) || COMMANDS.contains(&opcode)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use nvme::Namespaces;
+
+    use crate::commands::{COPY, COUNT, FILTER};
+    use crate::generate::Limits;
+
+    /// Blocks of each of two namespaces: few, so that commands overlap.
+    const BLOCKS: u64 = 512;
+
+    fn is_engines(planned: &PlannedCommand) -> bool {
+        COMMANDS.contains(&planned.command.sqe.opcode())
+    }
+
+    /// Blocks that engines and other commands write at the same time are not atomic. So no other
+    /// command uses blocks of an engine's command, not even a command with a wrong namespace, whose
+    /// effect moves there.
+    #[test]
+    #[ignore = "takes seconds"]
+    fn engine_blocks_are_used_by_no_other_command() {
+        let limits = Limits {
+            queues: 4,
+            entries: 64,
+            transfer: 1 << 20,
+            events: 4,
+            namespaces: Arc::new(Namespaces::new(&[BLOCKS, BLOCKS])),
+            engines: vec![COPY, COUNT, FILTER],
+        };
+        let media = vec![0; (2 * BLOCKS * BLOCK) as usize];
+        let mut arena = Arena::new();
+        let mut random = Random::new(1);
+        let mut engines = 0;
+        for round in 0..3000 {
+            arena.end_step();
+            let mut locks = RangeLocks::new(round % 2 == 0);
+            let mut commands = Vec::new();
+            for _ in 0..12 {
+                let mut host = StepHost {
+                    arena: &mut arena,
+                    media: &media,
+                    locks: &locks,
+                };
+                let policy = Policy::Determined { wrong: 100 };
+                let command = Generator::new(&mut random, &mut host, &limits, policy).io();
+                let Some(command) = command else { continue };
+                let effects = Effects::of(1, &command, &media, &limits.namespaces);
+                let planned = PlannedCommand { command, effects };
+                if planned.lock(&mut locks) {
+                    commands.push(planned);
+                }
+            }
+            for (n, engine) in commands.iter().enumerate().filter(|(_, c)| is_engines(c)) {
+                engines += u64::from(!engine.effects.writes.is_empty());
+                for (_, other) in commands.iter().enumerate().filter(|(m, _)| *m != n) {
+                    let writes = engine.effects.writes.iter().map(|(b, _)| *b..*b + 1);
+                    let writes: Vec<_> = writes.collect();
+                    let met = engine.effects.writes_in(&other.effects.reads)
+                        || other.effects.writes_in(&writes)
+                        || other.effects.writes_in(&engine.effects.reads);
+                    let dw = |planned: &PlannedCommand| planned.command.sqe.dw;
+                    assert!(!met, "{:08x?} beside {:08x?}", dw(engine), dw(other));
+                }
+            }
+        }
+        assert!(engines > 100, "{engines}");
+    }
 }

@@ -42,7 +42,7 @@
 use nvme::log::GetLogPage;
 use spec::nvme::{admin, feature, status, Sqe, Status};
 
-use crate::lockstep::pair::HostState;
+use crate::lockstep::host_state::HostState;
 
 /// Bytes of an entry of the error log.
 const ENTRY: usize = 64;
@@ -104,7 +104,7 @@ pub fn compare(
         false => Err(format!(
             "data of {:08x?} differ: {}",
             sqe.dw,
-            crate::lockstep::pair::first_difference(a, b)
+            first_difference(a, b)
         )),
     }
 }
@@ -199,4 +199,14 @@ pub fn status(of: Status) -> String {
 pub fn same_event_idx(a: &[u8], b: &[u8], deleted: Option<u16>) -> bool {
     let mut pairs = (0..).zip(a.chunks(8).zip(b.chunks(8)));
     pairs.all(|(qid, (a, b)): (u16, _)| a[..4] == b[..4] || deleted == Some(qid))
+}
+
+/// Describes the first difference of two contents.
+pub fn first_difference(a: &[u8], b: &[u8]) -> String {
+    if a.len() != b.len() {
+        return format!("{} bytes and {}", a.len(), b.len());
+    }
+    let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(0);
+    let near = at / 16 * 16..(at / 16 * 16 + 16).min(a.len());
+    format!("at {at:#x}: {:02x?}, {:02x?}", &a[near.clone()], &b[near])
 }

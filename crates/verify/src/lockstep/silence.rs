@@ -2,22 +2,19 @@
 
 //! A host that never sends the data of some writes.
 
-use std::ops::Range;
-
 use sim::Time;
 use spec::nvme::{io, status, Sqe};
 
 use crate::campaign::StepResult;
+use crate::generate::Command;
 use crate::lockstep::dut::Dut;
-use crate::lockstep::generate::Command;
+use crate::lockstep::host::SILENT;
 use crate::lockstep::lifecycle::Reset;
 use crate::lockstep::pair::{AllowedDifferences, LockstepPair};
 use crate::random::{chance, pick};
 use crate::BLOCK;
 use crate::PAGE;
 
-/// Address range whose reads are never answered, not even by the link.
-pub const SILENT: Range<u64> = 1 << 46..(1 << 46) + (1 << 30);
 /// Most commands of a step.
 const MOST: u64 = 3;
 /// Longest time until a device gives up (`HostTimeout`: 25 to 50 ms). A small completion queue
@@ -36,7 +33,7 @@ impl LockstepPair {
             return Ok(());
         }
         self.count("reads that are never answered");
-        let namespaces: Vec<_> = self.shape.namespaces.active().copied().collect();
+        let namespaces: Vec<_> = self.shape.limits.namespaces.active().copied().collect();
         let mut sent = Vec::new();
         for _ in 0..1 + self.random.below(MOST) {
             queue_rooms.retain(|room| room.1 > 0);

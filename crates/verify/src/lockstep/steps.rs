@@ -50,15 +50,15 @@ use spec::nvme::{admin, feature, io, Sqe};
 use spec::regs::{nvm_delay, nvme as regs, qos};
 
 use crate::campaign::StepResult;
-use crate::lockstep::generate::{Command, RangeLocks};
+use crate::generate::{Command, WRONG};
+use crate::lockstep::effects::PlannedCommand;
 use crate::lockstep::lifecycle::Reset;
+use crate::lockstep::locks::RangeLocks;
 use crate::lockstep::pair::{takes_long, AllowedDifferences, LockstepPair, Sent};
 use crate::random::{bytes, chance, pick};
 use crate::BLOCK;
 use crate::PAGE;
 
-/// Percentage of commands with an error.
-pub(crate) const WRONG: u64 = 12;
 /// Most commands of a burst.
 const BURST: u64 = 40;
 /// Longest time until a burst is cut by a reset, ns.
@@ -111,28 +111,21 @@ impl LockstepPair {
     }
 
     /// Submits I/O commands, with a doorbell for several at a time.
-    pub(crate) fn submit(
-        &mut self,
-        count: u64,
-        wrong: u64,
-        locks: &mut RangeLocks,
-        fits: fn(&Command) -> bool,
-    ) -> Vec<Sent> {
-        self.submit_after(Vec::new(), count, wrong, locks, fits)
+    pub(crate) fn submit(&mut self, count: u64, wrong: u64, locks: &mut RangeLocks) -> Vec<Sent> {
+        self.submit_after(Vec::new(), count, wrong, locks)
     }
 
     /// As `submit`, after commands that were generated before.
     pub(crate) fn submit_after(
         &mut self,
-        first: Vec<Command>,
+        first: Vec<PlannedCommand>,
         count: u64,
         wrong: u64,
         locks: &mut RangeLocks,
-        fits: fn(&Command) -> bool,
     ) -> Vec<Sent> {
         let mut queue_rooms = self.queue_rooms();
         let mut sent = Vec::new();
-        let mut silent = std::collections::BTreeSet::new();
+        let mut silent = Vec::new();
         let mut first = first.into_iter();
         for _ in 0..count + first.len() as u64 {
             queue_rooms.retain(|room| room.1 > 0);
@@ -141,28 +134,20 @@ impl LockstepPair {
             }
             let n = self.random.below(queue_rooms.len() as u64) as usize;
             let generated = first.next();
-            let Some(command) = generated.or_else(|| self.generate(wrong).io(locks)) else {
+            let generated = generated.or_else(|| self.generate_io(wrong, locks));
+            let Some(planned) = generated else {
                 continue;
             };
-            if !fits(&command) {
-                continue;
-            }
             let qid = queue_rooms[n].0;
             queue_rooms[n].1 -= 1;
-            sent.push(self.push(qid, command));
-            silent.insert(qid);
+            sent.push(self.push_planned(qid, planned));
+            silent.push(qid);
             if chance(&mut self.random, 25) {
-                self.ring_all(&std::mem::take(&mut silent));
+                self.ring_sqs(&std::mem::take(&mut silent));
             }
         }
-        self.ring_all(&silent);
+        self.ring_sqs(&silent);
         sent
-    }
-
-    fn ring_all(&mut self, queues: &std::collections::BTreeSet<u16>) {
-        for dut in &mut self.duts {
-            queues.iter().for_each(|&qid| dut.ring_sq(qid));
-        }
     }
 
     /// Commands with several permitted results, such as comparisons beside writes of the same
@@ -183,8 +168,8 @@ impl LockstepPair {
             // A Compare with other data and an error in its SGL may report either.
             if s.command.is_odd()
                 || others
-                    .map(|(_, o)| &o.command)
-                    .any(|o| o.writes_in(&s.command.reads))
+                    .map(|(_, o)| &o.effects)
+                    .any(|o| o.writes_in(&s.effects.reads))
             {
                 differences.outcome.insert(s.key());
             }
@@ -193,10 +178,7 @@ impl LockstepPair {
     }
 
     fn burst(&mut self) -> StepResult {
-        let mut locks = RangeLocks {
-            shared: chance(&mut self.random, 20),
-            ..RangeLocks::default()
-        };
+        let mut locks = RangeLocks::new(chance(&mut self.random, 20));
         self.count(if locks.shared {
             "bursts that overlap"
         } else {
@@ -204,14 +186,14 @@ impl LockstepPair {
         });
         let count = 2 + self.random.below(BURST - 1);
         let wrong = pick(&mut self.random, &[0, WRONG, 2 * WRONG]);
-        let sent = self.submit(count, wrong, &mut locks, |_| true);
+        let sent = self.submit(count, wrong, &mut locks);
         self.run_commands(&sent, &LockstepPair::races(&sent))
             .map(drop)
     }
 
     fn single(&mut self) -> StepResult {
         for _ in 0..1 + self.random.below(4) {
-            let sent = self.submit(1, 3 * WRONG, &mut RangeLocks::default(), |_| true);
+            let sent = self.submit(1, 3 * WRONG, &mut RangeLocks::default());
             self.run_commands(&sent, &LockstepPair::races(&sent))?;
         }
         Ok(())
@@ -223,7 +205,7 @@ impl LockstepPair {
             return Ok(());
         }
         let (qid, room) = pick(&mut self.random, &queue_rooms);
-        let Some(commands) = self.generate(WRONG).fused() else {
+        let Some(commands) = self.generate(WRONG, &RangeLocks::default(), |g| g.fused()) else {
             return Ok(());
         };
         if (room as usize) < commands.len() {
@@ -231,9 +213,7 @@ impl LockstepPair {
         }
         self.count("fused pairs and halves");
         let sent: Vec<Sent> = commands.into_iter().map(|c| self.push(qid, c)).collect();
-        for dut in &mut self.duts {
-            dut.ring_sq(qid);
-        }
+        self.ring_sqs(&[qid]);
         self.run_commands(&sent, &LockstepPair::races(&sent))
             .map(drop)
     }
@@ -254,13 +234,14 @@ impl LockstepPair {
         }
         let (qid, _) = pick(&mut self.random, &queue_rooms);
         let used = used(qid).unwrap_or_default();
-        let commands = self.generate(WRONG).fused();
+        let commands = self.generate(WRONG, &RangeLocks::default(), |g| g.fused());
         let Some(commands) = commands.filter(|all| all.len() == 2) else {
             return Ok(());
         };
         self.count("Aborts of halves of fused pairs");
         let nsid = self
             .shape
+            .limits
             .namespaces
             .active()
             .next()
@@ -268,17 +249,17 @@ impl LockstepPair {
         let mut sent: Vec<Sent> = (0..used)
             .map(|_| self.push(qid, Command::plain(Sqe::flush(nsid))))
             .collect();
-        self.ring_all(&[qid].into());
+        self.ring_sqs(&[qid]);
         self.for_each(|dut| dut.run_until_idle())?;
         self.align_time()?;
         sent.extend(commands.into_iter().map(|c| self.push(qid, c)));
-        self.ring_all(&[qid].into());
+        self.ring_sqs(&[qid]);
         self.wait_ns(HALF)?;
         let target = used as usize + pick(&mut self.random, &[0, 0, 0, 1]);
         let cid = u32::from(sent[target].key().1);
         let abort = Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | u32::from(qid));
         sent.push(self.push(0, Command::plain(abort)));
-        self.ring_all(&[0].into());
+        self.ring_sqs(&[0]);
         self.wait_ns(HALF)?;
         // A half that was not aborted would wait for 25 ms.
         self.for_each(|dut| dut.consume().map(drop))?;
@@ -292,7 +273,7 @@ impl LockstepPair {
         self.count("bursts with Aborts");
         let count = 2 + self.random.below(12);
         let mut locks = RangeLocks::default();
-        let mut sent = self.submit(count, 0, &mut locks, |_| true);
+        let mut sent = self.submit(count, 0, &mut locks);
         let io = sent.len();
         let ns = self.random.below(4000);
         self.wait_ns(ns)?;
@@ -311,9 +292,7 @@ impl LockstepPair {
             differences.outcome.insert(abort.key());
             sent.push(abort);
         }
-        for dut in &mut self.duts {
-            dut.ring_sq(0);
-        }
+        self.ring_sqs(&[0]);
         self.run_commands(&sent, &differences).map(drop)
     }
 
@@ -322,7 +301,7 @@ impl LockstepPair {
         self.count("deletions of busy queues");
         let count = 2 + self.random.below(12);
         let mut locks = RangeLocks::default();
-        let mut sent = self.submit(count, 0, &mut locks, |_| true);
+        let mut sent = self.submit(count, 0, &mut locks);
         let Some(qid) = sent.first().map(|s| s.sqid) else {
             return Ok(());
         };
@@ -336,9 +315,7 @@ impl LockstepPair {
         differences.outcome.extend(of_queue.map(Sent::key));
         let delete = self.push(0, Command::plain(Sqe::delete_io_sq(qid)));
         sent.push(delete);
-        for dut in &mut self.duts {
-            dut.ring_sq(0);
-        }
+        self.ring_sqs(&[0]);
         self.run_commands(&sent, &differences)?;
         self.deleted(qid, true);
         Ok(())
@@ -353,14 +330,12 @@ impl LockstepPair {
         }
         self.count("ends of endless commands");
         let (qid, _) = pick(&mut self.random, &queue_rooms);
-        let Some(command) = self.generate(0).endless() else {
+        let Some(command) = self.generate(0, &RangeLocks::default(), |g| g.endless()) else {
             return Ok(());
         };
         let mut sent = vec![self.push(qid, command)];
         let name = sent[0].key();
-        for dut in &mut self.duts {
-            dut.ring_sq(qid);
-        }
+        self.ring_sqs(&[qid]);
         let ns = 20_000 + self.random.below(20_000);
         self.wait_ns(ns)?;
         let deletion = chance(&mut self.random, 50);
@@ -372,9 +347,7 @@ impl LockstepPair {
             }
         };
         sent.push(self.push(0, Command::plain(sqe)));
-        for dut in &mut self.duts {
-            dut.ring_sq(0);
-        }
+        self.ring_sqs(&[0]);
         let differences = AllowedDifferences {
             deleted: deletion.then_some(qid),
             ..AllowedDifferences::default()
@@ -401,7 +374,7 @@ impl LockstepPair {
         let count = (1 + self.random.below(5)).min(room.into());
         let mut sent: Vec<Sent> = Vec::new();
         for _ in 0..count {
-            let Some(command) = self.generate(WRONG).admin() else {
+            let Some(command) = self.admin_command() else {
                 continue;
             };
             let sqe = &command.sqe;
@@ -416,9 +389,7 @@ impl LockstepPair {
                 break;
             }
         }
-        for dut in &mut self.duts {
-            dut.ring_sq(0);
-        }
+        self.ring_sqs(&[0]);
         let differences = AllowedDifferences {
             ordered: true,
             ..AllowedDifferences::default()
@@ -426,10 +397,20 @@ impl LockstepPair {
         self.run_commands(&sent, &differences).map(drop)
     }
 
+    fn admin_command(&mut self) -> Option<Command> {
+        if !chance(&mut self.random, 4) {
+            return self.generate(WRONG, &RangeLocks::default(), |g| g.admin());
+        }
+        // An Abort of a command that does not exist.
+        let cid = 0xF000 | self.random.below(0x1000) as u32;
+        let name = cid << 16 | self.random.below(8) as u32;
+        Some(Command::plain(Sqe::new(admin::ABORT).with_cdw(10, name)))
+    }
+
     fn change_queues(&mut self) -> StepResult {
         match self.random.below(3) {
-            0 => self.create_cq(false),
-            1 => self.create_sq(false),
+            0 => self.create_cq(WRONG),
+            1 => self.create_sq(WRONG),
             _ => self.delete(),
         }
     }
@@ -500,9 +481,7 @@ impl LockstepPair {
             if chance(&mut self.random, 50) {
                 self.count("PM window stores");
                 let data = bytes(&mut self.random, len);
-                for dut in &mut self.duts {
-                    dut.write(Bar::Pm, offset, &data);
-                }
+                self.write(Bar::Pm, offset, &data);
                 if let Some(held) = self.media.get_mut(offset as usize..(offset + len) as usize) {
                     held.copy_from_slice(&data);
                 }
@@ -539,9 +518,7 @@ impl LockstepPair {
                     true => self.random.below(80) as u32,
                     false => self.random.next() as u32,
                 };
-                for dut in &mut self.duts {
-                    dut.write32(Bar::Control, at, value);
-                }
+                self.write32(Bar::Control, at, value);
                 self.compare("qos", |dut| dut.read32(Bar::Control, at))?;
             }
             2 | 3 => self.delays(channel)?,
@@ -569,9 +546,7 @@ impl LockstepPair {
                 );
                 let offset = base + 4 * self.random.below(0x1FF);
                 let value = self.random.next() as u32;
-                for dut in &mut self.duts {
-                    dut.write32(Bar::Control, offset, value);
-                }
+                self.write32(Bar::Control, offset, value);
                 self.compare("a load of BAR4", |dut| dut.load(Bar::Control, offset, 4))?;
             }
         }
@@ -607,10 +582,8 @@ impl LockstepPair {
         if chance(&mut self.random, 70) {
             writes.push((nvm_delay::COMMAND, 1));
         }
-        for dut in &mut self.duts {
-            for &(at, value) in &writes {
-                dut.write32(Bar::Control, base + at, value);
-            }
+        for (at, value) in writes {
+            self.write32(Bar::Control, base + at, value);
         }
         let words: Vec<u64> = (0..64).map(|n| base + 4 * n).collect();
         self.compare_registers("registers of nvm_delay", Bar::Control, &words)
@@ -630,9 +603,7 @@ impl LockstepPair {
         ];
         for channel in 0..u64::from(self.shape.channels) {
             let base = bar4::DELAY + bar4::DELAY_STEP * channel;
-            for dut in &mut self.duts {
-                dut.write32(Bar::Control, base + nvm_delay::COMMAND, 2 | clear << 2);
-            }
+            self.write32(Bar::Control, base + nvm_delay::COMMAND, 2 | clear << 2);
             if loose {
                 continue;
             }
@@ -673,9 +644,7 @@ impl LockstepPair {
                 let value = self.random.next() as u32 & !1;
                 let bytes = value.to_le_bytes();
                 let some = 1 + self.random.below(4) as usize;
-                for dut in &mut self.duts {
-                    dut.write(Bar::Nvme, at, &bytes[..some]);
-                }
+                self.write(Bar::Nvme, at, &bytes[..some]);
             }
             if self.is_free_word(offset + u64::from(len)) {
                 continue;
@@ -690,9 +659,9 @@ impl LockstepPair {
     /// An invalid doorbell write: an error, and an event.
     fn bad_doorbell(&mut self) -> StepResult {
         self.count("bad doorbells");
-        let queues = u64::from(self.shape.queues);
+        let queues = u64::from(self.shape.limits.queues);
         let left = &self.duts[0];
-        let missing: Vec<u16> = (1..=self.shape.queues)
+        let missing: Vec<u16> = (1..=self.shape.limits.queues)
             .filter(|q| !left.sqs.contains_key(q))
             .collect();
         let entries = left.sqs.get(&0).map_or(2, |sq| sq.entries);
@@ -714,12 +683,10 @@ impl LockstepPair {
         match chance(&mut self.random, 15) {
             // A partial write is not a doorbell write.
             true => {
-                for dut in &mut self.duts {
-                    dut.write(Bar::Nvme, offset, &[value as u8]);
-                }
+                self.write(Bar::Nvme, offset, &[value as u8]);
             }
             false => {
-                self.write32(offset, value);
+                self.write32(Bar::Nvme, offset, value);
                 self.state.errors += 1;
             }
         }
@@ -740,13 +707,13 @@ impl LockstepPair {
                 Ok(())
             })?,
             false => {
-                self.write32(entry + 12, 1);
+                self.write32(Bar::Nvme, entry + 12, 1);
                 self.compare("a mask", |dut| dut.read32(Bar::Nvme, entry + 12))?;
             }
         }
         let count = 1 + self.random.below(6);
         let mut locks = RangeLocks::default();
-        let sent = self.submit(count, WRONG, &mut locks, |_| true);
+        let sent = self.submit(count, WRONG, &mut locks);
         if !self.state.coalesced {
             // Runs as far as the device gets without free completion entries.
             self.for_each(|dut| dut.run_until_idle())?;
@@ -790,7 +757,7 @@ impl LockstepPair {
                 .iter_mut()
                 .for_each(|dut| dut.device.set_msix(true, false)),
             false => {
-                self.write32(entry + 12, 0);
+                self.write32(Bar::Nvme, entry + 12, 0);
                 self.state.masked.remove(&vector);
             }
         }
@@ -814,16 +781,13 @@ impl LockstepPair {
     fn cut_burst(&mut self) -> StepResult {
         self.count("bursts cut off");
         let reset = pick(&mut self.random, &Reset::ALL);
-        let mut locks = RangeLocks {
-            shared: chance(&mut self.random, 20),
-            ..RangeLocks::default()
-        };
+        let mut locks = RangeLocks::new(chance(&mut self.random, 20));
         let count = 2 + self.random.below(BURST - 1);
         let generated = match chance(&mut self.random, 30) {
             true => self.generate_jobs(&mut locks, false)?,
             false => Vec::new(),
         };
-        let sent = self.submit(count, WRONG, &mut locks, |_| true);
+        let sent = self.submit(count, WRONG, &mut locks);
         let jobs = self.start_jobs(generated);
         let ns = self.random.below(CUT);
         self.wait_ns(ns)?;

@@ -20,7 +20,8 @@ use spec::nvme::{admin, feature, io, Sqe};
 use spec::regs::{nvm_delay, nvme::cc};
 
 use crate::campaign::StepResult;
-use crate::lockstep::generate::{Command, RangeLocks};
+use crate::generate::Command;
+use crate::lockstep::locks::RangeLocks;
 use crate::lockstep::pair::{AllowedDifferences, LockstepPair};
 use crate::random::pick;
 use crate::BLOCK;
@@ -157,10 +158,8 @@ impl LockstepPair {
         for _ in 0..SEQUENTIAL {
             let mut queue_rooms = self.queue_rooms();
             queue_rooms.retain(|room| room.1 > 0);
-            let Some(command) = self
-                .generate(0)
-                .transfer(opcode, &mut RangeLocks::default())
-            else {
+            let locks = RangeLocks::default();
+            let Some(command) = self.generate(0, &locks, |g| g.transfer(opcode)) else {
                 continue;
             };
             if !queue_rooms.is_empty() {
@@ -188,6 +187,7 @@ impl LockstepPair {
             .collect();
         let nsid = self
             .shape
+            .limits
             .namespaces
             .active()
             .next()
@@ -215,7 +215,7 @@ impl LockstepPair {
 
     /// A read of a page of the media into a page of memory.
     fn page(&mut self) -> Option<Command> {
-        let active: Vec<_> = self.shape.namespaces.active().copied().collect();
+        let active: Vec<_> = self.shape.limits.namespaces.active().copied().collect();
         let ns = pick(&mut self.random, &active);
         let blocks = PAGE / BLOCK;
         let first = ns.base.next_multiple_of(blocks);
@@ -227,8 +227,7 @@ impl LockstepPair {
         let to = self.arena.alloc(&mut self.random)?;
         let sqe = Sqe::of_blocks(io::READ, ns.nsid, at - ns.base, blocks as u32);
         let mut command = Command::plain(sqe.with_prps(to, 0));
-        (command.bytes, command.to_host) = (PAGE, true);
-        command.reads = at..at + blocks;
+        command.bytes = PAGE;
         command.buffer.pages.push(to);
         command.buffer.pieces.push((0, to, PAGE));
         Some(command)

@@ -35,7 +35,9 @@ mod model;
 use sim::{Bar, HostConfig, LinkConfig, Random, System, Time};
 use spec::nearpm::{Command, Operation, ReturnValue, COMMANDS, LINE, RESERVED_BYTES};
 
-use crate::campaign::{Conditions, EpisodeEnd, EpisodeFailure, KeepRunning, Script, StepResult};
+use crate::campaign::{
+    self, Campaign, Conditions, EpisodeEnd, EpisodeFailure, KeepRunning, Script, StepResult,
+};
 use crate::oracle::{Make, Report};
 use crate::random::chance;
 use model::{Arguments, Model};
@@ -61,8 +63,21 @@ struct Bench {
 /// A command that was written: its line, its arguments, its expected result.
 type Sent = (usize, Arguments, model::CommandResult);
 
-/// Runs an episode, on the engine whose command page is at `page` in BAR4.
+/// Runs a campaign of a number of commands: see [`campaign::run`]. The engine's command page is at
+/// `page` in BAR4.
 pub fn run(
+    make: &mut Make,
+    media_bytes: u64,
+    page: u64,
+    campaign: &Campaign,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Report, String> {
+    campaign::run(campaign, progress, &mut |script, keep_running| {
+        episode(make, media_bytes, page, script, keep_running)
+    })
+}
+
+fn episode(
     make: &mut Make,
     media_bytes: u64,
     page: u64,

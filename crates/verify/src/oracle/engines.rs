@@ -3,58 +3,12 @@
 //! Commands of engines, for the reference model: `hw/engine/scan`, `hw/engine/copy`. Each engine
 //! checks its commands itself.
 
-use std::ops::Range;
-
 use nvme::Namespace;
 use spec::nvme::{status, Sqe};
 
 use crate::commands::{double, Bounds, BITMAP_UNIT, COPY, COUNT, FILTER};
-use crate::oracle::model::{Expectation, MediaUse};
-use crate::BLOCK;
-
-/// How an engine derives its output from its source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transform {
-    /// A copy of the source.
-    Copy,
-    /// One bit for each value.
-    Bitmap(Bounds),
-}
-
-/// The output of an engine, derived from blocks that it reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EngineOutput {
-    /// First source block.
-    pub from: u64,
-    /// Number of source blocks.
-    pub count: u64,
-    /// First target block.
-    pub to: u64,
-    /// How the target follows from the source.
-    pub how: Transform,
-}
-
-impl EngineOutput {
-    /// Output bytes for one source block.
-    pub fn share(&self) -> u64 {
-        match self.how {
-            Transform::Copy => BLOCK,
-            Transform::Bitmap(bounds) => BLOCK / bounds.bytes() as u64 / 8,
-        }
-    }
-
-    /// Target blocks; the last one may be written in part.
-    pub fn targets(&self) -> Range<u64> {
-        self.to..self.to + (self.count * self.share()).div_ceil(BLOCK)
-    }
-
-    /// Source blocks of one target block.
-    pub fn sources(&self, target: u64) -> Range<u64> {
-        let each = BLOCK / self.share();
-        let first = (target - self.to) * each;
-        self.from + first..self.from + (first + each).min(self.count)
-    }
-}
+use crate::oracle::engine_output::{EngineOutput, Transform};
+use crate::oracle::expectation::{Expectation, MediaUse};
 
 /// What the engine may answer to its command.
 pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace) -> Expectation {

@@ -2,13 +2,40 @@
 
 //! One episode: a device from power-on to the final comparison. Each step has a separate seed, so a
 //! subset of the steps can be run again.
+//!
+//! # What is generated
+//!
+//! Commands are those of [`generate`](crate::generate). Beside them, valid and invalid:
+//!
+//! - Doorbells: one or several commands and completions at a time, and shadow doorbells by
+//!   EventIdx, enabled at any time. Invalid: absent queues, values beyond the queue, offsets of
+//!   shadow pages, shadow pages without memory.
+//! - Registers: writes to read-only registers, reads anywhere, NSSR with other values.
+//! - PM window: loads, and stores of 1 byte to 4 KiB at any byte, beside commands.
+//! - Interrupts: a vector is masked, its entry changed, read back and unmasked. The function is
+//!   masked, or MSI-X disabled, for microseconds or until a later step, beside commands.
+//! - Memory: the design's, or a memory with a random latency of each access, up to 200 ns, 2, 10
+//!   or 40 us.
+//! - Features: coalescing with any threshold and time, followed by a pause longer than any. Keep
+//!   Alive Timeouts, expired or not.
+//! - Life cycle: round robin or weighted round robin, queues of 2 to 64 entries, masked vectors.
+//!   At any time: disable, shutdown, function level reset, subsystem reset, power cut, invalid
+//!   settings, queues without memory.
+//! - The link: answers after 100 to 500 ns in several parts, back-pressure, and error answers.
+//! - Two devices, in every third episode (1, 4, 7 ...), if the last 256 KiB of the media belong
+//!   to no namespace. Each is connected by a `sim::Link` of one of seven speeds, with small and
+//!   large TLPs, credits, tags and buffers. The pages of the one host memory belong to both hosts
+//!   in turn. Of 100 pages for data, PRP lists and SGL segments, 15 lie in the other device's
+//!   BAR2.
 
+mod queues;
 mod reset;
 mod window;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use nvme::Namespaces;
 use sim::{Bar, Mmio, Random, Time};
@@ -18,23 +45,18 @@ use spec::nvme::{admin, feature, Sqe};
 use crate::campaign::{
     Conditions, EpisodeEnd, EpisodeFailure, KeepRunning, Script, StepResult, Totals,
 };
-use crate::commands::COMMANDS;
-use crate::generate::engines::engine_command;
-use crate::generate::lists::{list, list_command, lists};
+use crate::commands::{COMMANDS, PIPELINE};
 use crate::generate::reserved::{randomise_reserved, Set};
-use crate::generate::{
-    admin_command, create_cq, create_sq, fused_pair, io_command, shadow, Command,
-};
+use crate::generate::{Command, Generator, Limits, Policy};
 use crate::oracle::host_model::{HostModel, PendingCommand, SqState, MSI};
 use crate::oracle::media::Media;
 use crate::oracle::memory::Memory;
-use crate::oracle::model::{CompletionQueue, KnownPage, Limits, Model, SubmissionQueue};
+use crate::oracle::model::{CompletionQueue, KnownPage, Model, SubmissionQueue};
 use crate::oracle::rig::{Rig, Seat};
 use crate::oracle::shadow::Pages;
 use crate::oracle::{Make, Report, Target};
 use crate::random::{chance, pick};
-use crate::BLOCK;
-use crate::PAGE;
+use crate::{BLOCK, PAGE};
 
 /// Host memory of an episode.
 const PAGES: u64 = 4096;
@@ -285,6 +307,20 @@ impl Bench {
         self.random = random;
     }
 
+    /// A generator of a command for this host.
+    fn generate(&mut self) -> Generator<'_> {
+        let policy = match self.host.valid_only {
+            true => Policy::Valid,
+            false => Policy::Hostile,
+        };
+        Generator::new(&mut self.random, &mut self.host, &self.limits, policy)
+    }
+
+    /// True if the device has an engine for lists.
+    fn has_lists(&self) -> bool {
+        self.limits.engines.contains(&PIPELINE)
+    }
+
     // ---- time and registers ----
 
     /// Advances the time; true if the host was woken before `until`.
@@ -416,7 +452,7 @@ impl Bench {
         let count = word(&controller, 516, 4).min(MOST_NAMESPACES) as u32;
         // Defaults until the limits are known.
         let any = Namespaces::new(&vec![1; count as usize]);
-        self.host.model.limits.namespaces = Rc::new(any);
+        self.host.model.limits.namespaces = Arc::new(any);
         let mut sizes = Vec::new();
         for nsid in 1..=count {
             let namespace = self.page(Sqe::identify(0, nsid))?;
@@ -441,7 +477,7 @@ impl Bench {
             .insert(KnownPage::Identify(1, 0), Rc::new(controller));
         self.known
             .insert(KnownPage::Identify(6, 0), Rc::new(command_set));
-        self.limits.namespaces = Rc::new(namespaces);
+        self.limits.namespaces = Arc::new(namespaces);
         for lid in [3u8, 5] {
             let dwords = if lid == 3 { 127 } else { 1023 };
             let sqe = Sqe::new(admin::GET_LOG_PAGE).with_cdw(10, dwords << 16 | u32::from(lid));
@@ -467,7 +503,9 @@ impl Bench {
             .memory
             .alloc(&mut self.random)
             .ok_or("no memory")?;
-        self.submit(0, (sqe.with_prps(page, 0), vec![page]));
+        let mut command = Command::plain(sqe.with_prps(page, 0));
+        command.buffer.pages.push(page);
+        self.submit(0, command);
         self.ring_sq(0);
         self.drain()?;
         Ok(self
@@ -642,8 +680,8 @@ impl Bench {
         let least = if self.host.valid_only { 4 } else { 2 };
         for n in 0..least + self.random.below(2 * queues) {
             let command = match n % 2 {
-                0 => create_cq(&mut self.host, &mut self.random),
-                _ => create_sq(&mut self.host, &mut self.random),
+                0 => self.create_cq(),
+                _ => self.create_sq(),
             };
             if let Some(command) = command {
                 if self.admin_full() {
@@ -654,7 +692,7 @@ impl Bench {
                 self.drain()?;
             }
             if shadow_at == Some(n) {
-                if let Some(command) = shadow(&mut self.host, &mut self.random) {
+                if let Some(command) = self.shadow() {
                     self.count("lives with shadow doorbells");
                     self.submit(0, command);
                     self.ring_sq(0);
@@ -666,7 +704,14 @@ impl Bench {
 
     // ---- queues ----
 
-    fn submit(&mut self, qid: u16, (mut sqe, pages): Command) {
+    fn submit(&mut self, qid: u16, command: Command) {
+        let Command {
+            mut sqe, buffer, ..
+        } = command;
+        for (addr, data) in &buffer.stores {
+            self.host.memory.store(*addr, data);
+        }
+        let pages = buffer.pages;
         if !self.host.valid_only {
             let set = if qid == 0 { Set::Admin } else { Set::Nvm };
             randomise_reserved(&mut self.random, set, &mut sqe);
@@ -860,7 +905,7 @@ impl Bench {
             let sqe = Sqe::new(admin::SET_FEATURES)
                 .with_cdw(10, feature::KEEP_ALIVE_TIMER.into())
                 .with_cdw(11, 1 + self.random.below(500) as u32);
-            self.submit(0, (sqe, Vec::new()));
+            self.submit(0, Command::plain(sqe));
             self.drain()?;
         }
         let Some((earliest, _)) = self.host.keep_alive else {
@@ -884,7 +929,7 @@ impl Bench {
         }
         self.count("Keep Alive Timeouts waited for");
         if chance(&mut self.random, 50) && !self.admin_full() {
-            self.submit(0, (Sqe::new(admin::KEEP_ALIVE), Vec::new()));
+            self.submit(0, Command::plain(Sqe::new(admin::KEEP_ALIVE)));
             self.ring_sq(0);
             return self.drain();
         }
@@ -941,7 +986,7 @@ impl Bench {
             false => self.random.below(1000),
         };
         match kind {
-            0..=79 if lists(&self.host) && !self.host.valid_only => self.run_list(),
+            0..=79 if self.has_lists() && !self.host.valid_only => self.run_list(),
             0..=549 => self.io_batch(),
             550..=559 => self.interrupt_engine(),
             560..=659 => self.admin_batch(),
@@ -999,8 +1044,8 @@ impl Bench {
                 let fused =
                     !self.host.valid_only && self.takes_pairs(qid) && chance(&mut self.random, 8);
                 let generated = match fused {
-                    true => fused_pair(&mut self.host, &mut self.random),
-                    false => io_command(&mut self.host, &mut self.random).map(|c| vec![c]),
+                    true => self.generate().fused(),
+                    false => self.generate().io().map(|c| vec![c]),
                 };
                 let Some(generated) = generated else {
                     // No free memory: wait for commands to release some.
@@ -1022,8 +1067,9 @@ impl Bench {
                 self.ring_sq(qid);
             }
         }
-        for (_, pages) in commands {
-            pages.into_iter().for_each(|p| self.host.memory.free(p));
+        for command in commands {
+            let pages = command.buffer.pages.into_iter();
+            pages.for_each(|p| self.host.memory.free(p));
         }
         if chance(&mut self.random, 90) {
             self.ring_sq(qid);
@@ -1038,11 +1084,13 @@ impl Bench {
             return self.admin_batch();
         }
         let qid = pick(&mut self.random, &queues);
-        let command = match lists(&self.host) && chance(&mut self.random, 50) {
+        let command = match self.has_lists() && chance(&mut self.random, 50) {
             true => self.store_random_list(true)?,
             false => None,
         };
-        let command = command.unwrap_or_else(|| engine_command(&self.host, &mut self.random, true));
+        let Some(command) = command.or_else(|| self.generate().engine(true)) else {
+            return Ok(());
+        };
         self.submit(qid, command);
         let cid = u32::from(self.cid);
         self.ring_sq(qid);
@@ -1055,7 +1103,7 @@ impl Bench {
             5 => return self.reset(),
             _ => return Ok(()),
         };
-        self.submit_admin((sqe, Vec::new()));
+        self.submit_admin(Command::plain(sqe));
         self.ring_sq(0);
         Ok(())
     }
@@ -1063,12 +1111,12 @@ impl Bench {
     /// Stores a list in the media, and returns the command that runs it; `None` without an unused
     /// location.
     fn store_random_list(&mut self, long: bool) -> Result<Option<Command>, String> {
-        let Some((list, bytes)) = list(&self.host, &mut self.random, long) else {
+        let Some((list, bytes)) = self.generate().list(long) else {
             return Ok(None);
         };
         self.count("lists of commands");
         self.store_list(list.byte(), bytes)?;
-        Ok(Some(list_command(&self.host, &mut self.random, &list)))
+        Ok(self.generate().list_command(&list, false))
     }
 
     /// Runs a command of a list, beside other commands.
@@ -1096,7 +1144,7 @@ impl Bench {
                 self.ring_sq(0);
                 return self.wait_ns(1000);
             }
-            if let Some(command) = admin_command(&mut self.host, &mut self.random) {
+            if let Some(command) = self.admin_command() {
                 self.submit_admin(command);
             }
         }
@@ -1106,8 +1154,8 @@ impl Bench {
 
     fn submit_admin(&mut self, command: Command) {
         // The host does not use a queue that it deletes.
-        if command.0.opcode() == admin::DELETE_IO_SQ {
-            let qid = command.0.dw[10] as u16;
+        if command.sqe.opcode() == admin::DELETE_IO_SQ {
+            let qid = command.sqe.dw[10] as u16;
             // The admin queue always stays.
             if let Some(queue) = self.host.sqs.get_mut(&qid).filter(|_| qid != 0) {
                 queue.usable = false;

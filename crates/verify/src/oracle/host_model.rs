@@ -52,18 +52,20 @@ mod port;
 mod scoreboard;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::rc::Rc;
+use std::ops::Range;
+use std::sync::Arc;
 
 use sim::{Mmio, Random, ReadData, SplitCompletions, Time};
 use spec::nvme::Sqe;
 
+use crate::commands::{FUSED_FIRST, FUSED_SECOND};
+use crate::generate::{Limits, Surroundings};
 use crate::oracle::block::WriteOutcome;
-use crate::oracle::fused::{NextCommand, FIRST, SECOND};
+use crate::oracle::expectation::{CompletionEffect, DataSource, Direction, Expectation, MediaUse};
 use crate::oracle::media::Media;
 use crate::oracle::memory::Memory;
-use crate::oracle::model::{
-    flags, CompletionEffect, DataSource, Direction, Expectation, Limits, MediaUse, Model,
-};
+use crate::oracle::model::fused::NextCommand;
+use crate::oracle::model::{flags, Model};
 use crate::oracle::shadow::{queue_at, Pages, Shadow};
 use crate::oracle::walk::Walk;
 use crate::oracle::Report;
@@ -78,6 +80,8 @@ pub const MSI: std::ops::Range<u64> = 0xFEE0_0000..0xFEF0_0000;
 const LIST: Time = Time::us(2);
 /// Lines of history in the report of a failure.
 const HISTORY: usize = 60;
+/// Pages that stay free, for queues.
+const SPARE_PAGES: u64 = 64;
 
 /// A command that was placed and not yet fetched.
 #[derive(Clone, Debug, Default)]
@@ -308,7 +312,7 @@ impl HostModel {
             entries: 2,
             transfer: PAGE,
             events: 1,
-            namespaces: Rc::default(),
+            namespaces: Arc::default(),
             engines: Vec::new(),
         };
         let model = Model::new(limits, BTreeMap::new());
@@ -752,7 +756,7 @@ impl HostModel {
     pub fn abortable(&self) -> Vec<(u16, u16)> {
         let in_flight = self.in_flight.iter();
         in_flight
-            .filter(|(k, f)| k.0 != 0 && (f.expectation.long || flags(&f.sqe).0 == FIRST))
+            .filter(|(k, f)| k.0 != 0 && (f.expectation.long || flags(&f.sqe).0 == FUSED_FIRST))
             .map(|(&k, _)| k)
             .collect()
     }
@@ -905,8 +909,8 @@ fn command_kinds(
     when(sgl && !walk.lists.is_empty(), "SGLs with segments");
     when(sgl && walk.dropped, "SGLs with bit buckets");
     when(sgl && walk.fault.is_some(), "SGLs with an error");
-    when(qid != 0 && fuse == FIRST, "fused, first commands");
-    when(qid != 0 && fuse == SECOND, "fused, second commands");
+    when(qid != 0 && fuse == FUSED_FIRST, "fused, first commands");
+    when(qid != 0 && fuse == FUSED_SECOND, "fused, second commands");
     when(second, "fused pairs");
     when(
         matches!(expectation.after, CompletionEffect::Formatted(_)),
@@ -928,5 +932,29 @@ fn may_send(media: &Media, direction: &Direction, from: u64, data: &[u8]) -> boo
         }
         Direction::ToHost(DataSource::Any) => true,
         _ => false,
+    }
+}
+
+impl Surroundings for HostModel {
+    fn has_room(&self, pages: u64) -> bool {
+        self.memory.free_pages() as u64 >= pages + SPARE_PAGES
+    }
+
+    fn alloc(&mut self, random: &mut Random, pages: u64) -> Option<u64> {
+        self.memory.alloc_run(random, pages)
+    }
+
+    fn alloc_queue(&mut self, random: &mut Random) -> Option<u64> {
+        let room = self.has_room(0);
+        room.then(|| self.memory.alloc(random)).flatten()
+    }
+
+    fn content(&self, block: u64) -> &[u8] {
+        self.media.any(block)
+    }
+
+    fn in_use(&self, blocks: Range<u64>) -> bool {
+        let count = blocks.end.saturating_sub(blocks.start);
+        self.media.in_use(blocks.start, count)
     }
 }

@@ -10,17 +10,11 @@
 use nvme::Namespace;
 use spec::nvme::{status, Sqe, Status};
 
-use crate::commands::TABLES;
+use crate::commands::{ENTRY, MOST_ENTRIES, TABLES, UNIT};
+use crate::oracle::expectation::{Expectation, MediaUse};
 use crate::oracle::media::Media;
-use crate::oracle::model::{Expectation, MediaUse};
 use crate::oracle::tables;
-use crate::oracle::tables::UNIT;
 use crate::BLOCK;
-
-/// Most entries of a list.
-pub const MOST: u64 = 16;
-/// Bytes of an entry, and of a report.
-pub const ENTRY: u64 = 64;
 
 /// The command of an entry.
 fn entry(bytes: &[u8]) -> Option<Sqe> {
@@ -72,7 +66,7 @@ pub(crate) fn expectation(sqe: &Sqe, ns: &Namespace, media: &Media) -> Expectati
     if place * UNIT + ((count * ENTRY) << kind) > bytes {
         return refused(status::LBA_OUT_OF_RANGE);
     }
-    if !(1..=MOST).contains(&count) {
+    if !(1..=MOST_ENTRIES).contains(&count) {
         return refused(status::INVALID_FIELD);
     }
     let at = base + place * UNIT;

@@ -27,7 +27,7 @@ use std::ops::RangeInclusive;
 use crate::commands::Bounds;
 use crate::oracle::block::{Block, DerivedContent, WriteOutcome, WHOLE};
 use crate::oracle::block_view::{BlockView, Candidate, Content, Patch, DWORD, LINE};
-use crate::oracle::engines::{EngineOutput, Transform};
+use crate::oracle::engine_output::{EngineOutput, Transform};
 use crate::BLOCK;
 
 /// A command of an engine in flight.

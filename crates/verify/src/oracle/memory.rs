@@ -118,12 +118,8 @@ impl Memory {
         Some(page)
     }
 
-    /// Allocates a page, sometimes in the window.
-    pub fn alloc_any(&mut self, random: &mut Random) -> Option<u64> {
-        self.alloc_run(random, 1)
-    }
-
-    /// Allocates `count` consecutive pages, filled with zeros; returns the first one.
+    /// Allocates `count` consecutive pages, sometimes in the window, filled with zeros; returns the
+    /// first one.
     pub fn alloc_run(&mut self, random: &mut Random, count: u64) -> Option<u64> {
         let alloc_in = |region: &mut Region, random: &mut Random| match count {
             1 => region.alloc(random),

@@ -26,17 +26,16 @@
 
 mod block;
 mod block_view;
-mod engines;
+pub(crate) mod engine_output;
+pub(crate) mod engines;
 mod episode;
-mod features;
-pub(crate) mod fused;
-pub(crate) mod host_model;
-pub(crate) mod lists;
-pub(crate) mod media;
-pub(crate) mod memory;
-pub(crate) mod model;
+pub(crate) mod expectation;
+mod host_model;
+mod lists;
+mod media;
+mod memory;
+mod model;
 mod namespaces;
-mod nvm;
 mod prp;
 mod report;
 mod rig;
@@ -48,7 +47,6 @@ mod walk;
 use sim::Device;
 
 use crate::campaign::{self, Campaign, Conditions};
-use crate::nearpm;
 
 pub use episode::WINDOW_BYTES;
 pub use report::Report;
@@ -70,9 +68,6 @@ pub struct Target {
     pub unclaimed_bytes: u64,
     /// Accepts blocks that hold parts of several contents.
     pub torn_blocks: bool,
-    /// Offset in BAR4 of the command page of an engine `nearpm`. If given, the campaign sends
-    /// commands to this engine, and none to the controller.
-    pub nearpm: Option<u64>,
 }
 
 /// Runs a campaign: see [`campaign::run`]. Mismatches are in the report.
@@ -82,12 +77,7 @@ pub fn run(
     campaign: &Campaign,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Report, String> {
-    campaign::run(
-        campaign,
-        progress,
-        &mut |script, keep_running| match target.nearpm {
-            Some(page) => nearpm::run(make, target.media_bytes, page, script, keep_running),
-            None => episode::run(make, target, script, keep_running),
-        },
-    )
+    campaign::run(campaign, progress, &mut |script, keep_running| {
+        episode::run(make, target, script, keep_running)
+    })
 }

@@ -10,14 +10,10 @@
 use nvme::Namespace;
 use spec::nvme::{status, Sqe};
 
-use crate::commands::{SHUFFLE, SORT};
-use crate::oracle::model::{Expectation, MediaUse};
+use crate::commands::{sort_bytes, sort_passes, SHUFFLE, SORT, UNIT};
+use crate::oracle::expectation::{Expectation, MediaUse};
 use crate::BLOCK;
 
-/// The unit of places, in bytes.
-pub const UNIT: u64 = 4096;
-/// Keys that are sorted in one pass.
-const ONE_PASS: u64 = 128 << 10;
 /// Most keys, indexes and values.
 const MOST: u64 = 1 << 31;
 const MOST_ROW_BYTES: u64 = 64 << 10;
@@ -25,10 +21,13 @@ const MOST_DICTIONARY_BYTES: u64 = 512 << 10;
 
 /// A byte range that a command names, relative to the namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ByteRange {
-    from: u64,
-    bytes: u64,
-    written: bool,
+pub struct ByteRange {
+    /// Its first byte.
+    pub from: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// It is written, not read.
+    pub written: bool,
 }
 
 impl ByteRange {
@@ -58,30 +57,6 @@ struct TableRequest {
     dw0: u64,
 }
 
-/// Bytes of the keys, of the output, and of the scratch range.
-pub fn sort_bytes(count: u64, kind: u32) -> [u64; 3] {
-    let width = u64::from(kind & 3);
-    let records = count << (3 + width);
-    let passes = passes(count, kind);
-    let indexes = kind >> 5 & 1 == 1 && passes <= 2;
-    [
-        count << (2 + width),
-        if indexes { 4 * count } else { records },
-        if passes == 1 { 0 } else { records },
-    ]
-}
-
-/// Passes of a sort.
-fn passes(count: u64, kind: u32) -> u64 {
-    // Runs that each pass but the first merges into one.
-    let group = if kind >> 6 & 1 == 1 { 2 } else { 64 };
-    let (mut passes, mut most) = (1, ONE_PASS);
-    while count > most {
-        (passes, most) = (passes + 1, most * group);
-    }
-    passes
-}
-
 impl TableRequest {
     fn of(sqe: &Sqe) -> TableRequest {
         let dw = |n: usize| u64::from(sqe.dw[n]);
@@ -105,7 +80,7 @@ impl TableRequest {
                     ],
                     shared: false,
                     may_refuse: false,
-                    dw0: passes(count, kind),
+                    dw0: sort_passes(count, kind),
                 }
             }
             SHUFFLE => {
@@ -145,6 +120,11 @@ impl TableRequest {
             }
         }
     }
+}
+
+/// The ranges that a command names.
+pub fn parts(sqe: &Sqe) -> [ByteRange; 3] {
+    TableRequest::of(sqe).parts
 }
 
 /// What such an engine may answer to its command.

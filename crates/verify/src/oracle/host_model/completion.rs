@@ -8,9 +8,9 @@ use spec::nvme::{admin, status, Cqe, Status};
 
 use super::{HostModel, InFlight};
 use crate::oracle::block::WriteOutcome;
-use crate::oracle::engines::{EngineOutput, Transform};
-use crate::oracle::model::{CompletionEffect, Direction, MediaUse};
-use crate::oracle::nvm::comparison;
+use crate::oracle::engine_output::{EngineOutput, Transform};
+use crate::oracle::expectation::{CompletionEffect, Direction, MediaUse};
+use crate::oracle::model::nvm::comparison;
 use crate::BLOCK;
 use crate::PAGE;
 

@@ -9,9 +9,11 @@ use sim::Time;
 use spec::nvme::{admin, status, Status};
 
 use super::HostModel;
-use crate::oracle::fused::{Pair, FIRST};
-use crate::oracle::model::{flags, CompletionEffect, MediaUse};
-use crate::oracle::nvm::comparison;
+use crate::commands::FUSED_FIRST;
+use crate::oracle::expectation::{CompletionEffect, MediaUse};
+use crate::oracle::model::flags;
+use crate::oracle::model::fused::Pair;
+use crate::oracle::model::nvm::comparison;
 
 /// Shortest time that a first command waits for a partner that finds no room in the completion
 /// queue (`HostTimeout`).
@@ -132,7 +134,7 @@ impl HostModel {
         let Some(active) = self.in_flight.get_mut(&first) else {
             return;
         };
-        if flags(&active.sqe).0 != FIRST || self.now < active.begun + DEADLINE {
+        if flags(&active.sqe).0 != FUSED_FIRST || self.now < active.begun + DEADLINE {
             return;
         }
         let Some(fused) = active.fused.clone() else {
@@ -203,7 +205,7 @@ impl HostModel {
             Some(half) if half.cid() == key.1 => half.answers_alone(),
             _ => active.expectation.statuses.clone(),
         };
-        flags(&active.sqe).0 == FIRST && active.fused.is_none() && statuses.contains(&missing)
+        flags(&active.sqe).0 == FUSED_FIRST && active.fused.is_none() && statuses.contains(&missing)
     }
 
     /// The first answer of a pair has arrived. Concurrent writes may have made a difference for its

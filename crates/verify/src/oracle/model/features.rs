@@ -3,7 +3,7 @@
 //! Features, for Set and Get Features (NVM Express 1.4, 5.21; `docs/hardware/nvme_ctrl.md`).
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use nvme::feature::select::CAPABILITIES;
 use nvme::feature::{
@@ -20,7 +20,7 @@ use crate::oracle::namespaces::find;
 #[derive(Clone, Debug)]
 pub struct Features {
     queues: u16,
-    namespaces: Rc<Namespaces>,
+    namespaces: Arc<Namespaces>,
     coalesced: bool,
     /// Values by identifier, Threshold Type Select, and namespace (0 for features of the
     /// controller).
@@ -31,7 +31,7 @@ pub struct Features {
 
 impl Features {
     /// The defaults of a controller with `queues` I/O queue pairs, and these namespaces.
-    pub fn new(queues: u16, namespaces: Rc<Namespaces>) -> Features {
+    pub fn new(queues: u16, namespaces: Arc<Namespaces>) -> Features {
         Features {
             queues,
             namespaces,
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn features_keep_values_as_far_as_they_are_implemented() {
-        let mut f = Features::new(4, Rc::new(Namespaces::new(&[8, 0, 8])));
+        let mut f = Features::new(4, Arc::new(Namespaces::new(&[8, 0, 8])));
         assert_eq!(
             f.serve(request(false, ARBITRATION.into(), 0, 0), true),
             Ok(7)
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn keep_alive_timeouts_are_rounded_up() {
-        let mut f = Features::new(4, Rc::new(Namespaces::new(&[8])));
+        let mut f = Features::new(4, Arc::new(Namespaces::new(&[8])));
         let fid = u32::from(KEEP_ALIVE_TIMER);
         for (value, kept) in [
             (1, 100),
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn features_report_errors_in_the_order_of_the_contract() {
-        let mut f = Features::new(4, Rc::new(Namespaces::new(&[8, 0, 8])));
+        let mut f = Features::new(4, Arc::new(Namespaces::new(&[8, 0, 8])));
         let mut refused = |set, cdw10: u32, cdw11, nsid| {
             f.serve(
                 FeatureRequest {

@@ -8,10 +8,11 @@ use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
 
 use crate::commands::{has_range, moves, BLOCKS, PIPELINE, TABLES};
 use crate::oracle::engines;
+use crate::oracle::expectation::{DataSource, Expectation, MediaUse};
 use crate::oracle::lists;
 use crate::oracle::media::Media;
 use crate::oracle::memory::Memory;
-use crate::oracle::model::{fetch, flags, send, DataSource, Expectation, MediaUse, Model};
+use crate::oracle::model::{fetch, flags, send, Model};
 use crate::oracle::namespaces::find;
 use crate::oracle::tables;
 use crate::BLOCK;

@@ -10,14 +10,11 @@
 use nvme::Namespace;
 use spec::nvme::{io, status, Sqe, Status};
 
+use crate::commands::{FUSED_FIRST, FUSED_SECOND};
+use crate::oracle::expectation::Expectation;
 use crate::oracle::media::Media;
 use crate::oracle::memory::Memory;
-use crate::oracle::model::{flags, Expectation, Model};
-
-/// FUSE of a first command.
-pub const FIRST: u32 = 1;
-/// FUSE of a second command.
-pub const SECOND: u32 = 2;
+use crate::oracle::model::{flags, Model};
 
 /// Whether the queue held another command after this one when it was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +90,7 @@ impl Model {
     ) -> (Expectation, Option<Pair>) {
         let fuse = flags(sqe).0;
         let first = self.firsts.remove(&sqid);
-        if let (Some(first), SECOND) = (&first, fuse) {
+        if let (Some(first), FUSED_SECOND) = (&first, fuse) {
             return self.pair(first, sqe, self.is_stopping(sqid), memory, media);
         }
         // A waiting first command has no partner.
@@ -104,13 +101,13 @@ impl Model {
             written: Vec::new(),
             alone: Vec::new(),
         });
-        if fuse != FIRST && fuse != SECOND {
+        if fuse != FUSED_FIRST && fuse != FUSED_SECOND {
             return (self.io(sqe, memory, media), lone);
         }
         let mut half = self.waiting_first(sqe);
         half.alone = more != NextCommand::Yes || self.is_stopping(sqid);
         let mut expectation = Expectation::new(half.answers_alone());
-        if fuse == FIRST && more != NextCommand::No {
+        if fuse == FUSED_FIRST && more != NextCommand::No {
             if !half.alone {
                 expectation.statuses.clear();
             }
@@ -223,10 +220,11 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::rc::Rc;
+    use std::sync::Arc;
 
     use super::*;
-    use crate::oracle::model::{Limits, SubmissionQueue};
+    use crate::generate::Limits;
+    use crate::oracle::model::SubmissionQueue;
     use crate::PAGE;
     use nvme::Namespaces;
 
@@ -237,7 +235,7 @@ mod tests {
             entries: 8,
             transfer: 1 << 20,
             events: 1,
-            namespaces: Rc::new(Namespaces::new(&[16])),
+            namespaces: Arc::new(Namespaces::new(&[16])),
             engines: Vec::new(),
         };
         let mut model = Model::new(limits, BTreeMap::new());
@@ -251,7 +249,7 @@ mod tests {
     }
 
     fn half(opcode: u8, fuse: u32, lba: u64) -> Sqe {
-        let at = (1 << 32) + if fuse == FIRST { 0 } else { PAGE };
+        let at = (1 << 32) + if fuse == FUSED_FIRST { 0 } else { PAGE };
         let mut sqe = Sqe::of_blocks(opcode, 1, lba, 1).with_prps(at, 0);
         sqe.dw[0] |= fuse << 8;
         sqe
@@ -274,24 +272,27 @@ mod tests {
         let (ok, field) = (status::SUCCESS, status::INVALID_FIELD.dnr());
         let failed = status::ABORTED_FAILED_FUSED.dnr();
         let range = status::LBA_OUT_OF_RANGE.dnr();
-        let compare = half(io::COMPARE, FIRST, 3);
-        let write = half(io::WRITE, SECOND, 3);
+        let compare = half(io::COMPARE, FUSED_FIRST, 3);
+        let write = half(io::WRITE, FUSED_SECOND, 3);
         assert_eq!(outcomes(compare, write), [(ok, ok)]);
         assert_eq!(
-            outcomes(compare, half(io::WRITE, SECOND, 4)),
+            outcomes(compare, half(io::WRITE, FUSED_SECOND, 4)),
             [(field, field)]
         );
         assert_eq!(
-            outcomes(compare, half(io::READ, SECOND, 3)),
+            outcomes(compare, half(io::READ, FUSED_SECOND, 3)),
             [(failed, field)]
         );
-        assert_eq!(outcomes(half(io::READ, FIRST, 3), write), [(field, failed)]);
         assert_eq!(
-            outcomes(half(io::COMPARE, FIRST, 16), write),
+            outcomes(half(io::READ, FUSED_FIRST, 3), write),
+            [(field, failed)]
+        );
+        assert_eq!(
+            outcomes(half(io::COMPARE, FUSED_FIRST, 16), write),
             [(range, failed)]
         );
         assert_eq!(
-            outcomes(compare, half(io::WRITE, SECOND, 16)),
+            outcomes(compare, half(io::WRITE, FUSED_SECOND, 16)),
             [(failed, range)]
         );
     }
@@ -305,10 +306,10 @@ mod tests {
             let (expectation, before) = model.expect(1, &sqe, more, &memory, &media);
             (expectation.statuses, before.map(|p| p.expectation.statuses))
         };
-        let first = half(io::COMPARE, FIRST, 3);
+        let first = half(io::COMPARE, FUSED_FIRST, 3);
         assert_eq!(alone(first, NextCommand::No), (vec![missing], None));
         assert_eq!(alone(first, NextCommand::Unsure), (vec![missing], None));
-        let outside = half(io::COMPARE, FIRST, 16);
+        let outside = half(io::COMPARE, FUSED_FIRST, 16);
         assert_eq!(
             alone(outside, NextCommand::Yes),
             (vec![], Some(vec![missing]))
@@ -318,7 +319,7 @@ mod tests {
             alone(plain, NextCommand::No),
             (vec![status::SUCCESS], Some(vec![range]))
         );
-        let second = half(io::WRITE, SECOND, 3);
+        let second = half(io::WRITE, FUSED_SECOND, 3);
         assert_eq!(alone(second, NextCommand::No), (vec![missing], None));
     }
 }
