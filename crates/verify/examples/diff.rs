@@ -42,10 +42,8 @@ fn main() -> Result<(), String> {
     let limit = std::time::Duration::from_secs(from_env("SECONDS", u64::MAX));
     let mut keep_running = |_, _| start.elapsed() < limit;
     let report = lockstep::run(&mut make, &shape, &campaign, &mut keep_running)?;
+    common::print_counts([&report.kinds, &report.outcomes]);
     if std::env::var("KINDS").is_ok() {
-        for (kind, count) in report.kinds.iter().chain(&report.outcomes) {
-            println!("  {kind}: {count}");
-        }
         for (kind, latency) in &report.latencies {
             let [a, b] = latency.ns.map(|ns| ns / latency.count as f64);
             println!("  {kind}: {} took {a:.1} and {b:.1} ns", latency.count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Runs the fuzzer on the fast model: `fuzz DESIGN COMMANDS SEED [REPLAY [LINES]]`. `VALUES`
-//! override keys of the design; `CALM` makes it a soak.
+//! Runs the fuzzer on the fast model, or on the model that `NEARSIDE_MODEL` names:
+//! `fuzz DESIGN COMMANDS SEED [REPLAY [LINES]]`. `VALUES` override keys of the design; `CALM` makes it a soak; `KINDS` prints counts.
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -29,10 +29,12 @@ fn main() -> Result<(), String> {
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks: false,
     };
-    let mut devices = common::Devices::new(&design, Model::Fast, &RtlOptions::default());
+    let model = Model::named(Model::Fast).map_err(|e| e.to_string())?;
+    let mut devices = common::Devices::new(&design, model, &RtlOptions::default());
     let start = std::time::Instant::now();
     let mut make = |conditions: &_| devices.make(conditions);
     let report = oracle::run(&mut make, &target, &campaign, &mut |_, _| true)?;
+    common::print_counts([&report.kinds, &report.outcomes]);
     println!("{} commands in {:?}", report.commands, start.elapsed());
     common::print_failure(report.failure, arg(5, "6").parse().unwrap_or(6))
 }

@@ -4,6 +4,8 @@
 
 #![allow(dead_code)]
 
+use std::collections::BTreeMap;
+
 use design::Design;
 use device::{Factory, FaultInjection, Model, RtlOptions};
 use rtl::bitstream::stderr_progress;
@@ -50,6 +52,15 @@ pub fn design(name: &str) -> Result<(std::path::PathBuf, Design), String> {
         root,
         design.with_values(&values).map_err(|e| e.to_string())?,
     ))
+}
+
+/// Prints counts by name if `KINDS` is set.
+pub fn print_counts(counts: [&BTreeMap<String, u64>; 2]) {
+    if std::env::var("KINDS").is_ok() {
+        for (name, count) in counts.into_iter().flatten() {
+            println!("  {name}: {count}");
+        }
+    }
 }
 
 /// Prints a failure with the last lines of its history, and makes it an error.
