@@ -3,19 +3,14 @@
 //! Lockstep runs of a design's two models.
 
 use device::{Factory, Model, RtlOptions};
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use sim::memctrl::MemoryModel;
-use sim::Media;
-use verify::campaign::{Campaign, Conditions, Replay};
+use verify::campaign::Conditions;
 use verify::lockstep::{self, DevicePair, Shape};
 
 use crate::build::{factory, model_of, Design};
+use crate::campaign;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
-
-/// Cycles without a handshake, while busy, that count as a hang. The hosts' waits are short.
-const HANG_CYCLES: u64 = 200_000;
 
 /// Runs the same random sequences of `commands` commands on two models, and compares what hosts
 /// see. Returns the report as JSON. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C
@@ -39,54 +34,28 @@ pub fn diff(
 ) -> PyResult<String> {
     let design = &design.inner;
     let models = [model_of(Some(models.0))?, model_of(Some(models.1))?];
-    if per_episode == 0 {
-        return Err(raise("per_episode = 0: at least 1 is needed"));
-    }
+    let episodes = (first_episode, per_episode);
+    let parameters = campaign::parameters((seed, commands), episodes, shrinks, replay)?;
     let shape = Shape::of(design).map_err(raise)?;
-    let replay = replay
-        .map(|r| r.parse::<Replay>().map_err(raise))
-        .transpose()?;
-    let campaign = Campaign {
-        seed,
-        amount: commands,
-        per_episode,
-        first_episode,
-        shrinks,
-        replay,
-    };
-    let bytes = design.media.bytes.0;
-    // With assertions, as it searches for faults.
     let options = RtlOptions {
-        hang_cycles: Some(HANG_CYCLES),
         // Generated hosts sometimes never answer.
         link_patience: Some(sim::Time::MAX),
-        ..RtlOptions::default()
+        ..campaign::options()
     };
     let make = |model: Model| factory(py, design, model, &options, None);
     let mut factories: [Factory; 2] = [make(models[0])?, make(models[1])?];
-    let memory = MemoryModel::Ddr4(design.dram.clone());
     let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
         let mut make = |conditions: &Conditions| -> Result<DevicePair, String> {
             let mut one = |n: usize| {
-                let factory = &mut factories[n];
-                factory.set_memory(conditions.memory(&memory));
-                let media = Media::memory(bytes).map_err(|e| e.to_string())?;
-                let device = factory.device(media).map_err(|e| e.to_string())?;
-                Ok::<_, String>((factory.model().name(), device))
+                let device = campaign::device(&mut factories[n], design, conditions)?;
+                Ok::<_, String>((factories[n].model().name(), device))
             };
             Ok([one(0)?, one(1)?])
         };
-        lockstep::run(&mut make, &shape, &campaign, &mut |done, all| {
+        lockstep::run(&mut make, &shape, &parameters, &mut |done, all| {
             reporter.report(done, all)
         })
     });
-    let found = outcome
-        .as_ref()
-        .is_ok_and(|report| report.failure.is_some());
-    let interrupted = |e: &PyErr| e.is_instance_of::<PyKeyboardInterrupt>(py);
-    if found && reporter.raised.as_ref().is_some_and(interrupted) {
-        reporter.raised = None;
-    }
-    serde_json::to_string(&reporter.finish(outcome)?).map_err(raise)
+    campaign::report(py, reporter, outcome, |report| &report.failure)
 }

@@ -2,21 +2,16 @@
 
 //! The fuzzer on a design's device.
 
-use device::RtlOptions;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use sim::memctrl::MemoryModel;
-use sim::{Device, Media};
-use verify::campaign::{Campaign, Conditions, Replay};
+use verify::campaign::Conditions;
 use verify::nearpm;
 use verify::oracle::{self, Target};
 
 use crate::build::{factory, model_of, Design};
+use crate::campaign;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
-/// Cycles without a handshake, while busy, that count as a hang. The fuzzer's waits are short.
-const HANG_CYCLES: u64 = 200_000;
 /// Least clock of a device that is checked against the limits of the model, which are times.
 const LEAST_MHZ: u32 = 50;
 
@@ -43,9 +38,8 @@ pub fn fuzz(
 ) -> PyResult<String> {
     let design = &design.inner;
     let model = model_of(model)?;
-    if per_episode == 0 {
-        return Err(raise("per_episode = 0: at least 1 is needed"));
-    }
+    let episodes = (first_episode, per_episode);
+    let parameters = campaign::parameters((seed, amount), episodes, shrinks, replay)?;
     if design.clock_mhz < LEAST_MHZ {
         let mhz = design.clock_mhz;
         let text = format!(
@@ -60,51 +54,25 @@ pub fn fuzz(
         .iter()
         .find(|e| e.manifest.name == "nearpm" && !calm);
     let page = page.and_then(|engine| engine.page);
-    let replay = replay
-        .map(|r| r.parse::<Replay>().map_err(raise))
-        .transpose()?;
-    let campaign = Campaign {
-        seed,
-        amount,
-        first_episode,
-        per_episode,
-        shrinks,
-        replay,
-    };
     let target = Target {
         valid_only: calm,
         media_bytes: design.media.bytes.0,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks,
     };
-    let bytes = design.media.bytes.0;
-    // With assertions, as it searches for faults.
-    let options = RtlOptions {
-        hang_cycles: Some(HANG_CYCLES),
-        ..RtlOptions::default()
-    };
-    let mut factory = factory(py, design, model, &options, None)?;
-    let memory = MemoryModel::Ddr4(design.dram.clone());
+    let mut factory = factory(py, design, model, &campaign::options(), None)?;
     let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
-        let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
-            let media = Media::memory(bytes).map_err(|e| e.to_string())?;
-            factory.set_memory(conditions.memory(&memory));
+        let mut make = |conditions: &Conditions| {
             factory.vary_registers(conditions.seed);
-            factory.device(media).map_err(|e| e.to_string())
+            campaign::device(&mut factory, design, conditions)
         };
         let mut progress = |done, all| reporter.report(done, all);
+        let bytes = design.media.bytes.0;
         match page {
-            Some(page) => nearpm::run(&mut make, bytes, page, &campaign, &mut progress),
-            None => oracle::run(&mut make, &target, &campaign, &mut progress),
+            Some(page) => nearpm::run(&mut make, bytes, page, &parameters, &mut progress),
+            None => oracle::run(&mut make, &target, &parameters, &mut progress),
         }
     });
-    let found = outcome
-        .as_ref()
-        .is_ok_and(|report| report.failure.is_some());
-    let interrupted = |e: &PyErr| e.is_instance_of::<PyKeyboardInterrupt>(py);
-    if found && reporter.raised.as_ref().is_some_and(interrupted) {
-        reporter.raised = None;
-    }
-    serde_json::to_string(&reporter.finish(outcome)?).map_err(raise)
+    campaign::report(py, reporter, outcome, |report| &report.failure)
 }

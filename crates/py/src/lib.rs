@@ -19,6 +19,7 @@
 
 mod arguments;
 mod build;
+mod campaign;
 mod crash;
 mod delay_bench;
 mod device;

@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Runs the fuzzer on the fast model: `fuzz DESIGN COMMANDS SEED [REPLAY]`.
+//! Runs the fuzzer on the fast model, or on the model that `NEARSIDE_MODEL` names:
+//! `fuzz DESIGN COMMANDS SEED [REPLAY [LINES]]`. `VALUES` override keys of the design; `CALM` makes it a soak; `KINDS` prints counts.
 
-use device::{Factory, Model, RtlOptions};
-use sim::memctrl::MemoryModel;
-use sim::{Device, Media};
-use verify::campaign::{Campaign, Conditions};
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use device::{Model, RtlOptions};
+use verify::campaign::Campaign;
 use verify::oracle::{self, Target};
 
 fn main() -> Result<(), String> {
     let args: Vec<String> = std::env::args().collect();
     let arg = |n: usize, default: &str| args.get(n).cloned().unwrap_or(default.into());
-    let design = design::Design::find(&arg(1, "fuzz")).map_err(|e| e.to_string())?;
-    let design = match std::env::var("VALUES") {
-        Ok(values) => design.with_values(&values).map_err(|e| e.to_string())?,
-        Err(_) => design,
-    };
-    let factory = Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true);
-    let mut factory = factory.map_err(|e| e.to_string())?;
-    let bytes = design.media.bytes.0;
+    let design = common::design(&arg(1, "fuzz"))?;
     let replay = args.get(4).map(|r| r.parse()).transpose()?;
     let campaign = Campaign {
         seed: arg(3, "1").parse().map_err(|_| "seed")?,
@@ -30,34 +25,16 @@ fn main() -> Result<(), String> {
     };
     let target = Target {
         valid_only: std::env::var("CALM").is_ok(),
-        media_bytes: bytes,
+        media_bytes: design.media.bytes.0,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks: false,
     };
-    let memory = MemoryModel::Ddr4(design.dram.clone());
-    let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
-        factory.set_memory(conditions.memory(&memory));
-        let media = Media::memory(bytes).map_err(|e| e.to_string())?;
-        factory.device(media).map_err(|e| e.to_string())
-    };
+    let model = Model::named(Model::Fast).map_err(|e| e.to_string())?;
+    let mut devices = common::Devices::new(&design, model, &RtlOptions::default());
     let start = std::time::Instant::now();
+    let mut make = |conditions: &_| devices.make(conditions);
     let report = oracle::run(&mut make, &target, &campaign, &mut |_, _| true)?;
-    match &report.failure {
-        None => println!("no mismatch"),
-        Some(failure) => {
-            failure
-                .history
-                .iter()
-                .rev()
-                .take(arg(5, "6").parse().unwrap_or(6))
-                .rev()
-                .for_each(|line| println!("{line}"));
-            println!("{}\n{}", failure.what, failure.replay);
-        }
-    }
-    println!("{:?}", start.elapsed());
-    match report.failure {
-        None => Ok(()),
-        Some(failure) => Err(format!("replay {}", failure.replay)),
-    }
+    common::print_counts([&report.kinds, &report.outcomes]);
+    println!("{} commands in {:?}", report.commands, start.elapsed());
+    common::print_failure(report.failure, arg(5, "6").parse().unwrap_or(6))
 }

@@ -14,9 +14,10 @@
 //!
 //! - [`campaign`]: episodes, steps with a seed each, replays, and the shortening of failures.
 //! - `random`, `commands`: random choices; opcodes of engines and classes of NVM commands.
-//! - `generate`: random commands with their buffers. Its submodules are `buffer` and `sgl` (PRPs
-//!   and SGLs), `engines`, `tables` and `lists` (commands of engines), and `reserved` (random bits
-//!   in every field that has no effect).
+//! - `generate`: random commands with their buffers, under a policy: hostile, valid, or with one
+//!   result only. Its submodules are `buffer` and `sgl` (PRPs and SGLs), `io`, `admin`, `queues`,
+//!   `engines`, `tables` and `lists` (commands of engines), and `reserved` (random bits in every
+//!   field that has no effect).
 //! - [`oracle`], [`lockstep`]: see above.
 //! - [`nearpm`]: campaigns of the engine `nearpm`, with a reference model of it.
 //!

@@ -5,14 +5,11 @@
 mod common;
 
 use design::Design;
-use device::{Factory, Model, RtlOptions};
-use rtl::bitstream::stderr_progress;
-use sim::memctrl::MemoryModel;
-use sim::Media;
+use device::Model;
 use verify::campaign::{Campaign, Conditions};
 use verify::lockstep::{self, DevicePair, Report, Shape};
 
-use common::{check, from_env};
+use common::{check, from_env, lockstep_options, Devices};
 
 fn design() -> Design {
     Design::find("fuzz").unwrap()
@@ -27,25 +24,20 @@ fn run(models: [Model; 2], campaign: &Campaign) -> Report {
 }
 
 fn run_of(design: &Design, models: [Model; 2], campaign: &Campaign) -> Report {
-    let options = RtlOptions {
-        hang_cycles: Some(200_000),
-        // Hosts occasionally never answer.
-        link_patience: Some(sim::Time::MAX),
-        ..RtlOptions::default()
-    };
-    let mut factories = models
-        .map(|model| Factory::new(design, model, &options, &mut stderr_progress("diff")).unwrap());
-    let memory = MemoryModel::Ddr4(design.dram.clone());
+    let names = models.map(Model::name);
+    compare(models.map(|model| (design.clone(), model)), names, campaign)
+}
+
+fn compare(of: [(Design, Model); 2], names: [&'static str; 2], campaign: &Campaign) -> Report {
+    let shape = Shape::of(&of[0].0).unwrap();
+    let mut devices = of.map(|(design, model)| Devices::new(&design, model, &lockstep_options()));
     let mut make = |conditions: &Conditions| -> Result<DevicePair, String> {
-        let mut one = |n: usize| {
-            factories[n].set_memory(conditions.memory(&memory));
-            let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
-            let device = factories[n].device(media).map_err(|e| e.to_string())?;
-            Ok::<_, String>((models[n].name(), device))
-        };
-        Ok([one(0)?, one(1)?])
+        let [left, right] = &mut devices;
+        Ok([
+            (names[0], left.make(conditions)?),
+            (names[1], right.make(conditions)?),
+        ])
     };
-    let shape = Shape::of(design).unwrap();
     lockstep::run(&mut make, &shape, campaign, &mut |_, _| true).unwrap()
 }
 
@@ -116,28 +108,13 @@ fn designs_that_cannot_be_compared_are_refused() {
 #[test]
 #[ignore = "takes seconds"]
 fn difference_is_found_and_shrunk() {
-    let design = design();
-    let other = design.with_values("clock_mhz = 299").unwrap();
-    let options = RtlOptions::default();
-    let quiet = &mut |_| true;
-    let factories = [
-        Factory::new(&design, Model::Fast, &options, quiet).unwrap(),
-        Factory::new(&other, Model::Fast, &options, quiet).unwrap(),
-    ];
-    let mut make = |_: &Conditions| -> Result<DevicePair, String> {
-        let one = |n: usize| {
-            let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
-            let device = factories[n].device(media).map_err(|e| e.to_string())?;
-            Ok::<_, String>((["one", "other"][n], device))
-        };
-        Ok([one(0)?, one(1)?])
-    };
+    let other = design().with_values("clock_mhz = 299").unwrap();
+    let of = || [(design(), Model::Fast), (other.clone(), Model::Fast)];
     let campaign = Campaign {
         shrinks: 100,
         ..campaign(10_000)
     };
-    let shape = Shape::of(&design).unwrap();
-    let report = lockstep::run(&mut make, &shape, &campaign, &mut |_, _| true).unwrap();
+    let report = compare(of(), ["one", "other"], &campaign);
     let failure = report.failure.unwrap();
     assert_eq!(report.mismatches, 1);
     assert_eq!(failure.steps, 1, "{failure:?}");
@@ -147,7 +124,7 @@ fn difference_is_found_and_shrunk() {
         shrinks: 0,
         ..campaign
     };
-    let again = lockstep::run(&mut make, &shape, &replay, &mut |_, _| true).unwrap();
+    let again = compare(of(), ["one", "other"], &replay);
     assert_eq!(again.failure.unwrap().what, failure.what);
 }
 

@@ -5,30 +5,19 @@
 mod common;
 
 use design::Design;
-use device::{Factory, FaultInjection, Model, RtlOptions};
-use sim::memctrl::MemoryModel;
-use sim::{Device, Media};
-use verify::campaign::Conditions;
+use device::{FaultInjection, Model, RtlOptions};
 use verify::nearpm;
 use verify::oracle::Report;
 
 fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
     let design = Design::find("nearpm").unwrap();
+    let page = design.engines().unwrap()[0].page.unwrap();
     let model = Model::named(Model::Fast).unwrap();
-    let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, model, &options, &mut |_| true).unwrap();
-    let bytes = design.media.bytes.0;
-    let own = MemoryModel::Ddr4(design.dram.clone());
-    let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
-        factory.set_memory(conditions.memory(&own));
-        let media = Media::memory(bytes).map_err(|e| e.to_string())?;
-        factory
-            .device_with(media, None, fault)
-            .map_err(|e| e.to_string())
-    };
-    let engines = design.engines().unwrap();
-    let page = engines[0].page.unwrap();
+    let mut devices = common::Devices::new(&design, model, &RtlOptions::default());
+    devices.fault = fault;
     let campaign = common::campaign("FUZZ", amount, 500, 40);
+    let mut make = |conditions: &_| devices.make(conditions);
+    let bytes = design.media.bytes.0;
     nearpm::run(&mut make, bytes, page, &campaign, &mut |_, _| true).unwrap()
 }
 

@@ -4,60 +4,16 @@
 
 mod common;
 
-use std::sync::{Arc, OnceLock};
-
 use design::Design;
-use rtl::bitstream::{stderr_progress, Bitstream};
-use rtl::{DeviceConfig, InitialValues, PowerUpRegisters, RtlDevice};
-use sim::{Device, Media};
-use verify::campaign::{Campaign, Conditions};
+use device::{Model, RtlOptions};
+use rtl::{InitialValues, PowerUpRegisters};
+use verify::campaign::Campaign;
 use verify::oracle::{self, Report, Target};
 
-use common::{check, from_env};
+use common::{check, from_env, Devices};
 
 fn design() -> Design {
     Design::find("fuzz").unwrap()
-}
-
-/// The device of `designs/fuzz.toml`, from one bitstream. Its initial register values differ in
-/// each episode.
-fn device(conditions: &Conditions) -> Result<Box<dyn Device + Send>, String> {
-    device_holding(conditions, None)
-}
-
-/// The same device with these initial register values, if given.
-fn device_holding(
-    conditions: &Conditions,
-    registers: Option<InitialValues>,
-) -> Result<Box<dyn Device + Send>, String> {
-    static BUILT: OnceLock<(DeviceConfig, u64, Arc<Bitstream>)> = OnceLock::new();
-    let (config, bytes, bitstream) = BUILT.get_or_init(|| {
-        let design = design();
-        let config = DeviceConfig {
-            hang_cycles: 1_000_000,
-            ..DeviceConfig::from_design(&design).unwrap()
-        };
-        let path = config
-            .compile(design.media.bytes.0, &mut stderr_progress("fuzz"))
-            .unwrap();
-        (
-            config,
-            design.media.bytes.0,
-            Bitstream::open(&path).unwrap(),
-        )
-    });
-    let media = Media::memory(*bytes).map_err(|e| e.to_string())?;
-    let mut config = config.clone();
-    match (registers, config.registers) {
-        (Some(contents), _) => config.registers = PowerUpRegisters::Always(contents),
-        (None, PowerUpRegisters::Each(_)) => {
-            config.registers = PowerUpRegisters::Each(conditions.seed)
-        }
-        (None, PowerUpRegisters::Always(_)) => {}
-    }
-    config.memory = conditions.memory(&config.memory);
-    let device = RtlDevice::new(bitstream.clone(), config, media).map_err(|e| e.to_string())?;
-    Ok(Box::new(device))
 }
 
 fn target(valid_only: bool) -> Target {
@@ -76,8 +32,20 @@ fn campaign(amount: u64) -> Campaign {
 
 /// The report of a campaign without a mismatch.
 fn run(target: &Target, campaign: &Campaign) -> Report {
+    run_with(None, target, campaign)
+}
+
+/// The same with these register values at power-on. Otherwise they differ in each episode.
+fn run_with(values: Option<InitialValues>, target: &Target, campaign: &Campaign) -> Report {
+    let options = RtlOptions {
+        hang_cycles: Some(1_000_000),
+        registers: values.map(PowerUpRegisters::Always),
+        ..RtlOptions::default()
+    };
+    let mut devices = Devices::new(&design(), Model::Rtl, &options);
     let start = std::time::Instant::now();
-    let report = oracle::run(&mut device, target, campaign, &mut |_, _| true).unwrap();
+    let mut make = |conditions: &_| devices.make(conditions);
+    let report = oracle::run(&mut make, target, campaign, &mut |_, _| true).unwrap();
     let seconds = start.elapsed().as_secs_f64();
     eprintln!("{} commands in {seconds:.1} s", report.commands);
     for (kind, count) in report.kinds.iter().chain(&report.outcomes) {
@@ -110,11 +78,8 @@ fn power_on_register_values_have_no_effect() {
         per_episode: 50,
         ..campaign(300)
     };
-    let run = |contents| {
-        let mut device = |conditions: &Conditions| device_holding(conditions, Some(contents));
-        let run = oracle::run(&mut device, &target(false), &campaign, &mut |_, _| true);
-        let report = run.unwrap();
-        check(&report.failure);
+    let run = |values| {
+        let report = run_with(Some(values), &target(false), &campaign);
         assert!(report.power_cuts > 0, "{report:?}");
         format!("{report:#?}")
     };

@@ -22,7 +22,7 @@ impl Generator<'_> {
         let ns = self.large_namespace(if long { 0 } else { 40 });
         let mut sqe = self.valid_table(opcode, &ns, long)?;
         sqe = sqe.with_nsid(self.nsid(ns.nsid));
-        if self.is_wrong(33) {
+        if self.is_wrong(40) {
             self.corrupt_table(&mut sqe, &ns);
         }
         self.flags(&mut sqe, &[3], &[3]);
@@ -114,9 +114,9 @@ impl Generator<'_> {
     pub(super) fn corrupt_table(&mut self, sqe: &mut Sqe, ns: &Namespace) {
         let all = ns.blocks * BLOCK / UNIT;
         let place = 10 + self.random.below(3) as usize;
-        match self.random.below(8) {
+        match self.random.below(10) {
             0 => sqe.dw[place] = sqe.dw[10 + self.random.below(3) as usize],
-            1 => {
+            1..=3 => {
                 let edges = [
                     all.saturating_sub(1),
                     all,
@@ -126,11 +126,11 @@ impl Generator<'_> {
                 ];
                 sqe.dw[place] = self.pick(&edges) as u32;
             }
-            2 => sqe.dw[place] = sqe.dw[place].wrapping_sub(1),
-            3 => sqe.dw[13] = self.pick(&[0, 1 << 30, 1 << 31, (1 << 31) + 1, u32::MAX]),
-            4 => sqe.dw[14] = self.pick(&[0, 1, 1 << 16, u32::MAX]),
-            5 => sqe.dw[14] ^= 1 << self.random.below(32),
-            6 => sqe.dw[15] ^= 1 << self.random.below(32),
+            4 => sqe.dw[place] = sqe.dw[place].wrapping_sub(1),
+            5 => sqe.dw[13] = self.pick(&[0, 1 << 30, 1 << 31, (1 << 31) + 1, u32::MAX]),
+            6 => sqe.dw[14] = self.pick(&[0, 1, 1 << 16, u32::MAX]),
+            7 => sqe.dw[14] ^= 1 << self.random.below(32),
+            8 => sqe.dw[15] ^= 1 << self.random.below(32),
             _ => sqe.dw[13] ^= 1 << self.random.below(32),
         }
     }

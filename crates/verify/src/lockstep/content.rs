@@ -35,9 +35,12 @@ pub fn merged(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     out
 }
 
-/// Bytes of the media.
+/// Bytes of the media. An empty range may lie anywhere.
 pub fn held(media: &[u8], at: u64, bytes: u64) -> &[u8] {
-    &media[at as usize..(at + bytes) as usize]
+    match bytes {
+        0 => &[],
+        _ => &media[at as usize..(at + bytes) as usize],
+    }
 }
 
 /// Blocks that contain a byte range.

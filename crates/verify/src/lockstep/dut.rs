@@ -173,12 +173,6 @@ impl Dut {
         self.write(bar, offset, &value.to_le_bytes());
     }
 
-    /// Writes two registers.
-    pub fn write64(&mut self, bar: Bar, offset: u64, value: u64) {
-        self.write32(bar, offset, value as u32);
-        self.write32(bar, offset + 4, (value >> 32) as u32);
-    }
-
     /// Loads from a BAR; each within a page. `None` for a failed load.
     pub fn loads(&mut self, bar: Bar, all: &[(u64, u32)]) -> Result<Vec<Option<Vec<u8>>>, String> {
         let mut out = Vec::new();

@@ -78,7 +78,7 @@ fn beyond(
     };
     let (end, own) = (
         media - inside,
-        locks.place(random, (media, bytes, unit), true)?,
+        locks.place(random, (0..media, bytes, unit), true)?,
     );
     let (arguments, written) = match kind {
         EngineKind::Scan => (vec![end, bytes, 0, 9, random.below(4), 0], 0..0),
@@ -117,8 +117,8 @@ fn copy(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job
     let bytes = length(random, size);
     // Occasionally whole granules or lines.
     let unit = pick(random, &[1, 1, 1, 4, 64, 4096]);
-    let src = locks.place(random, (size, bytes, unit), false)?;
-    let dst = locks.place(random, (size, bytes, unit), true)?;
+    let src = locks.place(random, (0..size, bytes, unit), false)?;
+    let dst = locks.place(random, (0..size, bytes, unit), true)?;
     let data = &media[src as usize..(src + bytes) as usize];
     Some(Job {
         arguments: vec![src, dst, bytes],
@@ -135,7 +135,7 @@ fn scan(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job
     let bytes = length(random, size).next_multiple_of(each);
     let bitmap = chance(random, 50);
     let unit = if bitmap { LINE } else { each };
-    let src = locks.place(random, (size, bytes, unit), false)?;
+    let src = locks.place(random, (0..size, bytes, unit), false)?;
     let source = &media[src as usize..(src + bytes) as usize];
     let (low, high) = (bound(random, source), bound(random, source));
     let (count, bits) = scanned(&Bounds::new(kind, low, high), source);
@@ -147,7 +147,7 @@ fn scan(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job
     };
     if bitmap {
         let unit = if each == 4 { 2 } else { 1 };
-        let dst = locks.place(random, (size, bits.len() as u64, unit), true)?;
+        let dst = locks.place(random, (0..size, bits.len() as u64, unit), true)?;
         job.arguments[4] |= BITMAP;
         job.arguments[5] = dst;
         job.writes = laid(media, dst, &bits);

@@ -92,9 +92,7 @@ impl LockstepPair {
             {
                 let at = self.shape.engines[job.engine].registers + engine::CONTROL;
                 let stop = engine::control::STOP.mask() as u32;
-                for dut in &mut self.duts {
-                    dut.write32(Bar::Control, at, stop);
-                }
+                self.write32(Bar::Control, at, stop);
                 job.stopped = true;
                 self.state.loose_engines.insert(job.engine);
             }
@@ -218,16 +216,14 @@ impl LockstepPair {
         let base = self.shape.engines[engine].registers;
         let (all, source) = (self.random.below(2) as u32, self.random.below(2) as u32);
         let start = engine::control::START.mask() as u32;
-        for dut in &mut self.duts {
-            for (n, value) in (0..).zip(&job.arguments) {
-                let at = base + engine::ARGUMENTS + engine::ARGUMENTS_STRIDE * n;
-                dut.write64(Bar::Control, at, *value);
-            }
-            dut.write32(Bar::Control, base + engine::STATUS, 1);
-            dut.write32(Bar::Control, base + engine::INTERRUPT, all);
-            dut.write32(Bar::Control, base + engine::SOURCES, source);
-            dut.write32(Bar::Control, base + engine::CONTROL, start);
+        for (n, value) in (0..).zip(&job.arguments) {
+            let at = base + engine::ARGUMENTS + engine::ARGUMENTS_STRIDE * n;
+            self.write64(Bar::Control, at, *value);
         }
+        self.write32(Bar::Control, base + engine::STATUS, 1);
+        self.write32(Bar::Control, base + engine::INTERRUPT, all);
+        self.write32(Bar::Control, base + engine::SOURCES, source);
+        self.write32(Bar::Control, base + engine::CONTROL, start);
         self.state.loose_engines.remove(&engine);
     }
 
@@ -250,10 +246,8 @@ impl LockstepPair {
         if chance(&mut self.random, 50) {
             pieces.reverse();
         }
-        for dut in &mut self.duts {
-            for (at, piece) in &pieces {
-                dut.write(Bar::Control, base + at, piece);
-            }
+        for (at, piece) in pieces {
+            self.write(Bar::Control, base + at, piece);
         }
     }
 

@@ -82,7 +82,7 @@ impl LockstepPair {
             let masked = vector != 0 && chance(&mut self.random, 12);
             self.set_msix_entry(vector);
             let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
-            self.write32(entry + 12, masked.into());
+            self.write32(Bar::Nvme, entry + 12, masked.into());
             if masked {
                 self.state.masked.insert(vector);
             }
@@ -95,10 +95,8 @@ impl LockstepPair {
         let entry = properties::MSIX_TABLE + properties::MSIX_ENTRY * u64::from(vector);
         let addr = MSI.start + 16 * self.random.below(4096);
         let data = self.random.next() as u32 & 0xFFFF_FF00 | u32::from(vector);
-        for dut in &mut self.duts {
-            dut.write64(Bar::Nvme, entry, addr);
-            dut.write32(Bar::Nvme, entry + 8, data);
-        }
+        self.write64(Bar::Nvme, entry, addr);
+        self.write32(Bar::Nvme, entry + 8, data);
     }
 
     /// Enables the controllers, and creates some queues.
@@ -122,15 +120,8 @@ impl LockstepPair {
             cc = cc & !(0xFF << 16) | 0x55 << 16;
         }
         self.state.cc = cc;
+        self.write_settings(properties::aqa(sq_entries, cq_entries), asq, acq, cc);
         for dut in &mut self.duts {
-            dut.write32(
-                Bar::Nvme,
-                properties::AQA,
-                properties::aqa(sq_entries, cq_entries),
-            );
-            dut.write64(Bar::Nvme, properties::ASQ, asq);
-            dut.write64(Bar::Nvme, properties::ACQ, acq);
-            dut.write32(Bar::Nvme, properties::CC, cc);
             dut.sqs.insert(0, Sq::new(asq, sq_entries, 0));
             dut.open_cq(0, Cq::new(acq, cq_entries, Some(0)));
         }
@@ -146,6 +137,13 @@ impl LockstepPair {
             self.create_sq(0)?;
         }
         Ok(())
+    }
+
+    fn write_settings(&mut self, aqa: u32, asq: u64, acq: u64, cc: u32) {
+        self.write32(Bar::Nvme, properties::AQA, aqa);
+        self.write64(Bar::Nvme, properties::ASQ, asq);
+        self.write64(Bar::Nvme, properties::ACQ, acq);
+        self.write32(Bar::Nvme, properties::CC, cc);
     }
 
     /// Compares properties, pending bits and the MSI-X table.
@@ -419,7 +417,7 @@ impl LockstepPair {
         self.state.parked.clear();
         if reset == Reset::Subsystem {
             self.properties()?;
-            self.write32(properties::CSTS, RESET_OCCURRED);
+            self.write32(Bar::Nvme, properties::CSTS, RESET_OCCURRED);
         }
         if reset.is_of_function() {
             self.state.errors = 0;
@@ -451,7 +449,7 @@ impl LockstepPair {
             return Ok(());
         }
         self.count("fetches where no memory is");
-        self.write32(properties::sq_doorbell(qid, 4), 1);
+        self.write32(Bar::Nvme, properties::sq_doorbell(qid, 4), 1);
         self.for_each(|dut| {
             dut.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
                 .map(drop)
@@ -486,18 +484,13 @@ impl LockstepPair {
             5 => cc |= (2 + self.random.below(6) as u32) << 11,
             _ => acq = 0,
         }
-        for dut in &mut self.duts {
-            dut.write32(Bar::Nvme, properties::AQA, aqa);
-            dut.write64(Bar::Nvme, properties::ASQ, asq);
-            dut.write64(Bar::Nvme, properties::ACQ, acq);
-            dut.write32(Bar::Nvme, properties::CC, cc);
-        }
+        self.write_settings(aqa, asq, acq, cc);
         self.for_each(|dut| {
             dut.wait32(properties::CSTS, "fatal", |csts| Csts(csts).fatal())
                 .map(drop)
         })?;
         self.properties()?;
-        self.write32(properties::CC, cc & !1);
+        self.write32(Bar::Nvme, properties::CC, cc & !1);
         self.for_each(|dut| {
             dut.wait32(properties::CSTS, "not fatal", |csts| csts & 3 == 0)
                 .map(drop)

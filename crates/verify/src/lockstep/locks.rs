@@ -73,19 +73,20 @@ impl RangeLocks {
         true
     }
 
-    /// An aligned place for `bytes` bytes without conflicts.
+    /// An aligned place for `bytes` bytes in a range, without conflicts.
     pub fn place(
         &mut self,
         random: &mut Random,
-        (media, bytes, unit): (u64, u64, u64),
+        (reach, bytes, unit): (Range<u64>, u64, u64),
         write: bool,
     ) -> Option<u64> {
-        let most = (media.checked_sub(bytes)?) / unit + 1;
+        let most = (reach.end - reach.start).checked_sub(bytes)? / unit + 1;
         (0..12).find_map(|_| {
             let at = match random.below(8) {
                 0 => most - 1,
                 _ => random.below(most),
-            } * unit;
+            };
+            let at = reach.start + at * unit;
             let blocks = around(&(at..at + bytes));
             self.lock_exclusive(blocks, write).then_some(at)
         })

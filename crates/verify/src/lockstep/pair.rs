@@ -308,10 +308,28 @@ impl LockstepPair {
         .map(drop)
     }
 
-    /// Writes a register of BAR0.
-    pub fn write32(&mut self, offset: u64, value: u32) {
+    /// A store to a BAR, within a page.
+    pub fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
+        let duts = self.duts.iter_mut();
+        duts.for_each(|dut| dut.write(bar, offset, data));
+    }
+
+    /// Writes a register.
+    pub fn write32(&mut self, bar: Bar, offset: u64, value: u32) {
+        self.write(bar, offset, &value.to_le_bytes());
+    }
+
+    /// Writes two registers.
+    pub fn write64(&mut self, bar: Bar, offset: u64, value: u64) {
+        self.write(bar, offset, &value.to_le_bytes()[..4]);
+        self.write(bar, offset + 4, &value.to_le_bytes()[4..]);
+    }
+
+    /// Rings the doorbells of submission queues, each once.
+    pub fn ring_sqs(&mut self, qids: &[u16]) {
+        let qids: BTreeSet<u16> = qids.iter().copied().collect();
         for dut in &mut self.duts {
-            dut.write32(Bar::Nvme, offset, value);
+            qids.iter().for_each(|&qid| dut.ring_sq(qid));
         }
     }
 
@@ -361,9 +379,7 @@ impl LockstepPair {
     /// An admin command alone; its completion, if there is one.
     pub fn run_alone(&mut self, command: Command) -> StepResult<Option<Cqe>> {
         let sent = [self.push(0, command)];
-        for dut in &mut self.duts {
-            dut.ring_sq(0);
-        }
+        self.ring_sqs(&[0]);
         let done = self.run_commands(&sent, &AllowedDifferences::default())?;
         Ok(done.get(&sent[0].key()).copied())
     }
@@ -644,10 +660,8 @@ impl LockstepPair {
     pub fn equalise_blocks(&mut self, blocks: &[u64]) -> StepResult {
         for &block in blocks {
             let at = (block * BLOCK) as usize..((block + 1) * BLOCK) as usize;
-            let content = &self.media[at];
-            for dut in &mut self.duts {
-                dut.write(Bar::Pm, block * BLOCK, content);
-            }
+            let content = self.media[at].to_vec();
+            self.write(Bar::Pm, block * BLOCK, &content);
         }
         match blocks.is_empty() {
             true => Ok(()),

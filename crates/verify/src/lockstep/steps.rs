@@ -125,7 +125,7 @@ impl LockstepPair {
     ) -> Vec<Sent> {
         let mut queue_rooms = self.queue_rooms();
         let mut sent = Vec::new();
-        let mut silent = std::collections::BTreeSet::new();
+        let mut silent = Vec::new();
         let mut first = first.into_iter();
         for _ in 0..count + first.len() as u64 {
             queue_rooms.retain(|room| room.1 > 0);
@@ -141,19 +141,13 @@ impl LockstepPair {
             let qid = queue_rooms[n].0;
             queue_rooms[n].1 -= 1;
             sent.push(self.push_planned(qid, planned));
-            silent.insert(qid);
+            silent.push(qid);
             if chance(&mut self.random, 25) {
-                self.ring_all(&std::mem::take(&mut silent));
+                self.ring_sqs(&std::mem::take(&mut silent));
             }
         }
-        self.ring_all(&silent);
+        self.ring_sqs(&silent);
         sent
-    }
-
-    fn ring_all(&mut self, queues: &std::collections::BTreeSet<u16>) {
-        for dut in &mut self.duts {
-            queues.iter().for_each(|&qid| dut.ring_sq(qid));
-        }
     }
 
     /// Commands with several permitted results, such as comparisons beside writes of the same
@@ -219,9 +213,7 @@ impl LockstepPair {
         }
         self.count("fused pairs and halves");
         let sent: Vec<Sent> = commands.into_iter().map(|c| self.push(qid, c)).collect();
-        for dut in &mut self.duts {
-            dut.ring_sq(qid);
-        }
+        self.ring_sqs(&[qid]);
         self.run_commands(&sent, &LockstepPair::races(&sent))
             .map(drop)
     }
@@ -257,17 +249,17 @@ impl LockstepPair {
         let mut sent: Vec<Sent> = (0..used)
             .map(|_| self.push(qid, Command::plain(Sqe::flush(nsid))))
             .collect();
-        self.ring_all(&[qid].into());
+        self.ring_sqs(&[qid]);
         self.for_each(|dut| dut.run_until_idle())?;
         self.align_time()?;
         sent.extend(commands.into_iter().map(|c| self.push(qid, c)));
-        self.ring_all(&[qid].into());
+        self.ring_sqs(&[qid]);
         self.wait_ns(HALF)?;
         let target = used as usize + pick(&mut self.random, &[0, 0, 0, 1]);
         let cid = u32::from(sent[target].key().1);
         let abort = Sqe::new(admin::ABORT).with_cdw(10, cid << 16 | u32::from(qid));
         sent.push(self.push(0, Command::plain(abort)));
-        self.ring_all(&[0].into());
+        self.ring_sqs(&[0]);
         self.wait_ns(HALF)?;
         // A half that was not aborted would wait for 25 ms.
         self.for_each(|dut| dut.consume().map(drop))?;
@@ -300,9 +292,7 @@ impl LockstepPair {
             differences.outcome.insert(abort.key());
             sent.push(abort);
         }
-        for dut in &mut self.duts {
-            dut.ring_sq(0);
-        }
+        self.ring_sqs(&[0]);
         self.run_commands(&sent, &differences).map(drop)
     }
 
@@ -325,9 +315,7 @@ impl LockstepPair {
         differences.outcome.extend(of_queue.map(Sent::key));
         let delete = self.push(0, Command::plain(Sqe::delete_io_sq(qid)));
         sent.push(delete);
-        for dut in &mut self.duts {
-            dut.ring_sq(0);
-        }
+        self.ring_sqs(&[0]);
         self.run_commands(&sent, &differences)?;
         self.deleted(qid, true);
         Ok(())
@@ -347,9 +335,7 @@ impl LockstepPair {
         };
         let mut sent = vec![self.push(qid, command)];
         let name = sent[0].key();
-        for dut in &mut self.duts {
-            dut.ring_sq(qid);
-        }
+        self.ring_sqs(&[qid]);
         let ns = 20_000 + self.random.below(20_000);
         self.wait_ns(ns)?;
         let deletion = chance(&mut self.random, 50);
@@ -361,9 +347,7 @@ impl LockstepPair {
             }
         };
         sent.push(self.push(0, Command::plain(sqe)));
-        for dut in &mut self.duts {
-            dut.ring_sq(0);
-        }
+        self.ring_sqs(&[0]);
         let differences = AllowedDifferences {
             deleted: deletion.then_some(qid),
             ..AllowedDifferences::default()
@@ -405,9 +389,7 @@ impl LockstepPair {
                 break;
             }
         }
-        for dut in &mut self.duts {
-            dut.ring_sq(0);
-        }
+        self.ring_sqs(&[0]);
         let differences = AllowedDifferences {
             ordered: true,
             ..AllowedDifferences::default()
@@ -499,9 +481,7 @@ impl LockstepPair {
             if chance(&mut self.random, 50) {
                 self.count("PM window stores");
                 let data = bytes(&mut self.random, len);
-                for dut in &mut self.duts {
-                    dut.write(Bar::Pm, offset, &data);
-                }
+                self.write(Bar::Pm, offset, &data);
                 if let Some(held) = self.media.get_mut(offset as usize..(offset + len) as usize) {
                     held.copy_from_slice(&data);
                 }
@@ -538,9 +518,7 @@ impl LockstepPair {
                     true => self.random.below(80) as u32,
                     false => self.random.next() as u32,
                 };
-                for dut in &mut self.duts {
-                    dut.write32(Bar::Control, at, value);
-                }
+                self.write32(Bar::Control, at, value);
                 self.compare("qos", |dut| dut.read32(Bar::Control, at))?;
             }
             2 | 3 => self.delays(channel)?,
@@ -568,9 +546,7 @@ impl LockstepPair {
                 );
                 let offset = base + 4 * self.random.below(0x1FF);
                 let value = self.random.next() as u32;
-                for dut in &mut self.duts {
-                    dut.write32(Bar::Control, offset, value);
-                }
+                self.write32(Bar::Control, offset, value);
                 self.compare("a load of BAR4", |dut| dut.load(Bar::Control, offset, 4))?;
             }
         }
@@ -606,10 +582,8 @@ impl LockstepPair {
         if chance(&mut self.random, 70) {
             writes.push((nvm_delay::COMMAND, 1));
         }
-        for dut in &mut self.duts {
-            for &(at, value) in &writes {
-                dut.write32(Bar::Control, base + at, value);
-            }
+        for (at, value) in writes {
+            self.write32(Bar::Control, base + at, value);
         }
         let words: Vec<u64> = (0..64).map(|n| base + 4 * n).collect();
         self.compare_registers("registers of nvm_delay", Bar::Control, &words)
@@ -629,9 +603,7 @@ impl LockstepPair {
         ];
         for channel in 0..u64::from(self.shape.channels) {
             let base = bar4::DELAY + bar4::DELAY_STEP * channel;
-            for dut in &mut self.duts {
-                dut.write32(Bar::Control, base + nvm_delay::COMMAND, 2 | clear << 2);
-            }
+            self.write32(Bar::Control, base + nvm_delay::COMMAND, 2 | clear << 2);
             if loose {
                 continue;
             }
@@ -672,9 +644,7 @@ impl LockstepPair {
                 let value = self.random.next() as u32 & !1;
                 let bytes = value.to_le_bytes();
                 let some = 1 + self.random.below(4) as usize;
-                for dut in &mut self.duts {
-                    dut.write(Bar::Nvme, at, &bytes[..some]);
-                }
+                self.write(Bar::Nvme, at, &bytes[..some]);
             }
             if self.is_free_word(offset + u64::from(len)) {
                 continue;
@@ -713,12 +683,10 @@ impl LockstepPair {
         match chance(&mut self.random, 15) {
             // A partial write is not a doorbell write.
             true => {
-                for dut in &mut self.duts {
-                    dut.write(Bar::Nvme, offset, &[value as u8]);
-                }
+                self.write(Bar::Nvme, offset, &[value as u8]);
             }
             false => {
-                self.write32(offset, value);
+                self.write32(Bar::Nvme, offset, value);
                 self.state.errors += 1;
             }
         }
@@ -739,7 +707,7 @@ impl LockstepPair {
                 Ok(())
             })?,
             false => {
-                self.write32(entry + 12, 1);
+                self.write32(Bar::Nvme, entry + 12, 1);
                 self.compare("a mask", |dut| dut.read32(Bar::Nvme, entry + 12))?;
             }
         }
@@ -789,7 +757,7 @@ impl LockstepPair {
                 .iter_mut()
                 .for_each(|dut| dut.device.set_msix(true, false)),
             false => {
-                self.write32(entry + 12, 0);
+                self.write32(Bar::Nvme, entry + 12, 0);
                 self.state.masked.remove(&vector);
             }
         }

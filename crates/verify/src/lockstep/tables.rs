@@ -3,10 +3,13 @@
 //! Jobs of the engines of tables: sorter, gather engine, dictionary decoder. Their results are
 //! computed from the media, by their documentation.
 
-use sim::Random;
+use std::ops::Range;
 
-use crate::commands::ONE_PASS;
-use crate::lockstep::content::{held, laid, unknown};
+use sim::Random;
+use spec::nvme::Sqe;
+
+use crate::commands::{table_command, DECODE, ONE_PASS, SHUFFLE, SORT, UNIT};
+use crate::lockstep::content::{held, laid, unknown, Blocks};
 use crate::lockstep::engines::{EngineKind, Job, LINE};
 use crate::lockstep::kernels::{Column, Rows, Sort, PACKED, PLAIN};
 use crate::lockstep::locks::RangeLocks;
@@ -50,57 +53,14 @@ fn runs(random: &mut Random, column: &Column) -> Vec<u8> {
 }
 
 /// A count, mostly small.
-pub fn random_count(random: &mut Random, most: u64) -> u64 {
+fn random_count(random: &mut Random, most: u64) -> u64 {
     let usual = pick(random, &[10, 100, 1000, 4000]);
     1 + random.below(most.min(usual).max(1))
 }
 
-/// A job of one of these engines.
-pub fn job(
-    random: &mut Random,
-    kind: EngineKind,
-    media: &[u8],
-    locks: &mut RangeLocks,
-) -> Option<Job> {
-    match kind {
-        EngineKind::Sort => sort(random, media, locks),
-        EngineKind::Shuffle => shuffle(random, media, locks),
-        _ => decode(random, media, locks),
-    }
-}
-
-fn sort(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
-    let size = media.len() as u64;
-    let mut job = Sort::generate(random, 0);
-    job.count = match random.below(60) {
-        0 => ONE_PASS + random.below(2000),
-        _ => random_count(random, ONE_PASS),
-    };
-    if job.count > ONE_PASS {
-        job.kind &= !3;
-    }
-    let [keys, out, scratch] = job.sizes();
-    let src = locks.place(random, (size, keys, LINE), false)?;
-    let dst = locks.place(random, (size, out, LINE), true)?;
-    let tmp = match scratch {
-        0 => random.next(),
-        _ => locks.place(random, (size, scratch, LINE), true)?,
-    };
-    let mut writes = laid(media, dst, &job.made(held(media, src, keys)));
-    if scratch > 0 {
-        writes.extend(unknown(tmp..tmp + scratch));
-    }
-    Some(Job {
-        arguments: vec![src, dst, tmp, job.count, job.kind],
-        writes,
-        lays: Vec::new(),
-        ends: Some((0, job.passes())),
-    })
-}
-
 /// Rows to gather, of a table of at most an eighth of `size` bytes, and whether an index is to be
 /// invalid.
-pub fn rows(random: &mut Random, size: u64) -> (Rows, bool) {
+fn rows(random: &mut Random, size: u64) -> (Rows, bool) {
     let row = match random.below(8) {
         0 => 1 + random.below(65536),
         1 | 2 => 64 * (1 + random.below(8)),
@@ -116,7 +76,7 @@ pub fn rows(random: &mut Random, size: u64) -> (Rows, bool) {
 }
 
 /// Indexes that replace the content of the list's place.
-pub fn indexes(random: &mut Random, rows: &Rows, held: &[u8], bad: bool) -> Vec<u8> {
+fn indexes(random: &mut Random, rows: &Rows, held: &[u8], bad: bool) -> Vec<u8> {
     let (each, middle) = (
         rows.each(),
         if rows.kind == 0 { 0 } else { rows.each() / 2 },
@@ -134,29 +94,8 @@ pub fn indexes(random: &mut Random, rows: &Rows, held: &[u8], bad: bool) -> Vec<
     places
 }
 
-fn shuffle(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
-    let size = media.len() as u64;
-    let (rows, bad) = rows(random, size);
-    let [listed, table, out] = rows.sizes();
-    let list = locks.place(random, (size, listed, LINE), true)?;
-    let src = locks.place(random, (size, table, 1), false)?;
-    let dst = locks.place(random, (size, out, 1), true)?;
-    let places = indexes(random, &rows, held(media, list, listed), bad);
-    let mut made = rows.made(&places, held(media, src, table));
-    let ends = rows.ends(&made);
-    // Unwritten bytes stay.
-    let begun = made.len();
-    made.extend_from_slice(&held(media, dst, out)[begun..]);
-    Some(Job {
-        arguments: vec![list, src, dst, rows.count, rows.row, rows.rows, rows.kind],
-        writes: laid(media, dst, &made),
-        lays: laid(media, list, &places),
-        ends: Some(ends),
-    })
-}
-
 /// A column to decode, and its keys, which may be invalid.
-pub fn column(random: &mut Random) -> (Column, Vec<u8>) {
+fn column(random: &mut Random) -> (Column, Vec<u8>) {
     let (width, log) = (random.below(33), random.below(4));
     let most = (1 << width).min(65536).min((512 << 10) >> log);
     let usual = pick(random, &[8, 300, 65536]);
@@ -191,38 +130,205 @@ pub fn column(random: &mut Random) -> (Column, Vec<u8>) {
     (column, source)
 }
 
-fn decode(random: &mut Random, media: &[u8], locks: &mut RangeLocks) -> Option<Job> {
-    let size = media.len() as u64;
-    let (column, source) = column(random);
-    let log = column.kind >> 8 & 3;
-    let (out, bytes) = (column.count << log, source.len() as u64);
-    let entries = column.entries;
-    let plain = column.is_plain();
-    let dict = match plain {
-        true => random.next(),
-        false => locks.place(random, (size, entries << log, LINE), false)?,
+/// Places for jobs, and the content of the media before the next job.
+pub struct Places<'a> {
+    pub random: &'a mut Random,
+    locks: &'a mut RangeLocks,
+    /// The range that the places lie in.
+    pub reach: Range<u64>,
+    /// The alignment of all places; as each engine needs it if `None`.
+    unit: Option<u64>,
+    pub media: Vec<u8>,
+    /// Ranges with known content that earlier jobs have written.
+    pub made: Vec<Range<u64>>,
+    /// Blocks that have to hold some content before the jobs.
+    pub lays: Blocks,
+}
+
+/// A job of an engine of tables, and its results.
+pub struct TableJob {
+    /// Its arguments.
+    pub arguments: Vec<u64>,
+    /// The same as an entry of a list.
+    pub sqe: Sqe,
+    /// Return value and output.
+    pub ends: (u32, u64),
+    /// The range that it writes, and its content; `None` where it is unknown.
+    pub target: Range<u64>,
+    pub data: Option<Vec<u8>>,
+    /// The scratch range.
+    scratch: Range<u64>,
+}
+
+/// A job of one of these engines.
+pub fn job(
+    random: &mut Random,
+    kind: EngineKind,
+    media: &[u8],
+    locks: &mut RangeLocks,
+) -> Option<Job> {
+    let mut places = Places::new(random, locks, media, 0..media.len() as u64, None);
+    let job = match kind {
+        EngineKind::Sort => places.sort()?,
+        EngineKind::Shuffle => places.shuffle()?,
+        _ => places.decode()?,
     };
-    let table = if plain {
-        &[]
-    } else {
-        held(media, dict, entries << log)
-    };
-    let (made, ends) = column.made(table, &source);
-    // At least one unit, so that no range is empty.
-    let src = locks.place(random, (size, bytes.max(1), LINE), true)?;
-    let dst = locks.place(random, (size, out, LINE), true)?;
+    let mut writes = unknown(job.scratch);
+    writes.extend(match job.data {
+        Some(data) => laid(media, job.target.start, &data),
+        None => unknown(job.target),
+    });
     Some(Job {
-        arguments: vec![dict, entries, src, bytes, dst, column.count, column.kind],
-        writes: match ends.0 {
-            0 => laid(media, dst, &made),
-            _ => unknown(dst..dst + out),
-        },
-        lays: match source.is_empty() {
-            true => Vec::new(),
-            false => laid(media, src, &source),
-        },
-        ends: Some(ends),
+        arguments: job.arguments,
+        writes,
+        lays: places.lays,
+        ends: Some(job.ends),
     })
+}
+
+impl<'a> Places<'a> {
+    pub fn new(
+        random: &'a mut Random,
+        locks: &'a mut RangeLocks,
+        media: &[u8],
+        reach: Range<u64>,
+        unit: Option<u64>,
+    ) -> Places<'a> {
+        Places {
+            random,
+            locks,
+            reach,
+            unit,
+            media: media.to_vec(),
+            made: Vec::new(),
+            lays: Vec::new(),
+        }
+    }
+
+    /// A place without conflicts.
+    pub fn place(&mut self, bytes: u64, align: u64, write: bool) -> Option<u64> {
+        let reach = self.reach.clone();
+        let unit = self.unit.unwrap_or(align);
+        self.locks.place(self.random, (reach, bytes, unit), write)
+    }
+
+    /// A source: the output of an earlier job, or any place.
+    fn source(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        let fits = |made: &&Range<u64>| made.end - made.start >= bytes;
+        let made: Vec<u64> = self.made.iter().filter(fits).map(|m| m.start).collect();
+        match !made.is_empty() && chance(self.random, 60) {
+            true => Some(pick(self.random, &made)),
+            false => self.place(bytes, align, false),
+        }
+    }
+
+    /// Stores the source of a job.
+    fn place_content(&mut self, at: u64, data: &[u8]) {
+        self.lays.extend(laid(&self.media, at, data));
+        self.media[at as usize..at as usize + data.len()].copy_from_slice(data);
+    }
+
+    fn held(&self, at: u64, bytes: u64) -> &[u8] {
+        held(&self.media, at, bytes)
+    }
+
+    /// An entry with these places and numbers.
+    fn entry(&self, opcode: u8, places: [u64; 3], numbers: [u64; 3]) -> Sqe {
+        let [a, b, c] = places.map(|at| (at.wrapping_sub(self.reach.start) / UNIT) as u32);
+        let [d, e, f] = numbers.map(|number| number as u32);
+        table_command(opcode, [a, b, c, d, e, f])
+    }
+
+    pub fn sort(&mut self) -> Option<TableJob> {
+        let mut job = Sort::generate(self.random, 0);
+        job.count = match self.random.below(60) {
+            // In two passes.
+            0 if self.unit.is_none() => ONE_PASS + self.random.below(2000),
+            _ => random_count(self.random, ONE_PASS),
+        };
+        if job.count > ONE_PASS {
+            job.kind &= !3;
+        }
+        let [keys, out, scratch] = job.sizes();
+        let (src, dst) = (self.source(keys, LINE)?, self.place(out, LINE, true)?);
+        let tmp = match scratch {
+            0 => self.random.next(),
+            _ => self.place(scratch, LINE, true)?,
+        };
+        let data = job.made(self.held(src, keys));
+        Some(TableJob {
+            arguments: vec![src, dst, tmp, job.count, job.kind],
+            sqe: self.entry(SORT, [src, dst, tmp], [job.count, job.kind, 0]),
+            ends: (0, job.passes()),
+            target: dst..dst + out,
+            data: Some(data),
+            scratch: if scratch > 0 {
+                tmp..tmp + scratch
+            } else {
+                0..0
+            },
+        })
+    }
+
+    pub fn shuffle(&mut self) -> Option<TableJob> {
+        let (job, bad) = rows(self.random, self.reach.end - self.reach.start);
+        let [listed, table, out] = job.sizes();
+        let list = match chance(self.random, 20) {
+            true => self.source(listed, LINE)?,
+            false => {
+                let at = self.place(listed, LINE, true)?;
+                let old = self.held(at, listed).to_vec();
+                let places = indexes(self.random, &job, &old, bad);
+                self.place_content(at, &places);
+                at
+            }
+        };
+        let (src, dst) = (self.source(table, 1)?, self.place(out, 1, true)?);
+        let mut data = job.made(self.held(list, listed), self.held(src, table));
+        let ends = job.ends(&data);
+        // Unwritten bytes stay.
+        data.extend_from_slice(&self.held(dst, out)[data.len()..]);
+        let numbers = [job.count, job.rows, job.row | job.kind << 24];
+        Some(TableJob {
+            arguments: vec![list, src, dst, job.count, job.row, job.rows, job.kind],
+            sqe: self.entry(SHUFFLE, [list, src, dst], numbers),
+            ends,
+            target: dst..dst + out,
+            data: Some(data),
+            scratch: 0..0,
+        })
+    }
+
+    pub fn decode(&mut self) -> Option<TableJob> {
+        let (job, keys) = column(self.random);
+        let (log, bytes) = (job.kind >> 8 & 3, keys.len() as u64);
+        let (table, out) = (job.entries << log, job.count << log);
+        let dict = match job.is_plain() {
+            true => self.random.next(),
+            false => self.source(table, LINE)?,
+        };
+        // At least one unit, so that no range is empty.
+        let src = self.place(bytes.max(1), LINE, true)?;
+        let dst = self.place(out, LINE, true)?;
+        if bytes > 0 {
+            self.place_content(src, &keys);
+        }
+        let values = match job.is_plain() {
+            true => &[],
+            false => self.held(dict, table),
+        };
+        let (made, ends) = job.made(values, &keys);
+        let how = job.width() << 16 | log << 24 | (job.kind >> 16 & 3) << 26;
+        let numbers = [job.count, bytes, (job.entries - 1) | how];
+        Some(TableJob {
+            arguments: vec![dict, job.entries, src, bytes, dst, job.count, job.kind],
+            sqe: self.entry(DECODE, [dict, src, dst], numbers),
+            ends,
+            target: dst..dst + out,
+            data: (ends.0 == 0).then_some(made),
+            scratch: 0..0,
+        })
+    }
 }
 
 /// A job of which a part lies beyond the media: `bytes` from `end - inside` on.

@@ -10,13 +10,15 @@
 //!
 //! Modules in reading order:
 //!
-//! - `episode`: one episode of a device. Its submodules are `reset` (resets) and `window` (the PM
-//!   window).
+//! - `episode`: one episode of a device. Its submodules are `queues` (admin commands that depend on
+//!   queues), `reset` (resets) and `window` (the PM window).
 //! - `host_model`: checks each access of the device as it arrives. Its submodules are `port`
 //!   (timing), `completion`, `pairs` (fused commands in flight), `messages` (interrupts) and
 //!   `scoreboard` (data of a Read).
-//! - `model`: the reference model, with `nvm`, `engines`, `tables`, `lists`, `fused`, `features`
-//!   and `namespaces`. The decoding of fields, PRPs, SGLs and namespaces is in `crates/nvme`.
+//! - `expectation`, `engine_output`: what a command may answer, transfer and change.
+//! - `model`: the reference model. Its submodules are `nvm`, `fused` and `features`; `engines`,
+//!   `tables`, `lists` and `namespaces` are beside it. The decoding of fields, PRPs, SGLs and
+//!   namespaces is in `crates/nvme`.
 //! - `media`, `block`, `block_view`: possible contents of the media, of a block, and their view
 //!   by a reader.
 //! - `memory`, `walk`, `prp`, `sgl`, `shadow`: host memory, transfers in it, and shadow
