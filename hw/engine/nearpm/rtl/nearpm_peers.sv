@@ -101,13 +101,6 @@ module nearpm_peers
   localparam int unsigned Logs = Pools * Threads;
   typedef logic [LogBits-1:0] log_index_t;
 
-  // The thread is not used.
-  // verilator lint_off UNUSEDSIGNAL
-  function automatic logic [LogBits-ThreadBits-1:0] pool_of(log_index_t log);
-    // verilator lint_on UNUSEDSIGNAL
-    return log[LogBits-1:ThreadBits];
-  endfunction
-
   // ---------------------------------------------------------------- inputs
 
   // A change of the device number clears all rows.
