@@ -18,6 +18,7 @@ hw/engine/nearpm/rtl/nearpm_job_pkg.sv
 hw/engine/nearpm/rtl/nearpm_contexts.sv
 hw/engine/nearpm/rtl/nearpm_decode.sv
 hw/engine/nearpm/rtl/nearpm_dispatch.sv
+hw/engine/nearpm/rtl/nearpm_save_filter.sv
 hw/engine/nearpm/rtl/nearpm_save.sv
 hw/engine/nearpm/rtl/nearpm_peers.sv
 hw/engine/nearpm/rtl/nearpm_register_gate.sv
