@@ -17,7 +17,7 @@
 //! - Data and status of a Read or Compare beside a Write of the same blocks: by the same section.
 //! - Buffers of failing commands. 4.1: their content is undefined.
 //! - A Compare with an error in its SGL and other data may report either error, as in
-//!   `crates/fuzz`.
+//!   `oracle`.
 //! - Whether a command of an Abort, or of a deleted queue, was in time: status and dword 0. For a
 //!   deleted queue this includes the existence of the completion and its message. 5.1: best
 //!   effort; `docs/hardware/nvme_ctrl.md`, "Abort".

@@ -4,7 +4,7 @@
 //! `hw/engine/row_shuffle`, `hw/engine/dict_decode`.
 //!
 //! The content of their output is tested elsewhere (crates/device/tests/behaviour/engines/tables,
-//! crates/lockstep). The model checks three things: they access only what their commands name, they
+//! lockstep). The model checks three things: they access only what their commands name, they
 //! report wrong commands, and they end.
 
 use nvme::Namespace;
