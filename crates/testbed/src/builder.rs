@@ -10,17 +10,9 @@ use sim::Media;
 use crate::{attach, host_parameters, set_media_profile, PoweredDevice, Result, Testbed};
 
 /// Where the devices of a testbed come from.
-#[derive(Clone, Copy)]
-enum Origin<'a> {
+pub(crate) enum Origin<'a> {
     Design(&'a Design),
     Factory(&'a Factory),
-}
-
-/// A device that is added to those of the design.
-struct OtherDevice<'a> {
-    factory: &'a Factory,
-    media: Media,
-    identity: Option<Identity>,
 }
 
 /// The description of a testbed. By default it has one device on the RTL model, with the media
@@ -32,22 +24,15 @@ pub struct Builder<'a> {
     devices: usize,
     media: Vec<Media>,
     identities: Vec<Identity>,
-    others: Vec<OtherDevice<'a>>,
+    /// Devices in addition to those of the design.
+    others: Vec<(&'a Factory, Media, Option<Identity>)>,
     fault: Option<FaultInjection>,
     host: Option<HostParameters>,
     media_profile: bool,
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(design: &'a Design) -> Builder<'a> {
-        Builder::from_origin(Origin::Design(design))
-    }
-
-    pub(crate) fn of(factory: &'a Factory) -> Builder<'a> {
-        Builder::from_origin(Origin::Factory(factory))
-    }
-
-    fn from_origin(origin: Origin<'a>) -> Builder<'a> {
+    pub(crate) fn new(origin: Origin<'a>) -> Builder<'a> {
         Builder {
             origin,
             model: Model::default(),
@@ -100,11 +85,7 @@ impl<'a> Builder<'a> {
         media: Media,
         identity: Option<Identity>,
     ) -> Builder<'a> {
-        self.others.push(OtherDevice {
-            factory,
-            media,
-            identity,
-        });
+        self.others.push((factory, media, identity));
         self
     }
 
@@ -155,9 +136,8 @@ impl<'a> Builder<'a> {
             let device = factory.device_with(media, identities.next(), self.fault)?;
             add(factory, device)?;
         }
-        for other in self.others {
-            let device = (other.factory).device_with(other.media, other.identity, None)?;
-            add(other.factory, device)?;
+        for (factory, media, identity) in self.others {
+            add(factory, factory.device_with(media, identity, None)?)?;
         }
         let design = factory.design();
         let system = attach(&design.attached()?.0, powered)?;

@@ -56,6 +56,8 @@ use driver::{DriverConfig, Host, HostCosts, NvmeDriver, SharedHost, SimHost};
 use host::{Cpu, SharedMachine};
 use sim::{Bar, Device, HostConfig, LinkConfig, System};
 
+use builder::Origin;
+
 pub use builder::Builder;
 pub use exercise::exercise;
 pub use parameters::{driver_costs, host_parameters};
@@ -95,12 +97,12 @@ pub struct Testbed {
 impl Testbed {
     /// Describes a host with devices of a design.
     pub fn builder(design: &Design) -> Builder<'_> {
-        Builder::new(design)
+        Builder::new(Origin::Design(design))
     }
 
     /// The same with a factory, so that nothing is compiled.
     pub fn of(factory: &Factory) -> Builder<'_> {
-        Builder::of(factory)
+        Builder::new(Origin::Factory(factory))
     }
 
     /// The machine, which programs share.

@@ -1,19 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! A hash table with chains, as PMDK's example `hashmap_tx`, with a fixed number of buckets.
+//! Index structures with 64-bit keys: what they have in common, and a hash table.
 
-use pm::{Ptr, Result, Transaction};
+use crate::{Error, Ptr, Result, Transaction};
 
-use super::{damaged, Map};
+/// An index structure whose values are numbers, mostly offsets of objects. `root` is the result of
+/// [`Map::create`].
+pub trait Map: Send + Sync {
+    /// Creates an empty structure.
+    fn create(&self, tx: &mut Transaction<'_>) -> Result<u64>;
 
-/// See the module.
+    /// The value of a key.
+    fn get(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>>;
+
+    /// Inserts or replaces the value of a key; returns the former one.
+    fn insert(
+        &self,
+        tx: &mut Transaction<'_>,
+        root: u64,
+        key: u64,
+        value: u64,
+    ) -> Result<Option<u64>>;
+
+    /// Removes a key; returns its value.
+    fn remove(&self, tx: &mut Transaction<'_>, root: u64, key: u64) -> Result<Option<u64>>;
+
+    /// All keys and values, in any order.
+    fn items(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<(u64, u64)>>;
+
+    /// Checks the invariants of the structure; returns all offsets that belong to it, without those
+    /// of values.
+    fn check(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<u64>>;
+}
+
+/// A hash table with chains, as PMDK's example `hashmap_tx`, with a fixed number of buckets.
 #[derive(Clone, Copy, Debug)]
 pub struct HashMap {
     /// Chains of a new table.
     pub buckets: u64,
 }
 
-pm::record! {
+crate::record! {
     #[derive(Clone, Debug)]
     struct Root {
         count: u64,
@@ -23,7 +50,7 @@ pm::record! {
     }
 }
 
-pm::record! {
+crate::record! {
     #[derive(Clone, Debug)]
     struct HashEntry {
         key: u64,
@@ -136,7 +163,11 @@ impl Map for HashMap {
 
     fn check(&self, tx: &mut Transaction<'_>, root: u64) -> Result<Vec<u64>> {
         let own = tx.get(at(root))?;
-        let bad = |at: u64, text: &str| Err(damaged("hash table", at, text));
+        let bad = |at: u64, text: &str| {
+            Err(Error::Corrupt(format!(
+                "the hash table is damaged at {at:#x}: {text}"
+            )))
+        };
         let mut seen = vec![root, own.table.offset()];
         for bucket in 0..own.buckets {
             let mut next = tx.get(own.link(bucket))?;
