@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //! Runs the fuzzer on the fast model, or on the model that `NEARSIDE_MODEL` names:
-//! `fuzz DESIGN COMMANDS SEED [REPLAY [LINES]]`. `VALUES` override keys of the design; `CALM` makes it a soak; `KINDS` prints counts.
+//! `fuzz DESIGN COMMANDS SEED [REPLAY [LINES]]`. `VALUES` override keys of the design. `CALM` makes
+//! it a soak, and `KINDS` prints counts.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

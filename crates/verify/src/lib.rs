@@ -18,6 +18,7 @@
 //!   result only. Its submodules are `buffer` and `sgl` (PRPs and SGLs), `io`, `admin`, `queues`,
 //!   `engines`, `tables` and `lists` (commands of engines), and `reserved` (random bits in every
 //!   field that has no effect).
+//! - `link`: the host's end of a link, with random timing.
 //! - [`oracle`], [`lockstep`]: see above.
 //! - [`nearpm`]: campaigns of the engine `nearpm`, with a reference model of it.
 //!
@@ -79,6 +80,7 @@
 pub mod campaign;
 mod commands;
 mod generate;
+mod link;
 pub mod lockstep;
 pub mod nearpm;
 pub mod oracle;

@@ -8,6 +8,7 @@ use sim::{Bar, Device, Mmio, Time};
 use spec::nvme::properties;
 use spec::nvme::{Cqe, Sqe, CQE_BYTES, SQE_BYTES};
 
+use crate::link::LinkPort;
 use crate::lockstep::host::Host;
 
 /// Longest time of any action.
@@ -124,7 +125,7 @@ impl Dut {
     /// Advances the time; true if an arrival ended it before `until`.
     fn advance_once(&mut self, until: Time) -> Result<bool, String> {
         self.host.woken();
-        let passed = self.device.advance(until, &mut self.host);
+        let passed = self.device.advance(until, &mut LinkPort(&mut self.host));
         if let Some(wrong) = &self.host.wrong {
             return Err(self.err(wrong));
         }

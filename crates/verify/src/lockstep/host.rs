@@ -3,11 +3,12 @@
 //! The host's side of a device's link: memory, answers with random timing, and the record of the
 //! device's writes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use sim::{HostPort, Mmio, Random, ReadData, SplitCompletions, Time};
+use sim::{Mmio, Random, Time};
 
+use crate::link::{HostLink, LinkHost};
 use crate::lockstep::memory::Memory;
 use crate::PAGE;
 
@@ -49,14 +50,9 @@ pub struct Host {
     pub rings: BTreeMap<u64, u16>,
     /// A forbidden access of the device.
     pub wrong: Option<String>,
-    random: Random,
-    mmio: VecDeque<(Time, Mmio)>,
-    data: BTreeMap<(Time, u64), ReadData>,
-    sequence: u64,
+    link: HostLink,
     answers: BTreeMap<u32, Option<Vec<u8>>>,
-    parts: SplitCompletions,
     wake: bool,
-    stall: Time,
     fixed_timing: bool,
 }
 
@@ -69,21 +65,16 @@ impl Host {
             entries: Vec::new(),
             rings: BTreeMap::new(),
             wrong: None,
-            random: Random::new(0),
-            mmio: VecDeque::new(),
-            data: BTreeMap::new(),
-            sequence: 0,
+            link: HostLink::new(),
             answers: BTreeMap::new(),
-            parts: SplitCompletions::default(),
             wake: false,
-            stall: Time::ZERO,
             fixed_timing: false,
         }
     }
 
     /// Sets the seed of the timing.
     pub fn reseed(&mut self, seed: u64) {
-        self.random = Random::new(seed);
+        self.link.random = Random::new(seed);
     }
 
     /// Selects fixed timing of all answers, or random timing of each.
@@ -93,7 +84,7 @@ impl Host {
 
     /// Sends something to the device.
     pub fn post(&mut self, time: Time, access: Mmio) {
-        self.mmio.push_back((time, access));
+        self.link.post(time, access);
     }
 
     /// The answer to a read of a BAR, if it has arrived.
@@ -103,7 +94,7 @@ impl Host {
 
     /// True if nothing is in flight to the device.
     pub fn is_quiet(&self) -> bool {
-        self.mmio.is_empty() && self.data.is_empty()
+        self.link.is_quiet()
     }
 
     /// True once after each arrival that may end a wait.
@@ -113,11 +104,8 @@ impl Host {
 
     /// The link was down: everything in flight is lost.
     pub fn forget_link(&mut self) {
-        self.mmio.clear();
-        self.data.clear();
-        self.parts.clear();
+        self.link.clear();
         self.answers.clear();
-        self.stall = Time::ZERO;
     }
 
     fn device_write(&mut self, time: Time, addr: u64, data: &[u8]) {
@@ -152,95 +140,42 @@ impl Host {
     }
 }
 
-impl HostPort for Host {
+impl LinkHost for Host {
+    fn link(&self) -> &HostLink {
+        &self.link
+    }
+
+    fn link_mut(&mut self) -> &mut HostLink {
+        &mut self.link
+    }
+
     fn write(&mut self, now: Time, addr: u64, data: &[u8]) -> bool {
-        if now < self.stall {
-            return false;
+        let accepted = self.fixed_timing || self.link.accepts(now);
+        if accepted {
+            self.device_write(now, addr, data);
         }
-        if !self.fixed_timing && self.random.below(256) == 0 {
-            self.stall = now + Time::ns(self.random.below(300));
-            return false;
-        }
-        self.device_write(now, addr, data);
-        true
+        accepted
     }
 
-    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) -> bool {
+    fn read(&mut self, now: Time, tag: u32, addr: u64, len: u32) {
         if SILENT.contains(&addr) {
-            return true;
+            return;
         }
-        let (mut time, piece, pause) = match self.fixed_timing {
-            true => (now + CALM, 512, 1),
-            false => {
-                let time = now + Time::ns(100 + self.random.below(400));
-                (time, 64 << self.random.below(4), 12)
-            }
+        let ((mut time, part), pause) = match self.fixed_timing {
+            true => ((now + CALM, 512), 1),
+            false => (self.link.answer_timing(now), 12),
         };
-        let mut answers = Vec::new();
-        match self.memory.get(addr, len.into()) {
-            None => {
-                // No memory answers: occasionally the read ends by the completion timeout of the
-                // link.
-                if self.random.below(LOST) == 0 {
-                    time += Time::us(self.random.below(TIMEOUT_US));
-                }
-                answers.push(ReadData {
-                    tag,
-                    data: None,
-                    last: true,
-                });
-            }
-            Some(data) => {
-                let pieces = data.chunks(piece).count();
-                for (n, chunk) in data.chunks(piece).enumerate() {
-                    answers.push(ReadData {
-                        tag,
-                        data: Some(chunk.to_vec()),
-                        last: n + 1 == pieces,
-                    });
-                }
-            }
+        let data = self.memory.get(addr, len.into());
+        // No memory answers: occasionally the read ends by the completion timeout of the link.
+        if data.is_none() && self.link.random.below(LOST) == 0 {
+            time += Time::us(self.link.random.below(TIMEOUT_US));
         }
-        for answer in answers {
-            self.sequence += 1;
-            self.data.insert((time, self.sequence), answer);
-            time += Time::ns(self.random.below(pause));
-        }
-        true
+        self.link.send(tag, data, (time, part), pause);
     }
 
-    fn mmio_part(&mut self, _now: Time, tag: u32, data: Vec<u8>) {
-        self.parts.add(tag, data);
-    }
-
-    fn mmio_data(&mut self, _now: Time, tag: u32, data: Option<Vec<u8>>) {
-        let whole = self.parts.end(tag, data);
-        self.answers.insert(tag, whole);
+    fn answered(&mut self, tag: u32, data: Option<Vec<u8>>) {
+        self.answers.insert(tag, data);
         self.wake = true;
-    }
-
-    fn mmio(&mut self, now: Time) -> Option<Mmio> {
-        if self.mmio.front()?.0 > now {
-            return None;
-        }
-        self.mmio.pop_front().map(|(_, access)| access)
-    }
-
-    fn read_data(&mut self, now: Time) -> Option<ReadData> {
-        let first = self.data.first_entry()?;
-        (first.key().0 <= now).then(|| first.remove())
-    }
-
-    fn next_mmio(&self) -> Option<Time> {
-        self.mmio.front().map(|m| m.0)
-    }
-
-    fn next_data(&self) -> Option<Time> {
-        self.data.first_key_value().map(|(k, _)| k.0)
-    }
-
-    fn refused_until(&self) -> Time {
-        self.stall
     }
 
     fn attention(&self) -> bool {

@@ -48,6 +48,7 @@ use crate::campaign::{
 use crate::commands::{COMMANDS, PIPELINE};
 use crate::generate::reserved::{randomise_reserved, Set};
 use crate::generate::{Command, Generator, Limits, Policy};
+use crate::link::LinkPort;
 use crate::oracle::host_model::{HostModel, PendingCommand, SqState, MSI};
 use crate::oracle::media::Media;
 use crate::oracle::memory::Memory;
@@ -303,7 +304,7 @@ impl Bench {
 
     fn reseed(&mut self, seed: u64) {
         let mut random = Random::new(seed);
-        self.host.random = Random::new(random.next());
+        self.host.link.random = Random::new(random.next());
         self.random = random;
     }
 
@@ -335,7 +336,7 @@ impl Bench {
         };
         loop {
             self.host.clear_wake();
-            let passed = device.advance(until, &mut self.host);
+            let passed = device.advance(until, &mut LinkPort(&mut self.host));
             if let Some(failure) = &self.host.failure {
                 return Err(failure.clone());
             }

@@ -55,11 +55,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use sim::{Mmio, Random, ReadData, SplitCompletions, Time};
+use sim::{Mmio, Random, Time};
 use spec::nvme::Sqe;
 
 use crate::commands::{FUSED_FIRST, FUSED_SECOND};
 use crate::generate::{Limits, Surroundings};
+use crate::link::HostLink;
 use crate::oracle::block::WriteOutcome;
 use crate::oracle::expectation::{CompletionEffect, DataSource, Direction, Expectation, MediaUse};
 use crate::oracle::media::Media;
@@ -208,8 +209,8 @@ pub struct HostModel {
     pub media: Media,
     /// The reference model.
     pub model: Model,
-    /// Randomness of the host's timing.
-    pub random: Random,
+    /// Its end of the link, unless another link has the timing.
+    pub link: HostLink,
     /// Submission queues.
     pub sqs: BTreeMap<u16, SqState>,
     /// Completion queues.
@@ -224,7 +225,6 @@ pub struct HostModel {
     pub watch: bool,
     /// Answers of register reads.
     pub answers: Vec<(u32, Option<Vec<u8>>)>,
-    parts: SplitCompletions,
     /// Shadow doorbells.
     pub shadow: Shadow,
     /// Interrupts.
@@ -251,15 +251,10 @@ pub struct HostModel {
     aborted: Option<(u16, u16)>,
     places: HashMap<u64, Vec<ClaimedRange>>,
     rings: HashMap<u64, WatchedPage>,
-    mmio: VecDeque<(Time, Mmio)>,
-    last_mmio: Time,
-    data: BTreeMap<(Time, u64), ReadData>,
-    sequence: u64,
     /// When an admin command was last fetched.
     admin_fetched: Time,
     users: u64,
     now: Time,
-    stall: Time,
     wake: bool,
 }
 
@@ -270,7 +265,7 @@ impl HostModel {
             memory,
             media,
             model,
-            random: Random::new(0),
+            link: HostLink::new(),
             sqs: BTreeMap::new(),
             cqs: BTreeMap::new(),
             silent: true,
@@ -278,7 +273,6 @@ impl HostModel {
             failure: None,
             watch: false,
             answers: Vec::new(),
-            parts: SplitCompletions::default(),
             shadow: Shadow::default(),
             messages: Messages::default(),
             prompt: Time::us(5),
@@ -294,13 +288,8 @@ impl HostModel {
             aborted: None,
             places: HashMap::new(),
             rings: HashMap::new(),
-            mmio: VecDeque::new(),
-            last_mmio: Time::ZERO,
-            data: BTreeMap::new(),
-            sequence: 0,
             admin_fetched: Time::ZERO,
             users: 0,
-            stall: Time::ZERO,
             wake: false,
         }
     }
@@ -334,14 +323,8 @@ impl HostModel {
 
     /// Sends a register access to the device.
     pub fn post(&mut self, now: Time, access: Mmio) {
-        let time = (now + Time::ns(20 + self.random.below(30))).max(self.last_mmio);
-        self.last_mmio = time;
-        self.mmio.push_back((time, access));
-    }
-
-    /// Accesses to the device since the last call, for a link with separate timing.
-    pub fn take_posted(&mut self) -> Vec<Mmio> {
-        self.mmio.drain(..).map(|(_, access)| access).collect()
+        let time = now + Time::ns(20 + self.link.random.below(30));
+        self.link.post(time, access);
     }
 
     /// True if the device may now access a page in the window of another device.
@@ -555,12 +538,8 @@ impl HostModel {
 
     /// The power is lost, with everything in flight on the link.
     pub fn forget_link(&mut self) {
-        self.mmio.clear();
-        self.data.clear();
+        self.link.clear();
         self.answers.clear();
-        self.parts.clear();
-        self.stall = Time::ZERO;
-        self.last_mmio = Time::ZERO;
     }
 
     fn close_shadow(&mut self, pages: Pages) {

@@ -239,7 +239,7 @@ impl Rig {
         }
         let mut answered = false;
         for n in 0..self.hosts.len() {
-            for access in self.hosts[n].take_posted() {
+            for access in self.hosts[n].link.take_posted() {
                 answered |= self.access(n, access)?;
             }
         }
