@@ -33,8 +33,8 @@ module nearpm_peers_walk
   input  logic                 work_valid_i,
   input  logic [LogBits-1:0]   work_log_i,
 
-  /// Read of a log and its row: `pool_i` and `open_i` are valid at once, `log_i` and `row_i` a cycle
-  /// later. The read clears `notify` of the row.
+  /// Read of a log and its row: `pool_i` and `open_i` are valid at once, `log_i` and `row_i` one
+  /// cycle later. The read clears `notify` of the row.
   output logic [LogBits-1:0]   log_o,
   output logic                 read_valid_o,
   input  logic                 read_ready_i,
@@ -231,9 +231,9 @@ module nearpm_peers_walk
 
   assign all_complete = numbered_i && pending_q && participants_q[own_i] && complete_q == '1;
 
-  // The log has changed since it was read. After a recover, which waits for the walk, it is still
-  // true that all have completed the transaction of the log that is now empty: the row is written,
-  // but the log is not. If the log has another owner or is closed, the transaction is void.
+  // The log has changed since it was read. A recover waits for the walk. After it the log is empty,
+  // but it is still true that all have completed the transaction: the row is written, the log is
+  // not. If the log has another owner or is closed, the transaction is void.
   logic voided, cancelled_q;
   assign voided = (pool_change_valid_i && pool_of(
       change_log_i
