@@ -104,7 +104,11 @@ impl Generator<'_> {
                 ([dictionary, bytes, count << size], [count, bytes, kind])
             }
         };
-        let [a, b, c] = self.places(ns, sizes.map(units))?;
+        let [a, b, mut c] = self.places(ns, sizes.map(units))?;
+        if opcode == SORT && sizes[2] == 0 {
+            // The place of scratch that is not needed may be any.
+            c = self.random.next() as u32;
+        }
         let [d, e, f] = rest.map(|value| value as u32);
         Some(table_command(opcode, [a, b, c, d, e, f]))
     }
@@ -113,7 +117,8 @@ impl Generator<'_> {
     /// set.
     pub(super) fn corrupt_table(&mut self, sqe: &mut Sqe, ns: &Namespace) {
         let all = ns.blocks * BLOCK / UNIT;
-        let place = 10 + self.random.below(3) as usize;
+        let places = if sqe.opcode() == SORT { 2 } else { 3 };
+        let place = 10 + self.random.below(places) as usize;
         match self.random.below(10) {
             0 => sqe.dw[place] = sqe.dw[10 + self.random.below(3) as usize],
             1..=3 => {
