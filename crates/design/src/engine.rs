@@ -198,8 +198,7 @@ fn identifier(name: &str) -> bool {
 impl Manifest {
     fn load(path: &Path) -> Result<Manifest, Error> {
         let text = error::read(path)?;
-        let manifest: Manifest =
-            toml::from_str(&text).map_err(|e| Error::from_toml(path, &text, &e))?;
+        let manifest: Manifest = error::parse(&text, path)?;
         let list = path.with_file_name(&manifest.filelist);
         let given = manifest.filelist.display();
         manifest
@@ -596,7 +595,7 @@ pub fn top(root: &Path, engines: &[EngineInstance]) -> Result<String, Error> {
     let end = "  // end engines\n";
     let region = text.find(begin).zip(text.find(end));
     let Some((from, to)) = region.filter(|(from, to)| from < to) else {
-        return Err(Error::new("no place for engines").in_file(&path));
+        return Err(Error::NoEngineRegion.in_file(&path, None));
     };
     text.replace_range(from + begin.len()..to, &instances.concat());
     for (old, new) in [
@@ -608,7 +607,7 @@ pub fn top(root: &Path, engines: &[EngineInstance]) -> Result<String, Error> {
         ),
     ] {
         if !text.contains(old) {
-            return Err(Error::new(format!("{old:?} is not there")).in_file(&path));
+            return Err(Error::NoText(old).in_file(&path, None));
         }
         text = text.replacen(old, &new, 1);
     }
@@ -989,7 +988,7 @@ mod tests {
         for (parameters, why) in [
             (
                 "parameters = { units = 17 }\n",
-                "x.toml: engine[0].parameters.units = 17: allowed is 1 to 16",
+                "x.toml:9: engine[0].parameters.units = 17: allowed is 1 to 16",
             ),
             (
                 "parameters = { unit = 4 }\n",

@@ -40,7 +40,8 @@ fn main() -> Result<(), String> {
             let seed = conditions.seed;
             config.storage.dram = sim::memctrl::MemoryModel::Random { max: most, seed };
         }
-        Ok(Box::new(FastDevice::new(config, media)?))
+        let device = FastDevice::new(config, media).map_err(|e| e.to_string())?;
+        Ok(Box::new(device))
     };
     let start = std::time::Instant::now();
     let report = fuzz::run(&mut make, &campaign, &mut |_, _| true).map_err(|e| e.to_string())?;

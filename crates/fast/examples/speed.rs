@@ -9,28 +9,24 @@ use driver::{DriverConfig as Driver, NvmeDriver, SimHost};
 use fast::{Config, FastDevice};
 use sim::{Bar, Media, System};
 
-fn main() -> Result<(), String> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
     let arg = |n: usize, default: u64| args.get(n).and_then(|a| a.parse().ok()).unwrap_or(default);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = design::Design::find(&root, "default").map_err(|e| e.to_string())?;
-    let design = design
-        .with_values("[cpu]\nprofile = \"none\"\n[media]\nprofile = \"dram\"")
-        .map_err(|e| e.to_string())?;
-    let config = Config::of(&design, &root).map_err(|e| e.to_string())?;
-    let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
+    let design = design::Design::find(&root, "default")?;
+    let design = design.with_values("[cpu]\nprofile = \"none\"\n[media]\nprofile = \"dram\"")?;
+    let config = Config::of(&design, &root)?;
+    let media = Media::memory(design.media.bytes.0)?;
     let device = FastDevice::new(config, media)?;
-    let mut system = System::new(&design.host).map_err(|e| e.to_string())?;
+    let mut system = System::new(&design.host)?;
     let windows = [
         (Bar::Nvme, 64 << 10),
         (Bar::Pm, design.window_bytes()),
         (Bar::Control, 1 << 20),
     ];
-    let slot = system
-        .add_device(Box::new(device), &design.pcie, &windows)
-        .map_err(|e| e.to_string())?;
+    let slot = system.add_device(Box::new(device), &design.pcie, &windows)?;
     let host = SimHost::new(system, slot, design.cpu.costs(), 0);
-    let mut controller = NvmeDriver::start(host, Driver::default()).map_err(|e| e.to_string())?;
+    let mut controller = NvmeDriver::start(host, Driver::default())?;
     let job = IoJob {
         read_percent: arg(3, 50) as u32,
         min_bytes: arg(1, 512),
@@ -43,7 +39,7 @@ fn main() -> Result<(), String> {
         ..IoJob::default()
     };
     let start = std::time::Instant::now();
-    let outcome = run_job(&mut controller, &job, &mut |_, _| true).map_err(|e| e.to_string())?;
+    let outcome = run_job(&mut controller, &job, &mut |_, _| true)?;
     let seconds = start.elapsed().as_secs_f64();
     println!(
         "{:.0} thousand commands a second, {} bytes verified, {:.2} GB/s simulated",

@@ -16,6 +16,7 @@
 //! - [`controller`]: the NVMe controller, one module for each of the RTL's.
 //! - [`memory`]: the channels of the memories, with arbitration, `nvm_delay` and DDR4.
 //! - `engines`: the accelerators. `engines::nearpm` has the conflict filter.
+//! - `error`: why there is no device.
 //! - `slab`: numbered items whose numbers are used again.
 //!
 //! Left out: clock-by-clock signals, waveforms, and engines that exist only in RTL, which
@@ -32,6 +33,7 @@ mod context;
 pub mod controller;
 mod device;
 mod engines;
+mod error;
 pub mod memory;
 mod msix;
 mod port;
@@ -41,3 +43,4 @@ mod status;
 
 pub use config::{Config, FaultInjection};
 pub use device::FastDevice;
+pub use error::Error;

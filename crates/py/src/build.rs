@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use device::{Factory, Model, RtlOptions};
 use pyo3::prelude::*;
 use rtl::bitstream::{FileList, Progress, Purpose};
-use rtl::{DeviceConfig, RtlDevice};
+use rtl::{DeviceConfig, RtlDevice, TrainingError};
 
 use crate::error::raise;
 
@@ -173,9 +173,9 @@ pub fn factory(
 }
 
 /// The workload that trains a build.
-fn exercise(device: RtlDevice) -> Result<(), String> {
+fn exercise(device: RtlDevice) -> Result<(), TrainingError> {
     let bytes = device.media().size();
-    driver::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
+    Ok(driver::exercise(Box::new(device), bytes)?)
 }
 
 /// Passes a build's progress to a callback `f(step, done, total)`, and checks for Ctrl-C.
