@@ -42,13 +42,7 @@ impl<'a> Platform<'a> {
         let engines = design.engines(root)?;
         let engine = engines.iter().find(|engine| engine.manifest.hook);
         let places = engine.and_then(|engine| Some((engine.page?, engine.offset)));
-        let (page, registers) = places.ok_or_else(|| {
-            Error::new(format!(
-                "the design {:?} has no crash-consistency engine: allowed are designs that have \
-                 one, as \"nearpm\"",
-                design.name
-            ))
-        })?;
+        let (page, registers) = places.ok_or_else(|| Error::NoEngine(design.name.clone()))?;
         Ok(Platform {
             design,
             factory,
