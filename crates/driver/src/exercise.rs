@@ -7,21 +7,18 @@ use sim::{Bar, Device, HostConfig, LinkConfig, System};
 
 use crate::control::Inventory;
 use crate::workload::{run_job, IoJob};
-use crate::{DriverConfig, Error, Host, NvmeDriver, Result, SimHost};
+use crate::{DriverConfig, Host, NvmeDriver, Result, SimHost};
 
 /// Attaches `device` to a separate host, and reads and writes in several sizes on all queues, with
 /// and without emulated latencies. Profile-guided builds are trained with it.
 pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> {
-    let failed = |error: sim::Error| Error::Host(error.to_string());
-    let mut system = System::new(&HostConfig::default()).map_err(failed)?;
+    let mut system = System::new(&HostConfig::default())?;
     let windows = [
         (Bar::Nvme, 64 << 10),
         (Bar::Pm, media_bytes),
         (Bar::Control, 1 << 20),
     ];
-    let number = system
-        .add_device(device, &LinkConfig::default(), &windows)
-        .map_err(failed)?;
+    let number = system.add_device(device, &LinkConfig::default(), &windows)?;
     let host = SimHost::new(system, number, Cpu::default().costs(), 0);
     let mut controller = NvmeDriver::start(host, DriverConfig::default())?;
     let queues = controller.io_queues().min(16);

@@ -84,7 +84,7 @@ pub mod workload;
 pub use self::host::{CpuWork, Host};
 pub use blocks::{split_ranges, BlockRange};
 pub use control::STORAGE;
-pub use error::{Error, Result};
+pub use error::{CallerError, Error, Result};
 pub use exercise::exercise;
 pub use format::Erase;
 pub use io_loop::RunReport;

@@ -10,6 +10,7 @@ use sim::memctrl::MemoryModel;
 use sim::Media;
 
 use crate::build::{factory, model_of, root, Design};
+use crate::document::Document;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
@@ -17,7 +18,7 @@ use crate::progress::ProgressReporter;
 const HANG_CYCLES: u64 = 200_000;
 
 /// Runs the same random sequences of `commands` commands on two models, and compares what hosts
-/// see. Returns the report as JSON. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C
+/// see. Returns the report. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C
 /// while a difference is shrunk ends only the shrinking.
 #[pyfunction]
 #[pyo3(signature = (design, commands, seed=1, *, first_episode=0, replay=None, shrinks=60,
@@ -35,7 +36,7 @@ pub fn diff(
     per_episode: u64,
     models: (&str, &str),
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Document<lockstep::Report>> {
     let design = &design.inner;
     let models = [model_of(Some(models.0))?, model_of(Some(models.1))?];
     if per_episode == 0 {
@@ -93,5 +94,5 @@ pub fn diff(
     if found && reporter.raised.as_ref().is_some_and(interrupted) {
         reporter.raised = None;
     }
-    serde_json::to_string(&reporter.finish(outcome)?).map_err(raise)
+    Ok(Document(reporter.finish(outcome)?))
 }

@@ -10,6 +10,7 @@ use sim::memctrl::MemoryModel;
 use sim::{Device, Media};
 
 use crate::build::{factory, model_of, root, Design};
+use crate::document::Document;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
@@ -18,8 +19,8 @@ const HANG_CYCLES: u64 = 200_000;
 /// Least clock of a device that is checked against the limits of the model, which are times.
 const LEAST_MHZ: u32 = 50;
 
-/// Runs a campaign of a number of commands, or bytes if `calm` (a soak). Returns its report as
-/// JSON. A device with the engine `nearpm` gets commands of that engine. `replay` is `SEED:EPISODE`
+/// Runs a campaign of a number of commands, or bytes if `calm` (a soak). Returns its report.
+/// A device with the engine `nearpm` gets commands of that engine. `replay` is `SEED:EPISODE`
 /// or `SEED:EPISODE:STEPS`. Ctrl-C while a failure is shrunk ends only the shrinking.
 #[pyfunction]
 #[pyo3(signature = (design, amount, seed=1, *, calm=false, first_episode=0, replay=None, shrinks=60,
@@ -38,7 +39,7 @@ pub fn fuzz(
     torn_blocks: bool,
     model: Option<&str>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Document<::fuzz::Report>> {
     let design = &design.inner;
     let model = model_of(model)?;
     if per_episode == 0 {
@@ -107,5 +108,5 @@ pub fn fuzz(
     if found && reporter.raised.as_ref().is_some_and(interrupted) {
         reporter.raised = None;
     }
-    serde_json::to_string(&reporter.finish(outcome)?).map_err(raise)
+    Ok(Document(reporter.finish(outcome)?))
 }

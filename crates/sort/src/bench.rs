@@ -53,15 +53,8 @@ pub struct DeviceFailure {
     pub error: String,
 }
 
-/// What ended the work of a device early.
-enum DeviceError {
-    Stopped,
-    Host(Error),
-    Device(driver::Error),
-}
-
 /// Partitions that a device has sorted, and the error of the next one.
-type QueueResult = (Vec<(usize, JobResult)>, Option<DeviceError>);
+type QueueResult = (Vec<(usize, JobResult)>, Option<driver::Error>);
 
 /// How a concurrent program ended.
 enum TaskResult<R> {
@@ -90,25 +83,25 @@ impl Bench {
         factory: &mut Factory,
         media: Vec<(Media, Identity)>,
     ) -> Result<Bench> {
-        let (host, link) = design.attached().map_err(Error::new)?;
-        let mut system = System::new(&host).map_err(Error::new)?;
+        let (host, link) = design.attached()?;
+        let mut system = System::new(&host)?;
         let count = media.len();
         for (media, identity) in media {
             factory.set_identity(identity);
-            let device = factory.device(media).map_err(Error::new)?;
+            let device = factory.device(media)?;
             let windows = [
                 (Bar::Nvme, 64 << 10),
                 (Bar::Pm, design.window_bytes()),
                 (Bar::Control, 1 << 20),
             ];
             let added = system.add_device(device, &link, &windows);
-            added.map_err(Error::new)?;
+            added?;
         }
         let free = HostProfile::shipped("none").ok_or_else(|| Error::new("no host profile"))?;
         let shared = SharedMachine::new(Machine::new(system, free));
-        let profile = Profile::find(root, &design.media.profile).map_err(Error::new)?;
+        let profile = Profile::find(root, &design.media.profile)?;
         let registers = profile.registers(design.clock(), design.interleave());
-        let registers = registers.map_err(Error::new)?;
+        let registers = registers?;
         let config = DriverConfig {
             io_queues: QUEUES as u16,
             command_timeout: COMMAND_TIMEOUT,
@@ -125,7 +118,7 @@ impl Bench {
             Ok(controller)
         };
         let drivers: driver::Result<Vec<_>> = (0..count).map(start).collect();
-        let drivers = drivers.map_err(Error::new)?;
+        let drivers = drivers?;
         Ok(Bench {
             shared,
             drivers,
@@ -142,8 +135,7 @@ impl Bench {
     ) -> Result<Bench> {
         let one = |number: usize| {
             let identity = Identity::of(design, DeviceInstance::Number(number as u32));
-            let media = factory.media().map_err(Error::new)?;
-            Ok((media, identity.map_err(Error::new)?))
+            Ok((factory.media()?, identity?))
         };
         let media: Result<Vec<_>> = (0..count).map(one).collect();
         Bench::new(root, design, factory, media?)
@@ -156,9 +148,10 @@ impl Bench {
     ) -> Result<Vec<R>> {
         let work = &work;
         let devices = (0..self.drivers.len()).collect();
-        let done = self.run_concurrently(devices, |device, driver| work(device, driver))?;
+        let mut done = self.run_concurrently(devices, |device, driver| work(device, driver))?;
+        first_cause(&mut done, |outcome| outcome.as_ref().err());
         let named = |(device, outcome): (usize, driver::Result<R>)| {
-            outcome.map_err(|e| Error::new(format!("device {device}: {e}")))
+            outcome.map_err(|e| device_error(device, e))
         };
         done.into_iter().map(named).collect()
     }
@@ -201,7 +194,7 @@ impl Bench {
             programs.push((first + n, Box::new(happen)));
         }
         let mut done = Vec::new();
-        for result in self.shared.run(programs).map_err(Error::new)? {
+        for result in self.shared.run(programs)? {
             match result {
                 TaskResult::Device(device, outcome) => done.push((device, outcome)),
                 TaskResult::Later(time, event) => self.events.push((time, event)),
@@ -224,7 +217,9 @@ impl Bench {
             work.queues.iter().cloned().map(VecDeque::from).collect();
         loop {
             let before = failures.len();
-            for (device, (done, error)) in self.sort_queues(&queues, &work, progress)? {
+            let mut results = self.sort_queues(&queues, &work, progress)?;
+            first_cause(&mut results, |(_, error)| error.as_ref());
+            for (device, (done, error)) in results {
                 let fresh = done.len();
                 outcomes.extend(done.into_iter().map(|(partition, done)| SortedPartition {
                     partition,
@@ -234,11 +229,10 @@ impl Bench {
                 queues[device].drain(..fresh);
                 match error {
                     None => {}
-                    Some(DeviceError::Stopped) => {
-                        return Err(progress.stop_reason(&format!("device {device}: ")))
+                    Some(error @ (driver::Error::Interrupted | driver::Error::Caller(_))) => {
+                        return Err(device_error(device, error))
                     }
-                    Some(DeviceError::Host(error)) => return Err(error),
-                    Some(DeviceError::Device(error)) => failures.push(DeviceFailure {
+                    Some(error) => failures.push(DeviceFailure {
                         device,
                         error: error.to_string(),
                     }),
@@ -277,6 +271,19 @@ impl Bench {
     }
 }
 
+/// The error of a device. An error of the host concerns no device.
+fn device_error(device: usize, error: driver::Error) -> Error {
+    match error {
+        driver::Error::Caller(_) => error.into(),
+        error => Error::from(error).of(format!("device {device}")),
+    }
+}
+
+/// Moves an error of the host to the front: it has interrupted the other devices.
+fn first_cause<R>(results: &mut [(usize, R)], error: impl Fn(&R) -> Option<&driver::Error>) {
+    results.sort_by_key(|(_, result)| !matches!(error(result), Some(driver::Error::Caller(_))));
+}
+
 fn sort_queue(
     driver: &mut Driver,
     queue: &VecDeque<usize>,
@@ -287,15 +294,14 @@ fn sort_queue(
     for &partition in queue {
         let job = match (work.make)(partition) {
             Ok(job) => job,
-            Err(error) => return (done, Some(DeviceError::Host(error))),
+            Err(error) => return (done, Some(driver::Error::caller(error))),
         };
         match job.run(driver, progress) {
             Ok(one) => {
                 (work.done)(partition);
                 done.push((partition, one));
             }
-            Err(driver::Error::Interrupted) => return (done, Some(DeviceError::Stopped)),
-            Err(error) => return (done, Some(DeviceError::Device(error))),
+            Err(error) => return (done, Some(error)),
         }
     }
     (done, None)

@@ -70,8 +70,8 @@ impl<'a> Store<'a> {
         let one = |path: &PathBuf| {
             let mut design = design.clone();
             design.media.file = Some(path.clone());
-            let identity = Identity::of(&design, DeviceInstance::Number(0)).map_err(Error::new)?;
-            let media = Media::file(path, design.media.bytes.0).map_err(Error::new)?;
+            let identity = Identity::of(&design, DeviceInstance::Number(0))?;
+            let media = Media::file(path, design.media.bytes.0)?;
             Ok((media, identity))
         };
         let files: Result<Vec<_>> = media.iter().map(one).collect();
@@ -99,7 +99,7 @@ impl<'a> Store<'a> {
             .zip(media)
             .map(|(start, path)| {
                 let read = Directory::read(start, namespace);
-                read.map_err(|e| Error::new(format!("{}: {e}", path.display())))
+                read.map_err(|e| e.of(path.display().to_string()))
             })
             .collect();
         Ok(Store {
@@ -115,7 +115,7 @@ impl<'a> Store<'a> {
     /// Shuts the devices down in an orderly way.
     pub fn close(self) -> Result<()> {
         for driver in self.bench.drivers {
-            driver.shutdown().map_err(Error::new)?;
+            driver.shutdown()?;
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ impl<'a> Store<'a> {
                 }
             })
             .collect();
-        let whole = RecordBatch::try_new(schema.clone(), columns).map_err(Error::new)?;
+        let whole = RecordBatch::try_new(schema.clone(), columns)?;
         let schema_bytes = write_schema(table)?;
         let (mut parts, mut contents) = (Vec::new(), Vec::new());
         for (number, (range, side_columns)) in bounds.iter().zip(streams).enumerate() {
@@ -470,7 +470,7 @@ impl<'a> Store<'a> {
         let total: usize = parts.iter().map(|(_, e)| e.rows * e.row_bytes).sum();
         progress.expect(total as u64);
         let spills = Spills::new(MEMORY_BYTES);
-        let mut read = self.bench.on_each_device(|device, driver| {
+        let read = self.bench.on_each_device(|device, driver| {
             let Some((_, entry)) = of(device) else {
                 return Ok(None);
             };
@@ -482,9 +482,6 @@ impl<'a> Store<'a> {
             check_rows(entry, or_stop_all(rows.digest(), progress)?)?;
             Ok(Some((rows, stages.done)))
         });
-        if let Some(error) = progress.failed() {
-            read = Err(error);
-        }
         let (mut read, begin) = (read?, Instant::now());
         let mut report = Report {
             rows: parts[0].1.all,
