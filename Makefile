@@ -67,7 +67,7 @@ fmt: setup ## format Rust, Python and SystemVerilog in place
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
 	@$(BIN)/python tools/fmt_hw.py
 
-regs: setup ## regenerate register blocks and Rust modules from hw/ip/*/regs/*.rdl
+regs: setup ## regenerate register blocks and Rust modules from hw/*/*/regs/*.rdl and engine.toml
 	@$(BIN)/python tools/regs.py
 
 lint-hw: setup ## lint the SystemVerilog

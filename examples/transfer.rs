@@ -59,8 +59,7 @@ fn main() -> Result<(), Box<dyn AnyError>> {
         offload: env::args().nth(1).as_deref() == Some("offload"),
         ..PoolUse::default()
     };
-    let root = rtl::bitstream::repo_root()?;
-    let design = Design::find(&root, "nearpm")?.with_values("cpu.profile = \"nearpm\"")?;
+    let design = Design::find("nearpm")?.with_values("cpu.profile = \"nearpm\"")?;
     let system = Arc::new(Session::start(&design, Model::Fast)?);
 
     // Two stores, each persistent when it returns; the power fails between them.

@@ -56,6 +56,18 @@ def untouched(folder: Path) -> bool:
     return {p.name for p in folder.iterdir()} <= {"x.toml", "file", "folder"}
 
 
+@pytest.mark.parametrize("command", ["sort t.parquet -o s --by a", "table get t -o s --media m"])
+def test_cli_option_given_twice_is_refused(command, tmp_path):
+    """No value is dropped without a word; lists of values may repeat their option."""
+    message = fails(*command.split(), "--model", "fast", "--model", "rtl", cwd=tmp_path)
+    assert message.startswith("--model stands twice: fast and rtl; give one (see ")
+
+
+def test_cli_sort_with_by_twice_names_the_list(tmp_path):
+    message = fails("sort", "t.parquet", "--by", "a", "--by", "b", cwd=tmp_path)
+    assert message.startswith('--by stands twice: a and b; give one, such as --by "a, b" (see ')
+
+
 def test_cli_missing_file(tmp_path):
     assert fails("demo", tmp_path / "none.bin", cwd=tmp_path) == f"{tmp_path}/none.bin: no such file"
     assert untouched(tmp_path)

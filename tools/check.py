@@ -123,6 +123,7 @@ def static_steps() -> list[Step]:
         Step("ruff format", [str(BIN / "ruff"), "format", "--check", "."]),
         Step("ruff", [str(BIN / "ruff"), "check", "."]),
         Step("prose", python("prose.py")),
+        Step("import circles", python("import_circles.py")),
         Step("verible", python("fmt_hw.py", "--check")),
         Step("verilator lint", python("lint_hw.py")),
         Step("register maps", python("regs.py", "--check"), obstacle=no_rustfmt),

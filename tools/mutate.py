@@ -214,7 +214,7 @@ def lint() -> list[str]:
 
 
 def fuzz(commands: int) -> list[str]:
-    test = cargo("-p", "nearside-fuzz", "--test", "rtl", "--", "--include-ignored", "controller_matches")
+    test = cargo("-p", "nearside-verify", "--test", "oracle", "--", "--include-ignored", "controller_matches")
     return ["env", "FUZZ_SHRINKS=0", f"FUZZ_COMMANDS={commands}", *test]
 
 
@@ -227,12 +227,12 @@ def beside(*args: str) -> list[str]:
 
 
 def fuzz_fast(commands: int, seed: int) -> list[str]:
-    run = ["run", "--quiet", "--profile", "checked", "-p", "nearside-fast", "--example", "fuzz"]
+    run = ["run", "--quiet", "--profile", "checked", "-p", "nearside-verify", "--example", "fuzz"]
     return beside(*run, "fuzz", str(commands), str(seed))
 
 
 def diff(commands: int, seed: int) -> list[str]:
-    run = ["run", "--quiet", "--profile", "checked", "-p", "nearside-lockstep", "--example"]
+    run = ["run", "--quiet", "--profile", "checked", "-p", "nearside-verify", "--example"]
     return beside(*run, "diff", str(commands), str(seed))
 
 
@@ -246,8 +246,7 @@ def stages(mutant: Mutant, own: bool) -> Iterator[tuple[str, list[str]]]:
     python = str(ROOT / ".venv/bin/python")
     if mutant.kind == "fast":
         # Apart, so that no test is taken for one that hangs because of it.
-        crates = ["-p", "nearside-fast", "-p", "nearside-lockstep"]
-        yield "build", beside("build", "--quiet", "--profile", "checked", *crates, "--examples")
+        yield "build", beside("build", "--quiet", "--profile", "checked", "-p", "nearside-verify", "--examples")
         yield "fuzz", fuzz_fast(20_000, 1)
         yield "diff", diff(20_000, 1)
         if own:

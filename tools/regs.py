@@ -7,7 +7,13 @@ hw/{ip,engine}/<block>/regs/<name>_regs.rdl, whose top addrmap is <name>_regs, b
     hw/.../rtl/gen/<name>_regs_pkg.sv and <name>_regs.sv    PeakRDL regblock, flat AXI4-Lite, reset arst_n
     crates/spec/src/regs/<name>.rs                              offsets and fields, the module spec::regs::<name>
 
-hw/.../regs/<name>_map.rdl is a map without registers, of which there is the Rust module only.
+hw/.../regs/<name>_map.rdl is a map without generated registers, of which there is the Rust module only.
+
+hw/engine/<name>/engine.toml, of an engine without such a map, becomes:
+
+    hw/.../rtl/gen/<name>_job_pkg.sv        parameters of its engine_registers
+    crates/spec/src/regs/<name>.rs          fields of its arguments and of its return value
+
 Their reference pages are made with the book (tools/book/register_maps.py).
 """
 
@@ -19,6 +25,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import engines
 import regs_rust
 from filelist import ROOT
 from setup import runs
@@ -42,23 +49,35 @@ def module(rdl: Path) -> str:
     return rdl.stem.removesuffix("_regs").removesuffix("_map")
 
 
-def generate(maps: list[Path], out: Path) -> None:
+def generate(maps: list[Path], manifests: list[Path], out: Path) -> None:
     """Writes everything below `out`, which stands for the repository root."""
-    if maps and not runs("rustfmt", "--version"):
+    if not runs("rustfmt", "--version"):
         sys.exit("the Rust modules need rustfmt: apt-get install -y rustfmt, or rustup component add rustfmt")
+    rust = {}
     for rdl in maps:
         if rdl.stem.endswith("_regs"):
-            verilog = out / rdl.relative_to(ROOT).parents[1] / "rtl" / "gen"
-            verilog.mkdir(parents=True, exist_ok=True)
             peakrdl(
-                *("regblock", rdl, "--top", rdl.stem, "-o", verilog),
+                *("regblock", rdl, "--top", rdl.stem, "-o", gen(rdl.parents[1], out)),
                 *("--cpuif", "axi4-lite-flat", "--default-reset", "arst_n"),
                 *("--addr-width", str(ADDRESS_BITS.get(rdl.stem, 12))),
             )
-        (out / RUST).mkdir(parents=True, exist_ok=True)
-        path = out / RUST / f"{module(rdl)}.rs"
-        path.write_text(regs_rust.module(rdl, rdl.stem, GENERATED.format(rdl.relative_to(ROOT))))
+        rust[module(rdl)] = regs_rust.module(rdl, rdl.stem, GENERATED.format(rdl.relative_to(ROOT)))
+    for path in manifests:
+        manifest, header = engines.load(path), GENERATED.format(path.relative_to(ROOT))
+        (gen(path.parent, out) / f"{manifest['name']}_job_pkg.sv").write_text(engines.package(manifest, header))
+        rust[manifest["name"]] = engines.rust(manifest, header)
+    (out / RUST).mkdir(parents=True, exist_ok=True)
+    for name, text in rust.items():
+        path = out / RUST / f"{name}.rs"
+        path.write_text(text)
         subprocess.run(["rustfmt", "--edition", "2021", "--config-path", ROOT / "rustfmt.toml", path], check=True)
+
+
+def gen(block: Path, out: Path) -> Path:
+    """The folder below `out` for the generated RTL of a block."""
+    folder = out / block.relative_to(ROOT) / "rtl" / "gen"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def generated(root: Path) -> dict[str, bytes]:
@@ -70,15 +89,16 @@ def generated(root: Path) -> dict[str, bytes]:
 
 def main() -> int:
     maps = sorted([*ROOT.glob("hw/ip/*/regs/*.rdl"), *ROOT.glob("hw/engine/*/regs/*.rdl")], key=lambda path: path.stem)
+    manifests = engines.manifests()
     with tempfile.TemporaryDirectory() as name:
         fresh = Path(name)
-        generate(maps, fresh)
+        generate(maps, manifests, fresh)
         old, new = generated(ROOT), generated(fresh)
         stale = sorted(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
         if sys.argv[1:] == ["--check"]:
             for path in stale:
                 print(f"{path} does not follow from the register maps; run make regs")
-            print(f"{len(maps)} register maps, {len(stale)} stale files")
+            print(f"{len(maps) + len(manifests)} register maps, {len(stale)} stale files")
             return 1 if stale else 0
         for path in stale:
             if path in new:
@@ -87,7 +107,7 @@ def main() -> int:
             else:
                 (ROOT / path).unlink()
             print(f"{'wrote' if path in new else 'removed'} {path}")
-        print(f"{len(maps)} register maps, {len(stale)} files changed")
+        print(f"{len(maps) + len(manifests)} register maps, {len(stale)} files changed")
     return 0
 
 

@@ -9,6 +9,7 @@ import check
 import filelist
 import fmt_hw
 import formal
+import import_circles
 import lint_hw
 import loops
 import mutate
@@ -393,7 +394,7 @@ def test_every_lint_of_rust_names_what_it_needs(monkeypatch):
 def test_register_maps_without_rustfmt(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match="apt-get install -y rustfmt"):
-        regs.generate([filelist.ROOT / "hw/ip/a/regs/a_regs.rdl"], tmp_path)
+        regs.generate([filelist.ROOT / "hw/ip/a/regs/a_regs.rdl"], [], tmp_path)
 
 
 @pytest.fixture
@@ -608,3 +609,27 @@ def test_a_sample_of_a_proof_leaves_out_only_what_others_of_it_prove(monkeypatch
     monkeypatch.setattr(formal, "LONG", {"level": ["three"]})
     with pytest.raises(SystemExit, match=r"its tasks are one, two, cover, not only three"):
         formal.tasks(path, True)
+
+
+def test_import_circles_are_found_at_each_level(tmp_path, capsys):
+    files = {
+        "lib.rs": "mod a;\nmod b;\nuse a::f; // use crate::b\n",
+        "a/mod.rs": "mod x;\nmod y;\npub(crate) fn f() {}\n",
+        "a/x.rs": "use super::{f, y::Y};\nmod inner { use super::super::y; }\n",
+        "a/y.rs": 'const TEXT: &str = "crate::b";\n',
+        "b.rs": "use crate::{\n    a::{f, x::X},\n};\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "crates" / "c" / "src" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "crates" / "c" / "Cargo.toml").write_text("")
+    assert import_circles.main(tmp_path) == 0
+    # From one folder to another and back, whatever the modules in it.
+    (tmp_path / "crates/c/src/a/y.rs").write_text("fn g() {\n    crate::b::h();\n}\n")
+    assert import_circles.main(tmp_path) == 1
+    # Within a folder, by a path that a test has.
+    (tmp_path / "crates/c/src/a/y.rs").write_text("mod tests {\n    use super::super::x;\n}\n")
+    assert import_circles.main(tmp_path) == 1
+    found = capsys.readouterr().out.splitlines()
+    assert found == [f"crates/c: these modules use each other: {names}" for names in ("a, b", "a::x, a::y")]

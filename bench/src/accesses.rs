@@ -3,14 +3,13 @@
 //! Accesses through one channel of a memory: `nvm_delay` with a profile of `media/`, and the DDR4
 //! model. Written data reach the media and are compared when they are read.
 
-use std::path::Path;
-
-use design::media::{DelaySizes, Interleave};
+use design::media::DelaySizes;
 use design::Profile;
 use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 use hdrhistogram::Histogram;
 use sim::memctrl::MemoryModel;
 use sim::{Clock, DramConfig, Media};
+use spec::nvm_delay::Interleave;
 use spec::regs::nvm_delay;
 
 use crate::content::Content;
@@ -50,8 +49,7 @@ pub struct Load<'a> {
 }
 
 fn channel(profile: &str) -> Result<Channel, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let profile = Profile::find(&root, profile).map_err(|e| e.to_string())?;
+    let profile = Profile::find(profile).map_err(|e| e.to_string())?;
     let clock = Clock::default();
     let turns = Interleave {
         channels: 2,

@@ -5,7 +5,6 @@
 //! data of writes.
 
 use std::collections::VecDeque;
-use std::path::Path;
 
 use fast::{Config, FastDevice};
 use hdrhistogram::Histogram;
@@ -148,9 +147,8 @@ impl Host {
 
 /// The device of the default design, as after power-on.
 pub fn device() -> Result<FastDevice, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let design = design::Design::find(&root, "default").map_err(|e| e.to_string())?;
-    let config = Config::of(&design, &root).map_err(|e| e.to_string())?;
+    let design = design::Design::find("default").map_err(|e| e.to_string())?;
+    let config = Config::of(&design).map_err(|e| e.to_string())?;
     let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
     FastDevice::new(config, media).map_err(|e| e.to_string())
 }

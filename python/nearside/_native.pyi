@@ -74,6 +74,9 @@ class Design:
     @property
     def name(self) -> str:
         """The name of the design."""
+    @property
+    def path(self) -> Path | None:
+        """The file that it was read from, if there is one."""
     def top(self) -> str:
         """The device top with its engines and parameters, in SystemVerilog."""
     def values(self) -> DesignValues:
@@ -576,7 +579,7 @@ def profile(name: str) -> MediaProfile:
     """A media profile by name or path."""
 
 def root() -> Path:
-    """The checkout that holds the hardware, designs and media profiles."""
+    """The checkout, which compiling the RTL needs. An error where there is none."""
 
 def sort_table(
     design: Design,

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from enum import Enum
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -27,15 +30,47 @@ GROUPS = TRY, MEASURE, TABLES, PERSISTENT, ATTACH, DEVELOP = (
 )
 
 
+def value_name(parameter: Any) -> str:
+    """What the help calls the value of an option or argument that has no name of its author's."""
+    kind = parameter.type_descriptor.annotation
+    kinds = [one for one in get_args(kind) or (kind,) if one is not type(None)]
+    if get_origin(kind) is Literal:
+        return "|".join(map(str, kinds))
+    if isinstance(kinds[0], type) and issubclass(kinds[0], Enum):
+        return "|".join(str(member.value) for member in kinds[0])
+    if parameter.param_type_name == "argument":
+        return str(parameter.name).upper()
+    return {int: "INTEGER", float: "NUMBER", Path: "FILE"}.get(kinds[0], "TEXT")
+
+
+def one_a_line(examples: str | None) -> str | None:
+    """The examples of a command, which are written `Examples: first · second`, a line each."""
+    match = re.fullmatch(r"(Examples?:) (.*)", examples or "", re.DOTALL)
+    return f"\b\n{match[1]}\n" + "\n".join(f"  {one}" for one in match[2].split(" · ")) if match else examples
+
+
 class Command(TyperCommand):
-    """A command with the former option `--engine` for `--model`; the help does not show it."""
+    """A command whose options refuse to be given twice unless they are lists.
+
+    It also has the former option `--engine` for `--model`; the help does not show it.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+        super().__init__(*args, **options | {"epilog": one_a_line(options.get("epilog"))})
+        for parameter in self.params:
+            if not parameter.metavar and not getattr(parameter, "is_flag", False):
+                parameter.metavar = value_name(parameter)
         for parameter in [p for p in self.params if "--model" in p.opts]:
             former = copy.copy(parameter)
             former.name, former.opts, former.hidden, former.default = "engine", ["--engine"], True, None
             self.params.append(former)
+
+    def make_parser(self, ctx: Any) -> Any:
+        parser = super().make_parser(ctx)
+        for option in {id(one): one for one in (*parser._long_opt.values(), *parser._short_opt.values())}.values():
+            if option.action == "store":
+                option.process = _once(option.process, option.obj, ctx)
+        return parser
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
@@ -48,6 +83,21 @@ class Command(TyperCommand):
                 raise UsageError(f"--model {model}, --engine {former}: --engine is --model now", ctx=ctx)
             ctx.params["model"] = former
         return rest
+
+
+def _once(process: Callable[..., None], option: Any, ctx: Any) -> Callable[..., None]:
+    """`process` of an option's parser; a second value is an error, not the one that counts."""
+    values: list[Any] = []
+
+    def checked(value: Any, state: Any) -> None:
+        values.append(value)
+        if len(values) > 1:
+            name = max(option.opts, key=len)
+            hint = f'; give one, such as {name} "{values[0]}, {value}"' if option.metavar == "COLUMNS" else "; give one"
+            raise UsageError(f"{name} stands twice: {values[0]} and {value}{hint}", ctx=ctx)
+        process(value, state)
+
+    return checked
 
 
 class Group(TyperGroup):

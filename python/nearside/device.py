@@ -58,7 +58,7 @@ def as_text(what: str, value: str) -> str:
 
 
 def root() -> Path:
-    """The checkout that holds the hardware, designs and media profiles."""
+    """The checkout, which compiling the RTL needs. An error where there is none."""
     return Path(_native.root())
 
 
@@ -78,8 +78,7 @@ class Design:
     def load(cls, name: str = "default") -> Design:
         """Loads a design by name, or by path: a path contains `/` or ends in `.toml`."""
         native = _native.Design.load(as_text("the name of a design", name))
-        by_path = "/" in name or name.endswith(".toml")
-        return cls(native, Path(name) if by_path else root() / "designs" / f"{name}.toml")
+        return cls(native, native.path)
 
     def with_values(self, toml: str) -> Design:
         """A copy with values replaced, as TOML: `design.with_values("[media]\\nprofile = 'dram'")`."""

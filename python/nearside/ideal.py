@@ -10,7 +10,8 @@ from nearside.device import Design
 
 LINE = 64
 # Lines in a group of writes, up to a burst of 4 KiB; the best of these counts. The choice is
-# greedy, not a proof: masters with 1000 lines in flight are up to 12 % faster (docs/sort.md).
+# greedy, not a proof: masters with 1000 lines in flight are up to 12 % faster
+# (docs/guides/sort-inside.md).
 GROUPS = (1, 16, 64)
 # The same, for readers of results.
 MASTERS = "ideal masters that write in groups of at most 64 lines (of 1000 they are 3 to 12 % quicker)"

@@ -136,7 +136,7 @@ def correlation(doc: dict[str, Any], path: Path) -> None:
     bound = doc["within_percent"] / 100
     for axes, key, scale, unit in zip(panels, ("mean_ns", "gb_s"), (1e-3, 1), ("us", "GB/s"), strict=True):
         every = [row for row in doc["rows"] if row["rtl"] and row["rtl"][key] is not None]
-        for name, held, colour, marker in (("tuned", False, "#4c72b0", "o"), ("held out", True, "#dd8452", "s")):
+        for name, held, colour, marker in (("seen", False, "#4c72b0", "o"), ("held out", True, "#dd8452", "s")):
             rows = [row for row in every if row["held_out"] == held]
             places = [[scale * row[model][key] for row in rows] for model in ("rtl", "fast")]
             axes.plot(*places, marker, color=colour, markersize=5, alpha=0.7, label=f"{name}, {len(rows)} rows")

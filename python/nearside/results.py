@@ -36,11 +36,11 @@ def document(what: str, design: Design | None, seed: int | None, model: str, **c
 
 
 def revision() -> str | None:
-    """The commit of the sources, with the suffix `-dirty` after changes; None without git."""
-    command = ["git", "-C", str(root()), "describe", "--always", "--dirty", "--exclude=*"]
+    """The commit of the sources, with the suffix `-dirty` after changes; None without git or without a checkout."""
     try:
+        command = ["git", "-C", str(root()), "describe", "--always", "--dirty", "--exclude=*"]
         done = subprocess.run(command, capture_output=True, text=True)
-    except OSError:
+    except (OSError, NearsideError):
         return None
     return done.stdout.strip() or None
 

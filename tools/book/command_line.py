@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
-from enum import Enum
-from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 HEAD = """# Command line
 
@@ -84,19 +83,8 @@ def _argument(argument: Any) -> str:
 
 def _option(option: Any) -> str:
     names = [*option.opts, *option.secondary_opts]
-    value = "" if getattr(option, "is_flag", False) else f" {_type(option)}"
+    value = "" if getattr(option, "is_flag", False) else f" {option.metavar}"
     return ", ".join(f"`{name}{value if name == names[-1] else ''}`" for name in names)
-
-
-def _type(parameter: Any) -> str:
-    if parameter.metavar:
-        return str(parameter.metavar)
-    kind = parameter.type_descriptor.annotation
-    if get_origin(kind) is Literal:
-        return "|".join(map(str, get_args(kind)))
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return "|".join(str(member.value) for member in kind)
-    return {int: "INTEGER", float: "FLOAT", Path: "PATH"}.get(kind, "TEXT")
 
 
 def _parameters(command: Any) -> Iterator[str]:
@@ -134,8 +122,13 @@ def _range(parameter: Any) -> str:
 
 def _cell(text: str) -> str:
     """Text in a cell of a table."""
-    text = text.replace("|", "\\|")
-    return re.sub(r"`[^`]*`|<", lambda match: "&lt;" if match[0] == "<" else match[0], text)
+    other = {"<": "&lt;", "|": "&#124;"}
+    return re.sub(r"`([^`]*)`|<|\|", lambda match: other.get(match[0]) or _code(match[1]), text)
+
+
+def _code(text: str) -> str:
+    """Code in a cell. Between backticks a bar would end the cell or keep its backslash."""
+    return "<code>" + html.escape(text, quote=False).replace("|", "&#124;") + "</code>"
 
 
 def _text(text: str | None) -> Iterator[str]:

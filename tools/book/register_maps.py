@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of the registers: a page for each map in SystemRDL."""
+"""The reference of the registers: a page for each map in SystemRDL, and for each engine."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from systemrdl import RDLCompiler
 from systemrdl.node import AddressableNode, AddrmapNode, FieldNode, RegNode
 
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+import engines
+
 INDEX = """# Registers
 
-Every register map is written once, in SystemRDL. `make regs` makes the SystemVerilog, the Rust module `spec::regs`
-and these pages of it. Where a block stands in the device is in [Architecture](../../architecture.md#bars).
+Every register map is written once: those of engines in `engine.toml`, the others in SystemRDL. `make regs` makes the
+SystemVerilog and the Rust module `spec::regs` of it, and the book these pages. Where a block stands in the device is
+in [Architecture](../../architecture.md#bars).
 
 | map | what | source |
 |---|---|---|
@@ -25,7 +30,7 @@ def pages(root: Path) -> dict[str, str]:
     sources = sorted(
         [*root.glob("hw/ip/*/regs/*.rdl"), *root.glob("hw/engine/*/regs/*.rdl")], key=lambda path: path.stem
     )
-    found, index = {}, INDEX
+    found, rows = {}, {}
     for rdl in sources:
         compiler = RDLCompiler()
         compiler.compile_file(str(rdl))
@@ -33,8 +38,43 @@ def pages(root: Path) -> dict[str, str]:
         name = rdl.stem.removesuffix("_regs").removesuffix("_map")
         where = rdl.relative_to(root)
         found[f"reference/registers/{name}.md"] = "\n".join(_page(name, top, where)) + "\n"
-        index += f"| [`{name}`]({name}.md) | {_name(top)} | `{where}` |\n"
+        rows[name] = f"{_name(top)} | `{where}`"
+    for path in engines.manifests():
+        manifest, where = engines.load(path), path.relative_to(root)
+        name = manifest["name"]
+        found[f"reference/registers/{name}.md"] = "\n".join(_engine(name, manifest, where)) + "\n"
+        rows[name] = f"{manifest['description']} | `{where}`"
+    index = INDEX + "".join(f"| [`{name}`]({name}.md) | {row} |\n" for name, row in sorted(rows.items()))
     return {"reference/registers/index.md": index, **found}
+
+
+def _engine(name: str, manifest: dict, source: Path) -> Iterator[str]:
+    texts = manifest["descriptions"]
+    yield from (f"# `{name}`", "", f"{manifest['description']}.", "")
+    yield f"Generated from `{source}`. Offsets count from the start of the engine's registers."
+    yield from (f"In Rust the same names are `spec::regs::{name}`.", "")
+    yield from ("Control, interrupt and status registers are [those of every engine](engine.md).", "")
+    yield from ("## Arguments and outputs", "", "64 bits each, low word first. Arguments are 0 after a reset.", "")
+    yield from ("| offset | name | access | meaning |", "|---|---|---|---|")
+    for value, offset in engines.values(manifest):
+        access = "read, write" if value in manifest["arguments"] else "read"
+        access += ", optional" if value in manifest["optional"] else ""
+        yield f"| `{offset:#05x}` | `{value}` | {access} | {_cell(texts[value])} |"
+    yield from ("", "Programs can omit optional arguments; they are 0 then.", "", "## `result`", "")
+    yield from ("Return value, at `0x010`, read-only. 0 is success.", "", "| bit | name | meaning |", "|---|---|---|")
+    for bit, result in enumerate(manifest["results"]):
+        yield f"| {bit} | `{result}` | {_cell(texts[result])} |"
+    yield ""
+    if manifest["words"]:
+        yield from ("## Further registers", "", "Read-only, 32 bits each.", "", "| offset | name | meaning |")
+        yield "|---|---|---|"
+    for word in manifest["words"]:
+        more = (f"[{word['count']}]", " + 0x4·n") if "count" in word else ("", "")
+        yield f"| `{word['offset']:#05x}{more[1]}` | `{word['name']}{more[0]}` | {_cell(word['description'])} |"
+    for group, fields in manifest["fields"].items():
+        yield from ("", f"## `{group}`", "", "The other bits are 0.", "", "| bits | field | meaning |", "|---|---|---|")
+        for field, entry in fields.items():
+            yield f"| {entry['bits']} | `{field}` | {_cell(entry['description'])} |"
 
 
 def _page(name: str, top: AddrmapNode, source: Path) -> Iterator[str]:

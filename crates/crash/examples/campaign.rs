@@ -3,7 +3,6 @@
 //! Runs a campaign. Arguments: WORKLOAD MECHANISM BY MODEL CUTS TRANSACTIONS SEED `[WITHOUT|-
 //! [DEVICES [devices|host]]]`.
 
-use std::path::Path;
 use std::time::Instant;
 
 use crash::{run, Campaign};
@@ -20,8 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     } else {
         "nearpm"
     };
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, name)?.with_values("[cpu]\nprofile = \"nearpm\"\n")?;
+    let design = Design::find(name)?.with_values("[cpu]\nprofile = \"nearpm\"\n")?;
     let factory = Factory::new(
         &design,
         arg(3).parse()?,
@@ -53,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         jobs: 2,
     };
     let start = Instant::now();
-    let report = run(&design, &factory, &campaign, &mut |_, _| true)?;
+    let report = run(&factory, &campaign, &mut |_, _| true)?;
     println!("{:#}", report.json());
     println!("{:.1} s", start.elapsed().as_secs_f64());
     Ok(())

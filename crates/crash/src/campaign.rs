@@ -4,7 +4,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use design::Design;
 use device::Factory;
 use host::CrashProbe;
 use sim::fork::Fork;
@@ -282,10 +281,9 @@ fn plan(
     Ok(cuts)
 }
 
-/// Runs a campaign on a design's device. `on_progress` receives the number of finished cuts and of
-/// all cuts. It stops the campaign by returning false.
+/// Runs a campaign on a factory's devices. `on_progress` receives the number of finished cuts and
+/// of all cuts. It stops the campaign by returning false.
 pub fn run(
-    design: &Design,
     factory: &Factory,
     campaign: &Campaign,
     on_progress: &mut dyn FnMut(u64, u64) -> bool,
@@ -297,12 +295,12 @@ pub fn run(
             _ => Scale::WIDE,
         };
         let workload = Workload::new(&campaign.workload, scale);
-        Stage::new(design, factory, workload?, campaign).map_err(Error::Setup)
+        Stage::new(factory, workload?, campaign).map_err(Error::Setup)
     };
     let own = stage()?;
     let contents = own.workload.initial_contents(campaign.seed)?;
     let first = Progress::new(campaign.seed, contents);
-    let period = Time(1_000_000 / u64::from(design.clock_mhz.max(1)));
+    let period = Time(1_000_000 / u64::from(factory.design().clock_mhz.max(1)));
     let mut interrupted = false;
     let measured = measure(&own, campaign, &first, &mut || {
         interrupted |= !on_progress(0, 1);

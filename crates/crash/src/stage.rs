@@ -5,14 +5,14 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use design::Design;
 use device::Factory;
-use host::{Cpu, Fence, Machine, SharedMachine};
+use host::{Cpu, Fence, SharedMachine};
 use pm::{
     ConsistencyOperation, EngineHandle, Error, Layout, Listener, Options, Pool, Ptr,
     Synchronisation, Thread,
 };
-use sim::{Bar, System, Time};
+use sim::Time;
+use testbed::Testbed;
 use workloads::Workload;
 
 use crate::invariants::OrderLog;
@@ -56,7 +56,6 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub fn new(
-        design: &Design,
         factory: &Factory,
         workload: Workload,
         campaign: &Campaign,
@@ -84,51 +83,31 @@ impl Stage {
         }
         let devices: Vec<usize> = (0..campaign.devices).collect();
         let text = |e: &dyn fmt::Display| e.to_string();
-        let root = rtl::bitstream::repo_root().map_err(|e| text(&e))?;
-        let (host, link) = design.attached().map_err(|e| text(&e))?;
-        let mut system = System::new(&host).map_err(|e| text(&e))?;
-        let windows = [
-            (Bar::Nvme, 64 << 10),
-            (Bar::Pm, design.window_bytes()),
-            (Bar::Control, 1 << 20),
-        ];
-        for _ in &devices {
-            let media = factory.media().map_err(|e| text(&e))?;
-            let device = factory
-                .device_with_fault(media, omission)
-                .map_err(|e| text(&e))?;
-            let added = system.add_device(device, &link, &windows);
-            added.map_err(|e| text(&e))?;
-        }
-        system.watch_accepted();
-        let profile = design.cpu.host().map_err(|e| text(&e))?;
-        let mut machine = Machine::new(system, &profile);
-        let own = design.engines(&root).map_err(|e| text(&e))?;
-        let own = own.iter().find(|e| e.manifest.name == "nearpm");
-        let own = own.and_then(|engine| Some((engine.page?, engine.offset)));
+        let testbed = Testbed::of(factory)
+            .devices(campaign.devices)
+            .fault(omission);
+        let testbed = testbed.build().map_err(|e| text(&e))?;
         // With the CPU as executor there are no synchronisations to check.
-        let page = own
-            .filter(|_| executor == Executor::Device)
-            .map(|own| own.0);
-        let log = page.and_then(|page| OrderLog::of(&mut machine, page));
-        let journal = Journal::of(&mut machine, log.clone());
-        let shared = SharedMachine::new(machine);
-        let cpu = shared.cpu(0);
-        let engines = match (executor, own) {
-            (Executor::Cpu, _) => Vec::new(),
-            (Executor::Device, Some((page, registers))) => {
-                let each = devices.iter();
-                each.map(|n| Arc::new(EngineHandle::with_registers(*n, page, registers)))
-                    .collect()
-            }
-            (Executor::Device, None) => {
-                let name = &design.name;
-                return Err(format!(
-                    "design {name:?} has no crash-consistency engine: by = \"device\" needs one, \
-                     as that of the design \"nearpm\""
-                ));
-            }
+        let engines = match executor {
+            Executor::Cpu => Vec::new(),
+            Executor::Device => EngineHandle::of_testbed(&testbed),
         };
+        if engines.is_empty() && executor == Executor::Device {
+            let name = &factory.design().name;
+            return Err(format!(
+                "design {name:?} has no crash-consistency engine: by = \"device\" needs one, as \
+                 that of the design \"nearpm\""
+            ));
+        }
+        let page = engines.first().map(|engine| engine.page());
+        let (log, journal) = testbed.machine().with_machine(|machine| {
+            machine.system_mut().watch_accepted();
+            let log = page.and_then(|page| OrderLog::of(machine, page));
+            let journal = Journal::of(machine, log.clone());
+            (log, journal)
+        });
+        let shared = testbed.machine().clone();
+        let cpu = shared.cpu(0);
         let commands = Arc::<Mutex<Vec<Time>>>::default();
         let heard = commands.clone();
         let listener: Listener = Arc::new(move |part, _, end| {

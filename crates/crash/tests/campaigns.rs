@@ -3,8 +3,6 @@
 //! Campaigns find no violation, and negative controls do. On the fast model, or on the one that
 //! `NEARSIDE_MODEL` names.
 
-use std::path::Path;
-
 use crash::{run, Campaign, CutPlan, Executor, InjectedFault, Report};
 use design::Design;
 use device::{Factory, Model, RtlOptions};
@@ -26,24 +24,23 @@ fn btree(mechanism: Mechanism, executor: Executor, cuts: &str) -> Campaign {
     }
 }
 
-struct Rig(Design, Factory);
+struct Campaigns(Factory);
 
-fn rig(executor: Executor) -> Rig {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+fn campaigns(executor: Executor) -> Campaigns {
     let name = match executor {
         Executor::Cpu => "default",
         Executor::Device => "nearpm",
     };
-    let design = Design::find(&root, name).unwrap();
+    let design = Design::find(name).unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
     let model = Model::named(Model::Fast).unwrap();
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
-    Rig(design, factory)
+    Campaigns(factory)
 }
 
-impl Rig {
+impl Campaigns {
     fn run(&self, campaign: &Campaign) -> Report {
-        run(&self.0, &self.1, campaign, &mut |_, _| true).unwrap()
+        run(&self.0, campaign, &mut |_, _| true).unwrap()
     }
 
     /// Asserts that a campaign finds no violation.
@@ -66,7 +63,7 @@ fn cases() -> impl Iterator<Item = (Executor, Mechanism)> {
 #[test]
 #[ignore = "takes seconds"]
 fn sampled_cuts_leave_n_transactions_or_one_more() {
-    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
+    let rigs = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
     let mut all = Report::default();
     for (executor, mechanism) in cases() {
         let report = rigs[executor as usize].holds(&btree(mechanism, executor, "sampled:40"));
@@ -85,14 +82,14 @@ fn sampled_cuts_leave_n_transactions_or_one_more() {
 #[test]
 #[ignore = "takes seconds"]
 fn negative_controls_find_reproducible_violations() {
-    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
+    let rigs = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
     for (executor, mechanism) in cases() {
-        let rig = &rigs[executor as usize];
+        let campaigns = &rigs[executor as usize];
         let control = Campaign {
             fault: Some(InjectedFault::Snapshots),
             ..btree(mechanism, executor, "sampled:60")
         };
-        let report = rig.run(&control);
+        let report = campaigns.run(&control);
         assert!(report.violated > 3, "{control:?}: {report:?}");
         let violation = report.violation.unwrap();
         assert!(violation.cut.again.is_empty(), "{:?}", violation.cut);
@@ -109,11 +106,11 @@ fn negative_controls_find_reproducible_violations() {
             cuts: CutPlan::At(vec![violation.cut.clone()]),
             ..control
         };
-        let again = rig.run(&replay);
+        let again = campaigns.run(&replay);
         assert_eq!((again.cuts, again.violated), (1, 1));
         assert_eq!(again.violation.unwrap(), violation);
         // Without the fault the same cuts find nothing.
-        rig.holds(&Campaign {
+        campaigns.holds(&Campaign {
             fault: None,
             ..btree(mechanism, executor, "sampled:5")
         });
@@ -128,7 +125,7 @@ fn mechanisms_need_their_fences_and_snapshots() {
     if !matches!(Model::named(Model::Fast), Ok(Model::Fast)) {
         return;
     }
-    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
+    let rigs = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
     let needs = [
         (Executor::Cpu, InjectedFault::Fences, &Mechanism::ALL[..]),
         (
@@ -175,11 +172,11 @@ fn several(mechanism: Mechanism, executor: Executor, devices: usize, cuts: &str)
 #[test]
 #[ignore = "takes seconds"]
 fn several_devices_recover_the_same_transaction() {
-    let rigs = [rig(Executor::Cpu), rig(Executor::Device)];
+    let rigs = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
     let mut more = 0;
     for (executor, mechanism) in cases() {
-        let rig = &rigs[executor as usize];
-        more += rig
+        let campaigns = &rigs[executor as usize];
+        more += campaigns
             .holds(&several(mechanism, executor, 2, "sampled:8"))
             .more;
     }
@@ -196,15 +193,15 @@ fn several_devices_recover_the_same_transaction() {
 #[test]
 #[ignore = "takes seconds"]
 fn early_log_deletion_is_detected() {
-    let rig = rig(Executor::Device);
+    let campaigns = campaigns(Executor::Device);
     let control = Campaign {
         fault: Some(InjectedFault::Peers),
         ..several(Mechanism::Checkpoint, Executor::Device, 2, "sampled:60")
     };
-    let report = rig.run(&control);
+    let report = campaigns.run(&control);
     assert!(report.violated > 1, "{report:?}");
     // With the messages of peers no violation is found.
-    rig.holds(&Campaign {
+    campaigns.holds(&Campaign {
         fault: None,
         ..control
     });
@@ -223,7 +220,7 @@ mod long {
                     transactions: 24,
                     ..several(mechanism, executor, devices, "sampled:1000")
                 };
-                rig(executor).holds(&campaign);
+                campaigns(executor).holds(&campaign);
             }
         }
     }
@@ -237,7 +234,7 @@ mod long {
                 transactions: 2,
                 ..btree(mechanism, executor, "all")
             };
-            let report = rig(executor).holds(&campaign);
+            let report = campaigns(executor).holds(&campaign);
             println!("{executor} {}: {} cuts", mechanism.name(), report.cuts);
             assert!(report.cuts > 300 && report.evicted > 20, "{report:?}");
         }
@@ -256,13 +253,13 @@ mod sampled {
                 transactions: 3,
                 ..btree(Mechanism::Undo, executor, "sampled:20")
             };
-            let rig = rig(executor);
-            rig.holds(&campaign);
+            let campaigns = campaigns(executor);
+            campaigns.holds(&campaign);
             let control = Campaign {
                 fault: Some(InjectedFault::Snapshots),
                 ..campaign
             };
-            assert!(rig.run(&control).violated > 1);
+            assert!(campaigns.run(&control).violated > 1);
         }
     }
 
@@ -281,8 +278,8 @@ mod sampled {
             transactions,
             ..several(Mechanism::Undo, Executor::Device, 2, "commands")
         };
-        let rig = rig(Executor::Device);
-        let report = rig.holds(&campaign);
+        let campaigns = campaigns(Executor::Device);
+        let report = campaigns.holds(&campaign);
         println!("{report:?}");
         assert_eq!(report.spanning, transactions, "{report:?}");
         let control = Campaign {
@@ -290,7 +287,7 @@ mod sampled {
             transactions: 1,
             ..campaign
         };
-        let report = rig.run(&control);
+        let report = campaigns.run(&control);
         println!("{report:?}");
         assert!(report.violated > 2, "{report:?}");
     }
@@ -299,7 +296,7 @@ mod sampled {
 /// A single transaction with thousands of cuts reports its progress, and can be stopped.
 #[test]
 fn campaign_stops_within_a_transaction() {
-    let Rig(design, factory) = rig(Executor::Device);
+    let Campaigns(factory) = campaigns(Executor::Device);
     let campaign = Campaign {
         transactions: 1,
         ..btree(Mechanism::Undo, Executor::Device, "all")
@@ -310,7 +307,7 @@ fn campaign_stops_within_a_transaction() {
         (last, total) = (done, all);
         done == 0
     };
-    let error = run(&design, &factory, &campaign, &mut on_progress).unwrap_err();
+    let error = run(&factory, &campaign, &mut on_progress).unwrap_err();
     assert!(matches!(error, crash::Error::Interrupted), "{error}");
     assert!(total > 1000, "{total} cuts");
     assert!((1..total / 2).contains(&last), "{last} of {total} cuts");
@@ -318,9 +315,9 @@ fn campaign_stops_within_a_transaction() {
 
 #[test]
 fn campaign_out_of_range_is_refused() {
-    let Rig(design, factory) = rig(Executor::Cpu);
+    let Campaigns(factory) = campaigns(Executor::Cpu);
     let wrong = |campaign: Campaign, what: &str| {
-        let error = run(&design, &factory, &campaign, &mut |_, _| true)
+        let error = run(&factory, &campaign, &mut |_, _| true)
             .unwrap_err()
             .to_string();
         assert!(
@@ -374,13 +371,13 @@ fn campaign_out_of_range_is_refused() {
         "by = \"device\" has them",
     );
     // The transaction only reads, so there are no cuts: that is an error.
-    let Rig(design, factory) = rig(Executor::Device);
+    let Campaigns(factory) = campaigns(Executor::Device);
     let reads = Campaign {
         workload: "tatp".into(),
         transactions: 1,
         ..btree(Mechanism::Undo, Executor::Device, "commands")
     };
-    let error = run(&design, &factory, &reads, &mut |_, _| true).unwrap_err();
+    let error = run(&factory, &reads, &mut |_, _| true).unwrap_err();
     assert!(
         matches!(error, crash::Error::NoCuts("gives no command to an engine")),
         "{error}"

@@ -3,8 +3,6 @@
 //! The invariants on hand-written logs, with each rule violated once; and on the logs of campaigns,
 //! with and without faults.
 
-use std::path::Path;
-
 use crash::invariants::{check, Invariant, LogEntry, Violation};
 use crash::{run, Campaign, Executor, InjectedFault, Report};
 use design::Design;
@@ -545,20 +543,19 @@ fn invariant_4_recovery_reads_only_what_had_persisted() {
 
 // ---- campaigns ----
 
-struct Rig(Design, Factory);
+struct Campaigns(Factory);
 
-fn rig() -> Rig {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+fn campaigns() -> Campaigns {
+    let design = Design::find("nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
     let model = Model::named(Model::Fast).unwrap();
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
-    Rig(design, factory)
+    Campaigns(factory)
 }
 
-impl Rig {
+impl Campaigns {
     fn run(&self, mechanism: Mechanism, devices: usize, fault: Option<InjectedFault>) -> Report {
-        let is_rtl = self.1.model() == Model::Rtl;
+        let is_rtl = self.0.model() == Model::Rtl;
         let campaign = Campaign {
             workload: "btree".into(),
             mechanism,
@@ -573,11 +570,11 @@ impl Rig {
             fault,
             jobs: 2,
         };
-        run(&self.0, &self.1, &campaign, &mut |_, _| true).unwrap()
+        run(&self.0, &campaign, &mut |_, _| true).unwrap()
     }
 }
 
-impl Rig {
+impl Campaigns {
     /// A run with cuts violates no invariant, and events were checked.
     fn keeps_them(&self, mechanism: Mechanism, devices: usize) {
         let report = self.run(mechanism, devices, None);
@@ -613,7 +610,7 @@ impl Rig {
     }
 }
 
-impl Rig {
+impl Campaigns {
     /// A device that saves nothing reports that itself, in every cut.
     fn loses(&self, mechanism: Mechanism) {
         let report = self.run(mechanism, 1, Some(InjectedFault::PersistenceDomain));
@@ -627,10 +624,10 @@ impl Rig {
 #[test]
 #[ignore = "takes seconds"]
 fn campaigns_keep_the_invariants() {
-    let rig = rig();
+    let campaigns = campaigns();
     for mechanism in Mechanism::ALL {
         for devices in [1, 2] {
-            rig.keeps_them(mechanism, devices);
+            campaigns.keeps_them(mechanism, devices);
         }
     }
 }
@@ -638,14 +635,14 @@ fn campaigns_keep_the_invariants() {
 #[test]
 #[ignore = "takes seconds"]
 fn negative_controls_break_their_invariants() {
-    let rig = rig();
+    let campaigns = campaigns();
     for (fault, mechanism, devices, invariant) in [
         (InjectedFault::Fences, Mechanism::Undo, 1, 3),
         (InjectedFault::Fences, Mechanism::Checkpoint, 1, 3),
         (InjectedFault::Peers, Mechanism::Undo, 2, 3),
         (InjectedFault::Peers, Mechanism::Checkpoint, 2, 3),
     ] {
-        rig.breaks(fault, mechanism, devices, invariant);
+        campaigns.breaks(fault, mechanism, devices, invariant);
     }
 }
 
@@ -655,8 +652,8 @@ fn negative_controls_break_their_invariants() {
 #[ignore = "takes seconds"]
 fn device_faults_break_their_invariants() {
     use Mechanism::{Checkpoint, Redo, Shadow, Undo};
-    let rig = rig();
-    if rig.1.model() == Model::Rtl {
+    let campaigns = campaigns();
+    if campaigns.0.model() == Model::Rtl {
         return;
     }
     for (fault, mechanism, invariant) in [
@@ -674,10 +671,10 @@ fn device_faults_break_their_invariants() {
         (InjectedFault::PersistenceDomain, Checkpoint, 4),
         (InjectedFault::PersistenceDomain, Shadow, 4),
     ] {
-        rig.breaks(fault, mechanism, 1, invariant);
+        campaigns.breaks(fault, mechanism, 1, invariant);
     }
     for mechanism in [Undo, Redo, Checkpoint, Shadow] {
-        rig.loses(mechanism);
+        campaigns.loses(mechanism);
     }
 }
 
@@ -688,10 +685,10 @@ mod sampled {
     #[test]
     #[ignore = "takes seconds"]
     fn campaigns_keep_the_invariants_and_negative_controls_break_them() {
-        let rig = rig();
-        rig.keeps_them(Mechanism::Undo, 1);
-        rig.keeps_them(Mechanism::Shadow, 1);
-        rig.keeps_them(Mechanism::Checkpoint, 2);
-        rig.breaks(InjectedFault::Fences, Mechanism::Undo, 1, 3);
+        let campaigns = campaigns();
+        campaigns.keeps_them(Mechanism::Undo, 1);
+        campaigns.keeps_them(Mechanism::Shadow, 1);
+        campaigns.keeps_them(Mechanism::Checkpoint, 2);
+        campaigns.breaks(InjectedFault::Fences, Mechanism::Undo, 1, 3);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! CPU costs of an NVMe driver: a [host profile](HostProfile), and the values that a design
+//! The host's CPUs: a [host profile](HostProfile), and the costs of a driver that a design
 //! overrides.
 
 use serde::{Deserialize, Serialize};
@@ -41,19 +41,6 @@ impl Default for Cpu {
     }
 }
 
-/// CPU costs in picoseconds of simulated time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct HostCosts {
-    /// To build and submit one command.
-    pub submit_ps: u64,
-    /// To reap one completion.
-    pub complete_ps: u64,
-    /// Of one posted MMIO write.
-    pub mmio_write_ps: u64,
-    /// From an interrupt message to the first check of the queue; 0 polls.
-    pub interrupt_ps: u64,
-}
-
 impl Cpu {
     pub(crate) fn validate(&self) -> Result<(), Error> {
         self.host().map(drop)?;
@@ -79,21 +66,6 @@ impl Cpu {
             found => found,
         }
     }
-
-    /// The costs of the profile with the overrides of the design. An invalid profile, which
-    /// [`crate::Design::validate`] rejects, costs nothing.
-    pub fn costs(&self) -> HostCosts {
-        let profile = self
-            .host()
-            .map_or_else(|_| HostCosts::default(), |p| p.costs());
-        let ps = |given: Option<u64>, profile: u64| given.map_or(profile, |ns| ns * 1000);
-        HostCosts {
-            submit_ps: ps(self.submit_ns, profile.submit_ps),
-            complete_ps: ps(self.complete_ns, profile.complete_ps),
-            mmio_write_ps: ps(self.mmio_write_ns, profile.mmio_write_ps),
-            interrupt_ps: ps(self.interrupt_ns, profile.interrupt_ps),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -101,14 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_costs_override_those_of_the_profile() {
-        let cpu = Cpu {
-            profile: "kernel".into(),
-            submit_ns: Some(1),
-            ..Cpu::default()
-        };
-        let costs = cpu.costs();
-        assert_eq!((costs.submit_ps, costs.complete_ps), (1000, 500_000));
+    fn cpu_profile_that_does_not_exist_is_refused() {
         let cpu = Cpu {
             profile: "windows".into(),
             ..Cpu::default()

@@ -7,15 +7,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use spec::bar4::{ARGUMENTS, ARGUMENT_STEP, PAGES, PAGE_STEP, REGISTERS};
+use spec::bar4::{PAGES, PAGE_STEP, REGISTERS};
+use spec::regs::engine::{ARGUMENTS, ARGUMENTS_STRIDE};
 
 use crate::error::{self, check, Error};
+use crate::shipped::Shipped;
 use crate::{Bytes, Design};
 
 /// Maximum number of engines of a device (`nearside_pkg::MaxEngines`).
 pub const MAX_ENGINES: usize = 6;
 /// Maximum number of arguments of a page command: 64 bytes without the first 8.
 const MOST_PAGE_ARGUMENTS: usize = 7;
+/// Offset of the first of `words`.
+const FIRST_WORD: u64 = 0x100;
 /// Maximum number of NVMe I/O commands of an engine (`nearside_pkg::MaxEngineCommands`).
 const MAX_COMMANDS: usize = 8;
 /// The vendor specific I/O opcodes (NVMe 1.4, figure 346).
@@ -26,6 +30,9 @@ const FIRST_KIND: u32 = 16;
 const TAKEN: [&str; 3] = ["pm", "nvme", "shell"];
 /// Argument names that the generated Python functions use.
 const OWN_ARGUMENTS: [&str; 2] = ["self", "timeout_us"];
+/// The folder of the program's engines, and the file that describes one.
+const FOLDER: &str = "hw/engine";
+const MANIFEST: &str = "engine.toml";
 /// The device top that engines are inserted into.
 pub const TOP: &str = "hw/top/rtl/nearside_top.sv";
 
@@ -36,7 +43,7 @@ pub struct Engine {
     /// Name for programs, and of its instance: letters, digits and `_`, starting with a letter.
     pub name: String,
     /// Its folder: a name means `hw/engine/<name>`, a value with `/` is a path, relative to the
-    /// repository root.
+    /// checkout, or to the working directory where there is no checkout.
     pub engine: String,
     /// Numbers of the namespaces that it may access, consecutive and at least one. Without this
     /// key: the whole media.
@@ -90,12 +97,40 @@ pub struct Parameter {
     pub most: u64,
 }
 
+/// A field of an argument or of a word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Field {
+    /// The number of a bit, or `high:low`.
+    pub bits: String,
+    /// Its meaning.
+    pub description: String,
+}
+
+/// Read-only registers of 32 bits, beyond arguments and outputs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Word {
+    /// Its name.
+    pub name: String,
+    /// Offset of the first one, a multiple of 4 from `0x100` on.
+    pub offset: u64,
+    /// Number of consecutive registers; without this key 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Its meaning.
+    pub description: String,
+}
+
 /// The contents of `engine.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Name of the engine and of its module.
     pub name: String,
+    /// Its function, in a sentence.
+    #[serde(default)]
+    pub description: String,
     /// Its type in the status block. Those below 0x8000_0000 are Nearside's.
     pub kind: u32,
     /// `major.minor`.
@@ -139,6 +174,15 @@ pub struct Manifest {
     /// Names of the bits of its return value, from bit 0 on. Each of them is an error.
     #[serde(default)]
     pub results: Vec<String>,
+    /// Further registers.
+    #[serde(default)]
+    pub words: Vec<Word>,
+    /// Meanings of arguments, outputs and results.
+    #[serde(default)]
+    pub descriptions: BTreeMap<String, String>,
+    /// Fields of arguments and words.
+    #[serde(default)]
+    pub fields: BTreeMap<String, BTreeMap<String, Field>>,
     /// NVMe I/O commands, up to 8.
     #[serde(default)]
     pub commands: Vec<Command>,
@@ -196,15 +240,15 @@ fn identifier(name: &str) -> bool {
 }
 
 impl Manifest {
-    fn load(path: &Path) -> Result<Manifest, Error> {
-        let text = error::read(path)?;
-        let manifest: Manifest = error::parse(&text, path)?;
-        let list = path.with_file_name(&manifest.filelist);
+    /// Reads a manifest from text. Errors name `path`. An embedded one has no files beside it.
+    fn parse(text: &str, path: &Path, embedded: bool) -> Result<Manifest, Error> {
+        let manifest: Manifest = error::parse(text, path)?;
+        let there = embedded || path.with_file_name(&manifest.filelist).is_file();
         let given = manifest.filelist.display();
         manifest
             .validate()
-            .and_then(|()| check("filelist", given, list.is_file(), "a file in its folder"))
-            .map_err(|e| e.in_text(path, &text))?;
+            .and_then(|()| check("filelist", given, there, "a file in its folder"))
+            .map_err(|e| e.in_text(path, text))?;
         Ok(manifest)
     }
 
@@ -269,12 +313,45 @@ impl Manifest {
             let known = self.arguments.contains(name);
             check("optional", name, known, "names of `arguments`")?;
         }
-        let most = (size - ARGUMENTS) / ARGUMENT_STEP;
+        let most = (size - ARGUMENTS) / ARGUMENTS_STRIDE;
         let words = (self.arguments.len() + self.outputs.len()) as u64;
         let allowed = format!("at most {most} together with outputs, as the registers have room");
         check("arguments", words, words <= most, &allowed)?;
         let results = self.results.len();
         check("results", results, results <= 32, "at most 32")?;
+        for word in &self.words {
+            let count = word.count.unwrap_or(1);
+            let fits = word.offset % 4 == 0 && (FIRST_WORD..size).contains(&word.offset);
+            let fits = fits && (1..=(size - word.offset) / 4).contains(&count);
+            let given = format!("{count} at {:#x}", word.offset);
+            let allowed = "multiples of 4 from 0x100 on, within the registers";
+            check("words", given, fits, allowed)?;
+        }
+        let values = || self.arguments.iter().chain(&self.outputs);
+        for name in self.descriptions.keys() {
+            let known = values().chain(&self.results).any(|n| n == name);
+            let allowed = "names of `arguments`, `outputs` and `results`";
+            check("descriptions", name, known, allowed)?;
+        }
+        for (name, fields) in &self.fields {
+            let known = values()
+                .chain(self.words.iter().map(|w| &w.name))
+                .any(|n| n == name);
+            let allowed = "names of `arguments`, `outputs` and `words`";
+            check("fields", name, known, allowed)?;
+            for (field, Field { bits, .. }) in fields {
+                let (high, low) = bits.split_once(':').unwrap_or((bits, bits));
+                let (high, low): (Option<u8>, Option<u8>) = (high.parse().ok(), low.parse().ok());
+                let ok = low.is_some() && low <= high && high < Some(64);
+                let key = format!("fields.{name}.{field}");
+                check(
+                    &key,
+                    bits,
+                    ok,
+                    "the number of a bit, or \"high:low\", below 64",
+                )?;
+            }
+        }
         for (name, parameter) in &self.parameters {
             let key = format!("parameters.{name}");
             let allowed = "a module's name of letters, digits and '_'";
@@ -338,9 +415,9 @@ impl Engine {
 }
 
 impl Design {
-    /// The engines of this design, each with its manifest and its resources in the device; `root`
-    /// is the repository root.
-    pub fn engines(&self, root: &Path) -> Result<Vec<EngineInstance>, Error> {
+    /// The engines of this design, each with its manifest and its resources in the device.
+    pub fn engines(&self) -> Result<Vec<EngineInstance>, Error> {
+        let shipped = Shipped::new()?;
         let mut next = REGISTERS.start;
         let mut instances: BTreeMap<u32, u32> = BTreeMap::new();
         let mut placed = Vec::new();
@@ -350,14 +427,16 @@ impl Design {
                 let key = format!("engine[{n}].{field}");
                 error::check(&key, value, ok, allowed).map_err(|e| self.origin.locate(e))
             };
-            let folder = match engine.engine.contains('/') {
-                true => root.join(&engine.engine),
-                false => root.join("hw/engine").join(&engine.engine),
+            let named = !engine.engine.contains('/');
+            let parent = Path::new(if named { FOLDER } else { "" });
+            let found = shipped.read(&parent.join(&engine.engine).join(MANIFEST))?;
+            let Some((file, text)) = found else {
+                let names = shipped.names(FOLDER, &format!("/{MANIFEST}"));
+                let allowed = format!("{names}, or a folder with an {MANIFEST}");
+                check("engine", engine.engine.clone(), false, &allowed)?;
+                continue;
             };
-            let file = folder.join("engine.toml");
-            let allowed = format!("{}, or a folder with an engine.toml", shipped(root));
-            check("engine", engine.engine.clone(), file.exists(), &allowed)?;
-            let manifest = Manifest::load(&file)?;
+            let manifest = Manifest::parse(&text, &file, named && shipped.root.is_none())?;
             let size = manifest.registers.0;
             let offset = next.next_multiple_of(size);
             next = offset + size;
@@ -419,7 +498,7 @@ impl Design {
                 commands,
                 namespaces: own.map_or(all, |(first, last)| first..=last),
                 vector: first,
-                filelist: folder.join(&manifest.filelist),
+                filelist: file.with_file_name(&manifest.filelist),
                 instance: *instance,
                 offset,
                 page: manifest
@@ -479,8 +558,8 @@ impl Design {
     }
 
     /// MSI-X vectors of the device: one for each queue, then those of its engines.
-    pub fn vectors(&self, root: &Path) -> Result<u16, Error> {
-        let engines = self.engines(root)?;
+    pub fn vectors(&self) -> Result<u16, Error> {
+        let engines = self.engines()?;
         let raised: u16 = engines
             .iter()
             .map(|e| u16::from(e.manifest.interrupts))
@@ -564,18 +643,6 @@ impl Design {
         }
         Ok(())
     }
-}
-
-/// The names of the engines in `hw/engine`.
-fn shipped(root: &Path) -> String {
-    let entries = std::fs::read_dir(root.join("hw/engine"));
-    let folders = entries.into_iter().flatten().flatten();
-    let mut names: Vec<String> = folders
-        .filter(|entry| entry.path().join("engine.toml").is_file())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect();
-    names.sort();
-    names.join(", ")
 }
 
 /// The device top of the repository with these engines inserted.
@@ -753,7 +820,7 @@ mod tests {
     use super::*;
 
     fn root() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+        crate::checkout().unwrap()
     }
 
     fn parse(engines: &str) -> Result<Design, String> {
@@ -771,7 +838,7 @@ mod tests {
              \"copy\"\nnamespaces = [2, 3]\n",
         )
         .unwrap();
-        let engines = design.engines(&root()).unwrap();
+        let engines = design.engines().unwrap();
         let places: Vec<_> = engines
             .iter()
             .map(|e| (e.instance, e.offset, e.media.clone()))
@@ -869,7 +936,7 @@ mod tests {
             ),
         ] {
             let design = parse(&one("").replace("\"copy\"", &format!("{engine:?}"))).unwrap();
-            let error = design.engines(&root()).unwrap_err().to_string();
+            let error = design.engines().unwrap_err().to_string();
             let why = format!("x.toml:8: engine[0].engine = {engine}: {there}");
             assert_eq!(error, why);
         }
@@ -894,7 +961,7 @@ mod tests {
                 "{}[[engine]]\nname = \"b\"\nengine = \"scan\"\n",
                 one(&format!("opcodes = {opcodes}\n"))
             );
-            let error = parse(&text).unwrap().engines(&root()).unwrap_err();
+            let error = parse(&text).unwrap().engines().unwrap_err();
             assert!(error.to_string().starts_with(why), "{error}");
         }
     }
@@ -913,7 +980,7 @@ mod tests {
         ]
         .concat();
         let reaches = |text: &str| -> Vec<bool> {
-            let engines = parse(text).unwrap().engines(&root()).unwrap();
+            let engines = parse(text).unwrap().engines().unwrap();
             engines.iter().map(|e| e.local).collect()
         };
         assert_eq!(
@@ -950,7 +1017,7 @@ mod tests {
         ]
         .concat();
         let design = parse(&text).unwrap();
-        let engines = design.engines(&root()).unwrap();
+        let engines = design.engines().unwrap();
         let opcodes = |n: usize| {
             engines[n]
                 .commands
@@ -976,7 +1043,7 @@ mod tests {
             let head = "name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [512]\n";
             Design::parse(&format!("{head}{text}"), Path::new("x.toml")).map_err(|e| e.to_string())
         };
-        let engines = |parameters: &str| one(parameters).unwrap().engines(&root());
+        let engines = |parameters: &str| one(parameters).unwrap().engines();
         let plain = engines("").unwrap();
         assert_eq!(plain[0].parameter("units"), Some(4));
         assert_eq!(plain[0].parameter("speed"), None);
@@ -1015,17 +1082,17 @@ mod tests {
             (
                 "kind = 16",
                 "kinds = 16",
-                "engine.toml:3: unknown key `kinds`",
+                "engine.toml:4: unknown key `kinds`",
             ),
             (
                 "\"4 KiB\"",
                 "\"5 KiB\"",
-                "engine.toml:6: registers = 5 KiB: allowed is a power of two",
+                "engine.toml:7: registers = 5 KiB: allowed is a power of two",
             ),
             (
                 "\"1.0\"",
                 "\"1\"",
-                "engine.toml:4: version = 1: allowed is \"major.minor\"",
+                "engine.toml:5: version = 1: allowed is \"major.minor\"",
             ),
             (
                 "\"copy\"",
@@ -1036,74 +1103,95 @@ mod tests {
             (
                 "interrupts = 1",
                 "optional = [\"to\"]",
-                "engine.toml:10: optional = to: allowed is names of `arguments`",
+                "engine.toml:11: optional = to: allowed is names of `arguments`",
             ),
             (
                 "[\"src\", \"dst\", \"bytes\"]",
                 "[]",
-                "engine.toml:9: page = true with 0 arguments and 0 outputs: allowed is 1 to 7",
+                "engine.toml:10: page = true with 0 arguments and 0 outputs: allowed is 1 to 7",
+            ),
+            (
+                "src = ",
+                "source = ",
+                "descriptions = source: allowed is names of `arguments`, `outputs` and `results`",
+            ),
+            (
+                "[descriptions]",
+                "[fields.kind]\n\n[descriptions]",
+                "fields = kind: allowed is names of `arguments`",
+            ),
+            (
+                "[descriptions]",
+                "[fields.src]\nlow = { bits = \"0:4\", description = \"\" }\n\n[descriptions]",
+                "fields.src.low = 0:4: allowed is the number of a bit",
+            ),
+            (
+                "[descriptions]",
+                "[[words]]\nname = \"w\"\noffset = 0xFFC\ncount = 2\ndescription = \"\"\n\n\
+                 [descriptions]",
+                "words = 2 at 0xffc: allowed is multiples of 4 from 0x100 on",
             ),
             (
                 "0xC4",
                 "0x02",
-                "engine.toml:16: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
+                "engine.toml:17: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
             ),
             // Kinds of the fixed blocks.
             (
                 "kind = 16",
                 "kind = 2",
-                "engine.toml:3: kind = 2: allowed is 16 and more",
+                "engine.toml:4: kind = 2: allowed is 16 and more",
             ),
             (
                 "\"dst\"",
                 "\"src\"",
-                "engine.toml:11: arguments = src: allowed is each name once",
+                "engine.toml:12: arguments = src: allowed is each name once",
             ),
             (
                 "\"dst\"",
                 "\"SRC\"",
-                "engine.toml:11: arguments = SRC: allowed is each name once",
+                "engine.toml:12: arguments = SRC: allowed is each name once",
             ),
             (
                 "interrupts = 1",
                 "outputs = [\"bytes\"]",
-                "engine.toml:10: outputs = bytes: allowed is each name once",
+                "engine.toml:11: outputs = bytes: allowed is each name once",
             ),
             (
                 "\"write_error\"",
                 "\"read_error\"",
-                "engine.toml:12: results = read_error: allowed is each name once",
+                "engine.toml:13: results = read_error: allowed is each name once",
             ),
             (
                 "opcode = 0xC4",
                 "opcode = 0xC4\n[[commands]]\nname = \"copy\"\nopcode = 0xC8",
-                "engine.toml:18: commands[1].name = copy: allowed is each name once",
+                "engine.toml:19: commands[1].name = copy: allowed is each name once",
             ),
             // `launch` has these parameters.
             (
                 "\"dst\"",
                 "\"timeout_us\"",
-                "engine.toml:11: arguments = timeout_us: allowed is",
+                "engine.toml:12: arguments = timeout_us: allowed is",
             ),
             (
                 "\"dst\"",
                 "\"self\"",
-                "engine.toml:11: arguments = self: allowed is",
+                "engine.toml:12: arguments = self: allowed is",
             ),
             (
                 "[\"read_error\", \"write_error\", \"stopped\", \"invalid\"]",
                 &format!("{:?}", (0..33).map(|n| format!("r{n}")).collect::<Vec<_>>()),
-                "engine.toml:12: results = 33: allowed is at most 32",
+                "engine.toml:13: results = 33: allowed is at most 32",
             ),
             (
                 "\"copy.f\"",
                 "\"nonesuch.f\"",
-                "engine.toml:5: filelist = nonesuch.f: allowed is a file in its folder",
+                "engine.toml:6: filelist = nonesuch.f: allowed is a file in its folder",
             ),
         ] {
             assert!(good.contains(from));
             std::fs::write(folder.join("engine.toml"), good.replacen(from, to, 1)).unwrap();
-            let error = design.engines(&root()).unwrap_err().to_string();
+            let error = design.engines().unwrap_err().to_string();
             assert!(error.contains(why) && !error.contains('\n'), "{error}");
         }
         // Found in the design when all engines have addresses.
@@ -1111,7 +1199,7 @@ mod tests {
         std::fs::write(folder.join("engine.toml"), large).unwrap();
         let second = text.replace("\"a\"", "\"b\"");
         let design = parse(&format!("{text}{second}")).unwrap();
-        let error = design.engines(&root()).unwrap_err().to_string();
+        let error = design.engines().unwrap_err().to_string();
         let why = "with 512 KiB: allowed is registers of all engines";
         assert!(
             error.starts_with("x.toml:11: engine[1].engine = "),

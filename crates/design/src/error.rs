@@ -49,17 +49,28 @@ pub enum Error {
     #[error("{}: is no regular file", .0.display())]
     NotAFile(PathBuf),
     /// A name without a file in its folder.
-    #[error("no {kind} {name:?} in {}; there: {there}", folder.display())]
+    #[error("no {kind} {name:?} in {place}; there: {there}")]
     NotFound {
         /// What it would be the name of.
         kind: &'static str,
         /// The name.
         name: String,
         /// Where the files are.
-        folder: PathBuf,
+        place: String,
         /// The names that exist, or "none".
         there: String,
     },
+    /// There is no checkout of Nearside.
+    #[error(
+        "this needs a checkout of Nearside, and none was found: run inside one or set NEARSIDE_ROOT"
+    )]
+    NoCheckout,
+    /// The environment variable `NEARSIDE_ROOT` names another folder.
+    #[error(
+        "NEARSIDE_ROOT={} is no checkout of Nearside (no hw/lib/lib.f in it)",
+        .0.display()
+    )]
+    NotACheckout(PathBuf),
     /// The device top lacks a parameter of this name.
     #[error("the device top has no parameter {0}")]
     NoParameter(String),
@@ -78,31 +89,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// `kind` named `name` isn't in `folder`: lists the available ones.
-    pub(crate) fn not_found(kind: &'static str, name: &str, folder: &Path) -> Error {
-        let mut names: Vec<String> = std::fs::read_dir(folder)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| {
-                let path = entry.ok()?.path();
-                let toml = path.extension()? == "toml";
-                toml.then(|| path.file_stem().map(|s| s.to_string_lossy().into_owned()))?
-            })
-            .collect();
-        names.sort();
-        let there = match names.is_empty() {
-            true => "none".into(),
-            false => names.join(", "),
-        };
-        let (name, folder) = (name.into(), folder.into());
-        Error::NotFound {
-            kind,
-            name,
-            folder,
-            there,
-        }
-    }
-
     pub(crate) fn in_file(self, path: &Path, line: Option<usize>) -> Error {
         Error::InFile {
             path: path.into(),

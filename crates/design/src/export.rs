@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use spec::bar4;
+use spec::regs::engine::{ARGUMENTS, ARGUMENTS_STRIDE};
 
 use crate::engine::EngineInstance;
 use crate::{Design, Error};
@@ -116,7 +117,7 @@ pub fn header(design: &Design, engines: &[EngineInstance]) -> Result<String, Err
                 true => ("ARGUMENT", "in its registers, 64 bits"),
                 false => ("OUTPUT", "in its registers, 64 bits"),
             };
-            let at = bar4::ARGUMENTS + bar4::ARGUMENT_STEP * n;
+            let at = ARGUMENTS + ARGUMENTS_STRIDE * n;
             define(&format!("{name}_{kind}_{}", constant(argument)), at, what);
         }
         for (bit, result) in manifest.results.iter().enumerate() {
@@ -152,13 +153,11 @@ pub fn header(design: &Design, engines: &[EngineInstance]) -> Result<String, Err
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     fn engines() -> (Design, Vec<EngineInstance>, String) {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let design = Design::find(&root, "engines").unwrap();
-        let engines = design.engines(&root).unwrap();
-        let top = crate::engine::top(&root, &engines).unwrap();
+        let design = Design::find("engines").unwrap();
+        let engines = design.engines().unwrap();
+        let top = crate::engine::top(&crate::checkout().unwrap(), &engines).unwrap();
         (design, engines, top)
     }
 

@@ -9,11 +9,10 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 use sim::{HostConfig, InvalidValue, LinkConfig};
 
-use crate::cpu::HostCosts;
 use crate::error::{self, check, one_of, range, Error};
 
-/// Bytes of a cache line, of a write-combining buffer, and of the longest load or store.
-pub const LINE_BYTES: u64 = 64;
+/// Bytes of a cache line.
+const LINE_BYTES: u64 = 64;
 /// The maximum time in a profile, ns.
 const MOST_NS: f64 = 1e6;
 
@@ -228,16 +227,6 @@ impl HostProfile {
         self.attach.as_ref().map_or(Ok(()), Attachment::validate)
     }
 
-    /// The costs of a driver.
-    pub fn costs(&self) -> HostCosts {
-        HostCosts {
-            submit_ps: ps(self.driver.submit_ns.value),
-            complete_ps: ps(self.driver.complete_ns.value),
-            mmio_write_ps: ps(self.core.mmio_store_ns.value),
-            interrupt_ps: ps(self.driver.interrupt_ns.value),
-        }
-    }
-
     /// Host and link with the profile's values; otherwise those of `host` and `link`.
     pub fn attached(&self, host: &HostConfig, link: &LinkConfig) -> (HostConfig, LinkConfig) {
         let (mut host, mut link) = (host.clone(), link.clone());
@@ -379,25 +368,6 @@ mod tests {
         let mut shipped = HostProfile::names().to_vec();
         shipped.sort_unstable();
         assert_eq!(names, shipped);
-    }
-
-    #[test]
-    fn host_profiles_keep_the_driver_costs_of_the_first_release() {
-        for (name, [submit, complete, store, interrupt]) in [
-            ("none", [0, 0, 0, 0]),
-            ("polled", [40, 30, 20, 0]),
-            ("kernel", [900, 500, 20, 1500]),
-        ] {
-            let profile = HostProfile::shipped(name).unwrap();
-            let costs = HostCosts {
-                submit_ps: submit * 1000,
-                complete_ps: complete * 1000,
-                mmio_write_ps: store * 1000,
-                interrupt_ps: interrupt * 1000,
-            };
-            assert_eq!(profile.costs(), costs, "{name}");
-            assert_eq!(profile.attach, None, "{name}");
-        }
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! - [`host`], `cpu`: host profiles and driver costs;
 //! - [`engine`]: engines, their manifests, and the device top; [`export`]: exports for external
 //!   tools;
+//! - `shipped`: the designs, media profiles and engines that belong to the program;
 //! - `identity`: serial number and names of a device;
 //! - `error`: errors with file and line.
 //!
@@ -30,6 +31,7 @@ mod identity;
 pub mod media;
 mod memory;
 pub mod path;
+mod shipped;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -38,14 +40,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sim::{Clock, DramConfig, HostConfig, LinkConfig};
+use spec::nvm_delay::Interleave;
 
-pub use cpu::{Cpu, HostCosts};
+pub use cpu::Cpu;
 pub use error::Error;
 pub use host::HostProfile;
 pub use identity::{DeviceInstance, Identity};
 
 pub use media::Profile;
 pub use memory::{Memory, LOCAL};
+pub use shipped::checkout;
 
 use error::{check, one_of, range};
 
@@ -341,18 +345,11 @@ impl Design {
         Design::parse(&text, path)
     }
 
-    /// Finds a design by name (`designs/<name>.toml` below `root`), or by path if the value
-    /// contains `/` or `.toml`.
-    pub fn find(root: &Path, name: &str) -> Result<Design, Error> {
-        if name.contains('/') || name.ends_with(".toml") {
-            return Design::load(Path::new(name));
-        }
-        let folder = root.join("designs");
-        let path = folder.join(format!("{name}.toml"));
-        if !path.is_file() {
-            return Err(Error::not_found("design", name, &folder));
-        }
-        Design::load(&path)
+    /// Finds a design by name among those of the program, or by path if the value contains `/` or
+    /// `.toml`.
+    pub fn find(name: &str) -> Result<Design, Error> {
+        let (path, text) = shipped::find("design", "designs", name)?;
+        Design::parse(&text, &path)
     }
 
     /// Reads a design from text. Errors name `path`.
@@ -362,6 +359,12 @@ impl Design {
         let checked = design.validate();
         checked.map_err(|e| design.origin.locate(e))?;
         Ok(design)
+    }
+
+    /// The path that the design was read from, if it was read. Without a checkout, a design of the
+    /// program has no such file.
+    pub fn path(&self) -> Option<&Path> {
+        self.origin.0.as_deref().map(|(path, _)| path.as_path())
     }
 
     /// The design with values overridden by a TOML text with the same keys.
@@ -459,8 +462,8 @@ impl Design {
     }
 
     /// How the memory channels are interleaved.
-    pub fn interleave(&self) -> media::Interleave {
-        media::Interleave {
+    pub fn interleave(&self) -> Interleave {
+        Interleave {
             channels: self.channels,
             granule: self.granule.0,
         }
@@ -595,8 +598,7 @@ mod tests {
 
     #[test]
     fn designs_shipped_are_valid() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for entry in std::fs::read_dir(root.join("designs")).unwrap() {
+        for entry in std::fs::read_dir(checkout().unwrap().join("designs")).unwrap() {
             let path = entry.unwrap().path();
             let design = Design::load(&path).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(
@@ -604,7 +606,7 @@ mod tests {
                 path.file_stem().and_then(|s| s.to_str())
             );
         }
-        let design = Design::find(&root, "default").unwrap();
+        let design = Design::find("default").unwrap();
         assert_eq!((design.channels, design.media.bytes), (2, Bytes(1 << 30)));
     }
 
@@ -820,9 +822,8 @@ mod tests {
 
     #[test]
     fn design_delay_sizes_follow_from_the_profile_unless_given() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let sizes = |design: &Design, name: &str| {
-            let s = design.delay_sizes(&Profile::find(&root, name).unwrap());
+            let s = design.delay_sizes(&Profile::find(name).unwrap());
             [s.read_slots, s.write_slots, s.buffer_beats]
         };
         // 1.5 GB/s a channel for 60.2 us: 177 reads of 512 bytes, more than the hardware has.
@@ -835,7 +836,7 @@ mod tests {
         // 0.75 GB/s a channel for 40 us: 59 reads; for 50 us: 74. Regions with separate timing
         // count, too.
         let four = with("channels = 4").unwrap();
-        let mut nand = Profile::find(&root, "nand").unwrap();
+        let mut nand = Profile::find("nand").unwrap();
         nand.read.base_ns = 40_000.0;
         assert_eq!(four.delay_sizes(&nand).read_slots, 64);
         nand.read.base_ns = 50_000.0;
@@ -879,9 +880,8 @@ mod tests {
 
     #[test]
     fn design_mover_sizes_follow_from_the_profile_unless_given() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let sizes = |design: &Design, name: &str| {
-            let s = design.mover_sizes(&Profile::find(&root, name).unwrap());
+            let s = design.mover_sizes(&Profile::find(name).unwrap());
             [s.read_beats, s.reads, s.write_bytes, s.writes]
         };
         for name in ["dram", "optane-dcpmm", "pcm", "reram", "stt-mram"] {
@@ -920,15 +920,12 @@ mod tests {
 
     #[test]
     fn design_not_found_lists_those_that_exist() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let error = Design::find(&root, "nonesuch").unwrap_err().to_string();
+        let error = Design::find("nonesuch").unwrap_err().to_string();
         assert!(
             error.contains("nonesuch") && error.contains("default"),
             "{error}"
         );
-        let error = Design::find(&root, "/nonexistent/x.toml")
-            .unwrap_err()
-            .to_string();
+        let error = Design::find("/nonexistent/x.toml").unwrap_err().to_string();
         assert!(
             error.starts_with("/nonexistent/x.toml: ") && !error.contains('\n'),
             "{error}"

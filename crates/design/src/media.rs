@@ -6,23 +6,16 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sim::{Clock, DramConfig};
-use spec::regs::nvm_delay::{
-    self,
-    control::{ENABLE, REGION_ENABLE},
-};
+use spec::nvm_delay::{Interleave, Registers, MAX_REGIONS, REGION_PAGE};
+use spec::regs::nvm_delay::control::{ENABLE, REGION_ENABLE};
 
 use crate::error::{self, check, Error};
-use crate::path;
+use crate::{path, shipped};
 
-/// Number of address regions of `nvm_delay`.
-pub const MAX_REGIONS: usize = nvm_delay::REGION_COUNT as usize;
 /// Fractional bits of a time in `nvm_delay`'s registers (Q20.12 cycles).
 const TIME_FRACTION: u32 = 12;
 /// Fractional bits of a bandwidth cap (Q8.16 bytes per cycle).
 const CAP_FRACTION: u32 = 16;
-/// Regions are in units of 4 KiB.
-const REGION_PAGE: u64 = 4096;
-
 /// The timing of a memory for a 64-byte access. The file has the published source of each value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,26 +69,6 @@ pub struct Region {
 
 fn yes() -> bool {
     true
-}
-
-/// The interleaving of the channels: each has `granule` bytes of the media, then the next one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interleave {
-    /// Memory channels, at least 1.
-    pub channels: u32,
-    /// Bytes, a multiple of 4 KiB.
-    pub granule: u64,
-}
-
-impl Interleave {
-    /// Number of a channel's pages below a media address. A channel's pages have the order of their
-    /// media addresses, so a media range is a channel range.
-    fn pages_before(self, channel: u32, addr: u64) -> u32 {
-        let round = self.granule * u64::from(self.channels);
-        let within = (addr % round).saturating_sub(self.granule * u64::from(channel));
-        let bytes = addr / round * self.granule + within.min(self.granule);
-        u32::try_from(bytes / REGION_PAGE).unwrap_or(u32::MAX)
-    }
 }
 
 /// Sizes of a channel's `nvm_delay`.
@@ -198,23 +171,6 @@ const SHORT: u32 = 8;
 /// Beats of the longest transaction, for media that would need too many of the shortest.
 const LONG: u32 = 64;
 
-/// A profile as registers of one channel's `nvm_delay`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Registers {
-    /// `control`: enable in bit 0, region enables from bit 4 on.
-    pub control: u32,
-    /// `read_cap`, Q8.16 bytes per cycle.
-    pub read_cap: u32,
-    /// `write_cap`, Q8.16 bytes per cycle.
-    pub write_cap: u32,
-    /// `calibration`: subtracted from all times, in the order of `timing`.
-    pub calibration: [u32; 4],
-    /// `timing`: read base, read beat, write base, write beat, Q20.12 cycles.
-    pub timing: [u32; 4],
-    /// `region`: first page, last page, and the four times.
-    pub regions: Vec<[u32; 6]>,
-}
-
 impl Profile {
     /// Reads a profile file.
     pub fn load(path: &Path) -> Result<Profile, Error> {
@@ -222,18 +178,11 @@ impl Profile {
         Profile::parse(&text, path)
     }
 
-    /// Finds a profile by name (`media/<name>.toml` below `root`), or by path if the value contains
-    /// `/` or `.toml`.
-    pub fn find(root: &Path, name: &str) -> Result<Profile, Error> {
-        if name.contains('/') || name.ends_with(".toml") {
-            return Profile::load(Path::new(name));
-        }
-        let folder = root.join("media");
-        let path = folder.join(format!("{name}.toml"));
-        if !path.is_file() {
-            return Err(Error::not_found("media profile", name, &folder));
-        }
-        Profile::load(&path)
+    /// Finds a profile by name among those of the program, or by path if the value contains `/` or
+    /// `.toml`.
+    pub fn find(name: &str) -> Result<Profile, Error> {
+        let (path, text) = shipped::find("media profile", "media", name)?;
+        Profile::parse(&text, &path)
     }
 
     /// Reads a profile from text. Errors name `path`.
@@ -487,8 +436,7 @@ mod tests {
 
     #[test]
     fn media_profiles_shipped_are_valid_and_named_as_their_files() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for entry in std::fs::read_dir(root.join("media")).unwrap() {
+        for entry in std::fs::read_dir(crate::checkout().unwrap().join("media")).unwrap() {
             let path = entry.unwrap().path();
             let profile = Profile::load(&path).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(
@@ -496,19 +444,19 @@ mod tests {
                 path.file_stem().and_then(|s| s.to_str())
             );
         }
-        let optane = Profile::find(&root, "optane-dcpmm").unwrap();
+        let optane = Profile::find("optane-dcpmm").unwrap();
         assert_eq!(
             (optane.read.target_ns(1), optane.write.target_ns(1)),
             (305.0, 94.0)
         );
         assert_eq!(
-            Profile::find(&root, "dram")
+            Profile::find("dram")
                 .unwrap()
                 .registers(Clock::default(), INTERLEAVE)
                 .unwrap(),
             vec![Registers::default(); 2]
         );
-        assert!(Profile::find(&root, "core")
+        assert!(Profile::find("core")
             .unwrap_err()
             .to_string()
             .contains("optane-dcpmm"));
@@ -521,9 +469,8 @@ mod tests {
 
     #[test]
     fn media_profiles_faster_than_the_dram_are_found_by_their_values() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let (clock, dram) = (Clock::default(), DramConfig::default());
-        let late = |name: &str| Profile::find(&root, name).unwrap().late_reads(clock, &dram);
+        let late = |name: &str| Profile::find(name).unwrap().late_reads(clock, &dram);
         for name in ["dram", "nand", "optane-dcpmm", "pcm"] {
             assert_eq!(late(name), None, "{name}");
         }

@@ -7,13 +7,15 @@
 //! above the storage. Its contents persist like those of the storage, since the device reports all
 //! of BAR2 as persistent memory region.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use sim::DramConfig;
 
+use spec::nvm_delay::{Interleave, Registers};
+
 use crate::error::{check, one_of, Error};
-use crate::media::{DelaySizes, Interleave, Registers};
+use crate::media::DelaySizes;
 use crate::{Bytes, Delay, Design, Profile};
 
 /// Name of the memory.
@@ -100,13 +102,12 @@ impl Design {
             .sizes(profile.sizes(self.clock(), memory.channels))
     }
 
-    /// The registers of each of its channels' `nvm_delay`; none without local memory. `root` is the
-    /// repository root.
-    pub fn local_registers(&self, root: &Path) -> Result<Vec<Registers>, Error> {
+    /// The registers of each of its channels' `nvm_delay`; none without local memory.
+    pub fn local_registers(&self) -> Result<Vec<Registers>, Error> {
         let Some(memory) = self.local() else {
             return Ok(Vec::new());
         };
-        Profile::find(root, &memory.profile)?.registers(self.clock(), memory.interleave())
+        Profile::find(&memory.profile)?.registers(self.clock(), memory.interleave())
     }
 
     /// The hardware parameters of the local memory as SystemVerilog literals.
@@ -192,14 +193,13 @@ mod tests {
 
     #[test]
     fn local_memory_sizes_follow_from_its_own_profile() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let design = parse(
             "[[memory]]\nname = \"local\"\nbytes = \"2 MiB\"\nchannels = 2\nprofile = \
              \"nand\"\n[memory.delay]\nbuffer_beats = 1024\n",
         )
         .unwrap();
         let memory = design.local().unwrap();
-        let profile = Profile::find(&root, &memory.profile).unwrap();
+        let profile = Profile::find(&memory.profile).unwrap();
         let sizes = design.local_sizes(memory, &profile);
         let own = profile.sizes(design.clock(), 2);
         assert_eq!(

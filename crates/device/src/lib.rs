@@ -10,8 +10,7 @@
 //! use device::{Factory, RtlOptions};
 //! use sim::{Device, Media};
 //!
-//! let root = rtl::bitstream::repo_root()?;
-//! let design = design::Design::find(&root, "default")?;
+//! let design = design::Design::find("default")?;
 //! let model = "fast".parse()?;
 //! let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true)?;
 //! let device = factory.device(Media::memory(16 << 20)?)?;
@@ -26,10 +25,10 @@
 #![warn(missing_docs)]
 
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::{Arc, Once};
 
+use design::engine::EngineInstance;
 use design::{Design, Identity};
 pub use fast::FaultInjection;
 use rtl::bitstream::{Bitstream, Progress, Purpose};
@@ -202,8 +201,7 @@ pub fn check(design: &Design, model: Model) -> Result<(), Error> {
     if model == Model::Fast {
         return Ok(());
     }
-    let root = rtl::bitstream::repo_root()?;
-    let engines = design.engines(&root)?;
+    let engines = design.engines()?;
     let keeps = engines.iter().find(|e| e.manifest.reserved.0 > 0);
     match (keeps, &design.media.file) {
         (Some(keeps), Some(_)) => Err(Error::NotDurable(keeps.manifest.name.clone())),
@@ -213,9 +211,8 @@ pub fn check(design: &Design, model: Model) -> Result<(), Error> {
 
 /// Makes devices of a design, which is compiled for the RTL model.
 pub struct Factory {
+    design: Design,
     ready: Ready,
-    /// The storage of its devices.
-    media: (Option<PathBuf>, u64),
 }
 
 impl Factory {
@@ -228,7 +225,6 @@ impl Factory {
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Factory, Error> {
         check(design, model)?;
-        let media = (design.media.file.clone(), design.media.bytes.0);
         let ready = match model {
             Model::Rtl => {
                 let mut config = rtl::DeviceConfig::from_design(design)?;
@@ -244,7 +240,7 @@ impl Factory {
                     config.link_patience = patience;
                 }
                 config.check_buildable()?;
-                let path = config.compile(media.1, progress)?;
+                let path = config.compile(design.media.bytes.0, progress)?;
                 let bitstream = Bitstream::open(&path)?;
                 Ready::Rtl(Box::new(config), bitstream)
             }
@@ -252,11 +248,24 @@ impl Factory {
                 if options.trace.is_some() {
                     return Err(Error::NoWaveforms);
                 }
-                let root = rtl::bitstream::repo_root()?;
-                Ready::Fast(Box::new(fast::Config::of(design, &root)?))
+                Ready::Fast(Box::new(fast::Config::of(design)?))
             }
         };
-        Ok(Factory { ready, media })
+        let design = design.clone();
+        Ok(Factory { design, ready })
+    }
+
+    /// The design of its devices.
+    pub fn design(&self) -> &Design {
+        &self.design
+    }
+
+    /// The engines of its devices, in the order of the design.
+    pub fn engines(&self) -> &[EngineInstance] {
+        match &self.ready {
+            Ready::Rtl(config, _) => &config.engines,
+            Ready::Fast(config) => &config.engines,
+        }
     }
 
     /// What simulates its devices.
@@ -278,20 +287,12 @@ impl Factory {
 
     /// The media that the design names.
     pub fn media(&self) -> Result<Media, Error> {
-        let (file, bytes) = &self.media;
-        let media = match file {
-            Some(path) => Media::file(path, *bytes),
-            None => Media::memory(*bytes),
+        let media = &self.design.media;
+        let opened = match &media.file {
+            Some(path) => Media::file(path, media.bytes.0),
+            None => Media::memory(media.bytes.0),
         };
-        Ok(media?)
-    }
-
-    /// Sets the identity of its next devices.
-    pub fn set_identity(&mut self, identity: Identity) {
-        match &mut self.ready {
-            Ready::Rtl(config, _) => config.identity = identity,
-            Ready::Fast(config) => config.identity = identity,
-        }
+        Ok(opened?)
     }
 
     /// Sets the memory of each channel of the storage, for its next devices.
@@ -314,26 +315,29 @@ impl Factory {
 
     /// A device with power, whose storage holds these media.
     pub fn device(&self, media: Media) -> Result<Box<dyn Device + Send>, Error> {
-        self.device_with_fault(media, None)
+        self.device_with(media, None, None)
     }
 
-    /// The same with a fault injected, as a negative control. Only the fast model has faults.
-    pub fn device_with_fault(
+    /// The same with an identity, by default that of the first device of a process, and with a
+    /// fault injected, as a negative control. Only the fast model has faults.
+    pub fn device_with(
         &self,
         media: Media,
+        identity: Option<Identity>,
         fault: Option<FaultInjection>,
     ) -> Result<Box<dyn Device + Send>, Error> {
         Ok(match &self.ready {
             Ready::Rtl(..) if fault.is_some() => {
                 return Err(Error::NoFaults);
             }
-            Ready::Rtl(config, bitstream) => Box::new(RtlDevice::new(
-                bitstream.clone(),
-                (**config).clone(),
-                media,
-            )?),
+            Ready::Rtl(config, bitstream) => {
+                let mut config = (**config).clone();
+                config.identity = identity.unwrap_or(config.identity);
+                Box::new(RtlDevice::new(bitstream.clone(), config, media)?)
+            }
             Ready::Fast(config) => {
                 let mut config = (**config).clone();
+                config.identity = identity.unwrap_or(config.identity);
                 config.fault_injection = fault;
                 Box::new(fast::FastDevice::new(config, media)?)
             }
@@ -366,9 +370,8 @@ mod tests {
     /// Nothing is compiled, and no file is made.
     #[test]
     fn factory_refuses_media_files_that_the_rtl_model_could_lose() {
-        let root = rtl::bitstream::repo_root().unwrap();
         let file = std::env::temp_dir().join(format!("nearside-device-{}", std::process::id()));
-        let design = Design::find(&root, "nearpm").unwrap();
+        let design = Design::find("nearpm").unwrap();
         let values = format!("media.file = \"{}\"", file.display());
         let design = design.with_values(&values).unwrap();
         let make = |model| Factory::new(&design, model, &RtlOptions::default(), &mut |_| true);

@@ -3,13 +3,14 @@
 //! One host with two devices, each on another model: both work at the same time, and with each
 //! other.
 
-use design::{Cpu, Design, HostProfile};
+use design::Design;
 use device::{Factory, Model, RtlOptions};
 use driver::workload::{run_job, IoJob};
 use driver::{Buffer, DriverConfig, IoCommand, NvmeDriver, SharedHost};
-use host::{Error, Machine, Mapping, MemoryType, Program, SharedMachine};
-use rtl::bitstream::{repo_root, stderr_progress};
-use sim::{Bar, Media, Random, System, Time};
+use host::{Error, HostParameters, Mapping, MemoryType, Program, SharedMachine};
+use rtl::bitstream::stderr_progress;
+use sim::{Bar, Random, Time};
+use testbed::Testbed;
 
 const MODELS: [Model; 2] = [Model::Rtl, Model::Fast];
 /// Addresses of jobs, and of loads and stores: apart from each other.
@@ -32,36 +33,25 @@ struct Bench {
 }
 
 fn bench(models: [Model; 2]) -> Bench {
-    let design = Design::find(&repo_root().unwrap(), "default").unwrap();
-    let (host, link) = design.attached().unwrap();
-    let mut system = System::new(&host).unwrap();
-    for model in models {
+    let design = Design::find("default").unwrap();
+    let factories = models.map(|model| {
         let mut progress = stderr_progress(&design.name);
-        let made = Factory::new(&design, model, &RtlOptions::default(), &mut progress);
-        let media = Media::memory(design.media.bytes.0).unwrap();
-        let device = made.unwrap().device(media).unwrap();
-        let windows = [
-            (Bar::Nvme, 64 << 10),
-            (Bar::Pm, design.window_bytes()),
-            (Bar::Control, 1 << 20),
-        ];
-        system.add_device(device, &link, &windows).unwrap();
-    }
-    let profile = HostProfile::shipped("none").unwrap();
-    let shared = SharedMachine::new(Machine::new(system, profile));
+        Factory::new(&design, model, &RtlOptions::default(), &mut progress).unwrap()
+    });
+    let testbed = Testbed::of(&factories[0]).host(HostParameters::default());
+    let testbed = testbed.beside(&factories[1], factories[1].media().unwrap(), None);
+    let testbed = testbed.build().unwrap();
     let drivers = (0..models.len()).map(|n| {
-        let costs = Cpu::default().costs();
-        let host = SharedHost::new(&shared, n, costs, 0, 8 * (n + 1));
         let config = DriverConfig {
             io_queues: QUEUES as u16,
             io_entries: 64,
             ..DriverConfig::default()
         };
-        NvmeDriver::start(host, config).unwrap()
+        NvmeDriver::start(testbed.host(n, 0, 8 * (n + 1)), config).unwrap()
     });
     Bench {
         drivers: drivers.collect(),
-        shared,
+        shared: testbed.machine().clone(),
     }
 }
 

@@ -35,7 +35,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Host, SimHost};
 use sim::fork::Fork;
-use sim::{Bar, HostConfig, LinkConfig, System, Time};
+use sim::{Bar, HostConfig, LinkConfig, Time};
 use spec::nearpm::{register, Command, Completion, Descriptor, ErrorBit, LogState, Operation};
 
 use common::nearpm::{Kit, Pool};
@@ -95,22 +95,16 @@ impl Devices {
     fn bare(count: usize, peers: bool) -> Devices {
         let design = design("nearpm");
         let factory = common::factory(&design);
-        let mut system = System::new(&HostConfig::default()).unwrap();
-        let windows = [
-            (Bar::Nvme, 64 << 10),
-            (Bar::Pm, design.window_bytes()),
-            (Bar::Control, 1 << 20),
-        ];
-        for _ in 0..count {
+        let devices = (0..count).map(|_| {
             let device = common::device(&factory, &design);
-            let link = LinkConfig::default();
-            system.add_device(device, &link, &windows).unwrap();
-        }
-        let costs = design::Cpu::default().costs();
+            (device, LinkConfig::default(), design.window_bytes())
+        });
+        let system = testbed::attach(&HostConfig::default(), devices).unwrap();
+        let costs = testbed::driver_costs(&design::Cpu::default());
         Devices {
             host: SimHost::new(system, 0, costs, 0),
             pages: vec![Kit::page_of(&design); count],
-            registers: design.engines(&root()).unwrap()[0].offset,
+            registers: design.engines().unwrap()[0].offset,
             pool: Pool::new(1, 7, 1 << 20),
             peers,
         }

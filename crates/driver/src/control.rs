@@ -2,9 +2,9 @@
 
 //! The control bus (BAR4): the list of the device's blocks, and the timing emulators.
 
-use design::media::{Interleave, Registers};
 use sim::{Bar, Clock};
 use spec::bar4;
+use spec::nvm_delay::{Interleave, Registers, MAX_REGIONS};
 use spec::regs::nvm_delay::{self, command, control, counters, status, timing};
 
 use crate::{Error, Host, Qos, Result};
@@ -103,7 +103,7 @@ impl MemoryInfo {
     pub fn name(&self) -> &'static str {
         match self.number {
             0 => STORAGE,
-            1 => design::LOCAL,
+            1 => LOCAL,
             _ => "unknown",
         }
     }
@@ -111,6 +111,8 @@ impl MemoryInfo {
 
 /// The name of the memory of the namespaces.
 pub const STORAGE: &str = "storage";
+/// The name of the engines' memory.
+const LOCAL: &str = "local";
 /// Unit of a memory's address and size.
 const MEMORY_UNIT: u64 = 4096;
 
@@ -309,7 +311,7 @@ impl DelayRegisters {
 
     /// The register writes that set all parameters: offset in BAR4, and value.
     pub fn writes(&self, registers: &Registers) -> Result<Vec<(u64, u32)>> {
-        if registers.regions.len() > design::media::MAX_REGIONS {
+        if registers.regions.len() > MAX_REGIONS {
             return Err(Error::Invalid("nvm_delay has 4 regions".into()));
         }
         let mut writes = Vec::new();

@@ -15,6 +15,19 @@ pub enum CpuWork {
     Complete,
 }
 
+/// CPU time of a driver's work, in picoseconds of simulated time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCosts {
+    /// To build and submit one command.
+    pub submit_ps: u64,
+    /// To reap one completion.
+    pub complete_ps: u64,
+    /// Of one posted MMIO write.
+    pub mmio_write_ps: u64,
+    /// From an interrupt message to the first check of the queue; 0 polls.
+    pub interrupt_ps: u64,
+}
+
 /// A host with a device: register access, memory that the device can reach, and time.
 ///
 /// A host has several CPUs. Work on one CPU takes only that CPU's time; `run_on` selects the CPU.

@@ -4,8 +4,7 @@
 //! return value, arguments, outputs.
 
 use sim::{Bar, Time};
-use spec::bar4::{ARGUMENTS, ARGUMENT_STEP};
-use spec::regs::copy;
+use spec::regs::engine::{self, ARGUMENTS, ARGUMENTS_STRIDE};
 
 use crate::{Error, Host, Result};
 
@@ -22,7 +21,7 @@ impl EngineRegisters {
     /// Sets the arguments and starts the engine; an error if it is working.
     pub fn start<H: Host>(&self, host: &mut H, arguments: &[u64]) -> Result<()> {
         host.run_on(0);
-        let end = ARGUMENTS + ARGUMENT_STEP * arguments.len() as u64;
+        let end = ARGUMENTS + ARGUMENTS_STRIDE * arguments.len() as u64;
         if end > self.size {
             let text = format!(
                 "{} arguments: more than the engine has registers for",
@@ -30,34 +29,37 @@ impl EngineRegisters {
             );
             return Err(Error::Invalid(text));
         }
-        let control = host.read32(Bar::Control, self.base + copy::CONTROL)?;
-        if !copy::control::IDLE.is_set(control.into()) {
+        let control = host.read32(Bar::Control, self.base + engine::CONTROL)?;
+        if !engine::control::IDLE.is_set(control.into()) {
             return Err(Error::Invalid("the engine works already".into()));
         }
-        for (at, value) in (ARGUMENTS..).step_by(ARGUMENT_STEP as usize).zip(arguments) {
+        for (at, value) in (ARGUMENTS..)
+            .step_by(ARGUMENTS_STRIDE as usize)
+            .zip(arguments)
+        {
             host.write64(Bar::Control, self.base + at, *value)?;
         }
-        let done = copy::status::DONE.mask() as u32;
-        host.write32(Bar::Control, self.base + copy::STATUS, done)?;
-        let start = copy::control::START.mask() as u32;
-        host.write32(Bar::Control, self.base + copy::CONTROL, start)
+        let done = engine::status::DONE.mask() as u32;
+        host.write32(Bar::Control, self.base + engine::STATUS, done)?;
+        let start = engine::control::START.mask() as u32;
+        host.write32(Bar::Control, self.base + engine::CONTROL, start)
     }
 
     /// Requests the engine to end early.
     pub fn stop<H: Host>(&self, host: &mut H) -> Result<()> {
         host.run_on(0);
-        let stop = copy::control::STOP.mask() as u32;
-        host.write32(Bar::Control, self.base + copy::CONTROL, stop)
+        let stop = engine::control::STOP.mask() as u32;
+        host.write32(Bar::Control, self.base + engine::CONTROL, stop)
     }
 
     /// The return value, if the engine has ended.
     pub fn ended<H: Host>(&self, host: &mut H) -> Result<Option<u32>> {
         host.run_on(0);
-        let status = host.read32(Bar::Control, self.base + copy::STATUS)?;
-        if !copy::status::DONE.is_set(status.into()) {
+        let status = host.read32(Bar::Control, self.base + engine::STATUS)?;
+        if !engine::status::DONE.is_set(status.into()) {
             return Ok(None);
         }
-        host.read32(Bar::Control, self.base + copy::RESULT)
+        host.read32(Bar::Control, self.base + engine::RESULT)
             .map(Some)
     }
 
@@ -72,7 +74,7 @@ impl EngineRegisters {
         host.run_on(0);
         (arguments..arguments + count)
             .map(|n| {
-                let at = self.base + ARGUMENTS + ARGUMENT_STEP * n as u64;
+                let at = self.base + ARGUMENTS + ARGUMENTS_STRIDE * n as u64;
                 let low = host.read32(Bar::Control, at)?;
                 let high = host.read32(Bar::Control, at + 4)?;
                 Ok(u64::from(high) << 32 | u64::from(low))

@@ -7,23 +7,15 @@
 //! violates the specification, the driver reports an error and does not panic.
 //!
 //! ```
-//! use std::path::Path;
-//!
-//! use design::{Design, HostCosts};
-//! use driver::{DriverConfig, NvmeDriver, SimHost};
-//! use sim::{Bar, Media, System};
+//! use design::Design;
+//! use device::Model;
+//! use driver::{DriverConfig, NvmeDriver};
+//! use testbed::Testbed;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-//! let design = Design::find(&root, "default")?;
-//! let bytes = design.media.bytes.0;
-//! let device = fast::FastDevice::new(fast::Config::of(&design, &root)?, Media::memory(bytes)?)?;
-//!
-//! let mut system = System::new(&design.host)?;
-//! let windows = [(Bar::Nvme, 64 << 10), (Bar::Pm, bytes), (Bar::Control, 1 << 20)];
-//! let number = system.add_device(Box::new(device), &design.pcie, &windows)?;
-//! let costs: HostCosts = design.cpu.costs();
-//! let host = SimHost::new(system, number, costs, 0);
+//! let design = Design::find("default")?;
+//! let testbed = Testbed::builder(&design).model(Model::Fast).build()?;
+//! let host = testbed.into_sim_host(0);
 //!
 //! let mut nvme = NvmeDriver::start(host, DriverConfig::default())?;
 //! nvme.write(8, &[0x5A; 4096])?;
@@ -50,7 +42,6 @@
 //! - [`control`]: the status block of BAR4, and the registers of `nvm_delay`. [`Qos`]: limits of
 //!   the masters of a channel.
 //! - [`launch`] and [`page`]: jobs of engines, by registers and by command pages.
-//! - [`exercise`]: a short mixed workload that trains builds.
 //!
 //! # Left out
 //!
@@ -62,7 +53,6 @@
 mod blocks;
 pub mod control;
 mod error;
-mod exercise;
 mod format;
 mod fused;
 mod host;
@@ -81,11 +71,10 @@ mod sim_host;
 pub mod window;
 pub mod workload;
 
-pub use self::host::{CpuWork, Host};
+pub use self::host::{CpuWork, Host, HostCosts};
 pub use blocks::{split_ranges, BlockRange};
 pub use control::STORAGE;
 pub use error::{CallerError, Error, Result};
-pub use exercise::exercise;
 pub use format::Erase;
 pub use io_loop::RunReport;
 pub use latency::{Latencies, LatencySummary};

@@ -5,10 +5,9 @@
 use std::collections::HashMap;
 
 use ::host::{register, Machine, Turn, WakeCondition};
-use design::HostCosts;
 use sim::{Bar, Time, Watch};
 
-use crate::{CpuWork, Error, Result};
+use crate::{CpuWork, Error, HostCosts, Result};
 
 /// One device of a simulated host, as a driver uses it. Each call receives the host, or the right
 /// to act on it.

@@ -3,11 +3,10 @@
 //! A driver's part of a shared host.
 
 use ::host::SharedMachine;
-use design::HostCosts;
 use sim::{Bar, Time, MSI_BASE};
 
 use crate::port::{dma_read, dma_write, DevicePort};
-use crate::{CpuWork, Host, Result};
+use crate::{CpuWork, Host, HostCosts, Result};
 
 /// One device of a shared host. Other users are drivers of other devices, loads and stores of
 /// persistent memory, and concurrent programs ([`SharedMachine::run`]). Several drivers may use one

@@ -2,12 +2,11 @@
 
 //! The simulated host of one driver: memory and link of a [`sim::System`], and CPUs that take time.
 
-use ::host::Machine;
-use design::{HostCosts, HostProfile};
+use ::host::{HostParameters, Machine};
 use sim::{Bar, LinkStats, System, Time, MSI_BASE};
 
 use crate::port::{dma_read, dma_write, DevicePort};
-use crate::{CpuWork, Host, Result};
+use crate::{CpuWork, Host, HostCosts, Result};
 
 /// One device of a simulated system, and the CPUs of its host, for a driver that is alone. See
 /// [`crate::SharedHost`] for a shared one.
@@ -17,24 +16,15 @@ pub struct SimHost {
 }
 
 impl SimHost {
-    /// The host of device number `device`. With an interrupt cost in `costs`, `vectors` interrupt
-    /// vectors are used.
-    ///
-    /// # Panics
-    ///
-    /// Never: the profile `none` is part of the program.
+    /// The host of device number `device`, whose loads and stores take no CPU time. With an
+    /// interrupt cost in `costs`, `vectors` interrupt vectors are used.
     pub fn new(system: System, device: usize, costs: HostCosts, vectors: u16) -> SimHost {
-        let free = HostProfile::shipped("none").expect("a test has read all that are shipped");
-        SimHost::with_profile(Machine::new(system, free), device, costs, vectors)
+        let machine = Machine::new(system, HostParameters::default());
+        SimHost::on(machine, device, costs, vectors)
     }
 
-    /// A host with a profile, for additional loads and stores of programs.
-    pub fn with_profile(
-        machine: Machine,
-        device: usize,
-        costs: HostCosts,
-        vectors: u16,
-    ) -> SimHost {
+    /// The same on a machine.
+    pub fn on(machine: Machine, device: usize, costs: HostCosts, vectors: u16) -> SimHost {
         SimHost {
             machine,
             port: DevicePort::new(device, costs, vectors, 0),

@@ -2,6 +2,7 @@
 
 //! Jobs like those of fio, and whole transfers of data, on several queues.
 
+use sim::Random;
 use spec::nvme::PAGE_BYTES;
 
 use crate::io_loop::{self, CommandSource, NextCommand, RunReport};
@@ -96,27 +97,10 @@ pub struct JobResult {
     pub verified_bytes: u64,
 }
 
-/// SplitMix64.
-#[derive(Clone, Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    }
-    fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
-    }
-}
-
 /// The content of a block that was written for the `version`-th time.
 fn fill(block: &mut [u8], seed: u64, lba: u64, version: u32) {
     let mut random =
-        Random(seed ^ lba.wrapping_mul(0xD134_2543_DE82_EF95) ^ u64::from(version) << 40);
+        Random::new(seed ^ lba.wrapping_mul(0xD134_2543_DE82_EF95) ^ u64::from(version) << 40);
     for word in block.chunks_mut(8) {
         word.copy_from_slice(&random.next().to_le_bytes()[..word.len()]);
     }
@@ -427,7 +411,7 @@ pub fn run_job_with<H: Host>(
         block,
         first: start / block,
         blocks,
-        random: Random(job.seed),
+        random: Random::new(job.seed),
         issued: 0,
         slots: Vec::with_capacity(slots),
         cursors: vec![0; job.queues],

@@ -2,30 +2,22 @@
 
 //! NVMe commands per CPU second: `speed BYTES COMMANDS READ_PERCENT [verify]`.
 
-use std::path::Path;
-
+use device::Model;
 use driver::workload::{run_job, IoJob};
-use driver::{DriverConfig as Driver, NvmeDriver, SimHost};
-use fast::{Config, FastDevice};
-use sim::{Bar, Media, System};
+use driver::{DriverConfig as Driver, NvmeDriver};
+use host::HostParameters;
+use testbed::Testbed;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
     let arg = |n: usize, default: u64| args.get(n).and_then(|a| a.parse().ok()).unwrap_or(default);
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = design::Design::find(&root, "default")?;
+    let design = design::Design::find("default")?;
     let design = design.with_values("[cpu]\nprofile = \"none\"\n[media]\nprofile = \"dram\"")?;
-    let config = Config::of(&design, &root)?;
-    let media = Media::memory(design.media.bytes.0)?;
-    let device = FastDevice::new(config, media)?;
-    let mut system = System::new(&design.host)?;
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, design.window_bytes()),
-        (Bar::Control, 1 << 20),
-    ];
-    let slot = system.add_device(Box::new(device), &design.pcie, &windows)?;
-    let host = SimHost::new(system, slot, design.cpu.costs(), 0);
+    let testbed = Testbed::builder(&design).model(Model::Fast);
+    let host = testbed
+        .host(HostParameters::default())
+        .build()?
+        .into_sim_host(0);
     let mut controller = NvmeDriver::start(host, Driver::default())?;
     let job = IoJob {
         read_percent: arg(3, 50) as u32,

@@ -142,9 +142,8 @@ impl<E: Copy> Calendar<E> {
             if far.cycle - self.begin >= NEAR_CYCLES {
                 break;
             }
-            if let Some(far) = self.far.pop() {
-                self.schedule(far.cycle, far.event);
-            }
+            let far = self.far.pop().expect("it is the first one");
+            self.schedule(far.cycle, far.event);
         }
     }
 

@@ -82,11 +82,9 @@ pub enum FaultInjection {
 
 impl Config {
     /// The parameters of the device that a design describes. Without a serial number in the design
-    /// it is the first device of its process. `root` is the repository, which holds profiles and
-    /// engines.
-    pub fn of(design: &Design, root: &std::path::Path) -> Result<Config, design::Error> {
-        let profile = |name: &str| Profile::find(root, name);
-        let storage = profile(&design.media.profile)?;
+    /// it is the first device of its process.
+    pub fn of(design: &Design) -> Result<Config, design::Error> {
+        let storage = Profile::find(&design.media.profile)?;
         let movers = design.mover_sizes(&storage);
         let media = design.media.bytes.0;
         let sizes: Vec<u64> = match design.nvme.namespaces.is_empty() {
@@ -103,7 +101,7 @@ impl Config {
                 granule: memory.granule.0,
                 bytes: memory.bytes.0,
                 dram: MemoryModel::Ddr4(design.local_dram(memory).clone()),
-                delay: design.local_sizes(memory, &profile(&memory.profile)?),
+                delay: design.local_sizes(memory, &Profile::find(&memory.profile)?),
                 file: design.local_file(),
             }),
         };
@@ -129,7 +127,7 @@ impl Config {
             local,
             local_base: design.local_base().unwrap_or(0),
             window_bytes: design.window_bytes(),
-            engines: design.engines(root)?,
+            engines: design.engines()?,
             host_reads: design.pcie.tags.min(256),
             max_payload: design.pcie.max_payload_bytes,
             fault_injection: None,

@@ -5,10 +5,10 @@
 use sim::{Clock, OrderEvent, OrderWatch, TraceEvent, Tracer};
 
 use crate::calendar::Calendar;
-use crate::engines::ConflictFilter;
+use crate::conflict_filter::ConflictFilter;
+use crate::host_port::{BurstOwner, HostArbiter, ReadPurpose};
 use crate::memory::Memories;
 use crate::msix::Msix;
-use crate::port::{LinkPort, ReadPurpose};
 
 /// Owners of a channel's bursts, in the upper half of their tags.
 pub(crate) const TAG_READ: u64 = 0;
@@ -23,11 +23,11 @@ pub(crate) const TAG_LINE: u64 = 5 << 32;
 pub(crate) enum Event {
     /// The bridge handles accesses that have arrived.
     Bridge,
-    /// The link port sends reads of host memory.
+    /// The host port sends reads.
     HostRead,
     /// Reads of host memory are checked for their completion timeout.
     CompletionTimeout,
-    /// The link port sends writes to host memory.
+    /// The host port passes and sends writes.
     HostWrite,
     /// A memory channel has an event.
     Channel(u8),
@@ -123,14 +123,14 @@ pub(crate) struct SimContext<'a> {
     pub(crate) now: u64,
     pub(crate) clock: Clock,
     pub(crate) calendar: &'a mut Calendar<Event>,
-    pub(crate) port: &'a mut LinkPort,
+    pub(crate) port: &'a mut HostArbiter,
     pub(crate) memory: &'a mut Memories,
     pub(crate) msix: &'a mut Msix,
     pub(crate) wake_ups: &'a mut WakeUps,
     /// The scheduled wake-up of each channel.
     pub(crate) channel_wake_ups: &'a mut [u64],
     /// The conflict filter, if an engine has one.
-    pub(crate) filter: Option<&'a mut ConflictFilter>,
+    pub(crate) filter: Option<&'a mut dyn ConflictFilter>,
     pub(crate) tracer: Option<&'a Tracer>,
     pub(crate) order: Option<&'a OrderWatch>,
 }
@@ -158,19 +158,25 @@ impl SimContext<'_> {
     /// Requests a read of host memory some cycles from now.
     pub(crate) fn read_host(&mut self, cycles: u64, purpose: ReadPurpose, addr: u64, len: u32) {
         let cycle = self.now + cycles;
-        self.port.request_read(cycle, purpose, addr, len);
+        self.port.link.request_read(cycle, purpose, addr, len);
         self.schedule_host_reads(cycle);
     }
 
-    /// Schedules the link port for a read that is due at this edge.
+    /// Schedules the host port for a read that is due at this edge.
     pub(crate) fn schedule_host_reads(&mut self, cycle: u64) {
         self.schedule(cycle, Event::HostRead);
     }
 
-    /// Posts at most 16 bytes to host memory, in the order of the front end's writes.
-    pub(crate) fn post_write(&mut self, cycles: u64, addr: u64, data: &[u8]) {
-        let cycle = self.now + cycles;
-        self.port.post_write(cycle, addr, data);
+    /// Posts at most 16 bytes to host memory from an edge on, in the order of the front end's
+    /// writes. `owner` is notified once the link has accepted them.
+    pub(crate) fn post_write(
+        &mut self,
+        cycle: u64,
+        addr: u64,
+        data: &[u8],
+        owner: Option<BurstOwner>,
+    ) {
+        self.port.post_write(cycle, addr, data, owner);
         self.schedule(cycle, Event::HostWrite);
     }
 

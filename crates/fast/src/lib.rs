@@ -3,7 +3,7 @@
 //! The fast model of a device: the same registers, bytes and statuses as the RTL model, transaction
 //! by transaction, in about a hundredth of its time.
 //!
-//! [`FastDevice`] is a [`sim::Device`]. `nearside-lockstep` compares it with the RTL model step by
+//! [`FastDevice`] is a [`sim::Device`]. `nearside-verify` compares it with the RTL model step by
 //! step, and `docs/correlation.md` compares their latencies and bandwidths.
 //!
 //! Modules in reading order:
@@ -11,13 +11,13 @@
 //! - [`config`]: the parameters of a device, taken from its design.
 //! - `device`: [`FastDevice`], which runs events in the order of their clock edges. `calendar` is
 //!   the queue of these events, `context` what the blocks share while they handle one.
-//! - `port`, `completion_timeout`, `msix`: the device's side of the PCIe link.
+//! - `host_port`: the arbiter of accesses to host memory, and the PCIe link below it; `msix`.
 //! - `bridge`, `status`, `qos`: accesses of the host to the BARs.
 //! - [`controller`]: the NVMe controller, one module for each of the RTL's.
 //! - [`memory`]: the channels of the memories, with arbitration, `nvm_delay` and DDR4.
-//! - `engines`: the accelerators. `engines::nearpm` has the conflict filter.
+//! - `engines`: the accelerators. `conflict_filter` is what one of them, `engines::nearpm`,
+//!   implements for the other blocks.
 //! - `error`: why there is no device.
-//! - `slab`: numbered items whose numbers are used again.
 //!
 //! Left out: clock-by-clock signals, waveforms, and engines that exist only in RTL, which
 //! [`FastDevice::new`] refuses by name. Timing is that of the RTL in the mean, not in each cycle.
@@ -27,18 +27,17 @@
 
 mod bridge;
 mod calendar;
-mod completion_timeout;
 pub mod config;
+mod conflict_filter;
 mod context;
 pub mod controller;
 mod device;
 mod engines;
 mod error;
+mod host_port;
 pub mod memory;
 mod msix;
-mod port;
 mod qos;
-mod slab;
 mod status;
 
 pub use config::{Config, FaultInjection};

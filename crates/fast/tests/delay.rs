@@ -3,15 +3,14 @@
 //! `nvm_delay` and its memory compared with the RTL:
 //! `cargo test --profile checked -p nearside-fast -- --include-ignored`.
 
-use std::path::PathBuf;
-
-use design::media::{DelaySizes, Interleave, Registers};
+use design::media::DelaySizes;
 use design::Profile;
 use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
-use rtl::bitstream::{repo_root, stderr_progress};
+use rtl::bitstream::stderr_progress;
 use rtl::delay_bench::{AddressPattern, DelayBench, DelayBenchCounters, Traffic, TrafficMix};
 use sim::memctrl::MemoryModel;
 use sim::{Clock, DramConfig, Media, Random, Time};
+use spec::nvm_delay::{Interleave, Registers};
 use spec::regs::nvm_delay::{self, command, counters};
 
 const BYTES: u64 = 1 << 28;
@@ -21,15 +20,19 @@ const SIZES: DelaySizes = DelaySizes {
     buffer_beats: 512,
 };
 
-fn root() -> PathBuf {
-    repo_root().unwrap()
-}
-
 fn bench(memory: &MemoryModel) -> DelayBench {
     let media = Media::memory(BYTES).unwrap();
     let mut progress = stderr_progress("nvm_delay");
     let clock = Clock::default();
-    DelayBench::new(&root(), clock, memory, media, Some(SIZES), &mut progress).unwrap()
+    DelayBench::new(
+        &design::checkout().unwrap(),
+        clock,
+        memory,
+        media,
+        Some(SIZES),
+        &mut progress,
+    )
+    .unwrap()
 }
 
 fn channel(memory: &MemoryModel) -> Channel {
@@ -233,7 +236,7 @@ fn compare(
 }
 
 fn registers(profile: &str) -> Registers {
-    let profile = Profile::find(&root(), profile).unwrap();
+    let profile = Profile::find(profile).unwrap();
     let interleave = Interleave {
         channels: 2,
         granule: 4096,

@@ -2,21 +2,18 @@
 
 //! Engines that the fast model does not have.
 
-use std::path::Path;
-
 use design::Design;
 use fast::{Config, FastDevice};
 use sim::Media;
 
 #[test]
 fn engine_of_the_rtl_alone_is_refused_by_name() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let values = "engine = [{ name = \"box\", engine = \"tests/engines/mailbox\" }]";
-    let design = Design::find(&root, "engines")
+    let design = Design::find("engines")
         .unwrap()
         .with_values(values)
         .unwrap();
-    let config = Config::of(&design, &root).unwrap();
+    let config = Config::of(&design).unwrap();
     let media = Media::memory(design.media.bytes.0).unwrap();
     let error = FastDevice::new(config, media).err().unwrap();
     let expected =

@@ -3,27 +3,21 @@
 //! CPU time of loads, stores and program switches: `cargo run --release -p nearside-host --example
 //! speed`.
 
-use std::path::Path;
 use std::time::Instant;
 
-use design::{Design, HostProfile};
-use fast::FastDevice;
-use host::{Cpu, Fence, Machine, Mapping, MemoryType, Program, SharedMachine};
-use sim::{Bar, Media, System, Time};
+use design::Design;
+use device::Model;
+use host::{Cpu, Fence, Mapping, MemoryType, Program, SharedMachine};
+use sim::Time;
+use testbed::Testbed;
 
 type Error = Box<dyn std::error::Error>;
 
 fn shared() -> Result<SharedMachine, Error> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "default")?.with_values("[media]\nbytes = \"64 MiB\"\n")?;
-    let profile = HostProfile::find("nearpm")?;
-    let (host, link) = profile.attached(&design.host, &design.pcie);
-    let media = Media::memory(design.media.bytes.0)?;
-    let device = FastDevice::new(fast::Config::of(&design, &root)?, media)?;
-    let mut system = System::new(&host)?;
-    let windows = [(Bar::Pm, design.window_bytes())];
-    system.add_device(Box::new(device), &link, &windows)?;
-    Ok(SharedMachine::new(Machine::new(system, &profile)))
+    let design = Design::find("default")?.with_values("[media]\nbytes = \"64 MiB\"\n")?;
+    let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n")?;
+    let testbed = Testbed::builder(&design).model(Model::Fast).build()?;
+    Ok(testbed.machine().clone())
 }
 
 fn tell(name: &str, count: u64, begin: Instant) {

@@ -2,12 +2,11 @@
 
 //! Loads and stores of 1 to 64 bytes.
 
+use crate::events::HostEvent;
 use crate::flush::{post, send_buffer, send_buffers};
-use crate::in_flight::{
-    begin_instruction, process_arrivals, start_load, wait_load, DeferredAccess,
-};
+use crate::in_flight::{begin_instruction, process_arrivals, start_load, wait_load};
+use crate::load::DeferredAccess;
 use crate::mapping::{AccessPart, CacheLine, Mapping};
-use crate::watch::HostEvent;
 use crate::wc::{mask, WcLookup};
 use crate::{Error, MemoryType, Result, Turn, WakeCondition};
 

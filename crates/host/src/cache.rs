@@ -2,10 +2,10 @@
 
 //! A set-associative write-back cache: the lines present, and their content.
 
-use design::host::{Cache as Config, ReplacementPolicy};
 use sim::Random;
 
 use crate::mapping::{CacheLine, LINE};
+use crate::parameters::{CacheParameters, ReplacementPolicy};
 
 /// A line of the cache.
 #[derive(Clone, Debug)]
@@ -30,12 +30,12 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub fn new(config: &Config, seed: u64) -> Cache {
+    pub fn new(parameters: CacheParameters, seed: u64) -> Cache {
         Cache {
             sets: Vec::new(),
-            count: config.sets().max(1),
-            ways: config.ways.value.max(1) as usize,
-            policy: config.policy.value,
+            count: parameters.sets.max(1),
+            ways: parameters.ways.max(1),
+            policy: parameters.policy,
             random: Random::new(seed),
             uses: 0,
         }
@@ -112,14 +112,11 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use design::HostProfile;
     use sim::Bar;
 
     fn cache(policy: ReplacementPolicy) -> Cache {
-        let mut config = HostProfile::shipped("polled").unwrap().cache.clone();
-        (config.bytes.value, config.ways.value) = (4 * 2 * 64, 2);
-        config.policy.value = policy;
-        Cache::new(&config, 1)
+        let (sets, ways) = (4, 2);
+        Cache::new(CacheParameters { sets, ways, policy }, 1)
     }
 
     fn line(n: u64) -> CacheLine {

@@ -5,7 +5,8 @@
 use sim::Time;
 
 use crate::access::{collect_load, issue_load, load, ntstore, prefetch, store, PendingLoad};
-use crate::flush::{fence, write_back, Fence};
+use crate::events::Fence;
+use crate::flush::{fence, write_back};
 use crate::in_flight::begin_instruction;
 use crate::mapping::{Mapping, LINE};
 use crate::{Error, Result, SharedMachine, Turn, WakeCondition};

@@ -4,7 +4,7 @@
 
 use sim::Time;
 
-use crate::in_flight::{DeferredAccess, LoadInFlight};
+use crate::load::{DeferredAccess, LoadInFlight};
 use crate::machine::Machine;
 use crate::mapping::{CacheLine, LINE};
 use crate::wc::mask;

@@ -5,30 +5,14 @@
 
 use sim::{Bar, Time};
 
-use crate::in_flight::{
-    begin_instruction, process_arrivals, start_load, wait_load, DeferredAccess,
-};
-use crate::machine::{Machine, Victim};
+use crate::events::{Fence, HostEvent};
+use crate::eviction::post_victims;
+use crate::in_flight::{begin_instruction, process_arrivals, start_load, wait_load};
+use crate::load::{DeferredAccess, LoadInFlight};
+use crate::machine::Victim;
 use crate::mapping::{AccessPart, CacheLine, Mapping};
-use crate::watch::HostEvent;
 use crate::wc::WcBuffer;
 use crate::{Error, MemoryType, Result, Turn, WakeCondition};
-
-/// What a fence waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fence {
-    /// `sfence`: the root complex has accepted everything. With PCIe this says nothing about the
-    /// device, which may still lose it.
-    Posted,
-    /// Each device that this CPU has written to has also answered a later load. On a Nearside
-    /// device this proves persistence. If a device has lost stores meanwhile, because its media
-    /// fail, the fence is an error. The same holds for [`Fence::Completion`].
-    ReadBack,
-    /// Each of these devices has also reported that it has accepted everything, as CXL.mem does for
-    /// every write. What this guarantees at a power cut depends on the device. A Nearside device
-    /// may still lose what it has accepted and not started to write.
-    Completion,
-}
 
 /// Posts a write of at most 64 bytes in a line, as soon as the device's link has space.
 pub(crate) fn post<T: Turn>(
@@ -54,65 +38,7 @@ pub(crate) fn post<T: Turn>(
         }
         turn.wait_for(WakeCondition::Room(device, limit))?;
     }
-    let posted = turn.machine().post(device, bar, offset, data);
-    posted.map_err(Error::System)
-}
-
-/// Posts the evicted lines, in the order of their eviction.
-pub(crate) fn post_victims<T: Turn>(turn: &mut T) -> Result<()> {
-    while let Some(victim) = turn.machine().victims.front() {
-        let device = victim.line.device;
-        if !turn.machine().system.has_room(device) {
-            let limit = turn.machine().completion_deadline();
-            turn.wait_for(WakeCondition::Room(device, limit))?;
-            if turn.machine().system.now() >= limit {
-                // Removed, so that the error is reported once.
-                let line = turn.machine().victims.pop_front().map(|v| v.line);
-                let (bar, offset) = line.map_or((Bar::Pm, 0), |l| (l.bar, l.offset));
-                return Err(Error::System(sim::Error::Timeout {
-                    device,
-                    bar,
-                    offset,
-                }));
-            }
-            // Another CPU may have posted it.
-            continue;
-        }
-        let machine = turn.machine();
-        let Some(Victim {
-            line, data, cpus, ..
-        }) = machine.victims.pop_front()
-        else {
-            return Ok(());
-        };
-        machine.post(line.device, line.bar, line.offset, &data)?;
-        let drain = machine.costs.clwb_drain;
-        for cpu in cpus {
-            machine.note_sent(cpu, &line, line.offset, drain);
-        }
-    }
-    Ok(())
-}
-
-impl Machine {
-    /// Records that a CPU has sent something to a device, which the host's fabric accepts after
-    /// `drain`.
-    fn note_sent(&mut self, cpu: usize, line: &CacheLine, offset: u64, drain: Time) {
-        let way = Time::ns(self.system.host().mmio_ns);
-        let taken = self.time(cpu) + drain + way;
-        let core = self.core(cpu);
-        core.accepted = core.accepted.max(taken);
-        self.note_unfenced(cpu, line, offset);
-    }
-
-    /// Makes the next fence of a CPU include a device.
-    pub(crate) fn note_unfenced(&mut self, cpu: usize, line: &CacheLine, offset: u64) {
-        let core = self.core(cpu);
-        match core.unfenced.iter_mut().find(|u| u.0 == line.device) {
-            Some(last) => *last = (line.device, line.bar, offset),
-            None => core.unfenced.push((line.device, line.bar, offset)),
-        }
-    }
+    turn.machine().post(device, bar, offset, data)
 }
 
 /// Writes a line back before a store bypasses the cache, so that stores to one line become
@@ -248,7 +174,7 @@ pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<(
     send_buffers(turn, cpu, None)?;
     // Lines still being fetched that have to be written back on arrival.
     loop {
-        let asked = |f: &&crate::in_flight::LoadInFlight| f.after.cpus.contains(&cpu);
+        let asked = |f: &&LoadInFlight| f.after.cpus.contains(&cpu);
         let Some(tag) = turn
             .machine()
             .loads_in_flight

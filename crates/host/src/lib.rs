@@ -3,30 +3,20 @@
 //! The host side of a simulated system: CPUs, memory types, caches, fences and power cuts.
 //!
 //! A [`Machine`] adds CPUs to a [`sim::System`]: a time for each CPU, write-combining buffers, a
-//! write-back cache and fences, with the costs of a host profile. A [`SharedMachine`] shares it
+//! write-back cache and fences, with the costs of [`HostParameters`]. A [`SharedMachine`] shares it
 //! between programs. NVMe drivers (`driver::SharedHost`) and persistent-memory libraries are built
 //! on it.
 //!
 //! ```
-//! use std::path::Path;
-//!
-//! use design::{Design, HostProfile};
-//! use host::{Fence, Machine, Mapping, MemoryType, SharedMachine};
-//! use sim::{Bar, Media, System};
+//! use design::Design;
+//! use device::Model;
+//! use host::{Fence, Mapping, MemoryType};
+//! use testbed::Testbed;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-//! let design = Design::find(&root, "default")?;
-//! let profile = HostProfile::shipped("polled").ok_or("no such profile")?;
-//! let bytes = design.media.bytes.0;
-//! let device = fast::FastDevice::new(fast::Config::of(&design, &root)?, Media::memory(bytes)?)?;
-//!
-//! // The profile states how the device is attached.
-//! let (host, link) = profile.attached(&design.host, &design.pcie);
-//! let mut system = System::new(&host)?;
-//! let windows = [(Bar::Nvme, 64 << 10), (Bar::Pm, bytes), (Bar::Control, 1 << 20)];
-//! system.add_device(Box::new(device), &link, &windows)?;
-//! let shared = SharedMachine::new(Machine::new(system, profile));
+//! let design = Design::find("default")?;
+//! let testbed = Testbed::builder(&design).model(Model::Fast).build()?;
+//! let shared = testbed.machine();
 //!
 //! let pm = Mapping::pm(0, MemoryType::WriteBack);
 //! let cpu = shared.cpu(0);
@@ -53,17 +43,18 @@
 //!
 //! # Modules, in reading order
 //!
+//! - `parameters`: [`HostParameters`], what operations cost, and the sizes of buffers and cache.
 //! - `machine`: [`Machine`], the times and costs of CPUs, and the conditions that they wait for.
 //! - `mapping`: [`Mapping`], [`MemoryType`] and [`CacheLine`], a window as a CPU sees it.
 //! - `cpu`: [`Cpu`], the operations of a program.
-//! - `access`, `in_flight`: loads and stores of 1 to 64 bytes, loads in flight, and the accesses
-//!   that wait for them.
+//! - `access`, `load`, `in_flight`: loads and stores of 1 to 64 bytes, loads in flight, and the
+//!   accesses that wait for them.
 //! - `cache`, `wc`: the write-back cache, and the write-combining buffers of a CPU.
-//! - `flush`: write-backs, posted writes and [`Fence`].
+//! - `eviction`, `flush`: evicted lines, posted writes, write-backs and fences.
 //! - [`register`]: uncached accesses of any length.
 //! - `shared`: [`SharedMachine`], one host for several programs in the order of their times.
 //! - `crash`: power cuts, [`CutScope`] and [`CrashReport`].
-//! - `watch`: [`HostEvent`] for observers, [`CrashProbe`] for calls before a power cut.
+//! - `events`, `watch`: [`HostEvent`] for observers, [`CrashProbe`] for calls before a power cut.
 //!
 //! # Time and order
 //!
@@ -139,10 +130,14 @@ mod cache;
 mod cpu;
 mod crash;
 mod error;
+mod events;
+mod eviction;
 mod flush;
 mod in_flight;
+mod load;
 mod machine;
 mod mapping;
+mod parameters;
 pub mod register;
 mod shared;
 mod watch;
@@ -152,8 +147,8 @@ pub use access::PendingLoad;
 pub use cpu::Cpu;
 pub use crash::{CrashReport, CutScope, LostStores};
 pub use error::{Error, Result};
-pub use flush::Fence;
-pub use machine::{HostCounters, Machine, Turn, WakeCondition};
+pub use events::{Fence, HostEvent, Observer};
+pub use machine::{CrashProbe, HostCounters, Machine, Turn, WakeCondition};
 pub use mapping::{CacheLine, Mapping, MemoryType, LINE};
+pub use parameters::{CacheParameters, HostParameters, ReplacementPolicy};
 pub use shared::{Program, SharedMachine, TurnGuard};
-pub use watch::{CrashProbe, HostEvent, Observer};

@@ -4,54 +4,15 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use design::host::ps;
-use design::HostProfile;
 use sim::{Bar, System, Time};
 
 use crate::cache::Cache;
-use crate::in_flight::LoadInFlight;
+use crate::events::Observer;
+use crate::load::LoadInFlight;
 use crate::mapping::{CacheLine, LINE};
-use crate::watch::{CrashProbe, Observer};
+use crate::parameters::HostParameters;
 use crate::wc::{WcBuffer, WcBuffers};
 use crate::{Error, Result};
-
-/// The times of a profile in picoseconds, and the limits of a CPU.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Costs {
-    pub issue: Time,
-    pub mmio_store: Time,
-    pub load: Time,
-    pub wc_flush: Time,
-    pub ntstore: Time,
-    pub clwb: Time,
-    pub clwb_drain: Time,
-    pub sfence: Time,
-    pub hit: Time,
-    pub dram: Time,
-    pub copy_ps_per_byte: f64,
-    pub fill_buffers: usize,
-}
-
-impl Costs {
-    fn new(profile: &HostProfile) -> Costs {
-        let core = &profile.core;
-        let time = |ns: &design::host::Sourced<f64>| Time(ps(ns.value));
-        Costs {
-            issue: time(&core.issue_ns),
-            mmio_store: time(&core.mmio_store_ns),
-            load: time(&core.load_ns),
-            wc_flush: time(&core.wc_flush_ns),
-            ntstore: time(&core.ntstore_ns),
-            clwb: time(&core.clwb_ns),
-            clwb_drain: time(&core.clwb_drain_ns),
-            sfence: time(&core.sfence_ns),
-            hit: time(&profile.cache.hit_ns),
-            dram: time(&profile.memory.dram_ns),
-            copy_ps_per_byte: 1000.0 / profile.memory.copy_gb_s.value,
-            fill_buffers: core.fill_buffers.value as usize,
-        }
-    }
-}
 
 /// Upper bound of the CPUs' times: about a hundred days, with headroom for additions.
 pub(crate) const END: Time = Time(u64::MAX / 2);
@@ -117,6 +78,9 @@ pub(crate) struct Victim {
     pub cpus: Vec<usize>,
 }
 
+/// Called when the power is about to fail. Returning a later time postpones the cut to that time.
+pub type CrashProbe = Box<dyn FnMut(&mut Machine) -> Option<Time> + Send>;
+
 /// Counters of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounters {
@@ -139,8 +103,7 @@ pub struct HostCounters {
 /// A host with its devices.
 pub struct Machine {
     pub(crate) system: System,
-    pub(crate) costs: Costs,
-    profile: HostProfile,
+    pub(crate) costs: HostParameters,
     pub(crate) cores: Vec<CoreState>,
     pub(crate) cache: Cache,
     pub(crate) loads_in_flight: Vec<LoadInFlight>,
@@ -160,14 +123,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A host with the costs of a profile. [`HostProfile::attached`] configures the system's links
-    /// accordingly.
-    pub fn new(system: System, profile: &HostProfile) -> Machine {
+    /// A host with these parameters.
+    pub fn new(system: System, parameters: HostParameters) -> Machine {
         Machine {
-            costs: Costs::new(profile),
-            cache: Cache::new(&profile.cache, system.host().seed),
+            costs: parameters,
+            cache: Cache::new(parameters.cache, system.host().seed),
             system,
-            profile: profile.clone(),
             cores: Vec::new(),
             loads_in_flight: Vec::new(),
             loads_collected: 0,
@@ -192,9 +153,9 @@ impl Machine {
         &mut self.system
     }
 
-    /// The profile.
-    pub fn profile(&self) -> &HostProfile {
-        &self.profile
+    /// The parameters.
+    pub fn parameters(&self) -> &HostParameters {
+        &self.costs
     }
 
     /// Counters so far.
@@ -247,7 +208,7 @@ impl Machine {
 
     pub(crate) fn core(&mut self, cpu: usize) -> &mut CoreState {
         if self.cores.len() <= cpu {
-            let buffers = self.profile.core.wc_buffers.value;
+            let buffers = self.costs.wc_buffers;
             let devices = 0..self.system.devices();
             let lost: Vec<u64> = devices.map(|n| self.lost_writes(n)).collect();
             self.cores.resize_with(cpu + 1, || CoreState {

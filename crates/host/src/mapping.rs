@@ -2,13 +2,12 @@
 
 //! A CPU's view of a part of a device's window.
 
-use design::host::LINE_BYTES;
 use sim::{Bar, System};
 
 use crate::{Error, Result};
 
 /// Bytes of a line, of a write-combining buffer, and of the longest access.
-pub const LINE: usize = LINE_BYTES as usize;
+pub const LINE: usize = 64;
 
 /// The memory type of a mapping, as on x86 (Intel SDM volume 3A, "Methods of Caching Available").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,7 +76,7 @@ impl Mapping {
         CacheLine {
             device: self.device,
             bar: self.bar,
-            offset: offset - offset % LINE_BYTES,
+            offset: offset - offset % LINE as u64,
         }
     }
 
@@ -118,7 +117,7 @@ impl Iterator for AccessParts {
     fn next(&mut self) -> Option<AccessPart> {
         let left = self.len - self.from;
         let at = self.offset + self.from as u64;
-        let start = (at % LINE_BYTES) as usize;
+        let start = (at % LINE as u64) as usize;
         let len = left.min(LINE - start);
         let from = self.from;
         self.from += len;

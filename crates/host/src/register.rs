@@ -5,7 +5,8 @@
 use sim::{Bar, Time};
 
 use crate::flush::{post, send_buffers};
-use crate::in_flight::{process_arrivals, wait_load, DeferredAccess, FillActions, LoadInFlight};
+use crate::in_flight::{process_arrivals, wait_load};
+use crate::load::{DeferredAccess, FillActions, LoadInFlight};
 use crate::mapping::Mapping;
 use crate::{MemoryType, Result, Turn, WakeCondition};
 

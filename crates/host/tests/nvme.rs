@@ -5,66 +5,51 @@
 #[path = "common/model.rs"]
 mod model;
 
-use std::path::Path;
 use std::sync::Mutex;
 
-use design::{Cpu, Design, HostProfile};
+use design::{Design, Profile};
+use device::Model::{self as DeviceModel, Fast, Rtl};
 use driver::workload::{run_job, IoJob};
 use driver::{DriverConfig, NvmeDriver, SharedHost};
-use fast::FastDevice;
-use host::{CutScope, Error, Fence, Machine, Mapping, MemoryType, Program, SharedMachine};
+use host::{
+    CacheParameters, CutScope, Error, Fence, HostParameters, Mapping, MemoryType, Program,
+    SharedMachine,
+};
 use model::{program, Model, COUNT, CPUS, LINE};
-use sim::{Bar, Device, Media, Random, System, Time};
+use sim::{Random, Time};
+use testbed::{host_parameters, set_media_profile, Testbed};
 
 /// Address range of the NVMe job: after the model's lines.
 const JOB: u64 = 1 << 20;
 
 fn design() -> Design {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "default").unwrap();
+    let design = Design::find("default").unwrap();
     let media = "[media]\nbytes = \"4 MiB\"\nprofile = \"optane-dcpmm\"\n";
     design
         .with_values(&format!("{media}[cpu]\nprofile = \"nearpm\"\n"))
         .unwrap()
 }
 
-fn fast(design: &Design) -> Box<dyn Device + Send> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let config = fast::Config::of(design, &root).unwrap();
-    let media = Media::memory(design.media.bytes.0).unwrap();
-    Box::new(FastDevice::new(config, media).unwrap())
+/// A host with a very small cache.
+fn testbed(design: &Design, model: DeviceModel) -> Testbed {
+    let (sets, ways) = (4, 2);
+    let parameters = host_parameters(&design.cpu.host().unwrap());
+    let policy = parameters.cache.policy;
+    let parameters = HostParameters {
+        cache: CacheParameters { sets, ways, policy },
+        ..parameters
+    };
+    let testbed = Testbed::builder(design).model(model).host(parameters);
+    testbed.build().unwrap()
 }
 
-fn rtl_of(design: &Design) -> Box<dyn Device + Send> {
-    let config = rtl::DeviceConfig::from_design(design).unwrap();
-    let media = Media::memory(design.media.bytes.0).unwrap();
-    let mut tell = rtl::bitstream::stderr_progress(&design.name);
-    Box::new(rtl::RtlDevice::build(config, media, &mut tell).unwrap())
-}
-
-/// The host of a device, with a very small cache.
-fn shared(design: &Design, device: Box<dyn Device + Send>) -> SharedMachine {
-    let mut profile: HostProfile = design.cpu.host().unwrap();
-    (profile.cache.bytes.value, profile.cache.ways.value) = (2 * 4 * 64, 2);
-    let (host, link) = design.attached().unwrap();
-    let mut system = System::new(&host).unwrap();
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, design.window_bytes()),
-        (Bar::Control, 1 << 20),
-    ];
-    system.add_device(device, &link, &windows).unwrap();
-    SharedMachine::new(Machine::new(system, &profile))
-}
-
-fn controller(shared: &SharedMachine, cpu: &Cpu) -> NvmeDriver<SharedHost> {
-    let host = SharedHost::new(shared, 0, cpu.costs(), 5, CPUS as usize);
+fn controller(testbed: &Testbed) -> NvmeDriver<SharedHost> {
     let config = DriverConfig {
         io_queues: 4,
         io_entries: 64,
         ..DriverConfig::default()
     };
-    NvmeDriver::start(host, config).unwrap()
+    NvmeDriver::start(testbed.host(0, 5, CPUS as usize), config).unwrap()
 }
 
 struct RunResult {
@@ -76,15 +61,11 @@ struct RunResult {
     end: Time,
 }
 
-fn run(
-    device: fn(&Design) -> Box<dyn Device + Send>,
-    seed: u64,
-    after: Option<Time>,
-    ops: u64,
-) -> RunResult {
+fn run(device: DeviceModel, seed: u64, after: Option<Time>, ops: u64) -> RunResult {
     let design = design();
-    let shared = shared(&design, device(&design));
-    let mut controller = controller(&shared, &design.cpu);
+    let testbed = testbed(&design, device);
+    let mut controller = controller(&testbed);
+    let shared = testbed.machine();
     let begin = shared.with_machine(|m| m.system().now());
     shared.with_machine(|m| m.cut_at(after.map(|after| begin + after)));
     let model = Mutex::new(Model::new(1));
@@ -129,13 +110,13 @@ fn run(
     RunResult {
         model: model.into_inner().unwrap(),
         nvme: nvme.into_inner().unwrap().unwrap(),
-        shared,
+        shared: shared.clone(),
         begin,
         end,
     }
 }
 
-fn persists(device: fn(&Design) -> Box<dyn Device + Send>, seeds: u64, cuts: u64, ops: u64) {
+fn persists(device: DeviceModel, seeds: u64, cuts: u64, ops: u64) {
     let mut promised = 0;
     for seed in 0..seeds {
         let whole = run(device, seed, None, ops);
@@ -164,14 +145,15 @@ fn persists(device: fn(&Design) -> Box<dyn Device + Send>, seeds: u64, cuts: u64
 
 #[test]
 fn pm_beside_nvme_survives_power_cuts() {
-    persists(fast, 6, 4, 200);
+    persists(Fast, 6, 4, 200);
 }
 
 #[test]
 fn cache_is_not_snooped_by_device_writes_to_media() {
     let design = design();
-    let shared = shared(&design, fast(&design));
-    let mut controller = controller(&shared, &design.cpu);
+    let testbed = testbed(&design, Fast);
+    let mut controller = controller(&testbed);
+    let shared = testbed.machine();
     let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     let mut out = [0; LINE];
     cpu.load(&pm, 0, &mut out).unwrap();
@@ -191,12 +173,14 @@ fn cache_is_not_snooped_by_device_writes_to_media() {
 }
 
 /// Mean of 64-byte loads at random times, ns.
-fn load_ns(profile: &str, media: &str, device: fn(&Design) -> Box<dyn Device + Send>) -> f64 {
+fn load_ns(profile: &str, media: &str, device: DeviceModel) -> f64 {
     let values = format!("[media]\nprofile = \"{media}\"\n[cpu]\nprofile = \"{profile}\"\n");
     let design = design().with_values(&values).unwrap();
-    let shared = shared(&design, device(&design));
-    let mut controller = controller(&shared, &design.cpu);
-    set_delays(&mut controller, media);
+    let testbed = testbed(&design, device);
+    let mut controller = controller(&testbed);
+    let shared = testbed.machine();
+    let profile = Profile::find(media).unwrap();
+    set_media_profile(controller.host_mut(), &profile).unwrap();
     let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, MemoryType::Uncached));
     let mut random = Random::new(5);
     let mut sum = Time::ZERO;
@@ -210,19 +194,6 @@ fn load_ns(profile: &str, media: &str, device: fn(&Design) -> Box<dyn Device + S
     sum.as_ns() / 400.0
 }
 
-/// Sets the device's media profile, as the Python session does.
-fn set_delays(controller: &mut NvmeDriver<SharedHost>, media: &str) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let inventory = driver::control::Inventory::read(controller.host_mut()).unwrap();
-    let profile = design::Profile::find(&root, media).unwrap();
-    let registers = profile
-        .registers(inventory.clock, inventory.turns())
-        .unwrap();
-    for (delay, registers) in inventory.delays().iter().zip(&registers) {
-        delay.set(controller.host_mut(), registers).unwrap();
-    }
-}
-
 /// Host profile, media profile, and the time of a load: over a link, and on the memory bus.
 const LOADS: [(&str, &str, f64); 5] = [
     ("polled", "dram", 738.0 + 17.0),
@@ -232,7 +203,7 @@ const LOADS: [(&str, &str, f64); 5] = [
     ("numa", "optane-dcpmm", 389.0),
 ];
 
-fn loads(device: fn(&Design) -> Box<dyn Device + Send>) {
+fn loads(device: DeviceModel) {
     for (profile, media, want) in LOADS {
         let found = load_ns(profile, media, device);
         println!("{profile}, {media}: {found:.1} ns");
@@ -245,19 +216,19 @@ fn loads(device: fn(&Design) -> Box<dyn Device + Send>) {
 
 #[test]
 fn profile_sets_the_time_of_loads() {
-    loads(fast);
+    loads(Fast);
 }
 
 #[test]
 #[ignore = "needs Verilator"]
 fn profile_sets_the_time_of_loads_on_the_rtl() {
-    loads(rtl_of);
+    loads(Rtl);
 }
 
 #[test]
 fn programs_repeat_with_the_same_times() {
     let run = || {
-        let ran = run(fast, 3, None, 200);
+        let ran = run(Fast, 3, None, 200);
         let times: Vec<Time> = (0..8).map(|c| ran.shared.cpu(c).now()).collect();
         let counts = ran.shared.with_machine(|m| m.counts());
         (ran.nvme.unwrap(), times, counts, ran.end)
@@ -268,5 +239,5 @@ fn programs_repeat_with_the_same_times() {
 #[test]
 #[ignore = "needs Verilator"]
 fn pm_beside_nvme_survives_power_cuts_on_the_rtl() {
-    persists(rtl_of, 1, 3, 100);
+    persists(Rtl, 1, 3, 100);
 }

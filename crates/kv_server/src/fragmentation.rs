@@ -2,7 +2,6 @@
 
 //! Requests have the same replies and the same effect however their bytes are fragmented.
 
-use std::path::Path;
 use std::sync::Mutex;
 
 use design::Design;
@@ -13,8 +12,7 @@ use crate::resp::Resp;
 use crate::{lock, Config, Protocol, ProtocolHandler, Step, Store, MAX_VALUE};
 
 fn store() -> Mutex<Store> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+    let design = Design::find("nearpm").unwrap();
     let config = Config {
         mechanism: pm::Mechanism::Undo,
         offload: false,

@@ -13,7 +13,7 @@
 //! - `server`: [`Server`], with the acceptor thread that admits and supervises clients.
 //! - `connection`, `admission`: a thread for each client; deadlines, eviction, [`Limits`].
 //! - `resp`, `memcached`: the protocols, from bytes to requests to transactions.
-//! - `table`: entries by keys of any bytes, over the hash table of the workloads.
+//! - `table`: entries by keys of any bytes, over the hash table of `pm`.
 //! - `store`: [`Store`], the pool, its power losses and recovery, and simulated times.
 //!
 //! # Requests

@@ -347,8 +347,7 @@ mod tests {
     /// not replace them.
     #[test]
     fn scheduled_power_cuts_all_take_place() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let design = Design::find(&root, "nearpm").unwrap();
+        let design = Design::find("nearpm").unwrap();
         for (after, at, client) in [(2, 300, 0), (60, 1, 0), (2, 300, 200)] {
             let config = Config {
                 mechanism: Mechanism::Undo,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! The table of entries, in a transaction. It is the workloads' hash table over a hash of the key.
+//! The table of entries, in a transaction. It is the library's hash table over a hash of the key.
 //! A row has all entries with the same hash, so keys that a hostile client has made collide stay
 //! distinct.
 
+use pm::map::{HashMap, Map};
 use pm::{Error, Ptr, Result, Transaction};
-use workloads::map::{HashMap, Map};
 
 /// Chains of the hash table.
 const MAP: HashMap = HashMap { buckets: 1024 };

@@ -152,8 +152,7 @@ unsafe fn layout(layout: *const NspmLayout) -> Result<Layout> {
 
 /// A design by name or path, with further values.
 pub(crate) fn design(name: &str, values: &str) -> Result<Design> {
-    let root = rtl::bitstream::repo_root().map_err(invalid)?;
-    Design::find(&root, name)
+    Design::find(name)
         .and_then(|design| design.with_values(values))
         .map_err(invalid)
 }

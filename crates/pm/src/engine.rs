@@ -2,7 +2,7 @@
 
 //! The handle of a device's crash-consistency engine, shared by all threads of a host.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use driver::page;
 use host::{Cpu, Mapping, MemoryType, PendingLoad};
@@ -11,6 +11,7 @@ use spec::nearpm::{Command, Operation, ReturnValue, COMMANDS, LINE};
 use spec::regs::command_page::LINE_STRIDE;
 use spec::regs::nearpm::{domain, DOMAIN, FORGET};
 use spec::regs::Field;
+use testbed::Testbed;
 
 use crate::{Error, Result};
 
@@ -111,9 +112,24 @@ impl EngineHandle {
         }
     }
 
+    /// The engines of a testbed, one for each device; none if the devices have none.
+    pub fn of_testbed(testbed: &Testbed) -> Vec<Arc<EngineHandle>> {
+        let of = |device| {
+            let engine = testbed.engine(device, "nearpm")?;
+            let handle = EngineHandle::with_registers(device, engine.page?, engine.offset);
+            Some(Arc::new(handle))
+        };
+        (0..testbed.devices()).filter_map(of).collect()
+    }
+
     /// The number of its device.
     pub fn device(&self) -> usize {
         self.device
+    }
+
+    /// Offset of the command page.
+    pub fn page(&self) -> u64 {
+        self.page
     }
 
     /// Offset of the registers.

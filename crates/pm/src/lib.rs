@@ -19,8 +19,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A host with a device on the fast model.
-//! let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-//! let design = Design::find(&root, "nearpm")?;
+//! let design = Design::find("nearpm")?;
 //! let session = Arc::new(Session::start(&design, Model::Fast)?);
 //! let cpu = session.cpu(0)?;
 //!
@@ -55,7 +54,7 @@
 //! - `pool`, `header`: creation, opening, growth and closing of a [`Pool`]. `check`: a
 //!   [`CheckReport`].
 //! - `thread`: [`Thread`] and [`Transaction`]. `value`: [`Ptr`], [`Value`] and [`record!`].
-//! - `heap`: the allocator. [`btree`]: a B-tree with 3 to 7 items a node.
+//! - `heap`: the allocator. [`btree`]: a B-tree with 3 to 7 items a node. [`map`]: a hash table.
 //! - `mechanism`: the four mechanisms. `log`: a thread's log, of the CPU or an engine.
 //! - `recovery`: recovery of a log. `multi_device`: recovery and peers of several devices.
 //! - `switch_lists`: pages that change places atomically, for shadow paging.
@@ -196,6 +195,7 @@ mod header;
 mod heap;
 mod lock;
 mod log;
+pub mod map;
 mod mechanism;
 mod memory;
 mod multi_device;

@@ -7,10 +7,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use design::Design;
-use device::{Factory, RtlOptions};
 use host::{Cpu, CutScope, Fence, Machine, Mapping, MemoryType, SharedMachine};
-use sim::{Bar, System, Time};
+use sim::Time;
 use spec::nearpm::{Command, ErrorBit, Operation, ReturnValue, POOLS};
+use testbed::Testbed;
 
 use crate::thread::ActiveTransaction;
 use crate::{
@@ -118,41 +118,17 @@ impl Session {
                  allowed is 1"
             )));
         }
-        let root = rtl::bitstream::repo_root().map_err(invalid)?;
-        let engines = design.engines(&root).map_err(invalid)?;
-        let near = engines.iter().find(|e| e.manifest.name == "nearpm");
-        let factory = Factory::new(design, by, &RtlOptions::default(), &mut |_| true);
-        let factory = factory.map_err(invalid)?;
-        let (host, link) = design.attached().map_err(invalid)?;
-        let mut system = System::new(&host).map_err(invalid)?;
-        let window = design.window_bytes();
-        let windows = [
-            (Bar::Nvme, 64 << 10),
-            (Bar::Pm, window),
-            (Bar::Control, 1 << 20),
-        ];
-        let reserved = engines.iter().map(|e| e.manifest.reserved.0).max();
-        let reserved = reserved.unwrap_or(0);
-        let mut engines = Vec::new();
-        for number in 0..devices {
-            let media = factory.media().map_err(invalid)?;
-            let device = factory.device(media).map_err(invalid)?;
-            system
-                .add_device(device, &link, &windows)
-                .map_err(invalid)?;
-            if let Some((page, registers)) = near.and_then(|e| Some((e.page?, e.offset))) {
-                let engine = EngineHandle::with_registers(number, page, registers);
-                engines.push(Arc::new(engine));
-            }
-        }
-        let profile = design.cpu.host().map_err(invalid)?;
+        let testbed = Testbed::builder(design).model(by).devices(devices);
+        let testbed = testbed.build().map_err(invalid)?;
+        let engines = testbed.engines(0).iter();
+        let reserved = engines.map(|e| e.manifest.reserved.0).max().unwrap_or(0);
         Ok(Session {
-            shared: SharedMachine::new(Machine::new(system, &profile)),
+            shared: testbed.machine().clone(),
             devices: (0..devices).collect::<Vec<_>>().into(),
-            engines,
+            engines: EngineHandle::of_testbed(&testbed),
             synchronise,
             window: match reserved {
-                0 => window,
+                0 => design.window_bytes(),
                 bytes => design.media.bytes.0.saturating_sub(bytes),
             },
             reserved,

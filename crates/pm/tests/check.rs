@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use common::{Bench, WINDOW};
@@ -22,8 +21,7 @@ const SPARE: u64 = 16;
 const HEAP: u64 = PAGE + LOG;
 
 fn session() -> Arc<Session> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+    let design = Design::find("nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
     Arc::new(Session::start(&design, device::Model::Fast).unwrap())
 }

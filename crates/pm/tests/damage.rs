@@ -21,8 +21,7 @@ const LOG: u64 = PLACE + 4096;
 const RECORDS: [u64; 3] = [FIRST_RECORD, FIRST_RECORD + 128, FIRST_RECORD + 256];
 
 fn session() -> Arc<Session> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+    let design = Design::find("nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
     Arc::new(Session::start(&design, device::Model::Fast).unwrap())
 }
@@ -159,8 +158,7 @@ fn recovery_refuses_a_device_that_lost_state() {
         "[media]\nbytes = \"64 MiB\"\nfile = {path:?}\n[nvme]\nnamespaces = [\"1 \
          MiB\"]\n[cpu]\nprofile = \"nearpm\"\n"
     );
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+    let design = Design::find("nearpm").unwrap();
     let design = design.with_values(&values).unwrap();
     let start = || Arc::new(Session::start(&design, device::Model::Fast).unwrap());
     let usage = PoolUse {

@@ -34,8 +34,7 @@ fn mechanism(name: &str) -> Mechanism {
 }
 
 fn session(file: &Path) -> Arc<Session> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+    let design = Design::find("nearpm").unwrap();
     let values = format!(
         "media.bytes = \"32 MiB\"\nmedia.file = \"{}\"\nnvme.namespaces = [\"4 MiB\"]\n",
         file.display()

@@ -3,7 +3,6 @@
 //! Pools through several lives of the host: with alternating executors, created and grown over
 //! former pools, and with numbers at their limits.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use design::Design;
@@ -32,8 +31,7 @@ const BY_ENGINE: PoolUse = PoolUse {
 };
 
 fn session(devices: usize) -> Arc<Session> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+    let design = Design::find("nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
     let model = device::Model::Fast;
     let session = Session::start_with_devices(&design, model, devices, Synchronisation::default());

@@ -3,11 +3,9 @@
 //! Measures the cost of copies and transactions on a design, by the CPU and offloaded: `costs
 //! [DESIGN [fast|rtl [INSERTS [TOML]]]]`. All times are simulated.
 
-use std::path::Path;
-
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use pm_bench::{Copies, CopyMethod, Platform, Transactions};
+use pm_bench::{Copies, CopyMethod, Transactions};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -17,10 +15,8 @@ fn main() -> Result<(), Failure> {
     let model: Model = arguments.next().as_deref().unwrap_or("fast").parse()?;
     let inserts: u64 = arguments.next().as_deref().unwrap_or("1000").parse()?;
     let values = arguments.next().unwrap_or_default();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, &name)?.with_values(&values)?;
+    let design = Design::find(&name)?.with_values(&values)?;
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true)?;
-    let platform = Platform::new(&design, factory, &root)?;
     for bytes in [64, 256, 1024, 4096, 16384] {
         let mut line = format!("copy {bytes}:");
         for way in CopyMethod::ALL {
@@ -31,7 +27,7 @@ fn main() -> Result<(), Failure> {
                 count,
                 seed: 1,
             }
-            .measure(&platform, &mut |_, _| true)?;
+            .measure(&factory, &mut |_, _| true)?;
             line += &format!(" {} {:.0} ns", way.name(), took.mean_ns);
         }
         println!("{line}");
@@ -50,7 +46,7 @@ fn main() -> Result<(), Failure> {
             }
             let mut run = Transactions::from_names(mechanism, offloaded, fence)?;
             run.inserts = inserts;
-            let ran = run.measure(&platform, &mut |_, _| true)?;
+            let ran = run.measure(&factory, &mut |_, _| true)?;
             regions.push((ran.ns, ran.consistency_ns));
             println!(
                 "{mechanism:10} {} {fence:9}: {:.0} ns, consistency {:.0}: fences {:.0}, \

@@ -3,12 +3,10 @@
 //! Measures the cost of transactions over 1, 2 and 4 devices: `devices [DESIGN [fast|rtl [INSERTS
 //! [WORK_NS [TOML]]]]]`. All times are simulated.
 
-use std::path::Path;
-
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronisation};
-use pm_bench::{Platform, Transactions};
+use pm_bench::Transactions;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -31,10 +29,8 @@ fn main() -> Result<(), Failure> {
     let inserts: u64 = arguments.next().as_deref().unwrap_or("1000").parse()?;
     let work_ns: f64 = arguments.next().as_deref().unwrap_or("0").parse()?;
     let values = arguments.next().unwrap_or_default();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, &name)?.with_values(&values)?;
+    let design = Design::find(&name)?.with_values(&values)?;
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true)?;
-    let platform = Platform::new(&design, factory, &root)?;
     for mechanism in Mechanism::ALL {
         let mut by_cpu = Vec::new();
         for (offloaded, devices, synchronise) in CONFIGURATIONS {
@@ -46,7 +42,7 @@ fn main() -> Result<(), Failure> {
                 synchronise,
                 ..named
             };
-            let ran = run.measure(&platform, &mut |_, _| true)?;
+            let ran = run.measure(&factory, &mut |_, _| true)?;
             // The CPU's best result: with pools on one device, and on as many as the engines have.
             if !offloaded {
                 by_cpu.push((devices, ran.ns, ran.consistency_ns));

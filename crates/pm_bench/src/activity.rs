@@ -4,10 +4,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use host::SharedMachine;
 use pm::{ConsistencyOperation, Listener};
 use sim::{Time, TraceEvent, TraceSink, Tracer};
-
-use crate::Bench;
 
 /// An operation for crash consistency, with its begin and end.
 pub(crate) type TimedOperation = (ConsistencyOperation, Time, Time);
@@ -66,12 +65,10 @@ impl ActivityRecorder {
     }
 
     /// Discards all records, and starts recording the devices.
-    pub fn start(&self, bench: &Bench) {
+    pub fn start(&self, machine: &SharedMachine) {
         for (device, events) in self.devices.iter().enumerate() {
             let tracer = Tracer::new(events.clone(), false);
-            bench
-                .shared
-                .with_machine(|machine| machine.system_mut().set_tracer(device, Some(tracer)));
+            machine.with_machine(|machine| machine.system_mut().set_tracer(device, Some(tracer)));
         }
         locked(&self.parts).clear();
     }

@@ -3,6 +3,7 @@
 //! Transactions of a workload, and the time in which CPU and units work in parallel, as in figure
 //! 18 of the paper.
 
+use device::Factory;
 use host::Fence;
 use pm::{ConsistencyOperation, Mechanism, Options, Pool, Synchronisation};
 use serde::Serialize;
@@ -10,7 +11,8 @@ use sim::Time;
 use workloads::{Scale, Workload};
 
 use crate::activity::{unit_commands, ActivityRecorder};
-use crate::{report_progress, Bench, Error, Platform, Progress, Result};
+use crate::devices::{executors, validate_devices, validate_order};
+use crate::{report_progress, testbed, Error, Progress, Result};
 
 /// Most transactions of a measurement: the pool has room for their rows.
 const MAX_TRANSACTIONS: u64 = 4_000;
@@ -76,7 +78,7 @@ impl Benchmark {
         if !(0.0..=MAX_WORK_NS).contains(&self.work_ns) {
             return Err(Error::refused("work_ns", self.work_ns, "0 to 1000000"));
         }
-        Bench::validate_devices(self.devices)?;
+        validate_devices(self.devices)?;
         self.load_workload()?;
         Ok(())
     }
@@ -87,28 +89,25 @@ impl Benchmark {
 
     /// Runs it on a new device, and compares the final content with the same transactions in host
     /// memory.
-    pub fn measure(
-        &self,
-        platform: &Platform<'_>,
-        progress: Progress<'_>,
-    ) -> Result<BenchmarkResult> {
+    pub fn measure(&self, factory: &Factory, progress: Progress<'_>) -> Result<BenchmarkResult> {
         self.validate()?;
         let workload = self.load_workload()?;
-        platform.validate_order(self.ordered, self.offloaded, self.devices)?;
-        let bench = platform.bench_of(self.devices)?;
+        validate_order(factory.design(), self.ordered, self.offloaded, self.devices)?;
+        let (testbed, engines) = testbed(factory, self.devices)?;
         let recorder = ActivityRecorder::new(self.devices);
-        let cpu = bench.shared.cpu(0);
+        let cpu = testbed.cpu(0);
         let options = Options {
             fence: self.fence,
             ordered: self.ordered,
             listener: Some(recorder.listener()),
             synchronise: self.synchronise,
-            ..Options::with_engines(bench.engines(self.offloaded))
+            ..Options::with_engines(executors(&engines, self.offloaded))
         };
         let layout = workload.layout(self.mechanism);
-        let bytes = self.pool_bytes(&workload, &bench)?;
+        let bytes = self.pool_bytes(&workload, factory.design().media.bytes.0)?;
         let all = bytes * self.devices as u64;
-        let pool = Pool::create(&cpu, bench.devices(), 0, all, &layout, &options)?;
+        let devices: Vec<usize> = (0..self.devices).collect();
+        let pool = Pool::create(&cpu, devices, 0, all, &layout, &options)?;
         let mut thread = pool.thread(&cpu)?;
         workload.create(&mut thread, self.seed)?;
         let mut contents = workload.initial_contents(self.seed)?;
@@ -119,7 +118,7 @@ impl Benchmark {
         for n in 0..total {
             report_progress(progress, n, total)?;
             if n == before {
-                recorder.start(&bench);
+                recorder.start(testbed.machine());
                 (begin, counts) = (cpu.now(), thread.counts());
             }
             cpu.compute(work)?;
@@ -158,15 +157,11 @@ impl Benchmark {
     }
 
     /// Transactions may add rows, which stay.
-    fn pool_bytes(&self, workload: &Workload, bench: &Bench) -> Result<u64> {
+    fn pool_bytes(&self, workload: &Workload, media: u64) -> Result<u64> {
         let bytes = 4 * workload.pool_bytes();
-        match 2 * bytes <= bench.bytes {
+        match 2 * bytes <= media {
             true => Ok(bytes),
-            false => Err(Error::refused(
-                "media.bytes",
-                bench.bytes,
-                "64 MiB and more",
-            )),
+            false => Err(Error::refused("media.bytes", media, "64 MiB and more")),
         }
     }
 }

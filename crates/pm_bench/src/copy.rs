@@ -5,12 +5,14 @@
 use std::collections::VecDeque;
 use std::str::FromStr;
 
+use device::Factory;
 use host::{Cpu, Fence, Mapping, MemoryType};
+use pm::EngineHandle;
 use serde::Serialize;
 use sim::{Random, Time};
 use spec::nearpm::{Command, Operation, LINE, MAX_BYTES};
 
-use crate::{report_progress, Bench, Error, Platform, Progress, Result};
+use crate::{report_progress, testbed, Error, Progress, Result};
 
 /// First source and target in the window, and the distance between those of two copies.
 const SOURCE: u64 = 4 << 20;
@@ -115,12 +117,13 @@ impl Copies {
     }
 
     /// Makes the copies on a new device.
-    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<CopyResult> {
+    pub fn measure(&self, factory: &Factory, progress: Progress<'_>) -> Result<CopyResult> {
         self.validate()?;
         let Copies { bytes, count, .. } = *self;
-        let bench = platform.bench()?;
-        let cpu = bench.shared.cpu(0);
-        map_pool(&bench, &cpu)?;
+        let (testbed, engines) = testbed(factory, 1)?;
+        let engine = &engines[0];
+        let cpu = testbed.cpu(0);
+        map_pool(engine, &cpu)?;
         let pm = Mapping::pm(0, MemoryType::WriteBack);
         let mut random = Random::new(self.seed);
         let mut took = Vec::new();
@@ -135,7 +138,7 @@ impl Copies {
             cpu.fence(Fence::ReadBack)?;
             cpu.compute(MIN_PAUSE + Time(random.below(MAX_EXTRA_PAUSE.0)))?;
             let begin = cpu.now();
-            self.copy_once(&bench, &cpu, source, target)?;
+            self.copy_once(engine, &cpu, source, target)?;
             took.push((cpu.now() - begin).as_ns());
             let mut found = vec![0; bytes as usize];
             cpu.read(&Mapping::pm(0, MemoryType::Uncached), target, &mut found)?;
@@ -153,18 +156,18 @@ impl Copies {
         })
     }
 
-    fn copy_once(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
+    fn copy_once(&self, engine: &EngineHandle, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
         let pm = Mapping::pm(0, MemoryType::WriteBack);
         match self.way {
             CopyMethod::Streamed | CopyMethod::Cached => self.copy_by_cpu(cpu, &pm, source, target),
             CopyMethod::Accepted => {
-                self.submit_copy(bench, cpu, source, target)?;
+                self.submit_copy(engine, cpu, source, target)?;
                 // The fence reads back a line that does not wait for the copy.
                 cpu.note_store(&pm, 0)?;
                 Ok(cpu.fence(Fence::ReadBack)?)
             }
             CopyMethod::Ended => {
-                self.submit_copy(bench, cpu, source, target)?;
+                self.submit_copy(engine, cpu, source, target)?;
                 let last = target + self.bytes - 1;
                 Ok(cpu.load(&Mapping::pm(0, MemoryType::Uncached), last, &mut [0])?)
             }
@@ -173,9 +176,7 @@ impl Copies {
 
     /// Stores follow the loads as their lines arrive.
     fn copy_by_cpu(&self, cpu: &Cpu, pm: &Mapping, source: u64, target: u64) -> Result<()> {
-        let ahead = cpu
-            .shared()
-            .with_machine(|m| m.profile().core.fill_buffers.value) as usize;
+        let ahead = cpu.shared().with_machine(|m| m.parameters().fill_buffers);
         let lines = self.bytes.div_ceil(LINE);
         let len = |line: u64| LINE.min(self.bytes - line * LINE) as usize;
         let mut under_way = VecDeque::new();
@@ -200,20 +201,26 @@ impl Copies {
         Ok(cpu.fence(Fence::ReadBack)?)
     }
 
-    fn submit_copy(&self, bench: &Bench, cpu: &Cpu, source: u64, target: u64) -> Result<()> {
+    fn submit_copy(
+        &self,
+        engine: &EngineHandle,
+        cpu: &Cpu,
+        source: u64,
+        target: u64,
+    ) -> Result<()> {
         let command = Command {
             address: BASE + source,
             bytes: self.bytes,
             target: BASE + target,
             ..Command::new(Operation::Copy, 1, 0, 0)
         };
-        bench.engine.submit(cpu, &command)?;
+        engine.submit(cpu, &command)?;
         Ok(())
     }
 }
 
 /// Maps the pool.
-fn map_pool(bench: &Bench, cpu: &Cpu) -> Result<()> {
+fn map_pool(engine: &EngineHandle, cpu: &Cpu) -> Result<()> {
     let command = Command {
         address: BASE,
         bytes: POOL,
@@ -223,7 +230,7 @@ fn map_pool(bench: &Bench, cpu: &Cpu) -> Result<()> {
         extra: 1,
         ..Command::new(Operation::PoolMap, 1, 0, 0)
     };
-    let (results, _) = bench.engine.launch(cpu, &command)?;
+    let (results, _) = engine.launch(cpu, &command)?;
     match results.is_ok() {
         true => Ok(()),
         false => Err(pm::Error::Refused(Operation::PoolMap, results).into()),

@@ -24,24 +24,15 @@ pub enum Error {
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The design, a profile or an engine is not usable.
+    /// The devices can't be set up.
     #[error(transparent)]
-    Design(#[from] design::Error),
-    /// The device can't be built.
-    #[error(transparent)]
-    Device(#[from] device::Error),
-    /// The device's registers can't be accessed.
-    #[error(transparent)]
-    Driver(#[from] driver::Error),
+    Testbed(#[from] testbed::Error),
     /// A CPU can't continue.
     #[error(transparent)]
     Host(#[from] host::Error),
     /// An operation on a pool failed.
     #[error(transparent)]
     Pm(#[from] pm::Error),
-    /// An error of the simulated system.
-    #[error(transparent)]
-    System(#[from] sim::Error),
 }
 
 /// The result of a measurement.

@@ -6,8 +6,7 @@
 //! The experiments `nearpm_*` and `nearside timeline` are made of these measurements, each on a new
 //! device of a design, on either model. Modules in reading order:
 //!
-//! - `platform`: [`Platform`], a design that is ready to create devices, and [`Bench`], a host with
-//!   new devices.
+//! - `devices`: [`testbed`], a host with new devices that have the engine.
 //! - `copy`: [`Copies`] of persistent data, one at a time, by four methods.
 //! - `transactions`: [`Transactions`], insertions into a B-tree by 1 to 16 threads, each with a
 //!   separate pool, over 1, 2 or 4 devices.
@@ -38,15 +37,15 @@
 mod activity;
 mod benchmark;
 mod copy;
+mod devices;
 mod error;
-mod platform;
 mod timeline;
 mod transactions;
 
 pub use benchmark::{Benchmark, BenchmarkResult};
 pub use copy::{Copies, CopyMethod, CopyResult};
+pub use devices::testbed;
 pub use error::{Error, Result};
-pub use platform::{Bench, Platform};
 pub use timeline::{Mark, Span, Timeline, TimelineResult};
 pub use transactions::{parse_fence, parse_fence_and_order, Transactions, TransactionsResult};
 

@@ -2,6 +2,7 @@
 
 //! The activity of CPU, units and devices during transactions, as in figures 5 and 6 of the paper.
 
+use device::Factory;
 use host::Fence;
 use pm::{ConsistencyOperation, Layout, Mechanism, Options, Pool, Synchronisation};
 use serde::Serialize;
@@ -9,7 +10,8 @@ use sim::{Time, TraceEvent};
 use spec::nearpm::Operation;
 
 use crate::activity::{unit_commands, ActivityRecorder, TimedOperation};
-use crate::{Bench, Error, Platform, Result};
+use crate::devices::{executors, validate_devices};
+use crate::{testbed, Error, Result};
 
 /// Bytes of the pool.
 const POOL: u64 = 32 << 20;
@@ -92,7 +94,7 @@ impl Timeline {
             let allowed = "multiples of 8 up to 16384";
             return Err(Error::refused("bytes", self.bytes, allowed));
         }
-        Bench::validate_devices(self.devices)?;
+        validate_devices(self.devices)?;
         if !(1..=MAX_TRANSACTIONS).contains(&self.transactions) {
             return Err(Error::refused("transactions", self.transactions, "1 to 8"));
         }
@@ -100,16 +102,16 @@ impl Timeline {
     }
 
     /// Runs the transactions on new devices.
-    pub fn measure(&self, platform: &Platform<'_>) -> Result<TimelineResult> {
+    pub fn measure(&self, factory: &Factory) -> Result<TimelineResult> {
         self.validate()?;
-        let bench = platform.bench_of(self.devices)?;
-        let cpu = bench.shared.cpu(0);
+        let (testbed, engines) = testbed(factory, self.devices)?;
+        let cpu = testbed.cpu(0);
         let recorder = ActivityRecorder::new(self.devices);
         let options = Options {
             fence: Fence::ReadBack,
             synchronise: self.synchronise,
             listener: Some(recorder.listener()),
-            ..Options::with_engines(bench.engines(self.offloaded))
+            ..Options::with_engines(executors(&engines, self.offloaded))
         };
         let layout = Layout::new("timeline").with_mechanism(self.mechanism);
         // All bytes that a transaction changes, in whole pages. Each object has an additional page
@@ -119,7 +121,8 @@ impl Timeline {
             log_bytes: layout.log_bytes.max(room),
             ..layout
         };
-        let pool = Pool::create(&cpu, bench.devices(), 0, POOL, &layout, &options)?;
+        let devices: Vec<usize> = (0..self.devices).collect();
+        let pool = Pool::create(&cpu, devices, 0, POOL, &layout, &options)?;
         let mut thread = pool.thread(&cpu)?;
         let zeros = vec![0; self.bytes as usize];
         let objects = thread.run(|tx| {
@@ -145,7 +148,7 @@ impl Timeline {
         }
         cpu.compute(Time::us(20))?;
         cpu.fence(Fence::ReadBack)?;
-        recorder.start(&bench);
+        recorder.start(testbed.machine());
         let begin = cpu.now();
         let mut marks = Vec::new();
         for n in 0..self.transactions {

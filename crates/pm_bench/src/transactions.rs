@@ -2,15 +2,17 @@
 
 //! Insertions into a B-tree of persistent memory, one transaction each.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use host::{Cpu, Fence, Program};
+use device::Factory;
+use host::{Cpu, Fence, Program, SharedMachine};
 use pm::btree::Tree;
-use pm::{Layout, Mechanism, Options, Pool, Synchronisation};
+use pm::{EngineHandle, Layout, Mechanism, Options, Pool, Synchronisation};
 use serde::Serialize;
 use sim::{Random, Time};
 
-use crate::{report_progress, Bench, Error, Platform, Progress, Result};
+use crate::devices::{executors, validate_devices, validate_order};
+use crate::{report_progress, testbed, Error, Progress, Result};
 
 /// Bytes of a pool; each of several threads has a separate one.
 const POOL: u64 = 32 << 20;
@@ -146,7 +148,7 @@ impl Transactions {
         if !(1..=MAX_THREADS).contains(&self.threads) {
             return Err(Error::refused("threads", self.threads, "1 to 16"));
         }
-        Bench::validate_devices(self.devices)?;
+        validate_devices(self.devices)?;
         if self.threads > 1 && self.inserts > MAX_INSERTS_PER_THREAD {
             let allowed = "1 to 2000 with several threads";
             return Err(Error::refused("inserts", self.inserts, allowed));
@@ -158,18 +160,15 @@ impl Transactions {
     }
 
     /// Runs the insertions on a new device.
-    pub fn measure(
-        &self,
-        platform: &Platform<'_>,
-        progress: Progress<'_>,
-    ) -> Result<TransactionsResult> {
+    pub fn measure(&self, factory: &Factory, progress: Progress<'_>) -> Result<TransactionsResult> {
         self.validate()?;
-        platform.validate_order(self.ordered, self.offloaded, self.devices)?;
-        let bench = platform.bench_of(self.devices)?;
+        validate_order(factory.design(), self.ordered, self.offloaded, self.devices)?;
+        let (testbed, engines) = testbed(factory, self.devices)?;
         let bytes = if self.threads == 1 { POOL } else { SMALL_POOL };
-        if bench.bytes < self.threads * bytes + POOL {
+        let media = factory.design().media.bytes.0;
+        if media < self.threads * bytes + POOL {
             let allowed = "64 MiB and more, with several threads 32 MiB and 8 for each";
-            return Err(Error::refused("media.bytes", bench.bytes, allowed));
+            return Err(Error::refused("media.bytes", media, allowed));
         }
         let total = self.threads * (self.inserts + self.warmup_inserts());
         let shared_progress = Mutex::new((progress, 0));
@@ -182,19 +181,19 @@ impl Transactions {
         };
         let tell: &(dyn Fn() -> Result<()> + Sync) = &tell;
         let each = 0..self.threads as usize;
-        let ready = run_concurrently(&bench, each.clone(), |n, cpu| {
-            self.prepare(&bench, cpu, n as u64, bytes, tell)
+        let ready = run_concurrently(testbed.machine(), each.clone(), |n, cpu| {
+            self.prepare(&engines, cpu, n as u64, bytes, tell)
         })?;
         // All threads begin at the same time, and nothing else runs until the last one has ended.
-        let times = each.clone().map(|n| bench.shared.cpu(n).now());
+        let times = each.clone().map(|n| testbed.cpu(n).now());
         let begin = times.max().unwrap_or(Time::ZERO);
         let mut ready: Vec<_> = ready.into_iter().map(Mutex::new).collect();
-        let parts = run_concurrently(&bench, each.clone(), |n, cpu| {
+        let parts = run_concurrently(testbed.machine(), each.clone(), |n, cpu| {
             cpu.sleep_until(begin)?;
             let mut own = ready[n].lock().unwrap_or_else(PoisonError::into_inner);
             self.perform(&mut own, tell)
         })?;
-        let ends = each.map(|n| bench.shared.cpu(n).now());
+        let ends = each.map(|n| testbed.cpu(n).now());
         let took = ends.max().unwrap_or(begin) - begin;
         for own in &mut ready {
             own.get_mut()
@@ -234,7 +233,7 @@ impl Transactions {
     /// Creates the pool and the tree of a thread.
     fn prepare(
         &self,
-        bench: &Bench,
+        engines: &[Arc<EngineHandle>],
         cpu: &Cpu,
         number: u64,
         bytes: u64,
@@ -243,9 +242,9 @@ impl Transactions {
         // The first pages of a pool have most of the traffic, so each pool begins on another
         // device.
         let first = number as usize % self.devices;
-        let mut devices = bench.devices();
+        let mut devices: Vec<usize> = (0..self.devices).collect();
         devices.rotate_left(first);
-        let mut engines = bench.engines(self.offloaded).to_vec();
+        let mut engines = executors(engines, self.offloaded).to_vec();
         if !engines.is_empty() {
             engines.rotate_left(first);
         }
@@ -311,7 +310,7 @@ impl Transactions {
 
 /// Runs an action on each of several CPUs at the same time.
 fn run_concurrently<R: Send>(
-    bench: &Bench,
+    machine: &SharedMachine,
     cpus: std::ops::Range<usize>,
     act: impl Fn(usize, &Cpu) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
@@ -320,7 +319,7 @@ fn run_concurrently<R: Send>(
         let program: Program<'_, Result<R>> = Box::new(move |cpu: &Cpu| act(n, cpu));
         (n, program)
     });
-    let done = bench.shared.run(programs.collect())?;
+    let done = machine.run(programs.collect())?;
     done.into_iter().collect()
 }
 

@@ -2,12 +2,9 @@
 
 //! The latency of a load agrees with NearPM's paper.
 
-use std::path::Path;
-
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use host::{Mapping, MemoryType};
-use pm_bench::Platform;
 use sim::Random;
 
 /// Section 7: "the access latency to the emulated PM is 436 ns".
@@ -16,12 +13,10 @@ const LOADS: u64 = 400;
 
 /// Mean latency of dependent loads, ns.
 fn dependent_ns(model: Model) -> f64 {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm-paper").unwrap();
+    let design = Design::find("nearpm-paper").unwrap();
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
-    let platform = Platform::new(&design, factory, &root).unwrap();
-    let bench = platform.bench().unwrap();
-    let cpu = bench.shared.cpu(0);
+    let (testbed, _) = pm_bench::testbed(&factory, 1).unwrap();
+    let cpu = testbed.cpu(0);
     let pm = Mapping::pm(0, MemoryType::WriteBack);
     // A ring of lines in random order.
     let mut lines: Vec<u64> = (0..LOADS).map(|n| n * 64 * 33).collect();

@@ -2,32 +2,25 @@
 
 //! Several threads share an engine's command page, and no command is lost.
 
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use design::Design;
 use device::{Factory, Model, RtlOptions};
 use host::{Cpu, Program};
-use pm_bench::{Platform, Transactions};
+use pm_bench::Transactions;
 use spec::nearpm::{Command, Operation};
 
-fn small(design: &str) -> (Design, PathBuf) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+fn small(design: &str) -> Factory {
     let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 \
                   MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
-    let design = Design::find(&root, design).unwrap();
-    (design.with_values(values).unwrap(), root)
-}
-
-fn platform<'a>(design: &'a Design, root: &Path) -> Platform<'a> {
+    let design = Design::find(design).unwrap();
+    let design = design.with_values(values).unwrap();
     let options = RtlOptions::default();
-    let factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
-    Platform::new(design, factory, root).unwrap()
+    Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap()
 }
 
 fn run(mechanism: &str, inserts: u64, devices: usize, seed: u64) {
-    let (design, root) = small("nearpm");
-    let platform = platform(&design, &root);
+    let factory = small("nearpm");
     let transactions = Transactions {
         inserts,
         threads: 16,
@@ -35,7 +28,7 @@ fn run(mechanism: &str, inserts: u64, devices: usize, seed: u64) {
         seed,
         ..Transactions::from_names(mechanism, true, "read_back").unwrap()
     };
-    let ran = transactions.measure(&platform, &mut |_, _| true);
+    let ran = transactions.measure(&factory, &mut |_, _| true);
     let ran = ran.unwrap_or_else(|e| panic!("{mechanism}, seed {seed}: {e}"));
     println!(
         "{mechanism}, {devices} devices: {:.2} a microsecond",
@@ -58,14 +51,14 @@ fn commands_of_sixteen_threads_are_all_counted() {
 /// The seeds of threads are consecutive, from any first one.
 #[test]
 fn threads_accept_any_seed() {
-    let (design, root) = small("nearpm");
+    let factory = small("nearpm");
     let transactions = Transactions {
         inserts: 2,
         threads: 2,
         seed: u64::MAX,
         ..Transactions::from_names("undo", true, "read_back").unwrap()
     };
-    let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
+    let ran = transactions.measure(&factory, &mut |_, _| true);
     assert!(ran.unwrap().per_us > 0.0);
 }
 
@@ -74,13 +67,13 @@ fn threads_accept_any_seed() {
 #[test]
 fn ordered_fence_is_refused_where_no_order_is_kept() {
     let order = |design: &str, offloaded: bool, devices: usize| {
-        let (design, root) = small(design);
+        let factory = small(design);
         let transactions = Transactions {
             inserts: 2,
             devices,
             ..Transactions::from_names("undo", offloaded, "ordered").unwrap()
         };
-        let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
+        let ran = transactions.measure(&factory, &mut |_, _| true);
         ran.map_err(|error| error.to_string())
     };
     assert!(order("nearpm-paper", false, 1).is_ok());
@@ -101,10 +94,8 @@ fn ordered_fence_is_refused_where_no_order_is_kept() {
 /// the end of its command, whichever thread has recorded it first.
 #[test]
 fn command_end_is_read_by_its_own_thread() {
-    let (design, root) = small("nearpm");
-    let platform = platform(&design, &root);
-    let bench = platform.bench().unwrap();
-    let engine = &bench.engine;
+    let (testbed, engines) = pm_bench::testbed(&small("nearpm"), 1).unwrap();
+    let engine = &engines[0];
     let base = 1 << 44;
     let own = |operation| Command::new(operation, 7, 3, 0);
     let map = Command {
@@ -125,14 +116,14 @@ fn command_end_is_read_by_its_own_thread() {
         assert!(results.is_ok(), "{command:?}: {results:?}");
         value
     };
-    well(&bench.shared.cpu(0), map);
+    well(&testbed.cpu(0), map);
     for thread in 0..16 {
         let open = Command {
             thread,
             value: 1,
             ..own(Operation::LogOpen)
         };
-        well(&bench.shared.cpu(0), open);
+        well(&testbed.cpu(0), open);
     }
     let waits = AtomicBool::new(true);
     let programs = (0..16).map(|n| {
@@ -164,5 +155,5 @@ fn command_end_is_read_by_its_own_thread() {
         });
         (n, program)
     });
-    bench.shared.run(programs.collect()).unwrap();
+    testbed.machine().run(programs.collect()).unwrap();
 }

@@ -4,10 +4,11 @@
 //! device.
 
 use host::{Cpu, Fence, Mapping, MemoryType};
-use pm_bench::{Bench, Result};
+use pm::{EngineHandle, Error, Result};
 use serde::Serialize;
 use sim::Time;
 use spec::nearpm::{Command, Operation, LINE};
+use testbed::Testbed;
 
 use crate::trace::{is_posted, Event};
 
@@ -59,30 +60,34 @@ fn timed(cpu: &Cpu, spent: &mut Time, act: impl FnOnce() -> Result<()>) -> Resul
 type Log = ((u8, u8), u16);
 
 /// Waits until the commands of these logs have ended; an error if one was refused.
-fn wait_for_commands(bench: &Bench, cpu: &Cpu, logs: &[Log]) -> Result<()> {
+fn wait_for_commands(engine: &EngineHandle, cpu: &Cpu, logs: &[Log]) -> Result<()> {
     for ((pool, thread), process) in logs {
         let any = Command::new(Operation::Sync, *process, *pool, *thread);
-        bench.engine.sync(cpu, &any)?;
+        engine.sync(cpu, &any)?;
     }
     Ok(())
 }
 
 /// Replays a trace, one event after the other on one CPU. The program's loads and stores take no
 /// time: flushed lines are in the cache, and dirty.
-pub fn replay(bench: &Bench, events: &[Event], fence: Fence) -> Result<Cost> {
+pub fn replay(testbed: &Testbed, events: &[Event], fence: Fence) -> Result<Cost> {
+    let media = testbed.design(0).media.bytes.0;
     for event in events {
         if let Event::Flush { place, bytes } | Event::Stream { place, bytes } = *event {
-            if place > bench.bytes || bytes > bench.bytes - place {
+            if place > media || bytes > media - place {
                 let text = format!(
                     "the program persists {bytes} bytes at {place:#x} of the window: the design's \
-                     media have {}",
-                    bench.bytes
+                     media have {media}"
                 );
-                return Err(pm::Error::Invalid(text).into());
+                return Err(Error::Invalid(text));
             }
         }
     }
-    let cpu = bench.shared.cpu(0);
+    let engines = EngineHandle::of_testbed(testbed);
+    let engine = engines.first().ok_or_else(|| {
+        Error::Invalid("the design has no engine `nearpm`: take one that has, as `nearpm`".into())
+    })?;
+    let cpu = testbed.cpu(0);
     let pm = Mapping::pm(0, MemoryType::WriteBack);
     let mut cost = Cost::default();
     let [mut flushed, mut fenced, mut streamed, mut commanded] = [Time::ZERO; 4];
@@ -114,7 +119,7 @@ pub fn replay(bench: &Bench, events: &[Event], fence: Fence) -> Result<Cost> {
                 cost.fences += 1;
             }
             Event::Command(command) if counts && is_posted(command.operation) => {
-                let give = || Ok(bench.engine.submit(&cpu, &command).map(drop)?);
+                let give = || engine.submit(&cpu, &command).map(drop);
                 timed(&cpu, &mut commanded, give)?;
                 cost.commands += 1;
                 let log = (command.pool, command.thread);
@@ -129,13 +134,13 @@ pub fn replay(bench: &Bench, events: &[Event], fence: Fence) -> Result<Cost> {
                         .into_iter()
                         .partition(|((pool, _), _)| *pool == command.pool);
                     logs = stay;
-                    wait_for_commands(bench, &cpu, &gone)?;
+                    wait_for_commands(engine, &cpu, &gone)?;
                 }
                 let give = || {
-                    let (results, _) = bench.engine.launch(&cpu, &command)?;
+                    let (results, _) = engine.launch(&cpu, &command)?;
                     // A pool is unmapped before it is mapped, in case another process had it.
                     if !unmaps && !results.is_ok() {
-                        return Err(pm::Error::Refused(command.operation, results).into());
+                        return Err(Error::Refused(command.operation, results));
                     }
                     Ok(())
                 };
@@ -149,7 +154,7 @@ pub fn replay(bench: &Bench, events: &[Event], fence: Fence) -> Result<Cost> {
             Event::Flush { .. } | Event::Stream { .. } | Event::Fence => {}
         }
     }
-    wait_for_commands(bench, &cpu, &logs)?;
+    wait_for_commands(engine, &cpu, &logs)?;
     let all = [flushed, fenced, streamed, commanded].map(Time::as_ns);
     [
         cost.lines_ns,

@@ -12,10 +12,10 @@ use rtl::{DeviceConfig, RtlDevice, TrainingError};
 use crate::document::Document;
 use crate::error::raise;
 
-/// The repository that holds the hardware sources.
+/// The checkout, which holds the hardware sources.
 #[pyfunction]
 pub fn root() -> PyResult<PathBuf> {
-    rtl::bitstream::repo_root().map_err(raise)
+    design::checkout().map_err(raise)
 }
 
 /// A media profile by name, by path, or as a TOML text.
@@ -23,15 +23,13 @@ pub fn find_profile(name: &str) -> PyResult<design::Profile> {
     if name.contains('=') {
         return design::Profile::parse(name, std::path::Path::new("profile")).map_err(raise);
     }
-    design::Profile::find(&root()?, name).map_err(raise)
+    design::Profile::find(name).map_err(raise)
 }
 
 /// A media profile by name or path.
 #[pyfunction]
 pub fn profile(name: &str) -> PyResult<Document<design::Profile>> {
-    design::Profile::find(&root()?, name)
-        .map(Document)
-        .map_err(raise)
+    design::Profile::find(name).map(Document).map_err(raise)
 }
 
 /// A device configuration.
@@ -45,7 +43,7 @@ impl Design {
     /// Reads a design by name or path.
     #[staticmethod]
     fn load(name: &str) -> PyResult<Design> {
-        let inner = design::Design::find(&root()?, name).map_err(raise)?;
+        let inner = design::Design::find(name).map_err(raise)?;
         Ok(Design { inner })
     }
 
@@ -53,6 +51,13 @@ impl Design {
     fn with_values(&self, overrides: &str) -> PyResult<Design> {
         let inner = self.inner.with_values(overrides).map_err(raise)?;
         Ok(Design { inner })
+    }
+
+    /// The file that it was read from, if there is one.
+    #[getter]
+    fn path(&self) -> Option<PathBuf> {
+        let path = self.inner.path().filter(|path| path.is_file());
+        path.map(PathBuf::from)
     }
 
     /// Its name.
@@ -85,7 +90,7 @@ impl Design {
         };
         let profile = match profile {
             Some(profile) => find_profile(profile)?,
-            None => design::Profile::find(&root()?, own).map_err(raise)?,
+            None => design::Profile::find(own).map_err(raise)?,
         };
         let late = profile.late_reads(self.inner.clock(), dram);
         late.map(|late| {
@@ -126,7 +131,7 @@ impl Design {
 
     /// Its address map as a C header.
     fn header(&self) -> PyResult<String> {
-        let engines = self.inner.engines(&root()?).map_err(raise)?;
+        let engines = self.inner.engines().map_err(raise)?;
         design::export::header(&self.inner, &engines).map_err(raise)
     }
 
@@ -176,7 +181,7 @@ pub fn factory(
 /// The workload that trains a build.
 fn exercise(device: RtlDevice) -> Result<(), TrainingError> {
     let bytes = device.media().size();
-    Ok(driver::exercise(Box::new(device), bytes)?)
+    Ok(testbed::exercise(Box::new(device), bytes)?)
 }
 
 /// Passes a build's progress to a callback `f(step, done, total)`, and checks for Ctrl-C.

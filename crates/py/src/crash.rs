@@ -55,7 +55,7 @@ pub fn crash_test(
     let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
         let mut report = |done, all| reporter.report(done, all);
-        ::crash::run(design, &factory, &campaign, &mut report)
+        ::crash::run(&factory, &campaign, &mut report)
     });
     Ok(Document(reporter.finish(outcome)?.json()))
 }

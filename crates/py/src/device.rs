@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use design::engine::{EngineInstance, Manifest};
-use design::media::Registers;
 use device::{Model, RtlOptions};
 use driver::launch::EngineRegisters;
 use driver::page::{CommandPage, SubmittedCommand};
@@ -21,17 +20,18 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::{json, Value};
 use sim::{Bar, Media, Time, Tracer};
+use spec::nvm_delay::Registers;
 
 use crate::arguments::{
     span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
 };
-use crate::build::{factory, find_profile, memory_of, model_of, purpose, root, Design};
+use crate::build::{factory, find_profile, memory_of, model_of, purpose, Design};
 use crate::document::Document;
 use crate::error::raise;
 use crate::process::{alone, ProcessOwned};
 use crate::progress::{in_pieces, ProgressReporter};
 use crate::report;
-use crate::session::{PeerParts, Session, SessionState};
+use crate::session::{Session, SessionState};
 use crate::single::Single;
 use crate::trace::{create, Events};
 
@@ -281,8 +281,7 @@ impl Device {
         }
         let design = design.inner.clone();
         let model = model_of(model)?;
-        let root = root()?;
-        let engines = design.engines(&root).map_err(raise)?;
+        let engines = design.engines().map_err(raise)?;
         let trace = match trace {
             Some((_, from, to)) if from >= to => {
                 let text =
@@ -311,7 +310,7 @@ impl Device {
                 return Err(raise(text));
             }
         }
-        let profile = design::Profile::find(&root, &design.media.profile).map_err(raise)?;
+        let profile = design::Profile::find(&design.media.profile).map_err(raise)?;
         let driver = DriverConfig {
             io_queues: design.nvme.io_queues as u16,
             io_entries: queue_entries.unwrap_or(design.nvme.queue_entries),
@@ -346,16 +345,11 @@ impl Device {
             };
             let reporter = progress.as_ref().map(|p| p.clone_ref(py));
             let factory = self::factory(py, &design, model, &options, reporter)?;
-            others.push(PeerParts {
-                engines: design.engines(&root).map_err(raise)?,
-                design,
-                factory,
-                media,
-            });
+            others.push((factory, media));
             profiles.push(profile);
         }
         let tracer = file.clone().map(|file| Tracer::new(file, false));
-        let session = py.detach(|| Session::start(&design, driver, factory, media, tracer, others));
+        let session = py.detach(|| Session::start(driver, factory, media, tracer, others));
         py.check_signals()?;
         let session = session?;
         let session = Some(session);
@@ -368,7 +362,7 @@ impl Device {
         };
         device.set_on(&profile, None, driver::STORAGE)?;
         if let Some(memory) = device.design.local() {
-            let profile = design::Profile::find(&root, &memory.profile).map_err(raise)?;
+            let profile = design::Profile::find(&memory.profile).map_err(raise)?;
             device.set_on(&profile, None, &memory.name)?;
         }
         for (number, profile) in profiles.iter().enumerate() {

@@ -48,6 +48,8 @@ pub enum Error {
     #[error(transparent)]
     Driver(#[from] driver::Error),
     #[error(transparent)]
+    Testbed(#[from] testbed::Error),
+    #[error(transparent)]
     Pm(#[from] pm::Error),
     #[error(transparent)]
     PmBench(#[from] pm_bench::Error),

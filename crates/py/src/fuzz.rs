@@ -2,20 +2,17 @@
 
 //! The fuzzer on a design's device.
 
-use ::fuzz::{Campaign, Conditions, Replay};
-use device::RtlOptions;
-use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use sim::memctrl::MemoryModel;
-use sim::{Device, Media};
+use verify::campaign::Conditions;
+use verify::nearpm;
+use verify::oracle::{self, Target};
 
-use crate::build::{factory, model_of, root, Design};
+use crate::build::{factory, model_of, Design};
+use crate::campaign;
 use crate::document::Document;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
-/// Cycles without a handshake, while busy, that count as a hang. The fuzzer's waits are short.
-const HANG_CYCLES: u64 = 200_000;
 /// Least clock of a device that is checked against the limits of the model, which are times.
 const LEAST_MHZ: u32 = 50;
 
@@ -39,12 +36,11 @@ pub fn fuzz(
     torn_blocks: bool,
     model: Option<&str>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Document<::fuzz::Report>> {
+) -> PyResult<Document<oracle::Report>> {
     let design = &design.inner;
     let model = model_of(model)?;
-    if per_episode == 0 {
-        return Err(raise("per_episode = 0: at least 1 is needed"));
-    }
+    let episodes = (first_episode, per_episode);
+    let parameters = campaign::parameters((seed, amount), episodes, shrinks, replay)?;
     if design.clock_mhz < LEAST_MHZ {
         let mhz = design.clock_mhz;
         let text = format!(
@@ -53,60 +49,31 @@ pub fn fuzz(
         );
         return Err(raise(text));
     }
-    let engines = design.engines(&root()?).map_err(raise)?;
+    let engines = design.engines().map_err(raise)?;
     // Commands of that engine replace those of the controller, except in a soak.
-    let nearpm = engines
+    let page = engines
         .iter()
         .find(|e| e.manifest.name == "nearpm" && !calm);
-    let nearpm = nearpm.and_then(|engine| engine.page);
-    let replay = replay
-        .map(|r| r.parse::<Replay>().map_err(raise))
-        .transpose()?;
-    let campaign = Campaign {
-        seed,
-        amount,
+    let page = page.and_then(|engine| engine.page);
+    let target = Target {
         valid_only: calm,
         media_bytes: design.media.bytes.0,
         unclaimed_bytes: design.nvme.unclaimed_bytes(design.media.bytes),
         torn_blocks,
-        nearpm,
-        first_episode,
-        per_episode,
-        shrinks,
-        replay,
     };
-    let bytes = design.media.bytes.0;
-    // With assertions, as it searches for faults.
-    let options = RtlOptions {
-        hang_cycles: Some(HANG_CYCLES),
-        ..RtlOptions::default()
-    };
-    let mut factory = factory(py, design, model, &options, None)?;
-    let own = design.dram.clone();
+    let mut factory = factory(py, design, model, &campaign::options(), None)?;
     let mut reporter = ProgressReporter::new(progress);
     let outcome = py.detach(|| {
-        let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
-            let media = Media::memory(bytes).map_err(|e| e.to_string())?;
-            factory.set_memory(match conditions.late_memory {
-                Some(most) => MemoryModel::Random {
-                    max: most,
-                    seed: conditions.seed,
-                },
-                None => MemoryModel::Ddr4(own.clone()),
-            });
+        let mut make = |conditions: &Conditions| {
             factory.vary_registers(conditions.seed);
-            factory.device(media).map_err(|e| e.to_string())
+            campaign::device(&mut factory, design, conditions)
         };
-        ::fuzz::run(&mut make, &campaign, &mut |done, all| {
-            reporter.report(done, all)
-        })
+        let mut progress = |done, all| reporter.report(done, all);
+        let bytes = design.media.bytes.0;
+        match page {
+            Some(page) => nearpm::run(&mut make, bytes, page, &parameters, &mut progress),
+            None => oracle::run(&mut make, &target, &parameters, &mut progress),
+        }
     });
-    let found = outcome
-        .as_ref()
-        .is_ok_and(|report| report.failure.is_some());
-    let interrupted = |e: &PyErr| e.is_instance_of::<PyKeyboardInterrupt>(py);
-    if found && reporter.raised.as_ref().is_some_and(interrupted) {
-        reporter.raised = None;
-    }
-    Ok(Document(reporter.finish(outcome)?))
+    campaign::report(py, reporter, outcome, |report| &report.failure)
 }

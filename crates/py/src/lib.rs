@@ -20,6 +20,7 @@
 mod arguments;
 mod arrow;
 mod build;
+mod campaign;
 mod crash;
 mod delay_bench;
 mod device;

@@ -2,12 +2,12 @@
 
 //! Costs of crash consistency: copies and transactions of persistent memory.
 
-use device::RtlOptions;
-use pm_bench::{Benchmark, Copies, Platform, Progress, Timeline, Transactions};
+use device::{Factory, RtlOptions};
+use pm_bench::{Benchmark, Copies, Progress, Timeline, Transactions};
 use pyo3::prelude::*;
 use serde::Serialize;
 
-use crate::build::{factory, model_of, purpose, root, Design};
+use crate::build::{factory, model_of, purpose, Design};
 use crate::document::Document;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
@@ -19,19 +19,16 @@ pub(crate) fn measured<R: Send>(
     model: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
-    measure: impl FnOnce(&Platform<'_>, Progress<'_>) -> pm_bench::Result<R> + Send,
+    measure: impl FnOnce(&Factory, Progress<'_>) -> pm_bench::Result<R> + Send,
 ) -> PyResult<R> {
-    let (model, root) = (model_of(model)?, root()?);
+    let model = model_of(model)?;
     let options = RtlOptions {
         purpose: purpose(),
         ..RtlOptions::default()
     };
     let factory = factory(py, design, model, &options, build)?;
     let mut reporter = ProgressReporter::new(progress);
-    let ran = py.detach(|| {
-        let platform = Platform::new(design, factory, &root)?;
-        measure(&platform, &mut |done, total| reporter.report(done, total))
-    });
+    let ran = py.detach(|| measure(&factory, &mut |done, total| reporter.report(done, total)));
     reporter.finish(ran)
 }
 
@@ -64,7 +61,7 @@ pub fn pm_copies(
         seed,
     };
     copies.validate().map_err(raise)?;
-    let measure = |p: &Platform<'_>, tell: Progress<'_>| copies.measure(p, tell);
+    let measure = |p: &Factory, tell: Progress<'_>| copies.measure(p, tell);
     let took = measured(py, &design.inner, model, build, progress, measure)?;
     document(took)
 }
@@ -100,7 +97,7 @@ pub fn pm_transactions(
         ..Transactions::from_names(mechanism, offloaded, fence).map_err(raise)?
     };
     transactions.validate().map_err(raise)?;
-    let measure = |p: &Platform<'_>, tell: Progress<'_>| transactions.measure(p, tell);
+    let measure = |p: &Factory, tell: Progress<'_>| transactions.measure(p, tell);
     let ran = measured(py, &design.inner, model, build, progress, measure)?;
     document(ran)
 }
@@ -140,7 +137,7 @@ pub fn pm_benchmark(
         synchronise: synchronise.parse().map_err(raise)?,
     };
     benchmark.validate().map_err(raise)?;
-    let measure = |p: &Platform<'_>, tell: Progress<'_>| benchmark.measure(p, tell);
+    let measure = |p: &Factory, tell: Progress<'_>| benchmark.measure(p, tell);
     let performed = measured(py, &design.inner, Some("fast"), build, progress, measure)?;
     document(performed)
 }
@@ -173,7 +170,7 @@ pub fn pm_timeline(
         transactions,
     };
     timeline.validate().map_err(raise)?;
-    let measure = |p: &Platform<'_>, _: Progress<'_>| timeline.measure(p);
+    let measure = |p: &Factory, _: Progress<'_>| timeline.measure(p);
     let drawn = measured(py, &design.inner, Some("fast"), build, None, measure)?;
     document(drawn)
 }

@@ -30,8 +30,9 @@ pub fn pmdk_cost(
 ) -> PyResult<Document> {
     let events = ::pmdk::parse(trace).map_err(raise)?;
     let fence = ::pm_bench::parse_fence(fence).map_err(raise)?;
-    let cost = measured(py, &design.inner, model, build, None, |platform, _| {
-        ::pmdk::replay(&platform.bench()?, &events, fence)
+    let cost = measured(py, &design.inner, model, build, None, |factory, _| {
+        let (testbed, _) = ::pm_bench::testbed(factory, 1)?;
+        Ok(::pmdk::replay(&testbed, &events, fence)?)
     })?;
     document(cost)
 }

@@ -2,12 +2,13 @@
 
 //! Results as values for [`crate::document::Document`].
 
-use design::media::{cap_gb_s, time_ns, Registers};
+use design::media::{cap_gb_s, time_ns};
 use driver::control::{block, DelayCounters, Inventory, MemoryInfo};
 use driver::workload::JobResult;
 use driver::{Latencies, Namespace, RunReport};
 use serde_json::{json, Value};
 use sim::Clock;
+use spec::nvm_delay::Registers;
 use spec::regs::nvm_delay::control::ENABLE;
 
 /// Latencies in ns of simulated time. Null if there are none.

@@ -16,7 +16,7 @@ use sim::{Bar, Media, Tracer};
 use trace::TraceFile;
 use vfio_user::{Function, RegisterWrite, ServedDevice};
 
-use crate::build::{factory, model_of, purpose, root, Design};
+use crate::build::{factory, model_of, purpose, Design};
 use crate::document::Document;
 use crate::error::raise;
 use crate::process::ProcessOwned;
@@ -167,13 +167,12 @@ fn prepare(
     socket: PathBuf,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(ServedDevice, String)> {
-    let root = root()?;
-    let vectors = design.vectors(&root).map_err(raise)?;
-    let profile = design::Profile::find(&root, &design.media.profile).map_err(raise)?;
+    let vectors = design.vectors().map_err(raise)?;
+    let profile = design::Profile::find(&design.media.profile).map_err(raise)?;
     let mut registers = profile
         .registers(design.clock(), design.interleave())
         .map_err(raise)?;
-    registers.extend(design.local_registers(&root).map_err(raise)?);
+    registers.extend(design.local_registers().map_err(raise)?);
     // Checked before a file is created.
     device::check(design, model).map_err(raise)?;
     // Loads and stores of a mapped window do not reach the device, so they can be neither delayed
@@ -192,9 +191,9 @@ fn prepare(
         purpose: purpose(),
         ..RtlOptions::default()
     };
-    let mut factory = factory(py, design, model, &options, progress)?;
-    factory.set_identity(identity);
-    let device = factory.device(media).map_err(raise)?;
+    let factory = factory(py, design, model, &options, progress)?;
+    let device = factory.device_with(media, Some(identity), None);
+    let device = device.map_err(raise)?;
     let build = factory.build();
     let mut setup = Vec::new();
     for (channel, registers) in (0..).zip(&registers) {

@@ -12,8 +12,10 @@ use device::Factory;
 use driver::control::Inventory;
 use driver::page::CommandPage;
 use driver::{DriverConfig, NvmeDriver, SimHost};
+use host::HostParameters;
 use pyo3::prelude::*;
-use sim::{Bar, Media, System, Tracer};
+use sim::{Media, Tracer};
+use testbed::Testbed;
 use trace::TraceFile;
 
 use crate::error::raise;
@@ -44,33 +46,6 @@ pub struct Peer {
     pub inventory: Inventory,
 }
 
-/// The parts of a peer.
-pub struct PeerParts {
-    pub design: design::Design,
-    pub engines: Vec<EngineInstance>,
-    pub factory: Factory,
-    pub media: Media,
-}
-
-/// Powers a device, and adds it to a system.
-fn add_device(
-    system: &mut System,
-    design: &design::Design,
-    factory: &mut Factory,
-    media: Media,
-    number: &DeviceNumber,
-) -> PyResult<usize> {
-    factory.set_identity(Identity::of(design, DeviceInstance::Number(number.0)).map_err(raise)?);
-    let device = factory.device(media).map_err(raise)?;
-    let (_, link) = design.attached().map_err(raise)?;
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, design.window_bytes()),
-        (Bar::Control, 1 << 20),
-    ];
-    system.add_device(device, &link, &windows).map_err(raise)
-}
-
 fn inventory(host: &mut SimHost) -> PyResult<Inventory> {
     let inventory = Inventory::read(host).map_err(raise)?;
     for delay in inventory.delays() {
@@ -80,55 +55,59 @@ fn inventory(host: &mut SimHost) -> PyResult<Inventory> {
 }
 
 impl Session {
-    /// Powers the devices, and starts the driver of the first one.
+    /// Powers the devices, and starts the driver of the first one. `others` are those of its peers.
     pub fn start(
-        design: &design::Design,
         driver: DriverConfig,
-        mut factory: Factory,
+        factory: Factory,
         media: Media,
         tracer: Option<Tracer>,
-        others: Vec<PeerParts>,
+        others: Vec<(Factory, Media)>,
     ) -> PyResult<Session> {
-        let mut numbers = vec![DeviceNumber::lowest_free()];
-        let (host, _) = design.attached().map_err(raise)?;
-        let mut system = System::new(&host).map_err(raise)?;
-        let slot = add_device(&mut system, design, &mut factory, media, &numbers[0])?;
-        let build = factory.build();
-        let mut beside = Vec::new();
-        for mut other in others {
+        let mut numbers = Vec::new();
+        let mut identity = |factory: &Factory| {
             let number = DeviceNumber::lowest_free();
-            let at = add_device(
-                &mut system,
-                &other.design,
-                &mut other.factory,
-                other.media,
-                &number,
-            )?;
+            let place = DeviceInstance::Number(number.0);
             numbers.push(number);
-            beside.push((at, other.design, other.engines));
+            Identity::of(factory.design(), place).map_err(raise)
+        };
+        let mut testbed = Testbed::of(&factory)
+            .media(vec![media])
+            .identities(vec![identity(&factory)?])
+            .host(HostParameters::default());
+        let (factories, storages): (Vec<_>, Vec<_>) = others.into_iter().unzip();
+        for (other, media) in factories.iter().zip(storages) {
+            testbed = testbed.beside(other, media, Some(identity(other)?));
         }
-        if tracer.is_some() && !system.set_tracer(slot, tracer) {
+        let testbed = testbed.build().map_err(raise)?;
+        let machine = testbed.machine();
+        let traced = |tracer| machine.with_machine(|m| m.system_mut().set_tracer(0, Some(tracer)));
+        if !tracer.is_none_or(traced) {
             return Err(raise(NO_TRACE));
         }
-        let vectors = design.nvme.io_queues as u16 + 1;
-        let host = SimHost::new(system, slot, design.cpu.costs(), vectors);
-        let mut controller = NvmeDriver::start(host, driver).map_err(raise)?;
+        let peers = (1..testbed.devices()).map(|slot| {
+            let (design, engines) = (testbed.design(slot), testbed.engines(slot));
+            (slot, design.clone(), engines.to_vec())
+        });
+        let peers: Vec<_> = peers.collect();
+        let vectors = factory.design().nvme.io_queues as u16 + 1;
+        let mut controller =
+            NvmeDriver::start(testbed.into_sim_host(vectors), driver).map_err(raise)?;
         let own = inventory(controller.host_mut())?;
-        let mut peers = Vec::new();
-        for (slot, design, engines) in beside {
+        let peers = peers.into_iter().map(|(slot, design, engines)| {
             let inventory = controller.host_mut().with_device(slot, inventory)?;
-            peers.push(Peer {
+            Ok(Peer {
                 slot,
                 design,
                 engines,
                 inventory,
-            });
-        }
+            })
+        });
+        let peers = peers.collect::<PyResult<_>>()?;
         Ok(Session {
             controller,
             inventory: own,
             pages: HashMap::new(),
-            build,
+            build: factory.build(),
             peers,
             _numbers: numbers,
         })

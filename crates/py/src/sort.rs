@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ::sort::{
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
 use crate::arrow::{ArrowTable, ForeignTable};
-use crate::build::{factory, model_of, purpose, root, Design};
+use crate::build::{factory, model_of, purpose, Design};
 use crate::document::Document;
 use crate::error::{raise, Error};
 use crate::memory::MemoryPeak;
@@ -232,7 +232,6 @@ pub fn sort_table(
 ) -> PyResult<(Document, Option<ArrowTable>)> {
     let design = &design.inner;
     let model = model_of(model)?;
-    let root = root()?;
     let by = parse_order(by).map_err(raise)?;
     let how = written(target, compression)?;
     let output = TableOutput::new(output, how);
@@ -248,7 +247,7 @@ pub fn sort_table(
         &mut memory,
         |going| {
             let source = data.open(source, name, kept, going)?;
-            Ok(Plan::of(source, &by, &root, design, devices)?)
+            Ok(Plan::of(source, &by, design, devices)?)
         },
     )?;
     let (schema, metadata) = (plan.source().schema(), plan.source().metadata().to_vec());
@@ -264,7 +263,7 @@ pub fn sort_table(
             &mut memory,
             |going| Ok(plan.load(going)?),
         )?;
-        let mut factory = factory(py, design, model, &options(), build)?;
+        let factory = factory(py, design, model, &options(), build)?;
         let outcome = run(
             py,
             ProgressReporter::new(progress),
@@ -272,7 +271,7 @@ pub fn sort_table(
             &mut memory,
             |going| {
                 output.write(schema, &metadata, &by, |sink| {
-                    loaded.run(&mut factory, going, sink)
+                    loaded.run(&factory, going, sink)
                 })
             },
         );
@@ -295,7 +294,6 @@ pub fn explain_sort(
     source: &str,
     devices: usize,
 ) -> PyResult<Document> {
-    let root = root()?;
     let by = parse_order(by).map_err(raise)?;
     let (going, mut memory) = (Progress::default(), MemoryPeak::now());
     let plan = run(
@@ -305,7 +303,7 @@ pub fn explain_sort(
         &mut memory,
         |going| {
             let source = data.open(source, name, CsvLines::No, going)?;
-            Ok(Plan::of(source, &by, &root, &design.inner, devices)?.explain())
+            Ok(Plan::of(source, &by, &design.inner, devices)?.explain())
         },
     )?;
     Ok(Document(plan))
@@ -350,7 +348,6 @@ fn run<T: Send>(
 struct ResidentDevices<'a> {
     design: &'a design::Design,
     model: Model,
-    root: PathBuf,
     media: Vec<PathBuf>,
     factory: Factory,
     memory: MemoryPeak,
@@ -368,7 +365,6 @@ impl<'a> ResidentDevices<'a> {
         Ok(ResidentDevices {
             design: &design.inner,
             model,
-            root: root()?,
             media,
             factory: factory(py, &design.inner, model, &options(), build)?,
             memory: MemoryPeak::now(),
@@ -384,21 +380,18 @@ impl<'a> ResidentDevices<'a> {
         work: impl FnOnce(&mut Store, &Progress) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let ResidentDevices {
-            design,
-            root,
             media,
             factory,
             memory,
             ..
         } = self;
-        let root: &Path = root;
         run(
             py,
             ProgressReporter::new(callback),
             progress,
             memory,
             move |progress| {
-                let mut store = Store::open(root, design, factory, media)?;
+                let mut store = Store::open(factory, media)?;
                 let outcome = work(&mut store, progress)?;
                 store.close()?;
                 Ok(outcome)

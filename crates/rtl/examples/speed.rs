@@ -8,12 +8,12 @@
 
 use std::time::Instant;
 
-use driver::control::Inventory;
 use driver::workload::{run_job, IoJob};
 use driver::{DriverConfig, NvmeDriver, SimHost};
-use rtl::bitstream::{repo_root, stderr_progress, Purpose};
+use rtl::bitstream::{stderr_progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
-use sim::{Bar, Counter, Media, System};
+use sim::{Counter, Media};
+use testbed::{driver_costs, host_of, set_media_profile};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1).map(|a| a.parse::<u64>());
@@ -26,11 +26,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         number(0)?,
     );
 
-    let design = design::Design::find(&repo_root()?, "default")?;
+    let design = design::Design::find("default")?;
     let media_bytes = design.media.bytes.0;
     let train = |device: RtlDevice| {
         let bytes = device.media().size();
-        Ok(driver::exercise(Box::new(device), bytes)?)
+        Ok(testbed::exercise(Box::new(device), bytes)?)
     };
     let mut config = DeviceConfig::from_design(&design)?;
     if trained != 0 {
@@ -43,14 +43,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         &mut stderr_progress("nearside_top"),
     )?;
     println!("build: {}", device.bitstream_build());
-    let mut system = System::new(&sim::HostConfig::default())?;
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, media_bytes),
-        (Bar::Control, 1 << 20),
-    ];
-    let number = system.add_device(Box::new(device), &sim::LinkConfig::default(), &windows)?;
-    let host = SimHost::new(system, number, design::Cpu::default().costs(), 17);
+    let costs = driver_costs(&design::Cpu::default());
+    let host = host_of(Box::new(device), media_bytes, costs, 17)?;
     let mut controller = NvmeDriver::start(
         host,
         DriverConfig {
@@ -60,11 +54,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     if target_ns > 0 {
         let profile = design::Profile::latencies("speed", target_ns as f64, target_ns as f64);
-        let inventory = Inventory::read(controller.host_mut())?;
-        let registers = profile.registers(inventory.clock, inventory.turns())?;
-        for (delay, registers) in inventory.delays().iter().zip(&registers) {
-            delay.set(controller.host_mut(), registers)?;
-        }
+        set_media_profile(controller.host_mut(), &profile)?;
     }
     let job = IoJob {
         read_percent: read_percent as u32,

@@ -9,9 +9,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-use design::media::{DelaySizes, Registers};
+use design::media::DelaySizes;
 use sim::memctrl::MemoryModel;
 use sim::{Clock, Fault, Media, Random};
+use spec::nvm_delay::Registers;
 use spec::regs::nvm_delay::{self, command, control, counters::read as of, timing};
 
 use crate::axi::{

@@ -16,8 +16,7 @@ use sim::{
 
 use crate::axi::{AddressMap, AxiPorts, DdrSlave, DdrStats, FillPorts, HostSlave};
 use crate::bitstream::{
-    compile, compile_trained, repo_root, Bitstream, BitstreamSpec, Field, Progress, Purpose,
-    VerilatedModel,
+    compile, compile_trained, Bitstream, BitstreamSpec, Field, Progress, Purpose, VerilatedModel,
 };
 use crate::error::{Error, Result, TrainingError};
 use crate::mmio::MmioBridge;
@@ -157,10 +156,11 @@ pub struct DeviceConfig {
 }
 
 impl DeviceConfig {
-    /// The default device, `hw/top`, in the repository that [`repo_root`] finds.
+    /// The default device, `hw/top`, in the checkout that [`design::checkout`] finds.
     pub fn new() -> Result<DeviceConfig> {
         Ok(DeviceConfig {
-            root: repo_root()?,
+            root: design::checkout()
+                .map_err(|e| Error::Config(format!("compiling the RTL: {e}")))?,
             top: "nearside_top".to_string(),
             filelists: vec![PathBuf::from("hw/top/top.f")],
             engines: Vec::new(),
@@ -188,7 +188,7 @@ impl DeviceConfig {
     /// The device that a design describes. Unless the design gives an identity, it is the first
     /// device of its process.
     pub fn from_design(design: &design::Design) -> Result<DeviceConfig> {
-        let profile = |name: &str| Ok::<_, Error>(design::Profile::find(&repo_root()?, name)?);
+        let profile = |name: &str| design::Profile::find(name);
         let storage = profile(&design.media.profile)?;
         let delay = design.delay_sizes(&storage);
         let movers = design.mover_sizes(&storage);
@@ -226,7 +226,7 @@ impl DeviceConfig {
             });
         }
         let base = DeviceConfig::new()?;
-        let engines = design.engines(&base.root)?;
+        let engines = design.engines()?;
         let (mut filelists, mut generated) = (base.filelists.clone(), BTreeMap::new());
         if !engines.is_empty() {
             let top = design::engine::top(&base.root, &engines)?;

@@ -52,7 +52,7 @@ fn config() -> DriverConfig {
 }
 
 fn device() -> Device {
-    let costs = design::Cpu::default().costs();
+    let costs = testbed::driver_costs(&design::Cpu::default());
     let host = common::host_of("mailboxes", common::mailboxes(), 16 << 20, costs, 0);
     Device {
         c: NvmeDriver::start(host, config()).unwrap(),

@@ -4,14 +4,15 @@
 
 mod common;
 
-use design::media::{DelaySizes, Interleave};
+use design::media::DelaySizes;
 use design::Profile;
-use rtl::bitstream::{repo_root, stderr_progress};
+use rtl::bitstream::stderr_progress;
 use rtl::delay_bench::{
     delay_bench, AddressPattern, DelayBench, TargetLatencies, Traffic, TrafficMix,
 };
 use rtl::MemoryModel;
 use sim::{DramConfig, Media, Time};
+use spec::nvm_delay::Interleave;
 
 fn bench(memory: MemoryModel) -> DelayBench {
     sized(memory, None)
@@ -20,7 +21,7 @@ fn bench(memory: MemoryModel) -> DelayBench {
 fn sized(memory: MemoryModel, sizes: Option<DelaySizes>) -> DelayBench {
     let media = Media::memory(1 << 26).unwrap();
     DelayBench::new(
-        &repo_root().unwrap(),
+        &design::checkout().unwrap(),
         sim::Clock::default(),
         &memory,
         media,
@@ -246,7 +247,7 @@ fn bandwidth(
 #[test]
 #[ignore = "takes long on the RTL"]
 fn delay_sized_by_its_profile_reaches_memory_bandwidth() {
-    let profile = |name: &str| Profile::find(&repo_root().unwrap(), name).unwrap();
+    let profile = |name: &str| Profile::find(name).unwrap();
     let ddr = || MemoryModel::Ddr4(DramConfig::default());
     let of = |name: &str| {
         let profile = profile(name);

@@ -21,7 +21,13 @@ fn inside(memory: Option<MemoryModel>) -> NvmeDriver<SimHost> {
     let mut config = common::fill_inside();
     config.memory = memory.unwrap_or(config.memory);
     let name = "default with ns_axi_fill";
-    common::controller_of(name, config, MEDIA, Cpu::default().costs(), 0)
+    common::controller_of(
+        name,
+        config,
+        MEDIA,
+        testbed::driver_costs(&Cpu::default()),
+        0,
+    )
 }
 
 mod long {

@@ -200,7 +200,7 @@ fn conflict_filter_function_reset_ends_held_accesses() {
 #[test]
 #[ignore = "compiles a separate device"]
 fn conflict_filter_nvme_commands_wait_and_others_continue() {
-    let costs = design::Cpu::default().costs();
+    let costs = testbed::driver_costs(&design::Cpu::default());
     let host = common::host_of("mailboxes", common::mailboxes(), MEDIA, costs, 0);
     let config = DriverConfig {
         admin_entries: 16,

@@ -25,7 +25,7 @@ fn config(latency: Time) -> DeviceConfig {
 }
 
 fn controller(latency: Time) -> NvmeDriver<SimHost> {
-    let costs = Cpu::default().costs();
+    let costs = testbed::driver_costs(&Cpu::default());
     common::controller_of("default", config(latency), MEDIA, costs, 0)
 }
 

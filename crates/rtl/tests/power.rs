@@ -6,7 +6,7 @@ mod common;
 
 use common::Bench;
 use design::{Design, Profile};
-use rtl::bitstream::{repo_root, stderr_progress};
+use rtl::bitstream::stderr_progress;
 use rtl::{DeviceConfig, RtlDevice};
 use sim::{Bar, Device, Media, Random, Time};
 
@@ -16,10 +16,9 @@ const NVM_DELAY: u64 = 0x1_0000;
 
 /// What a media profile writes to the `nvm_delay` of each channel: (offset, value).
 fn settings(name: &str) -> Vec<(u64, u32)> {
-    let root = repo_root().unwrap();
     let (design, profile) = (
-        Design::find(&root, "default").unwrap(),
-        Profile::find(&root, name).unwrap(),
+        Design::find("default").unwrap(),
+        Profile::find(name).unwrap(),
     );
     let r = &profile
         .registers(design.clock(), design.interleave())

@@ -4,7 +4,8 @@
 
 mod common;
 
-use design::{Cpu, HostCosts};
+use design::Cpu;
+use driver::HostCosts;
 use driver::{NvmeDriver, SimHost};
 use sim::{Bar, Time};
 use spec::nvme::{admin, feature, Sqe};
@@ -17,7 +18,7 @@ const MEDIA: u64 = 1 << 30;
 fn idle_wait_with_known_end_is_skipped() {
     let costs = HostCosts {
         interrupt_ps: 1_000_000,
-        ..Cpu::default().costs()
+        ..testbed::driver_costs(&Cpu::default())
     };
     let mut c = common::controller_with("default", MEDIA, costs, 17);
     let evaluated = |c: &NvmeDriver<SimHost>| {

@@ -153,7 +153,7 @@ pub use order::{LineRange, OrderEvent, OrderSink, OrderWatch, OrderedCommand};
 pub use output::Output;
 pub use pcie::{DirectionStats, Link, LinkStats};
 pub use prefetch::prefetch;
-pub use random::Random;
+pub use random::{mix, Random};
 pub use system::{CompletedLoad, Error, ObservedTlp, System, WINDOW_BASE};
 pub use time::Time;
 pub use trace::{TraceEvent, TraceSink, Tracer};

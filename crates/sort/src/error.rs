@@ -54,6 +54,9 @@ pub enum Error {
     /// A device can't be built.
     #[error(transparent)]
     Device(#[from] device::Error),
+    /// The devices can't be set up.
+    #[error(transparent)]
+    Testbed(#[from] testbed::Error),
     /// The media can't be opened.
     #[error(transparent)]
     Media(#[from] sim::MediaError),

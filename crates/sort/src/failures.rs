@@ -10,13 +10,12 @@ use design::Design;
 use device::{Factory, Model, RtlOptions};
 use sim::{Random, Time};
 
-use crate::bench::{Bench, MachineEvent};
+use crate::powered_devices::{MachineEvent, PoweredDevices};
 use crate::{parse_order, Plan, Progress, Report, Result, Store, Table};
 
 const ROWS: usize = 20_000;
 
 struct Fixture {
-    root: PathBuf,
     design: Design,
     factory: Factory,
     table: Table,
@@ -26,10 +25,9 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Fixture {
-        let root = rtl::bitstream::repo_root().unwrap();
         // Space for about 2400 rows at a time.
         let small = "[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"128 KiB\"]";
-        let design = Design::find(&root, "sort").unwrap();
+        let design = Design::find("sort").unwrap();
         let design = design.with_values(small).unwrap();
         let options = RtlOptions::default();
         let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
@@ -41,7 +39,6 @@ impl Fixture {
         let key: ArrayRef = Arc::new(Int64Array::from(keys));
         let batch = RecordBatch::try_from_iter([("row", row), ("key", key)]).unwrap();
         Fixture {
-            root,
             design,
             factory,
             table: batch.into(),
@@ -51,32 +48,31 @@ impl Fixture {
 
     fn plan(&self, devices: usize) -> Plan<'_> {
         let by = parse_order("key").unwrap();
-        Plan::new(&self.table, &by, &self.root, &self.design, devices).unwrap()
+        Plan::new(&self.table, &by, &self.design, devices).unwrap()
     }
 
     /// Sorts, with events at times relative to the start of the devices.
     fn sort(
         &mut self,
         devices: usize,
-        events: impl FnOnce(&mut Bench) -> Vec<(Time, MachineEvent)>,
+        events: impl FnOnce(&mut PoweredDevices) -> Vec<(Time, MachineEvent)>,
     ) -> Result<(Vec<u32>, Report)> {
         let Fixture {
-            root,
             design,
             factory,
             table,
             ..
         } = self;
         let by = parse_order("key").unwrap();
-        let plan = Plan::new(table, &by, root, design, devices).unwrap();
-        let mut bench = plan.bench(factory).unwrap();
-        let begin = bench.drivers[0].now();
-        let events = events(&mut bench);
-        bench.events = events
+        let plan = Plan::new(table, &by, design, devices).unwrap();
+        let mut powered = plan.power_devices(factory).unwrap();
+        let begin = powered.drivers[0].now();
+        let events = events(&mut powered);
+        powered.events = events
             .into_iter()
             .map(|(after, event)| (begin + after, event))
             .collect();
-        let (sorted, report) = plan.run_on(&mut bench, &Progress::default())?;
+        let (sorted, report) = plan.run_on(&mut powered, &Progress::default())?;
         let rows = sorted.batch.column(0).to_data();
         let rows = UInt32Array::from(rows).values().to_vec();
         Ok((rows, report))
@@ -127,7 +123,7 @@ fn sort_reports_the_first_failure_when_all_devices_fail() {
     let all = fixture.undisturbed(2);
     for fail in FAILURES {
         for moment in moments(all).step_by(3) {
-            let events = |_: &mut Bench| -> Vec<(Time, MachineEvent)> {
+            let events = |_: &mut PoweredDevices| -> Vec<(Time, MachineEvent)> {
                 let both = [(0, moment), (1, moment + Time::us(3))];
                 both.map(|(device, at)| -> (Time, MachineEvent) {
                     (at, Box::new(move |machine| fail(machine, device)))
@@ -148,17 +144,17 @@ fn sort_can_be_repeated_after_a_stop() {
     let all = fixture.undisturbed(2);
     for moment in moments(all) {
         let by = parse_order("key").unwrap();
-        let plan = || Plan::new(&fixture.table, &by, &fixture.root, &fixture.design, 2).unwrap();
-        let mut bench = plan().bench(&mut fixture.factory).unwrap();
+        let plan = || Plan::new(&fixture.table, &by, &fixture.design, 2).unwrap();
+        let mut powered = plan().power_devices(&fixture.factory).unwrap();
         let (progress, at) = (
             Arc::new(Progress::default()),
-            bench.drivers[0].now() + moment,
+            powered.drivers[0].now() + moment,
         );
         let stopped = progress.clone();
-        bench.events = vec![(at, Box::new(move |_| stopped.stop()))];
-        let error = plan().run_on(&mut bench, &progress).unwrap_err();
+        powered.events = vec![(at, Box::new(move |_| stopped.stop()))];
+        let error = plan().run_on(&mut powered, &progress).unwrap_err();
         assert!(error.to_string().ends_with(": interrupted"), "{error}");
-        let (_, report) = plan().run_on(&mut bench, &Progress::default()).unwrap();
+        let (_, report) = plan().run_on(&mut powered, &Progress::default()).unwrap();
         assert_eq!(report.rows, ROWS);
     }
 }
@@ -192,7 +188,7 @@ fn resident_table_survives_power_loss() {
     let room = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
     let design = fixture.design.with_values(room).unwrap();
     let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
+    let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let (files, progress, keys) = (Files::new("power"), Progress::default(), ["key".into()]);
     fixture.table = fixture.table.batch.slice(0, 5000).into();
     fixture.wanted.retain(|&row| row < 5000);
@@ -200,11 +196,11 @@ fn resident_table_survives_power_loss() {
         let rows = table.batch.column(0).to_data();
         UInt32Array::from(rows).values().to_vec()
     };
-    let mut open = || Store::open(&fixture.root, &design, &mut factory, &files.media).unwrap();
+    let open = || Store::open(&factory, &files.media).unwrap();
     let mut store = open();
-    let begin = store.bench.drivers[0].now();
+    let begin = store.powered.drivers[0].now();
     store.put("t", &fixture.table, &keys, &progress).unwrap();
-    let put = store.bench.drivers[1].now() - begin;
+    let put = store.powered.drivers[1].now() - begin;
     let (_, report) = store
         .sort("t", &parse_order("key").unwrap(), &progress)
         .unwrap();
@@ -214,8 +210,8 @@ fn resident_table_survives_power_loss() {
     for fail in FAILURES {
         for moment in (1..40).map(|n| Time(put.0 * n / 39)) {
             let mut store = open();
-            let at = store.bench.drivers[0].now() + moment;
-            store.bench.events = vec![(at, Box::new(move |machine| fail(machine, 1)))];
+            let at = store.powered.drivers[0].now() + moment;
+            store.powered.events = vec![(at, Box::new(move |machine| fail(machine, 1)))];
             let outcome = store.put("u", &fixture.table, &keys, &progress);
             drop(store);
             let mut store = open();
@@ -246,8 +242,8 @@ fn resident_table_survives_power_loss() {
         }
         for moment in moments(sort) {
             let mut store = open();
-            let at = store.bench.drivers[0].now() + moment;
-            store.bench.events = vec![(at, Box::new(move |machine| fail(machine, 1)))];
+            let at = store.powered.drivers[0].now() + moment;
+            store.powered.events = vec![(at, Box::new(move |machine| fail(machine, 1)))];
             // The schema and the side columns are read first.
             match store.sort("t", &parse_order("key").unwrap(), &progress) {
                 Ok((sorted, _)) => assert_eq!(rows(&sorted), fixture.wanted),
@@ -273,14 +269,11 @@ fn decode_reports_the_position_of_an_invalid_key() {
     let room = "[nvme]\nnamespaces = [\"1 MiB\"]";
     // With separate commands, and with a command list.
     for name in ["sort", "pipeline"] {
-        let design = Design::find(&fixture.root, name)
-            .unwrap()
-            .with_values(room)
-            .unwrap();
+        let design = Design::find(name).unwrap().with_values(room).unwrap();
         let options = RtlOptions::default();
-        let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
-        let plan = Plan::new(&fixture.table, &by, &fixture.root, &design, 1).unwrap();
-        let mut bench = plan.bench(&mut factory).unwrap();
+        let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
+        let plan = Plan::new(&fixture.table, &by, &design, 1).unwrap();
+        let mut powered = plan.power_devices(&factory).unwrap();
         let progress = Progress::default();
         let loaded = plan.load(&progress).unwrap();
         let job = |change: &dyn Fn(&mut Vec<u8>)| {
@@ -295,7 +288,7 @@ fn decode_reports_the_position_of_an_invalid_key() {
             *encoded = Arc::new(changed);
             job
         };
-        let driver = &mut bench.drivers[0];
+        let driver = &mut powered.drivers[0];
         assert!(driver_run(driver, job(&|_| {}), &progress).is_ok());
         // Everything after the header of the run.
         let all_ones = |encoded: &mut Vec<u8>| {
@@ -312,7 +305,7 @@ fn decode_reports_the_position_of_an_invalid_key() {
 }
 
 fn driver_run(
-    driver: &mut crate::bench::Driver,
+    driver: &mut crate::powered_devices::Driver,
     job: crate::job::SortJob,
     progress: &Progress,
 ) -> std::result::Result<(), String> {
@@ -327,7 +320,7 @@ fn sort_continues_when_several_of_four_devices_fail() {
     let all = fixture.undisturbed(4);
     for (n, first) in moments(all).enumerate() {
         for second in moments(all).step_by(3) {
-            let events = |_: &mut Bench| -> Vec<(Time, MachineEvent)> {
+            let events = |_: &mut PoweredDevices| -> Vec<(Time, MachineEvent)> {
                 vec![
                     (first, Box::new(move |machine| FAILURES[n % 2](machine, 0))),
                     (second, Box::new(|machine| FAILURES[1](machine, 3))),
@@ -350,10 +343,10 @@ fn resident_tables_stay_whole_when_put_or_drop_fails() {
     let design = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
     let design = fixture.design.with_values(design).unwrap();
     let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
+    let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let mut files = Files::new("put");
     files.media.push(files.folder.join("d2"));
-    let mut open = || Store::open(&fixture.root, &design, &mut factory, &files.media).unwrap();
+    let open = || Store::open(&factory, &files.media).unwrap();
     let (progress, keys) = (Progress::default(), ["key".into()]);
     let table = Table::from(fixture.table.batch.slice(0, 3000));
     let whole = |store: &mut Store, name: &str| {
@@ -374,7 +367,7 @@ fn resident_tables_stay_whole_when_put_or_drop_fails() {
             if dropped {
                 put(&mut store, "new").unwrap();
             }
-            let begin = store.bench.drivers[0].now();
+            let begin = store.powered.drivers[0].now();
             // The first run is undisturbed.
             if case > 0 {
                 let cut = [&[0, 1, 2][..], &[2]][case % 2];
@@ -382,12 +375,12 @@ fn resident_tables_stay_whole_when_put_or_drop_fails() {
                 let event: MachineEvent =
                     Box::new(move |machine| cut.iter().for_each(|&d| fail(machine, d)));
                 let at = begin + Time(took.0 * case as u64 / 28);
-                store.bench.events = vec![(at, event)];
+                store.powered.events = vec![(at, event)];
             }
             let outcome = work(&mut store);
             if case == 0 {
                 outcome.as_ref().unwrap();
-                let ends = store.bench.drivers.iter().map(|d| d.now());
+                let ends = store.powered.drivers.iter().map(|d| d.now());
                 took = Time(ends.max().unwrap().0 - begin.0);
             }
             drop(store);

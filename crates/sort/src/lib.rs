@@ -16,17 +16,16 @@
 //! use device::{Factory, Model, RtlOptions};
 //! use sort::{parse_order, Plan, Progress, Table};
 //!
-//! let root = rtl::bitstream::repo_root()?;
-//! let design = Design::find(&root, "sort")?;
-//! let mut factory = Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true)?;
+//! let design = Design::find("sort")?;
+//! let factory = Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true)?;
 //!
 //! let city: ArrayRef = Arc::new(StringArray::from(vec!["Rome", "Oslo", "Bern"]));
 //! let degrees: ArrayRef = Arc::new(Int32Array::from(vec![31, 18, 24]));
 //! let table = Table::from(RecordBatch::try_from_iter([("city", city), ("degrees", degrees)])?);
 //!
 //! let order = parse_order("degrees desc")?;
-//! let plan = Plan::new(&table, &order, &root, &design, 2)?;
-//! let (sorted, report) = plan.run(&mut factory, &Progress::default())?;
+//! let plan = Plan::new(&table, &order, &design, 2)?;
+//! let (sorted, report) = plan.run(&factory, &Progress::default())?;
 //!
 //! let degrees = Int32Array::from(sorted.batch.column(1).to_data());
 //! assert_eq!(degrees.values(), &[31, 24, 18]);
@@ -38,7 +37,7 @@
 //!
 //! 1. What is sorted: `order`, `table`, `input`, `file` (Parquet, Arrow IPC, CSV), `source`.
 //! 2. Keys and rows: `key`, `encoded_keys`, `row_layout`, `size`, `run_end`, `digest`.
-//! 3. One device: `region`, `transfer`, `sampler`, `job`, `bench`.
+//! 3. One device: `region`, `transfer`, `sampler`, `job`, `powered_devices`.
 //! 4. A sort: `plan`, `spill`, `rows`, `merge`, `merge_output`, `fan_in`, `merge_partitions`.
 //! 5. Resident tables: `directory`, `table_parts`, `side_columns`, `resident`, `store`.
 //! 6. Several hosts: `sharded_merge`.
@@ -52,7 +51,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bench;
 mod digest;
 mod directory;
 mod encoded_keys;
@@ -70,6 +68,7 @@ mod merge_output;
 mod merge_partitions;
 mod order;
 mod plan;
+mod powered_devices;
 mod progress;
 mod region;
 mod report;

@@ -9,10 +9,10 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_row::Rows as Keys;
 use arrow_schema::SchemaRef;
 
-use crate::bench::{DeviceFailure, SortedPartition};
 use crate::fan_in::{merge_runs, SortedRun};
 use crate::key::{prefix, EngineKey};
 use crate::merge_output::{Equal, MergeOutput};
+use crate::powered_devices::{DeviceFailure, SortedPartition};
 use crate::report::{DeviceReport, StageReport};
 use crate::row_layout::{ColumnValues, Row, RowLayout};
 use crate::rows::SpilledRows;

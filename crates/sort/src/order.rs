@@ -120,7 +120,7 @@ fn parse_column(item: &[Token], text: &str) -> Result<OrderBy> {
         (Some(_), ..) => {
             return Err(Error::new(format!(
                 "by = {text:?}: after a column may follow asc or desc, then nulls first or nulls \
-                    last, then a comma"
+                    last, then a comma; a name with a space needs double quotes: \"a name\" desc"
             )))
         }
     };

@@ -3,7 +3,6 @@
 //! Plans the sort of a table. All requirements are known before a device is built.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,6 @@ use device::Factory;
 use driver::control::block;
 use serde_json::{json, Value};
 
-use crate::bench::{self, Bench};
 use crate::digest;
 use crate::encoded_keys::{DictionaryColumn, EncodedKeys};
 use crate::guard::guarded;
@@ -25,6 +23,7 @@ use crate::job::{
 use crate::key::SortKey;
 use crate::merge_output::MergeOutput;
 use crate::merge_partitions::Sink;
+use crate::powered_devices::{PoweredDevices, SortRequest};
 use crate::region::RegionAllocator;
 use crate::row_layout::{ColumnValues, RowLayout};
 use crate::run_end::{self, copied};
@@ -43,7 +42,6 @@ pub struct Plan<'a> {
     source: Source,
     by: Vec<OrderBy>,
     design: &'a Design,
-    root: &'a Path,
     key: SortKey,
     layout: RowLayout,
     opcodes: Opcodes,
@@ -83,8 +81,8 @@ pub struct LoadedPlan<'a> {
 
 impl Opcodes {
     /// The opcodes of a design's engines.
-    pub fn of(design: &Design, root: &Path) -> Result<Opcodes> {
-        let engines = design.engines(root)?;
+    pub fn of(design: &Design) -> Result<Opcodes> {
+        let engines = design.engines()?;
         let first = |kind: u32| {
             let of_kind = engines.iter().filter(|engine| engine.manifest.kind == kind);
             of_kind
@@ -155,18 +153,16 @@ impl<'a> Plan<'a> {
     pub fn new(
         table: &Table,
         by: &[OrderBy],
-        root: &'a Path,
         design: &'a Design,
         devices: usize,
     ) -> Result<Plan<'a>> {
-        Plan::of(table.into(), by, root, design, devices)
+        Plan::of(table.into(), by, design, devices)
     }
 
     /// The same for a table that is read batch by batch.
     pub fn of(
         source: Source,
         by: &[OrderBy],
-        root: &'a Path,
         design: &'a Design,
         devices: usize,
     ) -> Result<Plan<'a>> {
@@ -176,7 +172,7 @@ impl<'a> Plan<'a> {
                 "media.file: several devices can't have one file; take a design without it",
             ));
         }
-        let opcodes = Opcodes::of(design, root)?;
+        let opcodes = Opcodes::of(design)?;
         let key = SortKey::of(&source.schema(), by)?;
         let layout = RowLayout::with_heaps(&source.schema(), &source.nulls)?;
         let rows = source.rows();
@@ -226,7 +222,6 @@ impl<'a> Plan<'a> {
             source,
             by: by.to_vec(),
             design,
-            root,
             key,
             layout,
             opcodes,
@@ -321,26 +316,30 @@ impl<'a> Plan<'a> {
     }
 
     /// Sorts in memory, on devices of a factory.
-    pub fn run(self, factory: &mut Factory, progress: &Progress) -> Result<(Table, Report)> {
+    pub fn run(self, factory: &Factory, progress: &Progress) -> Result<(Table, Report)> {
         if self.is_empty() {
             return Ok((self.table(&[])?, self.empty_report()));
         }
-        let mut bench = self.bench(factory)?;
-        self.run_on(&mut bench, progress)
+        let mut powered = self.power_devices(factory)?;
+        self.run_on(&mut powered, progress)
     }
 
-    pub(crate) fn bench(&self, factory: &mut Factory) -> Result<Bench> {
-        Bench::of_memory(self.root, self.design, factory, self.queues.len())
+    pub(crate) fn power_devices(&self, factory: &Factory) -> Result<PoweredDevices> {
+        PoweredDevices::of_memory(factory, self.queues.len())
     }
 
-    pub(crate) fn run_on(self, bench: &mut Bench, progress: &Progress) -> Result<(Table, Report)> {
+    pub(crate) fn run_on(
+        self,
+        powered: &mut PoweredDevices,
+        progress: &Progress,
+    ) -> Result<(Table, Report)> {
         let loaded = self.load(progress)?;
         let mut batches = Vec::new();
         let mut sink = |batch: RecordBatch| {
             batches.push(batch);
             Ok(())
         };
-        let report = loaded.run_on(bench, progress, &mut sink)?;
+        let report = loaded.run_on(powered, progress, &mut sink)?;
         Ok((loaded.plan.table(&batches)?, report))
     }
 
@@ -367,7 +366,7 @@ impl<'a> Plan<'a> {
             let (devices, memory) = (self.devices, self.memory);
             let mut source = self.source;
             source.nulls[column] = true;
-            self = Plan::of(source, &self.by, self.root, self.design, devices)?;
+            self = Plan::of(source, &self.by, self.design, devices)?;
             self.memory = memory;
         }
     }
@@ -580,19 +579,14 @@ impl LoadedPlan<'_> {
     }
 
     /// Sorts on devices of a factory, and passes the sorted rows to the sink, batch by batch.
-    pub fn run(
-        &self,
-        factory: &mut Factory,
-        progress: &Progress,
-        sink: &mut Sink,
-    ) -> Result<Report> {
-        let mut bench = self.plan.bench(factory)?;
-        self.run_on(&mut bench, progress, sink)
+    pub fn run(&self, factory: &Factory, progress: &Progress, sink: &mut Sink) -> Result<Report> {
+        let mut powered = self.plan.power_devices(factory)?;
+        self.run_on(&mut powered, progress, sink)
     }
 
     pub(crate) fn run_on(
         &self,
-        bench: &mut Bench,
+        powered: &mut PoweredDevices,
         progress: &Progress,
         sink: &mut Sink,
     ) -> Result<Report> {
@@ -600,7 +594,7 @@ impl LoadedPlan<'_> {
         // Bytes that cross the link, and that the engines process.
         let each = 2 * plan.key.bytes + 3 * plan.layout.row_bytes;
         progress.expect((plan.source.rows() * each) as u64);
-        let work = bench::SortRequest {
+        let work = SortRequest {
             queues: plan.queues.clone(),
             movable: true,
             make: &|partition| self.job(partition),
@@ -610,7 +604,7 @@ impl LoadedPlan<'_> {
                 }
             },
         };
-        let (outcomes, failures) = bench.sort(work, progress)?;
+        let (outcomes, failures) = powered.sort(work, progress)?;
         let mut report = plan.report();
         report.prepare = self.prepare;
         let begin = Instant::now();

@@ -10,13 +10,13 @@ use arrow_select::concat::concat_batches;
 use parquet::file::metadata::KeyValue;
 use serde_json::{json, Value};
 
-use crate::bench::{DeviceFailure, SortedPartition};
 use crate::directory::{KeyColumn, TablePart};
 use crate::job::{EngineInput, Opcodes, PartitionShape, SortJob};
 use crate::key::{EngineKey, SortKey};
 use crate::merge_output::MergeOutput;
 use crate::merge_partitions::{equal_prefixes, Sink};
 use crate::plan::{max_rows, split_evenly};
+use crate::powered_devices::{DeviceFailure, SortedPartition};
 use crate::region::RegionAllocator;
 use crate::row_layout::{ColumnValues, RowLayout};
 use crate::spill::Spills;

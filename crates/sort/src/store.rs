@@ -7,7 +7,7 @@
 //! directory names it, and the directory is written last.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -15,8 +15,8 @@ use design::{Design, DeviceInstance, Identity};
 use device::Factory;
 use serde_json::{json, Value};
 use sim::Media;
+use testbed::Testbed;
 
-use crate::bench::{Bench, SortRequest};
 use crate::digest::{self, digest};
 use crate::directory::{Directory, KeyColumn, StoredBytes, TablePart, COPY_BYTES, DATA_START};
 use crate::guard::guarded;
@@ -24,6 +24,7 @@ use crate::job::{Opcodes, StageRunner};
 use crate::key::{EngineKey, SortKey};
 use crate::merge_partitions::{BatchWriter, Sink};
 use crate::plan::{check_devices, split_evenly};
+use crate::powered_devices::{PoweredDevices, SortRequest};
 use crate::region::RegionAllocator;
 use crate::report::DeviceReport;
 use crate::resident::{check_rows, ResidentSort, ResidentTable};
@@ -44,8 +45,7 @@ const MEMORY_BYTES: u64 = 256 << 20;
 /// Devices with media files, and the tables on them.
 pub struct Store<'a> {
     design: &'a Design,
-    root: &'a Path,
-    pub(crate) bench: Bench,
+    pub(crate) powered: PoweredDevices,
     namespace: u64,
     media: Vec<PathBuf>,
     directories: Vec<Directory>,
@@ -60,22 +60,19 @@ struct PendingPart {
 impl<'a> Store<'a> {
     /// Powers devices with these media files, and reads their directories. Missing files are
     /// created.
-    pub fn open(
-        root: &'a Path,
-        design: &'a Design,
-        factory: &mut Factory,
-        media: &[PathBuf],
-    ) -> Result<Store<'a>> {
+    pub fn open(factory: &'a Factory, media: &[PathBuf]) -> Result<Store<'a>> {
         check_devices(media.len())?;
-        let one = |path: &PathBuf| {
+        let design = factory.design();
+        let identity = |path: &PathBuf| {
             let mut design = design.clone();
             design.media.file = Some(path.clone());
-            let identity = Identity::of(&design, DeviceInstance::Number(0))?;
-            let media = Media::file(path, design.media.bytes.0)?;
-            Ok((media, identity))
+            Identity::of(&design, DeviceInstance::Number(0)).map_err(Error::from)
         };
-        let files: Result<Vec<_>> = media.iter().map(one).collect();
-        let mut bench = Bench::new(root, design, factory, files?)?;
+        let open = |path: &PathBuf| Media::file(path, design.media.bytes.0).map_err(Error::from);
+        let testbed = Testbed::of(factory)
+            .media(media.iter().map(open).collect::<Result<_>>()?)
+            .identities(media.iter().map(identity).collect::<Result<_>>()?);
+        let mut powered = PoweredDevices::new(testbed, design)?;
         let extent = design.nvme.extent(1, design.media.bytes);
         let namespace = extent.end - extent.start;
         if namespace <= DATA_START {
@@ -86,7 +83,7 @@ impl<'a> Store<'a> {
             )));
         }
         let progress = Progress::default();
-        let starts = bench.on_each_device(|_, driver| {
+        let starts = powered.on_each_device(|_, driver| {
             get_all(
                 driver,
                 &(0..DATA_START),
@@ -104,8 +101,7 @@ impl<'a> Store<'a> {
             .collect();
         Ok(Store {
             design,
-            root,
-            bench,
+            powered,
             namespace,
             media: media.to_vec(),
             directories: directories?,
@@ -114,7 +110,7 @@ impl<'a> Store<'a> {
 
     /// Shuts the devices down in an orderly way.
     pub fn close(self) -> Result<()> {
-        for driver in self.bench.drivers {
+        for driver in self.powered.drivers {
             driver.shutdown()?;
         }
         Ok(())
@@ -193,7 +189,7 @@ impl<'a> Store<'a> {
         };
         let all = parts.iter().flat_map(|part| &part.puts);
         progress.expect(all.map(|(_, bytes)| bytes.len() as u64).sum());
-        let stages = self.bench.on_each_device(|device, driver| {
+        let stages = self.powered.on_each_device(|device, driver| {
             let mut stages = StageRunner::new(driver, progress)?;
             if let Some(part) = parts.get(device) {
                 let puts = part.puts.iter();
@@ -244,7 +240,7 @@ impl<'a> Store<'a> {
             copies.push(changed.then(|| directory.write()).transpose()?);
         }
         let progress = Progress::default();
-        self.bench.on_each_device(|device, driver| {
+        self.powered.on_each_device(|device, driver| {
             if let Some((at, copy)) = &copies[device] {
                 // First the copy that is not in use, then the other one. So damage of one copy at a
                 // later time is tolerated.
@@ -397,7 +393,7 @@ impl<'a> Store<'a> {
     pub fn resident(&mut self, name: &str) -> Result<ResidentTable> {
         let parts = self.parts(name)?;
         let progress = Progress::default();
-        let read = self.bench.on_each_device(|device, driver| {
+        let read = self.powered.on_each_device(|device, driver| {
             let Some((_, entry)) = parts.iter().find(|part| part.0 == device) else {
                 return Ok((Vec::new(), Vec::new()));
             };
@@ -470,7 +466,7 @@ impl<'a> Store<'a> {
         let total: usize = parts.iter().map(|(_, e)| e.rows * e.row_bytes).sum();
         progress.expect(total as u64);
         let spills = Spills::new(MEMORY_BYTES);
-        let read = self.bench.on_each_device(|device, driver| {
+        let read = self.powered.on_each_device(|device, driver| {
             let Some((_, entry)) = of(device) else {
                 return Ok(None);
             };
@@ -522,7 +518,7 @@ impl<'a> Store<'a> {
         resident: &'s ResidentTable,
         by: &[OrderBy],
     ) -> Result<ResidentSort<'s>> {
-        let opcodes = Opcodes::of(self.design, self.root)?;
+        let opcodes = Opcodes::of(self.design)?;
         let largest = |directory: &Directory| {
             let free = directory.free(self.namespace).into_iter();
             free.max_by_key(|gap| gap.end - gap.start).unwrap_or(0..0)
@@ -560,7 +556,7 @@ impl<'a> Store<'a> {
             make: &|partition| Ok(sort.job(partition, &spills)),
             done: &|_| {},
         };
-        let (outcomes, failures) = self.bench.sort(work, progress)?;
+        let (outcomes, failures) = self.powered.sort(work, progress)?;
         sort.check(&outcomes)?;
         let begin = Instant::now();
         let mut report = sort.report();

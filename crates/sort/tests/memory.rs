@@ -23,7 +23,6 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Encoding;
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
-use rtl::bitstream::repo_root;
 use sim::Random;
 use sort::{parse_order, Compression, Format, Input, Plan, Progress, Report, Source, Writer};
 
@@ -123,23 +122,19 @@ fn sort_to(
     by: &str,
     mut sink: impl FnMut(RecordBatch) + Send,
 ) -> (usize, Report) {
-    let root = repo_root().unwrap();
     let small = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
-    let design = Design::find(&root, "sort")
-        .unwrap()
-        .with_values(small)
-        .unwrap();
+    let design = Design::find("sort").unwrap().with_values(small).unwrap();
     let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
+    let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let before = ALLOCATED.load(Relaxed);
     PEAK.store(before, Relaxed);
     let progress = Progress::default();
     let source = Source::open(format, Input::open(source).unwrap(), None).unwrap();
     let by = parse_order(by).unwrap();
-    let plan = Plan::of(source, &by, &root, &design, 2).unwrap();
+    let plan = Plan::of(source, &by, &design, 2).unwrap();
     let loaded = plan.with_memory(1 << 20).load(&progress).unwrap();
     let mut rows = 0;
-    let report = loaded.run(&mut factory, &progress, &mut |batch| {
+    let report = loaded.run(&factory, &progress, &mut |batch| {
         rows += batch.num_rows();
         sink(batch);
         Ok(())
@@ -188,7 +183,7 @@ fn memory_does_not_grow_with_the_table() {
 
 /// Bytes of a text column once each row has a copy.
 const EXPANDED: usize = 128 << 20;
-/// Bound of the peak: see "Memory of the host" in docs/sort.md, with 1 MiB for spills.
+/// Bound of the peak with 1 MiB for spills: "Memory of the host" in docs/guides/sort-inside.md.
 const BOUND: usize = 80 << 20;
 const CASES: usize = 7;
 /// Number of distinct long texts.

@@ -13,17 +13,16 @@ use arrow_schema::{DataType, SortOptions};
 use arrow_select::take::take_record_batch;
 use design::Design;
 use device::{Factory, Model, RtlOptions};
-use rtl::bitstream::repo_root;
 use sim::Random;
 use sort::{parse_order, Compression, Format, Plan, Progress, Report, Source, Table};
 
 fn design() -> Design {
-    Design::find(&repo_root().unwrap(), "sort").unwrap()
+    Design::find("sort").unwrap()
 }
 
 /// The same work with command lists.
 fn lists() -> Design {
-    Design::find(&repo_root().unwrap(), "pipeline").unwrap()
+    Design::find("pipeline").unwrap()
 }
 
 fn names(report: &Report) -> Vec<&'static str> {
@@ -36,11 +35,10 @@ fn run_on(
     by: &str,
     devices: usize,
 ) -> sort::Result<(Table, Report)> {
-    let root = repo_root().unwrap();
-    let plan = Plan::new(table, &parse_order(by)?, &root, design, devices)?;
+    let plan = Plan::new(table, &parse_order(by)?, design, devices)?;
     let options = RtlOptions::default();
-    let mut factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
-    plan.run(&mut factory, &Progress::default())
+    let factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
+    plan.run(&factory, &Progress::default())
 }
 
 fn run(table: &Table, by: &str, devices: usize) -> sort::Result<(Table, Report)> {
@@ -440,7 +438,7 @@ fn of_few_values() -> (RecordBatch, Table) {
 /// Encoded keys are sent if the design can decode them. The result is the same.
 #[test]
 fn sort_sends_encoded_keys_to_dict_decode() {
-    let engines = design().engines(&repo_root().unwrap()).unwrap();
+    let engines = design().engines().unwrap();
     let decodes = engines
         .iter()
         .any(|engine| engine.manifest.kind == driver::control::block::DICT_DECODE);
@@ -466,12 +464,11 @@ fn run_file(
     by: &str,
     memory: u64,
 ) -> sort::Result<(Table, Report)> {
-    let root = repo_root().unwrap();
     let source = Source::open(format, file.to_vec().into(), Some("t"))?;
-    let plan = Plan::of(source, &parse_order(by)?, &root, design, 3)?.with_memory(memory);
+    let plan = Plan::of(source, &parse_order(by)?, design, 3)?.with_memory(memory);
     let options = RtlOptions::default();
-    let mut factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
-    plan.run(&mut factory, &Progress::default())
+    let factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
+    plan.run(&factory, &Progress::default())
 }
 
 #[test]
@@ -589,7 +586,7 @@ fn sort_reports_invalid_requests() {
         error.starts_with("the table is too large: 100 rows"),
         "{error}"
     );
-    let other = Design::find(&repo_root().unwrap(), "default").unwrap();
+    let other = Design::find("default").unwrap();
     let error = run_on(&other, &table, "i8", 1).unwrap_err().to_string();
     assert!(error.contains("has no engine sorter"), "{error}");
 }
@@ -629,13 +626,13 @@ fn parquet_damage_is_an_error() {
 #[test]
 fn sort_can_be_stopped() {
     let table = Table::from(table(3000, 11));
-    let (root, design) = (repo_root().unwrap(), design());
-    let plan = Plan::new(&table, &parse_order("i64").unwrap(), &root, &design, 2).unwrap();
-    let mut factory =
+    let design = design();
+    let plan = Plan::new(&table, &parse_order("i64").unwrap(), &design, 2).unwrap();
+    let factory =
         Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true).unwrap();
     let progress = Progress::default();
     progress.stop();
-    let error = plan.run(&mut factory, &progress).unwrap_err().to_string();
+    let error = plan.run(&factory, &progress).unwrap_err().to_string();
     assert_eq!(error, "interrupted");
 }
 

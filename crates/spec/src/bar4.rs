@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! The map of BAR4: the blocks of `nearside_shell` (docs/architecture.md, "BARs"), and the
-//! registers that every engine has (docs/engines.md).
+//! The map of BAR4: the blocks of `nearside_shell` (docs/architecture.md, "BARs").
 
 use std::ops::Range;
 
@@ -19,7 +18,3 @@ pub const PAGES: Range<u64> = 0x4_0000..0x8_0000;
 pub const PAGE_STEP: u64 = 0x1000;
 /// Registers of engines, in engine order, each at a multiple of its size.
 pub const REGISTERS: Range<u64> = 0x8_0000..0x10_0000;
-/// The first argument of an engine. Arguments have 64 bits each; the outputs follow them.
-pub const ARGUMENTS: u64 = 0x20;
-/// Distance between two arguments.
-pub const ARGUMENT_STEP: u64 = 0x10;

@@ -6,8 +6,9 @@
 //!
 //! Reading order:
 //! - [`nvme`]: controller properties, queue entries, Identify data, status codes;
-//! - [`regs`]: register maps, generated from `hw/{ip,engine}/*/regs/*.rdl`;
+//! - [`regs`]: register maps, generated from SystemRDL and from `engine.toml`;
 //! - [`bar4`]: the blocks of BAR4, and the registers that every engine has;
+//! - [`nvm_delay`]: the parameters of an emulated delay, and the interleaving of channels;
 //! - [`nearpm`]: commands, logs and saved state of the crash-consistency engine.
 //!
 //! Left out: the meaning of NVMe commands (crate `nvme`), accesses to a device (crate `driver`),
@@ -17,5 +18,6 @@
 
 pub mod bar4;
 pub mod nearpm;
+pub mod nvm_delay;
 pub mod nvme;
 pub mod regs;

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use design::{Cpu, Design};
 use driver::{Buffer, Completion, DriverConfig, IoCommand, NvmeDriver, SimHost};
-use rtl::bitstream::{repo_root, stderr_progress};
+use rtl::bitstream::stderr_progress;
 use rtl::{DeviceConfig, RtlDevice};
 use serde_json::Value;
-use sim::{Bar, HostConfig, LinkConfig, Media, System, Time, TraceEvent, TraceSink, Tracer};
+use sim::{Media, Time, TraceEvent, TraceSink, Tracer};
 use spec::nvme::{io, Sqe};
+use testbed::driver_costs;
 use trace::{Collector, Command, TraceFile, TracePoint, TRACE_POINTS};
 
 const MEDIA: u64 = 1 << 30; // as in the default design
@@ -46,26 +47,16 @@ impl Random {
 }
 
 fn start(cpu: &str, tracer: Tracer) -> NvmeDriver<SimHost> {
-    let design = Design::find(&repo_root().unwrap(), "default").unwrap();
+    let design = Design::find("default").unwrap();
     let config = DeviceConfig::from_design(&design).unwrap();
     let media = Media::memory(MEDIA).unwrap();
     let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
-    let mut system = System::new(&HostConfig::default()).unwrap();
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, MEDIA),
-        (Bar::Control, 1 << 20),
-    ];
-    let number = system
-        .add_device(Box::new(device), &LinkConfig::default(), &windows)
-        .unwrap();
-    assert!(system.set_tracer(number, Some(tracer)));
-    let costs = Cpu {
+    let costs = driver_costs(&Cpu {
         profile: cpu.into(),
         ..Cpu::default()
-    }
-    .costs();
-    let host = SimHost::new(system, number, costs, QUEUES + 1);
+    });
+    let mut host = testbed::host_of(Box::new(device), MEDIA, costs, QUEUES + 1).unwrap();
+    assert!(host.system_mut().set_tracer(0, Some(tracer)));
     let config = DriverConfig {
         io_queues: QUEUES,
         ..DriverConfig::default()

@@ -17,7 +17,7 @@ use design::Design;
 use device::{Model, RtlOptions};
 use driver::workload::{run_job, IoJob};
 use driver::{DriverConfig, NvmeDriver};
-use rtl::bitstream::{repo_root, Purpose};
+use rtl::bitstream::Purpose;
 use sim::{Media, Time};
 use vfio_user::Server;
 
@@ -52,7 +52,7 @@ fn main() {
 
 fn iops(model: Model, job: &IoJob) -> f64 {
     let dir = Dir::new();
-    let design = Design::find(&repo_root().unwrap(), "default").unwrap();
+    let design = Design::find("default").unwrap();
     let options = RtlOptions {
         purpose: Purpose::Running,
         ..RtlOptions::default()

@@ -16,7 +16,6 @@ use common::*;
 use design::Design;
 use device::{Model, RtlOptions};
 use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver};
-use rtl::bitstream::repo_root;
 use sim::{Media, Random, Time};
 use vfio_user::Server;
 
@@ -40,7 +39,7 @@ fn killed_server_process() {
     };
     let place = std::path::PathBuf::from(place);
     let design = std::env::var(DESIGN).unwrap();
-    let design = Design::find(&repo_root().unwrap(), &design).unwrap();
+    let design = Design::find(&design).unwrap();
     let media = Media::file(&place.join("media"), design.media.bytes.0).unwrap();
     let model = Model::named(Model::Fast).unwrap();
     let socket = place.join("0.sock");

@@ -16,7 +16,6 @@ use driver::control::{DelayRegisters, Inventory};
 use driver::workload::{run_job, IoJob};
 use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver};
 use memmap2::MmapOptions;
-use rtl::bitstream::repo_root;
 use serde_json::Value;
 use sim::{Bar, Media, Time, Tracer};
 use spec::nvme::status;
@@ -25,7 +24,7 @@ use vfio_user::{RegisterWrite, Server};
 const MEDIA: u64 = 1 << 30; // as in the default design
 
 fn default_design() -> Design {
-    Design::find(&repo_root().unwrap(), "default").unwrap()
+    Design::find("default").unwrap()
 }
 
 /// Serves a device with media in a file and the timing of an NVM.

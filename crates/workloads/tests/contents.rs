@@ -2,29 +2,18 @@
 
 //! Every workload leaves the contents of its oracle, on the fast model.
 
-use std::path::Path;
-
 use design::Design;
-use fast::FastDevice;
-use host::{Cpu, Machine, SharedMachine};
+use device::Model;
+use host::Cpu;
 use pm::{Mechanism, Options, Pool};
-use sim::{Bar, Media, System};
+use testbed::Testbed;
 use workloads::{Scale, Workload, NAMES};
 
 /// A CPU of a host with a device.
 fn cpu() -> Cpu {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "default").unwrap();
-    let media = Media::memory(design.media.bytes.0).unwrap();
-    let device = FastDevice::new(fast::Config::of(&design, &root).unwrap(), media).unwrap();
-    let (host, link) = design.attached().unwrap();
-    let mut system = System::new(&host).unwrap();
-    let windows = [(Bar::Nvme, 64 << 10), (Bar::Pm, design.window_bytes())];
-    system
-        .add_device(Box::new(device), &link, &windows)
-        .unwrap();
-    let machine = Machine::new(system, &design.cpu.host().unwrap());
-    SharedMachine::new(machine).cpu(0)
+    let design = Design::find("default").unwrap();
+    let testbed = Testbed::builder(&design).model(Model::Fast).build();
+    testbed.unwrap().cpu(0)
 }
 
 /// Runs a number of transactions, and compares the contents now and then.

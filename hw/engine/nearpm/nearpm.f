@@ -18,7 +18,9 @@ hw/engine/nearpm/rtl/nearpm_job_pkg.sv
 hw/engine/nearpm/rtl/nearpm_contexts.sv
 hw/engine/nearpm/rtl/nearpm_decode.sv
 hw/engine/nearpm/rtl/nearpm_dispatch.sv
+hw/engine/nearpm/rtl/nearpm_save_filter.sv
 hw/engine/nearpm/rtl/nearpm_save.sv
+hw/engine/nearpm/rtl/nearpm_peers_walk.sv
 hw/engine/nearpm/rtl/nearpm_peers.sv
 hw/engine/nearpm/rtl/nearpm_register_gate.sv
 hw/engine/nearpm/rtl/nearpm_reg_snapshot.sv

@@ -1,7 +1,6 @@
 # The scan engine.
 -f hw/ip/engine_launch/engine_launch.f
-hw/engine/scan/rtl/gen/scan_regs_pkg.sv
-hw/engine/scan/rtl/gen/scan_regs.sv
+hw/engine/scan/rtl/gen/scan_job_pkg.sv
 hw/engine/scan/rtl/scan_pkg.sv
 hw/engine/scan/rtl/scan_count.sv
 hw/engine/scan/rtl/scan_bitmap.sv

@@ -1,5 +1,6 @@
 # The sorter without registers, command page and NVMe commands.
 -f hw/ip/engine_launch/engine_launch.f
+hw/engine/sorter/rtl/gen/sorter_job_pkg.sv
 hw/engine/sorter/rtl/sorter_pkg.sv
 hw/engine/sorter/rtl/sorter_network.sv
 hw/engine/sorter/rtl/sorter_select.sv

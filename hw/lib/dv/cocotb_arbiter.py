@@ -16,6 +16,7 @@ async def against_model(dut):
     rng = random.Random(cocotb.RANDOM_SEED)
     cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
     dut.rst_ni.value = 0
+    dut.flush_i.value = 0
     dut.req_i.value = 0
     dut.next_i.value = 0
     await FallingEdge(dut.clk_i)
@@ -26,8 +27,10 @@ async def against_model(dut):
         density = (0.1, 0.5, 1.0)[cycle // 1000]
         req = sum((rng.random() < density) << i for i in range(N))
         take = rng.random() < 0.6
+        flush = rng.random() < 0.05
         dut.req_i.value = req
         dut.next_i.value = int(take)
+        dut.flush_i.value = int(flush)
         await RisingEdge(dut.clk_i)
         wanted = next((i % N for i in range(first, first + N) if req >> i % N & 1), None)
         assert int(dut.valid_o.value) == (wanted is not None)
@@ -35,6 +38,8 @@ async def against_model(dut):
         assert int(dut.idx_o.value) == (wanted or 0)
         if wanted is not None:
             first = (wanted + take) % N
+        if flush:
+            first = 0
         await FallingEdge(dut.clk_i)
 
 
@@ -42,6 +47,7 @@ async def against_model(dut):
 async def equal_shares(dut):
     cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
     dut.rst_ni.value = 0
+    dut.flush_i.value = 0
     await FallingEdge(dut.clk_i)
     dut.rst_ni.value = 1
     dut.req_i.value = (1 << N) - 1

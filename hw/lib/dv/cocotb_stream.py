@@ -20,6 +20,7 @@ async def run(dut, words, offer, take, limit):
     """
     rng = random.Random(cocotb.RANDOM_SEED)
     cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
+    dut.flush_i.value = 0
     dut.in_valid_i.value = 0
     dut.out_ready_i.value = 0
     dut.rst_ni.value = 0
@@ -79,6 +80,7 @@ async def fills_up(dut):
     """It accepts DEPTH words while the output is stalled, and returns them."""
     cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
     dut.rst_ni.value = 0
+    dut.flush_i.value = 0
     dut.out_ready_i.value = 0
     dut.in_valid_i.value = 0
     await FallingEdge(dut.clk_i)

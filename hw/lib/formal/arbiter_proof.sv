@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// ns_rr_arbiter: mutual exclusion, no grant without request, a grant stays until taken, bounded
-// waiting.
+// ns_rr_arbiter: mutual exclusion, no grant without request, a grant stays until it is taken or
+// until a flush, bounded waiting between flushes.
 `include "ns_assert.svh"
 
 module arbiter_proof #(
@@ -10,6 +10,7 @@ module arbiter_proof #(
 ) (
   input logic         clk_i,
   input logic         rst_ni,
+  input logic         flush_i,
   input logic [N-1:0] req_i,
   input logic         next_i
 );
@@ -25,6 +26,7 @@ module arbiter_proof #(
   ) u_arbiter (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .req_i,
     .next_i,
     .gnt_o  (gnt),
@@ -42,7 +44,7 @@ module arbiter_proof #(
     if (!rst_ni) begin
       waiting_gnt_q <= '0;
     end else begin
-      waiting_gnt_q <= next_i ? '0 : gnt;
+      waiting_gnt_q <= (next_i || flush_i) ? '0 : gnt;
     end
   end
 
@@ -52,7 +54,7 @@ module arbiter_proof #(
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) passed_q <= '0;
-      else if (!req_i[i] || gnt[i]) passed_q <= '0;
+      else if (!req_i[i] || gnt[i] || flush_i) passed_q <= '0;
       else if (next_i && valid) passed_q <= passed_q + 1'b1;
     end
 

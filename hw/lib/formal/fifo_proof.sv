@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// ns_fifo with its properties.
+// ns_fifo with its properties, also after a flush at any time.
 module fifo_proof #(
   /// Capacity in words.
   parameter int unsigned Depth = 4,
@@ -11,6 +11,7 @@ module fifo_proof #(
 ) (
   input logic       clk_i,
   input logic       rst_ni,
+  input logic       flush_i,
   input logic       in_valid_i,
   input logic [3:0] in_data_i,
   input logic       out_ready_i,
@@ -27,6 +28,7 @@ module fifo_proof #(
   ) u_fifo (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .in_valid_i,
     .in_ready_o (in_ready),
     .in_data_i,
@@ -43,6 +45,7 @@ module fifo_proof #(
   ) u_properties (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .in_valid_i,
     .in_ready_i (in_ready),
     .in_data_i,

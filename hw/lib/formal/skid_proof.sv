@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// ns_skid with its properties.
+// ns_skid with its properties, also after a flush at any time.
 module skid_proof (
   input logic       clk_i,
   input logic       rst_ni,
+  input logic       flush_i,
   input logic       in_valid_i,
   input logic [3:0] in_data_i,
   input logic       out_ready_i,
@@ -18,6 +19,7 @@ module skid_proof (
   ) u_skid (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .in_valid_i,
     .in_ready_o (in_ready),
     .in_data_i,
@@ -32,6 +34,7 @@ module skid_proof (
   ) u_properties (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .in_valid_i,
     .in_ready_i (in_ready),
     .in_data_i,

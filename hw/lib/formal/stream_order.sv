@@ -18,6 +18,8 @@ module stream_order #(
 ) (
   input logic             clk_i,
   input logic             rst_ni,
+  /// All words are discarded.
+  input logic             flush_i,
   /// Input stream.
   input logic             in_valid_i,
   input logic             in_ready_i,
@@ -61,6 +63,13 @@ module stream_order #(
       waiting_out_q <= 1'b0;
       in_q <= '0;
       out_q <= '0;
+    end else if (flush_i) begin
+      count_q <= '0;
+      following_q <= 1'b0;
+      ahead_q <= '0;
+      empty_for_q <= '0;
+      waiting_in_q <= 1'b0;
+      waiting_out_q <= 1'b0;
     end else begin
       count_q <= count_q + Bits'(accept) - Bits'(leave);
       if (!following_q) begin
@@ -93,6 +102,7 @@ module stream_order #(
   // The followed word is inside; makes the order provable by induction.
   `NS_ASSERT(followed_inside, !following_q || ahead_q < count_q)
 
+  `NS_COVER(flushed, $past(flush_i && count_q == Bits'(Depth)))
   `NS_COVER(full, count_q == Bits'(Depth))
   `NS_COVER(followed_leaves, following_q && leave && ahead_q == '0)
 

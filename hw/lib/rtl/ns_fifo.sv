@@ -21,6 +21,8 @@ module ns_fifo #(
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
+  /// Discards all words: in the next cycle the FIFO is empty.
+  input  logic                 flush_i = 1'b0,
   /// A word is offered.
   input  logic                 in_valid_i,
   /// There is room.
@@ -58,6 +60,10 @@ module ns_fifo #(
       wptr_q <= '0;
       rptr_q <= '0;
       count_q <= '0;
+    end else if (flush_i) begin
+      wptr_q <= '0;
+      rptr_q <= '0;
+      count_q <= '0;
     end else begin
       if (in_fire) wptr_q <= (wptr_q == Last) ? '0 : wptr_q + 1'b1;
       if (fetch) rptr_q <= (rptr_q == Last) ? '0 : rptr_q + 1'b1;
@@ -75,6 +81,7 @@ module ns_fifo #(
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) out_valid_q <= 1'b0;
+      else if (flush_i) out_valid_q <= 1'b0;
       else if (fetch) out_valid_q <= 1'b1;
       else if (out_ready_i) out_valid_q <= 1'b0;
     end

@@ -15,6 +15,8 @@ module ns_rr_arbiter #(
 ) (
   input  logic               clk_i,
   input  logic               rst_ni,
+  /// Requester 0 has priority in the next cycle, as after a reset.
+  input  logic               flush_i = 1'b0,
   /// Requests.
   input  logic [N-1:0]       req_i,
   /// The grant is used: advance. Ignored while there is none.
@@ -53,6 +55,7 @@ module ns_rr_arbiter #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) mask_q <= '1;
+    else if (flush_i) mask_q <= '1;
     else if (valid_o) mask_q <= next_i ? later : later | gnt;
   end
 

@@ -13,6 +13,8 @@ module ns_skid #(
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
+  /// Discards all words: in the next cycle the buffer is empty.
+  input  logic             flush_i = 1'b0,
   /// A word is offered.
   input  logic             in_valid_i,
   /// It is accepted.
@@ -38,6 +40,9 @@ module ns_skid #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      ready_q <= 1'b1;
+      valid_q <= 1'b0;
+    end else if (flush_i) begin
       ready_q <= 1'b1;
       valid_q <= 1'b0;
     end else if (output_free) begin

@@ -130,7 +130,7 @@ def write_report(
     documents: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[RESULT]...",
+            metavar="RESULT",
             help="Results of `nearside claim run`, by default the last; of several, the later one counts.",
         ),
     ] = None,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from importlib import metadata
 from typing import Annotated
 
 import typer
@@ -24,6 +25,10 @@ Examples:
   nearside serve --socket S         attach the device to a virtual machine
   nearside --checked fuzz           random and malformed commands, with the assertions of the RTL
   nearside COMMAND --help           what a command does, its options, an example
+
+\b
+--model rtl is the SystemVerilog itself; its first use compiles for minutes.
+--model fast needs no compilation. The book: make docs-book, or docs/index.md.
 """
 
 app = App(
@@ -38,10 +43,19 @@ app = App(
 )
 
 
+def print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nearside {metadata.version('nearside')}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     checked: Annotated[
         bool, typer.Option("--checked", help="With the assertions of the RTL, for whoever changes it. Slower.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", is_eager=True, callback=print_version)
     ] = False,
 ) -> None:
     if checked:

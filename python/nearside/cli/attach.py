@@ -19,7 +19,7 @@ def serve(
     socket: Annotated[list[Path], typer.Option("--socket", "-s", help="Where clients connect; once for each device.")],
     design: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[DESIGN]...", help="Names or files: one for all devices, or one for each. [default]"),
+        typer.Argument(metavar="DESIGN", help="Names or files: one for all devices, or one for each. [default]"),
     ] = None,
     media: Annotated[
         list[Path] | None, typer.Option("--media", "-m", help="A file that keeps the data; once for each device.")

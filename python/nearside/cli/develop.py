@@ -67,7 +67,7 @@ def build(
 @app.command(group=DEVELOP, epilog="Examples: nearside fuzz --commands 100000 · nearside fuzz --replay 7:3:0-12,40")
 def fuzz(
     design: Annotated[
-        str, typer.Argument(metavar="[NAME|FILE]", help="A design; its media is compared whole, so keep it small.")
+        str, typer.Argument(metavar="NAME|FILE", help="A design; its media is compared whole, so keep it small.")
     ] = "fuzz",
     commands: Annotated[int, typer.Option(help="Commands in all.", min=1, max=MAX_U64)] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0, max=MAX_U64)] = 1,
@@ -138,7 +138,7 @@ def diff(
 
 @app.command(group=DEVELOP, epilog="Example: nearside soak --gigabytes 10 --result soak.json")
 def soak(
-    design: Annotated[str, typer.Argument(metavar="[NAME|FILE]", help="A design.")] = "fuzz",
+    design: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A design.")] = "fuzz",
     gigabytes: Annotated[float, typer.Option(help="Bytes of the media to move, in 10^9.", min=0.001, max=1e9)] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of everything.", min=0, max=MAX_U64)] = 1,
     result: Annotated[

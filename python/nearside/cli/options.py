@@ -21,7 +21,11 @@ TrainOption = Annotated[
 ]
 ModelOption = Annotated[
     str | None,
-    typer.Option(metavar="rtl|fast", help="The SystemVerilog, or the fast model. [$NEARSIDE_MODEL, or rtl]"),
+    typer.Option(
+        metavar="rtl|fast",
+        help="rtl: the SystemVerilog, compiled at its first use, which takes minutes. fast: the fast model, which "
+        "needs no compilation. [default: $NEARSIDE_MODEL, or rtl]",
+    ),
 ]
 TraceOption = Annotated[
     Path | None,

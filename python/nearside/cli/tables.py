@@ -24,15 +24,19 @@ MediaOption = Annotated[
 ]
 ByOption = Annotated[
     str,
-    typer.Option(help='Columns, each with asc or desc, and nulls first or nulls last: "a, b desc".'),
+    typer.Option(
+        metavar="COLUMNS",
+        help='Names with commas between them, each with asc or desc, and nulls first or nulls last: "a, b desc". '
+        "Case matters. A name with a space or a comma needs double quotes.",
+    ),
 ]
-FromOption = Annotated[str | None, typer.Option("--from", metavar=FORMATS, help="What the file is.")]
-ToOption = Annotated[str | None, typer.Option("--to", metavar=FORMATS, help="What the output is.")]
+FromOption = Annotated[str | None, typer.Option("--from", metavar=FORMATS, help="Format of the file.")]
+ToOption = Annotated[str | None, typer.Option("--to", metavar=FORMATS, help="Format of the output.")]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="Where the table goes; replaced if it is there.")
 ]
 CompressionOption = Annotated[
-    str, typer.Option(metavar="snappy|zstd|lz4|gzip|none", help="Of the pages of a Parquet file that is written.")
+    str, typer.Option(metavar="snappy|zstd|lz4|gzip|none", help="Compression of the pages of a Parquet output.")
 ]
 
 
@@ -45,7 +49,7 @@ def sort(
     by: ByOption,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[TABLE]", help="The table: *.parquet, *.arrow, *.feather, *.arrows or *.csv."),
+        typer.Argument(metavar="TABLE", help="The table: *.parquet, *.arrow, *.feather, *.arrows or *.csv."),
     ] = None,
     output: OutputOption = None,
     devices: Annotated[
@@ -118,7 +122,10 @@ def table_put(
     ],
     media: MediaOption,
     keys: Annotated[
-        str, typer.Option(help='Columns that it can be sorted by: "a, b". They are stored separately from the rows.')
+        str,
+        typer.Option(
+            metavar="COLUMNS", help='What it can be sorted by: "a, b". These are stored separately from the rows.'
+        ),
     ],
     name: Annotated[str | None, typer.Option(help="What it is called; without it as the file.")] = None,
     design: DesignOption = "sort",

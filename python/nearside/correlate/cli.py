@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,10 @@ def correlate(
     quick: Annotated[bool, typer.Option("--quick", help="Few and short rows on one design.")] = False,
     only: Annotated[
         str | None,
-        typer.Option(metavar="tuned|held-out", help="Only the rows that the fast model is tuned for, or the others."),
+        typer.Option(
+            metavar="seen|held-out",
+            help="Only the rows that were at hand while the fast model was written, or the others.",
+        ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw fast over rtl here (*.png).")] = None,
     reuse: Annotated[
@@ -36,9 +40,9 @@ def correlate(
 
     Mean latency and bandwidth of the same workloads ("rows") on both.
 
-    Rows are drawn by seed, with corner cases by name. A part of them is held out from tuning. Results of the RTL are
-    kept, so a second run needs the fast model only. Ctrl-C leaves the rows that there are, marked as partial. p99 is
-    shown without a bound.
+    Rows are drawn by seed, with corner cases by name. A part of them is held out: the fast model was
+    written without them. Results of the RTL are kept, so a second run needs the fast model only.
+    Ctrl-C leaves the rows that there are, marked as partial. p99 is shown without a bound.
     """
     from nearside.correlate import measure
     from nearside.correlate import run as comparison
@@ -47,8 +51,11 @@ def correlate(
         doc["saved"] = str(results.folder() / "correlate.json")
         return results.save("correlate", doc)
 
-    if only not in (None, "tuned", "held-out"):
-        raise NearsideError(f"--only {only}: allowed are tuned, held-out")
+    if only == "tuned":
+        print("nearside: warning: --only tuned is deprecated: it is --only seen now", file=sys.stderr)
+        only = "seen"
+    if only not in (None, "seen", "held-out"):
+        raise NearsideError(f"--only {only}: allowed are seen, held-out")
     if plot is not None:
         from nearside import plots
 
@@ -56,7 +63,7 @@ def correlate(
     results.check_outputs(["correlate.json"], [plot, reuse or results.folder_path() / measure.REFERENCES])
     count = rows or (comparison.QUICK_ROWS if quick else comparison.ROWS)
     with show.building("correlate", not as_json) as build, show.bar("comparing", not as_json) as progress:
-        group = only and only.replace("-", " ")
+        group = {None: None, "seen": "tuned", "held-out": "held out"}[only]
         doc = comparison.run(count, seed, quick, group, reuse, build, progress, save)
     if plot is not None:
         plots.correlation(doc, plot)

@@ -18,7 +18,7 @@ use spec::nvme::properties::DOORBELLS;
 use spec::nvme::{admin, feature, io, status, Cqe, Sqe, Status, ALL_NAMESPACES};
 
 use crate::common::queue::{enable, Queue};
-use crate::common::{self, design, rest, root};
+use crate::common::{self, design, rest};
 
 /// Bytes of the buffer: the most that two PRPs can address.
 const BUFFER: u64 = 8192;
@@ -57,7 +57,7 @@ impl Twins {
         let buffer = host.alloc(BUFFER, 4096).unwrap();
         let identity = Identity::of(&design, DeviceInstance::Number(0)).unwrap();
         let config = identify::Config::of(&design, identity);
-        let plugged = design.engines(&root()).unwrap();
+        let plugged = design.engines().unwrap();
         let io_queues = design.nvme.io_queues as u16;
         let mut twins = Twins {
             admin: Queue::new(&mut host, 0),

@@ -5,7 +5,7 @@
 
 use driver::control::Inventory;
 use sim::{Bar, Media, Random};
-use spec::bar4;
+use spec::regs::engine::{ARGUMENTS, ARGUMENTS_STRIDE};
 
 use crate::common::{self, two_memories, Copying};
 
@@ -35,7 +35,7 @@ impl Copying {
 
     fn copy(&mut self, src: u64, dst: u64, bytes: u64) {
         for (n, value) in (0..).zip([src, dst, bytes]) {
-            let at = self.copy + bar4::ARGUMENTS + bar4::ARGUMENT_STEP * n;
+            let at = self.copy + ARGUMENTS + ARGUMENTS_STRIDE * n;
             self.write32(Bar::Control, at, value as u32);
             self.write32(Bar::Control, at + 4, (value >> 32) as u32);
         }

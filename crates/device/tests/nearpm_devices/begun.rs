@@ -91,7 +91,7 @@ fn restore_refuses_a_wrong_bit() {
     let pool = Pool::new(1, 7, 1 << 20);
     kit.fine(&pool.map());
     let at = design.media.bytes.0 - (128 << 10);
-    let forget = design.engines(&root()).unwrap()[0].offset + FORGET;
+    let forget = design.engines().unwrap()[0].offset + FORGET;
     let mut all = Vec::new();
     for (n, byte) in [
         0u64, 7, 8, 11, 12, 15, 16, 20, 32, 63, 64, 8192, 9000, 20_000,

@@ -156,7 +156,7 @@ fn seen(contents: InitialValues) -> Vec<String> {
         let recover = kit.ends(&pool.command(Operation::Recover, 2));
         let lines: Vec<u8> = stored.iter().map(|(at, _)| kit.load(*at, 1)[0]).collect();
         note(&kit, format!("{open:?} {undo:?} {recover:?} {lines:?}"));
-        let registers = design.engines(&root()).unwrap()[0].offset;
+        let registers = design.engines().unwrap()[0].offset;
         let words = (0..0x210)
             .step_by(4)
             .map(|at| kit.host.read32(Bar::Control, registers + at));

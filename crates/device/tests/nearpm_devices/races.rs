@@ -302,7 +302,7 @@ fn power_loss_takes_stores_with_the_command_that_they_wait_for() {
     let _alone = alone();
     for (busy, from) in [(1, 300), (8, 700)] {
         let design = design("nearpm");
-        let domain = design.engines(&root()).unwrap()[0].offset + DOMAIN;
+        let domain = design.engines().unwrap()[0].offset + DOMAIN;
         let mut kit = Kit::of(&design);
         let pool = Pool::new(1, 7, 1 << 20);
         kit.fine(&pool.map());

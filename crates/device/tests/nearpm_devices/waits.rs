@@ -141,7 +141,7 @@ impl WaitProgram {
     }
 
     fn range(&self) -> Vec<u8> {
-        let reserved = self.design.engines(&root()).unwrap()[0].manifest.reserved.0;
+        let reserved = self.design.engines().unwrap()[0].manifest.reserved.0;
         let mut range = vec![0; LINE * (FIRST_QUEUE + QUEUE * CHANNELS)];
         let at = self.design.media.bytes.0 - reserved;
         self.media.read_exact_at(&mut range, at).unwrap();
@@ -228,7 +228,7 @@ fn cut_off(contents: InitialValues, gone: u64) -> WaitProgram {
     let mut waits = WaitProgram::new(contents);
     waits.program();
     // The first lines of each queue leave, and the later ones stay.
-    let registers = waits.design.engines(&root()).unwrap()[0].offset;
+    let registers = waits.design.engines().unwrap()[0].offset;
     for (channel, more) in [(0, 1), (1, 0)] {
         let at = registers + LINES + LINES_STRIDE * channel;
         let wanted = (SOONER + LATER - gone) as u32 + more;

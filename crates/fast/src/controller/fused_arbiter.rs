@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Atomicity of fused pairs (nvme_pairs), between the decoder and the data path.
+//! Atomicity of fused pairs (nvme_fused_arbiter), between the decoder and the data path.
 //!
 //! A pair waits until all overlapping data commands in flight have ended. Then its Compare runs
 //! and, if that succeeds, its Write. Until the pair has ended, other commands that overlap it are
@@ -9,29 +9,7 @@
 use std::collections::VecDeque;
 
 use super::data_path::TransferResult;
-use super::io::DataCommand;
-
-/// The blocks that a command accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BlockSpan {
-    pub(crate) namespace: u32,
-    /// The ranges are unknown, so the command counts for the whole namespace.
-    pub(crate) all: bool,
-    /// Blocks of the media.
-    pub(crate) first: u64,
-    pub(crate) blocks: u64,
-}
-
-impl BlockSpan {
-    fn overlaps(&self, other: &BlockSpan) -> bool {
-        let near =
-            self.first < other.first + other.blocks && other.first < self.first + self.blocks;
-        match self.all || other.all {
-            true => self.namespace == other.namespace,
-            false => near,
-        }
-    }
-}
+use super::decode::{BlockSpan, DataCommand};
 
 enum HeldCommand {
     Single(DataCommand),
@@ -130,9 +108,13 @@ impl FusedArbiter {
     /// Continues with the next held command or pair.
     fn advance(&mut self) {
         self.state = PairState::Waiting;
-        while let Some(HeldCommand::Single(_)) = self.held.front() {
-            if let Some(HeldCommand::Single(command)) = self.held.pop_front() {
-                self.start_command(command);
+        while let Some(held) = self.held.pop_front() {
+            match held {
+                HeldCommand::Single(command) => self.start_command(command),
+                pair => {
+                    self.held.push_front(pair);
+                    break;
+                }
             }
         }
         self.begin_pair();

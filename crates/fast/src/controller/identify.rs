@@ -107,9 +107,7 @@ fn empty_page() -> Page {
 fn page_with(fields: &[(usize, &[u8])]) -> Page {
     let mut page = empty_page();
     for &(at, bytes) in fields {
-        if let Some(place) = page.get_mut(at..at + bytes.len()) {
-            place.copy_from_slice(bytes);
-        }
+        page[at..at + bytes.len()].copy_from_slice(bytes);
     }
     page
 }

@@ -124,6 +124,18 @@ impl Queues {
         self.submission.get(qid)?.as_ref().filter(|sq| sq.valid)
     }
 
+    /// A submission queue with commands in flight. It may have been deleted by the host.
+    pub(crate) fn sq_mut(&mut self, qid: usize) -> &mut Submission {
+        let sq = self.submission[qid].as_mut();
+        sq.expect("a queue stays until its commands have ended")
+    }
+
+    /// The completion queue of a submission queue.
+    pub(crate) fn cq_mut(&mut self, cqid: usize) -> &mut Completion {
+        let cq = self.completion[cqid].as_mut();
+        cq.expect("a completion queue stays while submission queues use it")
+    }
+
     /// A completion queue that exists.
     pub(crate) fn cq(&self, qid: usize) -> Option<&Completion> {
         self.completion.get(qid)?.as_ref()
@@ -233,7 +245,7 @@ impl Arbiter {
 
     fn consume_credit(&mut self) {
         if let Some(class) = self.class.take() {
-            self.credit[class] = self.credit[class].saturating_sub(1);
+            self.credit[class] -= 1;
         }
     }
 }

@@ -214,28 +214,20 @@ impl Engine for Copy {
                     ..JobResult::default()
                 });
             }
-            number => {
-                if let Some(mover) = self.movers.get_mut(number as usize) {
-                    mover.advance(ports);
-                }
-            }
+            number => self.movers[number as usize].advance(ports),
         }
     }
 
     fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         let burst = burst as usize;
         if end {
-            if let Some(mover) = self.movers.get_mut(burst / BURSTS) {
-                mover.read_arrived(burst % BURSTS, ok, ports);
-            }
+            self.movers[burst / BURSTS].read_arrived(burst % BURSTS, ok, ports);
         }
     }
 
     fn write_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts) {
         let burst = burst as usize;
-        if let Some(mover) = self.movers.get_mut(burst / BURSTS) {
-            mover.write_answered(burst % BURSTS, ok, ports);
-        }
+        self.movers[burst / BURSTS].write_answered(burst % BURSTS, ok, ports);
         self.advance(ports);
     }
 

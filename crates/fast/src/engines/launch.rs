@@ -14,7 +14,7 @@ use super::nvme_source::{NvmeSource, PendingCommand};
 use super::page::Page;
 use super::ports::{AccessBounds, EnginePorts};
 use super::registers::Registers;
-use super::{event_kind, Engine, Job, JobResult};
+use super::{event_kind, Engine, JobResult};
 
 /// Sources of jobs, in round-robin order.
 const REGISTERS: usize = 0;
@@ -130,10 +130,13 @@ impl EngineUnit {
         answered: u64,
         ctx: &mut SimContext,
     ) {
-        if let Some(page) = &mut self.page {
-            page.write(at, data, stores);
-        }
+        self.own_page().write(at, data, stores);
         self.accept_page_command(answered, ctx);
+    }
+
+    /// The page of an engine that has received a store or a command there.
+    fn own_page(&mut self) -> &mut Page {
+        self.page.as_mut().expect("the engine has a page")
     }
 
     /// Accepts the page's next command if it is ready.
@@ -163,7 +166,7 @@ impl EngineUnit {
     ) {
         match &mut self.nvme.0 {
             Some(pending) if pending.command.slot == slot => pending.stop = true,
-            _ => return,
+            _ => return, // it has just ended
         }
         if self.nvme.requests().0 {
             self.stop_source(NVME, ended, ctx);
@@ -234,20 +237,20 @@ impl EngineUnit {
     fn launch(&mut self, ctx: &mut SimContext) {
         self.scheduled = false;
         let mut order = (1..=SOURCES).map(|n| (self.last_source + n) % SOURCES);
+        // The request may have been stopped.
         let Some(source) = order.find(|&source| self.requests(source) == (true, false)) else {
             return;
         };
         let page = self.page.as_ref();
-        let job: Option<Job> = match source {
+        let job = match source {
             REGISTERS => Some(self.registers.job()),
             NVME => self.nvme.0.as_ref().and_then(|pending| pending.job),
             _ => page.and_then(|page| page.job),
         };
-        if let Some(job) = job {
-            self.last_source = source;
-            self.running = Some(source);
-            self.with_engine(ctx, |engine, ports| engine.start(&job, ports));
-        }
+        let job = job.expect("the source requests a job");
+        self.last_source = source;
+        self.running = Some(source);
+        self.with_engine(ctx, |engine, ports| engine.start(&job, ports));
     }
 
     /// The job of a source has ended.
@@ -264,23 +267,19 @@ impl EngineUnit {
                 self.update_interrupt(ctx);
             }
             NVME => {
-                if let Some(pending) = self.nvme.0.take() {
-                    let stopped = pending.stop && end.result & self.engine.stopped_mask() != 0;
-                    let end = match stopped {
-                        true => EngineResult::Stopped,
-                        false => {
-                            let (status, dw0) = self.engine.completion_status(end);
-                            EngineResult::Done(status, dw0)
-                        }
-                    };
-                    ended.push((pending.command.slot, end));
-                }
+                let pending = self.nvme.0.take();
+                let pending = pending.expect("a command stays until its job has ended");
+                let stopped = pending.stop && end.result & self.engine.stopped_mask() != 0;
+                let end = match stopped {
+                    true => EngineResult::Stopped,
+                    false => {
+                        let (status, dw0) = self.engine.completion_status(end);
+                        EngineResult::Done(status, dw0)
+                    }
+                };
+                ended.push((pending.command.slot, end));
             }
-            _ => {
-                if let Some(page) = &mut self.page {
-                    page.job_ended(end);
-                }
-            }
+            _ => self.own_page().job_ended(end),
         }
     }
 
@@ -300,26 +299,23 @@ impl EngineUnit {
             event_kind::LAUNCH => self.launch(ctx),
             event_kind::DECODED => self.decode_nvme_command(ended, ctx),
             event_kind::PAGE => {
-                if let Some(page) = &mut self.page {
-                    page.make_job();
-                }
+                self.own_page().make_job();
                 self.schedule_launch(NEXT_JOB_CYCLES, ctx);
             }
             _ => {
-                if let (Some(source), Some(end)) = (self.running.take(), self.end.take()) {
-                    self.finish_job(source, &end, ended, ctx);
-                    self.accept_page_command(answered, ctx);
-                    self.schedule_launch(NEXT_JOB_CYCLES, ctx);
-                }
+                let source = self.running.take().expect("a job runs until its end");
+                let end = self.end.take().expect("the engine has reported the end");
+                self.finish_job(source, &end, ended, ctx);
+                self.accept_page_command(answered, ctx);
+                self.schedule_launch(NEXT_JOB_CYCLES, ctx);
             }
         }
     }
 
     /// The engine decodes the NVMe command: it is rejected or becomes a job.
     fn decode_nvme_command(&mut self, ended: &mut Vec<(u16, EngineResult)>, ctx: &mut SimContext) {
-        let Some(pending) = &mut self.nvme.0 else {
-            return;
-        };
+        let pending = self.nvme.0.as_mut();
+        let pending = pending.expect("a command stays until it is decoded");
         match self.engine.decode_command(&pending.command) {
             Err(status) => {
                 ended.push((pending.command.slot, EngineResult::Done(status, 0)));

@@ -21,6 +21,7 @@ use design::engine::EngineInstance;
 use spec::nvme::Status;
 
 use crate::config::Config;
+use crate::conflict_filter::ConflictFilter;
 use crate::context::{Event, SimContext};
 use crate::controller::{EngineCommand, EngineResult};
 use crate::error::Error;
@@ -30,9 +31,7 @@ use launch::EngineUnit;
 use nearpm::NearPm;
 use ports::EnginePorts;
 
-pub(crate) use nearpm::{
-    issue_waiting_accesses, line_written, record_restored, ConflictFilter, StoreDecision,
-};
+pub(crate) use nearpm::{line_written, record_restored};
 
 /// Maximum number of arguments of a job: those that a page command has room for.
 pub(crate) const MAX_ARGUMENTS: usize = 7;
@@ -223,39 +222,49 @@ impl Engines {
         }
     }
 
-    /// Restores the saved state of NearPM. No command starts before an edge.
+    /// Restores the saved state of an engine with a conflict filter, and makes the filter. No
+    /// command starts before an edge.
     pub(crate) fn restore(
         &mut self,
         config: &Config,
         from: u64,
         memory: &mut Memories,
-    ) -> Option<Box<ConflictFilter>> {
+    ) -> Option<Box<dyn ConflictFilter>> {
         let (number, nearpm) = self.nearpm.as_mut()?;
         let reserved = config.engines[*number].manifest.reserved.0;
         Some(nearpm.restore(config, reserved, from, memory))
     }
 
-    /// Saves NearPM's state at a power loss or a function reset. False: it was not saved
-    /// completely.
-    pub(crate) fn save(&self, filter: &ConflictFilter, memory: &mut Memories) -> bool {
+    /// The engine with the conflict filter, of a device that has one.
+    fn filter_engine(&self) -> &NearPm {
         let nearpm = self.nearpm.as_ref();
-        nearpm.is_none_or(|(_, nearpm)| nearpm.save(filter, memory))
+        &nearpm.expect("an engine has made the conflict filter").1
+    }
+
+    /// Saves the state of the engine with the filter at a power loss or a function reset. False: it
+    /// was not saved completely.
+    pub(crate) fn save(&self, filter: &dyn ConflictFilter, memory: &mut Memories) -> bool {
+        self.filter_engine().save(filter, memory)
     }
 
     /// The writes of [`Engines::save`]: start address and bytes.
-    pub(crate) fn last_writes(&self, filter: &ConflictFilter) -> (u64, Vec<u8>) {
-        let nearpm = self.nearpm.as_ref();
-        let writes = nearpm.map(|(_, nearpm)| nearpm.last_writes(filter));
-        writes.unwrap_or_default()
+    pub(crate) fn last_writes(&self, filter: &dyn ConflictFilter) -> (u64, Vec<u8>) {
+        self.filter_engine().last_writes(filter)
     }
 
-    fn unit(&mut self, number: usize) -> Option<&mut EngineUnit> {
-        self.units.get_mut(number)?.as_mut()
+    /// Issues all accesses that wait in the conflict filter. Returns the loads that may continue.
+    pub(crate) fn issue_waiting_accesses(&self, ctx: &mut SimContext) -> Vec<u32> {
+        let mut loads = Vec::new();
+        if self.nearpm.is_some() {
+            nearpm::issue_waiting_accesses(&mut loads, ctx);
+        }
+        loads
     }
 
-    fn nearpm(&mut self, number: usize) -> Option<&mut NearPm> {
+    /// The engine with this number, which is no [`EngineUnit`].
+    fn nearpm(&mut self, number: usize) -> &mut NearPm {
         let nearpm = self.nearpm.as_mut().filter(|(own, _)| *own == number);
-        nearpm.map(|(_, nearpm)| nearpm)
+        &mut nearpm.expect("it is the only other engine").1
     }
 
     /// Starts commands of NearPM that are ready.
@@ -288,9 +297,9 @@ impl Engines {
         &mut self,
         offset: u64,
         now: u64,
-        filter: Option<&ConflictFilter>,
+        filter: Option<&dyn ConflictFilter>,
     ) -> Option<u32> {
-        if let Some((_, nearpm)) = &mut self.nearpm {
+        if let (Some((_, nearpm)), Some(filter)) = (&mut self.nearpm, filter) {
             if nearpm.place.contains(&offset) {
                 return Some(nearpm.read_register(offset - nearpm.place.start, filter));
             }
@@ -392,16 +401,16 @@ impl Engines {
         command: EngineCommand,
         ctx: &mut SimContext,
     ) {
-        if let Some(unit) = self.unit(engine) {
-            unit.start_command(command, ctx);
-        }
+        let unit = self.units[engine].as_mut();
+        unit.expect("an engine has accepted the command")
+            .start_command(command, ctx);
     }
 
     /// Stops the NVMe command of a slot early.
     pub(crate) fn stop_command(&mut self, engine: usize, slot: u16, ctx: &mut SimContext) {
-        if let Some(unit) = self.units.get_mut(engine).and_then(Option::as_mut) {
-            unit.stop_command(slot, &mut self.ended, ctx);
-        }
+        let unit = self.units[engine].as_mut();
+        let unit = unit.expect("an engine has accepted the command");
+        unit.stop_command(slot, &mut self.ended, ctx);
     }
 
     /// Takes the next NVMe command that has ended.
@@ -418,30 +427,28 @@ impl Engines {
         ctx: &mut SimContext,
     ) {
         let number = usize::from(engine);
-        if let Some(unit) = self.units.get_mut(number).and_then(Option::as_mut) {
-            unit.handle_event(event, answered, &mut self.ended, ctx);
-        } else if let Some(nearpm) = self.nearpm(number) {
-            nearpm.handle_event(event, ctx);
+        match &mut self.units[number] {
+            Some(unit) => unit.handle_event(event, answered, &mut self.ended, ctx),
+            None => self.nearpm(number).handle_event(event, ctx),
         }
     }
 
     /// A part of a read burst has arrived.
     pub(crate) fn read_answered(&mut self, tag: u32, end: bool, ctx: &mut SimContext) {
         let (engine, burst) = ports::burst_of(tag);
-        if let Some(unit) = self.unit(engine) {
-            unit.read_answered(burst, end, true, ctx);
-        } else if let (Some(nearpm), true) = (self.nearpm(engine), end) {
-            nearpm.burst_answered(burst, true, ctx);
+        match &mut self.units[engine] {
+            Some(unit) => unit.read_answered(burst, end, true, ctx),
+            None if end => self.nearpm(engine).burst_answered(burst, true, ctx),
+            None => {}
         }
     }
 
     /// A write burst was answered.
     pub(crate) fn write_answered(&mut self, tag: u32, ctx: &mut SimContext) {
         let (engine, burst) = ports::burst_of(tag);
-        if let Some(unit) = self.unit(engine) {
-            unit.write_answered(burst, true, ctx);
-        } else if let Some(nearpm) = self.nearpm(engine) {
-            nearpm.burst_answered(burst, true, ctx);
+        match &mut self.units[engine] {
+            Some(unit) => unit.write_answered(burst, true, ctx),
+            None => self.nearpm(engine).burst_answered(burst, true, ctx),
         }
     }
 }

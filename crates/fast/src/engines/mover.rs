@@ -306,14 +306,10 @@ impl Mover {
 
     /// A write burst was answered.
     pub(super) fn write_answered(&mut self, burst: usize, ok: bool, ports: &mut EnginePorts) {
-        let Some(number) = self.writes[burst].take() else {
-            return;
-        };
-        let place = number.wrapping_sub(self.ended) as usize;
-        if let Some(command) = self.commands.get_mut(place) {
-            command.open -= 1;
-            command.errors.write |= !ok;
-        }
+        let number = self.writes[burst].take().expect("the burst is open");
+        let command = &mut self.commands[(number - self.ended) as usize];
+        command.open -= 1;
+        command.errors.write |= !ok;
         if burst == self.next_write {
             self.advance(ports);
         }

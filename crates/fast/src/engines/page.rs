@@ -164,9 +164,8 @@ impl Page {
 
     /// Decodes the accepted command into a job.
     pub(super) fn make_job(&mut self) {
-        if let Some(kept) = self.kept {
-            self.job = Some(self.job_of(kept));
-        }
+        let kept = self.kept.expect("a command was accepted");
+        self.job = Some(self.job_of(kept));
     }
 
     /// The job of the command in a line.
@@ -191,9 +190,8 @@ impl Page {
     /// The job of the accepted command has ended.
     pub(super) fn job_ended(&mut self, end: &JobResult) {
         self.job = None;
-        if let Some(kept) = self.kept.take() {
-            self.end_line(kept, end);
-        }
+        let kept = self.kept.take().expect("a command was accepted");
+        self.end_line(kept, end);
     }
 
     /// The command in a line has ended. A command from before a reset has no line any more.

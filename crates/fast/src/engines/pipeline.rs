@@ -4,7 +4,7 @@
 //! another from a list of their commands.
 
 use spec::nvme::{status, Sqe, Status};
-use spec::regs::pipeline::{self, kind_lo, progress, result};
+use spec::regs::pipeline::{self, kind, progress, result};
 
 use crate::config::Config;
 use crate::controller::EngineCommand;
@@ -73,7 +73,7 @@ impl EntryList {
             && address % (1 << UNIT_BITS) == 0
             && base % (1 << UNIT_BITS) == 0
             && bytes % (1 << BLOCK_BITS) == 0
-            && kind & !kind_lo::REPORT.mask() == 0;
+            && kind & !kind::REPORT.mask() == 0;
         if !ok {
             return None;
         }
@@ -82,7 +82,7 @@ impl EntryList {
             count,
             base: base >> BLOCK_BITS,
             blocks: bytes >> BLOCK_BITS,
-            report: kind_lo::REPORT.is_set(kind),
+            report: kind::REPORT.is_set(kind),
         };
         let fits = Range::new(address, list.bytes()).fits() && Range::new(base, bytes).fits();
         fits.then_some(list)
@@ -159,6 +159,11 @@ impl Pipeline {
         ports.wake(ports.now() + cycles, DONE);
     }
 
+    /// The list of a job that was started.
+    fn valid_list(&self) -> EntryList {
+        self.list.expect("an invalid job ends at its start")
+    }
+
     /// Stops with no entry running.
     fn halt(&mut self, ports: &mut EnginePorts) {
         self.result = result::STOPPED.mask() as u32;
@@ -188,7 +193,7 @@ impl Pipeline {
 
     /// The list has arrived, or its read failed.
     fn list_arrived(&mut self, ok: bool, ports: &mut EnginePorts) {
-        let Some(list) = self.list else { return };
+        let list = self.valid_list();
         let mut data = vec![0; (list.count * ENTRY) as usize];
         if !(ok && ports.load(list.address, &mut data)) {
             self.result = result::READ_ERROR.mask() as u32;
@@ -231,7 +236,7 @@ impl Pipeline {
 
     /// Starts the current entry, if there is one.
     fn start_entry(&mut self, ports: &mut EnginePorts) {
-        let Some(list) = self.list else { return };
+        let list = self.valid_list();
         if self.stopped {
             return self.halt(ports);
         }
@@ -271,7 +276,7 @@ impl Pipeline {
     }
 
     fn entry_ended(&mut self, how: u32, status: Status, value: u32, ports: &mut EnginePorts) {
-        let Some(list) = self.list else { return };
+        let list = self.valid_list();
         let bits = [
             (result::READ_ERROR, how & READ_ERROR),
             (result::STOPPED, how & STOPPED),
@@ -316,7 +321,7 @@ impl Pipeline {
     }
 
     fn report(&mut self, ports: &mut EnginePorts) {
-        let Some(list) = self.list else { return };
+        let list = self.valid_list();
         let data: Vec<u8> = self.reports.iter().flat_map(EntryReport::bytes).collect();
         let address = list.address + list.count * ENTRY;
         if ports.write(CROSSBAR_CYCLES, 0, address, data.len() as u32, 0)
@@ -349,7 +354,7 @@ impl Engine for Pipeline {
     fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
         let kind = u64::from(dw[14]);
-        if kind & !kind_lo::REPORT.mask() != 0 || [11, 12, 15].iter().any(|&n| dw[n] != 0) {
+        if kind & !kind::REPORT.mask() != 0 || [11, 12, 15].iter().any(|&n| dw[n] != 0) {
             return Err(status::INVALID_FIELD.dnr());
         }
         let (address, count) = (u64::from(dw[10]) << UNIT_BITS, u64::from(dw[13]));
@@ -417,12 +422,13 @@ impl Engine for Pipeline {
     fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         match (self.state, self.kernel) {
             (PipelineState::Reading, _) if end => self.list_arrived(ok, ports),
+            (PipelineState::Reading, _) => {}
             (PipelineState::Running, Some(kernel)) => {
                 self.with_kernel(kernel, ports, |k, ports| {
                     k.read_answered(burst, end, ok, ports)
                 })
             }
-            _ => {}
+            _ => unreachable!("the reads of a kernel end before it"),
         }
     }
 
@@ -437,7 +443,7 @@ impl Engine for Pipeline {
             (PipelineState::Running, Some(kernel)) => {
                 self.with_kernel(kernel, ports, |k, ports| k.write_answered(burst, ok, ports))
             }
-            _ => {}
+            _ => unreachable!("the writes of a kernel end before it"),
         }
     }
 

@@ -3,8 +3,9 @@
 //! The registers that all engines have (docs/engines.md): control, interrupt, status, return value,
 //! arguments, outputs.
 
-use spec::bar4::{ARGUMENTS, ARGUMENT_STEP};
-use spec::regs::copy::{control, CONTROL, INTERRUPT, RESULT, SOURCES, STATUS};
+use spec::regs::engine::{
+    control, ARGUMENTS, ARGUMENTS_STRIDE, CONTROL, INTERRUPT, RESULT, SOURCES, STATUS,
+};
 
 use super::{Job, JobResult, MAX_ARGUMENTS, MAX_OUTPUTS};
 
@@ -43,8 +44,8 @@ impl Registers {
     /// Index of an argument or output, and of its dword.
     fn value_of(at: u64) -> Option<(usize, usize)> {
         let from = at.checked_sub(ARGUMENTS)?;
-        let word = from % ARGUMENT_STEP / 4;
-        (word < 2).then_some(((from / ARGUMENT_STEP) as usize, word as usize))
+        let word = from % ARGUMENTS_STRIDE / 4;
+        (word < 2).then_some(((from / ARGUMENTS_STRIDE) as usize, word as usize))
     }
 
     /// Reads a dword by its offset; 0 if no register is there.

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use spec::nvme::{status, Status};
-use spec::regs::row_shuffle::{kind_lo, result};
+use spec::regs::row_shuffle::{kind, result};
 
 use crate::config::Config;
 use crate::controller::EngineCommand;
@@ -69,7 +69,7 @@ impl GatherJob {
             && (1..=MAX_INDEXES).contains(&count)
             && (1..=MAX_ROW_BYTES).contains(&row_bytes)
             && (1..=u64::from(u32::MAX)).contains(&rows)
-            && kind & !kind_lo::RECORDS.mask() == 0;
+            && kind & !kind::RECORDS.mask() == 0;
         if !ok {
             return None;
         }
@@ -80,7 +80,7 @@ impl GatherJob {
             count,
             row_bytes,
             rows,
-            stride: INDEX_BYTES << kind_lo::RECORDS.get(kind),
+            stride: INDEX_BYTES << kind::RECORDS.get(kind),
         };
         let list = Range::new(list, count * all.stride);
         let src = Range::new(src, rows * row_bytes);
@@ -182,6 +182,7 @@ impl RowShuffle {
 
     /// Does all work that is possible up to the current edge.
     fn advance(&mut self, ports: &mut EnginePorts) {
+        // A wake-up of the job before may come after the start of an invalid one.
         let Some(rows) = self.rows else { return };
         if !matches!(self.state, ShuffleState::Gathering | ShuffleState::Draining) {
             return;
@@ -425,10 +426,9 @@ impl Engine for RowShuffle {
         } else {
             let bursts = self.parameters.bursts;
             let place = (burst - BURSTS + bursts - self.first_read as usize % bursts) % bursts;
-            if let Some(read) = self.reads.get_mut(place) {
-                let ok = ok && ports.load(read.addr, &mut read.data);
-                read.arrival = Some((ports.now(), ok));
-            }
+            let read = &mut self.reads[place];
+            let ok = ok && ports.load(read.addr, &mut read.data);
+            read.arrival = Some((ports.now(), ok));
         }
         self.advance(ports);
     }

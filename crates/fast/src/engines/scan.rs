@@ -8,7 +8,7 @@ mod channel_scan;
 mod values;
 
 use spec::nvme::{status, Status};
-use spec::regs::scan::{kind_lo, result};
+use spec::regs::scan::{kind, result};
 
 use crate::config::Config;
 use crate::controller::EngineCommand;
@@ -58,10 +58,10 @@ impl ScanRange {
     /// The range of a job; `None`: it is invalid.
     fn of(job: &Job) -> Option<ScanRange> {
         let [src, bytes, low, high, kind, dst, _] = job.arguments;
-        let wide = kind_lo::WIDE.is_set(kind);
-        let filter = kind_lo::FILTER.is_set(kind);
+        let wide = kind::WIDE.is_set(kind);
+        let filter = kind::FILTER.is_set(kind);
         let (size, all) = (if wide { 8 } else { 4 }, 1u128 << 64);
-        let known = kind_lo::WIDE.mask() | kind_lo::IS_SIGNED.mask() | kind_lo::FILTER.mask();
+        let known = kind::WIDE.mask() | kind::IS_SIGNED.mask() | kind::FILTER.mask();
         let bits = u128::from(bytes).div_ceil(if wide { 64 } else { 32 });
         let ok = !job.malformed
             && kind & !known == 0
@@ -71,7 +71,7 @@ impl ScanRange {
         // Bits of a beat are whole bytes, so the byte addresses are exact.
         let map =
             !filter || (src % 64 == 0 && (wide || dst % 2 == 0) && u128::from(dst) + bits <= all);
-        let signed = kind_lo::IS_SIGNED.is_set(kind);
+        let signed = kind::IS_SIGNED.is_set(kind);
         (ok && map).then_some(ScanRange {
             src,
             bytes,
@@ -177,10 +177,9 @@ impl Scan {
             }
             self.next = (channel + 1) % channels;
             self.write_free = ports.now() + 1;
-            if let Some(line) = self.channels[channel].take_line() {
-                self.write_line(&line, ports);
-                self.channels[channel].advance(ports);
-            }
+            let line = self.channels[channel].take_line();
+            self.write_line(&line.expect("the channel has a line"), ports);
+            self.channels[channel].advance(ports);
         }
     }
 
@@ -245,7 +244,7 @@ impl Engine for Scan {
         if dw[12] >> 24 != 0 || (!filter && map != 0) {
             return Err(status::INVALID_FIELD.dnr());
         }
-        let wide = kind_lo::WIDE.is_set(dw[13].into());
+        let wide = kind::WIDE.is_set(dw[13].into());
         let map_last = map + (less >> if wide { 6 } else { 5 });
         let last = match first.checked_add(less) {
             Some(last) if last < command.blocks && !(filter && map_last >= command.blocks) => last,
@@ -255,7 +254,7 @@ impl Engine for Scan {
             return Err(status::INVALID_FIELD.dnr());
         }
         let mut job = Job::default();
-        let kind = u64::from(dw[13] & 3) | kind_lo::FILTER.mask() * u64::from(filter);
+        let kind = u64::from(dw[13] & 3) | kind::FILTER.mask() * u64::from(filter);
         job.arguments = [
             (command.base + first) << BLOCK_BITS,
             (less + 1) << BLOCK_BITS,
@@ -313,9 +312,7 @@ impl Engine for Scan {
             }
             WRITER => self.check_done(ports),
             number => {
-                if let Some(channel) = self.channels.get_mut(number as usize) {
-                    channel.advance(ports);
-                }
+                self.channels[number as usize].advance(ports);
                 self.check_done(ports);
             }
         }
@@ -324,9 +321,7 @@ impl Engine for Scan {
     fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         let burst = burst as usize;
         if end {
-            if let Some(channel) = self.channels.get_mut(burst / BURSTS) {
-                channel.arrived(burst % BURSTS, ok, ports);
-            }
+            self.channels[burst / BURSTS].arrived(burst % BURSTS, ok, ports);
             self.check_done(ports);
         }
     }

@@ -145,6 +145,11 @@ impl Memories {
         self.find(addr).map(|(n, at)| self.regions[n].locate(at))
     }
 
+    /// The address in its channel of an address that lies in a memory.
+    pub(crate) fn channel_address(&self, addr: u64) -> u64 {
+        self.locate(addr).expect("the range was checked").addr
+    }
+
     /// Reads within one granule for PM window and controller; false if the read fails.
     pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> bool {
         !self.is_closed(addr) && self.read_unfiltered(addr, out)

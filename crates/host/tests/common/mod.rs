@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use design::HostProfile;
 use host::{Machine, SharedMachine};
-use sim::{Bar, Counter, Device, Fault, HostConfig, HostPort, LinkConfig, Mmio, System, Time};
+use sim::{Counter, Device, Fault, HostConfig, HostPort, LinkConfig, Mmio, Time};
 
 pub type Image = Arc<Mutex<Vec<u8>>>;
 
@@ -131,6 +131,8 @@ impl Device for Pm {
     }
 }
 
+type PoweredDevice = (Box<dyn Device + Send>, LinkConfig, u64);
+
 pub const BYTES: usize = 1 << 20;
 
 pub struct Bench {
@@ -153,18 +155,16 @@ pub fn bench_on(
     host: HostConfig,
     link: LinkConfig,
 ) -> Bench {
-    let mut system = System::new(&host).unwrap();
-    let (mut images, mut logs) = (Vec::new(), Vec::new());
-    for device in devices {
-        images.push(device.image.clone());
-        logs.push(device.log.clone());
-        let windows = [(Bar::Pm, BYTES as u64)];
-        system
-            .add_device(Box::new(device), &link, &windows)
-            .unwrap();
-    }
+    let images = devices.iter().map(|device| device.image.clone());
+    let logs = devices.iter().map(|device| device.log.clone());
+    let (images, logs) = (images.collect(), logs.collect());
+    let devices = devices
+        .into_iter()
+        .map(|device| -> PoweredDevice { (Box::new(device), link.clone(), BYTES as u64) });
+    let system = testbed::attach(&host, devices).unwrap();
+    let machine = Machine::new(system, testbed::host_parameters(profile));
     Bench {
-        shared: SharedMachine::new(Machine::new(system, profile)),
+        shared: SharedMachine::new(machine),
         images,
         logs,
         link,

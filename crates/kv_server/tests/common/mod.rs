@@ -24,8 +24,7 @@ impl Log {
 }
 
 pub fn store(mechanism: Mechanism, offload: bool, cut_after: Option<u64>) -> Store {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let design = Design::find(&root, "nearpm").unwrap();
+    let design = Design::find("nearpm").unwrap();
     let config = Config {
         mechanism,
         offload,

@@ -5,16 +5,15 @@
 
 pub mod fake;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use design::{Design, HostProfile};
 use device::Model;
-use device::{Factory, RtlOptions};
 use fake::{FakeDevice, Image, Journal};
 use host::{Machine, SharedMachine};
 use pm::{EngineHandle, Options};
-use sim::{Bar, HostConfig, LinkConfig, System, Time};
+use sim::{Device, HostConfig, LinkConfig, Time};
+use testbed::{attach, host_parameters, Testbed};
 
 /// Bytes of the fake's window.
 pub const WINDOW: u64 = 8 << 20;
@@ -36,17 +35,14 @@ impl Bench {
     pub fn new(bytes: Vec<u8>) -> Bench {
         let profile = HostProfile::find("nearpm").unwrap();
         let (host, link) = profile.attached(&HostConfig::default(), &LinkConfig::default());
-        let mut system = System::new(&host).unwrap();
         let window = bytes.len() as u64;
         let device = FakeDevice::new(bytes, Time::ns(105));
         let (image, journal) = (device.image.clone(), device.journal.clone());
-        let windows = [(Bar::Pm, window), (Bar::Control, 1 << 20)];
-        system
-            .add_device(Box::new(device), &link, &windows)
-            .unwrap();
+        let device: Box<dyn Device + Send> = Box::new(device);
+        let system = attach(&host, [(device, link, window)]).unwrap();
         let engine = Arc::new(EngineHandle::new(0, PAGE));
         Bench {
-            shared: SharedMachine::new(Machine::new(system, &profile)),
+            shared: SharedMachine::new(Machine::new(system, host_parameters(&profile))),
             image,
             journal,
             engines: vec![engine.clone()],
@@ -81,32 +77,17 @@ impl Bench {
     }
 
     fn of(design: &str, values: &str, model: Model, devices: usize) -> Bench {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let design = Design::find(&root, design).unwrap();
+        let design = Design::find(design).unwrap();
         let text = format!("{values}\n[cpu]\nprofile = \"nearpm\"\n");
         let design = design.with_values(&text).unwrap();
-        let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
-        let (host, link) = design.attached().unwrap();
-        let mut system = System::new(&host).unwrap();
-        let windows = [
-            (Bar::Nvme, 64 << 10),
-            (Bar::Pm, design.window_bytes()),
-            (Bar::Control, 1 << 20),
-        ];
-        for _ in 0..devices {
-            let device = factory.device(factory.media().unwrap()).unwrap();
-            system.add_device(device, &link, &windows).unwrap();
+        let testbed = Testbed::builder(&design).model(model).devices(devices);
+        let testbed = testbed.build().unwrap();
+        let mut engines = EngineHandle::of_testbed(&testbed);
+        if engines.is_empty() {
+            engines.push(Arc::new(EngineHandle::new(0, PAGE)));
         }
-        let profile = design.cpu.host().unwrap();
-        let own = design.engines(&root).unwrap();
-        let (page, registers) = match own.first() {
-            Some(engine) => (engine.page.unwrap_or(PAGE), engine.offset),
-            None => (PAGE, 0),
-        };
-        let engine = |device| Arc::new(EngineHandle::with_registers(device, page, registers));
-        let engines: Vec<_> = (0..devices).map(engine).collect();
         Bench {
-            shared: SharedMachine::new(Machine::new(system, &profile)),
+            shared: testbed.machine().clone(),
             image: Image::default(),
             journal: Journal::default(),
             engine: engines[0].clone(),

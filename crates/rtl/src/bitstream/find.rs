@@ -1,41 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Finds the checkout, and the programs that compile a design in it.
+//! Finds the programs that compile a design.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::{Error, Result};
-
-/// The repository that holds the hardware sources: `$NEARSIDE_ROOT`, the working directory or one
-/// above it, or where this crate was built.
-pub fn repo_root() -> Result<PathBuf> {
-    let is_root = |dir: &Path| dir.join("hw/lib/lib.f").is_file();
-    if let Some(dir) = std::env::var_os("NEARSIDE_ROOT") {
-        let dir = PathBuf::from(dir);
-        if is_root(&dir) {
-            return Ok(dir);
-        }
-        return Err(Error::Config(format!(
-            "NEARSIDE_ROOT={} is no checkout of Nearside (no hw/lib/lib.f in it)",
-            dir.display()
-        )));
-    }
-    let here = std::env::current_dir().map_err(|e| Error::io(Path::new("."), e))?;
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let found = here
-        .ancestors()
-        .chain([built.as_path()])
-        .find(|dir| is_root(dir));
-    found
-        .and_then(|dir| dir.canonicalize().ok())
-        .ok_or_else(|| {
-            Error::Config(
-                "the Nearside checkout was not found: run inside it or set NEARSIDE_ROOT"
-                    .to_string(),
-            )
-        })
-}
 
 /// The Verilator to use: `$NEARSIDE_VERILATOR`, the repository's own, or the one on PATH.
 pub fn find_verilator(root: &Path) -> Result<PathBuf> {

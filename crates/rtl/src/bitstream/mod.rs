@@ -13,6 +13,6 @@ pub use compile::{
     TrainingRun,
 };
 pub use filelist::FileList;
-pub use find::{find_verilator, repo_root};
+pub use find::find_verilator;
 pub(crate) use load::RawOrder;
 pub use load::{Bitstream, Field, ModelPort, PortDirection, VerilatedModel};

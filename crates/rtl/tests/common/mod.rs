@@ -13,18 +13,19 @@ pub mod designs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use design::{Cpu, Design, HostCosts};
-use driver::{DriverConfig, NvmeDriver, SimHost};
-use rtl::bitstream::{compile, repo_root, stderr_progress, Bitstream, BitstreamSpec};
+use design::{Cpu, Design};
+use driver::{DriverConfig, HostCosts, NvmeDriver, SimHost};
+use rtl::bitstream::{compile, stderr_progress, Bitstream, BitstreamSpec};
 use rtl::{DeviceConfig, RtlDevice};
-use sim::{Bar, HostConfig, LinkConfig, Media, System, Time};
+use sim::{Media, Time};
+use testbed::driver_costs;
 
 use designs::mailboxes as mailboxes_design;
 
 /// The bitstream spec of the fixture device.
 pub fn fixture_spec(trace: bool) -> BitstreamSpec {
     BitstreamSpec {
-        root: repo_root().unwrap(),
+        root: design::checkout().unwrap(),
         top: "rtl_fixture".to_string(),
         filelists: vec![PathBuf::from("hw/top/sim/rtl_fixture.f")],
         trace,
@@ -40,10 +41,9 @@ fn free_clocks() -> bool {
 /// The device of a design of `designs/`: the bitstream that a run of this design uses. With
 /// `CLOCK_GATE_BYPASS=1` it is one whose clocks always run.
 pub fn design(name: &str) -> DeviceConfig {
-    let path = repo_root().unwrap().join(format!("designs/{name}.toml"));
     DeviceConfig {
         free_clocks: free_clocks(),
-        ..DeviceConfig::from_design(&Design::load(&path).unwrap()).unwrap()
+        ..DeviceConfig::from_design(&Design::find(name).unwrap()).unwrap()
     }
 }
 
@@ -92,7 +92,7 @@ pub fn mailbox_bench() -> Bench {
 
 /// A driver for the device of a design at a link, with empty media.
 pub fn controller(name: &str, media: u64) -> NvmeDriver<SimHost> {
-    controller_with(name, media, Cpu::default().costs(), 0)
+    controller_with(name, media, driver_costs(&Cpu::default()), 0)
 }
 
 /// As above, with this number of interrupt vectors.
@@ -131,16 +131,7 @@ pub fn host_of(
     };
     let media_of = Media::memory(media).unwrap();
     let device = RtlDevice::build(config, media_of, &mut stderr_progress(name)).unwrap();
-    let mut system = System::new(&HostConfig::default()).unwrap();
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, media),
-        (Bar::Control, 1 << 20),
-    ];
-    let number = system
-        .add_device(Box::new(device), &LinkConfig::default(), &windows)
-        .unwrap();
-    SimHost::new(system, number, costs, vectors)
+    testbed::host_of(Box::new(device), media, costs, vectors).unwrap()
 }
 
 /// Builds and loads a bitstream.

@@ -34,7 +34,8 @@ fn long(line: &[u8; 64], at: usize) -> u64 {
     u64::from(word(line, at)) | u64::from(word(line, at + 4)) << 32
 }
 
-fn seal(line: &mut [u8; 64]) {
+/// Writes the CRC of a descriptor or header.
+pub fn seal(line: &mut [u8; 64]) {
     let crc = crc32c::crc32c(&line[..CRC]);
     line[CRC..].copy_from_slice(&crc.to_le_bytes());
 }

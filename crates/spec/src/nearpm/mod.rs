@@ -12,7 +12,7 @@ mod peers;
 
 pub use command::{Command, ErrorBit, Operation, ReturnValue};
 pub use log::{
-    next_record, padded, payload_crc, Descriptor, Header, LogState, RecordKind, RecordWriter,
+    next_record, padded, payload_crc, seal, Descriptor, Header, LogState, RecordKind, RecordWriter,
     DESCRIPTOR_BYTES, FIRST_RECORD, HEADER_BYTES, INCOMPLETE,
 };
 pub use peers::{register, Completion, DEVICES, SEQUENCE_BITS};

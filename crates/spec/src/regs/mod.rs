@@ -1,9 +1,11 @@
-//! Register maps, one module each, generated from `hw/{ip,engine}/*/regs/*.rdl`, the only place
-//! where offsets and fields are defined.
+//! Register maps, one module each, generated from `hw/{ip,engine}/*/regs/*.rdl` and
+//! `hw/engine/*/engine.toml`, the only places where offsets and fields are defined. [`engine`] has
+//! the registers of every engine.
 
 pub mod command_page;
 pub mod copy;
 pub mod dict_decode;
+pub mod engine;
 pub mod nearpm;
 pub mod nvm_delay;
 pub mod nvme;

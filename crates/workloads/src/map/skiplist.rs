@@ -4,7 +4,7 @@
 
 use pm::{Ptr, Result, Transaction};
 
-use super::{damaged, hash, Map};
+use super::{damaged, Map};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pm::record! {
 /// The number of levels of a key: one more with a probability of one half. It depends on the key
 /// only, so that the same keys make the same list.
 fn levels(key: u64) -> usize {
-    (1 + hash(key).trailing_ones() as usize).min(LEVELS)
+    (1 + sim::mix(key).trailing_ones() as usize).min(LEVELS)
 }
 
 fn at(root: u64) -> Ptr<Node> {

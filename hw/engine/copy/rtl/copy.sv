@@ -10,12 +10,12 @@
 // (ns_dma) of the channel that holds its target, so all channels work in parallel. The movers reach
 // every channel through a crossbar.
 `include "ns_assert.svh"
-`include "ns_axil_regs.svh"
 
 module copy
   import ns_axi_pkg::*;
   import ns_dma_pkg::*;
   import nvme_pkg::*;
+  import copy_job_pkg::*;
 #(
   /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
@@ -58,35 +58,6 @@ module copy
   localparam logic [63:0] Longest = (LocalChannels == 0) ? MediaBytes : LocalBase + LocalBytes;
   localparam int unsigned CountBits = unsigned'($clog2(NumChannels * Commands + 1));
 
-  // Registers. An address past the last one behaves as a word without a register.
-  copy_regs_pkg::copy_regs__in_t hwif_in;
-  copy_regs_pkg::copy_regs__out_t hwif_out;
-  logic axil_busy;
-
-  copy_regs u_regs (
-    .clk   (clk_i),
-    .arst_n(rst_ni),
-    `NS_AXIL_REGS(s_axil, 12),
-    .hwif_in,
-    .hwif_out
-  );
-
-  ns_axil_outstanding u_open (
-    .clk_i,
-    .rst_ni,
-    .open_o   (axil_busy),
-    .awvalid_i(s_axil.awvalid),
-    .awready_i(s_axil.awready),
-    .wvalid_i (s_axil.wvalid),
-    .wready_i (s_axil.wready),
-    .bvalid_i (s_axil.bvalid),
-    .bready_i (s_axil.bready),
-    .arvalid_i(s_axil.arvalid),
-    .arready_i(s_axil.arready),
-    .rvalid_i (s_axil.rvalid),
-    .rready_i (s_axil.rready)
-  );
-
   // State of a copy: its remaining range and its segments in flight.
   typedef enum logic [1:0] {
     StIdle,
@@ -96,16 +67,8 @@ module copy
   } state_e;
 
   state_e state_q;
-  typedef struct packed {
-    logic invalid;
-    logic stopped;
-    logic write_error;
-    logic read_error;
-  } result_t;
-
-  logic [2:0][63:0] args, cmd_args;  // src, dst, bytes
+  logic [NumArgs-1:0][63:0] args, cmd_args;  // src, dst, bytes
   result_t result_q;
-  logic [3:0] reported;
   logic [63:0] src_q, dst_q, bytes_left_q;
   logic [CountBits-1:0] in_flight_q;
   logic
@@ -156,28 +119,18 @@ module copy
   assign cmd_args = {(64'(nlb) + 64'd1) << 9, (cmd.ns_base + dlba) << 9, (cmd.ns_base + slba) << 9};
 
   engine_job_mux #(
-    .NumArgs   (3),
-    .StoppedBit(2)
+    .NumArgs   (NumArgs),
+    .NumOutputs(NumOutputs),
+    .NumResults(NumResults),
+    .StoppedBit(StoppedBit),
+    .NumWords  (NumWords)
   ) u_front (
     .clk_i,
     .rst_ni,
     .busy_o     (front_busy),
-    .start_i    (hwif_out.control.start.value),
-    .stop_i     (hwif_out.control.stop.value),
-    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i     ({
-      hwif_out.bytes_hi.value.value,
-      hwif_out.bytes_lo.value.value,
-      hwif_out.dst_hi.value.value,
-      hwif_out.dst_lo.value.value,
-      hwif_out.src_hi.value.value,
-      hwif_out.src_lo.value.value
-    }),
+    .s_axil,
+    .words_i    ('0),
     .irq_o,
-    .idle_o   (hwif_in.control.idle.next),
-    .ended_o  (hwif_in.status.done.hwset),
-    .result_o (reported),
-    .outputs_o(),
     .s_nvme,
     .cmd_o     (cmd),
     .refused_i (refused),
@@ -193,11 +146,6 @@ module copy
     .job_status_i   (status)
   );
 
-  assign hwif_in.result.read_error.next = reported[0];
-  assign hwif_in.result.write_error.next = reported[1];
-  assign hwif_in.result.stopped.next = reported[2];
-  assign hwif_in.result.invalid.next = reported[3];
-
   // ---------------------------------------------------------------- copy
 
   assign stop = front_stop && (state_q == StIssue || state_q == StCheck);
@@ -212,7 +160,7 @@ module copy
   assign target_channel = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
   assign segment_fire = segment_valid && (target_channel & cmd_ready) != '0;
   assign copy_done = state_q == StDrain && in_flight_q == '0;
-  assign busy_o = axil_busy || state_q != StIdle || front_busy;
+  assign busy_o = state_q != StIdle || front_busy;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -304,7 +252,7 @@ module copy
   );
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], cmd};
+  assign unused = ^cmd;
 
   `NS_ASSERT(done_is_expected, !(done_valid != '0 && in_flight_q == '0))
 

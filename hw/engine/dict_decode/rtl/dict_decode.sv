@@ -5,11 +5,11 @@
 //
 // engine_job_mux arbitrates jobs of registers, command page and NVMe I/O commands, one at a time.
 // dict_decode_kernel executes them.
-`include "ns_axil_regs.svh"
 
 module dict_decode
   import ns_axi_pkg::*;
   import nvme_pkg::*;
+  import dict_decode_job_pkg::*;
 #(
   /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
@@ -46,80 +46,26 @@ module dict_decode
   output logic     irq_o
 );
 
-  // Registers. An address past the last one behaves as a word without a register.
-  dict_decode_regs_pkg::dict_decode_regs__in_t hwif_in;
-  dict_decode_regs_pkg::dict_decode_regs__out_t hwif_out;
-  logic axil_busy;
-
-  dict_decode_regs u_regs (
-    .clk   (clk_i),
-    .arst_n(rst_ni),
-    `NS_AXIL_REGS(s_axil, 12),
-    .hwif_in,
-    .hwif_out
-  );
-
-  ns_axil_outstanding u_open (
-    .clk_i,
-    .rst_ni,
-    .open_o   (axil_busy),
-    .awvalid_i(s_axil.awvalid),
-    .awready_i(s_axil.awready),
-    .wvalid_i (s_axil.wvalid),
-    .wready_i (s_axil.wready),
-    .bvalid_i (s_axil.bvalid),
-    .bready_i (s_axil.bready),
-    .arvalid_i(s_axil.arvalid),
-    .arready_i(s_axil.arready),
-    .rvalid_i (s_axil.rvalid),
-    .rready_i (s_axil.rready)
-  );
-
-  logic [6:0][63:0] args, cmd_args;  // dict, entries, src, bytes, dst, count, kind
-  logic [6:0] result, reported;
-  logic [63:0] value, reported_value;
+  logic [NumArgs-1:0][63:0] args, cmd_args;  // dict, entries, src, bytes, dst, count, kind
+  result_t result;
+  logic [63:0] value;
   logic front_busy, kernel_busy, start, malformed, stop, done;
   engine_cmd_t cmd;
   status_t refused, status;
 
   engine_job_mux #(
-    .NumArgs   (7),
-    .NumResults(7),
-    .StoppedBit(1)
+    .NumArgs   (NumArgs),
+    .NumOutputs(NumOutputs),
+    .NumResults(NumResults),
+    .StoppedBit(StoppedBit),
+    .NumWords  (NumWords)
   ) u_front (
     .clk_i,
     .rst_ni,
     .busy_o     (front_busy),
-    .start_i    (hwif_out.control.start.value),
-    .stop_i     (hwif_out.control.stop.value),
-    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i     ({
-      hwif_out.kind_hi.value.value,
-      hwif_out.kind_lo.reserved2.value,
-      hwif_out.kind_lo.packed_keys.value,
-      hwif_out.kind_lo.plain.value,
-      hwif_out.kind_lo.reserved1.value,
-      hwif_out.kind_lo.size.value,
-      hwif_out.kind_lo.reserved0.value,
-      hwif_out.kind_lo.width.value,
-      hwif_out.count_hi.value.value,
-      hwif_out.count_lo.value.value,
-      hwif_out.dst_hi.value.value,
-      hwif_out.dst_lo.value.value,
-      hwif_out.bytes_hi.value.value,
-      hwif_out.bytes_lo.value.value,
-      hwif_out.src_hi.value.value,
-      hwif_out.src_lo.value.value,
-      hwif_out.entries_hi.value.value,
-      hwif_out.entries_lo.value.value,
-      hwif_out.dict_hi.value.value,
-      hwif_out.dict_lo.value.value
-    }),
+    .s_axil,
+    .words_i    ('0),
     .irq_o,
-    .idle_o   (hwif_in.control.idle.next),
-    .ended_o  (hwif_in.status.done.hwset),
-    .result_o (reported),
-    .outputs_o(reported_value),
     .s_nvme,
     .cmd_o     (cmd),
     .refused_i (refused),
@@ -134,16 +80,6 @@ module dict_decode
     .job_outputs_i  (value),
     .job_status_i   (status)
   );
-
-  assign hwif_in.result.read_error.next = reported[0];
-  assign hwif_in.result.stopped.next = reported[1];
-  assign hwif_in.result.invalid.next = reported[2];
-  assign hwif_in.result.write_error.next = reported[3];
-  assign hwif_in.result.bad_key.next = reported[4];
-  assign hwif_in.result.truncated.next = reported[5];
-  assign hwif_in.result.overrun.next = reported[6];
-  assign hwif_in.position_lo.value.next = reported_value[31:0];
-  assign hwif_in.position_hi.value.next = reported_value[63:32];
 
   ns_axi_if master[1] ();
 
@@ -168,7 +104,7 @@ module dict_decode
     .m_axi(master[0])
   );
 
-  assign busy_o = axil_busy || front_busy || kernel_busy;
+  assign busy_o = front_busy || kernel_busy;
 
   engine_memory #(
     .NumMasters   (1),
@@ -187,8 +123,5 @@ module dict_decode
     .m_mem,
     .m_local
   );
-
-  logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12]};
 
 endmodule

@@ -62,22 +62,20 @@ module dict_decode_core
     StBegin,
     StRun,
     StDrain,  // waits for accesses in flight
-    StClear   // clears the pipeline
+    StFlush   // discards what an error or a stop has left in the pipeline
   } state_e;
 
   state_e state_q;
-  logic clear_n_q, job_rst_n, drain, job_begin, job_complete, writes_done, reads_idle, writes_idle;
+  logic flush, drain, job_begin, job_complete, writes_done, reads_idle, writes_idle;
   logic stop_q;
   end_e end_q;
   logic [31:0] position_q;
 
-  // Reset of the pipeline, asserted after each job. It includes `rst_ni`, so that no assertion is
-  // checked before the reset at power-up.
-  assign job_rst_n = rst_ni && clear_n_q;
+  assign flush = state_q == StFlush;
   assign drain = state_q == StDrain;
   assign job_begin = state_q == StBegin;
   assign busy_o = state_q != StIdle;
-  assign done_o = state_q == StClear;
+  assign done_o = flush;
   assign end_o = end_q;
   assign stopped_o = stop_q && end_q == EndOk;
   assign position_o = position_q;
@@ -131,18 +129,16 @@ module dict_decode_core
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q     <= StIdle;
-      clear_n_q   <= 1'b0;
       stop_q      <= 1'b0;
       end_q       <= EndOk;
       keys_done_q <= 1'b0;
     end else begin
-      clear_n_q <= state_q != StClear;
       unique case (state_q)
         StIdle:  if (start_i) state_q <= StSize;
         StSize:  state_q <= StBegin;
         StBegin: state_q <= plain_short ? StDrain : StRun;
         StRun:  if (end_q != EndOk || job_complete || stop_q) state_q <= StDrain;
-        StDrain: if (reads_idle && writes_idle) state_q <= StClear;
+        StDrain: if (reads_idle && writes_idle) state_q <= StFlush;
         default: state_q <= StIdle;
       endcase
       if (start_i) begin
@@ -258,7 +254,8 @@ module dict_decode_core
 
   dict_decode_runs u_runs (
     .clk_i,
-    .rst_ni   (job_rst_n),
+    .rst_ni,
+    .flush_i  (flush),
     .start_i  (job_begin && !kind_i.plain),
     .width_i  (kind_i.width),
     .fixed_i  (kind_i.fixed),
@@ -281,7 +278,8 @@ module dict_decode_core
 
   dict_decode_keys u_keys (
     .clk_i,
-    .rst_ni (job_rst_n),
+    .rst_ni,
+    .flush_i (flush),
     .width_i(kind_i.width),
     .entries_i,
     .packed_i (packed_keys),
@@ -303,7 +301,8 @@ module dict_decode_core
     .Width($bits(row_t))
   ) u_rows (
     .clk_i,
-    .rst_ni     (job_rst_n),
+    .rst_ni,
+    .flush_i    (flush),
     .in_valid_i (built_valid),
     .in_ready_o (built_ready),
     .in_data_i  (built),
@@ -323,7 +322,8 @@ module dict_decode_core
     .DictBytes(DictBytes)
   ) u_table (
     .clk_i,
-    .rst_ni      (job_rst_n),
+    .rst_ni,
+    .flush_i     (flush),
     .start_i     (job_begin),
     .bytes_i     (dict_bytes_q),
     .size_i      (kind_i.size),
@@ -343,7 +343,8 @@ module dict_decode_core
 
   dict_decode_unload u_unload (
     .clk_i,
-    .rst_ni (job_rst_n),
+    .rst_ni,
+    .flush_i (flush),
     .size_i (kind_i.size),
     .row_i  (values),
     .last_i (values_last),

@@ -10,6 +10,7 @@ module dict_decode_kernel
   import ns_axi_pkg::*;
   import ns_dma_pkg::*;
   import nvme_pkg::*;
+  import dict_decode_job_pkg::*;
   import engine_pkg::*;
   import dict_decode_pkg::*;
 #(
@@ -28,12 +29,12 @@ module dict_decode_kernel
   /// Status of the command's checks, ScSuccess if it is valid. Settled after two cycles.
   output status_t refused_o,
   /// Job arguments of the command. Settled after two cycles.
-  output logic [6:0][63:0] cmd_args_o,
+  output logic [NumArgs-1:0][63:0] cmd_args_o,
 
   /// Starts a job, for one cycle.
   input  logic start_i,
   /// Arguments of the job, stable until it ends: dict, entries, src, bytes, dst, count, kind.
-  input  logic [6:0][63:0] args_i,
+  input  logic [NumArgs-1:0][63:0] args_i,
   /// The job is malformed and ends as invalid.
   input  logic malformed_i,
   /// Ends the job early.
@@ -41,7 +42,7 @@ module dict_decode_kernel
   /// The job ends in this cycle. The outputs up to `status_o` are valid with it.
   output logic done_o,
   /// Return value.
-  output logic [6:0] result_o,
+  output result_t result_o,
   /// Number of decoded values.
   output logic [63:0] value_o,
   /// Status of an NVMe command that was not stopped.
@@ -65,16 +66,6 @@ module dict_decode_kernel
     StDecode,
     StDone
   } state_e;
-
-  typedef struct packed {
-    logic overrun;
-    logic truncated;
-    logic bad_key;
-    logic write_error;
-    logic invalid;
-    logic stopped;
-    logic read_error;
-  } result_t;
 
   // Indexes of the three memory ranges.
   localparam int unsigned Ranges = 3;

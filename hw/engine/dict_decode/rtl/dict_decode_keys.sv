@@ -9,6 +9,8 @@ module dict_decode_keys
 (
   input  logic                          clk_i,
   input  logic                          rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                          flush_i,
   /// Bits of a key.
   input  logic [5:0]                    width_i,
   /// Number of dictionary values, 1 to 2**16.
@@ -64,6 +66,7 @@ module dict_decode_keys
   assign ready_o = !keys_valid_q || keys_ready;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) keys_valid_q <= 1'b0;
+    else if (flush_i) keys_valid_q <= 1'b0;
     else if (ready_o) keys_valid_q <= valid_i;
   end
   always_ff @(posedge clk_i) begin
@@ -99,6 +102,9 @@ module dict_decode_keys
     if (!rst_ni) begin
       fill_q      <= '0;
       row_valid_q <= 1'b0;
+    end else if (flush_i) begin
+      fill_q      <= '0;
+      row_valid_q <= 1'b0;
     end else begin
       if (keys_fire) fill_q <= is_end ? '0 : fill[3:0];
       if (!row_valid_q || row_ready) row_valid_q <= keys_valid_q && (is_end || row_full);
@@ -128,6 +134,7 @@ module dict_decode_keys
   assign row_ready = !valid_o || ready_i;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_o <= 1'b0;
+    else if (flush_i) valid_o <= 1'b0;
     else if (row_ready) valid_o <= row_valid_q;
   end
   always_ff @(posedge clk_i) begin

@@ -14,6 +14,8 @@ module dict_decode_runs
 (
   input  logic                clk_i,
   input  logic                rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                flush_i,
   /// Starts a stream. The inputs that follow are stable until its end.
   input  logic                start_i,
   /// Bits of a key. `fixed_i`: the source has no run headers.
@@ -89,6 +91,10 @@ module dict_decode_runs
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      first_valid_q  <= 1'b0;
+      second_valid_q <= 1'b0;
+      place_q        <= '0;
+    end else if (flush_i) begin
       first_valid_q  <= 1'b0;
       second_valid_q <= 1'b0;
       place_q        <= '0;
@@ -219,6 +225,9 @@ module dict_decode_runs
     if (!rst_ni) begin
       state_q <= StIdle;
       end_q   <= EndOk;
+    end else if (flush_i) begin
+      state_q <= StIdle;
+      end_q   <= EndOk;
     end else begin
       unique case (state_q)
         StIdle: begin
@@ -289,6 +298,7 @@ module dict_decode_runs
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_o <= 1'b0;
+    else if (flush_i) valid_o <= 1'b0;
     else if (out_ready) valid_o <= row_fire || state_q == StEnd;
   end
   always_ff @(posedge clk_i) begin

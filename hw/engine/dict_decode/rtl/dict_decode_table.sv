@@ -17,6 +17,8 @@ module dict_decode_table
 ) (
   input  logic                          clk_i,
   input  logic                          rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                          flush_i,
   /// Starts the load of a dictionary of `bytes_i` bytes. Values have 2**`size_i` bytes. Both inputs
   /// stay stable.
   input  logic                          start_i,
@@ -184,6 +186,10 @@ module dict_decode_table
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      busy_q      <= 1'b0;
+      read_done_q <= 1'b0;
+      valid_o     <= 1'b0;
+    end else if (flush_i) begin
       busy_q      <= 1'b0;
       read_done_q <= 1'b0;
       valid_o     <= 1'b0;

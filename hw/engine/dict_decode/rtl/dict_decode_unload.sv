@@ -7,6 +7,8 @@ module dict_decode_unload
 (
   input  logic                   clk_i,
   input  logic                   rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                   flush_i,
   /// log2 of a value's bytes.
   input  logic [1:0]             size_i,
   /// Rows of values. `last_i` marks the last row of the job.
@@ -56,6 +58,9 @@ module dict_decode_unload
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      part_q  <= '0;
+      valid_o <= 1'b0;
+    end else if (flush_i) begin
       part_q  <= '0;
       valid_o <= 1'b0;
     end else begin

@@ -24,6 +24,7 @@ from nearpm_model import (
     REDO,
     SWITCH,
     SYNC,
+    TORN,
     UNDO,
     UNMAPPED,
     WRONG_PROCESS,
@@ -68,6 +69,7 @@ class Program:
     async def submit(self, op, **arguments):
         number, wanted = await self.bench.command(op, **arguments)
         assert self.bench.waited < DECODE_CYCLES - 1 or self.bench.stores != self.bench.answered
+        assert wanted[0] != TORN
         self.wanted[number] = wanted
         return wanted
 
@@ -75,7 +77,6 @@ class Program:
         b, r = self.bench, self.random
         pool, thread = r.choice(POOLS), r.randrange(4)
         ids = self.ids(pool, thread)
-        log = b.model.logs.get((pool["pool"], thread))
         size = r.choice([1, 8, 64, 100, r.randrange(1, 700), r.randrange(1, 5000) if r.random() < 0.1 else 64])
         kind = r.random()
         if kind < 0.3:
@@ -112,7 +113,7 @@ class Program:
             await self.submit(APPLY, **ids, size=count, target=target, value=offset)
         elif kind < 0.87:
             await self.submit(SYNC, **ids)
-        elif log is not None:
+        else:
             op = r.choice([COMMIT, COMMIT, COMMIT_REDO, DELETE, DELETE, ABORT, RECOVER])
             if op in (ABORT, RECOVER):
                 await b.wait_loads_done()  # otherwise a load may return partly written-back data

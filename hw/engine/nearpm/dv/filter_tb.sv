@@ -80,6 +80,7 @@ module filter_tb
   nearpm_order_if order[NumChannels] ();
   logic [NumChannels-1:0][7:0] save_lines, restore_lines;
   logic table_busy, filter_busy;
+  logic [511:0] queue_save_data;
   commands_t retired;
 
   always_comb begin
@@ -135,8 +136,7 @@ module filter_tb
         .lookup         (lookup[c]),
         .order          (order[c]),
         .save_index_i   (queue_save_index_i),
-        .save_dropped_i (dropped_o),
-        .save_data_o    (queue_save_data_o),
+        .save_data_o    (queue_save_data),
         .restore_i      (queue_restore_i),
         .restore_index_i(queue_restore_index_i),
         .restore_data_i (queue_restore_data_i),
@@ -161,6 +161,18 @@ module filter_tb
       assign order[c].overlap = 1'b0;
     end
   end
+
+  // What is saved of the queue: data follow their index by a cycle.
+  logic [6:0] queue_save_index_q;
+  always_ff @(posedge clk_i) queue_save_index_q <= queue_save_index_i;
+  nearpm_save_filter u_save_filter (
+    .clk_i,
+    .dropped_i      (dropped_o),
+    .entries_valid_i(queue_save_index_q < 7'(QueueLines / 2)),
+    .index_i        (queue_save_index_q),
+    .data_i         (queue_save_data),
+    .data_o         (queue_save_data_o)
+  );
 
   stable_check #($bits(ax_t)) u_pm_aw (clk_i, rst_ni, m_pm_awvalid, m_pm_awready, m_pm_bus.aw);
   stable_check #($bits(w_t)) u_pm_w (clk_i, rst_ni, m_pm_wvalid, m_pm_wready, m_pm_bus.w);

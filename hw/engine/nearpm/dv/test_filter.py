@@ -5,7 +5,7 @@ import pytest
 from hdl import simulate
 
 LISTS = ["hw/engine/nearpm/nearpm_table.f", "hw/engine/nearpm/nearpm_filter.f"]
-SOURCES = ["../../../lib/dv/stable_check.sv", "filter_tb.sv"]
+SOURCES = ["../../../lib/dv/stable_check.sv", "../rtl/nearpm_save_filter.sv", "filter_tb.sv"]
 
 
 @pytest.mark.parametrize(

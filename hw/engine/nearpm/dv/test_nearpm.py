@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The crash-consistency engine: a unit alone, and the whole engine."""
 
+import subprocess
+
 import pytest
-from hdl import simulate
+from hdl import ROOT, simulate
+
+
+@pytest.fixture(scope="module", autouse=True)
+def reference_model():
+    """Builds the model that nearpm_model.py loads."""
+    command = ["cargo", "build", "--locked", "--profile", "checked", "--target-dir", "build/nearpm_model"]
+    crate = ["-p", "nearside-nearpm-model", "--example", "nearpm_model_c"]
+    subprocess.run([*command, *crate], cwd=ROOT, check=True)
 
 
 @pytest.mark.slow

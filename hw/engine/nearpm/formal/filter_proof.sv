@@ -162,7 +162,6 @@ module filter_proof
     .lookup         (lookup),
     .order          (order),
     .save_index_i   ('0),
-    .save_dropped_i ('0),
     .save_data_o    (save_data),
     .restore_i      (1'b0),
     .restore_index_i('0),

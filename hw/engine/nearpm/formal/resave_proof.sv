@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// The queue of one channel of two, with four lines: lines that were restored and have not left are
-// saved unchanged, whatever registers and memories held before the reset. The power fails again
-// before the saved state is marked as used.
+// The queue of one channel of two, with four lines, and the filter of what is saved. Lines that
+// were restored and have not left are saved unchanged, whatever registers and memories held before
+// the reset. A line that waits for a dropped command is left out, with all lines after it. The
+// power fails again before the saved state is marked as used.
 //
-// Lines are restored in order; no valid one follows an invalid one. One line is followed, by a few
-// of its bits. The queue is frozen.
+// Lines are restored in order; no valid one follows an invalid one. They are saved in order. One
+// line is followed, by a few of its bits. The queue is frozen.
 module resave_proof
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
@@ -20,7 +21,8 @@ module resave_proof
   input logic         restore_i,
   input logic [13:0]  restore_bits_i,
   input logic [6:0]   save_index_i,
-  input logic [1:0]   followed_i
+  input logic [1:0]   followed_i,
+  input logic [1:0]   dropped_i
 );
 
   localparam int unsigned Channel = 1;
@@ -32,10 +34,10 @@ module resave_proof
   always_ff @(posedge clk_i) started_q <= 1'b1;
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  // The followed line is fixed.
-  logic [1:0] followed_q;
-  always_ff @(posedge clk_i) followed_q <= followed_i;
-  assume property (@(posedge clk_i) !started_q || followed_i == followed_q);
+  // The followed line and the dropped commands are fixed.
+  logic [1:0] followed_q, dropped_q;
+  always_ff @(posedge clk_i) {followed_q, dropped_q} <= {followed_i, dropped_i};
+  assume property (@(posedge clk_i) !started_q || {followed_i, dropped_i} == {followed_q, dropped_q});
 
   // ---------------------------------------------------------------- restore
 
@@ -71,6 +73,8 @@ module resave_proof
   logic [511:0] restore_data;
   logic [6:0] index_q;
   logic restores, entries, last_valid_q;
+  logic [1:0] left_out;  // waits for a dropped command, and is not younger than the followed line
+  logic left_out_q;  // one of the entries so far
   entry_t [1:0] entry;
   entry_t entry_q;
   logic [511:0] data_q;
@@ -84,13 +88,20 @@ module resave_proof
   assume property (@(posedge clk_i) !(restores && entries) || ((index_q == '0 || last_valid_q || !entry[0].valid) &&
       (entry[0].valid || !entry[1].valid)));
 
+  always_comb begin
+    for (int unsigned e = 0; e < 2; e++)
+    left_out[e] = entry[e].valid && (entry[e].commands[1:0] & dropped_i) != '0 && {index_q, 1'(e)} <= 8'(followed_i);
+  end
+
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       index_q <= '0;
       last_valid_q <= 1'b0;
+      left_out_q <= 1'b0;
     end else if (restores) begin
       index_q <= index_q + 1'b1;
       if (entries) last_valid_q <= entry[1].valid;
+      if (entries && left_out != '0) left_out_q <= 1'b1;
     end
   end
 
@@ -101,14 +112,26 @@ module resave_proof
 
   // ---------------------------------------------------------------- save
 
-  logic [511:0] saved;
-  logic [6:0] asked_q;
+  logic [511:0] read, saved;
+  logic [6:0] asked_q, entries_q;  // entries_q: the last line of entries that was read
   logic all_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) all_q <= 1'b0;
     else all_q <= index_q == 7'(Words);
   end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) entries_q <= '0;
+    else if (index_q == 7'(Words) && save_index_i < 7'(EntryWords)) entries_q <= save_index_i;
+  end
   always_ff @(posedge clk_i) asked_q <= save_index_i;
+  // Lines of entries are read in order, after the restore.
+  logic begun_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begun_q <= 1'b0;
+    else if (index_q == 7'(Words) && save_index_i == '0) begun_q <= 1'b1;
+  end
+  assume property (@(posedge clk_i) save_index_i >= 7'(EntryWords) || save_index_i == '0 ||
+      (begun_q && (save_index_i == entries_q || save_index_i == entries_q + 1'b1)));
 
   nearpm_queue #(
     .NumChannels(2),
@@ -145,11 +168,19 @@ module resave_proof
     .settled_add_i         ('0),
     .response_i         (1'b0),
     .save_index_i,
-    .save_dropped_i   ('0),
-    .save_data_o      (saved),
+    .save_data_o      (read),
     .restore_i        (restores),
     .restore_index_i  (index_q),
     .restore_data_i   (restore_data)
+  );
+
+  nearpm_save_filter u_filter (
+    .clk_i,
+    .dropped_i      (commands_t'(dropped_i)),
+    .entries_valid_i(asked_q < 7'(EntryWords)),
+    .index_i        (asked_q),
+    .data_i         (read),
+    .data_o         (saved)
   );
 
   entry_t found;
@@ -159,7 +190,7 @@ module resave_proof
 
   if (Property == 0) begin : gen_again
     SameEntry :
-    assert property (@(posedge clk_i) !(rst_ni && looks) || (found.valid == entry_q.valid && (!found.valid || found == entry_q)));
+    assert property (@(posedge clk_i) !(rst_ni && looks) || (found.valid == (entry_q.valid && !left_out_q) && (!found.valid || found == entry_q)));
     SameData :
     assert property (@(posedge clk_i) !(rst_ni && all_q && entry_q.valid && asked_q == 7'(EntryWords) + 7'(followed_i)) || saved == data_q);
   end else begin : gen_reached

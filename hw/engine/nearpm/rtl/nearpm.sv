@@ -347,7 +347,6 @@ module nearpm
       .lookup         (lookup[c]),
       .order          (order[c]),
       .save_index_i   (save_entry),
-      .save_dropped_i (dropped),
       .save_data_o    (save_entries[c]),
       .restore_i      (restore_entry[c]),
       .restore_index_i(restore_entry_index),

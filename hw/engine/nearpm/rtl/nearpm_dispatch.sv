@@ -3,7 +3,10 @@
 // Dispatcher: keeps the jobs of the commands, assigns ready commands to idle units, and reports
 // results.
 //
-// Assignments and results are served round-robin. A command is cancelled if an error closed its log
+//   insertion ─► commands ─► issue ─► units ─► results ─► responses, closed logs
+//                              └─► cancelled ──┘
+//
+// Commands and results are served round-robin. A command is cancelled if an error closed its log
 // after the command was accepted: nothing that depends on a missing record is executed.
 `include "ns_assert.svh"
 
@@ -94,40 +97,67 @@ module nearpm_dispatch
 
   // ---------------------------------------------------------------- commands
 
+  // A command enters with its insertion or its restore.
   logic write;
   logic [CommandBits-1:0] write_number;
-  job_t write_job, job;
-  commands_t cancelled_q, response_due_q;  // response_due_q: accepted since the reset
+  job_t write_job;
+  logic [LogBits-1:0] logs_q[Commands];
   commands_t is_copy_q;
   commands_t depends_on_log_q;  // cancelled when its log is closed
+  commands_t closes_log_q;  // closes its log when it fails
+  commands_t response_due_q;  // accepted since the reset
+  commands_t stale_q;  // its pool has been mapped or unmapped since
   commands_t assigned_q;  // assigned to a unit, which completes it
-  commands_t stale_q;  // its pool has been unmapped since
-  logic [LogBits-1:0] logs_q[Commands];
+  commands_t cancelled_q;  // not to be executed
 
+  assign write = inserted_i || restore_i;
+  assign write_number = restore_i ? restore_number_i : insert_number_i;
+  assign write_job = restore_i ? restore_job_i : insert_job_i;
+
+  always_ff @(posedge clk_i) begin
+    if (write) begin
+      logs_q[write_number] <= write_job.log;
+      is_copy_q[write_number] <= write_job.op == OpCopy;
+      depends_on_log_q[write_number] <= builds_on_log(write_job.op);
+      closes_log_q[write_number] <= closes_log(write_job.op);
+    end
+  end
+
+  // A switch waits for the copies of its thread, a log_open for all commands of its thread.
   always_comb begin
     for (int unsigned n = 0; n < Commands; n++)
     insert_after_o[n] = logs_q[n] == insert_job_i.log &&
         (insert_job_i.op == OpLogOpen || (insert_job_i.op == OpSwitch && is_copy_q[n]));
   end
 
-  assign write = inserted_i || restore_i;
-  assign write_number = restore_i ? restore_number_i : insert_number_i;
-  assign write_job = restore_i ? restore_job_i : insert_job_i;
+  // Restored commands have no response.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) response_due_q <= '0;
+    else if (write) response_due_q[write_number] <= !restore_i;
+  end
 
-  // Issue in three steps: select a ready command, issue it, read its job and assign it.
+  // The commands of a pool are stale once the pool is mapped or unmapped.
+  always_ff @(posedge clk_i) begin
+    for (int unsigned n = 0; n < Commands; n++)
+    if (pool_change_valid_i && pool_of(logs_q[n]) == pool_change_number_i) stale_q[n] <= 1'b1;
+    if (write) stale_q[write_number] <= restore_i && restore_stale_i;
+    save_stale_o <= stale_q[save_number_i];
+  end
+
+  // ---------------------------------------------------------------- issue
+
   typedef enum logic [1:0] {
-    StSelect,
-    StIssue,
-    StAssign
+    StSelect,  // a command, when it is ready and a unit is idle
+    StIssue,   // reads its job
+    StAssign,  // waits for a unit, and for a deletion in the pool that the command is on as a whole
+    StCancel   // waits for a cycle in which no unit's command ends
   } state_e;
 
   state_e state_q;
-  logic [CommandBits-1:0] number, number_q;
-  logic select_valid, cancel_q, assign_done, unit_accept, assign_held, delete_grant;
-  logic [Units-1:0]
-      unit_select,
-      unit_delete_q,
-      unit_multi_device_q;  // units with a deletion, and with a commit of several devices
+  logic [CommandBits-1:0] select_number, number_q;
+  logic
+      select_valid, unit_available, assign_held, assign_valid, assign_fire, cancel_fire, end_valid;
+  job_t job;
 
   ns_rr_arbiter #(
     .N(Commands)
@@ -135,15 +165,34 @@ module nearpm_dispatch
     .clk_i,
     .rst_ni,
     .req_i  (ready_i),
-    .next_i (state_q == StSelect && job_ready_i != '0),
+    .next_i (state_q == StSelect && unit_available),
     .gnt_o  (),
-    .idx_o  (number),
+    .idx_o  (select_number),
     .valid_o(select_valid)
   );
 
-  // Any idle unit is suitable.
-  assign unit_select = job_ready_i & (~job_ready_i + 1'b1);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) state_q <= StSelect;
+    else begin
+      unique case (state_q)
+        StSelect: if (select_valid && unit_available && !freeze_i) state_q <= StIssue;
+        StIssue:  state_q <= cancelled_q[number_q] ? StCancel : StAssign;
+        StAssign: begin
+          if (assign_fire) state_q <= StSelect;
+          else if (cancelled_q[number_q]) state_q <= StCancel;
+        end
+        default:  if (cancel_fire) state_q <= StSelect;
+      endcase
+    end
+  end
 
+  always_ff @(posedge clk_i) if (state_q == StSelect) number_q <= select_number;
+
+  assign issue_valid_o = state_q == StIssue;
+  assign issue_number_o = number_q;
+  assign cancel_fire = state_q == StCancel && !end_valid;
+
+  // The jobs are read for the issue, and for the save.
   ns_ram_1r1w #(
     .Width($bits(job_t)),
     .Depth(Commands),
@@ -157,17 +206,30 @@ module nearpm_dispatch
     .raddr_i(freeze_i ? save_number_i : number_q),
     .rdata_o(job)
   );
-
-  assign issue_valid_o = state_q == StIssue;
-  assign issue_number_o = number_q;
   assign save_job_o = job;
-  assign assign_held = hold_i && job.op inside {OpRecover, OpPoolUnmap} && job.log[LogBits-1:ThreadBits] == delete_i.log[LogBits-1:ThreadBits];
-  assign delete_grant = delete_valid_i && !freeze_i && (state_q != StAssign || (assign_held && !cancel_q));
-  assign delete_ready_o = delete_grant && unit_select != '0;
-  assign job_valid_o = (delete_grant || (state_q == StAssign && !cancel_q && !assign_held && !freeze_i)) ? unit_select : '0;
+
+  // ---------------------------------------------------------------- units
+
+  // Any idle unit is suitable.
+  logic [Units-1:0] unit_select;
+  assign unit_available = job_ready_i != '0;
+  assign unit_select = job_ready_i & (~job_ready_i + 1'b1);
+
+  // A command is assigned, unless it is on a pool as a whole in which a log is being deleted.
+  assign assign_held = hold_i && job.op inside {OpRecover, OpPoolUnmap} &&
+      pool_of(job.log) == pool_of(delete_i.log);
+  assign assign_valid = state_q == StAssign && !assign_held && !freeze_i;
+  assign assign_fire = assign_valid && unit_available;
+
+  // A deletion is assigned when no command is to be assigned or cancelled.
+  logic delete_valid;
+  assign delete_valid = delete_valid_i && !freeze_i && !assign_valid && state_q != StCancel;
+  assign delete_ready_o = delete_valid && unit_available;
+
+  assign job_valid_o = (assign_valid || delete_valid) ? unit_select : '0;
   always_comb begin
     job_o = job;
-    if (delete_grant) begin
+    if (delete_valid) begin
       job_o.op = OpDelete;
       job_o.log = delete_i.log;
       job_o.base = delete_i.base;
@@ -176,32 +238,31 @@ module nearpm_dispatch
     end
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) state_q <= StSelect;
-    else begin
-      unique case (state_q)
-        StSelect: if (select_valid && job_ready_i != '0 && !freeze_i) state_q <= StIssue;
-        StIssue:  state_q <= StAssign;
-        default:  if (assign_done) state_q <= StSelect;
-      endcase
-    end
-  end
+  // What each unit executes: a command, a commit of several devices, or a deletion.
+  logic [CommandBits-1:0] unit_number_q[Units];
+  logic [Units-1:0] unit_delete_q, unit_multi_device_q;
 
   always_ff @(posedge clk_i) begin
-    if (state_q == StSelect) number_q <= number;
-    cancel_q <= cancelled_q[number_q];
+    for (int unsigned u = 0; u < Units; u++) begin
+      if (job_valid_o[u]) begin
+        unit_number_q[u] <= number_q;
+        unit_delete_q[u] <= delete_valid;
+        unit_multi_device_q[u] <= !delete_valid && has_peers(job);
+      end
+    end
   end
 
   // ---------------------------------------------------------------- results
 
-  logic [Units-1:0] end_grant;
-  logic [UnitBits-1:0] end_unit;
   logic [Units-1:0] end_request;
-  logic end_valid, end_valid_q, end_response_due_q, end_delete_q, end_multi_device_q;
-  logic [CommandBits-1:0] numbers_q[Units];
+  logic [UnitBits-1:0] end_unit;
+  logic end_valid_q, end_response_due_q, end_delete_q, end_multi_device_q;
   logic [CommandBits-1:0] end_number, end_number_q;
   unit_end_t unit_end, unit_end_q;
-  logic cancel_valid;
+
+  // Units report their results round-robin. Commits of several devices end one at a time.
+  assign end_request = unit_end_valid_i &
+      ~(unit_multi_device_q & {Units{!commit_done_ready_i || end_multi_device_q}});
 
   ns_rr_arbiter #(
     .N(Units)
@@ -210,35 +271,29 @@ module nearpm_dispatch
     .rst_ni,
     .req_i  (end_request),
     .next_i (1'b1),
-    .gnt_o  (end_grant),
+    .gnt_o  (unit_end_ready_o),
     .idx_o  (end_unit),
     .valid_o(end_valid)
   );
 
-  // Commits of several devices end one at a time.
-  assign end_request = unit_end_valid_i & ~(unit_multi_device_q & {Units{!commit_done_ready_i || end_multi_device_q}});
-
-  // A cancelled command ends when no unit's command does.
-  assign cancel_valid = state_q == StAssign && cancel_q && !end_valid;
-  assign assign_done = cancel_q ? cancel_valid : unit_select != '0 && !assign_held && !freeze_i;
-  assign unit_accept = state_q == StAssign && assign_done && !cancel_q;
-  assign unit_end_ready_o = end_grant;
-  assign end_number = end_valid ? numbers_q[end_unit] : number_q;
-
+  // A cancelled command ends as `unmapped`.
   always_comb begin
-    unit_end = unit_end_i[end_unit];
+    end_number = unit_number_q[end_unit];
+    unit_end   = unit_end_i[end_unit];
     if (!end_valid) begin
+      end_number = number_q;
       unit_end = '0;
       unit_end.result.unmapped = 1'b1;
     end
   end
 
+  // A command that ends while the engine freezes has not ended: it is executed again.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       end_valid_q <= 1'b0;
       end_multi_device_q <= 1'b0;
     end else begin
-      end_valid_q <= (end_valid || cancel_valid) && !freeze_i;
+      end_valid_q <= (end_valid || cancel_fire) && !freeze_i;
       end_multi_device_q <= end_valid && unit_multi_device_q[end_unit] && !freeze_i;
     end
   end
@@ -248,77 +303,71 @@ module nearpm_dispatch
     unit_end_q <= unit_end;
     end_response_due_q <= response_due_q[end_number];
     end_delete_q <= end_valid && unit_delete_q[end_unit];
-    for (int unsigned u = 0; u < Units; u++) begin
-      if (job_valid_o[u]) begin
-        numbers_q[u] <= number_q;
-        unit_delete_q[u] <= delete_grant;
-        unit_multi_device_q[u] <= !delete_grant && has_peers(job);
-      end
-    end
   end
 
+  assign delete_done_o = end_valid_q && end_delete_q;
   assign retire_valid_o = end_valid_q && !end_delete_q;
   assign retire_number_o = end_number_q;
   assign done_valid_o = retire_valid_o && end_response_due_q;
-  assign delete_done_o = end_valid_q && end_delete_q;
-  // A command that ends while the engine freezes has not ended: it is executed again.
-  assign commit_done_valid_o = end_multi_device_q && !freeze_i && !stale_q[end_number_q] && unit_end_q.result == '0;
+  assign done_data_o = '{
+          line: end_number_q,
+          result: 32'(unit_end_q.result),
+          value: unit_end_q.value
+      };
+
+  // A commit is reported to the peers unless its log may have another owner.
+  assign commit_done_valid_o = end_multi_device_q && !freeze_i && !stale_q[end_number_q] &&
+      unit_end_q.result == '0;
   assign commit_done_log_o = logs_q[end_number_q];
   assign commit_done_generation_o = unit_end_q.value;
-  assign done_data_o = '{line: end_number_q, result: 32'(unit_end_q.result), value: unit_end_q.value};
 
   // ---------------------------------------------------------------- closed logs
 
-  commands_t closes_log_q;
-  logic end_failed, stale, closes_inserted, delete_stale_q;
+  logic end_failed, end_stale, delete_stale_q, closes_inserted;
+
+  // A log is closed by the failure of a command that uses it. A log of the same number with another
+  // owner is left unchanged.
   assign end_failed = end_valid_q && (end_delete_q || closes_log_q[end_number_q]) &&
       (unit_end_q.result.read_error || unit_end_q.result.write_error || unit_end_q.result.torn);
-  assign stale = end_delete_q ? delete_stale_q : stale_q[end_number_q];
-  // A log of the same number with another owner is left unchanged.
-  assign close_valid_o = end_failed && !stale;
+  assign end_stale = end_delete_q ? delete_stale_q : stale_q[end_number_q];
+  assign close_valid_o = end_failed && !end_stale;
   assign close_spoiled_o = unit_end_q.spoiled;
   assign close_log_o = end_delete_q ? delete_i.log : logs_q[end_number_q];
-  // A command being inserted. A log that is opened in this cycle is open after it.
+
+  // A deletion is stale once the pool of its log is mapped or unmapped.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) delete_stale_q <= 1'b0;
+    else if (pool_change_valid_i && pool_of(delete_i.log) == pool_change_number_i)
+      delete_stale_q <= 1'b1;
+    else if (!hold_i) delete_stale_q <= 1'b0;
+  end
+
+  // A unit completes the command that is assigned to it, whatever happens to its log.
+  always_ff @(posedge clk_i) begin
+    if (assign_fire) assigned_q[number_q] <= 1'b1;
+    if (write) assigned_q[write_number] <= 1'b0;
+  end
+
+  // A failure cancels the commands of its log that depend on the log and are not assigned. A
+  // command that is inserted into a closed log is cancelled as well. A log that is opened in the
+  // cycle of a failure is open after it.
   assign closes_inserted = close_valid_o && close_log_o == insert_job_i.log;
   assign cancelled_o = cancelled_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      cancelled_q <= '0;
-      response_due_q <= '0;
-      delete_stale_q <= 1'b0;
-    end else begin
-      if (!hold_i) delete_stale_q <= 1'b0;
-      if (pool_change_valid_i && delete_i.log[LogBits-1:ThreadBits] == pool_change_number_i)
-        delete_stale_q <= 1'b1;
-      if (end_failed)
-        for (int unsigned n = 0; n < Commands; n++)
-        if (depends_on_log_q[n] && !assigned_q[n] && logs_q[n] == close_log_o && stale_q[n] == stale)
-          cancelled_q[n] <= 1'b1;
-      if (unit_accept) cancelled_q[number_q] <= 1'b0;
-      if (inserted_i) begin
-        cancelled_q[insert_number_i] <= (needs_log(insert_job_i.op) && (!insert_open_i || closes_inserted)) ||
+    if (!rst_ni) cancelled_q <= '0;
+    else begin
+      for (int unsigned n = 0; n < Commands; n++)
+      if (end_failed && depends_on_log_q[n] && !assigned_q[n] && logs_q[n] == close_log_o &&
+          stale_q[n] == end_stale)
+        cancelled_q[n] <= 1'b1;
+      if (assign_fire) cancelled_q[number_q] <= 1'b0;
+      if (inserted_i)
+        cancelled_q[insert_number_i] <= (needs_log(
+            insert_job_i.op
+        ) && (!insert_open_i || closes_inserted)) ||
             (insert_job_i.op == OpSwitch && (insert_closed_i || closes_inserted));
-        response_due_q[insert_number_i] <= 1'b1;
-      end
-      if (restore_i) response_due_q[restore_number_i] <= 1'b0;
       if (restore_cancelled_i) cancelled_q <= cancelled_i;
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (unit_accept) assigned_q[number_q] <= 1'b1;
-    if (write) assigned_q[write_number] <= 1'b0;
-    for (int unsigned n = 0; n < Commands; n++)
-    if (pool_change_valid_i && logs_q[n][LogBits-1:ThreadBits] == pool_change_number_i)
-      stale_q[n] <= 1'b1;
-    if (write) stale_q[write_number] <= restore_i && restore_stale_i;
-    save_stale_o <= stale_q[save_number_i];
-    if (write) begin
-      logs_q[write_number]  <= write_job.log;
-      is_copy_q[write_number] <= write_job.op == OpCopy;
-      depends_on_log_q[write_number] <= builds_on_log(write_job.op);
-      closes_log_q[write_number]   <= closes_log(write_job.op);
     end
   end
 

@@ -42,10 +42,8 @@ module nearpm_filter
   nearpm_order_if.filter     order,
 
   /// Save, while frozen: selects one of 96 lines of the reserved range; data follow a cycle later.
-  /// Lines of unanswered stores are left out, and lines that wait for a command in
-  /// `save_dropped_i`.
+  /// Lines of unanswered stores are left out.
   input  logic [6:0]       save_index_i,
-  input  commands_t        save_dropped_i,
   output logic [511:0]     save_data_o,
   /// Restore, while frozen after a reset: lines in order, from 0 on.
   input  logic             restore_i,
@@ -189,7 +187,6 @@ module nearpm_filter
     .settled_add_i         (settled_add),
     .response_i         (line_response),
     .save_index_i,
-    .save_dropped_i,
     .save_data_o,
     .restore_i,
     .restore_index_i,

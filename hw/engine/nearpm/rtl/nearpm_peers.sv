@@ -3,18 +3,16 @@
 // Transactions of several devices: records what this device and its peers have completed, and
 // decides when the records of a log may be deleted. See docs/hardware/nearpm.md, "Several devices".
 //
-// The progress of a log is a row of a memory. Rows have three users, one at a time, with three
-// cycles per access:
+// The progress of a log is a row of a memory. Rows have four users, one at a time:
+//
 // - a notification of a peer;
 // - the end of a commit on this device;
-// - the walk over the logs with pending work.
+// - nearpm_peers_walk, which visits the logs with pending work;
+// - the view of the selected log in the registers.
 //
 // The walk notifies peers. When all participants have completed a transaction, it has a unit write
 // the descriptor of the empty log. Only the walk waits, for a unit or for the host port.
 // Notifications are therefore accepted at once, and no command waits for a peer.
-//
-// During a deletion `hold_o` keeps units from commands on the pool as a whole, which may have
-// become ready in the meantime.
 `include "ns_assert.svh"
 
 module nearpm_peers
@@ -101,54 +99,41 @@ module nearpm_peers
   localparam int unsigned Logs = Pools * Threads;
   typedef logic [LogBits-1:0] log_index_t;
 
-  // The thread is not used.
-  // verilator lint_off UNUSEDSIGNAL
-  function automatic logic [LogBits-ThreadBits-1:0] pool_of(log_index_t log);
-    // verilator lint_on UNUSEDSIGNAL
-    return log[LogBits-1:ThreadBits];
-  endfunction
+  // ---------------------------------------------------------------- device number
 
-  // ---------------------------------------------------------------- inputs
-
-  // A change of the device number clears all rows.
+  // A change of the device number clears all rows. A number that the host writes before the restore
+  // is compared with the restored one.
   logic numbered_q, forget;
   logic [DeviceBits-1:0] own_q;
   assign forget = !freeze_i && (numbered_q != numbered_i || own_q != own_i);
-
-  logic notification_pending_q, commit_pending_q, notification_accept, commit_accept;
-  logic [DeviceBits-1:0] peer_q;
-  completion_t notification_q;
-  log_index_t commit_log_q;
-  logic [63:0] commit_generation_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       numbered_q <= 1'b0;
       own_q <= '0;
-      notification_pending_q <= 1'b0;
-      commit_pending_q <= 1'b0;
-    end else begin
-      // A number that the host writes before the restore is compared with the restored one.
-      if (restore_own_o) begin
-        numbered_q <= restored_numbered_o;
-        own_q <= restored_own_o;
-      end else if (!freeze_i) begin
-        numbered_q <= numbered_i;
-        own_q <= own_i;
-      end
+    end else if (restore_own_o) begin
+      numbered_q <= restored_numbered_o;
+      own_q <= restored_own_o;
+    end else if (!freeze_i) begin
+      numbered_q <= numbered_i;
+      own_q <= own_i;
+    end
+  end
+
+  // ---------------------------------------------------------------- notifications and commits
+
+  logic notification_pending_q, notification_accept;
+  logic [DeviceBits-1:0] peer_q;
+  completion_t notification_q;
+
+  // A notification of a peer waits for its access to the row.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) notification_pending_q <= 1'b0;
+    else begin
       if (notification_accept || forget) notification_pending_q <= 1'b0;
       for (int unsigned n = 0; n < Devices; n++)
       if (peer_notified_i[n] && numbered_i && own_i != DeviceBits'(n) && !freeze_i)
         notification_pending_q <= 1'b1;
-      // A commit of a pool that may have another owner by now completes nothing.
-      if (commit_accept || (pool_change_valid_i && pool_of(change_log_i) == pool_of(commit_log_q)))
-        commit_pending_q <= 1'b0;
-      if (commit_done_valid_i && !(pool_change_valid_i && pool_of(
-              change_log_i
-          ) == pool_of(
-              commit_done_log_i
-          )))
-        commit_pending_q <= 1'b1;
     end
   end
 
@@ -159,16 +144,33 @@ module nearpm_peers
         notification_q <= notifications_i[n];
       end
     end
+  end
+  assign notification_pending_o = notification_pending_q;
+
+  logic commit_pending_q, commit_accept;
+  log_index_t commit_log_q, commit_log;
+  logic [63:0] commit_generation_q;
+
+  // A commit that has ended waits for its access to the row. A commit of a pool that may have
+  // another owner by now completes nothing.
+  assign commit_log = commit_done_valid_i ? commit_done_log_i : commit_log_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) commit_pending_q <= 1'b0;
+    else if (pool_change_valid_i && pool_of(change_log_i) == pool_of(commit_log))
+      commit_pending_q <= 1'b0;
+    else if (commit_done_valid_i) commit_pending_q <= 1'b1;
+    else if (commit_accept) commit_pending_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
     if (commit_done_valid_i) begin
       commit_log_q <= commit_done_log_i;
       commit_generation_q <= commit_done_generation_i;
     end
   end
-
-  assign notification_pending_o = notification_pending_q;
   assign commit_done_ready_o = !commit_pending_q;
 
-  // ---------------------------------------------------------------- rows
+  // ---------------------------------------------------------------- accesses to rows
 
   typedef enum logic [2:0] {
     RowNone,
@@ -179,10 +181,10 @@ module nearpm_peers
     RowView
   } row_access_e;
 
-  // Pipeline of an access: read, available a cycle later, written another cycle later.
+  // An access takes three cycles: it reads, the row is available, and the row is written.
   row_access_e row_access, read_access_q, write_access_q;
-  logic walk_read_valid, walk_all_valid, write_row, row_valid_q, stale_q, port_free;
-  log_index_t read_log, read_log_q, write_log_q, walk_log_q, select_q;
+  logic walk_read_valid, all_complete_valid, write_row, row_valid_q, view_stale_q, port_free;
+  log_index_t read_log, read_log_q, write_log_q, walk_log, select_q;
   peers_row_t stored, row, row_q, new_row;
   logic [Logs-1:0] valid_q;  // 0: the row is all zeros
   logic restore_row;
@@ -193,6 +195,7 @@ module nearpm_peers
   assign save_log = log_index_t'(save_index_i - 1'b1);
   assign port_free = !lookup_valid_i && read_access_q == RowNone && write_access_q == RowNone && !forget;
 
+  // One access begins when none is in progress. Lookups of commands have priority.
   always_comb begin
     row_access = RowNone;
     read_log = freeze_i ? save_log : select_i;
@@ -204,15 +207,32 @@ module nearpm_peers
       end else if (commit_pending_q && (contexts_free_i || freeze_i)) begin
         row_access = RowCommit;
         read_log = commit_log_q;
-      end else if ((walk_read_valid || walk_all_valid) && contexts_free_i && !freeze_i) begin
+      end else if ((walk_read_valid || all_complete_valid) && contexts_free_i && !freeze_i) begin
         row_access = walk_read_valid ? RowWalk : RowAllComplete;
-        read_log = walk_log_q;
-      end else if (stale_q && !freeze_i) row_access = RowView;
+        read_log = walk_log;
+      end else if (view_stale_q && !freeze_i) row_access = RowView;
     end
   end
 
-  assign notification_accept  = row_access == RowNotification;
+  assign notification_accept = row_access == RowNotification;
   assign commit_accept = read_access_q == RowCommit;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      read_access_q  <= RowNone;
+      write_access_q <= RowNone;
+    end else begin
+      read_access_q  <= row_access;
+      write_access_q <= forget ? RowNone : read_access_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    read_log_q  <= read_log;
+    write_log_q <= read_log_q;
+    row_valid_q <= valid_q[read_log];
+    row_q <= row;
+  end
 
   ns_ram_1r1w #(
     .Width($bits(peers_row_t)),
@@ -232,91 +252,61 @@ module nearpm_peers
   assign completed_o = row.completed[own_q];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      read_access_q <= RowNone;
-      write_access_q <= RowNone;
-      valid_q <= '0;
-      stale_q <= 1'b1;
-    end else begin
-      read_access_q   <= row_access;
-      write_access_q <= forget ? RowNone : read_access_q;
+    if (!rst_ni) valid_q <= '0;
+    else begin
       if (write_row) valid_q[write_log_q] <= 1'b1;
       if (restore_row) valid_q[restore_log] <= 1'b1;
       if (forget) valid_q <= '0;
-      if (row_access == RowView) stale_q <= 1'b0;
-      if (write_row || restore_row || forget || select_i != select_q) stale_q <= 1'b1;
     end
   end
-
-  always_ff @(posedge clk_i) begin
-    select_q <= select_i;
-    read_log_q <= read_log;
-    write_log_q <= read_log_q;
-    row_valid_q <= valid_q[read_log];
-    row_q <= row;
-  end
-
-  // The host may read before the restore.
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) view_o <= '0;
-    else if (read_access_q == RowView) view_o <= row;
-  end
-
-  // While frozen, nothing new becomes visible.
-  assign settled_o = freeze_i || !(notification_pending_q || commit_pending_q || stale_q || forget || select_i != select_q || read_access_q inside {RowNotification, RowCommit, RowView} ||
-      write_access_q inside {RowNotification, RowCommit});
 
   // ---------------------------------------------------------------- row update
 
-  logic log_open_q, newer_q, generation_match_q, pending_q;
-  logic [Devices-1:0] own_mask, participants_q, participant_complete_q;
-  logic [DeviceBits-1:0] notifier_q;
-  sequence_t number_q, walk_sequence_q;
+  logic log_open_q, newer_q, commit_valid_q;
+  logic [Devices-1:0] participants_q;
+  logic [DeviceBits-1:0] device_q;
+  sequence_t number_q, all_complete_number;
+  logic completion_valid;
 
-  assign own_mask = Devices'(1) << own_q;
-
+  // A notification or a commit: the device that has completed a transaction, and its number.
   always_ff @(posedge clk_i) begin
     if (row_access == RowNotification) begin
-      notifier_q <= peer_q;
+      device_q <= peer_q;
       number_q <= notification_q.number;
     end
-    newer_q <= number_q > row.completed[notifier_q];
-    if (read_access_q inside {RowCommit, RowWalk}) begin
+    if (read_access_q == RowCommit) begin
+      device_q <= own_q;
       number_q <= log_i.number;
-      participants_q <= log_i.participants;
     end
-    // Whether the log's pending transaction is still the one of this commit.
-    pending_q <= log_open_q && log_i.pending;
-    generation_match_q <= log_i.generation == commit_generation_q;
-    for (int unsigned n = 0; n < Devices; n++)
-    participant_complete_q[n] <= !log_i.participants[n] || row.completed[n] >= log_i.number;
+  end
+
+  // A notification counts if its number is higher than the last one.
+  always_ff @(posedge clk_i) newer_q <= number_q > row.completed[device_q];
+
+  // A commit counts if the log's pending transaction is still the one of this commit.
+  always_ff @(posedge clk_i) begin
+    if (row_access == RowCommit) log_open_q <= open_i && pool_i.mapped;
+    participants_q <= log_i.participants;
+    commit_valid_q <= log_open_q && log_i.pending && log_i.generation == commit_generation_q;
   end
 
   always_comb begin
-    new_row   = row_q;
-    write_row = 1'b0;
     unique case (write_access_q)
-      RowNotification: begin
-        new_row.completed[notifier_q] = number_q;
-        write_row = newer_q;
-      end
-      RowCommit: begin
-        new_row.completed[own_q] = number_q;
-        new_row.notify = participants_q & ~own_mask;
-        write_row = numbered_q && pending_q && generation_match_q;
-      end
-      RowWalk: begin
-        new_row.notify = '0;
-        write_row = 1'b1;
-      end
-      RowAllComplete: begin
-        new_row.all_completed = walk_sequence_q;
-        write_row   = 1'b1;
-      end
-      default: ;
+      RowNotification: completion_valid = newer_q && !forget;
+      RowCommit: completion_valid = commit_valid_q && numbered_q && !forget;
+      default: completion_valid = 1'b0;
     endcase
-    if (forget) write_row = 1'b0;
   end
+
+  // The walk takes over whom to notify when it reads the row.
+  always_comb begin
+    new_row = row_q;
+    if (completion_valid) new_row.completed[device_q] = number_q;
+    if (write_access_q == RowCommit) new_row.notify = participants_q & ~(Devices'(1) << own_q);
+    if (write_access_q == RowWalk) new_row.notify = '0;
+    if (write_access_q == RowAllComplete) new_row.all_completed = all_complete_number;
+  end
+  assign write_row = completion_valid || (write_access_q inside {RowWalk, RowAllComplete} && !forget);
 
   // Highest transaction that was notified or completed here.
   sequence_t highest_q;
@@ -325,252 +315,73 @@ module nearpm_peers
     if (!rst_ni) highest_q <= '0;
     else if (forget) highest_q <= '0;
     else if (restore_i && restore_index_i == '0) highest_q <= restore_data_i[64+:SequenceBits];
-    else if (write_row && write_access_q inside {RowNotification, RowCommit} && number_q > highest_q)
-      highest_q <= number_q;
+    else if (completion_valid && number_q > highest_q) highest_q <= number_q;
   end
 
-  // ---------------------------------------------------------------- logs with work
+  // ---------------------------------------------------------------- view
 
-  // Logs with work are served one by one: pools in turn, and the threads of each pool in turn. All
-  // logs are visited once after a peer is registered, and after a power failure.
-  logic [Logs-1:0] work_q;
-  logic [Pools-1:0] pool_work;
-  logic [LogBits-ThreadBits-1:0] pool_turn, pool_q;
-  logic [ThreadBits-1:0] thread_turn;
-  logic work_valid, sweep_active_q, pool_pick, thread_pick, sweep_step;
-  log_index_t sweep_log_q;
-  logic [Devices-1:0] sweep_peers_q;
-
-  for (genvar p = 0; p < Pools; p++) begin : gen_pool
-    assign pool_work[p] = work_q[p*Threads+:Threads] != '0;
-  end
-
-  ns_rr_arbiter #(
-    .N(Pools)
-  ) u_pool (
-    .clk_i,
-    .rst_ni,
-    .req_i  (pool_work),
-    .next_i (pool_pick),
-    .gnt_o  (),
-    .idx_o  (pool_turn),
-    .valid_o(work_valid)
-  );
-
-  ns_rr_arbiter #(
-    .N(Threads)
-  ) u_thread (
-    .clk_i,
-    .rst_ni,
-    .req_i  (work_q[{pool_q, ThreadBits'(0)}+:Threads]),
-    .next_i (thread_pick),
-    .gnt_o  (),
-    .idx_o  (thread_turn),
-    .valid_o()
-  );
-
+  // The view is read again after each change of a row, and of the selected log.
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      work_q <= '0;
-      sweep_active_q <= 1'b0;
-      sweep_log_q <= '0;
-      sweep_peers_q <= '0;
-    end else begin
-      // Work that arrives while the walk waits for its read is covered by that read.
-      if (walk_read_valid) work_q[walk_log_q] <= 1'b0;
-      if (write_row && write_access_q inside {RowNotification, RowCommit})
-        work_q[write_log_q] <= 1'b1;
-      if (sweep_step) begin
-        sweep_log_q <= sweep_log_q + 1'b1;
-        if (sweep_log_q == '1) begin
-          sweep_active_q <= 1'b0;
-          sweep_peers_q <= '0;
-        end
-      end
-      if (peer_registered_i != '0 || restore_row) begin
-        sweep_active_q <= 1'b1;
-        sweep_log_q <= '0;
-        sweep_peers_q <= sweep_peers_q | peer_registered_i;
-      end
-      if (forget) begin
-        work_q <= '0;
-        sweep_active_q <= 1'b0;
-        sweep_peers_q <= '0;
-      end
-    end
+    if (!rst_ni) view_stale_q <= 1'b1;
+    else if (write_row || restore_row || forget || select_i != select_q) view_stale_q <= 1'b1;
+    else if (row_access == RowView) view_stale_q <= 1'b0;
   end
+  always_ff @(posedge clk_i) select_q <= select_i;
+
+  // The host may read before the restore.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) view_o <= '0;
+    else if (read_access_q == RowView) view_o <= row;
+  end
+
+  // While frozen, nothing new becomes visible.
+  assign settled_o = freeze_i || !(notification_pending_q || commit_pending_q || view_stale_q || forget || select_i != select_q || read_access_q inside {RowNotification, RowCommit, RowView} ||
+      write_access_q inside {RowNotification, RowCommit});
 
   // ---------------------------------------------------------------- walk
 
-  typedef enum logic [3:0] {
-    StIdle,
-    StPick,  // selects a thread of the pool
-    StReadRow,
-    StReadLog,
-    StEvaluate,
-    StNotify,
-    StResponse,  // of the host port
-    StDelete,
-    StDeleting,
-    StLogEmpty  // the log enters its next generation
-  } state_e;
+  logic walk_busy;
 
-  state_e state_q;
-  logic all_complete, cancelled_q, void_q;
-  logic [Devices-1:0] sweep_q, notify, notify_q, next_peer;
-  logic [DeviceBits-1:0] next_peer_number;
-  sequence_t own_sequence_q;
-  logic [MediaBits-1:0] logs_q, base_q, product, product_q;
-  logic [63:0] walk_generation_q;
-  logic [31:0] log_bytes_q;
-  logic aw_q, w_q;  // still to be accepted
-  logic address_known;
-
-  assign pool_pick = state_q == StIdle && !freeze_i;
-  assign thread_pick = state_q == StPick;
-  assign sweep_step = pool_pick && !work_valid && sweep_active_q;
-  assign walk_read_valid = state_q == StReadRow;
-  assign walk_all_valid = state_q == StLogEmpty && !void_q;
-
-  assign all_complete = numbered_q && pending_q && participants_q[own_q] && participant_complete_q == '1;
-  // Peers to notify of the present state. More may have been completed by the end.
-  assign notify = !numbered_q ? '0 : (row_q.notify | (sweep_q & {Devices{row_q.completed[own_q] != '0}})) & ~own_mask;
-  // Next peer to notify, and whether its address is known.
-  assign next_peer = notify_q & (~notify_q + 1'b1);
-  always_comb begin
-    next_peer_number = '0;
-    for (int unsigned n = 0; n < Devices; n++) if (next_peer[n]) next_peer_number |= DeviceBits'(n);
-  end
-  assign address_known = addresses_i[next_peer_number] != '0;
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      state_q <= StIdle;
-      aw_q <= 1'b0;
-      w_q <= 1'b0;
-    end else begin
-      if (m_host.aw_ready) aw_q <= 1'b0;
-      if (m_host.w_ready) w_q <= 1'b0;
-      unique case (state_q)
-        StIdle: if (pool_pick && !forget) state_q <= work_valid ? StPick : sweep_active_q ? StReadRow : StIdle;
-        StPick: state_q <= forget ? StIdle : StReadRow;
-        StReadRow:
-        if (forget) state_q <= StIdle;
-        else if (row_access == RowWalk) state_q <= StReadLog;
-        StReadLog: state_q <= forget ? StIdle : StEvaluate;
-        StEvaluate: state_q <= forget ? StIdle : (notify != '0) ? StNotify : all_complete ? StDelete : StIdle;
-        StNotify:
-        if (notify_q == '0) state_q <= StReadRow;
-        else if (address_known && !freeze_i) begin
-          state_q <= StResponse;
-          aw_q <= 1'b1;
-          w_q <= 1'b1;
-        end
-        StResponse: if (m_host.b_valid) state_q <= StNotify;
-        StDelete: if (delete_ready_i) state_q <= StDeleting;
-        StDeleting: if (delete_done_i) state_q <= StLogEmpty;
-        default: if (void_q || row_access == RowAllComplete) state_q <= StIdle;
-      endcase
-    end
-  end
-
-  // Offset of the thread's log within the logs of the pool.
-  always_comb begin
-    product = '0;
-    for (int unsigned b = 0; b < ThreadBits; b++)
-    product += MediaBits'(walk_log_q[b] ? log_bytes_q : '0) << b;
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (state_q == StIdle) begin
-      pool_q <= pool_turn;
-      walk_log_q <= sweep_log_q;
-      sweep_q <= work_valid ? '0 : sweep_peers_q;
-    end
-    if (state_q == StPick) walk_log_q <= {pool_q, thread_turn};
-    if (read_o) begin
-      log_open_q <= open_i && pool_i.mapped;
-      logs_q <= pool_i.media + pool_i.logs;
-      log_bytes_q <= pool_i.log_bytes[31:0];
-    end
-    product_q <= product;
-    if (state_q == StReadLog) begin
-      walk_sequence_q   <= log_i.number;
-      walk_generation_q <= log_i.generation;
-    end
-    if (state_q == StEvaluate) begin
-      notify_q <= notify;
-      own_sequence_q <= row_q.completed[own_q];
-      base_q <= logs_q + product_q;
-    end
-    if (state_q == StNotify) begin
-      sweep_q <= '0;
-      notify_q  <= notify_q & ~next_peer;
-    end
-    // The log has changed since it was read. After a recover, which waits for the walk, it is still
-    // true that all have completed the transaction of the log that is now empty.
-    if (state_q == StReadRow) begin
-      cancelled_q <= 1'b0;
-      void_q <= 1'b0;
-    end
-    if (change_valid_i && change_log_i == walk_log_q) cancelled_q <= 1'b1;
-    if ((pool_change_valid_i && pool_of(
-            change_log_i
-        ) == pool_of(
-            walk_log_q
-        )) || (close_valid_i && close_log_i == walk_log_q) || forget) begin
-      cancelled_q <= 1'b1;
-      void_q <= 1'b1;
-    end
-    if (forget) notify_q <= '0;
-  end
-
-  // ---------------------------------------------------------------- contexts and units
+  nearpm_peers_walk u_walk (
+    .clk_i,
+    .rst_ni,
+    .freeze_i,
+    .forget_i             (forget),
+    .busy_o               (walk_busy),
+    .numbered_i           (numbered_q),
+    .own_i                (own_q),
+    .addresses_i,
+    .peer_registered_i,
+    .restored_i           (restore_row),
+    .work_valid_i         (completion_valid),
+    .work_log_i           (write_log_q),
+    .log_o                (walk_log),
+    .read_valid_o         (walk_read_valid),
+    .read_ready_i         (row_access == RowWalk),
+    .pool_i,
+    .open_i,
+    .log_i,
+    .row_i                (row),
+    .change_valid_i,
+    .change_log_i,
+    .pool_change_valid_i,
+    .close_valid_i,
+    .close_log_i,
+    .delete_valid_o,
+    .delete_o,
+    .delete_ready_i,
+    .delete_done_i,
+    .hold_o,
+    .all_complete_valid_o (all_complete_valid),
+    .all_complete_number_o(all_complete_number),
+    .all_complete_ready_i (row_access == RowAllComplete),
+    .write_o,
+    .new_log_o,
+    .m_host
+  );
 
   assign read_o = row_access inside {RowCommit, RowWalk};
-  assign write_o = row_access == RowAllComplete && !cancelled_q;
   assign log_o = read_log;
-  assign new_log_o = '{
-          spoiled: 1'b0,
-          closed: 1'b0,
-          open: 1'b1,
-          pending: 1'b0,
-          participants: '0,
-          number: '0,
-          committed: 1'b0,
-          generation: walk_generation_q + 64'd1,
-          next: 32'd64,
-          last: '0,
-          records: '0
-      };
-
-  assign hold_o = state_q inside {StReadLog, StEvaluate, StDelete, StDeleting, StLogEmpty};
-  assign delete_valid_o = state_q == StDelete;
-  assign delete_o = '{log: walk_log_q, base: base_q, generation: walk_generation_q, number: walk_sequence_q};
-
-  // ---------------------------------------------------------------- host port
-
-  logic [51:0] address_q;
-  logic [DeviceBits-1:0] lane_q;
-  always_ff @(posedge clk_i) begin
-    if (state_q == StNotify) begin
-      address_q <= addresses_i[next_peer_number];
-      lane_q <= own_q;
-    end
-  end
-
-  completion_t notification;
-  assign notification = '{log: walk_log_q, zero: '0, number: own_sequence_q};
-
-  // A line holds one 64-bit register per device.
-  assign m_host.aw = '{id: '0, len: '0, size: 3'd6, burst: BurstIncr, addr: {address_q, PeerCompletions}};
-  assign m_host.aw_valid = aw_q;
-  assign m_host.w = '{last: 1'b1, strb: StrbWidth'(8'hFF) << {lane_q, 3'd0}, data: {8{notification}}};
-  assign m_host.w_valid = w_q;
-  assign m_host.b_ready = 1'b1;
-  assign m_host.ar = '0;
-  assign m_host.ar_valid = 1'b0;
-  assign m_host.r_ready = 1'b1;
 
   // ---------------------------------------------------------------- save
 
@@ -593,11 +404,11 @@ module nearpm_peers
   assign restored_numbered_o = restore_data_i[8];
   assign restored_own_o = restore_data_i[DeviceBits-1:0];
 
-  assign busy_o = notification_pending_q || commit_pending_q || read_access_q != RowNone || write_access_q != RowNone || stale_q || work_valid || sweep_active_q || state_q != StIdle || numbered_q != numbered_i ||
+  assign busy_o = notification_pending_q || commit_pending_q || read_access_q != RowNone || write_access_q != RowNone || view_stale_q || walk_busy || numbered_q != numbered_i ||
       own_q != own_i;
 
   logic unused;
-  assign unused = ^{m_host.aw_ready, m_host.b, m_host.ar_ready, m_host.r, m_host.r_valid, pool_i, log_i, restore_data_i, notification_q.zero};
+  assign unused = ^{pool_i, log_i, restore_data_i, notification_q.zero};
 
   `NS_ASSERT(notification_is_accepted,
              peer_notified_i == '0 || !notification_pending_q || notification_accept)

@@ -117,6 +117,13 @@ package nearpm_pkg;
     logic [MediaBits-1:0] pool_last;  // last byte of the pool
   } job_t;
 
+  /// Pool of a log. The thread is not used.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic [LogBits-ThreadBits-1:0] pool_of(logic [LogBits-1:0] log);
+    // verilator lint_on UNUSEDSIGNAL
+    return log[LogBits-1:ThreadBits];
+  endfunction
+
   /// A commit of several devices.
   // Only some members of the job are used.
   // verilator lint_off UNUSEDSIGNAL

@@ -3,16 +3,17 @@
 // Queue of the conflict filter: lines of stores that overlap a command, in order, on their way to
 // the memory.
 //
-// A store reserves places for all of its lines at once; data fill them on arrival. The oldest line
-// leaves when its store and all earlier ones are answered, and its commands have retired. Its place
-// is free after the response of the memory.
+// A line passes through four counts: queued ─► settled ─► read ─► written.
 //
-// Lines are in the persistence domain when their store and all earlier stores are answered.
-// `save_index_i` selects a line to save, and `restore_i` writes one back. A power cut therefore
-// never keeps a younger store of a line without an older one.
+// - A store reserves places for all of its lines at once; data fill them on arrival.
+// - A line is settled when its store and all earlier ones are answered. It is then in the
+//   persistence domain.
+// - The oldest settled line is read when its commands have retired, and leaves.
+// - Its place is free when the memory has answered.
 //
-// While `freeze_i` is 1 no line leaves and no place becomes free. Before it falls, a reset and the
-// restore have to follow.
+// While `freeze_i` is 1 no line leaves and no place becomes free. Settled lines that are not
+// written can then be saved, in any order. Before `freeze_i` falls, a reset and the restore have to
+// follow.
 `include "ns_assert.svh"
 
 module nearpm_queue
@@ -70,9 +71,8 @@ module nearpm_queue
   /// Response of the memory to the oldest line that has left.
   input  logic                             response_i,
 
-  /// A line of the reserved range; data follow a cycle later.
+  /// A line of the reserved range; data follow a cycle later. Lines are restored in order.
   input  logic      [6:0]                  save_index_i,
-  input  commands_t                        save_dropped_i,
   output logic      [511:0]                save_data_o,
   input  logic                             restore_i,
   input  logic      [6:0]                  restore_index_i,
@@ -83,24 +83,112 @@ module nearpm_queue
   localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
   localparam int unsigned EntryWords = QueueLines / 2;
 
-  /// Written with the data of a line.
-  typedef struct packed {
-    line_t                line;
-    logic [StrbWidth-1:0] strb;
-  } tag_t;
+  // ---------------------------------------------------------------- counts
+
+  // Lines that entered, of these those whose store is answered, those that were read to leave, and
+  // those that are in the memory.
+  count_t queued_q, settled_q, read_q, written_q;
+  count_t insert_lines, restored;
+  logic restore_entries, line_read, line_written;
+  logic [1:0] restore_valid;
+  place_t restore_place;
+
+  assign insert_lines = count_t'(insert_burst_i.last - insert_burst_i.first) + count_t'(1);
+  assign line_written = response_i && !freeze_i;
+
+  // A restored line of the reserved range has two entries; valid ones come first. Restored lines
+  // are settled.
+  assign restore_entries = restore_i && restore_index_i < 7'(EntryWords);
+  assign restore_place = {restore_index_i[QueueBits-2:0], 1'b0};
+  assign restore_valid[0] = restore_data_i[63] && queued_q[QueueBits-1:0] == restore_place;
+  assign restore_valid[1] = restore_data_i[256+63] && restore_valid[0];
+  assign restored = queued_q + count_t'(restore_valid[0]) + count_t'(restore_valid[1]);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) queued_q <= '0;
+    else queued_q <= restore_entries ? restored : queued_next_o;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) settled_q <= '0;
+    else settled_q <= restore_entries ? restored : settled_q + settled_add_i;
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) read_q <= '0;
+    else read_q <= read_q + count_t'(line_read);
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) written_q <= '0;
+    else written_q <= written_q + count_t'(line_written);
+  end
+
+  assign queued_o = queued_q;
+  assign queued_next_o = queued_q + (insert_valid_i ? insert_lines : '0);
+  assign written_o = written_q;
+  assign free_o = (QueueBits + 1)'(QueueLines) - (QueueBits + 1)'(count_t'(queued_q - written_q));
+
+  // ---------------------------------------------------------------- places
 
   logic [QueueLines-1:0] valid_q;
   logic [QueueLines-1:0][PageBits-1:0] page_q;
   logic [QueueLines-1:0][PageLineBits-1:0] low_q;
   commands_t commands_q[QueueLines];
-  count_t queued_q, written_q, fetched_q, settled_q;
-  count_t insert_lines;
 
-  assign insert_lines = count_t'(insert_burst_i.last - insert_burst_i.first) + count_t'(1);
-  assign queued_o = queued_q;
-  assign queued_next_o = queued_q + (insert_valid_i ? insert_lines : '0);
-  assign written_o = written_q;
-  assign free_o = (QueueBits + 1)'(QueueLines) - (QueueBits + 1)'(count_t'(queued_q - written_q));
+  // Places that a store reserves, and the line offset at each.
+  logic [QueueLines-1:0] insert_slot;
+  place_t [QueueLines-1:0] offset;
+  always_comb begin
+    insert_slot = '0;
+    offset = '0;
+    if (insert_valid_i) begin
+      for (int unsigned i = 0; i < QueueLines; i++) begin
+        offset[i] = place_t'(i) - queued_q[QueueBits-1:0];
+        insert_slot[i] = {1'b0, offset[i]} < insert_lines;
+      end
+    end
+  end
+
+  // A place is in use from its reservation until its line is written.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) valid_q <= '0;
+    else begin
+      if (line_written) valid_q[written_q[QueueBits-1:0]] <= 1'b0;
+      for (int unsigned i = 0; i < QueueLines; i++) if (insert_slot[i]) valid_q[i] <= 1'b1;
+      if (restore_entries) begin
+        for (int unsigned e = 0; e < 2; e++) valid_q[restore_place|place_t'(e)] <= restore_valid[e];
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    for (int unsigned i = 0; i < QueueLines; i++) begin
+      if (insert_slot[i]) begin
+        page_q[i] <= insert_burst_i.page;
+        low_q[i]  <= insert_burst_i.first + offset[i];
+      end
+    end
+    if (restore_entries) begin
+      for (int unsigned e = 0; e < 2; e++)
+      {page_q[restore_place|place_t'(e)], low_q[restore_place|place_t'(e)]} <= to_local(
+          restore_data_i[256*e+:LineBits], GranuleBits, ChannelBits
+      );
+    end
+  end
+
+  // Commands that a line waits for.
+  always_ff @(posedge clk_i) begin
+    if (retired_i != '0) begin
+      for (int unsigned i = 0; i < QueueLines; i++) commands_q[i] <= commands_q[i] & ~retired_i;
+    end
+    for (int unsigned i = 0; i < QueueLines; i++)
+    if (insert_slot[i]) commands_q[i] <= insert_commands_i & ~retired_i;
+    if (restore_entries) begin
+      for (int unsigned e = 0; e < 2; e++)
+      commands_q[restore_place|place_t'(e)] <= restore_data_i[256*e+128+:Commands];
+    end
+  end
 
   // ---------------------------------------------------------------- overlap
 
@@ -128,101 +216,27 @@ module nearpm_queue
     end
   end
 
-  // ---------------------------------------------------------------- places
+  // ---------------------------------------------------------------- memories
 
-  logic fetch, out_load, line_written;
-  place_t fetch_place, written_place, restore_place;
-  logic restore_entries;
-  logic [1:0] restore_valid;
+  /// Written with the data of a line.
+  typedef struct packed {
+    line_t                line;
+    logic [StrbWidth-1:0] strb;
+  } tag_t;
 
-  assign fetch_place = fetched_q[QueueBits-1:0];
-  assign written_place = written_q[QueueBits-1:0];
-  assign line_written = response_i && !freeze_i;
-  assign restore_entries = restore_i && restore_index_i < 7'(EntryWords);
-  assign restore_place = {restore_index_i[QueueBits-2:0], 1'b0};
-  // Valid entries come first.
-  assign restore_valid[0] = restore_data_i[63] && queued_q[QueueBits-1:0] == restore_place;
-  assign restore_valid[1] = restore_data_i[256+63] && restore_valid[0];
+  // One read port: while frozen it belongs to the save, otherwise to the line that leaves next. The
+  // place that was read and the one after it are available a cycle later.
+  logic read_valid, read_odd_q;
+  place_t save_place, read_place, read_next;
+  logic [DataWidth-1:0] read_data;
+  tag_t [1:0] bank_tag, read_tag;
+  commands_t read_commands;  // in the same cycle
 
-  // Places that a store reserves, and the line offset at each.
-  logic [QueueLines-1:0] insert_slot;
-  place_t [QueueLines-1:0] offset;
-  always_comb begin
-    insert_slot  = '0;
-    offset = '0;
-    if (insert_valid_i) begin
-      for (int unsigned i = 0; i < QueueLines; i++) begin
-        offset[i] = place_t'(i) - queued_q[QueueBits-1:0];
-        insert_slot[i]  = {1'b0, offset[i]} < insert_lines;
-      end
-    end
-  end
-
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      valid_q   <= '0;
-
-      queued_q  <= '0;
-      written_q <= '0;
-      fetched_q <= '0;
-      settled_q <= '0;
-    end else begin
-      queued_q  <= queued_next_o;
-      written_q <= written_q + count_t'(line_written);
-      fetched_q <= fetched_q + count_t'(fetch);
-      settled_q <= settled_q + settled_add_i;
-      if (line_written) valid_q[written_place] <= 1'b0;
-
-      if (insert_valid_i) begin
-        for (int unsigned i = 0; i < QueueLines; i++) begin
-          if (insert_slot[i]) valid_q[i] <= 1'b1;
-        end
-      end
-      if (restore_entries) begin
-        queued_q  <= queued_q + count_t'(restore_valid[0]) + count_t'(restore_valid[1]);
-        settled_q <= queued_q + count_t'(restore_valid[0]) + count_t'(restore_valid[1]);
-        for (int unsigned e = 0; e < 2; e++) begin
-          valid_q[restore_place|place_t'(e)] <= restore_valid[e];
-
-        end
-      end
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (retired_i != '0) begin
-      for (int unsigned i = 0; i < QueueLines; i++) commands_q[i] <= commands_q[i] & ~retired_i;
-    end
-    if (insert_valid_i) begin
-      for (int unsigned i = 0; i < QueueLines; i++) begin
-        if (insert_slot[i]) begin
-          page_q[i] <= insert_burst_i.page;
-          low_q[i] <= insert_burst_i.first + offset[i];
-          commands_q[i] <= insert_commands_i & ~retired_i;
-        end
-      end
-    end
-    if (restore_entries) begin
-      for (int unsigned e = 0; e < 2; e++) begin
-        {page_q[restore_place|place_t'(e)], low_q[restore_place|place_t'(e)]} <= to_local(
-            restore_data_i[256*e+:LineBits], GranuleBits, ChannelBits
-        );
-        commands_q[restore_place|place_t'(e)] <= restore_data_i[256*e+128+:Commands];
-      end
-    end
-  end
-
-  // ---------------------------------------------------------------- data
-
-  // Place to read: the next line to leave, or the line to save while frozen.
-  place_t read_place, save_place;
-  logic save_entries_q;
-  logic [1:0] save_valid_q;
-  commands_t save_commands_q[2];
-  logic [DataWidth-1:0] data;
-
-  assign save_place = written_place + (save_index_i < 7'(EntryWords) ? {save_index_i[QueueBits-2:0], 1'b0} : save_index_i[QueueBits-1:0] - place_t'(EntryWords));
-  assign read_place = freeze_i ? save_place : fetch_place;
+  assign read_valid = freeze_i || line_read;
+  assign read_place = freeze_i ? save_place : read_q[QueueBits-1:0];
+  assign read_next = read_place + 1'b1;
+  assign read_commands = commands_q[read_place];
+  always_ff @(posedge clk_i) if (read_valid) read_odd_q <= read_place[0];
 
   ns_ram_1r1w #(
     .Width(DataWidth),
@@ -233,18 +247,20 @@ module nearpm_queue
     .we_i   (fill_valid_i || (restore_i && !restore_entries)),
     .waddr_i(restore_i ? restore_index_i[QueueBits-1:0] - place_t'(EntryWords) : fill_place_i),
     .wdata_i(restore_i ? restore_data_i : fill_data_i),
-    .re_i   (fetch || freeze_i),
+    .re_i   (read_valid),
     .raddr_i(read_place),
-    .rdata_o(data)
+    .rdata_o(read_data)
   );
 
-  // Two banks of places, since a line of the reserved range holds two entries.
-  tag_t [1:0] tag;
-  place_t [1:0] read_half;
-  logic fetch_odd_q, save_odd_q;
+  // Two banks of tags, since a line of the reserved range holds two entries.
   for (genvar b = 0; b < 2; b++) begin : gen_bank
-    // The one of two successive places that lies in this bank.
-    assign read_half[b] = (read_place[0] == 1'(b)) ? read_place : read_place + 1'b1;
+    tag_t restored_tag;
+    logic [QueueBits-2:0] place;  // of the two places, the one in this bank
+    assign restored_tag = '{
+            line: to_local(restore_data_i[256*b+:LineBits], GranuleBits, ChannelBits),
+            strb: restore_data_i[256*b+64+:StrbWidth]
+        };
+    assign place = (read_place[0] == 1'(b)) ? read_place[QueueBits-1:1] : read_next[QueueBits-1:1];
     ns_ram_1r1w #(
       .Width($bits(tag_t)),
       .Depth(QueueLines / 2),
@@ -253,99 +269,84 @@ module nearpm_queue
       .clk_i,
       .we_i   (restore_entries || (fill_valid_i && fill_place_i[0] == 1'(b))),
       .waddr_i(restore_entries ? restore_index_i[QueueBits-2:0] : fill_place_i[QueueBits-1:1]),
-      .wdata_i(restore_entries ? {to_local(restore_data_i[256*b+:LineBits], GranuleBits, ChannelBits), restore_data_i[256*b+64+:StrbWidth]} :
-               {fill_line_i, fill_strb_i}),
-      .re_i   (fetch || freeze_i),
-      .raddr_i(read_half[b][QueueBits-1:1]),
-      .rdata_o(tag[b])
+      .wdata_i(restore_entries ? restored_tag : {fill_line_i, fill_strb_i}),
+      .re_i   (read_valid),
+      .raddr_i(place),
+      .rdata_o(bank_tag[b])
     );
   end
+  assign read_tag = {bank_tag[!read_odd_q], bank_tag[read_odd_q]};
 
-  // A line that was read moves to the output stage; its address leaves before its data.
-  logic fetched_valid_q, out_valid_q, out_sent_q;
+  // ---------------------------------------------------------------- lines that leave
+
+  logic read_valid_q, out_load, out_valid_q, out_sent_q;
   tag_t out_tag_q;
   logic [DataWidth-1:0] out_data_q;
 
-  // The set of commands is that of the place that is read.
-  assign fetch = !freeze_i && fetched_q != settled_q && commands_q[read_place] == '0 &&
-      (!fetched_valid_q || out_load);
-  assign out_load = fetched_valid_q && !freeze_i && (!out_valid_q || (w_valid_o && w_ready_i));
+  // The oldest settled line is read when its commands have retired and the memory outputs are free.
+  assign line_read = !freeze_i && read_q != settled_q && read_commands == '0 &&
+      (!read_valid_q || out_load);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) read_valid_q <= 1'b0;
+    else if (line_read) read_valid_q <= 1'b1;
+    else if (out_load) read_valid_q <= 1'b0;
+  end
+
+  // The line moves to the output stage when the preceding one has left.
+  assign out_load = read_valid_q && !freeze_i && (!out_valid_q || (w_valid_o && w_ready_i));
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) out_valid_q <= 1'b0;
+    else if (out_load) out_valid_q <= 1'b1;
+    else if (w_valid_o && w_ready_i) out_valid_q <= 1'b0;
+  end
+  always_ff @(posedge clk_i) begin
+    if (out_load) begin
+      out_tag_q  <= read_tag[0];
+      out_data_q <= read_data;
+    end
+  end
+
+  // Its address leaves before its data.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) out_sent_q <= 1'b0;
+    else if (aw_valid_o && aw_ready_i) out_sent_q <= 1'b1;
+    else if (w_valid_o && w_ready_i) out_sent_q <= 1'b0;
+  end
   assign aw_valid_o = out_valid_q && !out_sent_q;
   assign aw_line_o = out_tag_q.line;
   assign w_valid_o = out_valid_q && out_sent_q;
   assign w_o = '{last: 1'b1, strb: out_tag_q.strb, data: out_data_q};
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      fetched_valid_q <= 1'b0;
-      out_valid_q <= 1'b0;
-      out_sent_q <= 1'b0;
-    end else begin
-      if (fetch) fetched_valid_q <= 1'b1;
-      else if (out_load) fetched_valid_q <= 1'b0;
-      if (out_load) out_valid_q <= 1'b1;
-      else if (w_valid_o && w_ready_i) out_valid_q <= 1'b0;
-      if (aw_valid_o && aw_ready_i) out_sent_q <= 1'b1;
-      else if (w_valid_o && w_ready_i) out_sent_q <= 1'b0;
-    end
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (fetch) fetch_odd_q <= fetch_place[0];
-    if (out_load) begin
-      out_tag_q  <= tag[fetch_odd_q];
-      out_data_q <= data;
-    end
-  end
-
   // ---------------------------------------------------------------- save
 
-  place_t save_next;
-  assign save_next = save_place + 1'b1;
+  // Lines of the reserved range: first the entries, two per line, then the data. Both begin with
+  // the oldest line that is not written.
+  logic save_entries, save_entries_q;
+  logic [1:0] save_valid_q;
+  commands_t save_commands_q[2];
 
-  // A line that waits for a dropped command is left out, with all lines after it. All of them are
-  // younger than the unanswered store, whatever its channel.
-  count_t [1:0] save_line_q;
-  count_t save_end_q;
-  logic [1:0] save_blocked, save_keep;
-  always_comb begin
-    for (int unsigned e = 0; e < 2; e++)
-    save_blocked[e] = save_valid_q[e] && (save_commands_q[e] & save_dropped_i) != '0;
-    save_keep[0] = save_valid_q[0] && !save_blocked[0] && save_line_q[0] < save_end_q;
-    save_keep[1] = save_valid_q[1] && save_blocked == '0 && save_line_q[1] < save_end_q;
-  end
+  assign save_entries = save_index_i < 7'(EntryWords);
+  assign save_place = written_q[QueueBits-1:0] + (save_entries ? {save_index_i[QueueBits-2:0], 1'b0} :
+      save_index_i[QueueBits-1:0] - place_t'(EntryWords));
 
-  // An entry may be selected for several cycles. After a reset all entries count as valid, since
-  // the power may fail before the lines have left.
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) save_end_q <= '1;
-    else if (!freeze_i) save_end_q <= '1;
-    else if (save_entries_q && save_blocked != '0) begin
-      if (save_blocked[0] && save_line_q[0] < save_end_q) save_end_q <= save_line_q[0];
-      else if (!save_blocked[0] && save_line_q[1] < save_end_q) save_end_q <= save_line_q[1];
-    end
-  end
-
+  // An entry is valid if its line is settled. After a restore all lines are.
   always_ff @(posedge clk_i) begin
-    save_entries_q <= save_index_i < 7'(EntryWords);
-    save_odd_q <= save_place[0];
-    save_commands_q[0] <= commands_q[read_place];
-    save_commands_q[1] <= commands_q[save_next];
-    for (int unsigned e = 0; e < 2; e++) begin
-      save_line_q[e]  <= count_t'({save_index_i[QueueBits-2:0], 1'(e)});
-      save_valid_q[e] <= count_t'({save_index_i[QueueBits-2:0], 1'(e)}) < count_t'(settled_q - written_q);
-    end
+    save_entries_q <= save_entries;
+    save_commands_q[0] <= read_commands;
+    save_commands_q[1] <= commands_q[read_next];
+    for (int unsigned e = 0; e < 2; e++)
+    save_valid_q[e] <= count_t'({save_index_i[QueueBits-2:0], 1'(e)}) < count_t'(settled_q - written_q);
   end
 
   always_comb begin
-    save_data_o = data;
+    save_data_o = read_data;
     if (save_entries_q) begin
       save_data_o = '0;
       for (int unsigned e = 0; e < 2; e++) begin
-        if (save_keep[e]) begin
+        if (save_valid_q[e]) begin
           save_data_o[256*e+63] = 1'b1;
-          save_data_o[256*e+:LineBits] = to_media(tag[save_odd_q^1'(e)].line, GranuleBits, ChannelBits, Channel);
-          save_data_o[256*e+64+:StrbWidth] = tag[save_odd_q^1'(e)].strb;
+          save_data_o[256*e+:LineBits] = to_media(read_tag[e].line, GranuleBits, ChannelBits, Channel);
+          save_data_o[256*e+64+:StrbWidth] = read_tag[e].strb;
           save_data_o[256*e+128+:Commands] = save_commands_q[e];
         end
       end
@@ -366,11 +367,11 @@ module nearpm_queue
   `NS_ASSERT(fills_its_line,
              !fill_valid_i || fill_line_i == {page_q[fill_place_i], low_q[fill_place_i]})
   `NS_ASSERT(response_of_a_line,
-             !line_written || (valid_q[written_place] && written_q != fetched_q))
+             !line_written || (valid_q[written_q[QueueBits-1:0]] && written_q != read_q))
   `NS_ASSERT(
-      fetched_when_free,
-      !fetch || (valid_q[fetch_place] && filled_q[fetch_place] && commands_q[fetch_place] == '0))
-  `NS_ASSERT(in_order, count_t'(fetched_q - written_q) <= count_t'(settled_q - written_q))
+      read_when_free,
+      !line_read || (valid_q[read_place] && filled_q[read_place] && commands_q[read_place] == '0))
+  `NS_ASSERT(in_order, count_t'(read_q - written_q) <= count_t'(settled_q - written_q))
 
   `NS_ASSERT(settled_is_queued, count_t'(settled_q - written_q) <= count_t'(queued_q - written_q))
   `NS_ASSERT(restored_while_frozen, !restore_i || freeze_i)

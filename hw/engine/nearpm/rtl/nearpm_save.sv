@@ -228,8 +228,23 @@ module nearpm_save
   logic [5:0] fifo_count;
   logic [511:0] fifo_data;
 
+  logic entries_valid;
+  logic [511:0] entry_data;
+
+  assign entries_valid = valid_q && !command_q && !context_q && !peers_q &&
+      entry_index_q < 7'(QueueLines / 2);
+
+  nearpm_save_filter u_filter (
+    .clk_i,
+    .dropped_i,
+    .entries_valid_i(entries_valid),
+    .index_i        (entry_index_q),
+    .data_i         (entry_i[entry_channel_q]),
+    .data_o         (entry_data)
+  );
+
   always_comb begin
-    gather_data = entry_i[entry_channel_q];
+    gather_data = entry_data;
     if (peers_q) gather_data = peers_i;
     if (command_q && !second_q) gather_data = 512'(job_i);
     if (command_q && second_q) begin

@@ -6,11 +6,11 @@
 // engine_job_mux arbitrates lists of registers, command page and NVMe I/O commands, one at a time.
 // pipeline_list steps through the list. One kernel works at a time, so all kernels share the
 // masters to the memories.
-`include "ns_axil_regs.svh"
 
 module pipeline
   import ns_axi_pkg::*;
   import nvme_pkg::*;
+  import pipeline_job_pkg::*;
   import pipeline_pkg::*;
 #(
   /// Channels of the storage, a power of two.
@@ -54,42 +54,12 @@ module pipeline
   output logic     irq_o
 );
 
-  // Registers. An address past the last one behaves as a word without a register.
-  pipeline_regs_pkg::pipeline_regs__in_t hwif_in;
-  pipeline_regs_pkg::pipeline_regs__out_t hwif_out;
-  logic axil_busy;
-
-  pipeline_regs u_regs (
-    .clk   (clk_i),
-    .arst_n(rst_ni),
-    `NS_AXIL_REGS(s_axil, 12),
-    .hwif_in,
-    .hwif_out
-  );
-
-  ns_axil_outstanding u_open (
-    .clk_i,
-    .rst_ni,
-    .open_o   (axil_busy),
-    .awvalid_i(s_axil.awvalid),
-    .awready_i(s_axil.awready),
-    .wvalid_i (s_axil.wvalid),
-    .wready_i (s_axil.wready),
-    .bvalid_i (s_axil.bvalid),
-    .bready_i (s_axil.bready),
-    .arvalid_i(s_axil.arvalid),
-    .arready_i(s_axil.arready),
-    .rvalid_i (s_axil.rvalid),
-    .rready_i (s_axil.rready)
-  );
-
   // Two masters share the ID bits of an engine at each channel.
   localparam int unsigned IdBits = (NumChannels > 1) ? 4 : 3;
 
-  logic [4:0][63:0] args, cmd_args;  // list, count, base, bytes, kind
+  logic [NumArgs-1:0][63:0] args, cmd_args;  // list, count, base, bytes, kind
   result_t result;
-  logic [5:0] reported;
-  logic [63:0] reported_done;
+  logic [NumWords-1:0][31:0] words;
   logic [4:0] entries;
   logic front_busy, list_busy, start, malformed, stop, done;
   engine_cmd_t cmd;
@@ -122,34 +92,18 @@ module pipeline
   };
 
   engine_job_mux #(
-    .NumArgs   (5),
-    .NumResults(6),
-    .StoppedBit(1)
+    .NumArgs   (NumArgs),
+    .NumOutputs(NumOutputs),
+    .NumResults(NumResults),
+    .StoppedBit(StoppedBit),
+    .NumWords  (NumWords)
   ) u_front (
     .clk_i,
     .rst_ni,
     .busy_o     (front_busy),
-    .start_i    (hwif_out.control.start.value),
-    .stop_i     (hwif_out.control.stop.value),
-    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i     ({
-      hwif_out.kind_hi.value.value,
-      hwif_out.kind_lo.reserved.value,
-      hwif_out.kind_lo.report.value,
-      hwif_out.bytes_hi.value.value,
-      hwif_out.bytes_lo.value.value,
-      hwif_out.base_hi.value.value,
-      hwif_out.base_lo.value.value,
-      hwif_out.count_hi.value.value,
-      hwif_out.count_lo.value.value,
-      hwif_out.list_hi.value.value,
-      hwif_out.list_lo.value.value
-    }),
+    .s_axil,
+    .words_i    (words),
     .irq_o,
-    .idle_o   (hwif_in.control.idle.next),
-    .ended_o  (hwif_in.status.done.hwset),
-    .result_o (reported),
-    .outputs_o(reported_done),
     .s_nvme,
     .cmd_o     (cmd),
     .refused_i (refused),
@@ -164,15 +118,6 @@ module pipeline
     .job_outputs_i  (64'(entries)),
     .job_status_i   (status)
   );
-
-  assign hwif_in.result.read_error.next = reported[0];
-  assign hwif_in.result.stopped.next = reported[1];
-  assign hwif_in.result.invalid.next = reported[2];
-  assign hwif_in.result.write_error.next = reported[3];
-  assign hwif_in.result.bad_entry.next = reported[4];
-  assign hwif_in.result.bad_data.next = reported[5];
-  assign hwif_in.done_lo.value.next = reported_done[31:0];
-  assign hwif_in.done_hi.value.next = reported_done[63:32];
 
   // ---------------------------------------------------------------- list
 
@@ -227,19 +172,16 @@ module pipeline
   always_comb begin
     items = '0;
     for (int unsigned k = 0; k < NumKernels; k++) if (kernel_select[k]) items |= kernel_progress[k];
-  end
-  assign hwif_in.progress.entry.next = entry_index;
-  assign hwif_in.progress.running.next = list_busy;
-  assign hwif_in.items_lo.value.next = items[31:0];
-  assign hwif_in.items_hi.value.next = 32'(items[35:32]);
-  for (genvar n = 0; n < MaxEntries; n++) begin : gen_cycles
-    assign hwif_in.cycles[n].value.next = cycles[n];
+    words = '0;
+    words[ProgressWord] = {23'd0, list_busy, 4'd0, entry_index};
+    {words[ItemsHiWord], words[ItemsLoWord]} = 64'(items);
+    words[CyclesWord+:MaxEntries] = cycles;
   end
 
   // ---------------------------------------------------------------- kernels
 
-  logic [6:0][63:0] dict_decode_args;
-  logic [6:0] dict_decode_result;
+  logic [dict_decode_job_pkg::NumArgs-1:0][63:0] dict_decode_args;
+  dict_decode_job_pkg::result_t dict_decode_result;
   logic [63:0] dict_decode_value;
   status_t dict_decode_status;
   dict_decode_kernel #(
@@ -264,17 +206,22 @@ module pipeline
     .m_axi      (kernel_axi[Decode])
   );
   assign kernel_result[Decode] = '{
-          bad_data: dict_decode_result[6:4] != '0,
-          write_error: dict_decode_result[3],
-          invalid: dict_decode_result[2],
-          stopped: dict_decode_result[1],
-          read_error: dict_decode_result[0],
+          bad_data:
+          dict_decode_result.bad_key
+          ||
+          dict_decode_result.truncated
+          ||
+          dict_decode_result.overrun,
+          write_error: dict_decode_result.write_error,
+          invalid: dict_decode_result.invalid,
+          stopped: dict_decode_result.stopped,
+          read_error: dict_decode_result.read_error,
           status: dict_decode_status,
           value: dict_decode_value[31:0]
       };
 
-  logic [4:0][63:0] sorter_args;
-  logic [3:0] sorter_result;
+  logic [sorter_job_pkg::NumArgs-1:0][63:0] sorter_args;
+  sorter_job_pkg::result_t sorter_result;
   logic [63:0] sorter_value;
   status_t sorter_status;
   sorter_kernel #(
@@ -304,16 +251,16 @@ module pipeline
   );
   assign kernel_result[Sort] = '{
           bad_data: 1'b0,
-          write_error: sorter_result[3],
-          invalid: sorter_result[2],
-          stopped: sorter_result[1],
-          read_error: sorter_result[0],
+          write_error: sorter_result.write_error,
+          invalid: sorter_result.invalid,
+          stopped: sorter_result.stopped,
+          read_error: sorter_result.read_error,
           status: sorter_status,
           value: sorter_value[31:0]
       };
 
-  logic [6:0][63:0] row_shuffle_args;
-  logic [4:0] row_shuffle_result;
+  logic [row_shuffle_job_pkg::NumArgs-1:0][63:0] row_shuffle_args;
+  row_shuffle_job_pkg::result_t row_shuffle_result;
   logic [63:0] row_shuffle_value;
   status_t row_shuffle_status;
   row_shuffle_kernel #(
@@ -338,16 +285,16 @@ module pipeline
     .m_rows     (master[1])
   );
   assign kernel_result[Shuffle] = '{
-          bad_data: row_shuffle_result[4:4] != '0,
-          write_error: row_shuffle_result[3],
-          invalid: row_shuffle_result[2],
-          stopped: row_shuffle_result[1],
-          read_error: row_shuffle_result[0],
+          bad_data: row_shuffle_result.bad_index,
+          write_error: row_shuffle_result.write_error,
+          invalid: row_shuffle_result.invalid,
+          stopped: row_shuffle_result.stopped,
+          read_error: row_shuffle_result.read_error,
           status: row_shuffle_status,
           value: row_shuffle_value[31:0]
       };
 
-  assign busy_o = axil_busy || front_busy || list_busy || kernel_busy != '0;
+  assign busy_o = front_busy || list_busy || kernel_busy != '0;
 
   engine_memory #(
     .NumMasters   (2),
@@ -368,6 +315,6 @@ module pipeline
   );
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], cmd, dict_decode_value[63:32], sorter_value[63:32], row_shuffle_value[63:32]};
+  assign unused = ^{cmd, dict_decode_value[63:32], sorter_value[63:32], row_shuffle_value[63:32]};
 
 endmodule

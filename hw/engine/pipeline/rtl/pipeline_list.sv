@@ -12,6 +12,7 @@ module pipeline_list
   import nvme_pkg::*;
   import engine_pkg::*;
   import pipeline_pkg::*;
+  import pipeline_job_pkg::*;
 (
   input  logic                                clk_i,
   input  logic                                rst_ni,
@@ -21,7 +22,7 @@ module pipeline_list
   /// Starts a list, for one cycle.
   input  logic                                start_i,
   /// Arguments, stable until the next list starts: list, count, base, bytes, kind.
-  input  logic              [4:0][63:0]       args_i,
+  input  logic              [NumArgs-1:0][63:0] args_i,
   /// The list is malformed and ends as invalid.
   input  logic                                malformed_i,
   /// Ends the list early.

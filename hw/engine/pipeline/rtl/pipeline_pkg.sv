@@ -25,14 +25,4 @@ package pipeline_pkg;
     logic [31:0]        value;
   } kernel_result_t;
 
-  /// Return value of a list.
-  typedef struct packed {
-    logic bad_data;
-    logic bad_entry;
-    logic write_error;
-    logic invalid;
-    logic stopped;
-    logic read_error;
-  } result_t;
-
 endpackage

@@ -10,6 +10,7 @@ module row_shuffle_kernel
   import ns_axi_pkg::*;
   import ns_dma_pkg::*;
   import nvme_pkg::*;
+  import row_shuffle_job_pkg::*;
   import engine_pkg::*;
 #(
   /// ID bits of the masters, 3 or 4.
@@ -25,12 +26,12 @@ module row_shuffle_kernel
   /// Status of the command's checks, ScSuccess if it is valid. Settled after two cycles.
   output status_t refused_o,
   /// Job arguments of the command. Settled after two cycles.
-  output logic [6:0][63:0] cmd_args_o,
+  output logic [NumArgs-1:0][63:0] cmd_args_o,
 
   /// Starts a job, for one cycle.
   input  logic start_i,
   /// Arguments of the job, stable until it ends: index, src, dst, count, row_bytes, rows, kind.
-  input  logic [6:0][63:0] args_i,
+  input  logic [NumArgs-1:0][63:0] args_i,
   /// The job is malformed and ends as invalid.
   input  logic malformed_i,
   /// Ends the job early.
@@ -38,7 +39,7 @@ module row_shuffle_kernel
   /// The job ends in this cycle. The outputs up to `status_o` are valid with it.
   output logic done_o,
   /// Return value.
-  output logic [4:0] result_o,
+  output result_t result_o,
   /// Number of rows whose copy has begun.
   output logic [63:0] value_o,
   /// Status of an NVMe command that was not stopped.
@@ -63,14 +64,6 @@ module row_shuffle_kernel
     StRun,
     StDone
   } state_e;
-
-  typedef struct packed {
-    logic bad_index;
-    logic write_error;
-    logic invalid;
-    logic stopped;
-    logic read_error;
-  } result_t;
 
   state_e state_q;
   result_t result_q;

@@ -9,11 +9,11 @@
 // channel is scanned separately and in parallel, and the counts are added at the end. A line of the
 // bitmap can lie in any channel, so scan_write serialises the lines of all channels.
 `include "ns_assert.svh"
-`include "ns_axil_regs.svh"
 
 module scan
   import ns_axi_pkg::*;
   import nvme_pkg::*;
+  import scan_job_pkg::*;
   import scan_pkg::*;
 #(
   /// Channels of the storage, a power of two.
@@ -43,35 +43,6 @@ module scan
   localparam int unsigned ChannelBits = idx_width(NumChannels);
   localparam int unsigned RowBits = GranuleBits + unsigned'($clog2(NumChannels));
 
-  // Registers. An address past the last one behaves as a word without a register.
-  scan_regs_pkg::scan_regs__in_t hwif_in;
-  scan_regs_pkg::scan_regs__out_t hwif_out;
-  logic axil_busy;
-
-  scan_regs u_regs (
-    .clk   (clk_i),
-    .arst_n(rst_ni),
-    `NS_AXIL_REGS(s_axil, 12),
-    .hwif_in,
-    .hwif_out
-  );
-
-  ns_axil_outstanding u_open (
-    .clk_i,
-    .rst_ni,
-    .open_o   (axil_busy),
-    .awvalid_i(s_axil.awvalid),
-    .awready_i(s_axil.awready),
-    .wvalid_i (s_axil.wvalid),
-    .wready_i (s_axil.wready),
-    .bvalid_i (s_axil.bvalid),
-    .bready_i (s_axil.bready),
-    .arvalid_i(s_axil.arvalid),
-    .arready_i(s_axil.arready),
-    .rvalid_i (s_axil.rvalid),
-    .rready_i (s_axil.rready)
-  );
-
   typedef enum logic [2:0] {
     StIdle,
     StCheck,
@@ -94,19 +65,10 @@ module scan
     logic [63:0] src;
   } job_t;
 
-  typedef struct packed {
-    logic        write_error;
-    logic        invalid;
-    logic        stopped;
-    logic        read_error;
-    logic [63:0] count;
-  } result_t;
-
   job_t job;
   result_t result_q;
-  logic [5:0][63:0] args, cmd_args;
-  logic [3:0] reported;
-  logic [63:0] reported_count;
+  logic [63:0] count_q;
+  logic [NumArgs-1:0][63:0] args, cmd_args;
   logic [64:0] end_q;
   logic start, stop, front_stop, invalid, scan_start, sum_done, done, front_busy, malformed;
 
@@ -150,37 +112,18 @@ module scan
   };
 
   engine_job_mux #(
-    .NumArgs   (6),
-    .StoppedBit(1)
+    .NumArgs   (NumArgs),
+    .NumOutputs(NumOutputs),
+    .NumResults(NumResults),
+    .StoppedBit(StoppedBit),
+    .NumWords  (NumWords)
   ) u_front (
     .clk_i,
     .rst_ni,
     .busy_o     (front_busy),
-    .start_i    (hwif_out.control.start.value),
-    .stop_i     (hwif_out.control.stop.value),
-    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i     ({
-      hwif_out.dst_hi.value.value,
-      hwif_out.dst_lo.value.value,
-      hwif_out.kind_hi.value.value,
-      hwif_out.kind_lo.reserved.value,
-      hwif_out.kind_lo.filter.value,
-      hwif_out.kind_lo.is_signed.value,
-      hwif_out.kind_lo.wide.value,
-      hwif_out.high_hi.value.value,
-      hwif_out.high_lo.value.value,
-      hwif_out.low_hi.value.value,
-      hwif_out.low_lo.value.value,
-      hwif_out.bytes_hi.value.value,
-      hwif_out.bytes_lo.value.value,
-      hwif_out.src_hi.value.value,
-      hwif_out.src_lo.value.value
-    }),
+    .s_axil,
+    .words_i    ('0),
     .irq_o,
-    .idle_o   (hwif_in.control.idle.next),
-    .ended_o  (hwif_in.status.done.hwset),
-    .result_o (reported),
-    .outputs_o(reported_count),
     .s_nvme,
     .cmd_o     (cmd),
     .refused_i (refused),
@@ -191,8 +134,8 @@ module scan
     .job_malformed_o(malformed),
     .job_stop_o     (front_stop),
     .job_done_i     (done),
-    .job_result_i   ({result_q.write_error, result_q.invalid, result_q.stopped, result_q.read_error}),
-    .job_outputs_i  (result_q.count),
+    .job_result_i   (result_q),
+    .job_outputs_i  (count_q),
     .job_status_i   (status)
   );
 
@@ -207,12 +150,6 @@ module scan
           bytes: args[1],
           src: args[0]
       };
-  assign hwif_in.result.read_error.next = reported[0];
-  assign hwif_in.result.stopped.next = reported[1];
-  assign hwif_in.result.invalid.next = reported[2];
-  assign hwif_in.result.write_error.next = reported[3];
-  assign hwif_in.count_lo.value.next = reported_count[31:0];
-  assign hwif_in.count_hi.value.next = reported_count[63:32];
 
   // ---------------------------------------------------------------- scan
 
@@ -234,7 +171,7 @@ module scan
   assign scan_start = state_q == StBegin && !invalid && !result_q.stopped;
   assign sum_done = (state_q == StSum && channel_q == ChannelBits'(NumChannels - 1)) || (state_q == StBegin && !scan_start);
   assign done = state_q == StDone;
-  assign busy_o = axil_busy || state_q != StIdle || front_busy;
+  assign busy_o = state_q != StIdle || front_busy;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StIdle;
@@ -258,16 +195,18 @@ module scan
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       result_q  <= '0;
+      count_q   <= '0;
       channel_q <= '0;
     end else if (start) begin
       result_q  <= '0;
+      count_q   <= '0;
       channel_q <= '0;
     end else begin
       if (state_q == StBegin) result_q.invalid <= invalid;
       if (stop && !(state_q == StBegin && invalid) && !(state_q == StScan && busy == '0 && !bits_busy))
         result_q.stopped <= 1'b1;
       if (state_q == StSum) begin
-        result_q.count <= result_q.count + count[channel_q];
+        count_q <= count_q + count[channel_q];
         channel_q <= channel_q + 1'b1;
         result_q.read_error <= error != '0;
         result_q.write_error <= map_error;
@@ -371,7 +310,7 @@ module scan
   );
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], cmd};
+  assign unused = ^cmd;
 
   `NS_ASSERT(channels_idle_outside_scan, state_q == StScan || busy == '0)
 

@@ -55,6 +55,7 @@ module level_proof
   ) u_level (
     .clk_i,
     .rst_ni,
+    .flush_i(1'b0),
     .busy_o      (busy),
     .clear_i,
     .room_o      (room),

@@ -10,6 +10,7 @@ module sorter_network #(
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
+  input  logic                        flush_i,
   output logic                        busy_o,
   input  logic                        valid_i,
   input  logic [TagBits-1:0]           tag_i,

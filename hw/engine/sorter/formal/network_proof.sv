@@ -53,6 +53,7 @@ module network_proof #(
   ) u_network (
     .clk_i,
     .rst_ni,
+    .flush_i(1'b0),
     .busy_o  (),
     .valid_i,
     .tag_i  (ones(row_i)),

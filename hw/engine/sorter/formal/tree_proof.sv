@@ -44,6 +44,7 @@ module tree_proof
   ) u_tree (
     .clk_i,
     .rst_ni,
+    .flush_i(1'b0),
     .busy_o     (busy),
     .clear_i,
     .room_o     (room),

@@ -5,11 +5,11 @@
 //
 // engine_job_mux arbitrates jobs of registers, command page and NVMe I/O commands, one at a time.
 // sorter_kernel executes them.
-`include "ns_axil_regs.svh"
 
 module sorter
   import ns_axi_pkg::*;
   import nvme_pkg::*;
+  import sorter_job_pkg::*;
 #(
   /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
@@ -50,74 +50,26 @@ module sorter
   output logic     irq_o
 );
 
-  // Registers. An address past the last one behaves as a word without a register.
-  sorter_regs_pkg::sorter_regs__in_t hwif_in;
-  sorter_regs_pkg::sorter_regs__out_t hwif_out;
-  logic axil_busy;
-
-  sorter_regs u_regs (
-    .clk   (clk_i),
-    .arst_n(rst_ni),
-    `NS_AXIL_REGS(s_axil, 12),
-    .hwif_in,
-    .hwif_out
-  );
-
-  ns_axil_outstanding u_open (
-    .clk_i,
-    .rst_ni,
-    .open_o   (axil_busy),
-    .awvalid_i(s_axil.awvalid),
-    .awready_i(s_axil.awready),
-    .wvalid_i (s_axil.wvalid),
-    .wready_i (s_axil.wready),
-    .bvalid_i (s_axil.bvalid),
-    .bready_i (s_axil.bready),
-    .arvalid_i(s_axil.arvalid),
-    .arready_i(s_axil.arready),
-    .rvalid_i (s_axil.rvalid),
-    .rready_i (s_axil.rready)
-  );
-
-  logic [4:0][63:0] args, cmd_args;  // src, dst, tmp, count, kind
-  logic [3:0] result, reported;
-  logic [63:0] value, reported_value;
+  logic [NumArgs-1:0][63:0] args, cmd_args;  // src, dst, tmp, count, kind
+  result_t result;
+  logic [63:0] value;
   logic front_busy, kernel_busy, start, malformed, stop, done;
   engine_cmd_t cmd;
   status_t refused, status;
 
   engine_job_mux #(
-    .NumArgs   (5),
-    .StoppedBit(1)
+    .NumArgs   (NumArgs),
+    .NumOutputs(NumOutputs),
+    .NumResults(NumResults),
+    .StoppedBit(StoppedBit),
+    .NumWords  (NumWords)
   ) u_front (
     .clk_i,
     .rst_ni,
     .busy_o     (front_busy),
-    .start_i    (hwif_out.control.start.value),
-    .stop_i     (hwif_out.control.stop.value),
-    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i     ({
-      hwif_out.kind_hi.value.value,
-      hwif_out.kind_lo.reserved.value,
-      hwif_out.kind_lo.pairs.value,
-      hwif_out.kind_lo.indexes.value,
-      hwif_out.kind_lo.descending.value,
-      hwif_out.kind_lo.order.value,
-      hwif_out.kind_lo.width.value,
-      hwif_out.count_hi.value.value,
-      hwif_out.count_lo.value.value,
-      hwif_out.tmp_hi.value.value,
-      hwif_out.tmp_lo.value.value,
-      hwif_out.dst_hi.value.value,
-      hwif_out.dst_lo.value.value,
-      hwif_out.src_hi.value.value,
-      hwif_out.src_lo.value.value
-    }),
+    .s_axil,
+    .words_i    ('0),
     .irq_o,
-    .idle_o   (hwif_in.control.idle.next),
-    .ended_o  (hwif_in.status.done.hwset),
-    .result_o (reported),
-    .outputs_o(reported_value),
     .s_nvme,
     .cmd_o     (cmd),
     .refused_i (refused),
@@ -132,13 +84,6 @@ module sorter
     .job_outputs_i  (value),
     .job_status_i   (status)
   );
-
-  assign hwif_in.result.read_error.next = reported[0];
-  assign hwif_in.result.stopped.next = reported[1];
-  assign hwif_in.result.invalid.next = reported[2];
-  assign hwif_in.result.write_error.next = reported[3];
-  assign hwif_in.passes_lo.value.next = reported_value[31:0];
-  assign hwif_in.passes_hi.value.next = reported_value[63:32];
 
   ns_axi_if master[1] ();
 
@@ -167,7 +112,7 @@ module sorter
     .m_axi(master[0])
   );
 
-  assign busy_o = axil_busy || front_busy || kernel_busy;
+  assign busy_o = front_busy || kernel_busy;
 
   engine_memory #(
     .NumMasters   (1),
@@ -186,8 +131,5 @@ module sorter
     .m_mem,
     .m_local
   );
-
-  logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12]};
 
 endmodule

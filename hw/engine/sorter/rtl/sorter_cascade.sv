@@ -16,6 +16,8 @@ module sorter_cascade
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                        flush_i,
   /// Rows are in flight. Driven by registers.
   output logic                        busy_o,
   input  logic                        in_valid_i,
@@ -46,6 +48,7 @@ module sorter_cascade
   assign in_fire = in_valid_i && in_ready_o;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) in_flight_q <= '0;
+    else if (flush_i) in_flight_q <= '0;
     else in_flight_q <= in_flight_q + QueueBits'(in_fire) - QueueBits'(valid[0] && ready[0]);
   end
 
@@ -55,6 +58,7 @@ module sorter_cascade
   ) u_network (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .busy_o (network_busy),
     .valid_i(in_fire),
     .tag_i  (in_end_i),
@@ -71,6 +75,7 @@ module sorter_cascade
   ) u_sorted (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .in_valid_i (sorted_valid),
     .in_ready_o (),
     .in_data_i  ({sorted_end, sorted}),
@@ -88,6 +93,7 @@ module sorter_cascade
     ) u_pair (
       .clk_i,
       .rst_ni,
+      .flush_i,
       .busy_o     (busy[n]),
       .in_valid_i (valid[n]),
       .in_ready_o (ready[n]),

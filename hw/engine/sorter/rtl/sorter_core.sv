@@ -78,7 +78,7 @@ module sorter_core
     StRun,
     StWrite,  // waits for the writes of the pass
     StAbort,  // waits for accesses in flight
-    StClear   // clears the pipeline
+    StFlush   // discards what an error or a stop has left in the pipeline
   } state_e;
 
   state_e state_q;
@@ -86,7 +86,7 @@ module sorter_core
   rows_t rows, run_rows_q;  // of all records; of a run that this pass reads, from the second pass
   logic first_pass, last_pass, to_dst_q, stop_q, error_q;
   logic [63:0] pass_src, pass_dst;
-  logic pass_begin, clear_n_q;
+  logic pass_begin, flush;
   logic abort, writes_idle, reads_idle, pass_merged, merge_done, merge_half_q;
   logic read_error, read_last, read_valid, read_ready;
   logic write_error_q;  // of this job
@@ -94,6 +94,7 @@ module sorter_core
   assign rows = rows_t'((33'(count_i) + 33'd7) >> 3);
   assign first_pass = pass_q == '0;
   assign pass_begin = state_q == StPass;
+  assign flush = state_q == StFlush;
   assign abort = state_q == StAbort;
 
   // Each pass multiplies the length of the runs by the number of leaves, or by two. The last pass
@@ -123,9 +124,7 @@ module sorter_core
       state_q   <= StIdle;
       stop_q    <= 1'b0;
       error_q   <= 1'b0;
-      clear_n_q <= 1'b0;
     end else begin
-      clear_n_q <= state_q != StClear;
       unique case (state_q)
         StIdle:  if (start_i) state_q <= StPass;
         StPass:  state_q <= StRun;
@@ -134,8 +133,8 @@ module sorter_core
           else if (pass_merged) state_q <= StWrite;
         end
         StWrite:
-        if (writes_idle) state_q <= (last_pass || stop_q || write_error_q) ? StClear : StPass;
-        StAbort: if (writes_idle && reads_idle) state_q <= StClear;
+        if (writes_idle) state_q <= (last_pass || stop_q || write_error_q) ? StFlush : StPass;
+        StAbort: if (writes_idle && reads_idle) state_q <= StFlush;
         default: state_q <= StIdle;
       endcase
       if (start_i) stop_q <= 1'b0;
@@ -158,7 +157,7 @@ module sorter_core
   end
   assign to_dst_q = passes_q[0] ^ pass_q[0];
 
-  assign done_o = state_q == StClear;
+  assign done_o = flush;
   assign stopped_o = stop_q && !error_q;
   assign busy_o = state_q != StIdle;
 
@@ -197,7 +196,8 @@ module sorter_core
     .N(Leaves)
   ) u_requesters (
     .clk_i,
-    .rst_ni (rst_ni && clear_n_q),
+    .rst_ni,
+    .flush_i (flush),
     .req_i  ((preferred != '0) ? preferred : request),
     .next_i (range_fire),
     .gnt_o  (gnt),
@@ -229,7 +229,7 @@ module sorter_core
       if (!rst_ni) begin
         unrequested_q[l] <= '0;
         ring_used_q[l]   <= '0;
-      end else if (!clear_n_q) begin
+      end else if (flush) begin
         unrequested_q[l] <= '0;
         ring_used_q[l]   <= '0;
       end else if (group_begin) begin
@@ -313,7 +313,8 @@ module sorter_core
     .Style("lutram")
   ) u_tags (
     .clk_i,
-    .rst_ni     (rst_ni && clear_n_q),
+    .rst_ni,
+    .flush_i    (flush),
     .in_valid_i (range_fire),
     .in_ready_o (tags_ready),
     .in_data_i  ({range_size, range_leaf}),
@@ -335,7 +336,8 @@ module sorter_core
     .SizeBits(SizeBits)
   ) u_load (
     .clk_i,
-    .rst_ni       (rst_ni && clear_n_q),
+    .rst_ni,
+    .flush_i      (flush),
     .kind_i,
     .keys_i       (first_pass),
     .size_i       (size),
@@ -369,7 +371,8 @@ module sorter_core
     .RunRows(RunRows)
   ) u_cascade (
     .clk_i,
-    .rst_ni     (rst_ni && clear_n_q),
+    .rst_ni,
+    .flush_i    (flush),
     .busy_o     (cascade_busy),
     .in_valid_i (loaded_valid && first_pass),
     .in_ready_o (cascade_ready),
@@ -411,7 +414,7 @@ module sorter_core
       full_q <= '0;
       leaf_q <= '0;
       row_q  <= '0;
-    end else if (!clear_n_q) begin
+    end else if (flush) begin
       half_q <= 1'b0;
       full_q <= '0;
       leaf_q <= '0;
@@ -432,7 +435,8 @@ module sorter_core
     .Depth(2)
   ) u_chunks (
     .clk_i,
-    .rst_ni     (rst_ni && clear_n_q),
+    .rst_ni,
+    .flush_i    (flush),
     .in_valid_i (run_fire && run_end),
     .in_ready_o (chunk_ready),
     .in_data_i  (built_chunk),
@@ -492,7 +496,7 @@ module sorter_core
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) merge_q <= MgIdle;
-    else if (!clear_n_q) merge_q <= MgIdle;
+    else if (flush) merge_q <= MgIdle;
     else begin
       unique case (merge_q)
         MgIdle:  if (state_q == StRun && merge_available) merge_q <= MgBegin;
@@ -523,7 +527,8 @@ module sorter_core
     .RunRows(RunRows)
   ) u_leaves (
     .clk_i,
-    .rst_ni        (rst_ni && clear_n_q),
+    .rst_ni,
+    .flush_i       (flush),
     .busy_o        (leaves_busy),
     .start_i       (merge_begin),
     .full_leaves_i (first_pass ? chunk.full_leaves : full_leaves_q),
@@ -552,7 +557,8 @@ module sorter_core
     .Leaves(Leaves)
   ) u_tree (
     .clk_i,
-    .rst_ni     (rst_ni && clear_n_q),
+    .rst_ni,
+    .flush_i    (flush),
     .busy_o     (tree_busy),
     .clear_i    (merge_done),
     .room_o     (leaf_room),
@@ -597,7 +603,8 @@ module sorter_core
     .KeyBits(KeyBits)
   ) u_unload (
     .clk_i,
-    .rst_ni   (rst_ni && clear_n_q),
+    .rst_ni,
+    .flush_i  (flush),
     .kind_i,
     .indexes_i(write_indexes),
     .row_i    (merged),

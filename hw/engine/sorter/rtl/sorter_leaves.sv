@@ -20,6 +20,8 @@ module sorter_leaves
 ) (
   input  logic                          clk_i,
   input  logic                          rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                          flush_i,
   /// A row is in flight. Driven by registers.
   output logic                          busy_o,
 
@@ -75,6 +77,9 @@ module sorter_leaves
       if (!rst_ni) begin
         active_q[l] <= 1'b0;
         available_q[l] <= '0;
+      end else if (flush_i) begin
+        active_q[l] <= 1'b0;
+        available_q[l] <= '0;
       end else if (start_i) begin
         active_q[l] <= 1'b1;
         available_q[l] <= preloaded_i ? (RunBits + 2)'(rows) : '0;
@@ -102,6 +107,7 @@ module sorter_leaves
   ) u_arbiter (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .req_i  ((demanded != '0) ? demanded : ready),
     .next_i (1'b1),
     .gnt_o  (gnt),
@@ -120,8 +126,8 @@ module sorter_leaves
       pick_q <= 1'b0;
       read_q <= 1'b0;
     end else begin
-      pick_q <= gnt_valid;
-      read_q <= pick_q;
+      pick_q <= gnt_valid && !flush_i;
+      read_q <= pick_q && !flush_i;
     end
   end
   always_ff @(posedge clk_i) begin

@@ -28,6 +28,8 @@ module sorter_level
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                        flush_i,
   /// Rows are in flight. Driven by registers.
   output logic                        busy_o,
   /// Prepares for the next merge. No row is in flight.
@@ -102,6 +104,7 @@ module sorter_level
   ) u_arbiter (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .req_i  ((demanded != '0) ? demanded : ready),
     .next_i (1'b1),
     .gnt_o  (gnt),
@@ -113,7 +116,7 @@ module sorter_level
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) step_q <= 1'b0;
-    else step_q <= gnt_valid && !clear_i;
+    else step_q <= gnt_valid && !clear_i && !flush_i;
   end
   always_ff @(posedge clk_i) node_q <= node;
 
@@ -199,7 +202,7 @@ module sorter_level
           rptr_q[n][s] <= '0;
           wptr_q[n][s] <= '0;
           end_q[n][s] <= 1'b0;
-        end else if (clear_i) begin
+        end else if (clear_i || flush_i) begin
           count_q[n][s] <= '0;
           free_q[n][s] <= count_t'(Rows);
           rptr_q[n][s] <= '0;
@@ -223,7 +226,7 @@ module sorter_level
         repeats_q[n] <= '1;
         alternating_q[n] <= 1'b0;
         demand_q[n] <= '0;
-      end else if (clear_i) begin
+      end else if (clear_i || flush_i) begin
         consumed_q[n] <= '0;
         node_done_q[n] <= 1'b0;
         last_source_q[n] <= '0;
@@ -260,6 +263,7 @@ module sorter_level
   ) u_network (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .busy_o (network_busy),
     .valid_i(step_q),
     .tag_i  ({empty, last, node_q}),

@@ -21,6 +21,8 @@ module sorter_load
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                        flush_i,
   /// Kind of keys. `keys_i`: the data are keys, else records.
   input  kind_t                       kind_i,
   input  logic                        keys_i,
@@ -119,6 +121,12 @@ module sorter_load
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      half_q         <= 1'b0;
+      group_q        <= '0;
+      range_active_q <= 1'b0;
+      valid_q        <= 1'b0;
+      index_q        <= '0;
+    end else if (flush_i) begin
       half_q         <= 1'b0;
       group_q        <= '0;
       range_active_q <= 1'b0;

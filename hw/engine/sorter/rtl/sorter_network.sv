@@ -21,6 +21,8 @@ module sorter_network #(
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                        flush_i,
   /// A row is in flight. Driven by registers.
   output logic                        busy_o,
   input  logic                        valid_i,
@@ -64,7 +66,7 @@ module sorter_network #(
       end
       always_ff @(posedge clk_i or negedge rst_ni) begin
         if (!rst_ni) valid[Stage+1] <= 1'b0;
-        else valid[Stage+1] <= valid[Stage];
+        else valid[Stage+1] <= valid[Stage] && !flush_i;
       end
     end
   end

@@ -17,6 +17,8 @@ module sorter_pair
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                        flush_i,
   /// Rows are in flight. Driven by registers.
   output logic                        busy_o,
   /// Input row, with marks for the last row of its run and of its chunk.
@@ -68,11 +70,16 @@ module sorter_pair
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) second_run_q <= 1'b0;
+    else if (flush_i) second_run_q <= 1'b0;
     else if (in_fire && in_last_i) second_run_q <= !second_run_q && !in_end_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      wptr_q  <= '0;
+      rptr_q  <= '0;
+      count_q <= '0;
+    end else if (flush_i) begin
       wptr_q  <= '0;
       rptr_q  <= '0;
       count_q <= '0;
@@ -158,6 +165,10 @@ module sorter_pair
       consumed_q  <= '0;
       done_q      <= '0;
       chunk_end_q <= 1'b0;
+    end else if (flush_i) begin
+      consumed_q  <= '0;
+      done_q      <= '0;
+      chunk_end_q <= 1'b0;
     end else if (step) begin
       consumed_q  <= consumed;
       done_q      <= last ? '0 : done;
@@ -179,6 +190,7 @@ module sorter_pair
   ) u_network (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .busy_o (),
     .valid_i(step),
     .tag_i  ({last, last && chunk_ends}),
@@ -195,6 +207,7 @@ module sorter_pair
   ) u_out (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .in_valid_i(sorted_valid),
     .in_ready_o(),
     .in_data_i ({sorted_marks, sorted}),
@@ -206,6 +219,7 @@ module sorter_pair
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) in_flight_q <= '0;
+    else if (flush_i) in_flight_q <= '0;
     else in_flight_q <= in_flight_q + QueueBits'(step) - QueueBits'(out_valid_o && out_ready_i);
   end
   assign room = in_flight_q != QueueBits'(Queue);

@@ -21,6 +21,8 @@ module sorter_tree
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                        flush_i,
   /// Rows are in flight. Driven by registers.
   output logic                        busy_o,
   /// Prepares for the next merge, after the end or to discard the contents. No row of a leaf is in
@@ -71,6 +73,7 @@ module sorter_tree
     ) u_level (
       .clk_i,
       .rst_ni,
+      .flush_i,
       .busy_o      (busy[d]),
       .clear_i,
       .room_o      (room_below),
@@ -116,6 +119,7 @@ module sorter_tree
   assign out_fire = out_valid_o && out_ready_i;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) free_q <= QueueBits'(Queue);
+    else if (flush_i) free_q <= QueueBits'(Queue);
     else
       free_q <= free_q - QueueBits'(reserve[0][0] && !clear_i) + QueueBits'(out_fire) + QueueBits'(valid[0] && empty[0]);
   end
@@ -127,6 +131,7 @@ module sorter_tree
   ) u_out (
     .clk_i,
     .rst_ni,
+    .flush_i,
     .in_valid_i(valid[0] && !empty[0]),
     .in_ready_o(),
     .in_data_i ({last[0], row[0]}),

@@ -13,6 +13,8 @@ module sorter_unload
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
+  /// Discards all rows: in the next cycle the state is that after a reset.
+  input  logic                        flush_i,
   /// Kind of keys. `indexes_i`: write indexes only.
   input  kind_t                       kind_i,
   input  logic                        indexes_i,
@@ -70,6 +72,10 @@ module sorter_unload
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      group_q <= '0;
+      half_q  <= 1'b0;
+      valid_q <= 1'b0;
+    end else if (flush_i) begin
       group_q <= '0;
       half_q  <= 1'b0;
       valid_q <= 1'b0;

@@ -16,30 +16,21 @@ module engine_job_mux
   /// Bits of the return value.
   parameter int unsigned NumResults = 4,
   /// The result bit for a stopped job.
-  parameter int unsigned StoppedBit = 0
+  parameter int unsigned StoppedBit = 0,
+  /// Read-only registers from 0x100.
+  parameter int unsigned NumWords   = 0,
+  localparam int unsigned WordPorts = (NumWords == 0) ? 1 : NumWords
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// From registers, but for the start: a further clock edge could change the state without new
-  /// input.
+  /// A further clock edge could change the state without new input. Driven by registers.
   output logic                        busy_o,
 
-  /// CONTROL: start and stop, for one cycle each.
-  input  logic                        start_i,
-  input  logic                        stop_i,
-  /// The interrupt is enabled for the end of a job, and STATUS has one pending.
-  input  logic                        interrupt_i,
-  /// The arguments.
-  input  logic [NumArgs-1:0][63:0]    args_i,
-  /// Interrupt request: rises when `interrupt_i` does.
+  /// Register port, and the words from 0x100.
+  ns_axil_if.slave                    s_axil,
+  input  logic [WordPorts-1:0][31:0]  words_i,
+  /// Interrupt request: rises when a job of the registers ends.
   output logic                        irq_o,
-  /// CONTROL.idle: the registers have no job.
-  output logic                        idle_o,
-  /// A job of the registers ends in this cycle.
-  output logic                        ended_o,
-  /// Result of the last one: return value and outputs.
-  output logic [NumResults-1:0]       result_o,
-  output logic [NumOutputs-1:0][63:0] outputs_o,
 
   /// NVMe I/O commands.
   nvme_engine_if.engine               s_nvme,
@@ -84,19 +75,28 @@ module engine_job_mux
   job_t [Sources-1:0] jobs;
   job_t job;
   logic launch_busy, registers_busy, nvme_busy, page_busy, malformed;
-  logic [NumArgs-1:0][63:0] page_args;
+  logic [NumArgs-1:0][63:0] register_args, page_args;
 
-  engine_registers u_registers (
+  engine_registers #(
+    .NumArgs   (NumArgs),
+    .NumOutputs(NumOutputs),
+    .NumResults(NumResults),
+    .StoppedBit(StoppedBit),
+    .NumWords  (NumWords)
+  ) u_registers (
     .clk_i,
     .rst_ni,
     .busy_o   (registers_busy),
-    .start_i,
-    .stop_i,
-    .interrupt_i,
+    .s_axil,
+    .words_i,
     .irq_o,
     .request_o(requests[Registers]),
+    .args_o   (register_args),
     .stop_o   (stop_requests[Registers]),
-    .done_i   (done[Registers])
+    .done_i   (done[Registers]),
+    .dropped_i(dropped[Registers]),
+    .result_i (job_result_i),
+    .outputs_i(job_outputs_i)
   );
 
   engine_nvme u_nvme (
@@ -130,7 +130,7 @@ module engine_job_mux
   );
 
   assign stop_requests[Page] = 1'b0;
-  assign jobs[Registers] = '{malformed: 1'b0, args: args_i};
+  assign jobs[Registers] = '{malformed: 1'b0, args: register_args};
   assign jobs[Nvme] = '{malformed: 1'b0, args: cmd_args_i};
   assign jobs[Page] = '{malformed: malformed, args: page_args};
 
@@ -152,18 +152,6 @@ module engine_job_mux
     .done_i   (job_done_i)
   );
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begin
-      result_o  <= '0;
-      outputs_o <= '0;
-    end else if (done[Registers]) begin
-      result_o  <= dropped[Registers] ? NumResults'(1) << StoppedBit : job_result_i;
-      outputs_o <= dropped[Registers] ? '0 : job_outputs_i;
-    end
-  end
-
-  assign idle_o = !requests[Registers];
-  assign ended_o = done[Registers];
   assign job_args_o = job.args;
   assign job_malformed_o = job.malformed;
   assign busy_o = launch_busy || registers_busy || nvme_busy || page_busy;

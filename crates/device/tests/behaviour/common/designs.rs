@@ -6,16 +6,15 @@
 use std::path::PathBuf;
 
 use design::Design;
-use rtl::bitstream::repo_root;
 
 /// The repository.
 pub fn root() -> PathBuf {
-    repo_root().unwrap()
+    design::checkout().unwrap()
 }
 
 /// A design of `designs/`.
 pub fn design(name: &str) -> Design {
-    Design::find(&root(), name).unwrap()
+    Design::find(name).unwrap()
 }
 
 /// The default device with another number of channels, each in turns of 8 KiB.

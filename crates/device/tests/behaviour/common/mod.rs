@@ -13,12 +13,13 @@ use std::fs::File;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::FileExt;
 
-use design::{Cpu, Design, HostCosts};
+use design::{Cpu, Design};
 use device::{Factory, Model, RtlOptions};
-use driver::{DriverConfig, NvmeDriver, SimHost};
+use driver::{DriverConfig, HostCosts, NvmeDriver, SimHost};
 use rtl::bitstream::stderr_progress;
 use sim::memctrl::MemoryModel;
-use sim::{Bar, Counter, Device, HostConfig, LinkConfig, Media, System, Time};
+use sim::{Counter, Device, Media, Time};
+use testbed::driver_costs;
 
 pub use designs::{design, root};
 
@@ -191,7 +192,7 @@ impl Copying {
     }
 
     pub fn of(design: &Design) -> Copying {
-        let engines = design.engines(&root()).unwrap();
+        let engines = design.engines().unwrap();
         let copy = engines.iter().find(|engine| engine.engine.name == "copy0");
         let copy = copy.unwrap();
         Copying {
@@ -212,7 +213,7 @@ const CYCLE: Time = Time::ns(100);
 
 /// The host of a device at a link.
 pub fn host_of(design: &Design, device: Box<dyn Device + Send>) -> SimHost {
-    host_with(design, device, Cpu::default().costs(), 0)
+    host_with(design, device, driver_costs(&Cpu::default()), 0)
 }
 
 /// The same with costs, and this number of interrupt vectors.
@@ -222,16 +223,7 @@ pub fn host_with(
     costs: HostCosts,
     vectors: u16,
 ) -> SimHost {
-    let mut system = System::new(&HostConfig::default()).unwrap();
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, design.window_bytes()),
-        (Bar::Control, 1 << 20),
-    ];
-    let number = system
-        .add_device(device, &LinkConfig::default(), &windows)
-        .unwrap();
-    SimHost::new(system, number, costs, vectors)
+    testbed::host_of(device, design.window_bytes(), costs, vectors).unwrap()
 }
 
 /// A device on empty media.

@@ -3,7 +3,6 @@
 //! The host of a device with the engine `nearpm`: its commands, a pool, and the contents of its
 //! logs.
 
-use design::media::Interleave;
 use design::Design;
 use device::Model;
 use driver::control::DelayRegisters;
@@ -11,6 +10,7 @@ use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Host, SimHost};
 use sim::{Bar, Device, Time};
 use spec::nearpm::{Command, Descriptor, ErrorBit, Header, Operation};
+use spec::nvm_delay::Interleave;
 
 use super::{design, model, root};
 
@@ -149,7 +149,7 @@ impl Kit {
     /// For a device whose memory is as slow as the design's profile says.
     pub fn before(device: Box<dyn Device + Send>, design: &Design) -> Kit {
         let mut host = super::host_of(design, device);
-        let profile = design::Profile::find(&root(), &design.media.profile).unwrap();
+        let profile = design::Profile::find(&design.media.profile).unwrap();
         let turns = Interleave {
             channels: design.channels,
             granule: design.granule.0,
@@ -167,7 +167,7 @@ impl Kit {
 
     /// The engine's page, all of its lines free.
     pub fn page_of(design: &Design) -> CommandPage {
-        let engines = design.engines(&root()).unwrap();
+        let engines = design.engines().unwrap();
         let engine = engines.iter().find(|e| e.manifest.name == "nearpm");
         CommandPage::new(engine.and_then(|engine| engine.page).unwrap())
     }

@@ -18,16 +18,16 @@ mod rates;
 mod scan;
 mod tables;
 
-use design::media::Interleave;
 use design::Design;
 use driver::control::DelayRegisters;
 use driver::launch::EngineRegisters;
 use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Completion, Host, NvmeDriver, SimHost};
 use sim::{Bar, Clock, Random, Time};
+use spec::nvm_delay::Interleave;
 use spec::nvme::{Sqe, Status};
 
-use crate::common::{self, design, root};
+use crate::common::{self, design};
 
 const MIB: u64 = 1 << 20;
 /// Bits of the copy engine's return value.
@@ -54,7 +54,7 @@ impl Bench {
     }
 
     fn of(design: &Design) -> Bench {
-        let engines = design.engines(&root()).unwrap();
+        let engines = design.engines().unwrap();
         let device = common::device(&common::factory(design), design);
         let page = |e: &design::engine::EngineInstance| CommandPage::new(e.page.unwrap());
         Bench {
@@ -140,7 +140,7 @@ impl Bench {
 
     /// Makes the storage's channels as slow as a profile, with a write cap for each.
     fn slow(&mut self, profile: &str, write_cap_gb_s: Option<f64>) {
-        let mut profile = design::Profile::find(&root(), profile).unwrap();
+        let mut profile = design::Profile::find(profile).unwrap();
         if let Some(cap) = write_cap_gb_s {
             profile.write.cap_gb_s = cap;
         }

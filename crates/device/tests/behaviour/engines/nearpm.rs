@@ -3,6 +3,7 @@
 //! Crash consistency near memory: effects of commands, refusals, and the order of commands and
 //! accesses. Losses of power: `crates/device/tests/nearpm.rs`.
 
+use nearpm_model::{Engine, Memory};
 use spec::nearpm::{
     payload_crc, Command, ErrorBit, Header, LogState, Operation, RecordKind, RecordWriter,
 };
@@ -406,20 +407,6 @@ fn nearpm_full_and_torn_logs_are_left_alone() {
     assert_eq!(kit.load(pool.media + 512, 65), [0; 65]);
 }
 
-/// The contents after each store and command in order.
-struct ExpectedPool {
-    pool: Pool,
-    bytes: Vec<u8>,
-    next: u64,
-}
-
-impl ExpectedPool {
-    fn copy(&mut self, from: u64, len: u64, to: u64) {
-        let (from, len) = (from as usize, len as usize);
-        self.bytes.copy_within(from..from + len, to as usize);
-    }
-}
-
 #[test]
 fn nearpm_random_programs_match_the_ordered_model() {
     if !is_there() {
@@ -437,96 +424,75 @@ fn run_random_program(seed: u64, profile: &str) {
     let mut random = Random::new(100 + seed);
     // Objects in a few granules, so in both channels.
     let span = [512, 4096, 40_000][seed as usize % 3];
-    let mut model = ExpectedPool {
-        pool,
-        bytes: vec![0; 1 << 17],
-        next: 64,
+    let (mut engine, mut memory) = (Engine::new(2 << 20), vec![0; 2 << 20]);
+    let mut expect = |memory: &mut [u8], command: &Command| {
+        let value = engine.execute(memory, &command.arguments()).unwrap();
+        let logs = &engine.pools[usize::from(pool.number)]
+            .as_ref()
+            .unwrap()
+            .logs;
+        (value, logs[0].as_ref().map_or(0, |log| log.next))
     };
+    expect(&mut memory, &pool.map());
+    let (_, mut next) = expect(&mut memory, &pool.open(0, 1));
     let mut under_way: Vec<(Command, driver::page::SubmittedCommand, u64)> = Vec::new();
-    let mut undone: Vec<(u64, Vec<u8>)> = Vec::new();
     for step in 0..300 {
         let len = [8, 64, 64, 200, 1500][random.below(5) as usize];
         let at = random.below(span);
-        let command = match random.below(10) {
+        let mut commands = Vec::new();
+        match random.below(10) {
             0..=3 => {
                 let data = bytes(&mut random, len as usize);
                 kit.store(pool.media + at, &data);
-                let place = at as usize;
-                model.bytes[place..place + data.len()].copy_from_slice(&data);
-                None
+                memory.write(pool.media + at, &data);
             }
-            4 => {
-                let place = at as usize;
-                let wanted = model.bytes[place..place + len as usize].to_vec();
-                let is = kit.load(pool.media + at, len as usize);
-                assert!(
-                    is == wanted,
-                    "seed {seed}, step {step}: {len} bytes at {at}"
-                );
-                None
-            }
-            5 | 6 => {
-                let place = at as usize;
-                undone.push((at, model.bytes[place..place + len as usize].to_vec()));
-                let value = model.next;
-                model.next = spec::nearpm::next_record(model.next, len);
-                Some((pool.undo(0, at, len), value))
-            }
+            4 => assert!(
+                kit.load(pool.media + at, len as usize) == memory.read(pool.media + at, len),
+                "seed {seed}, step {step}: {len} bytes at {at}"
+            ),
+            5 | 6 => commands.push(pool.undo(0, at, len)),
             7 => {
                 let to = random.below(span);
                 if to.abs_diff(at) < len {
                     continue;
                 }
-                model.copy(at, len, to);
-                Some((pool.copy(0, at, len, to), 0))
+                commands.push(pool.copy(0, at, len, to));
             }
-            8 => {
-                let (to, value) = (at & !7, random.next());
-                let place = to as usize;
-                model.bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
-                Some((pool.switch(0, to, value), 0))
-            }
+            8 => commands.push(pool.switch(0, at & !7, random.next())),
             _ => {
                 let to = random.below(span);
-                let record = model.next;
-                let image = model.bytes[at as usize..(at + len) as usize].to_vec();
-                if record + 4096 > pool.log_bytes {
+                if next + 4096 > pool.log_bytes {
                     continue;
                 }
-                model.next = spec::nearpm::next_record(model.next, len);
-                let redo = pool.redo(0, at, len, to);
-                under_way.push((redo, kit.submit(&redo), record));
-                model.bytes[to as usize..(to + len) as usize].copy_from_slice(&image);
-                Some((pool.apply(0, record, len, to), 0))
+                commands.push(pool.redo(0, at, len, to));
+                commands.push(pool.apply(0, next, len, to));
             }
-        };
-        if let Some((command, value)) = command {
+        }
+        for command in commands {
+            let value;
+            (value, next) = expect(&mut memory, &command);
             under_way.push((command, kit.submit(&command), value));
         }
-        if model.next + 8192 > pool.log_bytes || under_way.len() > 50 {
+        if next + 8192 > pool.log_bytes || under_way.len() > 50 {
             for (command, submitted, value) in under_way.drain(..) {
                 let ended = kit.finish(submitted);
                 assert_eq!((ended.result, ended.value), (0, value), "{command:?}");
             }
-            if model.next + 8192 > pool.log_bytes {
+            if next + 8192 > pool.log_bytes {
                 break;
             }
         }
     }
-    let place = model.pool.media;
+    let objects = |memory: &[u8]| memory.read(pool.media, 1 << 17);
     assert!(
-        kit.load(place, model.bytes.len()) == model.bytes,
+        kit.load(pool.media, 1 << 17) == objects(&memory),
         "seed {seed}"
     );
-    // All undo records are as expected, so the result of an abort is known.
-    for (at, old) in undone.iter().rev() {
-        let at = *at as usize;
-        model.bytes[at..at + old.len()].copy_from_slice(old);
-    }
-    let count = kit.fine(&pool.command(Operation::Abort, 0));
-    assert_eq!(count, undone.len() as u64);
+    let abort = pool.command(Operation::Abort, 0);
+    let (count, _) = expect(&mut memory, &abort);
+    assert_eq!(kit.fine(&abort), count);
     assert!(
-        kit.load(place, model.bytes.len()) == model.bytes,
+        kit.load(pool.media, 1 << 17) == objects(&memory),
         "seed {seed}: abort"
     );
 }
@@ -906,7 +872,7 @@ fn nearpm_unreadable_range_is_neither_restored_nor_lost() {
     }
     use std::os::unix::fs::FileExt;
 
-    use crate::common::{design, model, rest, root};
+    use crate::common::{design, model, rest};
     use driver::Host;
     use sim::{Bar, Media, Time};
     use spec::regs::nearpm::{domain, DOMAIN};
@@ -918,7 +884,7 @@ fn nearpm_unreadable_range_is_neither_restored_nor_lost() {
     let factory = ::device::Factory::new(&design, model(), &options, &mut progress).unwrap();
     let media = Media::file(&path, bytes).unwrap();
     let mut kit = Kit::before(factory.device(media).unwrap(), &design);
-    let at = design.engines(&root()).unwrap()[0].offset + DOMAIN;
+    let at = design.engines().unwrap()[0].offset + DOMAIN;
     let mask = |field: spec::regs::Field| field.mask() as u32;
     let pool = Pool::new(1, 7, 1 << 20);
     kit.fine(&pool.map());

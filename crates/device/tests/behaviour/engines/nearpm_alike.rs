@@ -15,7 +15,7 @@ use spec::nearpm::{register, Command, Operation, RESERVED_BYTES};
 use spec::regs::nearpm::{CONTROL, DOMAIN, FORGET, LINES, REFUSED, STORES, TAKEN, UNDER_WAY};
 
 use crate::common::nearpm::{Kit, Pool};
-use crate::common::{design, model, rest, root};
+use crate::common::{design, model, rest};
 
 const SIZE: u64 = 1 << 16;
 /// Bytes of objects, which often overlap.
@@ -109,7 +109,7 @@ impl DevicePair {
         DevicePair {
             devices: [Model::Fast, Model::Rtl].map(NearpmDevice::new),
             pools: [pool(0), pool(1)],
-            registers: design.engines(&root()).unwrap()[0].offset,
+            registers: design.engines().unwrap()[0].offset,
             reserved: design.media.bytes.0 - RESERVED_BYTES,
             random: Random::new(seed),
             fails: false,

@@ -11,7 +11,7 @@ use spec::nearpm::{Operation, QUEUE_LINES};
 use spec::regs::nearpm::LINES;
 
 use crate::common::nearpm::{Kit, Pool};
-use crate::common::{design, model, rest, root};
+use crate::common::{design, model, rest};
 
 /// A device with the engine `copy` in addition: its page, and the other engine's registers.
 fn kit() -> Option<(Kit, Pool, CommandPage, u64)> {
@@ -23,7 +23,7 @@ fn kit() -> Option<(Kit, Pool, CommandPage, u64)> {
     let both = "[[engine]]\nname = \"nearpm0\"\nengine = \"nearpm\"\n[[engine]]\nname = \
         \"copy0\"\nengine = \"copy\"\n";
     let design = design("nearpm").with_values(both).unwrap();
-    let engines = design.engines(&root()).unwrap();
+    let engines = design.engines().unwrap();
     let copies = CommandPage::new(engines[1].page.unwrap());
     let registers = engines[0].offset;
     let mut kit = Kit::of(&design);

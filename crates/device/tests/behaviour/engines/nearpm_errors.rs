@@ -9,7 +9,7 @@ use spec::regs::nearpm::{domain, DOMAIN, FORGET, REFUSED, TAKEN, UNDER_WAY};
 
 use super::nearpm_faults::{mask, pool_at_the_end, Bench, BAD, GOOD};
 use crate::common::nearpm::{is_there, Kit, Pool};
-use crate::common::{design, factory, model, rest, root};
+use crate::common::{design, factory, model, rest};
 
 const LEN: u64 = 65_536;
 /// Lines of logs in the saved range.
@@ -239,7 +239,7 @@ fn nearpm_full_disk_at_exit_loses_nothing() {
     let media = Media::file(&path, bytes).unwrap();
     let mut kit = Kit::before(factory(&design).device(media).unwrap(), &design);
     rest(&mut kit.host, Time::us(50));
-    let at = design.engines(&root()).unwrap()[0].offset + DOMAIN;
+    let at = design.engines().unwrap()[0].offset + DOMAIN;
     let fine = mask(domain::OPEN) | mask(domain::RESTORED);
     assert_eq!(kit.host.read32(Bar::Control, at).unwrap(), fine);
     assert_eq!(kit.load(pool.media + LEN - 64, 64), [7; 64]);

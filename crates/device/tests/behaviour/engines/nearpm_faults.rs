@@ -15,7 +15,7 @@ use spec::regs::nearpm::{domain, DOMAIN, FORGET};
 use spec::regs::Field;
 
 use crate::common::nearpm::{is_there, Kit, Pool};
-use crate::common::{design, factory, rest, root};
+use crate::common::{design, factory, rest};
 
 const PAGE: u64 = 4096;
 const HEADER: usize = 64;
@@ -42,7 +42,7 @@ impl Bench {
             file: file.unwrap().into(),
             bad,
             bytes,
-            registers: design.engines(&root()).unwrap()[0].offset,
+            registers: design.engines().unwrap()[0].offset,
         }
     }
 

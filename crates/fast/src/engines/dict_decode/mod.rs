@@ -9,7 +9,7 @@ mod table;
 use std::collections::VecDeque;
 
 use spec::nvme::{status, Status};
-use spec::regs::dict_decode::{kind_lo, result};
+use spec::regs::dict_decode::{kind, result};
 
 use crate::controller::EngineCommand;
 
@@ -71,10 +71,8 @@ impl Column {
     /// The column of a job; `None`: it is invalid.
     fn of(job: &Job) -> Option<Column> {
         let [dict, entries, src, bytes, dst, count, kind] = job.arguments;
-        let known = kind_lo::WIDTH.mask()
-            | kind_lo::SIZE.mask()
-            | kind_lo::PLAIN.mask()
-            | kind_lo::PACKED_KEYS.mask();
+        let known =
+            kind::WIDTH.mask() | kind::SIZE.mask() | kind::PLAIN.mask() | kind::PACKED_KEYS.mask();
         let column = Column {
             dict,
             entries,
@@ -82,10 +80,10 @@ impl Column {
             bytes,
             dst,
             count,
-            width: kind_lo::WIDTH.get(kind) as u32,
-            size: 1 << kind_lo::SIZE.get(kind),
-            plain: kind_lo::PLAIN.is_set(kind),
-            fixed: kind_lo::PACKED_KEYS.is_set(kind),
+            width: kind::WIDTH.get(kind) as u32,
+            size: 1 << kind::SIZE.get(kind),
+            plain: kind::PLAIN.is_set(kind),
+            fixed: kind::PACKED_KEYS.is_set(kind),
         };
         let dictionary =
             (1..=MAX_ENTRIES).contains(&entries) && entries * column.size <= DICT_BYTES;
@@ -212,6 +210,7 @@ impl DictDecode {
 
     /// Does all work that is possible up to the current edge.
     fn advance(&mut self, ports: &mut EnginePorts) {
+        // A wake-up of the job before may come after the start of an invalid one.
         let Some(column) = self.column else { return };
         if self.state == DecodeState::Decoding {
             while self.take_burst(&column, ports)
@@ -284,9 +283,7 @@ impl DictDecode {
             return false;
         }
         self.take_free = done;
-        let Some(read) = self.reads.pop_front() else {
-            return false;
-        };
+        let read = self.reads.pop_front().expect("it is the first one");
         self.first_read += 1;
         let (dict, _) = self.sizes(column);
         if self.accepted < dict {
@@ -332,7 +329,7 @@ impl DictDecode {
                 self.made = self.made.max(ports.now());
             }
             match next {
-                DecodeStep::Wait => {}
+                DecodeStep::Wait => unreachable!("it has just been handled"),
                 DecodeStep::Header => self.made += 1,
                 DecodeStep::Row(mut row) => {
                     let good = row.iter().position(|&key| !self.table.has(key));
@@ -416,7 +413,7 @@ impl DictDecode {
     }
 
     fn begin(&mut self, ports: &mut EnginePorts) {
-        let Some(column) = self.column else { return };
+        let column = self.column.expect("only a valid job begins");
         self.state = DecodeState::Decoding;
         let now = ports.now();
         (self.read_free, self.take_free, self.made, self.write_free) = (now, now, now, now);
@@ -528,10 +525,9 @@ impl Engine for DictDecode {
         }
         let bursts = self.writes.len() as u64;
         let place = (u64::from(burst) + bursts - self.first_read % bursts) % bursts;
-        if let Some(read) = self.reads.get_mut(place as usize) {
-            let ok = ok && ports.load(read.addr, &mut read.data);
-            read.arrival = Some((ports.now(), ok));
-        }
+        let read = &mut self.reads[place as usize];
+        let ok = ok && ports.load(read.addr, &mut read.data);
+        read.arrival = Some((ports.now(), ok));
         self.advance(ports);
     }
 

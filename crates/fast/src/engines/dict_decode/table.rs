@@ -58,6 +58,6 @@ impl Table {
                 counts[bank] += 1;
             }
         }
-        counts.into_iter().max().unwrap_or(1).max(1) as u64
+        counts.into_iter().fold(1, usize::max) as u64
     }
 }

@@ -16,9 +16,7 @@ impl<'a> Writer<'a> {
     /// Writes the next bits.
     pub(super) fn write(&mut self, value: u64, width: u32) {
         for bit in 0..width {
-            if let Some(byte) = self.line.get_mut(self.at / 8) {
-                *byte |= ((value >> bit & 1) as u8) << (self.at % 8);
-            }
+            self.line[self.at / 8] |= ((value >> bit & 1) as u8) << (self.at % 8);
             self.at += 1;
         }
     }
@@ -34,11 +32,10 @@ impl<'a> Reader<'a> {
         Reader { line, at: 0 }
     }
 
-    /// Reads the next bits, at most 64; 0 after the end.
+    /// Reads the next bits, at most 64.
     pub(super) fn read(&mut self, width: u32) -> u64 {
         (0..width).fold(0, |value, bit| {
-            let byte = self.line.get(self.at / 8).copied().unwrap_or(0);
-            let set = u64::from(byte >> (self.at % 8) & 1);
+            let set = u64::from(self.line[self.at / 8] >> (self.at % 8) & 1);
             self.at += 1;
             value | set << bit
         })

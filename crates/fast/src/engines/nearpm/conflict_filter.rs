@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! The access filter: dependencies of PM window stores and loads, and of accesses of the NVMe
+//! The conflict filter: dependencies of PM window stores and loads, and of accesses of the NVMe
 //! controller.
 //!
 //! Each access is looked up once. It depends on older commands that it overlaps, and on older lines
 //! of its channel's queue.
 
+use std::any::Any;
 use std::collections::VecDeque;
 
 use spec::nearpm::{LINE, QUEUE_LINES, WAITING_LOADS};
@@ -15,6 +16,7 @@ use super::table::{
 };
 use super::unit_command::{LineRange, UnitCommand};
 use crate::config::{Config, FaultInjection};
+use crate::conflict_filter::{ConflictFilter, StoreDecision};
 
 /// Cycles from a line's data, and from a command's end, until the line is issued.
 const ISSUE_CYCLES: u64 = 3;
@@ -70,17 +72,6 @@ struct Channel {
     passed: u64,
 }
 
-/// The decision about a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StoreDecision {
-    /// It has no dependency.
-    Pass,
-    /// Its lines are queued.
-    Queue,
-    /// The queue has no room for its lines.
-    Wait,
-}
-
 /// A line that is issued to the memory.
 pub(crate) struct IssuedLine {
     pub(crate) addr: u64,
@@ -90,7 +81,7 @@ pub(crate) struct IssuedLine {
 }
 
 /// The filter, and its table of commands.
-pub(crate) struct ConflictFilter {
+pub(crate) struct NearPmFilter {
     pub(super) table: Table,
     channels: Vec<Channel>,
     done: PrerequisiteProgress,
@@ -112,12 +103,12 @@ pub(crate) struct ConflictFilter {
     fault_injection: Option<FaultInjection>,
 }
 
-impl ConflictFilter {
+impl NearPmFilter {
     /// The filter of a device whose engine has reserved bytes at the end of the media. It is closed
     /// until an edge.
-    pub(super) fn new(config: &Config, reserved: u64, opens: u64) -> ConflictFilter {
+    pub(super) fn new(config: &Config, reserved: u64, opens: u64) -> NearPmFilter {
         let channels = config.storage.channels as usize;
-        ConflictFilter {
+        NearPmFilter {
             table: Table::new(),
             channels: (0..channels).map(|_| Channel::default()).collect(),
             done: PrerequisiteProgress::default(),
@@ -144,15 +135,6 @@ impl ConflictFilter {
         [self.max_lines as u32, self.queued_stores, loads as u32]
     }
 
-    /// The access overlaps the engine's reserved range.
-    pub(crate) fn is_reserved(&self, addr: u64, bytes: u64) -> bool {
-        addr < self.media && addr + bytes > self.reserved
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.is_some()
-    }
-
     pub(super) fn has_failed_restore(&self) -> bool {
         self.restore_failed
     }
@@ -169,16 +151,6 @@ impl ConflictFilter {
     /// There is no command and no waiting line.
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty() && self.channels.iter().all(|c| c.lines.is_empty())
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        self.is_empty() && self.closed.is_none() && self.answers.is_empty()
-    }
-
-    /// A channel has lines that have not been issued.
-    pub(crate) fn has_waiting_lines(&self, channel: usize) -> bool {
-        let channel = self.channels.get(channel);
-        channel.is_some_and(|channel| channel.lines.back().is_some_and(|line| !line.begun))
     }
 
     /// The dependencies of an access to a channel.
@@ -203,97 +175,6 @@ impl ConflictFilter {
         dependencies.commands == 0 && dependencies.lines <= self.channels[channel].written
     }
 
-    /// Decides about a store to a channel.
-    pub(crate) fn check_store(&self, channel: usize, addr: u64, bytes: u64) -> StoreDecision {
-        if self.is_closed() {
-            return StoreDecision::Wait;
-        }
-        if channel >= self.channels.len() || self.is_empty() {
-            return StoreDecision::Pass;
-        }
-        let lines = LineRange::of(addr, bytes);
-        let dependencies = self.dependencies(channel, &lines, true);
-        if self.is_free(channel, &dependencies) {
-            return StoreDecision::Pass;
-        }
-        match self.channels[channel].lines.len() + lines.count() <= QUEUE_LINES {
-            true => StoreDecision::Queue,
-            false => StoreDecision::Wait,
-        }
-    }
-
-    /// Queues the lines of a store, whose data are available at an edge. The store is answered
-    /// then.
-    pub(crate) fn queue_store(
-        &mut self,
-        channel: usize,
-        addr: u64,
-        data: &[u8],
-        from: u64,
-        number: u32,
-    ) {
-        let lines = LineRange::of(addr, data.len() as u64);
-        let commands = self.dependencies(channel, &lines, true).commands;
-        let channel = &mut self.channels[channel];
-        for line in lines.first..=lines.last {
-            let (begin, end) = (line * LINE, (line + 1) * LINE);
-            let (first, last) = (addr.max(begin), (addr + data.len() as u64).min(end));
-            let (at, len) = ((first - begin) as usize, (last - first) as usize);
-            let mut bytes = [0; LINE as usize];
-            let source = (first - addr) as usize;
-            bytes[at..at + len].copy_from_slice(&data[source..source + len]);
-            channel.queued += 1;
-            channel.lines.push_back(QueuedLine {
-                line,
-                strobes: u64::MAX >> (LINE as usize - len) << at,
-                data: bytes,
-                commands,
-                from,
-                begun: false,
-            });
-        }
-        let max_lines = channel.lines.len();
-        self.max_lines = self.max_lines.max(max_lines);
-        self.queued_stores = self.queued_stores.wrapping_add(1);
-        self.answers.push((from, number));
-    }
-
-    /// Takes a queued store whose answer is due.
-    pub(crate) fn next_answer(&mut self, now: u64) -> Option<u32> {
-        let place = self.answers.iter().position(|&(at, _)| at <= now)?;
-        Some(self.answers.remove(place).1)
-    }
-
-    /// True: a load may go to its channel. Otherwise it is kept.
-    pub(crate) fn check_load(
-        &mut self,
-        channel: usize,
-        addr: u64,
-        bytes: u64,
-        number: u32,
-    ) -> bool {
-        let Some(own) = self.channels.get(channel) else {
-            return true;
-        };
-        if own.loads.is_empty() && self.is_empty() {
-            return true;
-        }
-        let lines = LineRange::of(addr, bytes);
-        let dependencies = match own.loads.len() < WAITING_LOADS {
-            true => Some(self.dependencies(channel, &lines, false)),
-            false => None,
-        };
-        if dependencies.is_some_and(|dependencies| self.is_free(channel, &dependencies)) {
-            return true;
-        }
-        self.channels[channel].loads.push_back(WaitingLoad {
-            number,
-            lines,
-            dependencies,
-        });
-        false
-    }
-
     /// Takes a load of a channel whose dependencies are resolved.
     pub(super) fn next_free_load(&mut self, channel: usize) -> Option<u32> {
         for place in 0..self.channels[channel].loads.len().min(WAITING_LOADS) {
@@ -309,44 +190,6 @@ impl ConflictFilter {
             self.channels[channel].loads[place].dependencies = Some(dependencies);
         }
         None
-    }
-
-    /// True: an access of the NVMe controller may start. Otherwise it is checked again after the
-    /// next end of a command or line.
-    pub(crate) fn admit_nvme(
-        &mut self,
-        write: bool,
-        channel: usize,
-        addr: u64,
-        bytes: u64,
-    ) -> bool {
-        let way = usize::from(write);
-        let held = self.channels[channel].held_accesses[way].filter(|held| held.addr == addr);
-        if held.is_none() && self.is_empty() {
-            return true;
-        }
-        let dependencies = match held {
-            Some(held) => held.dependencies,
-            None => self.dependencies(channel, &LineRange::of(addr, bytes), write),
-        };
-        let free = self.is_free(channel, &dependencies);
-        self.channels[channel].held_accesses[way] =
-            (!free).then_some(HeldAccess { addr, dependencies });
-        free
-    }
-
-    /// A write of the controller has passed.
-    pub(crate) fn nvme_write_issued(&mut self, channel: usize) {
-        self.channels[channel].passed += 1;
-    }
-
-    pub(crate) fn nvme_write_done(&mut self, channel: usize) {
-        self.done.0.writes[channel] += 1;
-    }
-
-    /// The number of PM window stores that have been answered in order.
-    pub(crate) fn set_answered_stores(&mut self, stores: u64) {
-        self.done.0.stores = stores;
     }
 
     /// Inserts a command that follows the first `stores` stores to the PM window.
@@ -425,11 +268,10 @@ impl ConflictFilter {
     /// The oldest line of a channel's queue is in the memory.
     pub(super) fn line_written(&mut self, channel: usize) {
         let channel = &mut self.channels[channel];
-        if channel.lines.pop_front().is_some() {
-            channel.written += 1;
-            self.done.0.lines =
-                std::array::from_fn(|n| self.channels.get(n).map_or(0, |c| c.written));
-        }
+        let line = channel.lines.pop_front();
+        debug_assert!(line.is_some_and(|line| line.begun), "lines end in order");
+        channel.written += 1;
+        self.done.0.lines = std::array::from_fn(|n| self.channels.get(n).map_or(0, |c| c.written));
     }
 
     /// The edge of the next change that needs no external event.
@@ -441,10 +283,6 @@ impl ConflictFilter {
         });
         let opens = self.closed.filter(|at| *at > now);
         answers.chain(lines).chain(opens).min()
-    }
-
-    pub(crate) fn channels(&self) -> usize {
-        self.channels.len()
     }
 
     /// Lines of a channel's queue, oldest first.
@@ -488,5 +326,137 @@ impl ConflictFilter {
     /// Saved state could not be restored.
     pub(super) fn fail_restore(&mut self) {
         self.restore_failed = true;
+    }
+}
+
+impl ConflictFilter for NearPmFilter {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.is_empty() && self.closed.is_none() && self.answers.is_empty()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    fn is_reserved(&self, addr: u64, bytes: u64) -> bool {
+        addr < self.media && addr + bytes > self.reserved
+    }
+
+    fn has_waiting_lines(&self, channel: usize) -> bool {
+        let channel = self.channels.get(channel);
+        channel.is_some_and(|channel| channel.lines.back().is_some_and(|line| !line.begun))
+    }
+
+    fn check_store(&self, channel: usize, addr: u64, bytes: u64) -> StoreDecision {
+        if self.is_closed() {
+            return StoreDecision::Wait;
+        }
+        if channel >= self.channels.len() || self.is_empty() {
+            return StoreDecision::Pass;
+        }
+        let lines = LineRange::of(addr, bytes);
+        let dependencies = self.dependencies(channel, &lines, true);
+        if self.is_free(channel, &dependencies) {
+            return StoreDecision::Pass;
+        }
+        match self.channels[channel].lines.len() + lines.count() <= QUEUE_LINES {
+            true => StoreDecision::Queue,
+            false => StoreDecision::Wait,
+        }
+    }
+
+    fn queue_store(&mut self, channel: usize, addr: u64, data: &[u8], from: u64, number: u32) {
+        let lines = LineRange::of(addr, data.len() as u64);
+        let commands = self.dependencies(channel, &lines, true).commands;
+        let channel = &mut self.channels[channel];
+        for line in lines.first..=lines.last {
+            let (begin, end) = (line * LINE, (line + 1) * LINE);
+            let (first, last) = (addr.max(begin), (addr + data.len() as u64).min(end));
+            let (at, len) = ((first - begin) as usize, (last - first) as usize);
+            let mut bytes = [0; LINE as usize];
+            let source = (first - addr) as usize;
+            bytes[at..at + len].copy_from_slice(&data[source..source + len]);
+            channel.queued += 1;
+            channel.lines.push_back(QueuedLine {
+                line,
+                strobes: u64::MAX >> (LINE as usize - len) << at,
+                data: bytes,
+                commands,
+                from,
+                begun: false,
+            });
+        }
+        let max_lines = channel.lines.len();
+        self.max_lines = self.max_lines.max(max_lines);
+        self.queued_stores = self.queued_stores.wrapping_add(1);
+        self.answers.push((from, number));
+    }
+
+    fn next_answer(&mut self, now: u64) -> Option<u32> {
+        let place = self.answers.iter().position(|&(at, _)| at <= now)?;
+        Some(self.answers.remove(place).1)
+    }
+
+    fn set_answered_stores(&mut self, stores: u64) {
+        self.done.0.stores = stores;
+    }
+
+    fn check_load(&mut self, channel: usize, addr: u64, bytes: u64, number: u32) -> bool {
+        let Some(own) = self.channels.get(channel) else {
+            return true;
+        };
+        if own.loads.is_empty() && self.is_empty() {
+            return true;
+        }
+        let lines = LineRange::of(addr, bytes);
+        let dependencies = match own.loads.len() < WAITING_LOADS {
+            true => Some(self.dependencies(channel, &lines, false)),
+            false => None,
+        };
+        if dependencies.is_some_and(|dependencies| self.is_free(channel, &dependencies)) {
+            return true;
+        }
+        self.channels[channel].loads.push_back(WaitingLoad {
+            number,
+            lines,
+            dependencies,
+        });
+        false
+    }
+
+    fn admit_nvme(&mut self, write: bool, channel: usize, addr: u64, bytes: u64) -> bool {
+        let way = usize::from(write);
+        let held = self.channels[channel].held_accesses[way].filter(|held| held.addr == addr);
+        if held.is_none() && self.is_empty() {
+            return true;
+        }
+        let dependencies = match held {
+            Some(held) => held.dependencies,
+            None => self.dependencies(channel, &LineRange::of(addr, bytes), write),
+        };
+        let free = self.is_free(channel, &dependencies);
+        self.channels[channel].held_accesses[way] =
+            (!free).then_some(HeldAccess { addr, dependencies });
+        free
+    }
+
+    fn nvme_write_issued(&mut self, channel: usize) {
+        self.channels[channel].passed += 1;
+    }
+
+    fn nvme_write_done(&mut self, channel: usize) {
+        self.done.0.writes[channel] += 1;
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 //! NearPM (hw/engine/nearpm): crash consistency in the device. The engine accepts commands in the
-//! order of the host's accesses and makes logs, copies and checkpoints while the host continues. An
-//! access filter orders the host's accesses after them.
+//! order of the host's accesses and makes logs, copies and checkpoints while the host continues. A
+//! conflict filter orders the host's accesses after them.
 
 mod bits;
 mod conflict_filter;
@@ -25,7 +25,7 @@ use spec::regs::nearpm::{
 };
 use spec::regs::Field;
 
-pub(crate) use self::conflict_filter::{ConflictFilter, StoreDecision};
+use self::conflict_filter::NearPmFilter;
 use self::contexts::{Accepted, Contexts};
 use self::mover::{MoveLimits, NUMBERS};
 use self::peers::Peers;
@@ -36,6 +36,7 @@ use super::page::Page;
 use super::ports::{AccessBounds, EnginePorts};
 use super::{event_kind, JobResult};
 use crate::config::Config;
+use crate::conflict_filter::ConflictFilter;
 use crate::context::{Event, SimContext, TAG_LINE};
 use crate::memory::{master, Memories};
 
@@ -110,10 +111,10 @@ impl NearPm {
     }
 
     /// Updates the header of the reserved range, which says whether state has to survive.
-    fn update_header(&mut self, filter: Option<&ConflictFilter>, memory: &mut Memories) {
-        let Some(filter) = filter.filter(|filter| !filter.has_failed_restore()) else {
+    fn update_header(&mut self, filter: &NearPmFilter, memory: &mut Memories) {
+        if filter.has_failed_restore() {
             return;
-        };
+        }
         let is_numbered = self.peers.device().is_some();
         let marked_live = self.lost || self.contexts.is_used() || !filter.is_empty() || is_numbered;
         if marked_live != self.marked_live {
@@ -142,16 +143,13 @@ impl NearPm {
                 true => None,
                 false => Command::from_arguments(&job.arguments),
             };
-            let accepted = match ctx
-                .filter
-                .as_deref()
-                .is_some_and(ConflictFilter::has_failed_restore)
-            {
+            let filter = own_mut(&mut ctx.filter);
+            let accepted = match filter.has_failed_restore() {
                 true => Err(ErrorBit::ReadError),
                 false => self.contexts.accept_command(command, &self.peers),
             };
-            match (accepted, ctx.filter.as_deref_mut()) {
-                (Ok(Accepted::Unit(job)), Some(filter)) => {
+            match accepted {
+                Ok(Accepted::Unit(job)) => {
                     self.in_flight += 1;
                     if job.operation == Operation::PoolUnmap {
                         filter.table.unmap_pool(job.log >> 4);
@@ -160,11 +158,11 @@ impl NearPm {
                     ctx.schedule_after(DECODE_CYCLES, Event::ConflictFilter);
                     ctx.record_order(|| OrderEvent::CommandAccepted(job.ordered(line)));
                 }
-                (Ok(_), _) => {
+                Ok(Accepted::Ended) => {
                     ctx.record_order(|| OrderEvent::CommandSkipped { number: line });
                     self.page.end_line(line, &JobResult::default());
                 }
-                (Err(refusal), _) => {
+                Err(refusal) => {
                     ctx.record_order(|| OrderEvent::CommandSkipped { number: line });
                     self.refused = self.refused.wrapping_add(1);
                     let end = JobResult {
@@ -175,18 +173,15 @@ impl NearPm {
                 }
             }
         }
-        self.update_header(ctx.filter.as_deref(), ctx.memory);
+        self.update_header(own(&ctx.filter), ctx.memory);
     }
 
     /// Starts ready commands on free units.
     pub(super) fn dispatch(&mut self, ctx: &mut SimContext) {
-        self.update_header(ctx.filter.as_deref(), ctx.memory);
+        self.update_header(own(&ctx.filter), ctx.memory);
         while let Some(unit) = self.units.iter().position(Unit::is_idle) {
             let now = ctx.now;
-            let Some(filter) = ctx.filter.as_deref_mut() else {
-                return;
-            };
-            match filter.next_ready(now) {
+            match own_mut(&mut ctx.filter).next_ready(now) {
                 Ok(ReadyCommand {
                     number,
                     failed: true,
@@ -219,15 +214,14 @@ impl NearPm {
         unit: usize,
         ctx: &mut SimContext,
         call: impl FnOnce(&mut Unit, &mut EnginePorts) -> T,
-    ) -> Option<T> {
+    ) -> T {
         let mut ports = EnginePorts {
             ctx,
             number: self.number,
             bounds: &self.bounds,
             kernel: 0,
         };
-        let unit = self.units.get_mut(unit)?;
-        Some(call(unit, &mut ports))
+        call(&mut self.units[unit], &mut ports)
     }
 
     /// A scheduled event is due.
@@ -244,19 +238,17 @@ impl NearPm {
         }
         let (unit, about) = ((number >> 1) as usize, number & 1);
         let ended = self.with_unit(unit, ctx, |unit, ports| unit.wake(about, ports));
-        let Some(ended) = ended.flatten() else {
+        let Some(ended) = ended else {
             return;
         };
         ctx.trace(ctx.now, || TraceEvent::UnitEnds { unit: unit as u8 });
-        let table = ctx.filter.as_deref_mut().map(|filter| &mut filter.table);
-        let stale = (table.as_deref()).is_some_and(|table| table.is_stale(ended.command));
+        let table = &mut own_mut(&mut ctx.filter).table;
+        let stale = table.is_stale(ended.command);
         if ended.result != 0 && ended.job.closes_log() {
             if !stale {
                 self.contexts.close(ended.job.log, ended.log_inconsistent);
             }
-            if let Some(table) = table {
-                table.close(ended.job.log, stale);
-            }
+            table.close(ended.job.log, stale);
         }
         let job = ended.job;
         ctx.record_order(|| OrderEvent::CommandEnded {
@@ -289,9 +281,7 @@ impl NearPm {
             if !ctx.memory.write_unfiltered(place, &descriptor.to_line()) {
                 // The log on the media is unchanged.
                 self.contexts.close(log, false);
-                if let Some(filter) = ctx.filter.as_deref_mut() {
-                    filter.table.close(log, false);
-                }
+                own_mut(&mut ctx.filter).table.close(log, false);
                 return;
             }
             self.peers.all_complete(log, sequence);
@@ -317,10 +307,7 @@ impl NearPm {
         if at == FORGET && value & bits & forget::FORGET.mask() as u32 != 0 {
             self.forget(ctx);
         }
-        let has_failed_restore = ctx
-            .filter
-            .as_deref()
-            .is_some_and(ConflictFilter::has_failed_restore);
+        let has_failed_restore = own(&ctx.filter).has_failed_restore();
         let is_completion = (register::DONE..register::SEEN).contains(&at);
         // Notifications of peers continue from the restored state.
         if !(has_failed_restore && is_completion) {
@@ -329,20 +316,16 @@ impl NearPm {
             }
         }
         self.schedule_notification(ctx);
-        self.update_header(ctx.filter.as_deref(), ctx.memory);
+        self.update_header(own(&ctx.filter), ctx.memory);
     }
 
     /// Clears the loss, and the saved state that could not be restored, for the next reset.
     fn forget(&mut self, ctx: &mut SimContext) {
-        match ctx
-            .filter
-            .as_deref()
-            .filter(|filter| filter.has_failed_restore())
-        {
-            Some(filter) => {
-                self.mark_failed = !saved_state::write_header(filter, false, ctx.memory)
-            }
-            None => self.lost = false,
+        let filter = own(&ctx.filter);
+        if filter.has_failed_restore() {
+            self.mark_failed = !saved_state::write_header(filter, false, ctx.memory);
+        } else {
+            self.lost = false;
         }
     }
 
@@ -354,17 +337,15 @@ impl NearPm {
         };
         end.outputs[0] = value;
         self.page.end_line(command, &end);
-        self.in_flight = self.in_flight.saturating_sub(1);
-        if let Some(filter) = ctx.filter.as_deref_mut() {
-            filter.command_ended(command);
-        }
-        self.update_header(ctx.filter.as_deref(), ctx.memory);
+        self.in_flight -= 1;
+        own_mut(&mut ctx.filter).command_ended(command);
+        self.update_header(own(&ctx.filter), ctx.memory);
         ctx.schedule(ctx.now, Event::ConflictFilter);
     }
 
     /// Reads a register dword; 0 if no register is there.
-    pub(super) fn read_register(&mut self, at: u64, filter: Option<&ConflictFilter>) -> u32 {
-        let Some(filter) = filter else { return 0 };
+    pub(super) fn read_register(&mut self, at: u64, filter: &dyn ConflictFilter) -> u32 {
+        let filter = of_nearpm(filter);
         let [most, stores, loads] = filter.counts();
         let busy = self.units.iter().enumerate();
         let busy = busy.fold(0, |set, (n, unit)| set | u32::from(!unit.is_idle()) << n);
@@ -408,13 +389,15 @@ impl NearPm {
 
     /// Saves the state at a power loss or a function reset. State that could not be restored is
     /// left unchanged. False: the save was incomplete.
-    pub(super) fn save(&self, filter: &ConflictFilter, memory: &mut Memories) -> bool {
+    pub(super) fn save(&self, filter: &dyn ConflictFilter, memory: &mut Memories) -> bool {
+        let filter = of_nearpm(filter);
         filter.has_failed_restore()
             || saved_state::save(&self.contexts, &self.peers, filter, self.lost, memory)
     }
 
     /// The writes of [`NearPm::save`]: start address and bytes.
-    pub(super) fn last_writes(&self, filter: &ConflictFilter) -> (u64, Vec<u8>) {
+    pub(super) fn last_writes(&self, filter: &dyn ConflictFilter) -> (u64, Vec<u8>) {
+        let filter = of_nearpm(filter);
         let writes = match filter.has_failed_restore() {
             true => Vec::new(),
             false => saved_state::image(&self.contexts, &self.peers, filter, self.lost),
@@ -422,15 +405,15 @@ impl NearPm {
         (filter.reserved, writes)
     }
 
-    /// Restores the saved state. No command is accepted before an edge.
+    /// Restores the saved state into a new filter. No command is accepted before an edge.
     pub(super) fn restore(
         &mut self,
         config: &Config,
         reserved: u64,
         from: u64,
         memory: &mut Memories,
-    ) -> Box<ConflictFilter> {
-        let mut filter = ConflictFilter::new(config, reserved, from);
+    ) -> Box<dyn ConflictFilter> {
+        let mut filter = NearPmFilter::new(config, reserved, from);
         let found = saved_state::restore(&mut self.contexts, &mut self.peers, &mut filter, memory);
         memory.storage_closed = matches!(found, RestoreOutcome::Failed { .. });
         let mut lines = 1;
@@ -447,9 +430,35 @@ impl NearPm {
             }
         }
         filter.close_until(from + OPEN_CYCLES + RESTORE_CYCLES * lines);
-        self.update_header(Some(&filter), memory);
+        self.update_header(&filter, memory);
         Box::new(filter)
     }
+}
+
+/// The filter of a device with this engine, which [`NearPm::restore`] has made.
+fn of_nearpm(filter: &dyn ConflictFilter) -> &NearPmFilter {
+    let filter = filter.as_any().downcast_ref();
+    filter.expect("nearpm makes the filter of its device")
+}
+
+/// The same, from the context.
+fn own<'a>(filter: &'a Option<&mut dyn ConflictFilter>) -> &'a NearPmFilter {
+    of_nearpm(
+        filter
+            .as_deref()
+            .expect("a device with nearpm has a filter"),
+    )
+}
+
+/// The same, to be changed.
+fn own_mut<'a>(filter: &'a mut Option<&mut dyn ConflictFilter>) -> &'a mut NearPmFilter {
+    let filter = filter.as_deref_mut();
+    let filter = filter
+        .expect("a device with nearpm has a filter")
+        .as_any_mut();
+    filter
+        .downcast_mut()
+        .expect("nearpm makes the filter of its device")
 }
 
 /// Bytes that are saved for a device with this number of channels.
@@ -457,8 +466,9 @@ pub(super) fn last_bytes(channels: usize) -> usize {
     saved_state::image_bytes(channels)
 }
 
-/// Reports restored stores to the order check.
-pub(crate) fn record_restored(filter: &ConflictFilter, order: &OrderWatch, time: Time) {
+/// Reports restored commands and stores to the order check.
+pub(crate) fn record_restored(filter: &dyn ConflictFilter, order: &OrderWatch, time: Time) {
+    let filter = of_nearpm(filter);
     for (number, entry) in filter.table.entries() {
         order.record(time, OrderEvent::CommandRestored(entry.job.ordered(number)));
     }
@@ -474,45 +484,35 @@ pub(crate) fn record_restored(filter: &ConflictFilter, order: &OrderWatch, time:
 }
 
 /// Issues all accesses that wait in the filter. Loads that may continue are appended.
-pub(crate) fn issue_waiting_accesses(loads: &mut Vec<u32>, ctx: &mut SimContext) {
+pub(super) fn issue_waiting_accesses(loads: &mut Vec<u32>, ctx: &mut SimContext) {
     let now = ctx.now;
-    let channels = ctx.filter.as_deref().map_or(0, ConflictFilter::channels);
-    for channel in 0..channels {
+    for channel in 0..own(&ctx.filter).channels() {
         while ctx.memory.channels[channel].waiting_write_beats(master::PM) < MAX_LINES_AT_MEMORY {
-            let line = ctx
-                .filter
-                .as_deref_mut()
-                .and_then(|filter| filter.issue_line(channel, now));
-            let Some(line) = line else { break };
+            let Some(line) = own_mut(&mut ctx.filter).issue_line(channel, now) else {
+                break;
+            };
             ctx.record_order(|| OrderEvent::QueueLineIssued {
                 channel: channel as u8,
             });
             let written = store_bytes(ctx.memory, line.addr, line.strobes, &line.data);
-            if let Some(filter) = ctx.filter.as_deref_mut() {
-                filter.line_error |= !written;
-            }
-            let addr = ctx.memory.locate(line.addr).map_or(0, |place| place.addr);
+            let filter = own_mut(&mut ctx.filter);
+            filter.line_error |= !written;
+            let addr = ctx.memory.channel_address(line.addr);
             let tag = TAG_LINE | channel as u64;
             let bytes = line.data.len() as u32;
             let to = &mut ctx.memory.channels[channel];
             to.write(line.cycle, master::PM, LINE_ID, addr, bytes, tag);
             ctx.schedule_channel(channel);
         }
-        while let Some(load) = ctx
-            .filter
-            .as_deref_mut()
-            .and_then(|filter| filter.next_free_load(channel))
-        {
-            loads.push(load);
-        }
+        let filter = own_mut(&mut ctx.filter);
+        loads.extend(std::iter::from_fn(|| filter.next_free_load(channel)));
     }
-    if let Some(filter) = ctx.filter.as_deref_mut() {
-        if filter.open_if_idle(now) {
-            ctx.record_order(|| OrderEvent::WindowOpened);
-            ctx.schedule(now, Event::Bridge);
-        } else if let Some(next) = filter.next_wake_up(now) {
-            ctx.schedule(next, Event::ConflictFilter);
-        }
+    let filter = own_mut(&mut ctx.filter);
+    if filter.open_if_idle(now) {
+        ctx.record_order(|| OrderEvent::WindowOpened);
+        ctx.schedule(now, Event::Bridge);
+    } else if let Some(next) = filter.next_wake_up(now) {
+        ctx.schedule(next, Event::ConflictFilter);
     }
 }
 
@@ -538,8 +538,6 @@ pub(crate) fn line_written(channel: u32, ctx: &mut SimContext) {
     ctx.record_order(|| OrderEvent::QueueLineWritten {
         channel: channel as u8,
     });
-    if let Some(filter) = ctx.filter.as_deref_mut() {
-        filter.line_written(channel as usize);
-    }
+    own_mut(&mut ctx.filter).line_written(channel as usize);
     ctx.schedule(ctx.now, Event::ConflictFilter);
 }

@@ -225,7 +225,8 @@ impl Mover {
         if burst >= MAX_BURSTS {
             self.writes[burst - MAX_BURSTS] = false;
             self.errors.write |= !ok;
-        } else if let Some(read) = &mut self.reads[burst] {
+        } else {
+            let read = self.reads[burst].as_mut().expect("the burst is open");
             read.arrived = true;
             let place = &mut self.data[read.at as usize..(read.at + read.len) as usize];
             if !ok || !ports.load(self.source + read.at, place) {

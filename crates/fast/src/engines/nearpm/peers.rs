@@ -80,7 +80,7 @@ impl Peers {
 
     fn highest(&self) -> u64 {
         let completed = self.rows.iter().flat_map(|row| row.completed);
-        completed.max().unwrap_or(0)
+        completed.max().expect("there are logs")
     }
 
     /// The host reads a register dword. The high dword of a number is the one at the time when the
@@ -231,7 +231,7 @@ impl Peers {
             sequence: self.own_progress(log),
         };
         let place = address + register::DONE + 8 * u64::from(number);
-        ctx.post_write(0, place, &completion.to_word().to_le_bytes());
+        ctx.post_write(ctx.now, place, &completion.to_word().to_le_bytes(), None);
         ctx.trace(ctx.now, || TraceEvent::PeerNotified { peer });
         ctx.record_order(|| OrderEvent::PeerNotified { peer });
     }
@@ -264,8 +264,8 @@ impl Peers {
             bytes.fold(0, |value, byte| value << 8 | u64::from(*byte))
         };
         let mut lines = lines.chunks_exact(LINE as usize);
-        let device = lines.next().map_or(0, |line| number(&line[..8]));
-        self.set_device(device as u32);
+        let device = lines.next().expect("the number's line is the first one");
+        self.set_device(number(&device[..8]) as u32);
         for (row, line) in self.rows.iter_mut().zip(lines) {
             row.completed = std::array::from_fn(|n| number(&line[NUMBER * n..][..NUMBER]));
             row.all = number(&line[NUMBER * PEERS..][..NUMBER]);

@@ -5,11 +5,12 @@
 
 use spec::nearpm::{COMMANDS, LINE, POOLS, QUEUE_LINES, THREADS};
 
-use super::conflict_filter::ConflictFilter;
+use super::conflict_filter::NearPmFilter;
 use super::contexts::{Contexts, Log, Pool, LOG_BYTES};
 use super::peers::{self, Peers};
 use super::table::{Prerequisites, CHANNELS};
 use super::unit_command::UnitCommand;
+use crate::conflict_filter::ConflictFilter;
 use crate::memory::Memories;
 
 const MAGIC: [u8; 8] = *b"NPMSAVE\x01";
@@ -60,7 +61,7 @@ pub(super) enum RestoreOutcome {
 }
 
 /// Writes the header, which says whether state has to survive. False: the write failed.
-pub(super) fn write_header(filter: &ConflictFilter, is_live: bool, memory: &mut Memories) -> bool {
+pub(super) fn write_header(filter: &NearPmFilter, is_live: bool, memory: &mut Memories) -> bool {
     let mut line = [0; BYTES];
     if is_live {
         line[..8].copy_from_slice(&LIVE_MAGIC);
@@ -73,7 +74,7 @@ pub(super) fn write_header(filter: &ConflictFilter, is_live: bool, memory: &mut 
 pub(super) fn save(
     contexts: &Contexts,
     peers: &Peers,
-    filter: &ConflictFilter,
+    filter: &NearPmFilter,
     lost: bool,
     memory: &mut Memories,
 ) -> bool {
@@ -88,7 +89,7 @@ pub(super) fn save(
 pub(super) fn image(
     contexts: &Contexts,
     peers: &Peers,
-    filter: &ConflictFilter,
+    filter: &NearPmFilter,
     lost: bool,
 ) -> Vec<u8> {
     let channels = filter.channels().min(CHANNELS);
@@ -144,7 +145,7 @@ pub(super) fn image(
 pub(super) fn restore(
     contexts: &mut Contexts,
     peers: &mut Peers,
-    filter: &mut ConflictFilter,
+    filter: &mut NearPmFilter,
     memory: &mut Memories,
 ) -> RestoreOutcome {
     let channels = filter.channels().min(CHANNELS);

@@ -139,21 +139,21 @@ impl Table {
         before: Prerequisites,
         from: u64,
     ) {
-        if let Some(place) = self.entries.get_mut(usize::from(number)) {
-            self.count += usize::from(place.is_none());
-            self.accepted += 1;
-            *place = Some(TableEntry {
-                job,
-                ranges: job.ranges(),
-                commands,
-                before,
-                begun: false,
-                failed: false,
-                stale: false,
-                order: self.accepted,
-                from,
-            });
-        }
+        let place = &mut self.entries[usize::from(number)];
+        debug_assert!(place.is_none(), "a line has one command at a time");
+        self.count += 1;
+        self.accepted += 1;
+        *place = Some(TableEntry {
+            job,
+            ranges: job.ranges(),
+            commands,
+            before,
+            begun: false,
+            failed: false,
+            stale: false,
+            order: self.accepted,
+            from,
+        });
     }
 
     /// Starts the oldest command without dependencies; otherwise returns the edge at which one may
@@ -177,17 +177,18 @@ impl Table {
         let Some((_, number)) = first else {
             return Err(later);
         };
-        match &mut self.entries[usize::from(number)] {
-            Some(entry) => {
-                entry.begun = true;
-                Ok(ReadyCommand {
-                    number,
-                    job: entry.job,
-                    failed: entry.failed,
-                })
-            }
-            None => Err(None),
-        }
+        let entry = self.entry(number);
+        entry.begun = true;
+        Ok(ReadyCommand {
+            number,
+            job: entry.job,
+            failed: entry.failed,
+        })
+    }
+
+    fn entry(&mut self, number: u8) -> &mut TableEntry {
+        let entry = self.entries[usize::from(number)].as_mut();
+        entry.expect("a command is in the table until it has ended")
     }
 
     /// Commands of a log that was closed by an error do not start.
@@ -206,23 +207,21 @@ impl Table {
     }
 
     /// The pool of a command has been unmapped.
-    pub(super) fn is_stale(&self, number: u8) -> bool {
-        let entry = self.entries[usize::from(number)].as_ref();
-        entry.is_some_and(|entry| entry.stale)
+    pub(super) fn is_stale(&mut self, number: u8) -> bool {
+        self.entry(number).stale
     }
 
     /// Sets the flags of a restored command.
     pub(super) fn set_flags(&mut self, number: u8, failed: bool, stale: bool) {
-        if let Some(entry) = &mut self.entries[usize::from(number)] {
-            (entry.failed, entry.stale) = (failed, stale);
-        }
+        let entry = self.entry(number);
+        (entry.failed, entry.stale) = (failed, stale);
     }
 
     /// A command has ended.
     pub(super) fn remove(&mut self, number: u8) {
-        if self.entries[usize::from(number)].take().is_some() {
-            self.count -= 1;
-        }
+        let entry = self.entries[usize::from(number)].take();
+        debug_assert!(entry.is_some(), "a command ends once");
+        self.count -= 1;
         let others = self.entries.iter_mut().flatten();
         others.for_each(|entry| entry.commands &= !(1 << number));
     }

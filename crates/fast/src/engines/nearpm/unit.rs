@@ -145,7 +145,7 @@ impl Unit {
 
     /// A wake-up is due. Returns the command's result if it has ended.
     pub(super) fn wake(&mut self, about: u32, ports: &mut EnginePorts) -> Option<CommandResult> {
-        let job = self.job?;
+        let job = self.job.expect("a unit wakes up for its command");
         match about {
             BEGINS => {
                 self.start_command(&job, ports);
@@ -185,7 +185,7 @@ impl Unit {
     /// A burst has ended. Its number counts from the unit's first one.
     pub(super) fn burst_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts) {
         self.mover.burst_answered(burst as usize, ok, ports);
-        let Some(job) = self.job else { return };
+        let job = self.job.expect("moves end before their command");
         if let Some(errors) = self.mover.take_finished() {
             self.move_done(&job, errors, ports);
         }
@@ -264,8 +264,7 @@ impl Unit {
             UnitStep::ReadDescriptor => self.descriptor_read(job, ports),
             UnitStep::ReadHeader => self.check_header(job, ports),
             UnitStep::ReadPayload => {
-                let wanted = self.header.map(|header| header.payload_crc);
-                if wanted != Some(payload_crc(self.mover.data())) {
+                if self.record().payload_crc != payload_crc(self.mover.data()) {
                     return self.fail(ErrorBit::Torn, ports);
                 }
                 if job.operation == Operation::Apply {
@@ -470,17 +469,20 @@ impl Unit {
         }
     }
 
+    /// The header of the current record.
+    fn record(&self) -> Header {
+        self.header.expect("the header was checked")
+    }
+
     fn read_payload(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
-        let bytes = self.header.map_or(LINE, |header| header.bytes.into());
+        let bytes = self.record().bytes.into();
         self.step = UnitStep::ReadPayload;
         let payload = self.record_address(job) + HEADER_BYTES;
         self.mover.load(payload, padded(bytes), ports);
     }
 
     fn write_back(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
-        let Some(header) = self.header else {
-            return self.fail(ErrorBit::Torn, ports);
-        };
+        let header = self.record();
         self.step = UnitStep::WriteBack;
         let (from, to) = (
             self.record_address(job) + HEADER_BYTES,
@@ -491,9 +493,7 @@ impl Unit {
 
     /// The record is finished in this pass.
     fn record_done(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
-        let Some(header) = self.header else {
-            return self.fail(ErrorBit::Torn, ports);
-        };
+        let header = self.record();
         let walk = &mut self.walk;
         if walk.forward {
             walk.previous = walk.at;

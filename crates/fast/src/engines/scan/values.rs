@@ -48,14 +48,14 @@ impl Bounds {
         let mut hits = 0;
         if self.wide {
             for (n, bytes) in data.chunks_exact(8).take(64).enumerate() {
-                let value = bytes.try_into().map_or(0, u64::from_le_bytes);
+                let value = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
                 let hit = (value ^ self.sign).wrapping_sub(self.low) <= span;
                 hits |= u64::from(hit) << n;
             }
         } else {
             let (sign, low, span) = (self.sign as u32, self.low as u32, span as u32);
             for (n, bytes) in data.chunks_exact(4).take(64).enumerate() {
-                let value = bytes.try_into().map_or(0, u32::from_le_bytes);
+                let value = u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
                 hits |= u64::from((value ^ sign).wrapping_sub(low) <= span) << n;
             }
         }

@@ -2,7 +2,7 @@
 
 //! Keys of the sorter: their encoding and their order.
 
-use spec::regs::sorter::kind_lo;
+use spec::regs::sorter::kind;
 
 /// Bytes of an index.
 pub(super) const INDEX_BYTES: usize = 4;
@@ -21,26 +21,26 @@ pub(super) struct SortKind {
     pub(super) pairs: bool,
 }
 
-/// Values of `kind_lo::ORDER`.
+/// Values of `kind::ORDER`.
 const COMPLEMENT: u64 = 1;
 const TOTAL_ORDER: u64 = 2;
 
 impl SortKind {
     /// `None`: the kind is invalid.
     pub(super) fn of(kind: u64) -> Option<SortKind> {
-        let known = kind_lo::WIDTH.mask()
-            | kind_lo::ORDER.mask()
-            | kind_lo::DESCENDING.mask()
-            | kind_lo::INDEXES.mask()
-            | kind_lo::PAIRS.mask();
-        let (width, order) = (kind_lo::WIDTH.get(kind), kind_lo::ORDER.get(kind));
+        let known = kind::WIDTH.mask()
+            | kind::ORDER.mask()
+            | kind::DESCENDING.mask()
+            | kind::INDEXES.mask()
+            | kind::PAIRS.mask();
+        let (width, order) = (kind::WIDTH.get(kind), kind::ORDER.get(kind));
         (kind & !known == 0 && width <= 2 && order <= TOTAL_ORDER).then_some(SortKind {
             bytes: 4 << width,
             width,
             order,
-            descending: kind_lo::DESCENDING.is_set(kind),
-            indexes: kind_lo::INDEXES.is_set(kind),
-            pairs: kind_lo::PAIRS.is_set(kind),
+            descending: kind::DESCENDING.is_set(kind),
+            indexes: kind::INDEXES.is_set(kind),
+            pairs: kind::PAIRS.is_set(kind),
         })
     }
 

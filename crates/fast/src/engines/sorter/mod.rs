@@ -12,7 +12,7 @@ mod keys;
 use std::collections::VecDeque;
 
 use spec::nvme::{status, Status};
-use spec::regs::sorter::{kind_lo, result};
+use spec::regs::sorter::{kind, result};
 
 use crate::config::Config;
 use crate::controller::EngineCommand;
@@ -260,6 +260,11 @@ impl Sorter {
         }
     }
 
+    /// The column of a job that was started.
+    fn valid_column(&self) -> Column {
+        self.column.expect("an invalid job ends at its start")
+    }
+
     fn is_first(&self) -> bool {
         self.pass == 0
     }
@@ -279,7 +284,7 @@ impl Sorter {
         (self.read_free, self.accept_free, self.out_free) = (ports.now(), ports.now(), ports.now());
         (self.merge_end, self.write_free) = (0, ports.now());
         self.chunks.clear();
-        self.before = self.pass * self.column.map_or(0, |column| column.count);
+        self.before = self.pass * self.valid_column().count;
         if !self.is_first() {
             self.begin_group(ports.now());
         }
@@ -288,7 +293,7 @@ impl Sorter {
 
     /// Starts the next group of runs that are merged into one.
     fn begin_group(&mut self, now: u64) {
-        let Some(column) = self.column else { return };
+        let column = self.valid_column();
         let first = self.merged;
         for (n, leaf) in (0..).zip(&mut self.leaves) {
             let left = match n < column.runs_per_merge() {
@@ -322,7 +327,7 @@ impl Sorter {
 
     /// Issues the reads that there is room for.
     fn issue_reads(&mut self, ports: &mut EnginePorts) {
-        let Some(column) = self.column else { return };
+        let column = self.valid_column();
         while self.reads.len() < self.writes.len() {
             if self.read_free > ports.now() {
                 let cycle = self.read_free;
@@ -414,9 +419,7 @@ impl Sorter {
 
     /// Accepts the oldest read burst if it has arrived.
     fn take_burst(&mut self, ports: &mut EnginePorts) -> bool {
-        let Some(column) = self.column else {
-            return false;
-        };
+        let column = self.valid_column();
         let Some(read) = self.reads.front() else {
             return false;
         };
@@ -464,9 +467,7 @@ impl Sorter {
 
     /// Merges the records that the next write burst needs, and starts the write.
     fn merge(&mut self, ports: &mut EnginePorts) -> bool {
-        let Some(column) = self.column else {
-            return false;
-        };
+        let column = self.valid_column();
         let indexes = column.kind.indexes && self.is_last();
         let size = if indexes {
             INDEX_BYTES
@@ -561,7 +562,7 @@ impl Sorter {
         indexes: bool,
         ports: &mut EnginePorts,
     ) {
-        let Some(column) = self.column else { return };
+        let column = self.valid_column();
         let key_bytes = column.kind.bytes;
         let first = self.written / size;
         let last = (self.written + len).div_ceil(size);
@@ -590,6 +591,7 @@ impl Sorter {
     /// Ends the pass, or the stopped job, if all its work is done.
     fn check_done(&mut self, ports: &mut EnginePorts) {
         let is_drained = self.writes.iter().all(|&open| !open);
+        // A wake-up of the job before may come after the start of an invalid one.
         let Some(column) = self.column else { return };
         match self.state {
             SorterState::Sorting if self.read_error || self.write_error || self.stopped => {
@@ -695,9 +697,9 @@ impl Engine for Sorter {
         let bytes = command.blocks << BLOCK_BITS;
         let sizes = sizes(
             count,
-            kind_lo::WIDTH.get(kind),
-            kind_lo::INDEXES.is_set(kind),
-            kind_lo::PAIRS.is_set(kind),
+            kind::WIDTH.get(kind),
+            kind::INDEXES.is_set(kind),
+            kind::PAIRS.is_set(kind),
         );
         let beyond = |(place, size): (u64, u64)| size != 0 && place + size > bytes;
         if places.into_iter().zip(sizes).any(beyond) {
@@ -777,13 +779,11 @@ impl Engine for Sorter {
         let bursts = self.writes.len() as u64;
         let place = (slot + bursts - self.first_read % bursts) % bursts;
         let is_first = self.is_first();
-        let Some(read) = self.reads.get_mut(place as usize) else {
-            return;
-        };
+        let column = self.valid_column();
+        let read = &mut self.reads[place as usize];
         read.arrival = Some(ports.now());
         let mut ok = ok;
         if is_first && ok {
-            let Some(column) = self.column else { return };
             let at = (read.addr - column.src) as usize;
             let end = at + read.len as usize;
             if self.keys.len() < end {

@@ -324,11 +324,7 @@ impl Channel {
     /// Beats of a master's writes that wait for the memory.
     #[inline]
     pub fn waiting_write_beats(&self, master: usize) -> u32 {
-        self.mux[WRITE]
-            .waiting_beats
-            .get(master)
-            .copied()
-            .unwrap_or(0)
+        self.mux[WRITE].waiting_beats[master]
     }
 
     /// Blocks the return path of reads until a cycle.
@@ -454,9 +450,8 @@ impl Channel {
             let Grant::Master(master) = mux.arbiter.grant(requests, &self.weights) else {
                 continue;
             };
-            let Some(request) = mux.waiting[master].pop_front() else {
-                return;
-            };
+            let request = mux.waiting[master].pop_front();
+            let request = request.expect("the granted master has a burst");
             mux.count -= 1;
             if mux.waiting[master].is_empty() {
                 mux.masters &= !(1 << master);
@@ -481,11 +476,11 @@ impl Channel {
             ..Slot::default()
         };
         if direction == READ {
-            if let Some(number) = self.reads.allocate(slot, request.id) {
-                self.issue.push_back(number);
-                self.queue_reads(received + 1);
-            }
-        } else if let Some(number) = self.writes.allocate(slot, request.id) {
+            let number = self.reads.allocate(slot, request.id);
+            self.issue.push_back(number);
+            self.queue_reads(received + 1);
+        } else {
+            let number = self.writes.allocate(slot, request.id);
             self.data.push_back(number);
             if self.data.len() == 1 {
                 self.schedule_data();
@@ -562,10 +557,8 @@ impl Channel {
             .front()
             .is_some_and(|&(_, r)| r <= cycle);
         let queue = usize::from(urgent);
-        let Some((number, ready)) = self.read_queues[queue].pop_front() else {
-            self.read_due = u64::MAX;
-            return;
-        };
+        let next = self.read_queues[queue].pop_front();
+        let (number, ready) = next.expect("a read is due");
         let slot = &mut self.reads.all[usize::from(number)];
         let lines = PIECE.min(u32::from(slot.beats - slot.requested));
         let addr = slot.addr.wrapping_add(u64::from(slot.requested) * 64);
@@ -640,10 +633,7 @@ impl Channel {
 
     /// Sends a piece of write data to the memory.
     fn send_data(&mut self) {
-        let Some(&number) = self.data.front() else {
-            self.write_due = u64::MAX;
-            return;
-        };
+        let number = self.data[0]; // data is due
         let slot = &mut self.writes.all[usize::from(number)];
         let mut lines = PIECE.min(u32::from(slot.beats - slot.requested));
         let addr = slot.addr.wrapping_add(u64::from(slot.requested) * 64);
@@ -693,7 +683,7 @@ impl Channel {
     /// Answers what is due first.
     #[inline]
     fn emit_next(&mut self, events: &mut Vec<ChannelEvent>) {
-        let Some(due) = self.due.pop() else { return };
+        let due = self.due.pop().expect("an answer is due");
         match due.write {
             true => self.emit_write(due, events),
             false => self.emit_read(due, events),

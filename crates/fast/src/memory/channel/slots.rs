@@ -68,8 +68,8 @@ impl Slots {
 
     /// Allocates a slot for a transaction, as the youngest of its ID.
     #[inline]
-    pub fn allocate(&mut self, mut slot: Slot, id: u16) -> Option<u16> {
-        let number = self.free.pop()?;
+    pub fn allocate(&mut self, mut slot: Slot, id: u16) -> u16 {
+        let number = self.free.pop().expect("the caller has seen a free slot");
         slot.list = (usize::from(slot.master) * IDS + usize::from(id) % IDS) as u16;
         slot.next = NONE;
         let tail = std::mem::replace(&mut self.tails[usize::from(slot.list)], number);
@@ -78,7 +78,7 @@ impl Slots {
             self.all[usize::from(tail)].next = number;
         }
         self.all[usize::from(number)] = slot;
-        Some(number)
+        number
     }
 
     /// Retires a transaction. The next one of its ID, if there is one, becomes the oldest and is

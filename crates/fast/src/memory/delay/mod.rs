@@ -10,8 +10,8 @@ mod target;
 
 pub use cap::BandwidthCap;
 pub use counters::{bucket, Counters, BUCKETS};
-pub use registers::{timing_copy, Commands, CommittedRegisters, Registers, REGIONS};
-pub use target::{LatencyTarget, LatencyTargets, MIN_LATENCY, TIME_FRACTION};
+pub use registers::{timing_copy, Commands, CommittedRegisters, Registers, REGIONS, TIME_FRACTION};
+pub use target::{LatencyTarget, LatencyTargets, MIN_LATENCY};
 
 use design::media::DelaySizes;
 

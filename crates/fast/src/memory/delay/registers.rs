@@ -5,13 +5,14 @@
 use spec::regs::nvm_delay::{self, cap0, cap1, command, control, read_cap, status, timing};
 
 use super::counters::{Counters, BUCKETS};
-use super::target::TIME_FRACTION;
 use design::media::DelaySizes;
 
 /// Address regions.
 pub const REGIONS: usize = nvm_delay::REGION_COUNT as usize;
 /// Integer bits of a time.
 const TIME_INTEGER: u64 = 20;
+/// Fractional bits of a time.
+pub const TIME_FRACTION: u32 = 12;
 /// Bytes of a beat.
 const BEAT_BYTES: u64 = 64;
 /// Numbers in eight bits saturate at this value.

@@ -2,10 +2,8 @@
 
 //! Target latency of each transaction: `nvm_delay_target`.
 
-use super::registers::{CommittedRegisters, REGIONS};
+use super::registers::{CommittedRegisters, REGIONS, TIME_FRACTION};
 
-/// Fractional bits of a time.
-pub const TIME_FRACTION: u32 = 12;
 /// Cycles of 1/phi in Q0.16.
 const GOLDEN: u16 = 40_503;
 /// Least cycles from an address to its response while the delay is on.
