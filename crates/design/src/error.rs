@@ -32,7 +32,7 @@ pub enum Error {
         /// The error with the key's name.
         message: String,
         /// The error of the parser.
-        source: toml::de::Error,
+        source: Box<toml::de::Error>,
     },
     /// Overridden values that TOML can't express.
     #[error("override: {0}")]
@@ -111,6 +111,7 @@ impl Error {
 pub(crate) fn parse<T: DeserializeOwned>(text: &str, path: &Path) -> Result<T, Error> {
     toml::from_str(text).map_err(|source| {
         let (line, message) = describe(text, &source);
+        let source = Box::new(source);
         Error::Toml { message, source }.in_file(path, line)
     })
 }
