@@ -82,7 +82,7 @@ def test_timeline_cpu_and_units_in_parallel_are_counted_once():
     design = Design.load("nearpm-paper").with_values(timeline.VALUES).native
 
     def performed(offloaded: bool, fence: str = "read_back", work_ns: float = 0.0) -> dict[str, float]:
-        return json.loads(_native.pm_benchmark(design, "btree", "undo", offloaded, fence, 40, work_ns, 1))
+        return _native.pm_benchmark(design, "btree", "undo", offloaded, fence, 40, work_ns, 1)
 
     cpu, durable, relaxed = performed(False), performed(True), performed(True, "posted")
     assert (cpu["units_ns"], cpu["both_ns"], cpu["commands"]) == (0, 0, 0)

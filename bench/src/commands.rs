@@ -150,7 +150,7 @@ pub fn device() -> Result<FastDevice, String> {
     let design = design::Design::find("default").map_err(|e| e.to_string())?;
     let config = Config::of(&design).map_err(|e| e.to_string())?;
     let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
-    FastDevice::new(config, media)
+    FastDevice::new(config, media).map_err(|e| e.to_string())
 }
 
 fn run(device: &mut FastDevice, host: &mut Host, time: Time) -> Result<(), String> {

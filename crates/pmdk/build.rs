@@ -34,9 +34,10 @@ const ENGINE: &str = "../../hw/engine/nearpm/engine.toml";
 fn engine_type() -> u64 {
     println!("cargo:rerun-if-changed={ENGINE}");
     let text = std::fs::read_to_string(ENGINE).expect("the engine's folder has engine.toml");
-    let line = text.lines().find_map(|line| line.strip_prefix("kind ="));
-    let number = line.and_then(|rest| rest.split('#').next()?.trim().parse().ok());
-    number.expect("engine.toml has a line `kind = NUMBER`")
+    let manifest: toml::Table = text.parse().expect("engine.toml is TOML");
+    let kind = manifest.get("kind").and_then(toml::Value::as_integer);
+    kind.and_then(|kind| kind.try_into().ok())
+        .expect("engine.toml has `kind = NUMBER`")
 }
 
 /// The constants of the device for the shims.

@@ -3,19 +3,49 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
+
+from nearside.types import (
+    ArrowStream,
+    ChannelCounters,
+    ChannelTiming,
+    DesignValues,
+    EngineInfo,
+    EventList,
+    Info,
+    KvReport,
+    LateReads,
+    MasterLimits,
+    MediaProfile,
+    PoolCheck,
+    PutReport,
+    ResidentTable,
+    ServerCounters,
+    SortPlan,
+    StreamReport,
+    ThreadCounts,
+    TransferReport,
+    WorkloadReport,
+)
 
 StrPath: TypeAlias = str | PathLike[str]
 Progress: TypeAlias = Callable[[int, int], object]
 BuildProgress: TypeAlias = Callable[[str, int, int], object]
 
 @final
+class ArrowTable:
+    """A table in memory, for every library that knows the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as a capsule with a stream of batches; a requested schema is ignored."""
+
+@final
 class DelayBench:
     """`nvm_delay` alone, with the clock and the DRAM of a design."""
 
     def __init__(self, design: Design, progress: BuildProgress | None = None) -> None: ...
-    def measure(self, kind: str, base_ns: float, beat_ns: float, beats: int, samples: int, seed: int) -> str:
-        """Measures single accesses ("read", "write") at random addresses; JSON with times in ns."""
+    def measure(self, kind: str, base_ns: float, beat_ns: float, beats: int, samples: int, seed: int) -> dict[str, Any]:
+        """Measures single accesses ("read", "write") at random addresses; times are in ns."""
     @property
     def period_ns(self) -> float:
         """The clock period, in ns."""
@@ -36,10 +66,8 @@ class Design:
         """SHA-256 of the values."""
     def header(self) -> str:
         """The address map, as a C header."""
-    def json(self) -> str:
-        """All values, as JSON."""
-    def late_reads(self, profile: str | None = None, memory: str = ...) -> str | None:
-        """Describes a media profile with reads that the DRAM is too slow for (JSON), or None."""
+    def late_reads(self, profile: str | None = None, memory: str = ...) -> LateReads | None:
+        """Describes a media profile with reads that the DRAM is too slow for, or None."""
     @staticmethod
     def load(name: str) -> Design:
         """Loads a design by name or path."""
@@ -51,6 +79,8 @@ class Design:
         """The file that it was read from, if there is one."""
     def top(self) -> str:
         """The device top with its engines and parameters, in SystemVerilog."""
+    def values(self) -> DesignValues:
+        """All values, with defaults filled in."""
     def with_values(self, overrides: str) -> Design:
         """A copy with values replaced by those of a TOML text."""
 
@@ -83,14 +113,14 @@ class Device:
         """True if whole blocks equal `data`."""
     def compare_and_write(self, expected: bytes, data: bytes, offset: int) -> bool:
         """Writes whole blocks if the media equals `expected`, atomically; true if it did."""
-    def counters(self) -> str:
-        """Counters of the model, as JSON: name to [value, unit]."""
+    def counters(self) -> dict[str, list[Any]]:
+        """Counters of the model: name to [value, unit]."""
     def deallocate(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Deallocates ranges of whole blocks: (offset, length) in bytes."""
-    def delay_counters(self, clear: bool = False) -> str:
-        """Counters of each channel's `nvm_delay`, as JSON."""
-    def delay_get(self) -> str:
-        """The timing of each channel, as JSON."""
+    def delay_counters(self, clear: bool = False) -> list[ChannelCounters]:
+        """Counters of each channel's `nvm_delay`."""
+    def delay_get(self) -> list[ChannelTiming]:
+        """The timing of each channel."""
     def delay_set(self, profile: str, channel: int | None = None, memory: str = ...) -> None:
         """Applies a media profile (name, path or TOML text) to the channels of a memory."""
     def delay_set_latency(self, read_ns: float, write_ns: float, channel: int | None = None, memory: str = ...) -> None:
@@ -108,14 +138,14 @@ class Device:
     def engine_wait(self, name: str, timeout_us: int = 1000000) -> int | None:
         """Waits for the end of an engine's job: its return value, or None at the timeout."""
     @property
-    def engines(self) -> str:
-        """The engines of the design, as JSON."""
+    def engines(self) -> list[EngineInfo]:
+        """The engines of the design."""
     def flush(self) -> None:
         """Sends an NVMe Flush."""
     def format(self, nsid: int | None = None, erase: str = "none") -> None:
         """Formats a namespace, the selected one, or all (4294967295)."""
-    def info(self) -> str:
-        """Controller, queues, namespaces, memories and blocks, as JSON."""
+    def info(self) -> Info:
+        """Controller, queues, namespaces, memories and blocks."""
     def io_command(self, opcode: int, nsid: int, dwords: Sequence[tuple[int, int]]) -> int:
         """Runs a vendor-specific I/O command with (dword number, value) pairs; dword 0 of its completion."""
     @property
@@ -133,7 +163,7 @@ class Device:
         """Sets the arguments of a peer's engine and starts it."""
     def peer_engine_wait(self, peer: int, name: str, timeout_us: int = 1000000) -> int | None:
         """Waits for the end of a peer's engine, as `engine_wait`."""
-    def peer_engines(self, peer: int) -> str:
+    def peer_engines(self, peer: int) -> list[EngineInfo]:
         """The engines of a peer, as `engines`."""
     def peer_qos_set(
         self,
@@ -165,12 +195,12 @@ class Device:
         verify: bool = False,
         pause_ns: int = 0,
         progress: Progress | None = None,
-    ) -> str:
-        """Runs a stream of loads ("load") or stores ("store") of the PM window; a report as JSON."""
+    ) -> StreamReport:
+        """Runs a stream of loads ("load") or stores ("store") of the PM window; a report."""
     def pm_write(self, offset: int, data: bytes) -> None:
         """Stores to the PM window; stores are posted."""
-    def qos_get(self) -> str:
-        """Limits of each master in a channel, as JSON: name to reads, writes, weight, beside."""
+    def qos_get(self) -> dict[str, MasterLimits]:
+        """Limits of each master in a channel: name to reads, writes, weight, beside."""
     def qos_set(
         self,
         master: str,
@@ -188,8 +218,8 @@ class Device:
         depth: int = 8,
         chunk: int = 16384,
         progress: Progress | None = None,
-    ) -> tuple[bytes, str]:
-        """Reads bytes through several queues: the data, and a report as JSON."""
+    ) -> tuple[bytes, TransferReport]:
+        """Reads bytes through several queues: the data, and a report."""
     def reset(self) -> None:
         """Resets the controller and initialises the driver again."""
     def rest(self, ns: int) -> None:
@@ -200,8 +230,8 @@ class Device:
         """Sets the priority of an I/O queue, which is created again."""
     def shutdown(self) -> None:
         """Shuts the controller down in the normal way."""
-    def single(self, write: bool = False, bytes: int = 4096, commands: int = 20, seed: int = 1) -> str:
-        """Runs commands one at a time; all events of each, as JSON."""
+    def single(self, write: bool = False, bytes: int = 4096, commands: int = 20, seed: int = 1) -> list[EventList]:
+        """Runs commands one at a time; all events of each."""
     def trace_start(self, path: StrPath) -> None:
         """Starts a trace of all commands in a file (`*.jsonl`, or `*.json` for Perfetto)."""
     def trace_stop(self) -> int | None:
@@ -228,8 +258,8 @@ class Device:
         loads_every: int = 0,
         peer: int | None = None,
         progress: Progress | None = None,
-    ) -> str:
-        """Runs a job; a report as JSON. `switch` is (commands, media profile) for a change under load."""
+    ) -> WorkloadReport:
+        """Runs a job; a report. `switch` is (commands, media profile) for a change under load."""
     def write(
         self,
         data: bytes,
@@ -238,8 +268,8 @@ class Device:
         depth: int = 8,
         chunk: int = 16384,
         progress: Progress | None = None,
-    ) -> str:
-        """Writes data through several queues, padded to whole blocks; a report as JSON."""
+    ) -> TransferReport:
+        """Writes data through several queues, padded to whole blocks; a report."""
     def write_zeroes(self, length: int, offset: int) -> None:
         """Zeroes whole blocks."""
 
@@ -254,8 +284,8 @@ class DramChannel:
         """A completion that is due: (address, time), or None."""
     def push(self, now: int, addr: int, is_write: bool) -> bool:
         """Submits a request of 64 bytes; false if the queue is full."""
-    def timing(self) -> str:
-        """Timing constraints in clocks, latencies and peak bandwidth, as JSON."""
+    def timing(self) -> dict[str, Any]:
+        """Timing constraints in clocks, latencies and peak bandwidth."""
 
 @final
 class Front:
@@ -280,8 +310,8 @@ class Front:
     @property
     def port(self) -> int | None:
         """The TCP port; None with a Unix socket."""
-    def stop(self) -> str | None:
-        """Ends all connections; the first call returns a report as JSON, others None."""
+    def stop(self) -> KvReport | None:
+        """Ends all connections; the first call returns a report, others None."""
 
 class NearsideError(Exception):
     """An expected failure, with a one-line message."""
@@ -292,8 +322,8 @@ class PmPool:
 
     def bytes(self) -> int:
         """Bytes of the pool."""
-    def check(self) -> str:
-        """Checks the consistency of the metadata; the result as JSON."""
+    def check(self) -> PoolCheck:
+        """Checks the consistency of the metadata."""
     def close(self) -> None:
         """Closes the pool; closing twice is allowed."""
     def resize(self, bytes: int) -> None:
@@ -360,8 +390,8 @@ class PmThread:
         """Closes the thread and aborts its open transaction; closing twice is allowed."""
     def commit(self) -> None:
         """Commits the transaction."""
-    def counts(self) -> str:
-        """Counts since the thread was opened, as JSON; times in ps."""
+    def counts(self) -> ThreadCounts:
+        """Counts since the thread was opened; times in ps."""
     def fail(self) -> None:
         """Makes the transaction abort at its end."""
     def finish(self) -> None:
@@ -392,8 +422,8 @@ class Server:
     @property
     def builds(self) -> list[str]:
         """The kind of bitstream of each device; see `Device.build`."""
-    def counters(self) -> str:
-        """Counters of each device since the start, as JSON."""
+    def counters(self) -> list[ServerCounters]:
+        """Counters of each device since the start."""
     def stop(self) -> None:
         """Ends all connections, removes the sockets and flushes the media."""
     def wait(self, seconds: float) -> None:
@@ -423,8 +453,8 @@ def crash_test(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
-) -> str:
-    """Runs a crash campaign; a report as JSON."""
+) -> dict[str, Any]:
+    """Runs a crash campaign; a report."""
 
 def diff(
     design: Design,
@@ -437,13 +467,19 @@ def diff(
     per_episode: int = 2000,
     models: tuple[str, str] = ...,
     progress: Progress | None = None,
-) -> str:
-    """Runs two models in lockstep on random sequences; a report as JSON."""
+) -> dict[str, Any]:
+    """Runs two models in lockstep on random sequences; a report."""
 
 def explain_sort(
-    design: Design, data: bytes | StrPath, by: str, name: str = "table", *, source: str = "parquet", devices: int = 1
-) -> str:
-    """The plan of `sort_table`, as JSON; nothing is compiled or run."""
+    design: Design,
+    data: ArrowStream | bytes | StrPath,
+    by: str,
+    name: str = "table",
+    *,
+    source: str = "parquet",
+    devices: int = 1,
+) -> SortPlan:
+    """The plan of `sort_table`; nothing is compiled or run."""
 
 def fuzz(
     design: Design,
@@ -458,11 +494,11 @@ def fuzz(
     torn_blocks: bool = False,
     model: str | None = None,
     progress: Progress | None = None,
-) -> str:
-    """Runs a fuzzing campaign of `amount` commands, or bytes if `calm`; a report as JSON."""
+) -> dict[str, Any]:
+    """Runs a fuzzing campaign of `amount` commands, or bytes if `calm`; a report."""
 
-def merge_tables(tables: Sequence[bytes], by: str) -> bytes:
-    """Merges sorted tables, Arrow IPC streams; rows of earlier tables come first among equals."""
+def merge_tables(tables: Sequence[ArrowStream], by: str) -> ArrowTable:
+    """Merges sorted tables; rows of earlier tables come first among equals."""
 
 def model(name: str | None = None) -> str:
     """The model of this name; None is that of `NEARSIDE_MODEL`, or "rtl"."""
@@ -480,8 +516,8 @@ def pm_benchmark(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
-) -> str:
-    """Runs transactions of a benchmark program; times and overlap of CPU and units, as JSON."""
+) -> dict[str, Any]:
+    """Runs transactions of a benchmark program; times and overlap of CPU and units."""
 
 def pm_copies(
     design: Design,
@@ -492,8 +528,8 @@ def pm_copies(
     model: str | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
-) -> str:
-    """Measures copies of persistent data by the CPU or by the engine, as JSON."""
+) -> dict[str, Any]:
+    """Measures copies of persistent data by the CPU or by the engine."""
 
 def pm_timeline(
     design: Design,
@@ -505,8 +541,8 @@ def pm_timeline(
     devices: int = 1,
     synchronise: str = "devices",
     build: BuildProgress | None = None,
-) -> str:
-    """Activities of CPU and units during transactions, as JSON."""
+) -> dict[str, Any]:
+    """Activities of CPU and units during transactions."""
 
 def pm_transactions(
     design: Design,
@@ -522,16 +558,16 @@ def pm_transactions(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
-) -> str:
-    """Measures insertions into a B-tree, a transaction each, as JSON."""
+) -> dict[str, Any]:
+    """Measures insertions into a B-tree, a transaction each."""
 
 def pmdk_cost(
     design: Design, trace: bytes, fence: str, model: str | None = None, build: BuildProgress | None = None
-) -> str:
-    """The crash-consistency time of a trace of the shim, on the platform of a design, as JSON."""
+) -> dict[str, Any]:
+    """The crash-consistency time of a trace of the shim, on the platform of a design."""
 
-def pmdk_events(trace: bytes) -> str:
-    """The events of a trace of the shim, a line each, as JSON."""
+def pmdk_events(trace: bytes) -> list[str]:
+    """The events of a trace of the shim, a line each."""
 
 def pmdk_instructions(file: bytes) -> tuple[list[int], int, bytes]:
     """Flush instructions of a program file: counts by kind, the number left alone, and the table."""
@@ -539,15 +575,15 @@ def pmdk_instructions(file: bytes) -> tuple[list[int], int, bytes]:
 def pmdk_shim() -> bytes:
     """The preloaded library, as the bytes of its file."""
 
-def profile(name: str) -> str:
-    """A media profile by name or path, as JSON."""
+def profile(name: str) -> MediaProfile:
+    """A media profile by name or path."""
 
 def root() -> Path:
     """The checkout, which compiling the RTL needs. An error where there is none."""
 
 def sort_table(
     design: Design,
-    data: bytes | StrPath,
+    data: ArrowStream | bytes | StrPath,
     by: str,
     name: str = "table",
     *,
@@ -560,8 +596,8 @@ def sort_table(
     progress: Progress | None = None,
     trace: bool = False,
     output: tuple[StrPath, str] | None = None,
-) -> tuple[str, bytes | None]:
-    """Sorts a table on devices: a report as JSON, and the table unless it goes to `output`."""
+) -> tuple[dict[str, Any], ArrowTable | None]:
+    """Sorts a table on devices: a report, and the table unless it goes to `output`."""
 
 def table_drop(
     design: Design,
@@ -581,8 +617,8 @@ def table_explain(
     *,
     model: str | None = None,
     build: BuildProgress | None = None,
-) -> str:
-    """The plan of a sort of a resident table, as JSON."""
+) -> SortPlan:
+    """The plan of a sort of a resident table."""
 
 def table_get(
     design: Design,
@@ -597,18 +633,18 @@ def table_get(
     progress: Progress | None = None,
     trace: bool = False,
     output: tuple[StrPath, str] | None = None,
-) -> tuple[str, bytes | None]:
-    """Reads a resident table, sorted if `by` is given: a report as JSON, and the table."""
+) -> tuple[dict[str, Any], ArrowTable | None]:
+    """Reads a resident table, sorted if `by` is given: a report, and the table."""
 
 def table_list(
     design: Design, media: Sequence[StrPath], *, model: str | None = None, build: BuildProgress | None = None
-) -> str:
-    """The resident tables on devices of media files, as JSON."""
+) -> list[ResidentTable]:
+    """The resident tables on devices of media files."""
 
 def table_put(
     design: Design,
     media: Sequence[StrPath],
-    data: bytes | StrPath,
+    data: ArrowStream | bytes | StrPath,
     table: str,
     keys: str,
     name: str = "table",
@@ -617,8 +653,8 @@ def table_put(
     model: str | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
-) -> str:
-    """Writes a table to devices of media files, a shard each; a report as JSON."""
+) -> PutReport:
+    """Writes a table to devices of media files, a shard each; a report."""
 
 def table_schema(
     design: Design,
@@ -627,5 +663,5 @@ def table_schema(
     *,
     model: str | None = None,
     build: BuildProgress | None = None,
-) -> bytes:
-    """A resident table without its rows, as an Arrow IPC stream."""
+) -> ArrowTable:
+    """A resident table without its rows."""

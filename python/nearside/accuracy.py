@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from nearside import _native, show
@@ -35,7 +34,7 @@ class DelayBench:
         """Measures single accesses at random addresses. `target_ns` is for all beats, including `beat_ns` for each."""
         base_ns = target_ns - beat_ns * beats
         base_ns = 0.0 if abs(base_ns) < 1e-6 else base_ns  # rounding error
-        row = json.loads(self.native.measure(kind, base_ns, beat_ns, beats, samples, seed))
+        row = self.native.measure(kind, base_ns, beat_ns, beats, samples, seed)
         error = row["mean_ns"] - target_ns
         row |= {
             "name": f"{kind}_{target_ns:g}ns" + (f"_{beats}beats" if beats > 1 else ""),

@@ -17,7 +17,7 @@ from nearside import _native, dictionaries, tables
 from nearside._native import NearsideError
 from nearside.device import Design, as_text, model_of
 from nearside.renamed import renamed
-from nearside.types import SortReport
+from nearside.types import ArrowStream, SortReport
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,14 +27,14 @@ MOST_WORKERS = 4096
 
 @renamed(engine="model")
 def sort_table(
-    table: pyarrow.Table,
+    table: ArrowStream,
     by: str,
     workers: int = 2,
     devices: int = 1,
     model: str | None = None,
     design: str = tables.DESIGN,
 ) -> tuple[pyarrow.Table, list[SortReport]]:
-    """Sorts a table of pyarrow on a Ray cluster that the caller has joined (`ray.init`).
+    """Sorts a table on a Ray cluster that the caller has joined (`ray.init`).
 
     Returns the sorted table, and each worker's report as of `nearside.sort_table`.
 
@@ -53,7 +53,7 @@ def sort_table(
         )
     if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
         raise NearsideError(f"workers = {workers}: allowed are 1 to {MOST_WORKERS}")
-    tables.check_table(table)
+    table = tables.as_table(table)
     Design.load(design)  # reports an unknown name before anything is started
     by, model = as_text("by", by), model_of(model)
     part = ray.remote(_part)
@@ -72,10 +72,10 @@ def sort_table(
     except ray.exceptions.RayError as error:
         raise NearsideError(f"the cluster: {error}") from None
     try:
-        merged = _native.merge_tables([stream for stream, _ in done], by)
+        merged = _native.merge_tables([tables.of_stream(stream) for stream, _ in done], by)
     except NearsideError as error:
         raise NearsideError(f"the sorted parts of {workers} workers can't be merged: {error}") from None
-    return dictionaries.narrowed(tables.of_stream(merged), schema), [report for _, report in done]
+    return dictionaries.narrowed(tables.as_table(merged), schema), [report for _, report in done]
 
 
 def _part(stream: bytes, by: str, devices: int, model: str, design: str) -> tuple[bytes, SortReport]:

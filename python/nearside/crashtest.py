@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Iterable
@@ -52,10 +51,10 @@ def run_campaign(
         as_text(what, text)
     options = {"without": without, "jobs": at_once or jobs(), "model": model, "progress": progress}
     options |= {"devices": devices, "synchronise": synchronise}
-    text = _native.crash_test(design.native, workload, mechanism, by, cuts, transactions, seed, **options)
+    report = _native.crash_test(design.native, workload, mechanism, by, cuts, transactions, seed, **options)
     key = {"workload": workload, "mechanism": mechanism, "by": by, "engine": model, "seed": seed, "without": without}
     key |= {"devices": devices, "synchronise": synchronise}
-    doc = key | {"time": "simulated"} | json.loads(text)
+    doc = key | {"time": "simulated"} | report
     if doc["violation"]:
         words = ["nearside", "crashtest", workload, "--mechanism", mechanism, "--by", by, "--model", model]
         words += ["--seed", str(seed), "--transactions", str(transactions)]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 import warnings
@@ -65,7 +64,7 @@ def root() -> Path:
 
 def media_profile(name: str) -> MediaProfile:
     """A media profile by name or path."""
-    return json.loads(_native.profile(as_text("the name of a media profile", name)))
+    return _native.profile(as_text("the name of a media profile", name))
 
 
 class Design:
@@ -114,13 +113,12 @@ class Design:
         Without `profile` that of the memory in this design is checked.
         """
         name = None if profile is None else as_text("the name of a media profile", profile)
-        late = self.native.late_reads(name, as_text("the name of a memory", memory))
-        return None if late is None else json.loads(late)
+        return self.native.late_reads(name, as_text("the name of a memory", memory))
 
     @property
     def values(self) -> DesignValues:
         """All values of the design, with defaults filled in."""
-        return json.loads(self.native.json())
+        return self.native.values()
 
 
 def assertions() -> bool:
@@ -189,7 +187,7 @@ class Peer:
 
     def engine(self, name: str) -> PeerEngine:
         """An engine of the peer, by name."""
-        engines = json.loads(self._native.peer_engines(self.number))
+        engines = self._native.peer_engines(self.number)
         return PeerEngine(self, self.device, _find_engine(engines, name, f"the design of peer {self.number}"))
 
     def set_qos(
@@ -278,20 +276,19 @@ class Device:
 
     def info(self) -> Info:
         """Controller, capabilities, queues, namespaces, memories and blocks, as the device reports them."""
-        return json.loads(self.native.info())
+        return self.native.info()
 
     def write(self, data: bytes, offset: int = 0, **shape: Any) -> TransferReport:
         """Writes data through several queues (options `queues`, `depth`, `chunk`, `progress`)."""
-        return json.loads(self.native.write(data, offset, **shape))
+        return self.native.write(data, offset, **shape)
 
     def read(self, length: int, offset: int = 0, **shape: Any) -> tuple[bytes, TransferReport]:
         """Reads data through several queues (options `queues`, `depth`, `chunk`, `progress`)."""
-        data, report = self.native.read(length, offset, **shape)
-        return data, json.loads(report)
+        return self.native.read(length, offset, **shape)
 
     def workload(self, **job: Any) -> WorkloadReport:
         """Runs a job with fio-like parameters; see `help(nearside._native.Device.workload)`."""
-        return json.loads(self.native.workload(**job))
+        return self.native.workload(**job)
 
     def set_priority(self, queue: int, priority: str) -> None:
         """Sets the priority of an I/O queue, counted from 0. Needs a design with `weights`.
@@ -302,7 +299,7 @@ class Device:
 
     def delay_get(self) -> list[ChannelTiming]:
         """The timing of each channel."""
-        return json.loads(self.native.delay_get())
+        return self.native.delay_get()
 
     def delay_set(self, profile: str, channel: int | None = None, memory: str = "storage") -> None:
         """Applies a media profile to the channels of a memory, while the device runs.
@@ -332,7 +329,7 @@ class Device:
 
     def delay_counters(self, clear: bool = False) -> list[ChannelCounters]:
         """Counters of each channel's `nvm_delay`; `clear` resets them."""
-        return json.loads(self.native.delay_counters(clear))
+        return self.native.delay_counters(clear)
 
     def pm_read(self, offset: int, length: int) -> bytes:
         """Loads from the PM window."""
@@ -347,7 +344,7 @@ class Device:
 
         See `help(nearside._native.Device.pm_stream)`.
         """
-        return json.loads(self.native.pm_stream(kind, **stream))
+        return self.native.pm_stream(kind, **stream)
 
     def select_namespace(self, nsid: int) -> None:
         """Directs later commands to another active namespace (`info()["namespaces"]`)."""
@@ -390,11 +387,11 @@ class Device:
 
     def single(self, **job: Any) -> list[EventList]:
         """Runs commands one at a time with all their events; see `help(nearside._native.Device.single)`."""
-        return json.loads(self.native.single(**job))
+        return self.native.single(**job)
 
     def engines(self) -> list[EngineInfo]:
         """The engines of the design: kind, arguments, outputs, error names, register offset in BAR4."""
-        return json.loads(self.native.engines)
+        return self.native.engines
 
     def engine(self, name: str) -> Engine:
         """An engine of the device, by its name in the design."""
@@ -408,7 +405,7 @@ class Device:
         `weight` is the share of an arbitration round among masters that compete. The PM window has
         priority.
         """
-        return json.loads(self.native.qos_get())
+        return self.native.qos_get()
 
     def set_qos(
         self,
@@ -433,7 +430,7 @@ class Device:
 
     def counters(self) -> dict[str, float]:
         """Counters of the model, by name."""
-        return {name: value for name, (value, _unit) in json.loads(self.native.counters()).items()}
+        return {name: value for name, (value, _unit) in self.native.counters().items()}
 
     def reset(self) -> None:
         """Resets the controller and initialises the driver again."""

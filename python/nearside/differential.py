@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from nearside import _native
@@ -22,7 +21,7 @@ def run_campaign(design: Design, commands: int, seed: int, **options: Any) -> Fu
     """Runs a campaign (`replay`, `first_episode`, `shrinks`, `per_episode`, `models`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
-    doc = json.loads(_native.diff(design.native, commands, seed, **options))
+    doc = _native.diff(design.native, commands, seed, **options)
     return {"engine": "fast and rtl", "time": "simulated"} | doc
 
 

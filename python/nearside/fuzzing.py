@@ -31,7 +31,7 @@ def run_campaign(design: Design, commands: int, seed: int, **options: Any) -> Fu
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
     model = model_of(options.pop("model", None))
-    doc = json.loads(_native.fuzz(design.native, commands, seed, model=model, **options))
+    doc = _native.fuzz(design.native, commands, seed, model=model, **options)
     return {"engine": model, "time": "simulated"} | doc
 
 

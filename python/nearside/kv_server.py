@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -83,8 +82,7 @@ class KvServer:
 
     def close(self) -> KvReport | None:
         """Ends all connections; the first call returns the simulated times of requests, others None."""
-        report = self.native.stop()
-        return None if report is None else json.loads(report)
+        return self.native.stop()
 
 
 def serve_until_signal(protocol: str, quiet: bool, **options: Any) -> KvReport:

@@ -288,7 +288,7 @@ class Pool:
 
     def check(self) -> PoolCheck:
         """Checks the consistency of the pool's metadata; no transaction may be in progress."""
-        return json.loads(self.native.check())
+        return self.native.check()
 
     def resize(self, length: int) -> None:
         """Grows the pool to `length` bytes, a multiple of 4096. Close all threads first; not for "shadow"."""
@@ -441,4 +441,4 @@ class Thread:
     @property
     def counts(self) -> ThreadCounts:
         """Counts since the thread was opened."""
-        return json.loads(self.native.counts())
+        return self.native.counts()

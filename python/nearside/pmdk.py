@@ -172,7 +172,7 @@ def measure_gain(
             if status != 0:
                 raise NearsideError(f"{words[0]}: exit status {status}")
             events = trace.read_bytes() if trace.exists() else b""
-            doc[way] = json.loads(_native.pmdk_cost(loaded.native, events, fence, model))
+            doc[way] = _native.pmdk_cost(loaded.native, events, fence, model)
             if doc[way]["transactions"] == 0:
                 raise NearsideError(f"{words[0]}: it has made no transaction of libpmemobj")
     if doc["offloaded"]["commands"] == 0:

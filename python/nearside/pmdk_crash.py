@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shlex
 import shutil
@@ -152,7 +151,7 @@ class Campaign:
     def timeline(self, moment: int, evict: int, **options: Any) -> list[str]:
         """The last events of the program and the device before a power cut."""
         _, lines = self.cut_power(moment, evict, trace=self.trace, **options)
-        events = json.loads(_native.pmdk_events(self.trace.read_bytes() if self.trace.exists() else b""))
+        events = _native.pmdk_events(self.trace.read_bytes() if self.trace.exists() else b"")
         history = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
         history += events[-TIMELINE:]
         if lines:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -67,7 +66,7 @@ def measure(
             start = device.now_ns
             report = device.workload(**job, loads_every=4)
             ns = device.now_ns - start
-            channels = json.loads(device.native.delay_counters(False))
+            channels = device.native.delay_counters(False)
         copied = sum(channel["write"]["beats"] for channel in channels) * 64 / ns
         loads = report["loads"]
         rows.append(

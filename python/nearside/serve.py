@@ -120,7 +120,7 @@ class Server:
 
     def counters(self) -> list[ServerCounters]:
         """Counters of each device since the start."""
-        return json.loads(self.native.counters())
+        return self.native.counters()
 
 
 @renamed(engine="model")

@@ -16,7 +16,6 @@ place` for resident tables. Where the CPU sorts it shows `NearsideDeclined` with
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from contextlib import ExitStack, contextmanager
@@ -45,7 +44,7 @@ def _extension() -> Any:
 
 
 class _SortProvider:
-    """The interface of the extension for sorts; tables cross it as Arrow IPC streams."""
+    """The interface of the extension for sorts. The extension has tables as Arrow IPC streams."""
 
     def __init__(self, design: Design, devices: int, model: str | None, build: BuildProgress | None) -> None:
         import pyarrow as pa  # DataFusion has it
@@ -56,13 +55,14 @@ class _SortProvider:
         nothing = pa.table({"key": pa.array([], pa.int32())})
         self._sort(tables.to_stream(nothing), "key", None)  # raises an error for invalid options
 
-    def _sort(self, table: bytes, by: str, progress: Callable[[int, int], None] | None) -> tuple[str, bytes]:
+    def _sort(
+        self, table: bytes, by: str, progress: Callable[[int, int], None] | None
+    ) -> tuple[PutReport, _native.ArrowTable]:
         return _native.sort_table(
             self.design.native,
             table,
             by,
             source="stream",
-            target="stream",
             devices=self.devices,
             model=self.model,
             build=self.build,
@@ -80,12 +80,12 @@ class _SortProvider:
     def sort(self, table: bytes, by: str, progress: Callable[[int, int], None]) -> bytes | str:
         """The sorted table, or the reason why the CPU has to sort it."""
         try:
-            report, table = self._sort(table, by, progress)
+            report, sorted_ = self._sort(table, by, progress)
         except NearsideError as error:
             self.reports.append({"declined": str(error)})
             return str(error)
-        self.reports.append(json.loads(report))
-        return table
+        self.reports.append(report)
+        return tables.to_stream(tables.as_table(sorted_))
 
 
 class Rule:
@@ -148,8 +148,8 @@ class _ResidentTable:
         self._media = media
         with _locked_media(media):
             resident = tables.resident(media, model, design, build)
-            self.schema = _native.table_schema(*self._where, **self._how)
-        self._columns = tables.of_stream(self.schema).schema
+            nothing = tables.as_table(_native.table_schema(*self._where, **self._how))
+        self.schema, self._columns = tables.to_stream(nothing), nothing.schema
         self.keys = next((table["keys"] for table in resident if name in (table["name"], table["id"])), [])
         self.label = f"table={name}, devices={len(media)}, design={design.name}, model={model_of(model)}"
         self.reports: list[PutReport] = []
@@ -164,14 +164,14 @@ class _ResidentTable:
         """Columns of the table, sorted if `by` is given."""
         with _locked_media(self._media, progress):
             tables.check_media_exist(self._media)
-            report, data = _native.table_get(*self._where, by=by, target="stream", progress=progress, **self._how)
-        table = tables.of_stream(data)
+            report, data = _native.table_get(*self._where, by=by, progress=progress, **self._how)
+        table = tables.as_table(data)
         if not table.schema.equals(self._columns):
             name = self._where[2]
             raise NearsideError(
                 f"table {name!r} has other columns than when nearside.sql.table was called: call it again"
             )
-        self.reports.append(json.loads(report))
+        self.reports.append(report)
         return tables.to_stream(table.select(columns))
 
 

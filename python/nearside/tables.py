@@ -12,7 +12,7 @@ from nearside import _native, bounds, dictionaries, files, plots, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Progress, as_text
 from nearside.renamed import former_names, renamed
-from nearside.types import PlanDocument, PutReport, ResidentTable, SortReport
+from nearside.types import ArrowStream, PlanDocument, PutReport, ResidentTable, SortPlan, SortReport
 
 if TYPE_CHECKING:
     import pyarrow
@@ -120,14 +120,14 @@ def explain_resident(
     return _plan_document(design, _native.table_explain(design.native, _paths(media), *names, model=model, build=build))
 
 
-def _plan_document(design: Design, text: str) -> PlanDocument:
-    plan = json.loads(text)
+def _plan_document(design: Design, plan: SortPlan) -> PlanDocument:
     return {"design": design.name, "plan": plan, "bounds": bounds.of_plan(design, plan)}
 
 
-def _with_bounds(design: Design, report: str, trace: Path | None = None, plot: Path | None = None) -> SortReport:
+def _with_bounds(
+    design: Design, doc: dict[str, Any], trace: Path | None = None, plot: Path | None = None
+) -> SortReport:
     """Adds the bound of each stage and the share that was reached; writes trace and plot."""
-    doc = json.loads(report)
     events = doc.pop("trace", None)
     if trace is not None:
         files.write_bytes(trace, json.dumps(events).encode())
@@ -166,7 +166,7 @@ def put(
     files.check_regular(source)
     shape = {"source": format_of_source(source, source_format), "model": model, "build": build, "progress": progress}
     names = (as_text("name", name), as_text("keys", keys))
-    return json.loads(_native.table_put(design.native, _paths(media), source, *names, _printable_name(source), **shape))
+    return _native.table_put(design.native, _paths(media), source, *names, _printable_name(source), **shape)
 
 
 @renamed(engine="model")
@@ -182,7 +182,7 @@ def resident(
     """
     design, media = design or Design.load(DESIGN), _as_paths(media)
     check_media_exist(media)
-    return json.loads(_native.table_list(design.native, _paths(media), model=model, build=build))
+    return _native.table_list(design.native, _paths(media), model=model, build=build)
 
 
 @renamed(engine="model")
@@ -254,7 +254,7 @@ def check_media_exist(media: Sequence[Path]) -> None:
 
 @renamed(engine="model")
 def sort_table(
-    table: pyarrow.Table | str | Path,
+    table: ArrowStream | str | Path,
     by: str,
     devices: int = 1,
     model: str | None = None,
@@ -262,8 +262,10 @@ def sort_table(
     build: BuildProgress | None = None,
     progress: Progress | None = None,
 ) -> tuple[pyarrow.Table, SortReport]:
-    """Sorts a table of pyarrow, or of a file, on simulated devices; returns the table and the
+    """Sorts a table, in memory or of a file, on simulated devices; returns the table and the
     report.
+
+    A table in memory is one of pyarrow, or of any library that knows the Arrow PyCapsule interface.
 
     `by` names columns: `"a, b desc nulls last"`. The sort is stable. Nulls are last in ascending
     and first in descending order.
@@ -272,23 +274,24 @@ def sort_table(
     shape = {"devices": devices, "model": model, "build": build, "progress": progress}
     if isinstance(table, str | Path):
         files.check_regular(Path(table))
-        data, name, source = Path(table), _printable_name(table), format_of_source(Path(table))
+        data, name, schema = Path(table), _printable_name(table), None
+        shape |= {"source": format_of_source(data)}
     else:
-        check_table(table, " or the path of a file")
-        data, name, source = to_stream(dictionaries.widened(table)), "table", "stream"
-    report, data = _native.sort_table(
-        design.native, data, as_text("by", by), name, source=source, target="stream", **shape
-    )
-    found = of_stream(data)
-    if not isinstance(table, str | Path):
-        found = dictionaries.narrowed(found, table.schema)
-    return found, _with_bounds(design, report)
+        given = as_table(table, " or the path of a file")
+        data, name, schema = dictionaries.widened(given), "table", given.schema
+    report, sorted_ = _native.sort_table(design.native, data, as_text("by", by), name, **shape)
+    found = _pyarrow().table(sorted_)
+    return found if schema is None else dictionaries.narrowed(found, schema), _with_bounds(design, report)
 
 
-def check_table(table: pyarrow.Table, other: str = "") -> None:
-    """Raises a TypeError unless it is a table; `other` names a further allowed kind."""
-    if not isinstance(table, _pyarrow().Table):
+def as_table(table: ArrowStream, other: str = "") -> pyarrow.Table:
+    """The table as one of pyarrow; `other` names a further allowed kind for the error."""
+    pa = _pyarrow()
+    if isinstance(table, pa.Table):
+        return table
+    if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(f"table must be a pyarrow.Table{other}, not {type(table).__name__}")
+    return pa.table(table)
 
 
 def to_stream(table: pyarrow.Table) -> bytes:

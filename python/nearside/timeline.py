@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from nearside import _native, show
@@ -52,8 +51,7 @@ def measure(
     for variant in variants():
         ways = (variant["devices"], variant["synchronise"])
         shape = (mechanism, variant["offloaded"], objects, size, transactions)
-        text = _native.pm_timeline(design.native, *shape, *ways, build)
-        rows.append(variant | json.loads(text))
+        rows.append(variant | _native.pm_timeline(design.native, *shape, *ways, build))
     shape = {"mechanism": mechanism, "objects": objects, "bytes": size, "transactions": transactions}
     return {
         "design": {"name": design.name, "hash": design.hash},

@@ -6,7 +6,14 @@ Times are simulated unless a field says "wall-clock".
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, Protocol, TypedDict
+
+
+class ArrowStream(Protocol):
+    """A table of any library that knows the Arrow PyCapsule interface, such as pyarrow or polars."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as a capsule with a stream of batches."""
 
 
 class MediaDirection(TypedDict):

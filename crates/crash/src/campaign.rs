@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use device::Factory;
 use host::CrashProbe;
-use pm::Error;
 use sim::fork::Fork;
 use sim::{Random, Time};
 use workloads::{Scale, Workload};
 
 use crate::copies::run_copies;
 use crate::cut::{Cut, CutPlan, HoldUp, LineSelection};
+use crate::error::Error;
 use crate::options::{Campaign, Executor};
 use crate::progress::{forward, lock, Progress, POLL_INTERVAL};
 use crate::report::{Report, Violation};
@@ -70,8 +70,8 @@ fn to_bytes(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
 fn run_in_fork(
     stage: &Stage,
     on_progress: &mut dyn FnMut() -> bool,
-    work: impl FnOnce() -> Result<Vec<u64>, Error>,
-) -> Result<Vec<u64>, String> {
+    work: impl FnOnce() -> pm::Result<Vec<u64>>,
+) -> Result<Vec<u64>, Error> {
     let fork = Fork::start(|| {
         let mut out = Vec::new();
         let ran = stage.with_concurrent_transaction(|| {
@@ -89,18 +89,18 @@ fn run_in_fork(
             }
         }
     });
-    let fork = fork.map_err(|e| e.to_string())?;
+    let fork = fork?;
     while !fork.is_ready(POLL_INTERVAL) {
         if !on_progress() {
-            return Err("interrupted".into());
+            return Err(Error::Interrupted);
         }
     }
-    let answer = fork.answer().map_err(|e| e.to_string())?;
+    let answer = fork.answer()?;
     match to_words(answer.get(..8).unwrap_or(&[])).first() {
         Some(0) => Ok(to_words(&answer[8..])),
         _ => {
             let text = String::from_utf8_lossy(answer.get(8..).unwrap_or(&[]));
-            Err(format!("the run fails even without a cut: {text}"))
+            Err(Error::Run(text.into_owned()))
         }
     }
 }
@@ -110,7 +110,7 @@ fn measure(
     campaign: &Campaign,
     first: &Progress,
     on_progress: &mut dyn FnMut() -> bool,
-) -> Result<RunMeasurement, String> {
+) -> Result<RunMeasurement, Error> {
     let times = run_in_fork(stage, on_progress, || {
         let begin = stage.cpu.now();
         stage.journal.record_times();
@@ -157,7 +157,7 @@ fn count_dirty_lines(
     first: &Progress,
     times: &[Time],
     on_progress: &mut dyn FnMut() -> bool,
-) -> Result<Vec<u64>, String> {
+) -> Result<Vec<u64>, Error> {
     run_in_fork(stage, on_progress, || {
         let found = Arc::new(Mutex::new((0, Vec::new())));
         let (own, all) = (found.clone(), times.to_vec());
@@ -209,7 +209,7 @@ fn plan(
     measured: &RunMeasurement,
     period: Time,
     on_progress: &mut dyn FnMut() -> bool,
-) -> Result<Vec<Cut>, String> {
+) -> Result<Vec<Cut>, Error> {
     let RunMeasurement {
         begin, end, times, ..
     } = measured;
@@ -265,18 +265,17 @@ fn plan(
             CutPlan::Commands => "gives no command to an engine",
             _ => "ends before the first of these cuts",
         };
-        return Err(format!(
-            "no cuts: this run {what}; allowed are more transactions, or sampled:N"
-        ));
+        return Err(Error::NoCuts(what));
     }
     if let Some(cut) = cuts
         .iter()
         .find(|cut| cut.start() < *begin || cut.at > *end)
     {
-        return Err(format!(
-            "a cut {cut}: this run has its transactions from {} to {} ps",
-            begin.0, end.0
-        ));
+        return Err(Error::CutOutside {
+            cut: Box::new(cut.clone()),
+            begin: begin.0,
+            end: end.0,
+        });
     }
     cuts.sort_by_key(Cut::start);
     Ok(cuts)
@@ -288,7 +287,7 @@ pub fn run(
     factory: &Factory,
     campaign: &Campaign,
     on_progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Report, String> {
+) -> Result<Report, Error> {
     campaign.validate()?;
     let stage = || {
         let scale = match campaign.devices {
@@ -296,14 +295,10 @@ pub fn run(
             _ => Scale::WIDE,
         };
         let workload = Workload::new(&campaign.workload, scale);
-        let workload = workload.map_err(|e| e.to_string())?;
-        Stage::new(factory, workload, campaign)
+        Stage::new(factory, workload?, campaign).map_err(Error::Setup)
     };
     let own = stage()?;
-    let contents = own
-        .workload
-        .initial_contents(campaign.seed)
-        .map_err(|e| e.to_string())?;
+    let contents = own.workload.initial_contents(campaign.seed)?;
     let first = Progress::new(campaign.seed, contents);
     let period = Time(1_000_000 / u64::from(factory.design().clock_mhz.max(1)));
     let mut interrupted = false;
@@ -313,10 +308,10 @@ pub fn run(
     });
     let measured = match measured {
         // A negative control that is found before any cut.
-        Err(text) if campaign.fault.is_some() && !interrupted => {
+        Err(error) if campaign.fault.is_some() && !interrupted => {
             return Ok(Report {
                 transactions: campaign.transactions,
-                stopped: Some(text),
+                stopped: Some(error.to_string()),
                 ..Report::default()
             });
         }
@@ -327,7 +322,7 @@ pub fn run(
     })?;
     let all = cuts.len() as u64;
     if !on_progress(0, all) {
-        return Err("interrupted".into());
+        return Err(Error::Interrupted);
     }
     let before = own.events();
     let mut ended = run_copies(&own, campaign, &first, cuts, &mut |done| {
@@ -366,8 +361,10 @@ pub fn run(
     }
     if let (Some(broken), 0) = (broken, report.violated) {
         // The violation follows the last cut.
-        let timeline = broken.timeline.join("\n");
-        return Err(format!("the run itself: {}\n{timeline}", broken.text));
+        return Err(Error::Invariant {
+            text: broken.text,
+            timeline: broken.timeline.join("\n"),
+        });
     }
     if let Some(mut violation) = report.violation.take() {
         for _ in 0..SIMPLIFICATION_ROUNDS {

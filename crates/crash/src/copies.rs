@@ -9,7 +9,7 @@ use std::thread;
 
 use host::CrashProbe;
 use pm::Error;
-use sim::fork::{Fork, ForkSide, Reply};
+use sim::fork::{Fork, ForkError, ForkSide, Reply};
 use sim::Time;
 
 use crate::cut::Cut;
@@ -35,7 +35,7 @@ struct CopyRun {
     status: Arc<Mutex<CopyStatus>>,
     /// In a copy: its reply, its cut, and the number of lines that have left its cache.
     copy: Option<(Reply, Cut, u64)>,
-    failed: Option<String>,
+    failed: Option<ForkError>,
 }
 
 impl CopyRun {
@@ -106,7 +106,7 @@ impl CopyRun {
                     return later;
                 }
                 Err(error) => {
-                    self.failed = Some(error.to_string());
+                    self.failed = Some(error);
                     break;
                 }
             }
@@ -126,7 +126,7 @@ pub(crate) fn run_copies(
     first: &Progress,
     cuts: Vec<Cut>,
     on_progress: &mut dyn FnMut(u64) -> bool,
-) -> Result<Vec<(Cut, CutOutcome)>, String> {
+) -> Result<Vec<(Cut, CutOutcome)>, crate::Error> {
     let shared = Arc::<Mutex<CopyStatus>>::default();
     let run = CopyRun {
         cuts: cuts.into(),
@@ -152,7 +152,7 @@ fn make_copies(
     campaign: &Campaign,
     first: &Progress,
     run: CopyRun,
-) -> Result<Vec<(Cut, CutOutcome)>, String> {
+) -> Result<Vec<(Cut, CutOutcome)>, crate::Error> {
     let progress = Arc::new(Mutex::new(first.clone()));
     let run = Arc::new(Mutex::new(run));
     let next = lock(&run).cuts.front().map(Cut::start);
@@ -204,17 +204,17 @@ fn make_copies(
     let mut run = lock(&run);
     match ran {
         Err(panic) => resume_unwind(panic),
-        Ok(Err(error)) => return Err(error.to_string()),
+        Ok(Err(error)) => return Err(error.into()),
         Ok(Ok(())) => {}
     }
     if let Some(error) = run.failed.take() {
-        return Err(error);
+        return Err(error.into());
     }
     while !run.pending.is_empty() && !run.is_stopped() {
         run.collect_oldest();
     }
     match run.is_stopped() {
-        true => Err("interrupted".into()),
+        true => Err(crate::Error::Interrupted),
         false => Ok(std::mem::take(&mut run.ended)),
     }
 }

@@ -7,7 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sim::{Random, Time};
+use sim::{InvalidValue, Random, Time};
+
+use crate::error::Error;
 
 /// A subset of the dirty cache lines, by their position in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -227,16 +229,10 @@ fn pick(text: &str) -> Option<LineSelection> {
 }
 
 impl FromStr for Cut {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Cut, String> {
-        let wrong = || {
-            format!(
-                "a cut {text:?}: allowed is PS[:early=PS/LINES][:evict=LINES]\
-                 [:later=PS|all|keeps/...][:lost=SEED][:again=PS/PS...][:engine], \
-                 times in ps, LINES m and a mask or s and a seed"
-            )
-        };
+    fn from_str(text: &str) -> Result<Cut, Error> {
+        let wrong = || Error::Cut(text.into());
         let mut parts = text.split(':');
         let mut cut = Cut::at(parts.next().and_then(time).ok_or_else(wrong)?);
         for part in parts {
@@ -303,14 +299,14 @@ pub enum CutPlan {
 const MAX_CUTS: u64 = 1_000_000;
 
 impl FromStr for CutPlan {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<CutPlan, String> {
+    fn from_str(text: &str) -> Result<CutPlan, Error> {
         let wrong = || {
-            format!(
-                "cuts = {text:?}: allowed are all, commands, sampled:N with N from 1 to \
-                 {MAX_CUTS}, at:CUT,CUT..."
-            )
+            let rule = format_args!(
+                "allowed are all, commands, sampled:N with N from 1 to {MAX_CUTS}, at:CUT,CUT..."
+            );
+            InvalidValue::new("cuts", format_args!("{text:?}"), rule).into()
         };
         match text.split_once(':') {
             None if text == "all" => Ok(CutPlan::All),
@@ -321,7 +317,7 @@ impl FromStr for CutPlan {
                 count.map(CutPlan::Sampled).ok_or_else(wrong)
             }
             Some(("at", cuts)) => {
-                let cuts: Result<Vec<Cut>, String> = cuts.split(',').map(str::parse).collect();
+                let cuts: Result<Vec<Cut>, Error> = cuts.split(',').map(str::parse).collect();
                 cuts.map(CutPlan::At)
             }
             _ => Err(wrong()),
@@ -339,7 +335,7 @@ mod tests {
         for n in 0..500 {
             let at = Time(1 + random.below(1 << 40));
             let cut = Cut::generate(at, &mut random, n % 2 == 0, 1 + n % 3);
-            assert_eq!(cut.to_string().parse(), Ok(cut.clone()), "{cut}");
+            assert_eq!(cut.to_string().parse::<Cut>().unwrap(), cut, "{cut}");
             assert!(
                 cut.start() <= cut.at && cut.simplifications().iter().all(|other| *other != cut)
             );
@@ -357,17 +353,17 @@ mod tests {
             "99999999999999999999",
         ] {
             let error = text.parse::<Cut>().unwrap_err();
-            assert!(error.contains("allowed is"), "{error}");
+            assert!(error.to_string().contains("allowed is"), "{error}");
         }
     }
 
     #[test]
     fn cut_plan_is_parsed() {
-        assert_eq!("all".parse(), Ok(CutPlan::All));
-        assert_eq!("commands".parse(), Ok(CutPlan::Commands));
-        assert_eq!("sampled:7".parse(), Ok(CutPlan::Sampled(7)));
+        assert_eq!("all".parse::<CutPlan>().unwrap(), CutPlan::All);
+        assert_eq!("commands".parse::<CutPlan>().unwrap(), CutPlan::Commands);
+        assert_eq!("sampled:7".parse::<CutPlan>().unwrap(), CutPlan::Sampled(7));
         let two = CutPlan::At(vec![Cut::at(Time(5)), Cut::at(Time(6))]);
-        assert_eq!("at:5,6".parse(), Ok(two));
+        assert_eq!("at:5,6".parse::<CutPlan>().unwrap(), two);
         for text in [
             "",
             "some",

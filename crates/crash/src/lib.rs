@@ -120,6 +120,7 @@
 mod campaign;
 mod copies;
 mod cut;
+mod error;
 pub mod invariants;
 mod journal;
 mod options;
@@ -131,5 +132,6 @@ mod timeline;
 
 pub use campaign::run;
 pub use cut::{Cut, CutPlan, HoldUp, LineSelection};
+pub use error::Error;
 pub use options::{Campaign, Executor, InjectedFault};
 pub use report::{InvariantViolation, Report, Violation};

@@ -7,8 +7,10 @@ use std::str::FromStr;
 
 use device::FaultInjection;
 use pm::{Mechanism, Synchronisation};
+use sim::InvalidValue;
 
 use crate::cut::CutPlan;
+use crate::error::Error;
 
 /// The parameters of a campaign.
 #[derive(Clone, Debug)]
@@ -44,33 +46,28 @@ const MAX_JOBS: usize = 256;
 
 impl Campaign {
     /// Refuses invalid parameters; the message names the parameter.
-    pub fn validate(&self) -> Result<(), String> {
+    pub fn validate(&self) -> Result<(), Error> {
         let most = match self.cuts {
             CutPlan::All => MAX_TRANSACTIONS_EVERYWHERE,
             CutPlan::Commands => MAX_TRANSACTIONS_AT_COMMANDS,
             CutPlan::Sampled(_) | CutPlan::At(_) => MAX_TRANSACTIONS,
         };
         if !(1..=most).contains(&self.transactions) {
-            return Err(format!(
-                "transactions = {}: allowed are 1 to {most} with these cuts",
-                self.transactions
-            ));
+            let rule = format_args!("allowed are 1 to {most} with these cuts");
+            return Err(InvalidValue::new("transactions", self.transactions, rule).into());
         }
         if !matches!(self.devices, 1 | 2 | 4) {
-            return Err(format!(
-                "devices = {}: allowed are 1, 2 and 4",
-                self.devices
-            ));
+            let rule = "allowed are 1, 2 and 4";
+            return Err(InvalidValue::new("devices", self.devices, rule).into());
         }
         if self.cuts == CutPlan::Commands && self.executor != Executor::Device {
-            let text = "cuts = commands are after commands to the device's engine: by = \
-                        \"device\" has them";
-            return Err(text.into());
+            return Err(Error::CommandsOfCpu);
         }
-        match (1..=MAX_JOBS).contains(&self.jobs) {
-            true => Ok(()),
-            false => Err(format!("jobs = {}: allowed are 1 to {MAX_JOBS}", self.jobs)),
+        if !(1..=MAX_JOBS).contains(&self.jobs) {
+            let rule = format_args!("allowed are 1 to {MAX_JOBS}");
+            return Err(InvalidValue::new("jobs", self.jobs, rule).into());
         }
+        Ok(())
     }
 }
 
@@ -134,13 +131,14 @@ macro_rules! named_variants {
         }
 
         impl FromStr for $type {
-            type Err = String;
+            type Err = InvalidValue;
 
-            fn from_str(text: &str) -> Result<$type, String> {
+            fn from_str(text: &str) -> Result<$type, InvalidValue> {
                 let found = $type::ALL.iter().find(|one| one.name() == text);
                 found.copied().ok_or_else(|| {
                     let names: Vec<_> = $type::ALL.iter().map(|one| one.name()).collect();
-                    format!("{} = {text:?}: allowed are {}", $what, names.join(", "))
+                    let rule = format!("allowed are {}", names.join(", "));
+                    InvalidValue::new($what, format_args!("{text:?}"), rule)
                 })
             }
         }

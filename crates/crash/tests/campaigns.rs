@@ -122,7 +122,7 @@ fn negative_controls_find_reproducible_violations() {
 #[test]
 #[ignore = "takes seconds"]
 fn mechanisms_need_their_fences_and_snapshots() {
-    if Model::named(Model::Fast) != Ok(Model::Fast) {
+    if !matches!(Model::named(Model::Fast), Ok(Model::Fast)) {
         return;
     }
     let rigs = [campaigns(Executor::Cpu), campaigns(Executor::Device)];
@@ -308,7 +308,7 @@ fn campaign_stops_within_a_transaction() {
         done == 0
     };
     let error = run(&factory, &campaign, &mut on_progress).unwrap_err();
-    assert_eq!(error, "interrupted");
+    assert!(matches!(error, crash::Error::Interrupted), "{error}");
     assert!(total > 1000, "{total} cuts");
     assert!((1..total / 2).contains(&last), "{last} of {total} cuts");
 }
@@ -317,7 +317,9 @@ fn campaign_stops_within_a_transaction() {
 fn campaign_out_of_range_is_refused() {
     let Campaigns(factory) = campaigns(Executor::Cpu);
     let wrong = |campaign: Campaign, what: &str| {
-        let error = run(&factory, &campaign, &mut |_, _| true).unwrap_err();
+        let error = run(&factory, &campaign, &mut |_, _| true)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains(what) && error.lines().count() == 1,
             "{error}"
@@ -376,5 +378,8 @@ fn campaign_out_of_range_is_refused() {
         ..btree(Mechanism::Undo, Executor::Device, "commands")
     };
     let error = run(&factory, &reads, &mut |_, _| true).unwrap_err();
-    assert!(error.contains("gives no command"), "{error}");
+    assert!(
+        matches!(error, crash::Error::NoCuts("gives no command to an engine")),
+        "{error}"
+    );
 }

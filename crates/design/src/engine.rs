@@ -242,8 +242,7 @@ fn identifier(name: &str) -> bool {
 impl Manifest {
     /// Reads a manifest from text. Errors name `path`. An embedded one has no files beside it.
     fn parse(text: &str, path: &Path, embedded: bool) -> Result<Manifest, Error> {
-        let manifest: Manifest =
-            toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
+        let manifest: Manifest = error::parse(text, path)?;
         let there = embedded || path.with_file_name(&manifest.filelist).is_file();
         let given = manifest.filelist.display();
         manifest
@@ -663,7 +662,7 @@ pub fn top(root: &Path, engines: &[EngineInstance]) -> Result<String, Error> {
     let end = "  // end engines\n";
     let region = text.find(begin).zip(text.find(end));
     let Some((from, to)) = region.filter(|(from, to)| from < to) else {
-        return Err(Error::new("no place for engines").in_file(&path));
+        return Err(Error::NoEngineRegion.in_file(&path, None));
     };
     text.replace_range(from + begin.len()..to, &instances.concat());
     for (old, new) in [
@@ -675,7 +674,7 @@ pub fn top(root: &Path, engines: &[EngineInstance]) -> Result<String, Error> {
         ),
     ] {
         if !text.contains(old) {
-            return Err(Error::new(format!("{old:?} is not there")).in_file(&path));
+            return Err(Error::NoText(old).in_file(&path, None));
         }
         text = text.replacen(old, &new, 1);
     }
@@ -1056,7 +1055,7 @@ mod tests {
         for (parameters, why) in [
             (
                 "parameters = { units = 17 }\n",
-                "x.toml: engine[0].parameters.units = 17: allowed is 1 to 16",
+                "x.toml:9: engine[0].parameters.units = 17: allowed is 1 to 16",
             ),
             (
                 "parameters = { unit = 4 }\n",

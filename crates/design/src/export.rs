@@ -34,9 +34,7 @@ pub fn top(text: &str, parameters: &BTreeMap<String, String>) -> Result<String, 
         }
     }
     match left.first() {
-        Some(name) => Err(Error::new(format!(
-            "the device top has no parameter {name}"
-        ))),
+        Some(name) => Err(Error::NoParameter(name.to_string())),
         None => Ok(out),
     }
 }
@@ -146,10 +144,7 @@ pub fn header(design: &Design, engines: &[EngineInstance]) -> Result<String, Err
         );
     }
     if let Some(name) = duplicate {
-        return Err(Error::new(format!(
-            "two constants of the header would be NEARSIDE_{name}: give the engine of one of them \
-             another name"
-        )));
+        return Err(Error::SameConstant(name));
     }
     out += "\n#endif\n";
     Ok(out)

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
-use sim::{HostConfig, LinkConfig};
+use sim::{HostConfig, InvalidValue, LinkConfig};
 
 use crate::error::{self, check, one_of, range, Error};
 
@@ -190,18 +190,16 @@ impl HostProfile {
 
     /// Reads a profile from text. Errors name `path`.
     pub fn parse(text: &str, path: &Path) -> Result<HostProfile, Error> {
-        let profile: HostProfile =
-            toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
+        let profile: HostProfile = error::parse(text, path)?;
         profile.validate().map_err(|e| e.in_text(path, text))?;
         Ok(profile)
     }
 
     /// The error for an unknown name.
     pub(crate) fn unknown(key: &str, name: &str) -> Error {
-        Error::new(format!(
-            "{key} = {name}: allowed is {}, or a TOML file",
-            HostProfile::names().join(", ")
-        ))
+        let names = HostProfile::names().join(", ");
+        let rule = format_args!("allowed is {names}, or a TOML file");
+        InvalidValue::new(key, name, rule).into()
     }
 
     /// Checks every value, and that each has a source.
@@ -414,7 +412,7 @@ mod tests {
             (
                 "\"lru\"",
                 "\"fifo\"",
-                "cache.policy: unknown variant `fifo`, expected `lru` or `random`",
+                "cache.policy.value: unknown variant `fifo`, expected `lru` or `random`",
             ),
             (
                 "value = 9.4",
@@ -424,7 +422,7 @@ mod tests {
             (
                 "value = 40",
                 "valve = 40",
-                "unknown key `driver.valve`; allowed: `value` or `source`",
+                "unknown key `driver.submit_ns.valve`; allowed: `value` or `source`",
             ),
             (
                 "source = \"Little's law: 12 fill buffers of 64 bytes in 81.4 ns\"",

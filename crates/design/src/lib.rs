@@ -354,8 +354,7 @@ impl Design {
 
     /// Reads a design from text. Errors name `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Design, Error> {
-        let mut design: Design =
-            toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
+        let mut design: Design = error::parse(text, path)?;
         design.origin = SourceFile(Some(Arc::new((path.into(), text.into()))));
         let checked = design.validate();
         checked.map_err(|e| design.origin.locate(e))?;
@@ -371,16 +370,16 @@ impl Design {
     /// The design with values overridden by a TOML text with the same keys.
     pub fn with_values(&self, overrides: &str) -> Result<Design, Error> {
         let path = Path::new("override");
-        let fail = |e: &dyn fmt::Display| Error::new(format!("override: {e}"));
-        let overrides: toml::Table =
-            toml::from_str(overrides).map_err(|e| Error::from_toml(path, overrides, &e))?;
-        let mut table = toml::Table::try_from(self).map_err(|e| fail(&e))?;
+        let overrides: toml::Table = error::parse(overrides, path)?;
+        let mut table = toml::Table::try_from(self)?;
         merge(&mut table, overrides);
-        let text = toml::to_string(&table).map_err(|e| fail(&e))?;
-        // Lines of the merged text belong to no file.
-        let design: Design =
-            toml::from_str(&text).map_err(|e| Error::without_line(path, &text, &e))?;
-        design.validate().map_err(|e| e.in_file(path))?;
+        let text = toml::to_string(&table)?;
+        let design: Design = error::parse(&text, path).map_err(|error| match error {
+            // Lines of the merged text belong to no file.
+            Error::InFile { source, .. } => source.in_file(path, None),
+            other => other,
+        })?;
+        design.validate().map_err(|e| e.in_file(path, None))?;
         Ok(design)
     }
 
@@ -447,12 +446,9 @@ impl Design {
             .as_deref()
             .map_or(Ok(()), |serial| Identity::new(serial).map(drop))?;
 
-        let named = |table: &str, outcome: Result<(), String>| {
-            outcome.map_err(|e| Error::new(format!("{table}.{e}")))
-        };
-        named("pcie", self.pcie.validate())?;
-        named("dram", self.dram.validate())?;
-        named("host", self.host.validate())?;
+        self.pcie.validate().map_err(|e| e.in_table("pcie"))?;
+        self.dram.validate().map_err(|e| e.in_table("dram"))?;
+        self.host.validate().map_err(|e| e.in_table("host"))?;
         let most = self.dram.bytes().saturating_mul(u64::from(self.channels));
         let allowed = format!("at most {}, the DRAM of all channels", Bytes(most));
         check("media.bytes", self.media.bytes, media <= most, &allowed)?;
@@ -535,13 +531,17 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A text that is not a number of bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a size; write an integer or e.g. \"64 KiB\", \"1 GiB\"")]
+pub struct NotASize(pub String);
+
 const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 impl std::str::FromStr for Bytes {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Bytes, String> {
-        let bad =
-            || format!("{text:?} is not a size; write an integer or e.g. \"64 KiB\", \"1 GiB\"");
+    type Err = NotASize;
+    fn from_str(text: &str) -> Result<Bytes, NotASize> {
+        let bad = || NotASize(text.into());
         let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let number: u64 = text[..digits].parse().map_err(|_| bad())?;
         let unit = match text[digits..].trim() {

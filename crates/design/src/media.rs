@@ -187,8 +187,7 @@ impl Profile {
 
     /// Reads a profile from text. Errors name `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Profile, Error> {
-        let profile: Profile =
-            toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
+        let profile: Profile = error::parse(text, path)?;
         profile.validate().map_err(|e| e.in_text(path, text))?;
         Ok(profile)
     }
@@ -453,8 +452,9 @@ mod tests {
         assert_eq!(
             Profile::find("dram")
                 .unwrap()
-                .registers(Clock::default(), INTERLEAVE),
-            Ok(vec![Registers::default(); 2])
+                .registers(Clock::default(), INTERLEAVE)
+                .unwrap(),
+            vec![Registers::default(); 2]
         );
         assert!(Profile::find("core")
             .unwrap_err()

@@ -149,7 +149,7 @@ impl Design {
         check(&key("granule"), memory.granule, ok, allowed)?;
         memory.delay.validate(&key("delay"))?;
         let own = memory.dram.as_ref().map_or(Ok(()), DramConfig::validate);
-        own.map_err(|e| Error::new(format!("{}.{e}", key("dram"))))?;
+        own.map_err(|e| e.in_table(&key("dram")))?;
         let most = self
             .local_dram(memory)
             .bytes()

@@ -14,12 +14,7 @@ static EMBEDDED: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/shipped.
 /// above it, or where the program was built. With `NEARSIDE_ROOT` set to the empty text there is
 /// none.
 pub fn checkout() -> Result<PathBuf, Error> {
-    find_checkout()?.ok_or_else(|| {
-        Error::new(
-            "this needs a checkout of Nearside, and none was found: run inside one or set \
-             NEARSIDE_ROOT",
-        )
-    })
+    find_checkout()?.ok_or(Error::NoCheckout)
 }
 
 fn find_checkout() -> Result<Option<PathBuf>, Error> {
@@ -29,10 +24,7 @@ fn find_checkout() -> Result<Option<PathBuf>, Error> {
         return match dir.as_os_str().is_empty() {
             true => Ok(None),
             false if is_root(&dir) => Ok(Some(dir)),
-            false => Err(Error::new(format!(
-                "NEARSIDE_ROOT={} is no checkout of Nearside (no hw/lib/lib.f in it)",
-                dir.display()
-            ))),
+            false => Err(Error::NotACheckout(dir)),
         };
     }
     let here = std::env::current_dir().unwrap_or_default();
@@ -100,7 +92,11 @@ impl Shipped {
 
 /// A design or a media profile: a name means `<folder>/<name>.toml` of the program, a value with
 /// `/` or `.toml` is a path. Returns the path and the text.
-pub(crate) fn find(kind: &str, folder: &str, name: &str) -> Result<(PathBuf, String), Error> {
+pub(crate) fn find(
+    kind: &'static str,
+    folder: &str,
+    name: &str,
+) -> Result<(PathBuf, String), Error> {
     if name.contains('/') || name.ends_with(".toml") {
         return Ok((name.into(), error::read(Path::new(name))?));
     }
@@ -111,8 +107,13 @@ pub(crate) fn find(kind: &str, folder: &str, name: &str) -> Result<(PathBuf, Str
             Some(root) => root.join(folder).display().to_string(),
             None => "the program".into(),
         };
-        let names = shipped.names(folder, ".toml");
-        Error::new(format!("no {kind} {name:?} in {place}; there: {names}"))
+        let (name, there) = (name.into(), shipped.names(folder, ".toml"));
+        Error::NotFound {
+            kind,
+            name,
+            place,
+            there,
+        }
     })
 }
 
@@ -140,7 +141,7 @@ mod tests {
                 assert_eq!(text, same, "{}", path.display());
             }
             let file = format!("{folder}/nonesuch{end}");
-            assert_eq!(embedded.read(Path::new(&file)), Ok(None));
+            assert_eq!(embedded.read(Path::new(&file)).unwrap(), None);
         }
     }
 }

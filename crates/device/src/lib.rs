@@ -35,7 +35,7 @@ use rtl::bitstream::{Bitstream, Progress, Purpose};
 pub use rtl::{InitialValues, PowerUpRegisters};
 use rtl::{RtlDevice, TraceWindow};
 use sim::memctrl::MemoryModel;
-use sim::{Device, Media, Time};
+use sim::{Device, Media, MediaError, Time};
 
 /// What simulates a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -90,7 +90,10 @@ fn chosen(model: Option<String>, former: Option<String>, otherwise: Model) -> Re
         }
         (None, None) => return Ok(otherwise),
     };
-    name.parse().map_err(|e| Error(format!("{variable}: {e}")))
+    name.parse().map_err(|source| Error::Variable {
+        variable,
+        source: Box::new(source),
+    })
 }
 
 impl fmt::Display for Model {
@@ -104,24 +107,49 @@ impl FromStr for Model {
 
     fn from_str(text: &str) -> Result<Model, Error> {
         let named = Model::ALL.into_iter().find(|model| model.name() == text);
-        named.ok_or_else(|| Error(format!("model = {text:?}: allowed are \"rtl\", \"fast\"")))
+        named.ok_or_else(|| Error::Model(text.into()))
     }
 }
 
 /// Why there is no device: one line that names what is wrong and what is allowed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(String);
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Error {}
-
-fn error(error: impl fmt::Display) -> Error {
-    Error(error.to_string())
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that no model has.
+    #[error("model = {0:?}: allowed are \"rtl\", \"fast\"")]
+    Model(String),
+    /// An environment variable has a wrong value.
+    #[error("{variable}: {source}")]
+    Variable {
+        /// The variable.
+        variable: &'static str,
+        /// What is wrong with its value.
+        source: Box<Error>,
+    },
+    /// An engine of this name would lose data if the process is killed.
+    #[error(
+        "media.file: {0} keeps what it has taken in registers of the simulated hardware until its \
+         power fails, and would lose it if this process is killed; allowed with it are model = \
+         \"fast\", or media in memory"
+    )]
+    NotDurable(String),
+    /// Waveforms of the fast model.
+    #[error("trace: the fast model has no waveforms; use model = \"rtl\"")]
+    NoWaveforms,
+    /// A fault in the RTL model.
+    #[error("the RTL model leaves nothing out; use model = \"fast\"")]
+    NoFaults,
+    /// The design, a profile or an engine is not usable.
+    #[error(transparent)]
+    Design(#[from] design::Error),
+    /// The RTL can't be built, or does not come up.
+    #[error(transparent)]
+    Rtl(#[from] rtl::Error),
+    /// The fast model can't simulate it.
+    #[error(transparent)]
+    Fast(#[from] fast::Error),
+    /// The media can't be opened.
+    #[error(transparent)]
+    Media(#[from] MediaError),
 }
 
 /// How the RTL is built and run; the fast model ignores it.
@@ -173,15 +201,10 @@ pub fn check(design: &Design, model: Model) -> Result<(), Error> {
     if model == Model::Fast {
         return Ok(());
     }
-    let engines = design.engines().map_err(error)?;
+    let engines = design.engines()?;
     let keeps = engines.iter().find(|e| e.manifest.reserved.0 > 0);
     match (keeps, &design.media.file) {
-        (Some(keeps), Some(_)) => Err(Error(format!(
-            "media.file: {} keeps what it has taken in registers of the simulated hardware until \
-             its power fails, and would lose it if this process is killed; allowed with it are \
-             model = \"fast\", or media in memory",
-            keeps.manifest.name
-        ))),
+        (Some(keeps), Some(_)) => Err(Error::NotDurable(keeps.manifest.name.clone())),
         _ => Ok(()),
     }
 }
@@ -204,7 +227,7 @@ impl Factory {
         check(design, model)?;
         let ready = match model {
             Model::Rtl => {
-                let mut config = rtl::DeviceConfig::from_design(design).map_err(error)?;
+                let mut config = rtl::DeviceConfig::from_design(design)?;
                 config.purpose = options.purpose;
                 config.trace = options.trace.clone();
                 config.skip_idle = options.skip_idle;
@@ -216,20 +239,16 @@ impl Factory {
                 if let Some(patience) = options.link_patience {
                     config.link_patience = patience;
                 }
-                config.check_buildable().map_err(error)?;
-                let path = config
-                    .compile(design.media.bytes.0, progress)
-                    .map_err(error)?;
-                let bitstream = Bitstream::open(&path).map_err(error)?;
+                config.check_buildable()?;
+                let path = config.compile(design.media.bytes.0, progress)?;
+                let bitstream = Bitstream::open(&path)?;
                 Ready::Rtl(Box::new(config), bitstream)
             }
             Model::Fast => {
                 if options.trace.is_some() {
-                    return Err(Error(
-                        "trace: the fast model has no waveforms; use model = \"rtl\"".into(),
-                    ));
+                    return Err(Error::NoWaveforms);
                 }
-                Ready::Fast(Box::new(fast::Config::of(design).map_err(error)?))
+                Ready::Fast(Box::new(fast::Config::of(design)?))
             }
         };
         let design = design.clone();
@@ -273,7 +292,7 @@ impl Factory {
             Some(path) => Media::file(path, media.bytes.0),
             None => Media::memory(media.bytes.0),
         };
-        opened.map_err(error)
+        Ok(opened?)
     }
 
     /// Sets the memory of each channel of the storage, for its next devices.
@@ -309,22 +328,18 @@ impl Factory {
     ) -> Result<Box<dyn Device + Send>, Error> {
         Ok(match &self.ready {
             Ready::Rtl(..) if fault.is_some() => {
-                return Err(Error(
-                    "the RTL model leaves nothing out; use model = \"fast\"".into(),
-                ));
+                return Err(Error::NoFaults);
             }
             Ready::Rtl(config, bitstream) => {
                 let mut config = (**config).clone();
                 config.identity = identity.unwrap_or(config.identity);
-                let device = RtlDevice::new(bitstream.clone(), config, media);
-                Box::new(device.map_err(error)?)
+                Box::new(RtlDevice::new(bitstream.clone(), config, media)?)
             }
             Ready::Fast(config) => {
                 let mut config = (**config).clone();
                 config.identity = identity.unwrap_or(config.identity);
                 config.fault_injection = fault;
-                let device = fast::FastDevice::new(config, media);
-                Box::new(device.map_err(error)?)
+                Box::new(fast::FastDevice::new(config, media)?)
             }
         })
     }
@@ -343,7 +358,7 @@ mod tests {
         assert_eq!(of("", ""), Ok(Model::Rtl));
         assert_eq!(of("fast", "none"), Ok(Model::Fast));
         assert_eq!(of("", "fast"), Ok(Model::Fast));
-        assert_eq!(chosen(None, None, Model::Fast), Ok(Model::Fast));
+        assert_eq!(chosen(None, None, Model::Fast).unwrap(), Model::Fast);
         let allowed = "model = \"slow\": allowed are \"rtl\", \"fast\"";
         assert_eq!(
             of("slow", "fast"),

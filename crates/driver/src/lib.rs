@@ -74,7 +74,7 @@ pub mod workload;
 pub use self::host::{CpuWork, Host, HostCosts};
 pub use blocks::{split_ranges, BlockRange};
 pub use control::STORAGE;
-pub use error::{Error, Result};
+pub use error::{CallerError, Error, Result};
 pub use format::Erase;
 pub use io_loop::RunReport;
 pub use latency::{Latencies, LatencySummary};

@@ -43,13 +43,26 @@ impl DevicePort {
         offset: u64,
         data: &mut [u8],
     ) -> Result<()> {
-        register::read(turn, self.cpu, (self.device, bar), offset, data).map_err(failed)
+        Ok(register::read(
+            turn,
+            self.cpu,
+            (self.device, bar),
+            offset,
+            data,
+        )?)
     }
 
     pub fn write<T: Turn>(&self, turn: &mut T, bar: Bar, offset: u64, data: &[u8]) -> Result<()> {
         // The CPU executes the store before it is sent.
         let cost = Time(self.costs.mmio_write_ps);
-        register::write(turn, self.cpu, (self.device, bar), offset, data, cost).map_err(failed)
+        Ok(register::write(
+            turn,
+            self.cpu,
+            (self.device, bar),
+            offset,
+            data,
+            cost,
+        )?)
     }
 
     pub fn alloc(&self, machine: &mut Machine, bytes: u64, align: u64) -> Result<u64> {
@@ -105,8 +118,7 @@ impl DevicePort {
         let handlers = messages.map(|(_, time)| self.handler(time));
         let next = busy.chain(handlers).filter(|&t| t > now).min();
         let next = next.unwrap_or(until).min(until);
-        turn.wait_for(WakeCondition::Attention(next))
-            .map_err(failed)?;
+        turn.wait_for(WakeCondition::Attention(next))?;
         turn.machine().collect_interrupts(self.device);
         Ok(())
     }
@@ -125,11 +137,6 @@ impl DevicePort {
     fn handler(&self, time: Time) -> Time {
         time + Time(self.costs.interrupt_ps)
     }
-}
-
-/// Converts an error of the host.
-pub(crate) fn failed(error: ::host::Error) -> Error {
-    Error::Host(error.to_string())
 }
 
 /// Reads memory that was allocated here.

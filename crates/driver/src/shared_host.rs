@@ -5,7 +5,7 @@
 use ::host::SharedMachine;
 use sim::{Bar, Time, MSI_BASE};
 
-use crate::port::{dma_read, dma_write, failed, DevicePort};
+use crate::port::{dma_read, dma_write, DevicePort};
 use crate::{CpuWork, Host, HostCosts, Result};
 
 /// One device of a shared host. Other users are drivers of other devices, loads and stores of
@@ -45,12 +45,12 @@ impl SharedHost {
 
 impl Host for SharedHost {
     fn read(&mut self, bar: Bar, offset: u64, data: &mut [u8]) -> Result<()> {
-        let mut turn = self.shared.turn().map_err(failed)?;
+        let mut turn = self.shared.turn()?;
         self.port.read(&mut turn, bar, offset, data)
     }
 
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<()> {
-        let mut turn = self.shared.turn().map_err(failed)?;
+        let mut turn = self.shared.turn()?;
         self.port.write(&mut turn, bar, offset, data)
     }
 
@@ -102,7 +102,7 @@ impl Host for SharedHost {
     }
 
     fn wait(&mut self, until: Time) -> Result<()> {
-        let mut turn = self.shared.turn().map_err(failed)?;
+        let mut turn = self.shared.turn()?;
         self.port.wait(&mut turn, until)
     }
 

@@ -172,25 +172,19 @@ fn chain(
     }
     let follower = |n: usize| places[(n + 1) % places.len()];
     for (n, &place) in places.iter().enumerate() {
-        system
-            .mmio_write(device, Bar::Pm, place, &follower(n).to_le_bytes())
-            .map_err(failed)?;
+        system.mmio_write(device, Bar::Pm, place, &follower(n).to_le_bytes())?;
     }
-    system
-        .mmio_read(device, Bar::Pm, stream.start, 1)
-        .map_err(failed)?;
+    system.mmio_read(device, Bar::Pm, stream.start, 1)?;
     let begin = system.now();
     let mut out = StreamResult::default();
     let mut pauses = RandomPauses::new(stream);
     let mut addr = places[0];
     for done in 0..stream.count {
         pauses.insert_pause(system)?;
-        system
-            .load(device, Bar::Pm, addr, stream.bytes)
-            .map_err(failed)?;
-        let load = system.wait_load().map_err(failed)?;
+        system.load(device, Bar::Pm, addr, stream.bytes)?;
+        let load = system.wait_load()?;
         let load = load.ok_or_else(|| Error::Host("a load is lost".into()))?;
-        let data = load.data.map_err(failed)?;
+        let data = load.data?;
         out.latency.record(load.done - load.issued);
         out.bytes += data.len() as u64;
         let found = data.first_chunk().map(|link| u64::from_le_bytes(*link));
@@ -226,14 +220,10 @@ impl RandomPauses {
     fn insert_pause(&mut self, system: &mut System) -> Result<()> {
         if self.most > Time::ZERO {
             let until = system.now() + Time(self.random.below(self.most.0 + 1));
-            system.advance_until(until).map_err(failed)?;
+            system.advance_until(until)?;
         }
         Ok(())
     }
-}
-
-fn failed(error: sim::Error) -> Error {
-    Error::Host(error.to_string())
 }
 
 fn stores(
@@ -248,16 +238,12 @@ fn stores(
     for done in 0..stream.count {
         let addr = places.next();
         content(stream.seed, addr, &mut data);
-        system
-            .mmio_write(device, Bar::Pm, addr, &data)
-            .map_err(failed)?;
+        system.mmio_write(device, Bar::Pm, addr, &data)?;
         if !progress(done, stream.count) {
             return Err(Error::Interrupted);
         }
     }
-    system
-        .mmio_read(device, Bar::Pm, stream.start, 1)
-        .map_err(failed)?;
+    system.mmio_read(device, Bar::Pm, stream.start, 1)?;
     Ok(StreamResult {
         bytes: stream.count * stream.bytes as u64,
         elapsed: system.now() - begin,
@@ -282,18 +268,16 @@ fn loads(
         while issued < stream.count && under_way.len() < stream.in_flight {
             pauses.insert_pause(system)?;
             let addr = places.next();
-            let tag = system
-                .load(device, Bar::Pm, addr, stream.bytes)
-                .map_err(failed)?;
+            let tag = system.load(device, Bar::Pm, addr, stream.bytes)?;
             under_way.push((tag, addr));
             issued += 1;
         }
-        let load = system.wait_load().map_err(failed)?;
+        let load = system.wait_load()?;
         let load = load.ok_or_else(|| Error::Host("a load is lost".into()))?;
         let place = under_way.iter().position(|u| u.0 == load.tag);
         let place = place.ok_or_else(|| Error::Host("a load that nobody issued".into()))?;
         let (_, addr) = under_way.swap_remove(place);
-        let data = load.data.map_err(failed)?;
+        let data = load.data?;
         if stream.verify {
             content(stream.seed, addr, &mut expected);
             if data != expected {

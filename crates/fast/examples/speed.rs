@@ -8,17 +8,17 @@ use driver::{DriverConfig as Driver, NvmeDriver};
 use host::HostParameters;
 use testbed::Testbed;
 
-fn main() -> Result<(), String> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().collect();
     let arg = |n: usize, default: u64| args.get(n).and_then(|a| a.parse().ok()).unwrap_or(default);
-    let design = design::Design::find("default").map_err(|e| e.to_string())?;
-    let design = design
-        .with_values("[cpu]\nprofile = \"none\"\n[media]\nprofile = \"dram\"")
-        .map_err(|e| e.to_string())?;
+    let design = design::Design::find("default")?;
+    let design = design.with_values("[cpu]\nprofile = \"none\"\n[media]\nprofile = \"dram\"")?;
     let testbed = Testbed::builder(&design).model(Model::Fast);
-    let testbed = testbed.host(HostParameters::default()).build();
-    let host = testbed.map_err(|e| e.to_string())?.into_sim_host(0);
-    let mut controller = NvmeDriver::start(host, Driver::default()).map_err(|e| e.to_string())?;
+    let host = testbed
+        .host(HostParameters::default())
+        .build()?
+        .into_sim_host(0);
+    let mut controller = NvmeDriver::start(host, Driver::default())?;
     let job = IoJob {
         read_percent: arg(3, 50) as u32,
         min_bytes: arg(1, 512),
@@ -31,7 +31,7 @@ fn main() -> Result<(), String> {
         ..IoJob::default()
     };
     let start = std::time::Instant::now();
-    let outcome = run_job(&mut controller, &job, &mut |_, _| true).map_err(|e| e.to_string())?;
+    let outcome = run_job(&mut controller, &job, &mut |_, _| true)?;
     let seconds = start.elapsed().as_secs_f64();
     println!(
         "{:.0} thousand commands a second, {} bytes verified, {:.2} GB/s simulated",

@@ -17,6 +17,7 @@
 //! - [`memory`]: the channels of the memories, with arbitration, `nvm_delay` and DDR4.
 //! - `engines`: the accelerators. `conflict_filter` is what one of them, `engines::nearpm`,
 //!   implements for the other blocks.
+//! - `error`: why there is no device.
 //!
 //! Left out: clock-by-clock signals, waveforms, and engines that exist only in RTL, which
 //! [`FastDevice::new`] refuses by name. Timing is that of the RTL in the mean, not in each cycle.
@@ -32,6 +33,7 @@ mod context;
 pub mod controller;
 mod device;
 mod engines;
+mod error;
 mod host_port;
 pub mod memory;
 mod msix;
@@ -40,3 +42,4 @@ mod status;
 
 pub use config::{Config, FaultInjection};
 pub use device::FastDevice;
+pub use error::Error;

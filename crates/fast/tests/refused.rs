@@ -19,5 +19,5 @@ fn engine_of_the_rtl_alone_is_refused_by_name() {
     let expected =
         "engine box (tests/engines/mailbox): the fast model does not have it, only the rtl \
                     model can run it";
-    assert_eq!(error, expected);
+    assert_eq!(error.to_string(), expected);
 }

@@ -55,32 +55,51 @@ impl Access {
 
     /// Refuses unprotected access from other machines, and options that the protocol does not
     /// support.
-    pub fn validate(&self, protocol: Protocol) -> Result<(), String> {
+    pub fn validate(&self, protocol: Protocol) -> Result<(), AccessError> {
         match &self.password {
             Some(_) if protocol == Protocol::Memcached => {
-                return Err(
-                    "a password: memcached's protocol has none here; allowed with redis".into(),
-                );
+                return Err(AccessError::PasswordUnsupported);
             }
-            Some(text) if text.is_empty() => return Err("the password is empty".into()),
+            Some(text) if text.is_empty() => return Err(AccessError::PasswordEmpty),
             _ => {}
         }
         let Endpoint::Tcp(host, _) = &self.endpoint else {
             return Ok(());
         };
         if self.protected && self.password.is_none() && !host.to_canonical().is_loopback() {
-            let with = match protocol {
-                Protocol::Redis => "with a password (--password) or without protection",
-                Protocol::Memcached => "without protection",
-            };
-            return Err(format!(
-                "host = {host}: whoever reaches this address could use the store; allowed are \
-                 addresses of the \
-                 loopback interface (127.0.0.1, ::1), or any {with} (--no-protected)"
-            ));
+            return Err(AccessError::Unprotected {
+                host: *host,
+                protocol,
+            });
         }
         Ok(())
     }
+}
+
+/// Why access is not allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// A password with memcached's protocol.
+    #[error("a password: memcached's protocol has none here; allowed with redis")]
+    PasswordUnsupported,
+    /// A password without characters.
+    #[error("the password is empty")]
+    PasswordEmpty,
+    /// Other machines would have access without a password.
+    #[error(
+        "host = {host}: whoever reaches this address could use the store; allowed are addresses of \
+         the loopback interface (127.0.0.1, ::1), or any {} (--no-protected)",
+        match protocol {
+            Protocol::Redis => "with a password (--password) or without protection",
+            Protocol::Memcached => "without protection",
+        }
+    )]
+    Unprotected {
+        /// The address.
+        host: IpAddr,
+        /// The protocol.
+        protocol: Protocol,
+    },
 }
 
 #[cfg(test)]

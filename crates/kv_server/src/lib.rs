@@ -74,7 +74,9 @@ mod server;
 mod store;
 mod table;
 
-pub use access::{Access, Endpoint};
+use sim::InvalidValue;
+
+pub use access::{Access, AccessError, Endpoint};
 pub use admission::Limits;
 pub use server::Server;
 pub use store::{Config, Store};
@@ -89,13 +91,16 @@ pub enum Protocol {
 }
 
 impl std::str::FromStr for Protocol {
-    type Err = String;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Protocol, String> {
+    fn from_str(text: &str) -> Result<Protocol, InvalidValue> {
         match text {
             "redis" => Ok(Protocol::Redis),
             "memcached" => Ok(Protocol::Memcached),
-            _ => Err(format!("protocol = {text:?}: allowed are redis, memcached")),
+            _ => {
+                let (value, rule) = (format_args!("{text:?}"), "allowed are redis, memcached");
+                Err(InvalidValue::new("protocol", value, rule))
+            }
         }
     }
 }

@@ -132,7 +132,7 @@ impl Benchmark {
         cpu.fence(Fence::ReadBack)?;
         let (parts, events) = (recorder.parts(), recorder.events());
         if workload.inspect(&mut thread)?.contents != contents {
-            return Err(Error::new(format!(
+            return Err(Error::WrongData(format!(
                 "{}: {total} transactions have left what they should not have",
                 self.workload
             )));

@@ -143,7 +143,7 @@ impl Copies {
             let mut found = vec![0; bytes as usize];
             cpu.read(&Mapping::pm(0, MemoryType::Uncached), target, &mut found)?;
             if found != data {
-                return Err(Error::new(format!(
+                return Err(Error::WrongData(format!(
                     "a copy of {bytes} bytes ({}) is not what its source is",
                     self.way.name()
                 )));
@@ -233,6 +233,6 @@ fn map_pool(engine: &EngineHandle, cpu: &Cpu) -> Result<()> {
     let (results, _) = engine.launch(cpu, &command)?;
     match results.is_ok() {
         true => Ok(()),
-        false => Err(Error::new(format!("pool_map: {results:?}"))),
+        false => Err(pm::Error::Refused(Operation::PoolMap, results).into()),
     }
 }

@@ -18,11 +18,7 @@ pub fn testbed(factory: &Factory, devices: usize) -> Result<(Testbed, Vec<Arc<En
     let engines = EngineHandle::of_testbed(&testbed);
     match engines.is_empty() {
         false => Ok((testbed, engines)),
-        true => Err(Error::new(format!(
-            "the design {:?} has no crash-consistency engine: allowed are designs that have one, \
-             as \"nearpm\"",
-            factory.design().name
-        ))),
+        true => Err(Error::NoEngine(factory.design().name.clone())),
     }
 }
 

@@ -2,43 +2,49 @@
 
 //! The errors of measurements.
 
-use std::fmt;
+use std::fmt::Debug;
 
-/// A one-line message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(String);
+use sim::InvalidValue;
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A parameter that is not allowed.
+    #[error(transparent)]
+    Value(#[from] InvalidValue),
+    /// A design of this name without the engine.
+    #[error(
+        "the design {0:?} has no crash-consistency engine: allowed are designs that have one, as \
+         \"nearpm\""
+    )]
+    NoEngine(String),
+    /// The program has left other data than it should have; the text says which program.
+    #[error("{0}")]
+    WrongData(String),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The devices can't be set up.
+    #[error(transparent)]
+    Testbed(#[from] testbed::Error),
+    /// A CPU can't continue.
+    #[error(transparent)]
+    Host(#[from] host::Error),
+    /// An operation on a pool failed.
+    #[error(transparent)]
+    Pm(#[from] pm::Error),
+}
 
 /// The result of a measurement.
 pub type Result<T> = std::result::Result<T, Error>;
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Error {}
-
 impl Error {
-    /// An error of this text.
-    pub(crate) fn new(text: impl Into<String>) -> Error {
-        Error(text.into())
-    }
-
     /// A value that is not allowed.
-    pub(crate) fn refused(name: &str, value: impl fmt::Debug, allowed: &str) -> Error {
-        Error(format!("{name} = {value:?}: allowed are {allowed}"))
+    pub(crate) fn refused(name: &str, value: impl Debug, allowed: &str) -> Error {
+        let (value, rule) = (
+            format_args!("{value:?}"),
+            format_args!("allowed are {allowed}"),
+        );
+        InvalidValue::new(name, value, rule).into()
     }
 }
-
-macro_rules! from {
-    ($($kind:ty),*) => {
-        $(impl From<$kind> for Error {
-            fn from(error: $kind) -> Error {
-                Error(error.to_string())
-            }
-        })*
-    };
-}
-
-from!(host::Error, pm::Error, testbed::Error);

@@ -60,6 +60,6 @@ fn report_progress(
 ) -> Result<()> {
     match progress(done, total) {
         true => Ok(()),
-        false => Err(Error::new("interrupted")),
+        false => Err(Error::Interrupted),
     }
 }

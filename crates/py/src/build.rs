@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use device::{Factory, Model, RtlOptions};
 use pyo3::prelude::*;
 use rtl::bitstream::{FileList, Progress, Purpose};
-use rtl::{DeviceConfig, RtlDevice};
+use rtl::{DeviceConfig, RtlDevice, TrainingError};
 
+use crate::document::Document;
 use crate::error::raise;
 
 /// The checkout, which holds the hardware sources.
@@ -25,11 +26,10 @@ pub fn find_profile(name: &str) -> PyResult<design::Profile> {
     design::Profile::find(name).map_err(raise)
 }
 
-/// A media profile by name or path, as JSON.
+/// A media profile by name or path.
 #[pyfunction]
-pub fn profile(name: &str) -> PyResult<String> {
-    let profile = design::Profile::find(name).map_err(raise)?;
-    serde_json::to_string(&profile).map_err(raise)
+pub fn profile(name: &str) -> PyResult<Document<design::Profile>> {
+    design::Profile::find(name).map(Document).map_err(raise)
 }
 
 /// A device configuration.
@@ -81,10 +81,9 @@ impl Design {
     }
 
     /// Reads that come late as the DRAM of a memory is too slow for a media profile. The profile is
-    /// a name, a path or a TOML text; the default is the design's. Returns JSON, or `None` if no
-    /// read is late.
+    /// a name, a path or a TOML text; the default is the design's. `None` if no read is late.
     #[pyo3(signature = (profile=None, memory=driver::STORAGE))]
-    fn late_reads(&self, profile: Option<&str>, memory: &str) -> PyResult<Option<String>> {
+    fn late_reads(&self, profile: Option<&str>, memory: &str) -> PyResult<Option<Document>> {
         let (own, dram) = match memory_of(&self.inner, memory)? {
             Some(local) => (&local.profile, self.inner.local_dram(local)),
             None => (&self.inner.media.profile, &self.inner.dram),
@@ -97,7 +96,7 @@ impl Design {
         late.map(|late| {
             let mut value = serde_json::to_value(&late).map_err(raise)?;
             value["message"] = late.message().into();
-            Ok(value.to_string())
+            Ok(Document(value))
         })
         .transpose()
     }
@@ -136,9 +135,9 @@ impl Design {
         design::export::header(&self.inner, &engines).map_err(raise)
     }
 
-    /// The design as JSON.
-    fn json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.inner).map_err(raise)
+    /// All values of the design.
+    fn values(&self) -> Document<&design::Design> {
+        Document(&self.inner)
     }
 }
 
@@ -180,9 +179,9 @@ pub fn factory(
 }
 
 /// The workload that trains a build.
-fn exercise(device: RtlDevice) -> Result<(), String> {
+fn exercise(device: RtlDevice) -> Result<(), TrainingError> {
     let bytes = device.media().size();
-    testbed::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
+    Ok(testbed::exercise(Box::new(device), bytes)?)
 }
 
 /// Passes a build's progress to a callback `f(step, done, total)`, and checks for Ctrl-C.

@@ -9,6 +9,7 @@ use sim::memctrl::MemoryModel;
 use sim::{Device, Media};
 use verify::campaign::{Campaign, Conditions, Failure};
 
+use crate::document::Document;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
@@ -55,13 +56,13 @@ pub fn device(
     factory.device(media).map_err(|e| e.to_string())
 }
 
-/// The report as JSON. Ctrl-C while a failure was shrunk has ended only the shrinking.
+/// The report. Ctrl-C while a failure was shrunk has ended only the shrinking.
 pub fn report<R: serde::Serialize>(
     py: Python<'_>,
     mut reporter: ProgressReporter,
     outcome: Result<R, String>,
     failure: impl Fn(&R) -> &Option<Failure>,
-) -> PyResult<String> {
+) -> PyResult<Document<R>> {
     let found = outcome
         .as_ref()
         .is_ok_and(|report| failure(report).is_some());
@@ -69,5 +70,5 @@ pub fn report<R: serde::Serialize>(
     if found && reporter.raised.as_ref().is_some_and(interrupted) {
         reporter.raised = None;
     }
-    serde_json::to_string(&reporter.finish(outcome)?).map_err(raise)
+    Ok(Document(reporter.finish(outcome)?))
 }

@@ -8,11 +8,12 @@ use pm::Mechanism;
 use pyo3::prelude::*;
 
 use crate::build::{factory, model_of, Design};
+use crate::document::Document;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
 /// Runs a crash campaign: cuts the power of a workload at many points, and checks what each cut
-/// leaves. Returns the report as JSON.
+/// leaves. Returns the report.
 #[pyfunction]
 #[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *,
     without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices"))]
@@ -32,7 +33,7 @@ pub fn crash_test(
     progress: Option<Py<PyAny>>,
     devices: usize,
     synchronise: &str,
-) -> PyResult<String> {
+) -> PyResult<Document> {
     let design = &design.inner;
     let model = model_of(model)?;
     let without = without.map(str::parse::<InjectedFault>).transpose();
@@ -56,7 +57,7 @@ pub fn crash_test(
         let mut report = |done, all| reporter.report(done, all);
         ::crash::run(&factory, &campaign, &mut report)
     });
-    Ok(reporter.finish(outcome)?.json().to_string())
+    Ok(Document(reporter.finish(outcome)?.json()))
 }
 
 /// Allowed values of a crash campaign: workloads, mechanisms, executors, fault injections.

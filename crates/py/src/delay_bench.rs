@@ -14,6 +14,7 @@ use serde_json::json;
 use sim::{Clock, Media};
 
 use crate::build::{BuildReporter, Design};
+use crate::document::Document;
 use crate::error::raise;
 use crate::process::{alone, ProcessOwned};
 use crate::progress::ProgressReporter;
@@ -75,7 +76,7 @@ impl DelayBench {
     }
 
     /// Measures single accesses ("read" or "write") of `beats` beats at random addresses, with a
-    /// target of `base_ns` and `beat_ns` for each beat. Returns their times as JSON. Beats have 64
+    /// target of `base_ns` and `beat_ns` for each beat. Returns their times. Beats have 64
     /// bytes, or fewer where the burst would exceed 4 KiB.
     #[pyo3(signature = (kind, base_ns, beat_ns, beats, samples, seed))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
@@ -88,7 +89,7 @@ impl DelayBench {
         beats: u32,
         samples: usize,
         seed: u64,
-    ) -> PyResult<String> {
+    ) -> PyResult<Document> {
         let mix = match kind {
             "read" => TrafficMix::Reads,
             "write" => TrafficMix::Writes,
@@ -150,7 +151,7 @@ impl DelayBench {
             .filter(|s| s.latency() > limit)
             .map(|s| s.latency().saturating_sub(s.memory))
             .max();
-        Ok(json!({
+        Ok(Document(json!({
             "on_time": on_time().count(),
             "on_time_mean_ns": ns(on_time_sum / on_time().count().max(1) as f64),
             "late_after_memory_clocks": after_memory,
@@ -162,8 +163,7 @@ impl DelayBench {
             "late": counted.late,
             "counted_mean_ns": ns(counted.latency_sum as f64 / counted.transactions.max(1) as f64),
             "beat_bytes": 1 << size,
-        })
-        .to_string())
+        })))
     }
 
     /// The cycles of `reads` reads that are sent one per cycle, with a delay of `delay` cycles:

@@ -26,6 +26,7 @@ use crate::arguments::{
     span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
 };
 use crate::build::{factory, find_profile, memory_of, model_of, purpose, Design};
+use crate::document::Document;
 use crate::error::raise;
 use crate::process::{alone, ProcessOwned};
 use crate::progress::{in_pieces, ProgressReporter};
@@ -102,8 +103,8 @@ fn registers_of(engine: &EngineInstance) -> EngineRegisters {
     }
 }
 
-/// Engines as JSON.
-fn engines_of(engines: &[EngineInstance]) -> String {
+/// The description of engines.
+fn engines_of(engines: &[EngineInstance]) -> Document {
     let engines = engines.iter().map(|e| {
         json!({
             "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance,
@@ -115,7 +116,7 @@ fn engines_of(engines: &[EngineInstance]) -> String {
             "media": [e.media.start, e.media.end], "local": e.local,
         })
     });
-    Value::from(engines.collect::<Vec<_>>()).to_string()
+    Document(engines.collect())
 }
 
 /// Names of a channel's masters, in the order of their numbers.
@@ -421,8 +422,8 @@ impl Device {
         Ok(self.lock()?.session()?.build.clone())
     }
 
-    /// The device's description as JSON.
-    fn info(&self) -> PyResult<String> {
+    /// The device's description.
+    fn info(&self) -> PyResult<Document> {
         let mut state = self.lock()?;
         let s = state.session()?;
         let (id, ns, cap) = (
@@ -433,7 +434,7 @@ impl Device {
         let namespaces = s.controller.namespaces().iter();
         let namespaces = namespaces.map(|(nsid, ns)| report::namespace(*nsid, ns));
         let namespaces: Vec<Value> = namespaces.collect();
-        let value = json!({
+        Ok(Document(json!({
             "controller": {
                 "model": id.model, "serial": id.serial, "firmware": id.firmware,
                 "subnqn": id.subnqn, "vendor_id": id.vendor_id,
@@ -453,12 +454,10 @@ impl Device {
             "namespaces": namespaces,
             "queues": {"io_queues": s.controller.io_queues(), "entries": s.controller.io_entries()},
             "device": report::inventory(&s.inventory),
-        });
-        Ok(value.to_string())
+        })))
     }
 
-    /// Writes `data` from byte `offset` on, padded with zeros to whole blocks. Returns the report
-    /// as JSON.
+    /// Writes `data` from byte `offset` on, padded with zeros to whole blocks. Returns the report.
     #[pyo3(signature = (data, offset=0, queues=4, depth=8, chunk=16384, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn write(
@@ -470,7 +469,7 @@ impl Device {
         depth: usize,
         chunk: usize,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<String> {
+    ) -> PyResult<Document> {
         let mut state = self.lock()?;
         let session = state.session()?;
         let block = session.controller.namespace().block_bytes as usize;
@@ -489,10 +488,10 @@ impl Device {
                 reporter.report(d, t)
             })
         });
-        Ok(report::report(&reporter.finish(outcome)?).to_string())
+        Ok(Document(report::report(&reporter.finish(outcome)?)))
     }
 
-    /// Reads `length` bytes from byte `offset` on. Returns the data, and the report as JSON.
+    /// Reads `length` bytes from byte `offset` on. Returns the data, and the report.
     #[pyo3(signature = (length, offset=0, queues=4, depth=8, chunk=16384, progress=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn read(
@@ -504,7 +503,7 @@ impl Device {
         depth: usize,
         chunk: usize,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<(Vec<u8>, String)> {
+    ) -> PyResult<(Vec<u8>, Document)> {
         let mut state = self.lock()?;
         let session = state.session()?;
         let block = session.controller.namespace().block_bytes as usize;
@@ -528,10 +527,10 @@ impl Device {
         });
         let report = reporter.finish(outcome)?;
         data.truncate(length);
-        Ok((data, report::report(&report).to_string()))
+        Ok((data, Document(report::report(&report))))
     }
 
-    /// Runs a job, and returns its report as JSON.
+    /// Runs a job, and returns its report.
     ///
     /// `switch` is (number of commands, media profile as in `delay_set`): the timing changes under
     /// load after these commands, and the report has the latencies before and after. With
@@ -564,7 +563,7 @@ impl Device {
         loads_every: u64,
         peer: Option<usize>,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<String> {
+    ) -> PyResult<Document> {
         let pattern = match pattern {
             "random" => BlockPattern::Random,
             "sequential" => BlockPattern::Sequential,
@@ -649,11 +648,11 @@ impl Device {
             value["before"] = report::latency(&all.subset(flight.min(at)..at));
             value["after"] = report::latency(&all.subset(at.saturating_add(flight)..usize::MAX));
         }
-        Ok(value.to_string())
+        Ok(Document(value))
     }
 
-    /// The timing of each channel, as JSON.
-    fn delay_get(&self) -> PyResult<String> {
+    /// The timing of each channel.
+    fn delay_get(&self) -> PyResult<Document> {
         let mut state = self.lock()?;
         let session = state.session()?;
         let clock = session.inventory.clock;
@@ -670,7 +669,7 @@ impl Device {
                 .map_err(raise)?;
             out.push(report::timing(&registers, clock, memory, commits));
         }
-        Ok(Value::from(out).to_string())
+        Ok(Document(out.into()))
     }
 
     /// Sets the timing of all channels of a memory, or of one, to a media profile (name, path or
@@ -695,9 +694,9 @@ impl Device {
         self.set_on(&profile, channel, memory)
     }
 
-    /// Counters of each channel's timing emulator, as JSON.
+    /// Counters of each channel's timing emulator.
     #[pyo3(signature = (clear=false))]
-    fn delay_counters(&self, clear: bool) -> PyResult<String> {
+    fn delay_counters(&self, clear: bool) -> PyResult<Document> {
         let mut state = self.lock()?;
         let session = state.session()?;
         let clock = session.inventory.clock;
@@ -711,7 +710,7 @@ impl Device {
                 "write": report::delay_counters(&write, clock),
             }));
         }
-        Ok(Value::from(out).to_string())
+        Ok(Document(out.into()))
     }
 
     /// Loads from the PM window.
@@ -838,8 +837,8 @@ impl Device {
         self.set_on_peer(peer, &find_profile(profile)?)
     }
 
-    /// Runs a stream of loads ("load") or stores ("store") of the PM window. Returns the result as
-    /// JSON. Before each load a random time passes, up to `pause_ns`. `pattern` is "sequential",
+    /// Runs a stream of loads ("load") or stores ("store") of the PM window. Returns the result.
+    /// Before each load a random time passes, up to `pause_ns`. `pattern` is "sequential",
     /// "random", or "chain". A chain has one load in flight, each at the address that the previous
     /// one has read; the addresses are stored first.
     #[pyo3(signature = (kind, *, bytes=64, in_flight=64, count=4000, start=0, span=0,
@@ -860,7 +859,7 @@ impl Device {
         verify: bool,
         pause_ns: u64,
         progress: Option<Py<PyAny>>,
-    ) -> PyResult<String> {
+    ) -> PyResult<Document> {
         let store = match kind {
             "load" => false,
             "store" => true,
@@ -925,15 +924,14 @@ impl Device {
                 "wire": b.wire - a.wire,
             })
         };
-        let value = json!({
+        Ok(Document(json!({
             "time": "simulated", "bytes": streamed.bytes, "elapsed_ns": streamed.elapsed.as_ns(),
             "bandwidth_gb_s": streamed.gb_s(), "latency": report::latency(&streamed.latency),
             "link": {
                 "gb_s": rate,
                 "up": carried(before.up, after.up), "down": carried(before.down, after.down),
             },
-        });
-        Ok(value.to_string())
+        })))
     }
 
     /// Selects the namespace of later commands.
@@ -1061,8 +1059,8 @@ impl Device {
         py.detach(|| state.trace_stop())
     }
 
-    /// Runs reads or writes of `bytes`, one at a time, with the device idle before each. Returns,
-    /// as JSON, a list of events for each: time in ps, name, and what the event concerns. There may
+    /// Runs reads or writes of `bytes`, one at a time, with the device idle before each. Returns
+    /// a list of events for each: time in ps, name, and what the event concerns. There may
     /// be no other trace.
     #[pyo3(signature = (write=false, bytes=4096, commands=20, seed=1))]
     fn single(
@@ -1072,7 +1070,7 @@ impl Device {
         bytes: u64,
         commands: u64,
         seed: u64,
-    ) -> PyResult<String> {
+    ) -> PyResult<Document> {
         let mut state = self.lock()?;
         if state.trace.is_some() {
             return Err(raise("a trace is being written"));
@@ -1090,17 +1088,17 @@ impl Device {
         let mut reporter = ProgressReporter::new(None);
         let outcome = py.detach(|| job.run(&mut session.controller, &events, &mut reporter));
         state.set_tracer(None)?;
-        Ok(Value::from(reporter.finish(outcome)?).to_string())
+        Ok(Document(reporter.finish(outcome)?.into()))
     }
 
-    /// The engines of the design as JSON: name, kind, arguments, outputs, results, offsets in BAR4.
+    /// The engines of the design: name, kind, arguments, outputs, results, offsets in BAR4.
     #[getter]
-    fn engines(&self) -> String {
+    fn engines(&self) -> Document {
         engines_of(&self.engines)
     }
 
     /// The engines of a peer, as `engines`.
-    fn peer_engines(&self, peer: usize) -> PyResult<String> {
+    fn peer_engines(&self, peer: usize) -> PyResult<Document> {
         let mut state = self.lock()?;
         Ok(engines_of(&state.session()?.peer(peer)?.engines))
     }
@@ -1218,9 +1216,8 @@ impl Device {
         Ok(completion.result)
     }
 
-    /// Limits of each master in a channel and its share, as JSON: name to reads, writes, weight,
-    /// beside.
-    fn qos_get(&self) -> PyResult<String> {
+    /// Limits of each master in a channel and its share: name to reads, writes, weight, beside.
+    fn qos_get(&self) -> PyResult<Document> {
         let mut state = self.lock()?;
         let session = state.session()?;
         let qos = self.qos(session)?;
@@ -1232,7 +1229,7 @@ impl Device {
             });
             values.insert(name, v);
         }
-        Ok(Value::from(values).to_string())
+        Ok(Document(values.into()))
     }
 
     /// Sets the given values of a master: "pm", "nvme" or an engine's name.
@@ -1299,8 +1296,8 @@ impl Device {
         reporter.finish(outcome)
     }
 
-    /// Counters of the model, as JSON: name to [value, unit].
-    fn counters(&self) -> PyResult<String> {
+    /// Counters of the model: name to [value, unit].
+    fn counters(&self) -> PyResult<Document> {
         let mut state = self.lock()?;
         let host = state.session()?.controller.host();
         let device = host
@@ -1311,7 +1308,7 @@ impl Device {
             .counters()
             .into_iter()
             .map(|c| (c.name, json!([c.value, c.unit])));
-        Ok(Value::Object(counters.collect()).to_string())
+        Ok(Document(Value::Object(counters.collect())))
     }
 
     /// Resets the controller (CC.EN), and starts the driver again. After a failed reset, device and

@@ -9,11 +9,12 @@ use verify::lockstep::{self, DevicePair, Shape};
 
 use crate::build::{factory, model_of, Design};
 use crate::campaign;
+use crate::document::Document;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
 /// Runs the same random sequences of `commands` commands on two models, and compares what hosts
-/// see. Returns the report as JSON. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C
+/// see. Returns the report. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C
 /// while a difference is shrunk ends only the shrinking.
 #[pyfunction]
 #[pyo3(signature = (design, commands, seed=1, *, first_episode=0, replay=None, shrinks=60,
@@ -31,7 +32,7 @@ pub fn diff(
     per_episode: u64,
     models: (&str, &str),
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Document<lockstep::Report>> {
     let design = &design.inner;
     let models = [model_of(Some(models.0))?, model_of(Some(models.1))?];
     let episodes = (first_episode, per_episode);

@@ -10,6 +10,7 @@ use sim::dram::{Channel, Request};
 use sim::Time;
 
 use crate::build::Design;
+use crate::document::Document;
 use crate::error::raise;
 use crate::process::alone;
 
@@ -66,17 +67,16 @@ impl DramChannel {
         Ok(DramChannel { state, config })
     }
 
-    /// Timing constraints in clocks, fixed latencies and peak bandwidth, as JSON.
-    fn timing(&self) -> PyResult<String> {
+    /// Timing constraints in clocks, fixed latencies and peak bandwidth.
+    fn timing(&self) -> PyResult<Document> {
         let state = self.lock()?;
         let t = state.channel.timing();
-        let timing = json!({
+        Ok(Document(json!({
             "cl": t.cl, "rcd": t.rcd, "rp": t.rp, "burst": t.burst,
             "data_rate_mts": self.config.data_rate_mts,
             "frontend_ns": self.config.frontend_ns, "backend_ns": self.config.backend_ns,
             "peak_gb_s": self.config.peak_bytes_per_ns(),
-        });
-        Ok(timing.to_string())
+        })))
     }
 
     /// Adds a request of 64 bytes. Returns false if the queue is full.

@@ -9,14 +9,15 @@ use verify::oracle::{self, Target};
 
 use crate::build::{factory, model_of, Design};
 use crate::campaign;
+use crate::document::Document;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
 /// Least clock of a device that is checked against the limits of the model, which are times.
 const LEAST_MHZ: u32 = 50;
 
-/// Runs a campaign of a number of commands, or bytes if `calm` (a soak). Returns its report as
-/// JSON. A device with the engine `nearpm` gets commands of that engine. `replay` is `SEED:EPISODE`
+/// Runs a campaign of a number of commands, or bytes if `calm` (a soak). Returns its report.
+/// A device with the engine `nearpm` gets commands of that engine. `replay` is `SEED:EPISODE`
 /// or `SEED:EPISODE:STEPS`. Ctrl-C while a failure is shrunk ends only the shrinking.
 #[pyfunction]
 #[pyo3(signature = (design, amount, seed=1, *, calm=false, first_episode=0, replay=None, shrinks=60,
@@ -35,7 +36,7 @@ pub fn fuzz(
     torn_blocks: bool,
     model: Option<&str>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Document<oracle::Report>> {
     let design = &design.inner;
     let model = model_of(model)?;
     let episodes = (first_episode, per_episode);

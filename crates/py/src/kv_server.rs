@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use sim::Time;
 
 use crate::build::Design;
+use crate::document::Document;
 use crate::error::raise;
 use crate::process::ProcessOwned;
 
@@ -88,13 +89,12 @@ impl Front {
         Ok(running.as_ref().and_then(kv_server::Server::port))
     }
 
-    /// Ends all connections, and returns the store's counters as JSON. A second call returns
-    /// nothing.
-    fn stop(&self, py: Python<'_>) -> PyResult<Option<String>> {
+    /// Ends all connections, and returns the store's counters. A second call returns nothing.
+    fn stop(&self, py: Python<'_>) -> PyResult<Option<Document>> {
         self.running.check()?;
         Ok(py.detach(|| {
             let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            running.take().map(|server| server.report().to_string())
+            running.take().map(|server| Document(server.report()))
         }))
     }
 }

@@ -3,27 +3,29 @@
 //! The Python module `nearside._native`.
 //!
 //! It gives the package `nearside` devices, sorts, crash campaigns, persistent memory, fuzzing and
-//! servers. Results are JSON texts, of which the package makes dictionaries.
+//! servers. Results are dictionaries; tables cross by the Arrow PyCapsule interface.
 //!
 //! Modules in reading order:
 //!
 //! 1. Devices: `build` (designs and compilation), `device` and `session` (a device with its host
 //!    and driver), `report`, `trace`, `single`, `serve`.
-//! 2. Tables: `sort`, `sharded_merge`.
+//! 2. Tables: `arrow`, `sort`, `sharded_merge`.
 //! 3. Persistent memory: `pm`, `pm_bench`, `pmdk`, `crash`, `kv_server`.
 //! 4. Checks and measurements of models: `fuzz`, `diff`, `dram`, `delay_bench`.
-//! 5. Helpers: `arguments`, `error`, `memory`, `process`, `progress`.
+//! 5. Helpers: `arguments`, `document`, `error`, `memory`, `process`, `progress`.
 //!
 //! It leaves out all logic of its Rust crates: it converts arguments and results, and checks for
 //! Ctrl-C.
 
 mod arguments;
+mod arrow;
 mod build;
 mod campaign;
 mod crash;
 mod delay_bench;
 mod device;
 mod diff;
+mod document;
 mod dram;
 mod error;
 mod fuzz;
@@ -51,6 +53,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "NearsideError",
         module.py().get_type::<error::NearsideError>(),
     )?;
+    module.add_class::<arrow::ArrowTable>()?;
     module.add_class::<build::Design>()?;
     module.add_class::<device::Device>()?;
     module.add_class::<dram::DramChannel>()?;

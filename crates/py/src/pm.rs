@@ -16,6 +16,7 @@ use sim::Time;
 
 use crate::arguments::zeroed;
 use crate::build::Design;
+use crate::document::Document;
 use crate::error::raise;
 
 /// Serialises the calls of a system. It is held only while Python's lock is released. So a thread
@@ -290,13 +291,12 @@ impl PmPool {
         self.pool.call(py, |pool| Ok(pool.bytes()))
     }
 
-    /// Checks the pool's metadata. Returns the findings as JSON.
-    fn check(&self, py: Python<'_>) -> PyResult<String> {
+    /// Checks the pool's metadata. Returns the findings.
+    fn check(&self, py: Python<'_>) -> PyResult<Document> {
         let found = self.pool.call(py, |pool| pool.check())?;
-        let found = json!({
+        Ok(Document(json!({
             "objects": found.objects, "bytes": found.bytes, "generation": found.generation,
-        });
-        Ok(found.to_string())
+        })))
     }
 
     /// Grows the pool to `bytes`.
@@ -407,10 +407,10 @@ impl PmThread {
         self.thread.call(py, |thread| thread.finish())
     }
 
-    /// Counters as JSON. Times are in ps.
-    fn counts(&self, py: Python<'_>) -> PyResult<String> {
+    /// Counters. Times are in ps.
+    fn counts(&self, py: Python<'_>) -> PyResult<Document> {
         let counts = self.thread.call(py, |thread| Ok(thread.counts()))?;
-        let counts = json!({
+        Ok(Document(json!({
             "transactions": counts.transactions, "aborts": counts.aborts, "fences": counts.fences,
             "orders": counts.orders,
             "lines": counts.lines, "copied_bytes": counts.copied, "records": counts.records,
@@ -418,8 +418,7 @@ impl PmThread {
             "commands": counts.commands, "allocations": counts.allocations,
             "time_ps": counts.time.0,
             "consistency_ps": counts.consistency.0,
-        });
-        Ok(counts.to_string())
+        })))
     }
 
     /// Ends the thread. A transaction in flight is aborted. A second call does nothing.

@@ -5,9 +5,10 @@
 use device::{Factory, RtlOptions};
 use pm_bench::{Benchmark, Copies, Progress, Timeline, Transactions};
 use pyo3::prelude::*;
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::build::{factory, model_of, purpose, Design};
+use crate::document::Document;
 use crate::error::raise;
 use crate::progress::ProgressReporter;
 
@@ -31,12 +32,13 @@ pub(crate) fn measured<R: Send>(
     reporter.finish(ran)
 }
 
-pub(crate) fn text(value: serde_json::Result<Value>) -> PyResult<String> {
-    Ok(value.map_err(raise)?.to_string())
+/// A result with its keys in alphabetical order.
+pub(crate) fn document(value: impl Serialize) -> PyResult<Document> {
+    serde_json::to_value(value).map(Document).map_err(raise)
 }
 
 /// Copies persistent data, one copy after the other: "streamed" or "cached" by the CPU, by the
-/// engine until copies are "accepted" or have "ended". Returns JSON.
+/// engine until copies are "accepted" or have "ended".
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 #[pyo3(signature = (design, way, bytes, count, seed=1, model=None, build=None, progress=None))]
@@ -50,7 +52,7 @@ pub fn pm_copies(
     model: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Document> {
     let way = way.parse().map_err(raise)?;
     let copies = Copies {
         way,
@@ -61,10 +63,10 @@ pub fn pm_copies(
     copies.validate().map_err(raise)?;
     let measure = |p: &Factory, tell: Progress<'_>| copies.measure(p, tell);
     let took = measured(py, &design.inner, model, build, progress, measure)?;
-    text(serde_json::to_value(took))
+    document(took)
 }
 
-/// Inserts into a B-tree of persistent memory, one transaction each. Returns JSON.
+/// Inserts into a B-tree of persistent memory, one transaction each.
 #[pyfunction]
 #[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed,
     model=None, build=None, progress=None, devices=1, synchronise="devices"))]
@@ -84,7 +86,7 @@ pub fn pm_transactions(
     progress: Option<Py<PyAny>>,
     devices: usize,
     synchronise: &str,
-) -> PyResult<String> {
+) -> PyResult<Document> {
     let transactions = Transactions {
         inserts,
         work_ns,
@@ -97,11 +99,11 @@ pub fn pm_transactions(
     transactions.validate().map_err(raise)?;
     let measure = |p: &Factory, tell: Progress<'_>| transactions.measure(p, tell);
     let ran = measured(py, &design.inner, model, build, progress, measure)?;
-    text(serde_json::to_value(ran))
+    document(ran)
 }
 
-/// Runs the transactions of a benchmark. Returns JSON, with the time in which CPU and units work at
-/// once.
+/// Runs the transactions of a benchmark. The result has the time in which CPU and units
+/// work at once.
 #[pyfunction]
 #[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed,
     build=None, progress=None, devices=1, synchronise="devices"))]
@@ -120,7 +122,7 @@ pub fn pm_benchmark(
     progress: Option<Py<PyAny>>,
     devices: usize,
     synchronise: &str,
-) -> PyResult<String> {
+) -> PyResult<Document> {
     let (fence, ordered) = ::pm_bench::parse_fence_and_order(fence).map_err(raise)?;
     let benchmark = Benchmark {
         workload: workload.to_string(),
@@ -137,11 +139,11 @@ pub fn pm_benchmark(
     benchmark.validate().map_err(raise)?;
     let measure = |p: &Factory, tell: Progress<'_>| benchmark.measure(p, tell);
     let performed = measured(py, &design.inner, Some("fast"), build, progress, measure)?;
-    text(serde_json::to_value(performed))
+    document(performed)
 }
 
 /// The activity of CPU and units over time, during transactions that change several objects each.
-/// Returns JSON.
+///
 #[pyfunction]
 #[pyo3(signature = (design, mechanism, offloaded, objects, bytes, transactions, devices=1,
     synchronise="devices", build=None))]
@@ -157,7 +159,7 @@ pub fn pm_timeline(
     devices: usize,
     synchronise: &str,
     build: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Document> {
     let timeline = Timeline {
         mechanism: mechanism.parse().map_err(raise)?,
         offloaded,
@@ -170,5 +172,5 @@ pub fn pm_timeline(
     timeline.validate().map_err(raise)?;
     let measure = |p: &Factory, _: Progress<'_>| timeline.measure(p);
     let drawn = measured(py, &design.inner, Some("fast"), build, None, measure)?;
-    text(serde_json::to_value(drawn))
+    document(drawn)
 }

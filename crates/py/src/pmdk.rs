@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::build::Design;
+use crate::document::Document;
 use crate::error::raise;
-use crate::pm_bench::{measured, text};
+use crate::pm_bench::{document, measured};
 
 /// The library, as the bytes of its file.
 #[pyfunction]
@@ -17,7 +18,6 @@ pub fn pmdk_shim(py: Python<'_>) -> Bound<'_, PyBytes> {
 }
 
 /// The cost of crash consistency in a trace of the library, for a design with an engine for it.
-/// Returns JSON.
 #[pyfunction]
 #[pyo3(signature = (design, trace, fence, model=None, build=None))]
 pub fn pmdk_cost(
@@ -27,22 +27,21 @@ pub fn pmdk_cost(
     fence: &str,
     model: Option<&str>,
     build: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Document> {
     let events = ::pmdk::parse(trace).map_err(raise)?;
     let fence = ::pm_bench::parse_fence(fence).map_err(raise)?;
     let cost = measured(py, &design.inner, model, build, None, |factory, _| {
         let (testbed, _) = ::pm_bench::testbed(factory, 1)?;
         Ok(::pmdk::replay(&testbed, &events, fence)?)
     })?;
-    text(serde_json::to_value(cost))
+    document(cost)
 }
 
-/// The events of a trace of the library, a line each. Returns JSON.
+/// The events of a trace of the library, a line each.
 #[pyfunction]
-pub fn pmdk_events(trace: &[u8]) -> PyResult<String> {
+pub fn pmdk_events(trace: &[u8]) -> PyResult<Vec<String>> {
     let events = ::pmdk::parse(trace).map_err(raise)?;
-    let lines: Vec<String> = events.iter().map(ToString::to_string).collect();
-    text(serde_json::to_value(lines))
+    Ok(events.iter().map(ToString::to_string).collect())
 }
 
 /// Finds the instructions of a program's file that flush, fence, or store past the cache. Returns

@@ -53,7 +53,7 @@ impl ProgressReporter {
     }
 
     /// The exception of Python if there is one, else the result.
-    pub fn finish<T, E: std::fmt::Display>(self, outcome: Result<T, E>) -> PyResult<T> {
+    pub fn finish<T, E: Into<crate::error::Error>>(self, outcome: Result<T, E>) -> PyResult<T> {
         match self.raised {
             Some(error) => Err(error),
             None => outcome.map_err(crate::error::raise),

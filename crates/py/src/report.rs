@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Results as JSON.
+//! Results as values for [`crate::document::Document`].
 
 use design::media::{cap_gb_s, time_ns};
 use driver::control::{block, DelayCounters, Inventory, MemoryInfo};

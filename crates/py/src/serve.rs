@@ -17,6 +17,7 @@ use trace::TraceFile;
 use vfio_user::{Function, RegisterWrite, ServedDevice};
 
 use crate::build::{factory, model_of, purpose, Design};
+use crate::document::Document;
 use crate::error::raise;
 use crate::process::ProcessOwned;
 use crate::trace::{create, finish};
@@ -108,15 +109,15 @@ impl Server {
         }
     }
 
-    /// The counters of each device since the start, as JSON: a list of dictionaries.
-    fn counters(&self) -> PyResult<String> {
+    /// The counters of each device since the start.
+    fn counters(&self) -> PyResult<Document> {
         let running = self.lock()?;
         let devices = running.server.iter().flat_map(vfio_user::Server::counters);
         let object = |list: Vec<(&str, u64)>| {
             let pairs = list.into_iter().map(|(k, v)| (k.to_string(), json!(v)));
             Value::Object(pairs.collect::<Map<_, _>>())
         };
-        Ok(Value::from(devices.map(object).collect::<Vec<_>>()).to_string())
+        Ok(Document(devices.map(object).collect()))
     }
 
     /// The build of each device's bitstream; see `Device.build`.

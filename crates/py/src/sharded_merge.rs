@@ -1,32 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! Merging of tables that were sorted sharded_merge.
+//! Merging of tables that were sorted apart.
 
-use ::sort::{parse_order, sharded_merge, Compression, Format, Table};
+use ::sort::{parse_order, sharded_merge, Source};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-use crate::error::raise;
+use crate::arrow::{ArrowTable, ForeignTable};
+use crate::error::{raise, Error};
 
-/// Merges Arrow IPC streams, each in the order `by`. Of equal rows, those of the first table come
-/// first. Returns one stream.
+/// Merges tables, objects with `__arrow_c_stream__`, each in the order `by`. Of equal rows, those
+/// of the first table come first.
 #[pyfunction]
-pub fn merge_tables<'py>(
-    py: Python<'py>,
-    tables: Vec<Vec<u8>>,
+pub fn merge_tables(
+    py: Python<'_>,
+    tables: Vec<Bound<'_, PyAny>>,
     by: &str,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<ArrowTable> {
     let by = parse_order(by).map_err(raise)?;
-    let merge = || -> PyResult<Vec<u8>> {
+    let none = || PyTypeError::new_err("tables have the method __arrow_c_stream__");
+    let tables = tables.iter().map(|t| ForeignTable::of(t)?.ok_or_else(none));
+    let tables: Vec<ForeignTable> = tables.collect::<PyResult<_>>()?;
+    py.detach(|| -> Result<ArrowTable, Error> {
         let mut read = Vec::new();
         for (number, table) in tables.into_iter().enumerate() {
-            let table = Table::read(Format::Stream, table);
-            read.push(table.map_err(|e| raise(format!("table {number}: {e}")))?);
+            let table = Source::of_batches(None, || Ok(table.read()?)).and_then(Source::collect);
+            read.push(table.map_err(|e| e.of(format!("table {number}")))?);
         }
-        let merged = sharded_merge(&read, &by).map_err(raise)?;
-        let stream = merged.write(Format::Stream, Compression::Snappy);
-        stream.map_err(raise)
-    };
-    let stream = py.detach(merge)?;
-    Ok(PyBytes::new(py, &stream))
+        let merged = sharded_merge(&read, &by)?;
+        Ok(ArrowTable {
+            schema: merged.schema(),
+            batches: vec![merged.batch],
+        })
+    })
+    .map_err(raise)
 }

@@ -3,23 +3,22 @@
 //! Sorts of tables on devices, and resident tables.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::sort::{
-    parse_columns, parse_order, Compression, Error, Format, Input, KeyValue, OrderBy, Plan,
-    Progress, RecordBatch, Report, SchemaRef, Sink, Source, Store, Writer,
+    parse_columns, parse_order, Collector, Compression, Format, Input, KeyValue, OrderBy, Plan,
+    Progress, Report, SchemaRef, Sink, Source, Store, Writer,
 };
 use device::{Factory, Model, RtlOptions};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
-use serde_json::Value;
 
+use crate::arrow::{ArrowTable, ForeignTable};
 use crate::build::{factory, model_of, purpose, Design};
-use crate::error::raise;
+use crate::document::Document;
+use crate::error::{raise, Error};
 use crate::memory::MemoryPeak;
 use crate::progress::ProgressReporter;
 
@@ -33,15 +32,15 @@ fn options() -> RtlOptions {
     }
 }
 
-/// The JSON of a report, with design, model, build and memory use.
-fn report_json(
+/// A report, with design, model, build and memory use.
+fn report_document(
     report: &Report,
     design: &design::Design,
     model: Model,
     built: Option<String>,
     trace: bool,
     memory: &MemoryPeak,
-) -> String {
+) -> Document {
     let mut value = report.to_json();
     if trace {
         value["trace"] = report.trace();
@@ -52,7 +51,7 @@ fn report_json(
     value["time"] = "simulated".into();
     value["host"]["memory_bytes"] = memory.host.into();
     value["host"]["media_bytes"] = memory.media.into();
-    value.to_string()
+    Document(value)
 }
 
 /// The format that is detected from the first bytes of a file.
@@ -69,18 +68,23 @@ enum CsvLines<'a> {
     Keys(&'a [OrderBy]),
 }
 
-/// A table file: its bytes or its path.
+/// A table.
 pub enum TableInput {
-    /// Its bytes.
+    /// The bytes of a file.
     Bytes(PyBackedBytes),
-    /// Its path.
+    /// The path of a file.
     Path(PathBuf),
+    /// An object that knows the Arrow PyCapsule interface.
+    Arrow(ForeignTable),
 }
 
 impl<'py> FromPyObject<'_, 'py> for TableInput {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<TableInput> {
+        if let Some(table) = ForeignTable::of(&given)? {
+            return Ok(TableInput::Arrow(table));
+        }
         match given.extract() {
             Ok(bytes) => Ok(TableInput::Bytes(bytes)),
             Err(_) => given.extract().map(TableInput::Path),
@@ -89,7 +93,7 @@ impl<'py> FromPyObject<'_, 'py> for TableInput {
 }
 
 impl TableInput {
-    /// Opens the file. `name` is used in errors. `kept` says whether lines of a CSV are kept.
+    /// Opens the table. `name` is used in errors. `kept` says whether lines of a CSV are kept.
     fn open(
         self,
         format: &str,
@@ -97,14 +101,16 @@ impl TableInput {
         kept: CsvLines,
         progress: &Progress,
     ) -> ::sort::Result<Source> {
+        use ::sort::Error;
         let format = match format {
             BY_CONTENT => None,
             format => Some(format.parse::<Format>()?),
         };
         let input = match self {
             TableInput::Bytes(bytes) => Input::of(bytes),
-            TableInput::Path(path) => {
-                Input::open(&path).map_err(|e| Error::new(format!("{name}: {e}")))?
+            TableInput::Path(path) => Input::open(&path).map_err(|e| Error::from(e).of(name))?,
+            TableInput::Arrow(table) => {
+                return Source::of_batches(Some(name), || Ok(table.read()?))
             }
         };
         let begins = Format::of_content(&input);
@@ -127,9 +133,8 @@ impl TableInput {
                 if other != format && (other, format) != (Format::Stream, Format::Arrow) =>
             {
                 let (title, name) = (other.title(), other.name());
-                Error::new(format!(
-                    "{e}; it begins like {title}: --from {name} reads it as that"
-                ))
+                let hint = format!("it begins like {title}: --from {name} reads it as that");
+                e.with_hint(hint)
             }
             _ => e,
         })
@@ -144,124 +149,73 @@ fn written(target: &str, compression: &str) -> PyResult<OutputFormat> {
     Ok((target, compression.parse().map_err(raise)?))
 }
 
-/// A file or memory that a table is written to. It records the system's error.
-struct TableSink {
-    bytes: SinkTarget,
-    failed: Arc<Mutex<Option<io::Error>>>,
-}
-
-enum SinkTarget {
-    Memory(Arc<Mutex<Vec<u8>>>),
-    File(File),
-}
-
-impl Write for TableSink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let done = match &mut self.bytes {
-            SinkTarget::Memory(held) => match held.lock() {
-                Ok(mut held) => held.write(bytes),
-                Err(_) => Err(io::ErrorKind::Other.into()),
-            },
-            SinkTarget::File(file) => file.write(bytes),
-        };
-        if let Err(error) = &done {
-            let code = error.raw_os_error();
-            if let (Ok(mut failed), Some(code)) = (self.failed.lock(), code) {
-                failed.get_or_insert(io::Error::from_raw_os_error(code));
-            }
-        }
-        done
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// A table that is written batch by batch.
-struct TableOutput {
-    /// The file and its name in errors. `None`: memory.
-    to: Option<(PathBuf, String)>,
-    how: OutputFormat,
-    bytes: Arc<Mutex<Vec<u8>>>,
-    failed: Arc<Mutex<Option<io::Error>>>,
+/// A table that is written batch by batch, to a file or to memory.
+enum TableOutput {
+    /// The path, the name in errors, and how the file is written.
+    File(PathBuf, String, OutputFormat),
+    Memory,
 }
 
 impl TableOutput {
-    fn new(to: Option<(PathBuf, String)>, how: OutputFormat) -> TableOutput {
-        TableOutput {
-            to,
-            how,
-            bytes: Arc::default(),
-            failed: Arc::default(),
-        }
+    fn new(output: Option<(PathBuf, String)>, how: OutputFormat) -> TableOutput {
+        output.map_or(TableOutput::Memory, |(path, name)| {
+            TableOutput::File(path, name, how)
+        })
     }
 
-    /// Writes the batches of `make`, which come in this order.
+    /// Writes the batches of `make`, which come in this order. Returns the report, and the table if
+    /// it is in memory.
     fn write(
         &self,
         schema: SchemaRef,
         metadata: &[KeyValue],
         order: &[OrderBy],
         make: impl FnOnce(&mut Sink) -> ::sort::Result<Report>,
-    ) -> ::sort::Result<Report> {
-        let bytes = match &self.to {
-            None => SinkTarget::Memory(self.bytes.clone()),
-            Some((path, _)) => match File::create(path) {
-                Ok(file) => SinkTarget::File(file),
-                Err(error) => {
-                    let copy = Error::new(&error);
-                    if let Ok(mut failed) = self.failed.lock() {
-                        *failed = Some(error);
-                    }
-                    return Err(copy);
-                }
-            },
-        };
-        let out = TableSink {
-            bytes,
-            failed: self.failed.clone(),
-        };
-        let (format, compression) = self.how;
-        let mut writer = Writer::new(out, format, compression, schema, metadata, order)?;
-        let report = make(&mut |batch: RecordBatch| writer.write(&batch))?;
-        writer.finish()?;
-        Ok(report)
-    }
-
-    /// The result. If the file can't be written, the error names it and the system's reason.
-    fn name_file_error<T>(&self, outcome: PyResult<T>) -> PyResult<T> {
-        let failed = self.failed.lock().ok().and_then(|mut failed| failed.take());
-        match (outcome, failed, &self.to) {
-            (Err(_), Some(error), Some((_, name))) => {
-                let text = error.to_string();
-                let why = text.split(" (os error").next().unwrap_or_default();
-                Err(raise(Error::new(format!("{name}: {why}"))))
+    ) -> Result<(Report, Option<ArrowTable>), Error> {
+        let (path, name, (format, compression)) = match self {
+            TableOutput::File(path, name, how) => (path, name, *how),
+            TableOutput::Memory => {
+                let mut table = Collector::new(schema)?;
+                let report = make(&mut |batch| table.add(batch))?;
+                return Ok((report, Some(table.into())));
             }
-            (outcome, ..) => outcome,
-        }
-    }
-
-    /// The table's bytes, if it was written to memory.
-    fn bytes(self, py: Python<'_>) -> Option<Bound<'_, PyBytes>> {
-        let bytes = self.bytes.lock().ok()?;
-        self.to.is_none().then(|| PyBytes::new(py, &bytes))
+        };
+        // The system's error, if the file can't be written, else that of the values.
+        let failed = |error: ::sort::Error| match error.system() {
+            Some(system) => Error::Output {
+                name: name.clone(),
+                source: io::Error::from_raw_os_error(system.raw_os_error().unwrap_or_default()),
+            },
+            None => error.into(),
+        };
+        let file = File::create(path).map_err(|e| failed(e.into()))?;
+        let writer = Writer::new(file, format, compression, schema, metadata, order);
+        let mut writer = writer.map_err(failed)?;
+        let report = make(&mut |batch| {
+            let written = writer.write(&batch);
+            written.map_err(|e| ::sort::Error::Sink(failed(e).into()))
+        })?;
+        writer.finish().map_err(failed)?;
+        Ok((report, None))
     }
 }
 
-/// Sorts a table on `devices` devices of a design. `data` are the bytes of a file, or its path;
-/// `source` is its format: "parquet", "arrow", "stream", "csv", or "content" to detect it. Returns
-/// the report as JSON, and the sorted table as the bytes of a file. With `output`, a path and its
-/// name in errors, the table is written to that file instead. `name` is the table's name in errors.
-/// `build` is called during a compilation, and `progress` with the bytes moved. With `trace` the
-/// report has a trace for Perfetto.
+/// Sorts a table on `devices` devices of a design.
+///
+/// `data` is an object with `__arrow_c_stream__`, the bytes of a file, or its path. `source` is the
+/// file's format: "parquet", "arrow", "stream", "csv", or "content" to detect it. `name` is the
+/// table's name in errors.
+///
+/// Returns the report and the sorted table. With `output`, a path and its name in errors, the table
+/// is written to that file instead, in the format `target`. `build` is called during a compilation,
+/// and `progress` with the bytes moved. With `trace` the report has a trace for Perfetto.
 #[pyfunction]
 #[pyo3(signature = (design, data, by, name="table", *, source="parquet", target="parquet",
     compression="snappy", devices=1,
     model=None, build=None, progress=None, trace=false, output=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
-pub fn sort_table<'py>(
-    py: Python<'py>,
+pub fn sort_table(
+    py: Python<'_>,
     design: &Design,
     data: TableInput,
     by: &str,
@@ -275,7 +229,7 @@ pub fn sort_table<'py>(
     progress: Option<Py<PyAny>>,
     trace: bool,
     output: Option<(PathBuf, String)>,
-) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
+) -> PyResult<(Document, Option<ArrowTable>)> {
     let design = &design.inner;
     let model = model_of(model)?;
     let by = parse_order(by).map_err(raise)?;
@@ -293,13 +247,13 @@ pub fn sort_table<'py>(
         &mut memory,
         |going| {
             let source = data.open(source, name, kept, going)?;
-            Plan::of(source, &by, design, devices)
+            Ok(Plan::of(source, &by, design, devices)?)
         },
     )?;
     let (schema, metadata) = (plan.source().schema(), plan.source().metadata().to_vec());
-    let (report, built) = if plan.is_empty() {
-        let report = output.write(schema, &metadata, &by, |_| Ok(plan.empty_report()));
-        (output.name_file_error(report.map_err(raise))?, None)
+    let ((report, table), built) = if plan.is_empty() {
+        let written = output.write(schema, &metadata, &by, |_| Ok(plan.empty_report()))?;
+        (written, None)
     } else {
         // Damage is detected before a device is built, which may take minutes.
         let loaded = run(
@@ -307,7 +261,7 @@ pub fn sort_table<'py>(
             ProgressReporter::new(None),
             &going,
             &mut memory,
-            |going| plan.load(going),
+            |going| Ok(plan.load(going)?),
         )?;
         let factory = factory(py, design, model, &options(), build)?;
         let outcome = run(
@@ -321,15 +275,14 @@ pub fn sort_table<'py>(
                 })
             },
         );
-        (output.name_file_error(outcome)?, Some(factory.build()))
+        (outcome?, Some(factory.build()))
     };
-    let bytes = output.bytes(py);
     memory.finish();
-    let report = report_json(&report, design, model, built, trace, &memory);
-    Ok((report, bytes))
+    let report = report_document(&report, design, model, built, trace, &memory);
+    Ok((report, table))
 }
 
-/// The plan of `sort_table` as JSON. Nothing is compiled or run.
+/// The plan of `sort_table`. Nothing is compiled or run.
 #[pyfunction]
 #[pyo3(signature = (design, data, by, name="table", *, source="parquet", devices=1))]
 pub fn explain_sort(
@@ -340,7 +293,7 @@ pub fn explain_sort(
     name: &str,
     source: &str,
     devices: usize,
-) -> PyResult<String> {
+) -> PyResult<Document> {
     let by = parse_order(by).map_err(raise)?;
     let (going, mut memory) = (Progress::default(), MemoryPeak::now());
     let plan = run(
@@ -353,7 +306,7 @@ pub fn explain_sort(
             Ok(Plan::of(source, &by, &design.inner, devices)?.explain())
         },
     )?;
-    Ok(plan.to_string())
+    Ok(Document(plan))
 }
 
 fn sampled(trace: bool) -> Progress {
@@ -370,7 +323,7 @@ fn run<T: Send>(
     mut reporter: ProgressReporter,
     progress: &Progress,
     memory: &mut MemoryPeak,
-    work: impl FnOnce(&Progress) -> ::sort::Result<T> + Send,
+    work: impl FnOnce(&Progress) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {
@@ -424,7 +377,7 @@ impl<'a> ResidentDevices<'a> {
         py: Python<'_>,
         progress: &Progress,
         callback: Option<Py<PyAny>>,
-        work: impl FnOnce(&mut Store, &Progress) -> ::sort::Result<T> + Send,
+        work: impl FnOnce(&mut Store, &Progress) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let ResidentDevices {
             media,
@@ -446,15 +399,15 @@ impl<'a> ResidentDevices<'a> {
         )
     }
 
-    fn report_json(&mut self, report: &Report, trace: bool) -> String {
+    fn report(&mut self, report: &Report, trace: bool) -> Document {
         let built = Some(self.factory.build());
         self.memory.finish();
-        report_json(report, self.design, self.model, built, trace, &self.memory)
+        report_document(report, self.design, self.model, built, trace, &self.memory)
     }
 }
 
 /// Writes a table to devices with these media files, a part of the rows to each, with key columns
-/// to sort by. Returns the report as JSON.
+/// to sort by. Returns the report.
 #[pyfunction]
 #[pyo3(signature = (design, media, data, table, keys, name="table", *, source="parquet",
     model=None, build=None, progress=None))]
@@ -471,7 +424,7 @@ pub fn table_put(
     model: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Document> {
     let keys = parse_columns(keys).map_err(raise)?;
     let (going, mut memory) = (Progress::default(), MemoryPeak::now());
     let content = run(
@@ -479,17 +432,17 @@ pub fn table_put(
         ProgressReporter::new(None),
         &going,
         &mut memory,
-        |going| data.open(source, name, CsvLines::All, going)?.collect(),
+        |going| Ok(data.open(source, name, CsvLines::All, going)?.collect()?),
     )?;
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
     devices.memory = memory;
     let report = devices.with_store(py, &going, progress, |store, progress| {
-        store.put(table, &content, &keys, progress)
+        Ok(store.put(table, &content, &keys, progress)?)
     })?;
-    Ok(devices.report_json(&report, false))
+    Ok(devices.report(&report, false))
 }
 
-/// The tables on devices with these media files, as JSON.
+/// The tables on devices with these media files.
 #[pyfunction]
 #[pyo3(signature = (design, media, *, model=None, build=None))]
 pub fn table_list(
@@ -498,13 +451,13 @@ pub fn table_list(
     media: Vec<PathBuf>,
     model: Option<&str>,
     build: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Document> {
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
     let list = devices.with_store(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
-    Ok(Value::to_string(&list))
+    Ok(Document(list))
 }
 
-/// The plan of a sort of a resident table, as JSON.
+/// The plan of a sort of a resident table.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, by, *, model=None, build=None))]
 pub fn table_explain(
@@ -515,32 +468,31 @@ pub fn table_explain(
     by: &str,
     model: Option<&str>,
     build: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Document> {
     let by = parse_order(by).map_err(raise)?;
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
     let plan = devices.with_store(py, &Progress::default(), None, |store, _| {
-        store.explain(table, &by)
+        Ok(store.explain(table, &by)?)
     })?;
-    Ok(plan.to_string())
+    Ok(Document(plan))
 }
 
-/// The schema of a resident table, as an Arrow IPC stream.
+/// A resident table without its rows.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, *, model=None, build=None))]
-pub fn table_schema<'py>(
-    py: Python<'py>,
+pub fn table_schema(
+    py: Python<'_>,
     design: &Design,
     media: Vec<PathBuf>,
     table: &str,
     model: Option<&str>,
     build: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyBytes>> {
+) -> PyResult<ArrowTable> {
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
-    let nothing = devices.with_store(py, &Progress::default(), None, |store, _| {
-        let nothing = store.schema(table)?;
-        nothing.write(Format::Stream, Compression::Uncompressed)
-    })?;
-    Ok(PyBytes::new(py, &nothing))
+    devices.with_store(py, &Progress::default(), None, |store, _| {
+        let found = Collector::new(store.schema(table)?.schema())?;
+        Ok(found.into())
+    })
 }
 
 /// Removes a resident table, or its remaining parts.
@@ -556,20 +508,20 @@ pub fn table_drop(
 ) -> PyResult<()> {
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
     devices.with_store(py, &Progress::default(), None, |store, _| {
-        store.drop_table(table)
+        Ok(store.drop_table(table)?)
     })
 }
 
-/// Reads a resident table back; with `by` it is sorted on its devices. Returns the report as JSON,
-/// and the table as the bytes of a file. With `output`, a path and its name in errors, the table is
-/// written to that file instead. With `trace` the report has a trace for Perfetto.
+/// Reads a resident table back; with `by` it is sorted on its devices. Returns the report
+/// and the table. With `output`, a path and its name in errors, the table is written to that file
+/// instead, in the format `target`. With `trace` the report has a trace for Perfetto.
 #[pyfunction]
 #[pyo3(signature = (design, media, table, by=None, *, target="parquet", compression="snappy",
     model=None, build=None,
     progress=None, trace=false, output=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
-pub fn table_get<'py>(
-    py: Python<'py>,
+pub fn table_get(
+    py: Python<'_>,
     design: &Design,
     media: Vec<PathBuf>,
     table: &str,
@@ -581,7 +533,7 @@ pub fn table_get<'py>(
     progress: Option<Py<PyAny>>,
     trace: bool,
     output: Option<(PathBuf, String)>,
-) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
+) -> PyResult<(Document, Option<ArrowTable>)> {
     let by = by.map(parse_order).transpose().map_err(raise)?;
     let output = TableOutput::new(output, written(target, compression)?);
     let mut devices = ResidentDevices::new(py, design, media, model, build)?;
@@ -594,7 +546,6 @@ pub fn table_get<'py>(
             None => store.get_to(&resident, progress, sink),
         })
     });
-    let report = output.name_file_error(outcome)?;
-    let bytes = output.bytes(py);
-    Ok((devices.report_json(&report, trace), bytes))
+    let (report, table) = outcome?;
+    Ok((devices.report(&report, trace), table))
 }

@@ -10,13 +10,13 @@ use serde_json::{json, Value};
 use sim::{Time, TraceEvent, TraceSink};
 use trace::TraceFile;
 
-use crate::error::raise;
+use crate::error::Error;
 
 /// Creates the file of a trace.
 pub fn create(path: &Path) -> PyResult<Arc<Mutex<TraceFile>>> {
-    let file = TraceFile::create(path).map_err(|e| {
-        let error = error_text(&e);
-        raise(format!("{}: {error}", path.display()))
+    let file = TraceFile::create(path).map_err(|source| Error::Output {
+        name: path.display().to_string(),
+        source,
     })?;
     Ok(Arc::new(Mutex::new(file)))
 }
@@ -25,22 +25,10 @@ pub fn create(path: &Path) -> PyResult<Arc<Mutex<TraceFile>>> {
 pub fn finish(file: &Mutex<TraceFile>) -> PyResult<u64> {
     let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
     let outcome = file.finish();
-    outcome.map_err(|e| {
-        let path = file.path().display();
-        raise(format!(
-            "{path}: the trace could not be written: {}",
-            error_text(&e)
-        ))
-    })
-}
-
-/// The text of a system error, without its number.
-fn error_text(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.find(" (os error") {
-        Some(at) => text[..at].to_string(),
-        None => text,
-    }
+    Ok(outcome.map_err(|source| Error::Output {
+        name: format!("{}: the trace could not be written", file.path().display()),
+        source,
+    })?)
 }
 
 /// Keeps all events of a single command, data beat by beat.

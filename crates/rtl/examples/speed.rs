@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let media_bytes = design.media.bytes.0;
     let train = |device: RtlDevice| {
         let bytes = device.media().size();
-        testbed::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
+        Ok(testbed::exercise(Box::new(device), bytes)?)
     };
     let mut config = DeviceConfig::from_design(&design)?;
     if trained != 0 {

@@ -10,15 +10,15 @@ use std::time::Instant;
 
 use sim::memctrl::MemoryModel;
 use sim::{
-    Clock, Counter, Device, Fault, HostPort, Media, Mmio, OrderEvent, OrderWatch, Output, Time,
-    TraceEvent, Tracer,
+    Clock, Counter, Device, Fault, HostPort, InvalidValue, Media, Mmio, OrderEvent, OrderWatch,
+    Output, Time, TraceEvent, Tracer,
 };
 
 use crate::axi::{AddressMap, AxiPorts, DdrSlave, DdrStats, FillPorts, HostSlave};
 use crate::bitstream::{
     compile, compile_trained, Bitstream, BitstreamSpec, Field, Progress, Purpose, VerilatedModel,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TrainingError};
 use crate::mmio::MmioBridge;
 use crate::order;
 use crate::power_up::PowerUpRegisters;
@@ -55,9 +55,9 @@ impl TraceWindow {
     fn open(&self, life: u32) -> Result<Output> {
         let path = life_path(&self.path, life);
         if std::fs::metadata(&path).is_ok_and(|meta| meta.file_type().is_fifo()) {
-            let text = "a waveform can't go to a pipe, for it is not written from start to end; \
+            let reason = "a waveform can't go to a pipe, for it is not written from start to end; \
                 name a file";
-            return Err(Error::io(&path, text));
+            return Err(Error::Waveform { path, reason });
         }
         Output::open(&path).map_err(|e| Error::io(&path, e))
     }
@@ -99,7 +99,7 @@ impl LocalMemory {
             Some(path) => Media::file(path, self.bytes),
             None => Media::memory(self.bytes),
         };
-        media.map_err(|e| Error::Config(e.to_string()))
+        Ok(media?)
     }
 }
 
@@ -152,7 +152,7 @@ pub struct DeviceConfig {
     pub registers: PowerUpRegisters,
     /// What a build for speed runs on the device, on empty media, to find what matters most. An
     /// error fails the build. Not used with waveforms.
-    pub train: Option<fn(RtlDevice) -> std::result::Result<(), String>>,
+    pub train: Option<fn(RtlDevice) -> std::result::Result<(), TrainingError>>,
 }
 
 impl DeviceConfig {
@@ -188,8 +188,7 @@ impl DeviceConfig {
     /// The device that a design describes. Unless the design gives an identity, it is the first
     /// device of its process.
     pub fn from_design(design: &design::Design) -> Result<DeviceConfig> {
-        let profile =
-            |name: &str| design::Profile::find(name).map_err(|e| Error::Config(e.to_string()));
+        let profile = |name: &str| design::Profile::find(name);
         let storage = profile(&design.media.profile)?;
         let delay = design.delay_sizes(&storage);
         let movers = design.mover_sizes(&storage);
@@ -227,11 +226,10 @@ impl DeviceConfig {
             });
         }
         let base = DeviceConfig::new()?;
-        let config = |e: design::Error| Error::Config(e.to_string());
-        let engines = design.engines().map_err(config)?;
+        let engines = design.engines()?;
         let (mut filelists, mut generated) = (base.filelists.clone(), BTreeMap::new());
         if !engines.is_empty() {
-            let top = design::engine::top(&base.root, &engines).map_err(config)?;
+            let top = design::engine::top(&base.root, &engines)?;
             generated.insert("nearside_top.sv".to_string(), top);
             filelists = vec![PathBuf::from("hw/top/shell.f")];
             filelists.extend(engines.iter().map(|engine| engine.filelist.clone()));
@@ -241,8 +239,7 @@ impl DeviceConfig {
             filelists,
             generated,
             parameters,
-            identity: design::Identity::of(design, design::DeviceInstance::Number(0))
-                .map_err(|e| Error::Config(e.to_string()))?,
+            identity: design::Identity::of(design, design::DeviceInstance::Number(0))?,
             clock: design.clock(),
             channels: design.channels,
             granule: design.granule.0,
@@ -285,13 +282,13 @@ impl DeviceConfig {
             return compile(&self.bitstream(), progress);
         };
         let mut training = |path: &Path| {
-            let media = Media::memory(media_bytes).map_err(|e| e.to_string())?;
-            let bitstream = Bitstream::open(path).map_err(|e| e.to_string())?;
+            let media = Media::memory(media_bytes)?;
+            let bitstream = Bitstream::open(path)?;
             let mut config = self.clone();
             if let Some(local) = &mut config.local {
                 local.file = None;
             }
-            train(RtlDevice::new(bitstream, config, media).map_err(|e| e.to_string())?)
+            train(RtlDevice::new(bitstream, config, media)?)
         };
         compile_trained(&self.bitstream(), &mut training, progress)
     }
@@ -309,23 +306,18 @@ impl DeviceConfig {
     }
 
     fn check(&self) -> Result<()> {
-        let bad = |text: String| Err(Error::Config(text));
-        if !(1..=256).contains(&self.host_reads) {
-            return bad(format!(
-                "host_reads = {}: 1 to 256 are allowed",
-                self.host_reads
-            ));
+        let (reads, chunk) = (self.host_reads, self.host_chunk);
+        if !(1..=256).contains(&reads) {
+            return Err(InvalidValue::new("host_reads", reads, "1 to 256 are allowed").into());
         }
-        if !self.host_chunk.is_power_of_two() || !(64..=4096).contains(&self.host_chunk) {
-            return bad(format!(
-                "host_chunk = {}: a power of two from 64 to 4096 is needed",
-                self.host_chunk
-            ));
+        if !chunk.is_power_of_two() || !(64..=4096).contains(&chunk) {
+            let rule = "a power of two from 64 to 4096 is needed";
+            return Err(InvalidValue::new("host_chunk", chunk, rule).into());
         }
         let memories = self.local.iter().map(|local| &local.memory);
         for memory in memories.chain([&self.memory]) {
             if let MemoryModel::Ddr4(dram) = memory {
-                dram.validate().map_err(Error::Config)?;
+                dram.validate()?;
             }
         }
         Ok(())
@@ -579,16 +571,14 @@ impl RtlDevice {
         let ports = |lane| AxiPorts::find_lane(&model, "m_axi_ddr_", lane, lanes);
         let mut ddr = Vec::new();
         for channel in 0..channels {
-            let map = AddressMap::new(channel, channels, self.config.granule, self.media.size())
-                .map_err(Error::Config)?;
+            let map = AddressMap::new(channel, channels, self.config.granule, self.media.size())?;
             let fill = FillPorts::find_lane(&model, "m_fill_", channel, channels).ok();
             let timing = self.config.memory.timing();
             ddr.push(DdrSlave::new(ports(channel)?, map, timing).with_fill(fill));
         }
         if let Some(config) = config {
             for channel in 0..config.channels {
-                let map = AddressMap::new(channel, config.channels, config.granule, config.bytes)
-                    .map_err(Error::Config)?;
+                let map = AddressMap::new(channel, config.channels, config.granule, config.bytes)?;
                 let timing = config.memory.timing();
                 ddr.push(DdrSlave::new(ports(channels + channel)?, map, timing));
             }
@@ -613,10 +603,7 @@ impl RtlDevice {
         };
         powered.set_msix(self.msix)?;
         powered.identify(&self.config.identity);
-        powered
-            .model
-            .assert_reset(reset, self.now.0)
-            .map_err(Error::NotABitstream)?;
+        powered.model.assert_reset(reset, self.now.0)?;
         powered.set_tracer(self.tracer.as_ref());
         powered.model.watch_order(self.order.is_some());
         Ok(powered)
@@ -663,7 +650,6 @@ impl RtlDevice {
 
     /// The function in reset comes up with a host that has nothing outstanding.
     fn restart_function(&mut self) -> std::result::Result<(), Fault> {
-        let assertion = |error: Error| Fault::Assertion(error.to_string());
         let (lost_writes, beats) = match &mut self.powered {
             Some(p) => {
                 if let Some(shutdown) = p.shutdown {
@@ -678,8 +664,8 @@ impl RtlDevice {
         let Some(p) = &self.powered else {
             return Ok(());
         };
-        let mut mmio = MmioBridge::new(&p.model, self.config.host_chunk).map_err(assertion)?;
-        let mut host = self.bridge(&p.model).map_err(assertion)?;
+        let mut mmio = MmioBridge::new(&p.model, self.config.host_chunk)?;
+        let mut host = self.bridge(&p.model)?;
         mmio.lost_writes = lost_writes;
         host.beats = beats;
         if let Some(p) = &mut self.powered {
@@ -783,8 +769,8 @@ impl RtlDevice {
                 self.counts.timed_model += model_time;
             }
         }
-        if let Err(message) = high {
-            return Err(self.record_fault(Fault::Assertion(message)));
+        if let Err(fault) = high {
+            return Err(self.record_fault(fault));
         }
         if let Some(breach) = self.powered.as_mut().and_then(|p| p.host.breach.take()) {
             return Err(self.record_fault(Fault::Assertion(breach)));
@@ -1164,7 +1150,7 @@ impl Device for RtlDevice {
         match self.power_up() {
             Ok(powered) => self.powered = Some(powered),
             // The same bitstream came up before.
-            Err(error) => self.fault = Some(Fault::Assertion(error.to_string())),
+            Err(error) => self.fault = Some(error.into()),
         }
         let window = self.config.trace.as_ref();
         if let Some(window) = window.filter(|w| !self.trace_done && self.now < w.to) {
@@ -1206,7 +1192,7 @@ impl Device for RtlDevice {
         if let Some(p) = &mut self.powered {
             self.disturbed = true;
             if let Err(error) = p.set_msix(self.msix) {
-                self.fault = Some(Fault::Assertion(error.to_string()));
+                self.fault = Some(error.into());
             }
         }
     }

@@ -4,10 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
+use sim::{Fault, InvalidValue, MediaError};
+
 /// A failure to build or load a bitstream, in one line that says what to do next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program that the build needs is missing.
+    #[error("{tool} was not found: {advice}")]
     MissingTool {
         /// The program.
         tool: &'static str,
@@ -15,15 +18,26 @@ pub enum Error {
         advice: String,
     },
     /// A file list or a source can't be read or understood.
+    #[error("{0}")]
     FileList(String),
     /// A file operation failed.
+    #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// The system's message.
-        message: String,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// Waveforms can't be written to this file.
+    #[error("{}: {reason}", path.display())]
+    Waveform {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
     },
     /// Verilator or the C++ compiler refused the sources.
+    #[error("{step} failed: {message} (log: {})", log.display())]
     Build {
         /// Which step failed.
         step: &'static str,
@@ -33,57 +47,67 @@ pub enum Error {
         log: PathBuf,
     },
     /// The training run of a trained build failed.
+    #[error(
+        "training {top} failed, so nothing is kept: {} (`nearside build` without --train compiles \
+         it untrained)",
+        source.to_string().lines().next().unwrap_or_default()
+    )]
     Training {
         /// The top module.
         top: String,
         /// Why.
-        message: String,
+        source: TrainingError,
     },
     /// A shared object is not a bitstream of this version.
+    #[error("{0}")]
     NotABitstream(String),
     /// The design lacks a port that a driver needs, or the port's width does not fit.
+    #[error("{0}")]
     Port(String),
-    /// A configuration value is impossible.
+    /// A value of the configuration is not allowed.
+    #[error(transparent)]
+    Value(#[from] InvalidValue),
+    /// The environment variable `POWER_UP` names nothing that registers could hold.
+    #[error("POWER_UP: {0}")]
+    PowerUp(#[source] InvalidValue),
+    /// The design, its media profile or an engine is not usable.
+    #[error(transparent)]
+    Design(#[from] design::Error),
+    /// The media can't be opened.
+    #[error(transparent)]
+    Media(#[from] MediaError),
+    /// The model stopped while it came up.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// There is no checkout to compile.
+    #[error("{0}")]
     Config(String),
     /// The caller asked to stop.
+    #[error("interrupted")]
     Interrupted,
 }
 
+/// Why a training run failed.
+pub type TrainingError = Box<dyn std::error::Error + Send + Sync>;
+
 impl Error {
-    pub(crate) fn io(path: &Path, error: impl std::fmt::Display) -> Error {
+    pub(crate) fn io(path: &Path, source: impl Into<std::io::Error>) -> Error {
         Error::Io {
             path: path.to_path_buf(),
-            message: error.to_string(),
+            source: source.into(),
         }
     }
 }
 
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Error::MissingTool { tool, advice } => write!(f, "{tool} was not found: {advice}"),
-            Error::FileList(message) => f.write_str(message),
-            Error::Io { path, message } => write!(f, "{}: {message}", path.display()),
-            Error::Build { step, message, log } => {
-                write!(f, "{step} failed: {message} (log: {})", log.display())
-            }
-            Error::Training { top, message } => {
-                let first = message.lines().next().unwrap_or_default();
-                write!(
-                    f,
-                    "training {top} failed, so nothing is kept: {first} (`nearside build` without \
-                        --train compiles it untrained)"
-                )
-            }
-            Error::NotABitstream(message) => f.write_str(message),
-            Error::Port(message) => f.write_str(message),
-            Error::Config(message) => f.write_str(message),
-            Error::Interrupted => f.write_str("interrupted"),
+/// The fault of a model that came up before and does not any more.
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        match error {
+            Error::Fault(fault) => fault,
+            other => Fault::Assertion(other.to_string()),
         }
     }
 }
-
-impl std::error::Error for Error {}
 
 /// The result of building or loading.
 pub type Result<T> = std::result::Result<T, Error>;

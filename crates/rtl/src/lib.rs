@@ -32,6 +32,6 @@ mod power_up;
 mod probe;
 
 pub use device::{DeviceConfig, HoldUp, LocalMemory, RtlDevice, TraceWindow};
-pub use error::{Error, Result};
+pub use error::{Error, Result, TrainingError};
 pub use power_up::{InitialValues, PowerUpRegisters};
 pub use sim::memctrl::MemoryModel;

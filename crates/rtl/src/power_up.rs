@@ -5,6 +5,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use sim::InvalidValue;
+
 use crate::error::{Error, Result};
 
 /// What all registers and memories of one model hold when it is made.
@@ -40,10 +42,7 @@ impl PowerUpRegisters {
     /// Those that the environment variable `POWER_UP` names, else the default ones.
     pub fn named() -> Result<PowerUpRegisters> {
         match std::env::var("POWER_UP") {
-            Ok(text) if !text.is_empty() => {
-                let wrong = |e| Error::Config(format!("POWER_UP: {e}"));
-                text.parse().map_err(wrong)
-            }
+            Ok(text) if !text.is_empty() => text.parse().map_err(Error::PowerUp),
             _ => Ok(PowerUpRegisters::default()),
         }
     }
@@ -77,9 +76,9 @@ impl fmt::Display for PowerUpRegisters {
 }
 
 impl FromStr for PowerUpRegisters {
-    type Err = String;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> std::result::Result<PowerUpRegisters, String> {
+    fn from_str(text: &str) -> std::result::Result<PowerUpRegisters, InvalidValue> {
         let (name, seed) = text.split_once(':').unwrap_or((text, "1"));
         let seed = seed.parse().ok();
         match (name, seed) {
@@ -87,9 +86,11 @@ impl FromStr for PowerUpRegisters {
             _ if text == "ones" => Ok(PowerUpRegisters::Always(InitialValues::Ones)),
             ("random", Some(seed)) => Ok(PowerUpRegisters::Always(InitialValues::Random(seed))),
             ("each", Some(seed)) => Ok(PowerUpRegisters::Each(seed)),
-            _ => Err(format!(
-                "registers = {text:?}: allowed are zeros, ones, random, random:SEED, each, \
-                    each:SEED, with SEED below 2^64"
+            _ => Err(InvalidValue::new(
+                "registers",
+                format_args!("{text:?}"),
+                "allowed are zeros, ones, random, random:SEED, each, each:SEED, with SEED below \
+                 2^64",
             )),
         }
     }
@@ -114,7 +115,7 @@ mod tests {
         assert_eq!("each".parse(), Ok(PowerUpRegisters::default()));
         for text in ["", "zero", "zeros:1", "random:", "each:-1", "7"] {
             let error = text.parse::<PowerUpRegisters>().unwrap_err();
-            assert!(error.contains("allowed are zeros"), "{error}");
+            assert!(error.rule.starts_with("allowed are zeros"), "{error}");
         }
     }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use rtl::bitstream::{
     compile, compile_trained, Bitstream, BitstreamSpec, PortDirection, Purpose, VerilatedModel,
 };
-use rtl::{DeviceConfig, Error, InitialValues};
-use sim::Output;
+use rtl::{DeviceConfig, Error, InitialValues, TrainingError};
+use sim::{Fault, Output};
 
 const ONE: u64 = 1;
 
@@ -26,7 +26,7 @@ fn reset(model: &mut VerilatedModel) -> u64 {
 }
 
 /// Writes one word over AXI-Lite; returns the time when it is done.
-fn store(model: &mut VerilatedModel, mut now: u64, addr: u64, data: u64) -> Result<u64, String> {
+fn store(model: &mut VerilatedModel, mut now: u64, addr: u64, data: u64) -> Result<u64, Fault> {
     let field = |name: &str| format!("s_axil_{name}");
     for (name, value) in [
         ("awaddr", addr),
@@ -59,7 +59,7 @@ fn store(model: &mut VerilatedModel, mut now: u64, addr: u64, data: u64) -> Resu
             return Ok(now);
         }
     }
-    Err("no answer".to_string())
+    Err(Fault::Hang("no answer".into()))
 }
 
 #[test]
@@ -247,7 +247,9 @@ fn bitstream_failed_assertion_is_a_message() {
     let mut model = VerilatedModel::new(&bitstream).unwrap();
     let mut other = VerilatedModel::new(&bitstream).unwrap();
     let now = reset(&mut model);
-    let error = store(&mut model, now, 0x10_0008, 4).unwrap_err();
+    let error = store(&mut model, now, 0x10_0008, 4)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("fail_requested"), "{error}");
     assert!(error.contains("rtl_fixture.sv"), "{error}");
     assert!(
@@ -329,13 +331,13 @@ fn bitstream_failed_training_fails_the_build() {
         options: vec!["+define+NS_TEST_OF_FAILED_TRAINING".to_string()],
         ..common::fixture_spec(false)
     };
-    let train = |outcome: std::result::Result<(), String>| {
-        let mut training = |_: &Path| outcome.clone();
+    let train = |outcome: Result<(), &str>| {
+        let mut training = |_: &Path| outcome.map_err(TrainingError::from);
         compile_trained(&spec, &mut training, &mut |_| true)
             .unwrap_err()
             .to_string()
     };
-    let error = train(Err("the device hangs:\n  a dump".into()));
+    let error = train(Err("the device hangs:\n  a dump"));
     assert!(
         error.contains("the device hangs:") && error.lines().count() == 1,
         "{error}"
@@ -356,10 +358,11 @@ fn bitstream_trained_build_is_a_separate_object() {
     let mut runs = 0;
     let mut training = |path: &Path| {
         runs += 1;
-        let bitstream = Bitstream::open(path).map_err(|e| e.to_string())?;
-        let mut model = VerilatedModel::new(&bitstream).map_err(|e| e.to_string())?;
+        let bitstream = Bitstream::open(path)?;
+        let mut model = VerilatedModel::new(&bitstream)?;
         let now = reset(&mut model);
-        store(&mut model, now, 0x10_0018, 1).map(drop)
+        store(&mut model, now, 0x10_0018, 1)?;
+        Ok(())
     };
     let mut steps = Vec::new();
     let trained = compile_trained(&spec, &mut training, &mut |step| {

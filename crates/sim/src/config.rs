@@ -5,36 +5,73 @@
 //! A design file uses the same keys; units are part of the names. `validate` answers with one line
 //! that names the key and the allowed values.
 
+use std::fmt::Display;
+
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a memory page, and the boundary that no TLP crosses.
 pub const PAGE: u64 = 4096;
 
-/// The message for a value that is not allowed.
-pub(crate) fn not_allowed<T: std::fmt::Display>(
+/// A value that is not allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key} = {value}: {rule}")]
+pub struct InvalidValue {
+    /// The key, with the tables that it is in: `pcie.lanes`, `engine[0].name`.
+    pub key: String,
+    /// The value.
+    pub value: String,
+    /// Which values are allowed.
+    pub rule: String,
+}
+
+impl InvalidValue {
+    /// The value `value` of `key`, where `rule` says which values are allowed.
+    pub fn new(key: impl Display, value: impl Display, rule: impl Display) -> InvalidValue {
+        InvalidValue {
+            key: key.to_string(),
+            value: value.to_string(),
+            rule: rule.to_string(),
+        }
+    }
+
+    /// The same for a key in `table`.
+    pub fn in_table(mut self, table: &str) -> InvalidValue {
+        self.key = format!("{table}.{}", self.key);
+        self
+    }
+}
+
+/// `Ok` if `ok`, otherwise an error that lists the allowed values.
+pub(crate) fn check(
     key: &str,
-    value: T,
+    value: impl Display,
+    ok: bool,
     allowed: &str,
-) -> Result<(), String> {
-    Err(format!("{key} = {value}: allowed are {allowed}"))
+) -> Result<(), InvalidValue> {
+    ok.then_some(())
+        .ok_or_else(|| InvalidValue::new(key, value, format_args!("allowed are {allowed}")))
 }
 
 /// Checks that `value` is between `low` and `high`.
-pub(crate) fn check_range(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
-    if (low..=high).contains(&value) {
-        Ok(())
-    } else {
-        not_allowed(key, value, &format!("{low} to {high}"))
-    }
+pub(crate) fn check_range(key: &str, value: u64, low: u64, high: u64) -> Result<(), InvalidValue> {
+    let ok = (low..=high).contains(&value);
+    check(key, value, ok, &format!("{low} to {high}"))
 }
 
 /// Checks that `value` is a power of two between `low` and `high`.
-pub(crate) fn check_power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
-    if value.is_power_of_two() && (low..=high).contains(&value) {
-        Ok(())
-    } else {
-        not_allowed(key, value, &format!("powers of two from {low} to {high}"))
-    }
+pub(crate) fn check_power_of_two(
+    key: &str,
+    value: u64,
+    low: u64,
+    high: u64,
+) -> Result<(), InvalidValue> {
+    let ok = value.is_power_of_two() && (low..=high).contains(&value);
+    check(
+        key,
+        value,
+        ok,
+        &format!("powers of two from {low} to {high}"),
+    )
 }
 
 /// The host: memory, root complex, CPU side of MMIO.
@@ -89,14 +126,15 @@ impl Default for HostConfig {
 
 impl HostConfig {
     /// An error is one line that names the first key whose value is not allowed.
-    pub fn validate(&self) -> Result<(), String> {
-        if self.memory_base % PAGE != 0 || !((1 << 32)..=(1 << 39)).contains(&self.memory_base) {
-            return not_allowed(
-                "memory_base",
-                self.memory_base,
-                "multiples of 4096 from 2^32 to 2^39",
-            );
-        }
+    pub fn validate(&self) -> Result<(), InvalidValue> {
+        let base = self.memory_base;
+        let ok = base % PAGE == 0 && ((1 << 32)..=(1 << 39)).contains(&base);
+        check(
+            "memory_base",
+            base,
+            ok,
+            "multiples of 4096 from 2^32 to 2^39",
+        )?;
         check_range("memory_mib", self.memory_mib, 1, 1 << 18)?;
         check_range("read_ns", self.read_ns, 0, 1_000_000)?;
         check_range("read_jitter_ns", self.read_jitter_ns, 0, 1_000_000)?;
@@ -196,11 +234,10 @@ impl Default for LinkConfig {
 
 impl LinkConfig {
     /// An error is one line that names the first key whose value is not allowed.
-    pub fn validate(&self) -> Result<(), String> {
+    pub fn validate(&self) -> Result<(), InvalidValue> {
         check_range("generation", self.generation.into(), 1, 5)?;
-        if ![1, 2, 4, 8, 16].contains(&self.lanes) {
-            return not_allowed("lanes", self.lanes, "1, 2, 4, 8, 16");
-        }
+        let ok = [1, 2, 4, 8, 16].contains(&self.lanes);
+        check("lanes", self.lanes, ok, "1, 2, 4, 8, 16")?;
         let mps = self.max_payload_bytes;
         check_power_of_two("max_payload_bytes", mps.into(), 128, 4096)?;
         check_power_of_two(
@@ -284,13 +321,13 @@ impl LinkConfig {
         check_range("device_phy_ns", self.device_phy_ns, 0, 1_000_000)?;
         check_range("propagation_ns", self.propagation_ns, 0, 1_000_000)?;
         check_range("root_phy_ns", self.root_phy_ns, 0, 1_000_000)?;
-        if self.device_phy_ns + self.propagation_ns + self.root_phy_ns < 10 {
-            return not_allowed(
-                "device_phy_ns + propagation_ns + root_phy_ns",
-                self.device_phy_ns + self.propagation_ns + self.root_phy_ns,
-                "sums of at least 10: the scheduler runs devices apart for that long",
-            );
-        }
+        let latency = self.device_phy_ns + self.propagation_ns + self.root_phy_ns;
+        check(
+            "device_phy_ns + propagation_ns + root_phy_ns",
+            latency,
+            latency >= 10,
+            "sums of at least 10: the scheduler runs devices apart for that long",
+        )?;
         check_range("ack_every_tlps", self.ack_every_tlps.into(), 1, 1024)?;
         check_range(
             "update_fc_every_tlps",
@@ -325,12 +362,12 @@ mod tests {
     type Change<T> = (&'static str, fn(&mut T));
 
     /// Each change is refused with a message that names the key, the value and the allowed values.
-    fn refuses<T: Default>(changes: &[Change<T>], validate: fn(&T) -> Result<(), String>) {
+    fn refuses<T: Default>(changes: &[Change<T>], validate: fn(&T) -> Result<(), InvalidValue>) {
         assert_eq!(validate(&T::default()), Ok(()));
         for (key, change) in changes {
             let mut config = T::default();
             change(&mut config);
-            let message = validate(&config).expect_err(key);
+            let message = validate(&config).expect_err(key).to_string();
             assert!(
                 message.starts_with(key) && message.contains("allowed are"),
                 "{key}: {message}"

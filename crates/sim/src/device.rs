@@ -151,28 +151,19 @@ pub struct Counter {
 }
 
 /// Why a device cannot continue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// Busy for too long without progress at any port; the text is a dump of what is outstanding.
+    #[error("the device hangs:\n{0}")]
     Hang(String),
     /// A hardware assertion failed; the text is its message.
+    #[error("a hardware assertion failed: {0}")]
     Assertion(String),
     /// A file of the device cannot be written; the text names the file and the reason. The hardware
     /// is not at fault.
+    #[error("{0}")]
     File(String),
 }
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Fault::Hang(dump) => write!(f, "the device hangs:\n{dump}"),
-            Fault::Assertion(message) => write!(f, "a hardware assertion failed: {message}"),
-            Fault::File(message) => f.write_str(message),
-        }
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// A near-data-processing NVM device.
 pub trait Device {

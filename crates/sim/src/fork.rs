@@ -25,58 +25,38 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 /// Why there is no copy, or no answer from it; one line.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ForkError {
     /// The process has something that a copy would share with it.
+    #[error(
+        "a copy of this process would share its {0}: devices that are copied have media in \
+         memory, and neither traces nor waveforms"
+    )]
     Shares(String),
     /// The operating system refuses.
-    Os(io::Error),
+    #[error("no copy of this process: {0}")]
+    Os(#[source] io::Error),
     /// The copy panicked, with this message.
+    #[error("a copy of this process panicked: {0}")]
     Panicked(String),
     /// The copy ended without an answer: the status of `waitpid`.
+    #[error("{}", ended(*.0))]
     Ended(i32),
     /// Another process has started the copy.
+    #[error("this copy was started by process {0}: only that one has its answer")]
     Foreign(u32),
 }
 
-impl std::fmt::Display for ForkError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ForkError::Shares(what) => write!(
-                f,
-                "a copy of this process would share its {what}: devices that are copied have \
-                    media in memory, and neither traces nor waveforms"
-            ),
-            ForkError::Os(error) => write!(f, "no copy of this process: {error}"),
-            ForkError::Foreign(owner) => {
-                write!(
-                    f,
-                    "this copy was started by process {owner}: only that one has its answer"
-                )
-            }
-            ForkError::Panicked(text) => write!(f, "a copy of this process panicked: {text}"),
-            ForkError::Ended(status) if libc::WIFSIGNALED(*status) => {
-                write!(
-                    f,
-                    "a copy of this process was ended by signal {}",
-                    libc::WTERMSIG(*status)
-                )
-            }
-            ForkError::Ended(status) => write!(
-                f,
-                "a copy of this process ended with status {} before its answer",
-                libc::WEXITSTATUS(*status)
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ForkError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ForkError::Os(error) => Some(error),
-            _ => None,
-        }
+fn ended(status: i32) -> String {
+    match libc::WIFSIGNALED(status) {
+        true => format!(
+            "a copy of this process was ended by signal {}",
+            libc::WTERMSIG(status)
+        ),
+        false => format!(
+            "a copy of this process ended with status {} before its answer",
+            libc::WEXITSTATUS(status)
+        ),
     }
 }
 

@@ -35,11 +35,17 @@ static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
 static MAPS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
 /// Why media cannot be opened or flushed; one line that names the file.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum MediaError {
     /// The size is zero, or not a multiple of 64 bytes.
+    #[error("media of {0} bytes: the size must be a positive multiple of 64")]
     Size(u64),
     /// The file exists with another size.
+    #[error(
+        "media file {} has {found} bytes, the design wants {wanted}: name another file or change \
+         the size",
+        path.display()
+    )]
     Mismatch {
         /// The file.
         path: PathBuf,
@@ -49,12 +55,20 @@ pub enum MediaError {
         wanted: u64,
     },
     /// The directory of the file does not exist.
+    #[error("media file {}: its directory doesn't exist", .0.display())]
     NoDirectory(PathBuf),
     /// The path is not a regular file.
+    #[error("media file {}: not a regular file", .0.display())]
     NotAFile(PathBuf),
     /// Another device has the file, possibly under another name.
+    #[error(
+        "media file {}: another device has it, here or in another process; end that one or name \
+         another file",
+        .0.display()
+    )]
     InUse(PathBuf),
     /// The operating system cannot supply memory of that size.
+    #[error("media of {len} bytes in memory: {source}")]
     Memory {
         /// The size.
         len: u64,
@@ -62,6 +76,7 @@ pub enum MediaError {
         source: io::Error,
     },
     /// The operating system refuses.
+    #[error("media file {}: can't {action}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -70,63 +85,6 @@ pub enum MediaError {
         /// The system's error.
         source: io::Error,
     },
-}
-
-impl std::fmt::Display for MediaError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            MediaError::Size(size) => write!(
-                f,
-                "media of {size} bytes: the size must be a \
-                positive multiple of 64"
-            ),
-            MediaError::Mismatch {
-                path,
-                found,
-                wanted,
-            } => write!(
-                f,
-                "media file {} has {found} bytes, the design wants {wanted}: name another file or \
-                    change the size",
-                path.display()
-            ),
-            MediaError::NoDirectory(path) => {
-                write!(
-                    f,
-                    "media file {}: its directory doesn't exist",
-                    path.display()
-                )
-            }
-            MediaError::NotAFile(path) => {
-                write!(f, "media file {}: not a regular file", path.display())
-            }
-            MediaError::InUse(path) => write!(
-                f,
-                "media file {}: another device has it, here or in another process; end that one \
-                    or name another file",
-                path.display()
-            ),
-            MediaError::Memory { len, source } => {
-                write!(f, "media of {len} bytes in memory: {source}")
-            }
-            MediaError::Io {
-                path,
-                action,
-                source,
-            } => {
-                write!(f, "media file {}: can't {action}: {source}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for MediaError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            MediaError::Io { source, .. } | MediaError::Memory { source, .. } => Some(source),
-            _ => None,
-        }
-    }
 }
 
 /// What the map is backed by.

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use crate::config::{HostConfig, LinkConfig, PAGE};
+use crate::config::{HostConfig, InvalidValue, LinkConfig, PAGE};
 use crate::guard;
 use crate::memory::{HostMemory, Interrupt, Watch};
 use crate::pcie::{split_write, Link, ReadRequest, UpstreamKind};
@@ -22,9 +22,10 @@ use crate::{Bar, Device, Fault, HostPort, Mmio, OrderWatch, Time, TraceEvent, Tr
 pub const WINDOW_BASE: u64 = 1 << 40;
 
 /// Why a request of the host failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A device cannot continue.
+    #[error("device {device}: {fault}")]
     Fault {
         /// Which device.
         device: usize,
@@ -32,6 +33,7 @@ pub enum Error {
         fault: Fault,
     },
     /// No such device, or the access is not within the window.
+    #[error("device {device} has nothing at {bar:?} offset {offset:#x}")]
     NoWindow {
         /// Which device.
         device: usize,
@@ -41,6 +43,7 @@ pub enum Error {
         offset: u64,
     },
     /// The device answered a read with an error. (A real CPU sees all ones.)
+    #[error("device {device} failed a read of {bar:?} offset {offset:#x}")]
     ReadFailed {
         /// Which device.
         device: usize,
@@ -50,6 +53,7 @@ pub enum Error {
         offset: u64,
     },
     /// The device has neither answered a read nor accepted a write within the completion timeout.
+    #[error("device {device} does not answer an access to {bar:?} offset {offset:#x}")]
     Timeout {
         /// Which device.
         device: usize,
@@ -58,50 +62,23 @@ pub enum Error {
         /// Where in it.
         offset: u64,
     },
-    /// A parameter is not allowed; the text names it.
-    Config(String),
+    /// A parameter is not allowed.
+    #[error(transparent)]
+    Config(#[from] InvalidValue),
+    /// Windows of these sizes exceed the host's address space.
+    #[error(
+        "windows of {0:?} bytes: they don't fit into what is left of the host's address space"
+    )]
+    Windows(Vec<u64>),
+    /// A load that is empty or crosses a page.
+    #[error("a load of {len} bytes at {offset:#x}: allowed are 1 to 4096 in one page")]
+    LoadLength {
+        /// Its bytes.
+        len: usize,
+        /// Where in the window.
+        offset: u64,
+    },
 }
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Error::Fault { device, fault } => write!(f, "device {device}: {fault}"),
-            Error::NoWindow {
-                device,
-                bar,
-                offset,
-            } => {
-                write!(
-                    f,
-                    "device {device} has nothing at {bar:?} offset {offset:#x}"
-                )
-            }
-            Error::ReadFailed {
-                device,
-                bar,
-                offset,
-            } => {
-                write!(
-                    f,
-                    "device {device} failed a read of {bar:?} offset {offset:#x}"
-                )
-            }
-            Error::Timeout {
-                device,
-                bar,
-                offset,
-            } => {
-                write!(
-                    f,
-                    "device {device} does not answer an access to {bar:?} offset {offset:#x}"
-                )
-            }
-            Error::Config(message) => f.write_str(message),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// An access of a device at the root complex: one TLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -243,15 +220,13 @@ pub struct System {
 impl System {
     /// A host without devices at time zero.
     pub fn new(host: &HostConfig) -> Result<System, Error> {
-        host.validate().map_err(Error::Config)?;
-        let memory = HostMemory::new(host.memory_base, host.memory_mib << 20);
+        host.validate()?;
+        let mib = host.memory_mib;
+        let memory = HostMemory::new(host.memory_base, mib << 20).map_err(|error| {
+            InvalidValue::new("memory_mib", mib, format_args!("{error}; choose less"))
+        })?;
         Ok(System {
-            memory: memory.map_err(|error| {
-                Error::Config(format!(
-                    "memory_mib = {}: {error}; choose less",
-                    host.memory_mib
-                ))
-            })?,
+            memory,
             slots: Vec::new(),
             next_window: WINDOW_BASE,
             now: Time::ZERO,
@@ -275,7 +250,7 @@ impl System {
         link: &LinkConfig,
         windows: &[(Bar, u64)],
     ) -> Result<usize, Error> {
-        link.validate().map_err(Error::Config)?;
+        link.validate()?;
         let mut next = self.next_window;
         let mut place = |&(bar, size): &(Bar, u64)| {
             let span = size.checked_next_power_of_two()?.max(PAGE);
@@ -284,13 +259,8 @@ impl System {
             Some(Window { bar, base, size })
         };
         let placed: Option<Vec<Window>> = windows.iter().map(&mut place).collect();
-        let windows = placed.ok_or_else(|| {
-            let sizes: Vec<u64> = windows.iter().map(|w| w.1).collect();
-            Error::Config(format!(
-                "windows of {sizes:?} bytes: they don't fit into what is left of the host's \
-                    address space"
-            ))
-        })?;
+        let windows =
+            placed.ok_or_else(|| Error::Windows(windows.iter().map(|w| w.1).collect()))?;
         self.next_window = next;
         let link = Link::new(link);
         self.lookahead = self.lookahead.min(link.latency());
@@ -452,9 +422,7 @@ impl System {
     pub fn load(&mut self, device: usize, bar: Bar, offset: u64, len: usize) -> Result<u32, Error> {
         self.check_access(device, bar, offset, len as u64)?;
         if len == 0 || len as u64 > PAGE - offset % PAGE {
-            return Err(Error::Config(format!(
-                "a load of {len} bytes at {offset:#x}: allowed are 1 to 4096 in one page"
-            )));
+            return Err(Error::LoadLength { len, offset });
         }
         while self.loads_under_way() >= self.host.cpu_loads {
             match self.loads.iter().find(|load| load.done > self.now) {

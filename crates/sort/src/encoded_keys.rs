@@ -187,7 +187,7 @@ impl DictionaryColumn {
             nulls: valid.cloned(),
         };
         // Columns that can't be read here are sent as values.
-        let read = || empty.read(file, &name, source.rows()).map_err(Error::new);
+        let read = || empty.read(file, &name, source.rows()).map_err(Error::from);
         guarded("no pages", || -> Result<Option<DictionaryColumn>> {
             read()
         })

@@ -2,23 +2,104 @@
 
 //! Errors of the crate.
 
-use std::fmt;
+use std::fmt::Display;
+use std::io;
 
 use arrow_schema::ArrowError;
+use parquet::errors::ParquetError;
 
-/// An error as one line of text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(String);
+/// Why a table can't be read, sorted or written. It is displayed on one line.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An argument or the contents of a table are not usable; the text says why.
+    #[error("{}", one_line(.0))]
+    Invalid(String),
+    /// [`crate::Progress::stop`] ended the work.
+    #[error("interrupted")]
+    Interrupted,
+    /// An error, and what it concerns.
+    #[error("{subject}: {source}")]
+    Of {
+        /// A file, a device or a column.
+        subject: String,
+        /// The error.
+        source: Box<Error>,
+    },
+    /// An error, and what could be done about it.
+    #[error("{source}; {hint}")]
+    Hint {
+        /// The error.
+        source: Box<Error>,
+        /// Another way.
+        hint: String,
+    },
+    /// The caller's [`crate::Sink`] failed.
+    #[error("{}", one_line(.0))]
+    Sink(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A file can't be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Lines of a CSV are not UTF-8.
+    #[error(transparent)]
+    Utf8(#[from] std::str::Utf8Error),
+    /// Columns can't be read, put together or written.
+    #[error("{}", one_line(.0))]
+    Arrow(#[from] ArrowError),
+    /// A Parquet file can't be read or written.
+    #[error("{}", one_line(.0))]
+    Parquet(#[from] ParquetError),
+    /// The design, its media profile or an engine is not usable.
+    #[error(transparent)]
+    Design(#[from] design::Error),
+    /// A device can't be built.
+    #[error(transparent)]
+    Device(#[from] device::Error),
+    /// The devices can't be set up.
+    #[error(transparent)]
+    Testbed(#[from] testbed::Error),
+    /// The media can't be opened.
+    #[error(transparent)]
+    Media(#[from] sim::MediaError),
+    /// A device does not join the simulated system.
+    #[error(transparent)]
+    System(#[from] sim::Error),
+    /// The host of the devices stopped.
+    #[error(transparent)]
+    Host(#[from] host::Error),
+    /// A command of a device failed. A device that hangs is described on several lines.
+    #[error("{}", one_line(.0))]
+    Driver(#[from] driver::Error),
+}
 
 /// The result type of the crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
+fn one_line(text: impl Display) -> String {
+    let text = text.to_string();
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ")
+}
+
 impl Error {
-    /// An error with the text of another one, on one line.
-    pub fn new(text: impl fmt::Display) -> Error {
-        let text = text.to_string();
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        Error(lines.join(" "))
+    /// An error of this text.
+    pub fn new(text: impl Into<String>) -> Error {
+        Error::Invalid(text.into())
+    }
+
+    /// The same, of a file, a device or a column.
+    pub fn of(self, subject: impl Into<String>) -> Error {
+        Error::Of {
+            subject: subject.into(),
+            source: Box::new(self),
+        }
+    }
+
+    /// The same, with what could be done about it.
+    pub fn with_hint(self, hint: String) -> Error {
+        Error::Hint {
+            source: Box::new(self),
+            hint,
+        }
     }
 
     /// An error of joining columns.
@@ -26,23 +107,25 @@ impl Error {
         match error {
             ArrowError::DictionaryKeyOverflowError => Error::new(
                 "the dictionaries of a column together have more values than its keys can name: \
-                    make its keys wider, \
-                 as dictionary<values=.., indices=int32>",
+                 make its keys wider, as dictionary<values=.., indices=int32>",
             ),
             ArrowError::OffsetOverflowError(_) => Error::new(
                 "a column that stays in memory as a whole has more text, or more values in lists, \
-                    than its type counts: \
-                 make it a large one (large_string, large_list)",
+                 than its type counts: make it a large one (large_string, large_list)",
             ),
-            other => Error::new(other),
+            other => other.into(),
         }
     }
-}
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+    /// The system's error that caused this one, if one did.
+    pub fn system(&self) -> Option<&io::Error> {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            match error.downcast_ref::<io::Error>() {
+                Some(error) if error.raw_os_error().is_some() => return Some(error),
+                _ => cause = error.source(),
+            }
+        }
+        None
     }
 }
-
-impl std::error::Error for Error {}

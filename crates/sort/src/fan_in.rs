@@ -16,7 +16,7 @@ use crate::merge_output::MergeOutput;
 use crate::rows::SpilledRows;
 use crate::size;
 use crate::spill::Spill;
-use crate::{Progress, Result};
+use crate::{Error, Progress, Result};
 
 /// Memory for the buffered rows and keys of all runs of a merge.
 const MERGE_BYTES: usize = 16 << 20;
@@ -184,7 +184,7 @@ impl RunCursor for RunReader<'_> {
             return Ok(None);
         }
         if !self.progress.should_continue() {
-            return Err(self.progress.stop_reason(""));
+            return Err(Error::Interrupted);
         }
         let MergeOutput { key, layout, .. } = self.output;
         let end = self.left.end.min(self.left.start + most);

@@ -189,9 +189,9 @@ impl SortKey {
         let fields = self.fields.iter();
         let fields =
             fields.map(|(kind, options)| SortField::new_with_options(kind.clone(), *options));
-        let converter = RowConverter::new(fields.collect()).map_err(Error::new)?;
+        let converter = RowConverter::new(fields.collect())?;
         let columns: Result<Vec<ArrayRef>> = columns.iter().map(unsliced).collect();
-        converter.convert_columns(&columns?).map_err(Error::new)
+        converter.convert_columns(&columns?).map_err(Error::from)
     }
 
     /// The columns of the order.

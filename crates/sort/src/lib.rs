@@ -91,7 +91,7 @@ mod transfer;
 pub use arrow_array::RecordBatch;
 pub use arrow_schema::SchemaRef;
 pub use error::{Error, Result};
-pub use file::{Compression, Format, Writer};
+pub use file::{Collector, Compression, Format, Writer};
 pub use input::Input;
 pub use merge_partitions::Sink;
 pub use order::{parse_columns, parse_order, OrderBy};

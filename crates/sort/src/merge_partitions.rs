@@ -133,7 +133,7 @@ impl PartitionRuns<'_> {
         let (mut first, mut begin, mut ends) = (0, 0, 0);
         while first < count {
             if !progress.should_continue() {
-                return Err(progress.stop_reason(""));
+                return Err(Error::Interrupted);
             }
             let before = bytes.len() / row_bytes;
             let stop = if first < self.sorted {
@@ -301,7 +301,7 @@ impl<'a, 's> BatchWriter<'a, 's> {
         let mut done = 0;
         while done < self.parts.len() {
             if !self.progress.should_continue() {
-                return Err(self.progress.stop_reason(""));
+                return Err(Error::Interrupted);
             }
             let left = &self.bytes[done * row_bytes..];
             let count = layout.rows_within(&self.all, left, BATCH_BYTES);
@@ -310,7 +310,7 @@ impl<'a, 's> BatchWriter<'a, 's> {
             let rows: Vec<Row> = parts.zip(rows).collect();
             let columns = layout.decode(self.values, &self.all, &rows)?;
             let batch = RecordBatch::try_new(self.schema.clone(), columns);
-            (self.sink)(batch.map_err(Error::new)?)?;
+            (self.sink)(batch?)?;
             done += count;
         }
         self.parts.clear();

@@ -82,7 +82,7 @@ pub struct LoadedPlan<'a> {
 impl Opcodes {
     /// The opcodes of a design's engines.
     pub fn of(design: &Design) -> Result<Opcodes> {
-        let engines = design.engines().map_err(Error::new)?;
+        let engines = design.engines()?;
         let first = |kind: u32| {
             let of_kind = engines.iter().filter(|engine| engine.manifest.kind == kind);
             of_kind
@@ -382,7 +382,7 @@ impl<'a> Plan<'a> {
         for batch in self.source.batches(None)? {
             let mut batch = batch?;
             if !progress.should_continue() {
-                return Err(progress.stop_reason(""));
+                return Err(Error::Interrupted);
             }
             if let Some(column) = self.layout.unexpected_nulls(batch.columns()) {
                 return Ok(ReadResult::Nulls(column));

@@ -52,15 +52,8 @@ pub struct DeviceFailure {
     pub error: String,
 }
 
-/// What ended the work of a device early.
-enum DeviceError {
-    Stopped,
-    Host(Error),
-    Device(driver::Error),
-}
-
 /// Partitions that a device has sorted, and the error of the next one.
-type QueueResult = (Vec<(usize, JobResult)>, Option<DeviceError>);
+type QueueResult = (Vec<(usize, JobResult)>, Option<driver::Error>);
 
 /// How a concurrent program ended.
 enum TaskResult<R> {
@@ -85,8 +78,8 @@ impl PoweredDevices {
     /// Powers the devices of a testbed, starts their drivers, and sets the design's media profile.
     pub fn new(testbed: testbed::Builder, design: &Design) -> Result<PoweredDevices> {
         let testbed = testbed.host(HostParameters::default());
-        let testbed = testbed.build().map_err(Error::new)?;
-        let profile = Profile::find(&design.media.profile).map_err(Error::new)?;
+        let testbed = testbed.build()?;
+        let profile = Profile::find(&design.media.profile)?;
         let config = DriverConfig {
             io_queues: QUEUES as u16,
             command_timeout: COMMAND_TIMEOUT,
@@ -101,7 +94,7 @@ impl PoweredDevices {
         let drivers: testbed::Result<Vec<_>> = (0..testbed.devices()).map(start).collect();
         Ok(PoweredDevices {
             shared: testbed.machine().clone(),
-            drivers: drivers.map_err(Error::new)?,
+            drivers: drivers?,
             events: Vec::new(),
         })
     }
@@ -114,7 +107,7 @@ impl PoweredDevices {
             .map(identity)
             .collect::<std::result::Result<_, _>>();
         let testbed = Testbed::of(factory).devices(count);
-        let testbed = testbed.identities(identities.map_err(Error::new)?);
+        let testbed = testbed.identities(identities?);
         PoweredDevices::new(testbed, design)
     }
 
@@ -125,9 +118,10 @@ impl PoweredDevices {
     ) -> Result<Vec<R>> {
         let work = &work;
         let devices = (0..self.drivers.len()).collect();
-        let done = self.run_concurrently(devices, |device, driver| work(device, driver))?;
+        let mut done = self.run_concurrently(devices, |device, driver| work(device, driver))?;
+        first_cause(&mut done, |outcome| outcome.as_ref().err());
         let named = |(device, outcome): (usize, driver::Result<R>)| {
-            outcome.map_err(|e| Error::new(format!("device {device}: {e}")))
+            outcome.map_err(|e| device_error(device, e))
         };
         done.into_iter().map(named).collect()
     }
@@ -170,7 +164,7 @@ impl PoweredDevices {
             programs.push((first + n, Box::new(happen)));
         }
         let mut done = Vec::new();
-        for result in self.shared.run(programs).map_err(Error::new)? {
+        for result in self.shared.run(programs)? {
             match result {
                 TaskResult::Device(device, outcome) => done.push((device, outcome)),
                 TaskResult::Later(time, event) => self.events.push((time, event)),
@@ -193,7 +187,9 @@ impl PoweredDevices {
             work.queues.iter().cloned().map(VecDeque::from).collect();
         loop {
             let before = failures.len();
-            for (device, (done, error)) in self.sort_queues(&queues, &work, progress)? {
+            let mut results = self.sort_queues(&queues, &work, progress)?;
+            first_cause(&mut results, |(_, error)| error.as_ref());
+            for (device, (done, error)) in results {
                 let fresh = done.len();
                 outcomes.extend(done.into_iter().map(|(partition, done)| SortedPartition {
                     partition,
@@ -203,11 +199,10 @@ impl PoweredDevices {
                 queues[device].drain(..fresh);
                 match error {
                     None => {}
-                    Some(DeviceError::Stopped) => {
-                        return Err(progress.stop_reason(&format!("device {device}: ")))
+                    Some(error @ (driver::Error::Interrupted | driver::Error::Caller(_))) => {
+                        return Err(device_error(device, error))
                     }
-                    Some(DeviceError::Host(error)) => return Err(error),
-                    Some(DeviceError::Device(error)) => failures.push(DeviceFailure {
+                    Some(error) => failures.push(DeviceFailure {
                         device,
                         error: error.to_string(),
                     }),
@@ -246,6 +241,19 @@ impl PoweredDevices {
     }
 }
 
+/// The error of a device. An error of the host concerns no device.
+fn device_error(device: usize, error: driver::Error) -> Error {
+    match error {
+        driver::Error::Caller(_) => error.into(),
+        error => Error::from(error).of(format!("device {device}")),
+    }
+}
+
+/// Moves an error of the host to the front: it has interrupted the other devices.
+fn first_cause<R>(results: &mut [(usize, R)], error: impl Fn(&R) -> Option<&driver::Error>) {
+    results.sort_by_key(|(_, result)| !matches!(error(result), Some(driver::Error::Caller(_))));
+}
+
 fn sort_queue(
     driver: &mut Driver,
     queue: &VecDeque<usize>,
@@ -256,15 +264,14 @@ fn sort_queue(
     for &partition in queue {
         let job = match (work.make)(partition) {
             Ok(job) => job,
-            Err(error) => return (done, Some(DeviceError::Host(error))),
+            Err(error) => return (done, Some(driver::Error::caller(error))),
         };
         match job.run(driver, progress) {
             Ok(one) => {
                 (work.done)(partition);
                 done.push((partition, one));
             }
-            Err(driver::Error::Interrupted) => return (done, Some(DeviceError::Stopped)),
-            Err(error) => return (done, Some(DeviceError::Device(error))),
+            Err(error) => return (done, Some(error)),
         }
     }
     (done, None)

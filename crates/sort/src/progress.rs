@@ -3,9 +3,7 @@
 //! Progress of a sort: bytes moved, stop requests, and whether the channels are sampled.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-
-use crate::Error;
+use std::sync::Arc;
 
 /// Shared by the thread that sorts and the one that waits.
 #[derive(Debug, Default)]
@@ -14,8 +12,6 @@ pub struct Progress {
     total: AtomicU64,
     stop: Arc<AtomicBool>,
     sampled: bool,
-    /// The error of the host that stopped the sort, if there was one.
-    failed: Mutex<Option<Error>>,
 }
 
 impl Progress {
@@ -44,25 +40,6 @@ impl Progress {
     /// Stops the sort soon. It ends with an error.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
-    }
-
-    /// Stops the sort after an error of the host.
-    pub(crate) fn fail(&self, error: Error) {
-        if let Ok(mut failed) = self.failed.lock() {
-            failed.get_or_insert(error);
-        }
-        self.stop();
-    }
-
-    /// The error of the host, if there was one.
-    pub(crate) fn failed(&self) -> Option<Error> {
-        self.failed.lock().ok().and_then(|failed| failed.clone())
-    }
-
-    /// Why the sort stopped: the error of the host, else an interruption of `who`.
-    pub(crate) fn stop_reason(&self, who: &str) -> Error {
-        let asked = || Error::new(format!("{who}interrupted"));
-        self.failed().unwrap_or_else(asked)
     }
 
     pub(crate) fn expect(&self, bytes: u64) {

@@ -223,7 +223,7 @@ impl<'a> ResidentSort<'a> {
         }
         let checked = parts.iter().zip(sums);
         let mut checked = checked.map(|((_, entry), sum)| check_rows(entry, sum));
-        checked.try_for_each(|checked| checked.map_err(Error::new))
+        checked.try_for_each(|checked| checked.map_err(Error::from))
     }
 
     /// Merges the sorted partitions, and passes the rows to the sink.

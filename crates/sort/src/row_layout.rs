@@ -449,7 +449,7 @@ impl Column {
         let builder = ArrayData::builder(kind).len(rows.len());
         let builder = builder.nulls(self.nulls(rows));
         let builder = builder.add_buffer(ends.into()).add_buffer(values.into());
-        let array = builder.build().map(make_array).map_err(Error::new)?;
+        let array = builder.build().map(make_array)?;
         Ok(match &self.kind {
             DataType::Utf8View => Arc::new(StringViewArray::from(array.as_bytes::<Utf8Type>())),
             DataType::BinaryView => Arc::new(BinaryViewArray::from(array.as_bytes::<BinaryType>())),
@@ -494,9 +494,9 @@ impl Column {
                 let numbers = UInt64Array::from_iter_values(numbers);
                 let check_bounds = true;
                 return take(whole, &numbers, Some(TakeOptions { check_bounds }))
-                    .map_err(Error::new);
+                    .map_err(Error::from);
             }
         };
-        builder.build().map(make_array).map_err(Error::new)
+        builder.build().map(make_array).map_err(Error::from)
     }
 }

@@ -25,7 +25,7 @@ fn has_run_ends(kind: &DataType) -> bool {
 /// A copy that holds no more than its rows.
 pub fn copied(column: &ArrayRef) -> Result<ArrayRef> {
     let rows = UInt64Array::from_iter_values(0..column.len() as u64);
-    take(column, &rows, None).map_err(Error::new)
+    take(column, &rows, None).map_err(Error::from)
 }
 
 /// The same column. If it is run-end-encoded, its runs cover only its rows.

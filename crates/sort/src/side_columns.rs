@@ -28,11 +28,11 @@ pub fn write_side_columns(
     if which.is_empty() {
         return Ok(vec![Vec::new(); bounds.len()]);
     }
-    let columns = batch.project(&which).map_err(Error::new)?;
+    let columns = batch.project(&which)?;
     let part = |rows: &Range<usize>| {
         let part = columns.slice(rows.start, rows.len());
         let whole: Result<Vec<ArrayRef>> = part.columns().iter().map(unsliced).collect();
-        let part = RecordBatch::try_new(part.schema(), whole?).map_err(Error::new)?;
+        let part = RecordBatch::try_new(part.schema(), whole?)?;
         stream(&part)
     };
     bounds.iter().map(part).collect()

@@ -67,6 +67,22 @@ impl Source {
         Source::from_file(Format::Csv, name, open)
     }
 
+    /// Reads a table in memory, of another library. `name` is used in errors.
+    pub fn of_batches(
+        name: Option<&str>,
+        read: impl FnOnce() -> Result<(SchemaRef, Vec<RecordBatch>)>,
+    ) -> Result<Source> {
+        Source::from_file(Format::Stream, name, || {
+            let (schema, batches) = read()?;
+            Ok(file::OpenedFile {
+                schema,
+                metadata: Vec::new(),
+                known: None,
+                content: FileContent::Batches(batches),
+            })
+        })
+    }
+
     fn from_file(
         format: Format,
         name: Option<&str>,
@@ -125,7 +141,7 @@ impl Source {
         let (format, content) = match &self.content {
             SourceContent::Table(table) => {
                 let batch = match column {
-                    Some(column) => table.batch.project(&[column]).map_err(Error::new)?,
+                    Some(column) => table.batch.project(&[column])?,
                     None => table.batch.clone(),
                 };
                 return Ok(Box::new(file::pieces(batch)));
@@ -227,14 +243,14 @@ fn unsliced(batch: &RecordBatch) -> Result<RecordBatch> {
     let columns: Result<Vec<ArrayRef>> = batch.columns().iter().map(run_end::unsliced).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let batch = RecordBatch::try_new_with_options(batch.schema(), columns?, &options);
-    batch.map_err(Error::new)
+    batch.map_err(Error::from)
 }
 
 /// The error of a file that can't be read.
 fn damaged(name: Option<&str>, format: Format, error: Error) -> Error {
     let title = format.title();
     match name {
-        Some(name) => Error::new(format!("{name}: no {title} that can be read: {error}")),
-        None => Error::new(format!("no {title} that can be read: {error}")),
+        Some(name) => error.of(format!("{name}: no {title} that can be read")),
+        None => error.of(format!("no {title} that can be read")),
     }
 }

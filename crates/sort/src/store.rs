@@ -66,9 +66,9 @@ impl<'a> Store<'a> {
         let identity = |path: &PathBuf| {
             let mut design = design.clone();
             design.media.file = Some(path.clone());
-            Identity::of(&design, DeviceInstance::Number(0)).map_err(Error::new)
+            Identity::of(&design, DeviceInstance::Number(0)).map_err(Error::from)
         };
-        let open = |path: &PathBuf| Media::file(path, design.media.bytes.0).map_err(Error::new);
+        let open = |path: &PathBuf| Media::file(path, design.media.bytes.0).map_err(Error::from);
         let testbed = Testbed::of(factory)
             .media(media.iter().map(open).collect::<Result<_>>()?)
             .identities(media.iter().map(identity).collect::<Result<_>>()?);
@@ -96,7 +96,7 @@ impl<'a> Store<'a> {
             .zip(media)
             .map(|(start, path)| {
                 let read = Directory::read(start, namespace);
-                read.map_err(|e| Error::new(format!("{}: {e}", path.display())))
+                read.map_err(|e| e.of(path.display().to_string()))
             })
             .collect();
         Ok(Store {
@@ -111,7 +111,7 @@ impl<'a> Store<'a> {
     /// Shuts the devices down in an orderly way.
     pub fn close(self) -> Result<()> {
         for driver in self.powered.drivers {
-            driver.shutdown().map_err(Error::new)?;
+            driver.shutdown()?;
         }
         Ok(())
     }
@@ -298,7 +298,7 @@ impl<'a> Store<'a> {
                 }
             })
             .collect();
-        let whole = RecordBatch::try_new(schema.clone(), columns).map_err(Error::new)?;
+        let whole = RecordBatch::try_new(schema.clone(), columns)?;
         let schema_bytes = write_schema(table)?;
         let (mut parts, mut contents) = (Vec::new(), Vec::new());
         for (number, (range, side_columns)) in bounds.iter().zip(streams).enumerate() {
@@ -466,7 +466,7 @@ impl<'a> Store<'a> {
         let total: usize = parts.iter().map(|(_, e)| e.rows * e.row_bytes).sum();
         progress.expect(total as u64);
         let spills = Spills::new(MEMORY_BYTES);
-        let mut read = self.powered.on_each_device(|device, driver| {
+        let read = self.powered.on_each_device(|device, driver| {
             let Some((_, entry)) = of(device) else {
                 return Ok(None);
             };
@@ -478,9 +478,6 @@ impl<'a> Store<'a> {
             check_rows(entry, or_stop_all(rows.digest(), progress)?)?;
             Ok(Some((rows, stages.done)))
         });
-        if let Some(error) = progress.failed() {
-            read = Err(error);
-        }
         let (mut read, begin) = (read?, Instant::now());
         let mut report = Report {
             rows: parts[0].1.all,

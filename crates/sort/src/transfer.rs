@@ -69,8 +69,8 @@ impl TransferTarget for Spill {
 /// Stops the work of all devices after an error of the host.
 pub fn or_stop_all<T>(outcome: Result<T>, progress: &Progress) -> driver::Result<T> {
     outcome.map_err(|error| {
-        progress.fail(error);
-        driver::Error::Interrupted
+        progress.stop();
+        driver::Error::caller(error)
     })
 }
 

@@ -63,7 +63,7 @@ pub use exercise::exercise;
 pub use parameters::{driver_costs, host_parameters};
 
 /// Why there is no testbed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The design, or a profile that it names.
     #[error(transparent)]

@@ -27,7 +27,7 @@ mod sampled {
     /// Every kind of refusal and of operation occurs, and each command ends as the model expects.
     #[test]
     fn nearpm_commands_match_the_reference_model_and_loads_see_earlier_ones() {
-        let fast = Model::named(Model::Fast) == Ok(Model::Fast);
+        let fast = matches!(Model::named(Model::Fast), Ok(Model::Fast));
         let amount = crate::common::from_env("FUZZ_COMMANDS", if fast { 3000 } else { 300 });
         let report = super::run(amount, None);
         crate::common::check(&report.failure);
@@ -65,7 +65,7 @@ mod sampled {
 /// Each fault injection is detected.
 #[test]
 fn nearpm_conflict_filter_that_passes_everything_is_found() {
-    if Model::named(Model::Fast) != Ok(Model::Fast) {
+    if !matches!(Model::named(Model::Fast), Ok(Model::Fast)) {
         return;
     }
     for fault in [

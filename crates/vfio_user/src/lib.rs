@@ -224,35 +224,18 @@ pub struct RegisterWrite {
 }
 
 /// Why devices can't be served, as one line.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The path is the socket of a live program, or no socket.
+    #[error(
+        "{} exists and is in use: end the other server, or choose another path",
+        .0.display()
+    )]
     InUse(PathBuf),
     /// The operating system refuses something that a server needs.
-    Start(String, std::io::Error),
+    #[error("can't have {0}: {1}")]
+    Start(String, #[source] std::io::Error),
     /// An invalid [`Function`].
+    #[error("{0}")]
     Function(String),
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Error::InUse(path) => write!(
-                f,
-                "{} exists and is in use: end the other server, or choose another path",
-                path.display()
-            ),
-            Error::Start(what, error) => write!(f, "can't have {what}: {error}"),
-            Error::Function(text) => f.write_str(text),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Start(_, error) => Some(error),
-            _ => None,
-        }
-    }
 }

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from nearside import _native
@@ -37,7 +36,7 @@ def streaming(context: Context) -> Measured:
     shares = {}
     for is_write in (False, True):
         channel = _native.DramChannel(design)
-        peak = json.loads(channel.timing())["peak_gb_s"]
+        peak = channel.timing()["peak_gb_s"]
         done = run(channel, 0, ((64 * n, is_write) for n in range(count)))
         shares[is_write] = 100 * count * 64 / (max(t for _, t in done) / 1e3) / peak
     return Measured(min(shares.values()), f"reads {shares[False]:.1f} %, writes {shares[True]:.1f} %")
@@ -49,7 +48,7 @@ def streaming(context: Context) -> Measured:
 )  # fmt: skip
 def row_latency(context: Context) -> Measured:
     channel = _native.DramChannel(Design.load("default").native, refresh=False)
-    t = json.loads(channel.timing())
+    t = channel.timing()
     data = t["cl"] + t["burst"]
     # Row 16 of the same bank: the address map permutes banks by the row's lower four bits.
     cases = (

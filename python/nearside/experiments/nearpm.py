@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,7 +71,7 @@ def design(run: Run, name: str = "", media: str = "dram", host: str = "nearpm", 
 
 def copies(run: Run, of: Design, way: str, size: int, count: int) -> dict[str, Any]:
     """Copies of one size in one way."""
-    return json.loads(_native.pm_copies(of.native, way, size, count, run.seed, run.model, run.build))
+    return _native.pm_copies(of.native, way, size, count, run.seed, run.model, run.build)
 
 
 def transactions(
@@ -87,10 +86,9 @@ def transactions(
     **devices: Any,
 ) -> dict[str, Any]:
     """Insertions into a B-tree, each a transaction. `devices`: their number, and who synchronises them."""
-    text = _native.pm_transactions(
+    return _native.pm_transactions(
         of.native, mechanism, offloaded, fence, inserts, work_ns, threads, run.seed, run.model, run.build, **devices
     )
-    return json.loads(text)
 
 
 def ordered(of: Design) -> bool:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from typing import Any
 
@@ -43,7 +42,7 @@ def performed(
     mechanism, name = case
     count = run.parameters["transactions"]
     shape = (name, mechanism, offloaded, fence, count, work_ns, run.seed)
-    return json.loads(_native.pm_benchmark(of.native, *shape, run.build, **devices))
+    return _native.pm_benchmark(of.native, *shape, run.build, **devices)
 
 
 def work_ns(mechanism: str, plain: dict[str, float]) -> float:

@@ -21,6 +21,7 @@ use crate::context::{
 };
 use crate::controller::{Controller, EngineRequest};
 use crate::engines::{self, Engines};
+use crate::error::Error;
 use crate::host_port::{HostArbiter, CHECK_INTERVAL_MS};
 use crate::memory::{ChannelEvent, Memories};
 use crate::msix::Msix;
@@ -76,11 +77,11 @@ pub struct FastDevice {
 
 impl FastDevice {
     /// A device with power; `media` is the content of its storage.
-    pub fn new(config: Config, mut media: Media) -> Result<FastDevice, String> {
+    pub fn new(config: Config, mut media: Media) -> Result<FastDevice, Error> {
         engines::check(&config)?;
         let last = engines::last_bytes(&config);
         if last > 0 {
-            media.begin_journal(last).map_err(|e| e.to_string())?;
+            media.begin_journal(last)?;
         }
         let local = match &config.local {
             None => None,
@@ -89,7 +90,7 @@ impl FastDevice {
                     Some(path) => Media::file(path, local.bytes),
                     None => Media::memory(local.bytes),
                 };
-                Some((media.map_err(|e| e.to_string())?, config.local_base))
+                Some((media?, config.local_base))
             }
         };
         let config = Arc::new(config);

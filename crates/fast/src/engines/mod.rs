@@ -24,6 +24,7 @@ use crate::config::Config;
 use crate::conflict_filter::ConflictFilter;
 use crate::context::{Event, SimContext};
 use crate::controller::{EngineCommand, EngineResult};
+use crate::error::Error;
 use crate::memory::Memories;
 
 use launch::EngineUnit;
@@ -164,16 +165,16 @@ pub(crate) fn last_bytes(config: &Config) -> usize {
     }
 }
 
-/// Returns an error message if a device has an engine that only the RTL model has.
-pub(crate) fn check(config: &Config) -> Result<(), String> {
+/// Refuses a device with an engine that only the RTL model has.
+pub(crate) fn check(config: &Config) -> Result<(), Error> {
     let unknown =
         |instance: &&EngineInstance| !is_nearpm(instance) && make(instance, config).is_none();
     match config.engines.iter().find(unknown) {
         None => Ok(()),
-        Some(instance) => Err(format!(
-            "engine {} ({}): the fast model does not have it, only the rtl model can run it",
-            instance.engine.name, instance.engine.engine
-        )),
+        Some(instance) => Err(Error::Engine {
+            name: instance.engine.name.clone(),
+            engine: instance.engine.engine.clone(),
+        }),
     }
 }
 

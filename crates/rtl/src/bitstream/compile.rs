@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use super::find::{find_verilator, on_path, version_of};
 use super::FileList;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TrainingError};
 
 const SHIM: &str = include_str!("shim.cpp");
 /// Included before the sources of the Verilated runtime.
@@ -181,7 +181,7 @@ pub fn stderr_progress(top: &str) -> impl FnMut(Progress) -> bool {
 
 /// Uses a bitstream in the way that matters, when given its path. An error ends the build, and
 /// nothing is kept.
-pub type TrainingRun<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), String>;
+pub type TrainingRun<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), TrainingError>;
 
 /// Reports progress; an error if the build is to stop.
 fn report_progress(progress: &mut dyn FnMut(Progress) -> bool, what: Progress) -> Result<()> {
@@ -368,13 +368,13 @@ impl<'a> BitstreamBuild<'a> {
             Some(training) => {
                 self.make(&obj, COUNT, "-fprofile-generate", true, progress)?;
                 report_progress(progress, Progress::Training)?;
-                let fail = |message: String| Error::Training {
+                let fail = |source| Error::Training {
                     top: self.spec.top.clone(),
-                    message,
+                    source,
                 };
                 training(&obj.join("bitstream.so")).map_err(fail)?;
                 if files_with(&obj, ".gcda")?.is_empty() {
-                    return Err(fail("the run has left no counts".to_string()));
+                    return Err(fail("the run has left no counts".into()));
                 }
                 for suffix in [".o", ".a", ".gch", ".so"] {
                     remove_files(&obj, suffix)?;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use libloading::Library;
-use sim::Output;
+use sim::{Fault, Output};
 
 use crate::error::{Error, Result};
 use crate::power_up::InitialValues;
@@ -293,13 +293,12 @@ impl VerilatedModel {
     /// assertion or another end of the simulation that the design asked for; the model can't go on
     /// after it.
     #[inline]
-    pub fn eval(&mut self, ps: u64) -> std::result::Result<(), String> {
+    pub fn eval(&mut self, ps: u64) -> std::result::Result<(), Fault> {
         // SAFETY: the handle is valid as long as the model lives.
         let result = unsafe { (self.bitstream.ns_eval)(self.handle, ps) };
         if result != 0 {
-            return Err(self
-                .error()
-                .unwrap_or_else(|| "unknown failure".to_string()));
+            let message = self.error().unwrap_or_else(|| "unknown failure".into());
+            return Err(Fault::Assertion(message));
         }
         if self.trace.is_some() {
             // SAFETY: as above.
@@ -310,7 +309,7 @@ impl VerilatedModel {
 
     /// Drives `clk_i` and settles the design.
     #[inline]
-    pub fn clock(&mut self, level: bool, ps: u64) -> std::result::Result<(), String> {
+    pub fn clock(&mut self, level: bool, ps: u64) -> std::result::Result<(), Fault> {
         self.set(self.clock, u64::from(level));
         self.eval(ps)
     }
@@ -318,7 +317,7 @@ impl VerilatedModel {
     /// Asserts the active-low reset `reset` with an edge: what it resets asynchronously may have no
     /// clock to see a level. The second edge is for resets that are derived from this one and a
     /// register that it resets.
-    pub fn assert_reset(&mut self, reset: Field, ps: u64) -> std::result::Result<(), String> {
+    pub fn assert_reset(&mut self, reset: Field, ps: u64) -> std::result::Result<(), Fault> {
         for level in [1, 0, 1, 0] {
             self.set(reset, level);
             self.clock(false, ps)?;
@@ -347,10 +346,10 @@ impl VerilatedModel {
         let name = CString::new(name).map_err(|e| Error::io(file.path(), e))?;
         // SAFETY: handle and string are valid during the call.
         if unsafe { (self.bitstream.ns_trace_open)(self.handle, name.as_ptr()) } != 0 {
-            return Err(Error::io(
-                file.path(),
-                "waveforms need a bitstream that was built with traces",
-            ));
+            return Err(Error::Waveform {
+                path: file.path().into(),
+                reason: "waveforms need a bitstream that was built with traces",
+            });
         }
         self.trace = Some(file);
         Ok(())
@@ -363,8 +362,10 @@ impl VerilatedModel {
         };
         // SAFETY: the handle is valid as long as the model lives.
         if unsafe { (self.bitstream.ns_trace_close)(self.handle) } != 0 {
-            let what = "could not be written in full: is the disk full?";
-            return Err(Error::io(file.path(), what));
+            return Err(Error::Waveform {
+                path: file.path().into(),
+                reason: "could not be written in full: is the disk full?",
+            });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{check_power_of_two, check_range, not_allowed};
+use crate::config::{check, check_power_of_two, check_range, InvalidValue};
 use crate::Time;
 
 /// A DDR4 channel and its controller.
@@ -52,18 +52,13 @@ impl Default for DramConfig {
 
 impl DramConfig {
     /// An error is one line that names the first key whose value is not allowed.
-    pub fn validate(&self) -> Result<(), String> {
-        if ![2133, 2400, 2666, 3200].contains(&self.data_rate_mts) {
-            return not_allowed(
-                "data_rate_mts",
-                self.data_rate_mts,
-                "2133, 2400, 2666, 3200",
-            );
-        }
+    pub fn validate(&self) -> Result<(), InvalidValue> {
+        let rate = self.data_rate_mts;
+        let ok = [2133, 2400, 2666, 3200].contains(&rate);
+        check("data_rate_mts", rate, ok, "2133, 2400, 2666, 3200")?;
         check_power_of_two("density_gbit", self.density_gbit.into(), 4, 16)?;
-        if ![0, 1, 2, 4].contains(&self.refresh_mode) {
-            return not_allowed("refresh_mode", self.refresh_mode, "0, 1, 2, 4");
-        }
+        let ok = [0, 1, 2, 4].contains(&self.refresh_mode);
+        check("refresh_mode", self.refresh_mode, ok, "0, 1, 2, 4")?;
         check_range("read_queue", self.read_queue as u64, 1, 1024)?;
         check_range("write_queue", self.write_queue as u64, 1, 1024)?;
         check_range(
@@ -249,7 +244,7 @@ mod tests {
 
     #[test]
     fn dram_config_names_bad_values() {
-        let message = |config: DramConfig| config.validate().unwrap_err();
+        let message = |config: DramConfig| config.validate().unwrap_err().to_string();
         let default = DramConfig::default;
         assert!(message(DramConfig {
             data_rate_mts: 1600,

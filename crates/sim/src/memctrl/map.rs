@@ -2,6 +2,8 @@
 
 //! Addresses of interleaved channels.
 
+use crate::InvalidValue;
+
 /// Maps a channel's local addresses to the media: channels interleave every `granule` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressMap {
@@ -18,14 +20,14 @@ impl AddressMap {
         channels: u32,
         granule: u64,
         bytes: u64,
-    ) -> Result<AddressMap, String> {
+    ) -> Result<AddressMap, InvalidValue> {
         if !granule.is_power_of_two() || granule < 4096 {
-            return Err(format!(
-                "granule = {granule}: a power of two, at least 4096, is needed"
-            ));
+            let rule = "a power of two, at least 4096, is needed";
+            return Err(InvalidValue::new("granule", granule, rule));
         }
         if channels == 0 || channel >= channels {
-            return Err(format!("channels = {channels}: at least 1 is needed"));
+            let rule = "at least 1 is needed";
+            return Err(InvalidValue::new("channels", channels, rule));
         }
         Ok(AddressMap {
             channel: u64::from(channel),

@@ -244,11 +244,11 @@ fn loads_that_are_impossible_or_lost_report_it() {
         .unwrap();
     assert!(matches!(
         system.load(device, Bar::Pm, 0, 0),
-        Err(Error::Config(_))
+        Err(Error::LoadLength { .. })
     ));
     assert!(matches!(
         system.load(device, Bar::Pm, 4032, 65),
-        Err(Error::Config(_))
+        Err(Error::LoadLength { .. })
     ));
     assert!(matches!(
         system.load(device, Bar::Nvme, 0, 4),

@@ -30,15 +30,13 @@ use crate::{Error, Result};
 const EXACT: u64 = 1 << 53;
 
 pub fn open(input: Input) -> Result<OpenedFile> {
-    if ends_in_quotes(&input).map_err(Error::new)? {
+    if ends_in_quotes(&input)? {
         return Err(Error::new(
             "it ends within a quoted value: it may be cut off",
         ));
     }
     let format = Format::default().with_header(true);
-    let (schema, rows) = format
-        .infer_schema(plain(&input)?, None)
-        .map_err(Error::new)?;
+    let (schema, rows) = format.infer_schema(plain(&input)?, None)?;
     if schema.fields().is_empty() {
         return Err(Error::new("its first line names no column"));
     }
@@ -64,7 +62,7 @@ pub fn open(input: Input) -> Result<OpenedFile> {
 }
 
 fn plain(input: &Input) -> Result<NormalisedReader> {
-    NormalisedReader::new(input).map_err(Error::new)
+    NormalisedReader::new(input).map_err(Error::from)
 }
 
 /// Reads all columns, or one.
@@ -112,7 +110,7 @@ fn with_empty_texts(
         Arc::new(StringArray::new(offsets, values, Some(valid))) as ArrayRef
     });
     let filled: Vec<ArrayRef> = filled.collect();
-    RecordBatch::try_new(batch.schema(), filled).map_err(Error::new)
+    RecordBatch::try_new(batch.schema(), filled).map_err(Error::from)
 }
 
 /// Columns of unknown type that have an empty text become text.
@@ -124,8 +122,8 @@ fn with_empty_columns(input: &Input, schema: SchemaRef) -> Result<SchemaRef> {
     }
     let mut texts = vec![false; unknown.len()];
     let mut line = Vec::new();
-    if let Some((_, mut records)) = Records::new(input).map_err(Error::new)? {
-        while records.next(&mut line).map_err(Error::new)? {
+    if let Some((_, mut records)) = Records::new(input)? {
+        while records.next(&mut line)? {
             line.clear();
             records.empty_texts().iter().for_each(|&column| {
                 texts[column] = unknown[column];

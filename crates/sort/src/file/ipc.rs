@@ -33,7 +33,7 @@ fn begins(input: &Input, magic: &[u8]) -> Result<bool> {
     match input.read_at(0, magic.len()) {
         Ok(start) => Ok(start == magic),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
-        Err(e) => Err(Error::new(e)),
+        Err(e) => Err(e.into()),
     }
 }
 
@@ -64,7 +64,7 @@ fn cut_off() -> Error {
 fn bytes(input: &Input, at: u64, count: usize) -> Result<Bytes> {
     input.read_at(at, count).map_err(|e| match e.kind() {
         io::ErrorKind::UnexpectedEof => cut_off(),
-        _ => Error::new(e),
+        _ => e.into(),
     })
 }
 
@@ -133,7 +133,7 @@ pub fn open_stream(input: Input) -> Result<OpenedFile> {
         check(&input, &head, body, next)?;
         at = next;
     }
-    let reader = StreamReader::try_new(input.from(0), None).map_err(Error::new)?;
+    let reader = StreamReader::try_new(input.from(0), None)?;
     Ok(OpenedFile {
         schema: reader.schema(),
         metadata: Vec::new(),
@@ -144,8 +144,8 @@ pub fn open_stream(input: Input) -> Result<OpenedFile> {
 
 pub fn stream_batches(input: &Input, column: Option<usize>) -> Result<Reader> {
     let column = column.map(|column| vec![column]);
-    let reader = StreamReader::try_new(input.from(0), column).map_err(Error::new)?;
-    Ok(Box::new(reader.map(|batch| batch.map_err(Error::new))))
+    let reader = StreamReader::try_new(input.from(0), column)?;
+    Ok(Box::new(reader.map(|batch| batch.map_err(Error::from))))
 }
 
 fn check_block(input: &Input, block: &Block) -> Result<()> {
@@ -177,7 +177,7 @@ pub fn open_file(input: Input) -> Result<OpenedFile> {
     for block in blocks.chain(footer.recordBatches().into_iter().flatten()) {
         check_block(&input, block)?;
     }
-    let reader = FileReader::try_new(input.from(0), None).map_err(Error::new)?;
+    let reader = FileReader::try_new(input.from(0), None)?;
     let mut schema = Schema::clone(&reader.schema());
     schema.metadata.extend(reader.custom_metadata().clone());
     let schema = Arc::new(schema);
@@ -192,11 +192,11 @@ pub fn open_file(input: Input) -> Result<OpenedFile> {
 pub fn file_batches(input: &Input, schema: &SchemaRef, column: Option<usize>) -> Result<Reader> {
     let schema = column.is_none().then(|| schema.clone());
     let column = column.map(|column| vec![column]);
-    let reader = FileReader::try_new(input.from(0), column).map_err(Error::new)?;
+    let reader = FileReader::try_new(input.from(0), column)?;
     Ok(Box::new(reader.map(move |batch| {
-        let batch = batch.map_err(Error::new)?;
+        let batch = batch?;
         match &schema {
-            Some(schema) => batch.with_schema(schema.clone()).map_err(Error::new),
+            Some(schema) => batch.with_schema(schema.clone()).map_err(Error::from),
             None => Ok(batch),
         }
     })))
@@ -208,11 +208,11 @@ pub type File<W> = FileWriter<BufWriter<W>>;
 pub type Stream<W> = StreamWriter<BufWriter<W>>;
 
 pub fn stream<W: Write>(out: W, schema: &Schema) -> Result<Stream<W>> {
-    StreamWriter::try_new(BufWriter::new(out), schema).map_err(Error::new)
+    StreamWriter::try_new(BufWriter::new(out), schema).map_err(Error::from)
 }
 
 pub fn file<W: Write>(out: W, schema: &Schema) -> Result<File<W>> {
-    FileWriter::try_new(BufWriter::new(out), schema).map_err(Error::new)
+    FileWriter::try_new(BufWriter::new(out), schema).map_err(Error::from)
 }
 
 #[cfg(test)]

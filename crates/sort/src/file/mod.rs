@@ -128,6 +128,8 @@ pub enum FileContent {
     Csv(Input, SchemaRef),
     /// A CSV whose lines are kept.
     Verbatim(Arc<csv::VerbatimCsv>),
+    /// Batches in memory.
+    Batches(Vec<RecordBatch>),
 }
 
 /// Opens a file.
@@ -152,6 +154,12 @@ impl FileContent {
             FileContent::ArrowStream(input) => ipc::stream_batches(input, column),
             FileContent::Csv(input, schema) => csv::batches(input, schema, column),
             FileContent::Verbatim(verbatim) => verbatim.batches(column),
+            FileContent::Batches(batches) => Ok(Box::new(batches.clone().into_iter().map(
+                move |batch| match column {
+                    Some(column) => Ok(batch.project(&[column])?),
+                    None => Ok(batch),
+                },
+            ))),
         }
     }
 }
@@ -168,6 +176,48 @@ pub fn pieces(batch: RecordBatch) -> impl Iterator<Item = Result<RecordBatch>> {
         left = left.slice(rows, left.num_rows() - rows);
         (rows > 0).then(|| Ok(most.slice(0, rows)))
     })
+}
+
+/// A schema without its line column, which only a CSV has, and the columns of it, unless all are.
+fn without_lines(schema: SchemaRef) -> Result<(SchemaRef, Option<Vec<usize>>)> {
+    let fields = schema.fields();
+    if !fields.iter().any(|field| is_lines(field)) {
+        return Ok((schema, None));
+    }
+    let shown = (0..fields.len()).filter(|&n| !is_lines(&fields[n]));
+    let columns: Vec<usize> = shown.collect();
+    Ok((Arc::new(schema.project(&columns)?), Some(columns)))
+}
+
+/// Collects a table in memory, batch by batch.
+pub struct Collector {
+    /// Its schema.
+    pub schema: SchemaRef,
+    /// Its batches.
+    pub batches: Vec<RecordBatch>,
+    /// The columns that are kept, unless all are.
+    columns: Option<Vec<usize>>,
+}
+
+impl Collector {
+    /// An empty table.
+    pub fn new(schema: SchemaRef) -> Result<Collector> {
+        let (schema, columns) = without_lines(schema)?;
+        Ok(Collector {
+            schema,
+            batches: Vec::new(),
+            columns,
+        })
+    }
+
+    /// Appends rows.
+    pub fn add(&mut self, batch: RecordBatch) -> Result<()> {
+        self.batches.push(match &self.columns {
+            Some(columns) => batch.project(columns)?,
+            None => batch,
+        });
+        Ok(())
+    }
 }
 
 /// Writes a table to a file, batch by batch. Pages of Parquet are compressed.
@@ -196,14 +246,9 @@ impl<W: Write + Send> Writer<W> {
         metadata: &[KeyValue],
         order: &[OrderBy],
     ) -> Result<Writer<W>> {
-        // Only a CSV has a line column.
-        let fields = schema.fields();
-        let hidden = format != Format::Csv && fields.iter().any(|field| is_lines(field));
-        let shown = (0..fields.len()).filter(|&n| !is_lines(&fields[n]));
-        let columns: Option<Vec<usize>> = hidden.then(|| shown.collect());
-        let schema = match &columns {
-            Some(columns) => Arc::new(schema.project(columns).map_err(Error::new)?),
-            None => schema,
+        let (schema, columns) = match format {
+            Format::Csv => (schema, None),
+            _ => without_lines(schema)?,
         };
         Writer::whole(out, format, compression, schema, metadata, order)
             .map(|writer| Writer { columns, ..writer })
@@ -241,12 +286,12 @@ impl<W: Write + Send> Writer<W> {
     /// Writes rows.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let shown = self.columns.as_ref().map(|columns| batch.project(columns));
-        let shown = shown.transpose().map_err(Error::new)?;
+        let shown = shown.transpose()?;
         let (file, batch) = (&mut self.file, shown.as_ref().unwrap_or(batch));
         writing(self.title, || match file {
             FormatWriter::Parquet(writer) => writer.write(batch),
-            FormatWriter::ArrowFile(writer) => writer.write(batch).map_err(Error::new),
-            FormatWriter::ArrowStream(writer) => writer.write(batch).map_err(Error::new),
+            FormatWriter::ArrowFile(writer) => writer.write(batch).map_err(Error::from),
+            FormatWriter::ArrowStream(writer) => writer.write(batch).map_err(Error::from),
             FormatWriter::Csv(writer) => writer.write(batch),
         })
     }
@@ -256,8 +301,8 @@ impl<W: Write + Send> Writer<W> {
         let file = self.file;
         writing(self.title, || match file {
             FormatWriter::Parquet(writer) => writer.finish(),
-            FormatWriter::ArrowFile(mut writer) => writer.finish().map_err(Error::new),
-            FormatWriter::ArrowStream(mut writer) => writer.finish().map_err(Error::new),
+            FormatWriter::ArrowFile(mut writer) => writer.finish().map_err(Error::from),
+            FormatWriter::ArrowStream(mut writer) => writer.finish().map_err(Error::from),
             FormatWriter::Csv(writer) => writer.finish(),
         })
     }
@@ -265,7 +310,7 @@ impl<W: Write + Send> Writer<W> {
 
 fn writing<T>(title: &str, write: impl FnOnce() -> Result<T>) -> Result<T> {
     let done = guarded("its types don't fit", write);
-    done.map_err(|e| Error::new(format!("the table can't be written as {title}: {e}")))
+    done.map_err(|e| e.of(format!("the table can't be written as {title}")))
 }
 
 impl Table {

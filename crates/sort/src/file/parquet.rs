@@ -83,7 +83,7 @@ pub struct File {
 pub fn open(input: Input) -> Result<OpenedFile> {
     encryption::check(&input)?;
     let options = ArrowReaderOptions::default();
-    let footer = ArrowReaderMetadata::load(&input, options).map_err(Error::new)?;
+    let footer = ArrowReaderMetadata::load(&input, options)?;
     let (footer, rows) = with_rows(footer)?;
     let leaves = footer.parquet_schema();
     let holding = units::schema_that_fits(&input, leaves, footer.schema());
@@ -92,7 +92,7 @@ pub fn open(input: Input) -> Result<OpenedFile> {
             Some(schema) => {
                 let options = ArrowReaderOptions::default().with_schema(schema);
                 let file = footer.metadata().clone();
-                ArrowReaderMetadata::try_new(file, options).map_err(Error::new)?
+                ArrowReaderMetadata::try_new(file, options)?
             }
             None => footer,
         };
@@ -152,7 +152,7 @@ fn with_rows(footer: ArrowReaderMetadata) -> Result<(ArrowReaderMetadata, usize)
     let file = ParquetMetaDataBuilder::new(file).set_row_groups(groups.to_vec());
     let options = ArrowReaderOptions::default();
     let footer = ArrowReaderMetadata::try_new(file.build().into(), options);
-    footer.map(|footer| (footer, all)).map_err(Error::new)
+    footer.map(|footer| (footer, all)).map_err(Error::from)
 }
 
 impl File {
@@ -182,7 +182,7 @@ impl<W: Write + Send> Writer<W> {
     ) -> Result<Writer<W>> {
         let schema = Arc::new(fit::schema(schema)?);
         let derived = ArrowSchemaConverter::new().convert(&schema);
-        let leaves = logical::to_file(&derived.map_err(Error::new)?, &schema, metadata)?;
+        let leaves = logical::to_file(&derived?, &schema, metadata)?;
         let metadata = metadata
             .iter()
             .filter(|pair| !logical::is_logical_types(pair));
@@ -199,21 +199,21 @@ impl<W: Write + Send> Writer<W> {
             .with_properties(properties.build())
             .with_parquet_schema(leaves);
         let file = ArrowWriter::try_new_with_options(out, schema.clone(), options);
-        let file = file.map_err(Error::new)?;
+        let file = file?;
         Ok(Writer { file, schema })
     }
 
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let batch = fit::batch(batch, &self.schema)?;
-        self.file.write(&batch).map_err(Error::new)?;
+        self.file.write(&batch)?;
         if self.file.memory_size() > GROUP_BYTES {
-            self.file.flush().map_err(Error::new)?;
+            self.file.flush()?;
         }
         Ok(())
     }
 
     pub fn finish(self) -> Result<()> {
-        self.file.close().map(drop).map_err(Error::new)
+        self.file.close().map(drop).map_err(Error::from)
     }
 }
 

@@ -48,6 +48,7 @@ pub struct Latency {
     /// Number of measurements.
     pub count: u64,
     /// Sum of each device's latencies, ns.
+    #[serde(serialize_with = "<[f64]>::serialize")]
     pub ns: [f64; 2],
 }
 

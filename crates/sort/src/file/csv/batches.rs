@@ -34,7 +34,7 @@ pub struct Rows {
 impl Batches {
     /// Reads these columns of a file, in the order of the file.
     pub fn new(input: &Input, schema: &SchemaRef, columns: Vec<usize>) -> Result<Batches> {
-        let (head, records) = Records::new(input).map_err(Error::new)?.unzip();
+        let (head, records) = Records::new(input)?.unzip();
         let decoder = match columns.is_empty() {
             true => None,
             false => {
@@ -45,7 +45,7 @@ impl Batches {
                     .build_decoder();
                 let mut line = head.map(|head| head.line).unwrap_or_default();
                 line.push(b'\n');
-                decoder.decode(&line).map_err(Error::new)?;
+                decoder.decode(&line)?;
                 Some(decoder)
             }
         };
@@ -70,7 +70,7 @@ impl Batches {
             let line = &mut self.line;
             if !self.pending {
                 line.clear();
-                if !records.next(line).map_err(Error::new)? {
+                if !records.next(line)? {
                     break;
                 }
             }
@@ -87,7 +87,7 @@ impl Batches {
                     line.extend_from_slice(EMPTY);
                 }
                 line.push(b'\n');
-                let taken = decoder.decode(line).map_err(Error::new)?;
+                let taken = decoder.decode(line)?;
                 if taken != line.len() {
                     return Err(ambiguous_lines());
                 }
@@ -98,7 +98,7 @@ impl Batches {
         }
         let values = match &mut self.decoder {
             Some(decoder) => {
-                let values = decoder.flush().map_err(Error::new)?;
+                let values = decoder.flush()?;
                 let values = values.filter(|values| values.num_rows() == count);
                 let values = values.ok_or_else(ambiguous_lines)?;
                 Some(with_empty_texts(values, &self.columns, &empty)?)

@@ -50,7 +50,7 @@ pub fn add_rows(batch: &RecordBatch, out: &mut Vec<u8>) -> Result<()> {
                 return Err(why(&format!("a CSV has no values of type {kind}")));
             }
             let formatter = ArrayFormatter::try_new(column.as_ref(), &options);
-            let formatter = formatter.map_err(|e| why(&e.to_string()))?;
+            let formatter = formatter.map_err(|e| Error::from(e).of(format!("column {name:?}")))?;
             Ok((name, column.logical_nulls(), formatter))
         })
         .collect();
@@ -90,17 +90,17 @@ impl<W: Write> Writer<W> {
     pub fn new(mut out: W, schema: &Schema) -> Result<Writer<W>> {
         let mut bytes = Vec::new();
         add_head(schema, &mut bytes);
-        out.write_all(&bytes).map_err(Error::new)?;
+        out.write_all(&bytes)?;
         Ok(Writer { out, bytes })
     }
 
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         self.bytes.clear();
         add_rows(batch, &mut self.bytes)?;
-        self.out.write_all(&self.bytes).map_err(Error::new)
+        self.out.write_all(&self.bytes).map_err(Error::from)
     }
 
     pub fn finish(mut self) -> Result<()> {
-        self.out.flush().map_err(Error::new)
+        self.out.flush().map_err(Error::from)
     }
 }

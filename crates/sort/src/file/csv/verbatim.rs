@@ -85,10 +85,10 @@ pub fn open(input: Input, keys: Option<&[&str]>) -> Result<OpenedFile> {
     let mut columns = columns.unwrap_or_else(|| (0..typed.fields().len()).collect());
     columns.sort_unstable();
     columns.dedup();
-    let Some((head, _)) = Records::new(input).map_err(Error::new)? else {
+    let Some((head, _)) = Records::new(input)? else {
         return Ok(opened);
     };
-    let line = String::from_utf8(head.line).map_err(Error::new)?;
+    let line = String::from_utf8(head.line).map_err(|e| e.utf8_error())?;
     let said = HashMap::from([(HEAD.into(), line), (END.into(), head.end.into())]);
     let lines = Field::new("", DataType::LargeUtf8, false).with_metadata(said);
     let fields = columns.iter().map(|&at| typed.fields()[at].clone());
@@ -141,7 +141,7 @@ impl VerbatimCsv {
             let batch = batch?;
             found.clear();
             wanted.clear();
-            add_rows(&batch.project(&values).map_err(Error::new)?, &mut found)?;
+            add_rows(&batch.project(&values)?, &mut found)?;
             add_lines(&batch, lines.column, &lines.end, &mut wanted);
             if found != wanted {
                 return Ok(false);
@@ -175,7 +175,7 @@ impl VerbatimBatches {
         let (columns, schema) = match only_lines {
             true => {
                 let lines = schema.fields().len() - 1;
-                let schema = schema.project(&[lines]).map_err(Error::new)?;
+                let schema = schema.project(&[lines])?;
                 (Vec::new(), Arc::new(schema))
             }
             false => (verbatim.columns.clone(), schema.clone()),
@@ -190,7 +190,7 @@ impl VerbatimBatches {
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
         let mut lines = LargeStringBuilder::new();
         let rows = self.batches.next(|line| {
-            lines.append_value(std::str::from_utf8(line).map_err(Error::new)?);
+            lines.append_value(std::str::from_utf8(line)?);
             Ok(())
         })?;
         let Some(rows) = rows else {
@@ -200,7 +200,7 @@ impl VerbatimBatches {
         let lines: ArrayRef = Arc::new(lines.finish());
         let columns = values.cloned().chain([lines]).collect();
         let batch = RecordBatch::try_new(self.schema.clone(), columns);
-        batch.map(Some).map_err(Error::new)
+        batch.map(Some).map_err(Error::from)
     }
 }
 
@@ -230,7 +230,7 @@ impl<W: Write> Writer<W> {
         let written = head
             .into_iter()
             .try_for_each(|t| out.write_all(t.as_bytes()));
-        written.map_err(Error::new)?;
+        written?;
         Ok(Writer {
             out,
             lines,
@@ -241,10 +241,10 @@ impl<W: Write> Writer<W> {
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         self.bytes.clear();
         add_lines(batch, self.lines.column, &self.lines.end, &mut self.bytes);
-        self.out.write_all(&self.bytes).map_err(Error::new)
+        self.out.write_all(&self.bytes).map_err(Error::from)
     }
 
     pub fn finish(mut self) -> Result<()> {
-        self.out.flush().map_err(Error::new)
+        self.out.flush().map_err(Error::from)
     }
 }

@@ -47,7 +47,7 @@ pub fn check(input: &Input) -> Result<()> {
     let Some(start) = input.bytes().checked_sub(TAIL as u64) else {
         return Ok(());
     };
-    let tail = input.read_at(start, TAIL).map_err(Error::new)?;
+    let tail = input.read_at(start, TAIL)?;
     if tail.ends_with(MAGIC_ENCRYPTED) {
         return Err(Error::new(
             "its footer is encrypted: encrypted files are not read, write it without encryption",
@@ -60,7 +60,7 @@ pub fn check(input: &Input) -> Result<()> {
     if !tail.ends_with(MAGIC) {
         return Ok(());
     }
-    let footer = input.read_at(start, length as usize).map_err(Error::new)?;
+    let footer = input.read_at(start, length as usize)?;
     match encrypted(&footer) {
         Some(columns) if !columns.is_empty() => {
             let (several, are) = if columns.len() > 1 {

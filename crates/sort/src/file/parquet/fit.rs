@@ -95,7 +95,7 @@ pub fn batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
             Ok(column)
         })
         .collect();
-    RecordBatch::try_new(schema.clone(), columns?).map_err(Error::new)
+    RecordBatch::try_new(schema.clone(), columns?).map_err(Error::from)
 }
 
 /// Refuses values that the library would silently change.

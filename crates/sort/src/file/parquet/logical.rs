@@ -17,7 +17,7 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use serde_json::{json, Value};
 
 use super::fit;
-use crate::{Error, Result};
+use crate::Result;
 
 /// The key of the pair.
 const KEY: &str = "nearside:logical types";
@@ -255,7 +255,7 @@ pub fn to_file(
     let leaves = fit::leaves(schema);
     let mut next = 0;
     let root = derived.root_schema();
-    let root = rebuilt(root, &mut next, &found, &leaves).map_err(Error::new)?;
+    let root = rebuilt(root, &mut next, &found, &leaves)?;
     Ok(SchemaDescriptor::new(root))
 }
 

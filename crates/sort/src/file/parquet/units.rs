@@ -41,7 +41,7 @@ pub fn schema_that_fits(
         return Ok(None);
     }
     let leaves = fit::leaves(schema);
-    let reader = SerializedFileReader::new(input.clone()).map_err(Error::new)?;
+    let reader = SerializedFileReader::new(input.clone())?;
     let mut changed = HashMap::new();
     for at in odd {
         let name = file.column(at).path().string();
@@ -96,8 +96,8 @@ fn scan(
     mut each: impl FnMut(ScannedValues) -> Result<()>,
 ) -> Result<()> {
     for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group).map_err(Error::new)?;
-        let mut column = group.get_column_reader(at).map_err(Error::new)?;
+        let group = reader.get_row_group(group)?;
+        let mut column = group.get_column_reader(at)?;
         loop {
             let (mut definition, mut repetition) = (Vec::new(), Vec::new());
             let levels = (Some(&mut definition), Some(&mut repetition));
@@ -117,7 +117,7 @@ fn scan(
                 }
                 _ => return Err(Error::new("a column is of another type than it says")),
             };
-            let (records, ..) = records.map_err(Error::new)?;
+            let (records, ..) = records?;
             if records == 0 {
                 break;
             }

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//! Why a campaign ends without a report.
+
+use sim::fork::ForkError;
+use sim::InvalidValue;
+
+use crate::Cut;
+
+/// Why a campaign ends without a report. What recovery finds after a cut is no error: it is in the
+/// report.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A parameter that is not allowed.
+    #[error(transparent)]
+    Value(#[from] InvalidValue),
+    /// Cuts after the commands of an engine, where the CPU works.
+    #[error("cuts = commands are after commands to the device's engine: by = \"device\" has them")]
+    CommandsOfCpu,
+    /// A text that describes no cut.
+    #[error(
+        "a cut {0:?}: allowed is PS[:early=PS/LINES][:evict=LINES][:later=PS|all|keeps/...]\
+         [:lost=SEED][:again=PS/PS...][:engine], times in ps, LINES m and a mask or s and a seed"
+    )]
+    Cut(String),
+    /// The run has none of the planned cuts; the text says why.
+    #[error("no cuts: this run {0}; allowed are more transactions, or sampled:N")]
+    NoCuts(&'static str),
+    /// A cut before the first transaction, or after the last one.
+    #[error("a cut {cut}: this run has its transactions from {begin} to {end} ps")]
+    CutOutside {
+        /// The cut.
+        cut: Box<Cut>,
+        /// When the first transaction begins, in ps.
+        begin: u64,
+        /// When the last one ends, in ps.
+        end: u64,
+    },
+    /// The devices or the pool can't be set up; the text says why.
+    #[error("{0}")]
+    Setup(String),
+    /// An operation on the pool failed.
+    #[error(transparent)]
+    Pm(#[from] pm::Error),
+    /// The run fails although the power is not cut; the text comes from a copy of the process.
+    #[error("the run fails even without a cut: {0}")]
+    Run(String),
+    /// The run violates an invariant after the last cut.
+    #[error("the run itself: {text}\n{timeline}")]
+    Invariant {
+        /// What is wrong.
+        text: String,
+        /// The last events.
+        timeline: String,
+    },
+    /// The process can't be copied.
+    #[error(transparent)]
+    Fork(#[from] ForkError),
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
