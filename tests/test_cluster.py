@@ -54,6 +54,12 @@ def test_cluster_sorts_small_tables():
         assert sum(report["rows"] for report in reports) == rows
 
 
+def test_cluster_sorts_any_arrow_stream_of_rows():
+    expected, _ = cluster.sort_table(table(9), "a", model="fast")
+    found, _ = cluster.sort_table(table(9).to_batches()[0], "a", model="fast")
+    assert found.equals(expected)
+
+
 def test_cluster_errors():
     with pytest.raises(NearsideError, match='a worker: no column is called "x"'):
         cluster.sort_table(table(), "x", model="fast")
@@ -61,9 +67,11 @@ def test_cluster_errors():
         cluster.sort_table(table(), "a", workers=0, model="fast")
     with pytest.raises(NearsideError, match='no design "none"'):
         cluster.sort_table(table(), "a", design="none", model="fast")
-    for nothing in (None, "x", table(9).to_batches()[0]):
+    for nothing in (None, "x", [table(9)]):
         with pytest.raises(TypeError, match=r"table must be a pyarrow\.Table, not"):
             cluster.sort_table(nothing, "a")
+    with pytest.raises(TypeError, match="table must have rows of columns"):
+        cluster.sort_table(table(9)["a"], "a")
     with pytest.raises(NearsideError, match="devices = 17"):
         cluster.sort_table(table(), "a", devices=17, model="fast")
 

@@ -291,7 +291,11 @@ def as_table(table: ArrowStream, other: str = "") -> pyarrow.Table:
         return table
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(f"table must be a pyarrow.Table{other}, not {type(table).__name__}")
-    return pa.table(table)
+    try:
+        return pa.table(table)
+    except pa.ArrowInvalid as error:
+        # A stream may have one column of any type, as that of a ChunkedArray has.
+        raise TypeError(f"table must have rows of columns; its Arrow stream has none: {error}") from None
 
 
 def to_stream(table: pyarrow.Table) -> bytes:
