@@ -32,6 +32,10 @@ StrPath: TypeAlias = str | PathLike[str]
 Progress: TypeAlias = Callable[[int, int], object]
 BuildProgress: TypeAlias = Callable[[str, int, int], object]
 
+# Runs that the engine `sorter` merges in a pass, and the most keys that it sorts in one pass.
+LEAVES: int
+ONE_PASS_KEYS: int
+
 @final
 class ArrowTable:
     """A table in memory, for every library that knows the Arrow PyCapsule interface."""

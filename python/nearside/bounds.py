@@ -8,16 +8,15 @@ from functools import lru_cache
 from typing import Any
 
 from nearside import ideal, wire
+from nearside._native import LEAVES, ONE_PASS_KEYS
 from nearside.device import Design
 
 # From hw/engine: keys or values of each engine in a cycle.
 KEYS_DECODED = 16
 KEYS_SORTED = 8
 BEAT = 64
-# Keys that the sorter sorts on chip, and the number of runs that each further pass merges.
-CHUNK, LEAVES = 128 << 10, 64
 # The most keys of one pass, and of two.
-PASSES = (CHUNK, LEAVES * CHUNK)
+PASSES = (ONE_PASS_KEYS, LEAVES * ONE_PASS_KEYS)
 # Bytes of an index.
 INDEX = 4
 # Bytes of the NVMe commands that move a table.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from nearside import ideal
-from nearside._native import NearsideError
-from nearside.bounds import CHUNK, KEYS_SORTED, LEAVES
+from nearside._native import LEAVES, ONE_PASS_KEYS, NearsideError
+from nearside.bounds import KEYS_SORTED
 from nearside.device import Design, Device, Peer
 
 MIB = 1 << 20
@@ -112,7 +112,7 @@ def sort(
     written = _written(device)  # before the start, since reading counters takes time
     begin = device.now_ns
     engine.start(src=source, dst=room, tmp=scratch, count=count, kind=kind)
-    passes = [_time_of_bytes(device, engine.name, written + count * record)] if count > CHUNK else []
+    passes = [_time_of_bytes(device, engine.name, written + count * record)] if count > ONE_PASS_KEYS else []
     if wrong := engine.wait(TIMEOUT_US):
         raise NearsideError(f"sorter0: {', '.join(wrong)}")
     ends = [begin, *passes, device.now_ns]
@@ -156,7 +156,7 @@ def sort_bounds(
     cycle_ns = 1e3 / design.values["clock_mhz"]
     far = 512 * MIB
     bounds = []
-    passes = 1 if count <= CHUNK else 2
+    passes = 1 if count <= ONE_PASS_KEYS else 2
     for number in range(passes):
         taken = size if number == 0 else record
         given = record if number + 1 < passes else out

@@ -53,6 +53,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
         "NearsideError",
         module.py().get_type::<error::NearsideError>(),
     )?;
+    module.add("LEAVES", spec::tables::LEAVES)?;
+    module.add("ONE_PASS_KEYS", spec::tables::ONE_PASS_KEYS)?;
     module.add_class::<arrow::ArrowTable>()?;
     module.add_class::<build::Design>()?;
     module.add_class::<device::Device>()?;

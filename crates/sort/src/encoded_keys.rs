@@ -8,6 +8,7 @@ use bytes::Bytes;
 use parquet::basic::{Encoding, Type};
 use parquet::column::page::Page;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use spec::tables::{DICTIONARY_BYTES, DICTIONARY_VALUES};
 
 use crate::guard::guarded;
 use crate::input::Input;
@@ -15,9 +16,6 @@ use crate::key::{EngineKey, SortKey};
 use crate::source::Source;
 use crate::{Error, Result};
 
-/// Capacity of the engine, in values and in bytes.
-const MAX_ENTRIES: usize = 65536;
-const MAX_DICTIONARY_BYTES: usize = 512 << 10;
 /// Limit of the host memory for the keys of all rows.
 const MAX_HELD_BYTES: usize = 64 << 20;
 /// Values of a group of packed keys.
@@ -265,7 +263,8 @@ impl DictionaryColumn {
         let values = values.get(..entries.checked_mul(self.value_bytes)?)?;
         self.entries += entries;
         self.dictionary.extend_from_slice(values);
-        let fits = self.entries <= MAX_ENTRIES && self.dictionary.len() <= MAX_DICTIONARY_BYTES;
+        let fits = self.entries as u64 <= DICTIONARY_VALUES
+            && self.dictionary.len() as u64 <= DICTIONARY_BYTES;
         (fits && entries > 0).then_some(0)
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use driver::{Completion, Error, Host, NvmeDriver};
 use sim::{Clock, Time};
 use spec::nvme::Sqe;
+use spec::tables::TWO_PASS_KEYS;
 
 use crate::encoded_keys::EncodedShape;
 use crate::region::{first_unit, RegionAllocator};
@@ -18,8 +19,6 @@ use crate::spill::{Spill, Spills};
 use crate::transfer::{get, or_stop_all, put, TransferSource, TransferTarget};
 use crate::Progress;
 
-/// Up to this number of keys, the sorter writes only indexes to its target.
-const TWO_PASS_KEYS: u64 = 8 << 20;
 /// Simulated time between two checks whether to continue.
 const POLL_INTERVAL: Time = Time::us(200);
 

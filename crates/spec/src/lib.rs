@@ -9,10 +9,11 @@
 //! - [`regs`]: register maps, generated from SystemRDL and from `engine.toml`;
 //! - [`bar4`]: the blocks of BAR4, and the registers that every engine has;
 //! - [`nvm_delay`]: the parameters of an emulated delay, and the interleaving of channels;
+//! - [`tables`]: limits of the engines that sort tables;
 //! - [`nearpm`]: commands, logs and saved state of the crash-consistency engine.
 //!
 //! Left out: the meaning of NVMe commands (crate `nvme`), accesses to a device (crate `driver`),
-//! and engines other than NearPM.
+//! and what engines other than NearPM do.
 
 #![forbid(unsafe_code)]
 
@@ -21,3 +22,4 @@ pub mod nearpm;
 pub mod nvm_delay;
 pub mod nvme;
 pub mod regs;
+pub mod tables;

@@ -3,6 +3,7 @@
 //! Commands of the engines in `hw/engine`, and classes of NVM commands.
 
 use spec::nvme::{io, Sqe};
+use spec::tables::ONE_PASS_KEYS;
 
 /// Opcode of the scan engine that counts values between bounds.
 pub const COUNT: u8 = 0xC0;
@@ -107,8 +108,6 @@ pub const FUSED_SECOND: u32 = 2;
 
 /// The unit of places in commands of the engines of tables, in bytes.
 pub const UNIT: u64 = 4096;
-/// Keys that are sorted in one pass.
-pub const ONE_PASS: u64 = 128 << 10;
 /// Most entries of a list of the pipeline.
 pub const MOST_ENTRIES: u64 = 16;
 /// Bytes of an entry, and of a report.
@@ -131,7 +130,7 @@ pub fn sort_bytes(count: u64, kind: u32) -> [u64; 3] {
 pub fn sort_passes(count: u64, kind: u32) -> u64 {
     // Runs that each pass but the first merges into one.
     let group = if kind >> 6 & 1 == 1 { 2 } else { 64 };
-    let (mut passes, mut most) = (1, ONE_PASS);
+    let (mut passes, mut most) = (1, ONE_PASS_KEYS);
     while count > most {
         (passes, most) = (passes + 1, most * group);
     }

@@ -3,8 +3,9 @@
 //! The results of engines, computed by their documentation.
 
 use sim::Random;
+use spec::tables::ONE_PASS_KEYS;
 
-use crate::commands::{Bounds, ONE_PASS};
+use crate::commands::Bounds;
 use crate::lockstep::engines::EngineKind;
 
 /// Bits of return values: of all three engines, and of those that report a position.
@@ -54,12 +55,16 @@ impl Sort {
     pub fn sizes(&self) -> [u64; 3] {
         let record = 2 * self.key();
         let out = if self.kind & 32 == 0 { record } else { 4 };
-        let tmp = if self.count > ONE_PASS { record } else { 0 };
+        let tmp = if self.count > ONE_PASS_KEYS {
+            record
+        } else {
+            0
+        };
         [self.key(), out, tmp].map(|each| each * self.count)
     }
 
     pub fn passes(&self) -> u64 {
-        1 + u64::from(self.count > ONE_PASS)
+        1 + u64::from(self.count > ONE_PASS_KEYS)
     }
 
     fn rank(&self, key: &[u8]) -> i128 {

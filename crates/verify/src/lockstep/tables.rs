@@ -7,8 +7,9 @@ use std::ops::Range;
 
 use sim::Random;
 use spec::nvme::Sqe;
+use spec::tables::{DICTIONARY_BYTES, DICTIONARY_VALUES, ONE_PASS_KEYS};
 
-use crate::commands::{table_command, DECODE, ONE_PASS, SHUFFLE, SORT, UNIT};
+use crate::commands::{table_command, DECODE, SHUFFLE, SORT, UNIT};
 use crate::lockstep::content::{held, laid, unknown, Blocks};
 use crate::lockstep::engines::{EngineKind, Job, LINE};
 use crate::lockstep::kernels::{Column, Rows, Sort, PACKED, PLAIN};
@@ -97,7 +98,9 @@ fn indexes(random: &mut Random, rows: &Rows, held: &[u8], bad: bool) -> Vec<u8> 
 /// A column to decode, and its keys, which may be invalid.
 fn column(random: &mut Random) -> (Column, Vec<u8>) {
     let (width, log) = (random.below(33), random.below(4));
-    let most = (1 << width).min(65536).min((512 << 10) >> log);
+    let most = (1 << width)
+        .min(DICTIONARY_VALUES)
+        .min(DICTIONARY_BYTES >> log);
     let usual = pick(random, &[8, 300, 65536]);
     let mut column = Column {
         kind: width | log << 8,
@@ -243,10 +246,10 @@ impl<'a> Places<'a> {
         let mut job = Sort::generate(self.random, 0);
         job.count = match self.random.below(60) {
             // In two passes.
-            0 if self.unit.is_none() => ONE_PASS + self.random.below(2000),
-            _ => random_count(self.random, ONE_PASS),
+            0 if self.unit.is_none() => ONE_PASS_KEYS + self.random.below(2000),
+            _ => random_count(self.random, ONE_PASS_KEYS),
         };
-        if job.count > ONE_PASS {
+        if job.count > ONE_PASS_KEYS {
             job.kind &= !3;
         }
         let [keys, out, scratch] = job.sizes();

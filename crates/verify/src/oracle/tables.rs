@@ -9,6 +9,7 @@
 
 use nvme::Namespace;
 use spec::nvme::{status, Sqe};
+use spec::tables::DICTIONARY_BYTES;
 
 use crate::commands::{sort_bytes, sort_passes, SHUFFLE, SORT, UNIT};
 use crate::oracle::expectation::{Expectation, MediaUse};
@@ -17,7 +18,6 @@ use crate::BLOCK;
 /// Most keys, indexes and values.
 const MOST: u64 = 1 << 31;
 const MOST_ROW_BYTES: u64 = 64 << 10;
-const MOST_DICTIONARY_BYTES: u64 = 512 << 10;
 
 /// A byte range that a command names, relative to the namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl TableRequest {
                 let keys = !packed || !plain && [8, 16, 32].contains(&width);
                 TableRequest {
                     clear: kind >> 28 == 0 && kind >> 22 & 3 == 0,
-                    valid: counted && width <= 32 && keys && dictionary <= MOST_DICTIONARY_BYTES,
+                    valid: counted && width <= 32 && keys && dictionary <= DICTIONARY_BYTES,
                     parts: [
                         part(10, dictionary, false),
                         part(11, dw(14), false),

@@ -10,16 +10,16 @@ use std::collections::VecDeque;
 
 use spec::nvme::{status, Status};
 use spec::regs::dict_decode::{kind, result};
+use spec::tables::{DICTIONARY_BYTES, DICTIONARY_VALUES};
 
 use crate::controller::EngineCommand;
 
 use self::key_decoder::{DecodeError, DecodeStep, KeyDecoder};
-use self::table::{Table, DICT_BYTES};
+use self::table::Table;
 use super::ports::EnginePorts;
 use super::{Engine, Job, JobResult, Range, BLOCK_BITS, UNIT_BITS};
 
 const MAX_VALUES: u64 = 1 << 31;
-const MAX_ENTRIES: u64 = 1 << 16;
 const MAX_BYTES: u64 = 1 << 40;
 const BEAT: u64 = 64;
 /// Bytes of a burst.
@@ -86,7 +86,7 @@ impl Column {
             fixed: kind::PACKED_KEYS.is_set(kind),
         };
         let dictionary =
-            (1..=MAX_ENTRIES).contains(&entries) && entries * column.size <= DICT_BYTES;
+            (1..=DICTIONARY_VALUES).contains(&entries) && entries * column.size <= DICTIONARY_BYTES;
         let ok = !job.malformed
             && kind & !known == 0
             && column.width <= 32

@@ -2,10 +2,11 @@
 
 //! The dictionary, and the cycles of a row of keys in its banks (dict_decode_table).
 
-/// Bytes of the longest dictionary, and of a bank.
-pub(super) const DICT_BYTES: u64 = 512 << 10;
+use spec::tables::DICTIONARY_BYTES;
+
+/// Banks of the dictionary, and their bytes.
 const BANKS: u64 = 16;
-const BANK_BYTES: u64 = DICT_BYTES / BANKS;
+const BANK_BYTES: u64 = DICTIONARY_BYTES / BANKS;
 const WORD: u64 = 8;
 
 #[derive(Debug, Default)]

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 
 use spec::nvme::{status, Status};
 use spec::regs::sorter::{kind, result};
+use spec::tables::{LEAVES, ONE_PASS_KEYS};
 
 use crate::config::Config;
 use crate::controller::EngineCommand;
@@ -21,9 +22,7 @@ use self::keys::{SortKind, INDEX_BYTES};
 use super::ports::EnginePorts;
 use super::{Engine, Job, JobResult, Range, BLOCK_BITS, UNIT_BITS};
 
-/// Parameters of the RTL: leaves of the tree, rows of a cascade run, records of a row, bytes of a
-/// burst.
-const LEAVES: u64 = 64;
+/// Parameters of the RTL: rows of a cascade run, records of a row, bytes of a burst.
 const RUN_ROWS: u64 = 256;
 const LANES: u64 = 8;
 const BURST: u64 = 4096;
@@ -31,6 +30,7 @@ const BURST: u64 = 4096;
 const RANGE: u64 = 16 << 10;
 /// Records that are sorted in the first pass.
 const CHUNK: u64 = LANES * LEAVES * RUN_ROWS;
+const _: () = assert!(CHUNK == ONE_PASS_KEYS);
 const MAX_KEYS: u64 = 1 << 31;
 const BEAT: u64 = 64;
 

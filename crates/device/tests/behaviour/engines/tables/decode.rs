@@ -2,6 +2,8 @@
 
 //! The decoder of dictionaries.
 
+use spec::tables::{DICTIONARY_BYTES, DICTIONARY_VALUES};
+
 use super::*;
 
 pub const PLAIN: u64 = 1 << 16;
@@ -136,7 +138,9 @@ const TARGET: u64 = 9 * MIB + 64;
 
 fn decodes(b: &mut Bench, random: &mut Random, width: u32, log: u64, count: usize) {
     let size = 1usize << log;
-    let most = (1u64 << width).min(65536).min((512 << 10) >> log);
+    let most = (1u64 << width)
+        .min(DICTIONARY_VALUES)
+        .min(DICTIONARY_BYTES >> log);
     let entries = match random.below(3) {
         0 => most,
         _ => 1 + random.below(most.min(300)),

@@ -5,7 +5,7 @@
 use super::*;
 
 /// Records that one pass sorts.
-pub const CHUNK: u64 = 128 << 10;
+pub use spec::tables::ONE_PASS_KEYS as CHUNK;
 /// A bit of `kind`: runs are merged in pairs.
 const PAIRS: u64 = 1 << 6;
 
