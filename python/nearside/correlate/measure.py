@@ -21,7 +21,7 @@ from nearside.renamed import renamed
 REFERENCES = "correlate.rtl.json"
 MIB = 1 << 20
 # Host and link code is part of a reference, too.
-HOST_CRATES = ("sim", "driver", "rtl", "design", "testbed")
+HOST_CRATES = ("sim", "host", "driver", "rtl", "design", "testbed")
 # Files of these that only the fast model uses.
 FAST_ONLY = ("bursts.rs",)
 

@@ -197,7 +197,6 @@ module launch_proof
       write_performed_q <= write_q && (write_performed_q || perform_write) && !b_fire;
       read_performed_q <= read_q && (read_performed_q || perform_read) && !r_fire;
       {stop_request_q, start_q} <= '0;
-      if (done[0]) done_q <= 1'b1;
       if (perform_write) begin
         unique0 case (write_word_q)
           Control:   {stop_request_q, start_q} <= 2'(merge('0));
@@ -208,7 +207,9 @@ module launch_proof
           default:   ;
         endcase
       end
+      // An end in the cycle of a write of Status is kept.
       if (done[0]) begin
+        done_q <= 1'b1;
         result_q <= dropped[0] ? NumResults'(1) << StoppedBit : result_i;
         outputs_q <= dropped[0] ? '0 : outputs_i;
       end

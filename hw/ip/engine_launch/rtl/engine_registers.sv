@@ -108,8 +108,8 @@ module engine_registers #(
       )) : '0;
       if (write && word == Interrupt) enable_q <= 1'(merge(32'(enable_q), wdata, wmask));
       if (write && word == Sources) source_q <= 1'(merge(32'(source_q), wdata, wmask));
-      if (write && word == Status) done_q <= done_q && !(wdata[0] && wmask[0]);
-      else if (done_i) done_q <= 1'b1;
+      // The end of a job has priority over the host's clearing of an earlier one.
+      done_q <= done_i || (done_q && !(write && word == Status && wdata[0] && wmask[0]));
       irq_q <= interrupt;
     end
   end
@@ -182,5 +182,6 @@ module engine_registers #(
   end
 
   `NS_ASSERT(done_while_running, !done_i || request_q)
+  `NS_ASSERT(done_is_kept, !$past(rst_ni) || !$past(done_i) || done_q)
 
 endmodule
