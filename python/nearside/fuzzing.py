@@ -127,7 +127,7 @@ def print_report(doc: FuzzReport) -> None:
     """Prints the counts of a campaign, of what was generated, and of completions by status."""
     table = show.table(f"seed {doc['seed']}, {doc['engine']}", "", "count")
     for key, value in doc.items():
-        if key not in NOT_COUNTS:
+        if key not in (*NOT_COUNTS, "latencies"):
             table.add_row(key.replace("_", " "), f"{value:,}")
     table.add_row("simulated time", show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)
@@ -139,6 +139,12 @@ def print_report(doc: FuzzReport) -> None:
     for outcome, count in doc["outcomes"].items():
         table.add_row(*outcome.split(" "), f"{count:,}")
     show.out.print(table)
+    if latencies := doc.get("latencies"):
+        table = show.table("mean latencies of both models, simulated", "commands", "count", "first", "second")
+        for kind, latency in latencies.items():
+            means = [show.nanoseconds(ns / latency["count"]) for ns in latency["ns"]]
+            table.add_row(kind, f"{latency['count']:,}", *means)
+        show.out.print(table)
     if doc["failure"]:
         failure = doc["failure"]
         show.out.print(f"{failure['steps']} of {failure['of_steps']} steps are needed. What happened last:")
