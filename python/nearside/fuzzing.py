@@ -11,7 +11,7 @@ from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import MAX_U64, Design, Progress, as_text, model_of
 from nearside.renamed import former_names, renamed
-from nearside.types import FuzzReport
+from nearside.types import FuzzReport, LockstepReport
 
 SOAK_EPISODE = 64 << 20
 # The number of episodes of a seed; after the last one the first follows.
@@ -32,7 +32,7 @@ def run_campaign(design: Design, commands: int, seed: int, **options: Any) -> Fu
         as_text("what to replay", options["replay"])
     model = model_of(options.pop("model", None))
     doc = _native.fuzz(design.native, commands, seed, model=model, **options)
-    return {"engine": model, "time": "simulated"} | doc
+    return {"engine": model, "time": "simulated", **doc}
 
 
 @renamed(engine="model")
@@ -123,7 +123,7 @@ def _add_counts(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def print_report(doc: FuzzReport) -> None:
+def print_report(doc: FuzzReport | LockstepReport) -> None:
     """Prints the counts of a campaign, of what was generated, and of completions by status."""
     table = show.table(f"seed {doc['seed']}, {doc['engine']}", "", "count")
     for key, value in doc.items():
