@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from nearside import NearsideError, _native, differential
+from nearside import NearsideError, _native, differential, fuzzing
 
 DIFF = {"commands": 20, "seed": 1, "first_episode": 0, "replay": None, "shrinks": 2, "per_episode": 20}
 
@@ -23,6 +23,15 @@ def test_lockstep_rtl_and_fast_model_are_equal():
 def test_lockstep_replay_runs_its_steps_only():
     doc = differential.run_campaign(differential.load_design("fuzz"), 600, 1, replay="1:0:0-3", models=("fast", "fast"))
     assert (doc["episodes"], doc["steps"], doc["mismatches"]) == (1, 4, 0)
+
+
+def test_lockstep_report_is_printed_with_latencies(capsys):
+    doc = differential.run_campaign(differential.load_design("fuzz"), 100, 1, models=("fast", "fast"))
+    assert doc["latencies"]
+    fuzzing.print_report(doc)
+    printed = capsys.readouterr().out
+    for text in ("compared bytes", *doc["latencies"]):
+        assert text in printed
 
 
 def test_lockstep_refuses_what_cannot_be_compared():

@@ -12,7 +12,24 @@ from pathlib import Path
 import nearside
 import pyarrow as pa
 import pytest
-from nearside import Design, Device, _native, crashtest, differential, fuzzing, pm, serve, sql, tables, timeline, types
+from nearside import (
+    Design,
+    Device,
+    _native,
+    accuracy,
+    crashtest,
+    differential,
+    fuzzing,
+    pm,
+    pmdk,
+    serve,
+    sql,
+    tables,
+    timeline,
+    types,
+)
+from nearside.experiments import nearpm, nearpm_fig18
+from nearside.experiments.registry import Run
 from nearside.kv_server import KvServer
 from pyarrow import parquet
 
@@ -75,6 +92,7 @@ def test_stub_is_documented_and_typed():
     every = [*FUNCTIONS.values(), *(one for node in CLASSES.values() for one in members(node).values())]
     for node in every:
         assert node.returns is not None, node.name
+        assert "Any" not in ast.unparse(node.returns), node.name
         assert all(one.annotation or one.arg == "self" for one in node.args.args + node.args.kwonlyargs), node.name
         assert ast.get_docstring(node) or node.name == "__init__", node.name
     assert all(ast.get_docstring(node) for node in CLASSES.values())
@@ -88,8 +106,6 @@ def required(kind: object) -> set[str]:
 def fits(value: object, kind: object, place: str) -> None:
     """Compares a result with its type, key by key."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if kind is typing.Any:
-        return
     if origin is typing.NotRequired:
         fits(value, arguments[0], place)
     elif origin is kinds.UnionType:
@@ -97,11 +113,15 @@ def fits(value: object, kind: object, place: str) -> None:
         if value is None:
             assert len(allowed) < len(arguments), f"{place} is None"
         else:
-            fits(value, allowed[0], place)
+            fits(value, type(value) if type(value) in allowed else allowed[0], place)
     elif origin is list:
         assert isinstance(value, list), place
         for number, one in enumerate(value):
             fits(one, arguments[0], f"{place}[{number}]")
+    elif origin is tuple:
+        assert isinstance(value, tuple), place
+        for number, (one, own) in enumerate(zip(value, arguments, strict=True)):
+            fits(one, own, f"{place}[{number}]")
     elif origin is dict:
         assert isinstance(value, dict), place
         for key, one in value.items():
@@ -117,6 +137,18 @@ def fits(value: object, kind: object, place: str) -> None:
         assert type(value) in ((int, float) if kind is float else (kind,)), f"{place} = {value!r}"
 
 
+# Types by the names of the stub.
+NAMES = vars(types) | {"ArrowTable": _native.ArrowTable}
+
+
+def check_native(value: object, name: str) -> None:
+    """Compares a result with the annotation of the function or method in the stub."""
+    kind, _, member = name.rpartition(".")
+    node = members(CLASSES[kind])[member] if kind else FUNCTIONS[member]
+    assert node.returns is not None
+    fits(value, eval(ast.unparse(node.returns), dict(NAMES)), name)
+
+
 def returned(function: object) -> object:
     return typing.get_type_hints(function)["return"]
 
@@ -126,7 +158,7 @@ def check(value: object, function: object) -> None:
     fits(value, returned(function), getattr(function, "__qualname__", "result"))
 
 
-def test_types_of_a_device():
+def test_types_of_a_device(tmp_path):
     with Device(Design.load("engines"), model="fast") as device:
         check(device.info(), Device.info)
         check(device.write(bytes(8192)), Device.write)
@@ -140,26 +172,83 @@ def test_types_of_a_device():
         check(device.engines(), Device.engines)
         check(device.qos(), Device.qos)
         check(device.counters(), Device.counters)
+        check_native(device.native.counters(), "Device.counters")
         check(device.single(commands=1), Device.single)
         check(device.design.late_reads("reram"), Design.late_reads)
         assert device.design.late_reads("dram") is None
         check(device.design.values, Design.values.fget)
     for profile in ("dram", "optane-dcpmm", "nand"):
         check(nearside.media_profile(profile), nearside.media_profile)
+    regions = tmp_path / "regions.toml"
+    timing = "{ base_ns = 500, beat_ns = 1, cap_gb_s = 0 }"
+    region = f'[[region]]\nfirst = 0\nbytes = "1 MiB"\nread = {timing}\nwrite = {timing}\n'
+    regions.write_text(f'name = "regions"\ndescription = "a part is slower"\n{region}')
+    check(profile := nearside.media_profile(str(regions)), nearside.media_profile)
+    assert len(profile["region"]) == 1
 
 
-def test_types_of_tables(tmp_path):
-    table = pa.table({"a": [3, 1, 2, None], "b": ["x", "y", None, "z"]})
-    source, target, media = tmp_path / "t.parquet", tmp_path / "out.arrow", [tmp_path / "d0", tmp_path / "d1"]
-    parquet.write_table(table, source)
-    fits(nearside.sort_table(table, "a", devices=2, model="fast")[1], types.SortReport, "sort_table")
+def test_types_of_designs():
+    for path in sorted((Path(__file__).parents[1] / "designs").glob("*.toml")):
+        check(Design.load(path.stem).values, Design.values.fget)
+    values = """
+        [media]
+        file = "media.img"
+        [delay]
+        read_slots = 64
+        [nvme]
+        media_reads = 32
+        serial = "1"
+        [[memory]]
+        name = "local"
+        bytes = "64 MiB"
+        [memory.dram]
+        data_rate_mts = 2666
+        [cpu]
+        submit_ns = 100
+    """
+    values = Design.load("default").with_values(values).values
+    check(values, Design.values.fget)
+    assert values["memory"][0]["dram"]["data_rate_mts"] == 2666
+
+
+def test_types_of_the_dram():
+    check_native(_native.DramChannel(Design.load("default").native).timing(), "DramChannel.timing")
+
+
+@pytest.mark.rtl
+def test_types_of_the_delay_bench():
+    bench = accuracy.DelayBench(Design.load("fuzz"))
+    check_native(bench.native.measure("read", 100.0, 0.0, 1, 10, 1), "DelayBench.measure")
+    check(bench.measure("write", 94.0, 10, 1), accuracy.DelayBench.measure)
+
+
+TABLE = pa.table({"a": [3, 1, 2, None], "b": ["x", "y", None, "z"]})
+
+
+def test_types_of_sorts(tmp_path):
+    source, target = tmp_path / "t.parquet", tmp_path / "out.arrow"
+    parquet.write_table(TABLE, source)
+    fits(nearside.sort_table(TABLE, "a", devices=2, model="fast")[1], types.SortReport, "sort_table")
+    fits(nearside.sort_table(TABLE.slice(0, 0), "a", model="fast")[1], types.SortReport, "without rows")
+    for trace in (False, True):
+        result = _native.sort_table(Design.load("sort").native, source, "a", model="fast", trace=trace)
+        check_native(result, "sort_table")
+        assert ("trace" in result[0]) == trace
     check(tables.sort_file(source, target, "a", model="fast"), tables.sort_file)
     check(tables.explain(source, "b, a"), tables.explain)
+
+
+def test_types_of_resident_tables(tmp_path):
+    source, target, media = tmp_path / "t.parquet", tmp_path / "out.arrow", [tmp_path / "d0", tmp_path / "d1"]
+    parquet.write_table(TABLE, source)
     check(tables.put(source, media, "t", "a", model="fast"), tables.put)
     check(tables.resident(media, model="fast"), tables.resident)
     check(tables.explain_resident("t", media, "a", model="fast"), tables.explain_resident)
     check(tables.get("t", media, target, by="a", model="fast"), tables.get)
     check(tables.get("t", media, target, model="fast"), tables.get)
+    design = Design.load("sort").native
+    for by in (None, "a"):
+        check_native(_native.table_get(design, media, "t", by, model="fast", trace=True), "table_get")
 
 
 def test_types_of_reports_of_sql():
@@ -181,23 +270,61 @@ def test_types_of_persistent_memory():
         check(pool.check(), pm.Pool.check)
 
 
+def test_types_of_costs_of_persistent_memory():
+    run = Run("fast", parameters={"transactions": 10})
+    design = nearpm.design(run, "nearpm-paper")
+    for way in ("streamed", "ended"):
+        check(nearpm.copies(run, design, way, 64, 2), nearpm.copies)
+        check_native(_native.pm_copies(design.native, way, 64, 2, model="fast"), "pm_copies")
+    for offloaded in (False, True):
+        shape = ("undo", offloaded, "read_back", 10)
+        check(nearpm.transactions(run, design, *shape), nearpm.transactions)
+        check_native(_native.pm_transactions(design.native, *shape, 0.0, 2, 1, model="fast"), "pm_transactions")
+        check(nearpm_fig18.performed(run, design, ("undo", "btree"), offloaded), nearpm_fig18.performed)
+        shape = ("tatp", "redo", offloaded, "posted", 10)
+        check_native(_native.pm_benchmark(design.native, *shape, 100.0, 1), "pm_benchmark")
+    check_native(_native.pmdk_cost(design.native, b"", "read_back", "fast"), "pmdk_cost")
+
+
+def test_types_of_programs_with_libpmemobj(structures, tmp_path):
+    program = [str(structures), "run", "2", "60", "1"]
+    check(pmdk.measure_gain([*program, "btree:{}/pool"], model="fast"), pmdk.measure_gain)
+    _, doc = pmdk.run_on_device([*program, f"btree:{tmp_path / 'pool'}"], model="fast")
+    fits(doc, types.PmdkReport, "report")
+    assert doc["done"]
+    fits(pmdk.run_on_device(["true"], model="fast")[1], types.PmdkReport, "no transaction")
+
+
 def test_types_of_campaigns():
     design = Design.load("fuzz")
-    doc = fuzzing.run_campaign(design, 100, 1, model="fast")
-    counts = {name: value for name, value in doc.items() if name not in typing.get_type_hints(types.FuzzReport)}
-    assert all(type(value) is int for value in counts.values())
-    fits({name: value for name, value in doc.items() if name not in counts}, types.FuzzReport, "fuzz")
-    doc = differential.run_campaign(differential.load_design("fuzz"), 100, 1, models=("fast", "fast"))
-    assert required(types.FuzzReport) <= doc.keys()
+    for engines in (design, nearpm.design(Run(), "nearpm")):
+        check_native(_native.fuzz(engines.native, 50, 1, model="fast"), "fuzz")
+    check(fuzzing.run_campaign(design, 100, 1, model="fast"), fuzzing.run_campaign)
+    check_native(_native.diff(design.native, 50, 1, models=("fast", "fast")), "diff")
+    doc = differential.run_campaign(design, 100, 1, models=("fast", "fast"))
+    check(doc, differential.run_campaign)
+    assert doc["latencies"]
+
+
+def test_types_of_soaks():
+    check(fuzzing.soak(Design.load("fuzz"), 100_000, 1, model="fast"), fuzzing.soak)
+
+
+def test_types_of_crash_campaigns():
+    shape = ("btree", "undo", "device", "sampled:5")
+    check_native(_native.crash_test(crashtest.load_design("device").native, *shape, model="fast"), "crash_test")
     doc = crashtest.run_campaign(
-        crashtest.load_design("cpu"), "btree", "undo", "cpu", "sampled:40", model="fast", without="fences"
+        crashtest.load_design("cpu"), "btree", "undo", "cpu", "sampled:10", model="fast", without="fences"
     )
     check(doc, crashtest.run_campaign)
     assert doc["violation"]
 
 
 def test_types_of_timelines():
+    check(timeline.variants(), timeline.variants)
     check(timeline.measure(Design.load("nearpm-paper"), transactions=1), timeline.measure)
+    design = nearpm.design(Run(), "nearpm-paper")
+    check_native(_native.pm_timeline(design.native, "undo", True, 1, 64, 1, 2, "devices"), "pm_timeline")
 
 
 def test_types_of_servers(tmp_path):

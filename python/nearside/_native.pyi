@@ -3,27 +3,39 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from nearside.types import (
     ArrowStream,
+    BenchmarkResult,
     ChannelCounters,
     ChannelTiming,
+    CopyResult,
+    Counter,
+    CrashResult,
+    DelayBenchResult,
     DesignValues,
+    DramTiming,
     EngineInfo,
     EventList,
+    FuzzResult,
     Info,
     KvReport,
     LateReads,
+    LockstepResult,
     MasterLimits,
     MediaProfile,
+    PmdkCost,
     PoolCheck,
     PutReport,
     ResidentTable,
     ServerCounters,
     SortPlan,
+    SortResult,
     StreamReport,
     ThreadCounts,
+    TimelineResult,
+    TransactionsResult,
     TransferReport,
     WorkloadReport,
 )
@@ -48,7 +60,9 @@ class DelayBench:
     """`nvm_delay` alone, with the clock and the DRAM of a design."""
 
     def __init__(self, design: Design, progress: BuildProgress | None = None) -> None: ...
-    def measure(self, kind: str, base_ns: float, beat_ns: float, beats: int, samples: int, seed: int) -> dict[str, Any]:
+    def measure(
+        self, kind: str, base_ns: float, beat_ns: float, beats: int, samples: int, seed: int
+    ) -> DelayBenchResult:
         """Measures single accesses ("read", "write") at random addresses; times are in ns."""
     @property
     def period_ns(self) -> float:
@@ -117,7 +131,7 @@ class Device:
         """True if whole blocks equal `data`."""
     def compare_and_write(self, expected: bytes, data: bytes, offset: int) -> bool:
         """Writes whole blocks if the media equals `expected`, atomically; true if it did."""
-    def counters(self) -> dict[str, list[Any]]:
+    def counters(self) -> dict[str, Counter]:
         """Counters of the model: name to [value, unit]."""
     def deallocate(self, ranges: Sequence[tuple[int, int]]) -> None:
         """Deallocates ranges of whole blocks: (offset, length) in bytes."""
@@ -288,7 +302,7 @@ class DramChannel:
         """A completion that is due: (address, time), or None."""
     def push(self, now: int, addr: int, is_write: bool) -> bool:
         """Submits a request of 64 bytes; false if the queue is full."""
-    def timing(self) -> dict[str, Any]:
+    def timing(self) -> DramTiming:
         """Timing constraints in clocks, latencies and peak bandwidth."""
 
 @final
@@ -457,7 +471,7 @@ def crash_test(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
-) -> dict[str, Any]:
+) -> CrashResult:
     """Runs a crash campaign; a report."""
 
 def diff(
@@ -471,7 +485,7 @@ def diff(
     per_episode: int = 2000,
     models: tuple[str, str] = ...,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> LockstepResult:
     """Runs two models in lockstep on random sequences; a report."""
 
 def explain_sort(
@@ -498,7 +512,7 @@ def fuzz(
     torn_blocks: bool = False,
     model: str | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> FuzzResult:
     """Runs a fuzzing campaign of `amount` commands, or bytes if `calm`; a report."""
 
 def merge_tables(tables: Sequence[ArrowStream], by: str) -> ArrowTable:
@@ -520,7 +534,7 @@ def pm_benchmark(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
-) -> dict[str, Any]:
+) -> BenchmarkResult:
     """Runs transactions of a benchmark program; times and overlap of CPU and units."""
 
 def pm_copies(
@@ -532,7 +546,7 @@ def pm_copies(
     model: str | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> CopyResult:
     """Measures copies of persistent data by the CPU or by the engine."""
 
 def pm_timeline(
@@ -545,7 +559,7 @@ def pm_timeline(
     devices: int = 1,
     synchronise: str = "devices",
     build: BuildProgress | None = None,
-) -> dict[str, Any]:
+) -> TimelineResult:
     """Activities of CPU and units during transactions."""
 
 def pm_transactions(
@@ -562,12 +576,12 @@ def pm_transactions(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
-) -> dict[str, Any]:
+) -> TransactionsResult:
     """Measures insertions into a B-tree, a transaction each."""
 
 def pmdk_cost(
     design: Design, trace: bytes, fence: str, model: str | None = None, build: BuildProgress | None = None
-) -> dict[str, Any]:
+) -> PmdkCost:
     """The crash-consistency time of a trace of the shim, on the platform of a design."""
 
 def pmdk_events(trace: bytes) -> list[str]:
@@ -600,7 +614,7 @@ def sort_table(
     progress: Progress | None = None,
     trace: bool = False,
     output: tuple[StrPath, str] | None = None,
-) -> tuple[dict[str, Any], ArrowTable | None]:
+) -> tuple[SortResult, ArrowTable | None]:
     """Sorts a table on devices: a report, and the table unless it goes to `output`."""
 
 def table_drop(
@@ -637,7 +651,7 @@ def table_get(
     progress: Progress | None = None,
     trace: bool = False,
     output: tuple[StrPath, str] | None = None,
-) -> tuple[dict[str, Any], ArrowTable | None]:
+) -> tuple[SortResult, ArrowTable | None]:
     """Reads a resident table, sorted if `by` is given: a report, and the table."""
 
 def table_list(

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nearside import _native, show
 from nearside.device import BuildProgress, Design
+from nearside.types import AccuracyRow
 
 # From NVMulator, section 4.1: the error of the mean in the paper's Optane experiment.
 PAPER = {("read", 305.0): "NVMulator: 0.62 %", ("write", 94.0): "NVMulator: 1.7 %"}
@@ -30,27 +29,27 @@ class DelayBench:
 
     def measure(
         self, kind: str, target_ns: float, samples: int, seed: int, beats: int = 1, beat_ns: float = 0.0
-    ) -> dict[str, Any]:
+    ) -> AccuracyRow:
         """Measures single accesses at random addresses. `target_ns` is for all beats, including `beat_ns` for each."""
         base_ns = target_ns - beat_ns * beats
         base_ns = 0.0 if abs(base_ns) < 1e-6 else base_ns  # rounding error
-        row = self.native.measure(kind, base_ns, beat_ns, beats, samples, seed)
-        error = row["mean_ns"] - target_ns
-        row |= {
+        result = self.native.measure(kind, base_ns, beat_ns, beats, samples, seed)
+        error, extremes = result["mean_ns"] - target_ns, (result["min_ns"], result["max_ns"])
+        return {
+            **result,
             "name": f"{kind}_{target_ns:g}ns" + (f"_{beats}beats" if beats > 1 else ""),
             "kind": kind,
             "target_ns": target_ns,
             "beats": beats,
             "mean_error_percent": 100 * abs(error) / target_ns,
-            "max_error_clocks": max(abs(row["max_ns"] - target_ns), abs(row["min_ns"] - target_ns)) / self.period_ns,
+            "max_error_clocks": max(abs(ns - target_ns) for ns in extremes) / self.period_ns,
             "paper": PAPER.get((kind, target_ns)),
         }
-        return row
 
 
 def measure_targets(
     design: Design, targets: list[tuple[str, float]], samples: int, seed: int, progress: BuildProgress | None = None
-) -> list[dict[str, Any]]:
+) -> list[AccuracyRow]:
     """Measures each target; returns a row for each. `progress` may raise an exception between two of them."""
     bench = DelayBench(design, progress)
     rows = []
@@ -61,7 +60,7 @@ def measure_targets(
     return rows
 
 
-def print_table(rows: list[dict[str, Any]]) -> None:
+def print_table(rows: list[AccuracyRow]) -> None:
     table = show.table(
         "nvm_delay: 64 B at random addresses on DDR4, simulated time; the paper is NVMulator",
         "access", "target", "mean", "error", "from-to, ns", "off, clk", "paper",

@@ -18,6 +18,7 @@ from nearside import accuracy, files, plots, results, show, tables
 from nearside._native import NearsideError
 from nearside.device import Design, Device
 from nearside.renamed import renamed
+from nearside.types import AccuracyRow
 
 GENERATED_BYTES = 8 << 20
 SEED = 1
@@ -70,7 +71,7 @@ def round_trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[s
 
 
 @contextmanager
-def delay_bench(design: Design, wanted: bool) -> Iterator[Future[list[dict[str, Any]]]]:
+def delay_bench(design: Design, wanted: bool) -> Iterator[Future[list[AccuracyRow]]]:
     """Measures the accuracy of nvm_delay in parallel with the block: a simulation uses only one core."""
     stop = threading.Event()
 
@@ -78,7 +79,7 @@ def delay_bench(design: Design, wanted: bool) -> Iterator[Future[list[dict[str, 
         if stop.is_set():
             raise KeyboardInterrupt
 
-    def measure() -> list[dict[str, Any]]:
+    def measure() -> list[AccuracyRow]:
         return (
             accuracy.measure_targets(design, accuracy.DEMO_TARGETS, samples=2000, seed=SEED, progress=check_stop)
             if wanted

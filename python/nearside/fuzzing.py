@@ -11,7 +11,7 @@ from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import MAX_U64, Design, Progress, as_text, model_of
 from nearside.renamed import former_names, renamed
-from nearside.types import FuzzReport
+from nearside.types import FuzzReport, LockstepReport
 
 SOAK_EPISODE = 64 << 20
 # The number of episodes of a seed; after the last one the first follows.
@@ -32,7 +32,7 @@ def run_campaign(design: Design, commands: int, seed: int, **options: Any) -> Fu
         as_text("what to replay", options["replay"])
     model = model_of(options.pop("model", None))
     doc = _native.fuzz(design.native, commands, seed, model=model, **options)
-    return {"engine": model, "time": "simulated"} | doc
+    return {"engine": model, "time": "simulated", **doc}
 
 
 @renamed(engine="model")
@@ -123,11 +123,11 @@ def _add_counts(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def print_report(doc: FuzzReport) -> None:
+def print_report(doc: FuzzReport | LockstepReport) -> None:
     """Prints the counts of a campaign, of what was generated, and of completions by status."""
     table = show.table(f"seed {doc['seed']}, {doc['engine']}", "", "count")
     for key, value in doc.items():
-        if key not in NOT_COUNTS:
+        if key not in (*NOT_COUNTS, "latencies"):
             table.add_row(key.replace("_", " "), f"{value:,}")
     table.add_row("simulated time", show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)
@@ -139,6 +139,12 @@ def print_report(doc: FuzzReport) -> None:
     for outcome, count in doc["outcomes"].items():
         table.add_row(*outcome.split(" "), f"{count:,}")
     show.out.print(table)
+    if latencies := doc.get("latencies"):
+        table = show.table("mean latencies of both models, simulated", "commands", "count", "first", "second")
+        for kind, latency in latencies.items():
+            means = [show.nanoseconds(ns / latency["count"]) for ns in latency["ns"]]
+            table.add_row(kind, f"{latency['count']:,}", *means)
+        show.out.print(table)
     if doc["failure"]:
         failure = doc["failure"]
         show.out.print(f"{failure['steps']} of {failure['of_steps']} steps are needed. What happened last:")

@@ -9,6 +9,7 @@ from typing import Any
 
 from nearside import files
 from nearside._native import NearsideError
+from nearside.types import SortTrace, TimelineDocument
 
 
 def check(path: Path) -> None:
@@ -181,7 +182,7 @@ def trace(commands: list[dict[str, Any]], path: Path) -> None:
     _save(figure, path)
 
 
-def sort(trace: dict[str, Any], path: Path) -> None:
+def sort(trace: SortTrace, path: Path) -> None:
     """The stages of each device over time, and the traffic of the first device's memory channels."""
     import matplotlib
 
@@ -218,7 +219,7 @@ def sort(trace: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
-def timeline(doc: dict[str, Any], path: Path) -> None:
+def timeline(doc: TimelineDocument, path: Path) -> None:
     """A picture for each executor of the transactions, with a row for the CPU and each active unit."""
     import matplotlib
 

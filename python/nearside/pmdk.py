@@ -18,6 +18,7 @@ from nearside._native import NearsideError
 from nearside.device import Design, as_text
 from nearside.renamed import former_names, renamed
 from nearside.serve import Server
+from nearside.types import PmdkCost, PmdkGain, PmdkReport
 
 # The program maps the PM window, so the profile must not delay accesses.
 MAPPABLE = '[media]\nprofile = "dram"'
@@ -128,7 +129,7 @@ def run_on_device(
     design: str = "nearpm",
     model: str | None = None,
     quiet: bool = True,
-) -> tuple[int, dict[str, Any]]:
+) -> tuple[int, PmdkReport]:
     """Runs a program to its end; its exit status, and the device's counts."""
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         folder = Path(scratch)
@@ -148,7 +149,7 @@ def measure_gain(
     design: str = "nearpm",
     model: str | None = None,
     quiet: bool = True,
-) -> dict[str, Any]:
+) -> PmdkGain:
     """Measures a program's crash consistency by the CPU and offloaded, on a host profile, in
     simulated time.
 
@@ -159,7 +160,7 @@ def measure_gain(
     if not any("{}" in word for word in program):
         raise NearsideError("the program's arguments lack {}: a folder for its pools, a different one in each run")
     loaded = Design.load(design).with_values(f"[cpu]\nprofile = {json.dumps(as_text('profile', profile))}")
-    doc: dict[str, Any] = {"program": list(program), "profile": profile, "fence": fence, "time": "simulated"}
+    costs: dict[str, PmdkCost] = {}
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         folder = Path(scratch)
         library = write_shim(folder)
@@ -172,17 +173,24 @@ def measure_gain(
             if status != 0:
                 raise NearsideError(f"{words[0]}: exit status {status}")
             events = trace.read_bytes() if trace.exists() else b""
-            doc[way] = _native.pmdk_cost(loaded.native, events, fence, model)
-            if doc[way]["transactions"] == 0:
+            costs[way] = _native.pmdk_cost(loaded.native, events, fence, model)
+            if costs[way]["transactions"] == 0:
                 raise NearsideError(f"{words[0]}: it has made no transaction of libpmemobj")
-    if doc["offloaded"]["commands"] == 0:
+    if costs["offloaded"]["commands"] == 0:
         raise NearsideError(f"{program[0]}: none of its pools was on the device")
-    alone, offloaded = (doc[way]["ns"] / doc[way]["transactions"] for way in ("alone", "offloaded"))
-    doc["ratio"] = alone / offloaded if offloaded > 0 else None
-    return doc
+    alone, offloaded = (costs[way]["ns"] / costs[way]["transactions"] for way in ("alone", "offloaded"))
+    return {
+        "program": list(program),
+        "profile": profile,
+        "fence": fence,
+        "time": "simulated",
+        "alone": costs["alone"],
+        "offloaded": costs["offloaded"],
+        "ratio": alone / offloaded if offloaded > 0 else None,
+    }
 
 
-def print_report(doc: Mapping[str, Any]) -> None:
+def print_report(doc: PmdkReport) -> None:
     counts = doc["done"]
     if counts is None:
         show.out.print("no transaction of libpmemobj had its pool on the device")
@@ -193,7 +201,7 @@ def print_report(doc: Mapping[str, Any]) -> None:
     show.out.print(table)
 
 
-def print_gain(doc: Mapping[str, Any]) -> None:
+def print_gain(doc: PmdkGain) -> None:
     host = f"host profile {doc['profile']}, fences {doc['fence'].replace('_', '-')}"
     title = f"crash consistency of a transaction, {host}, simulated"
     table = show.table(title, "", "alone", "offloaded")

@@ -12,7 +12,7 @@ from nearside import _native, bounds, dictionaries, files, plots, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Progress, as_text
 from nearside.renamed import former_names, renamed
-from nearside.types import ArrowStream, PlanDocument, PutReport, ResidentTable, SortPlan, SortReport
+from nearside.types import ArrowStream, PlanDocument, PutReport, ResidentTable, SortPlan, SortReport, SortResult
 
 if TYPE_CHECKING:
     import pyarrow
@@ -124,9 +124,7 @@ def _plan_document(design: Design, plan: SortPlan) -> PlanDocument:
     return {"design": design.name, "plan": plan, "bounds": bounds.of_plan(design, plan)}
 
 
-def _with_bounds(
-    design: Design, doc: dict[str, Any], trace: Path | None = None, plot: Path | None = None
-) -> SortReport:
+def _with_bounds(design: Design, doc: SortResult, trace: Path | None = None, plot: Path | None = None) -> SortReport:
     """Adds the bound of each stage and the share that was reached; writes trace and plot."""
     events = doc.pop("trace", None)
     if trace is not None:

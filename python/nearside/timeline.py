@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nearside import _native, show
 from nearside.device import BuildProgress, Design
-from nearside.types import TimelineDocument, TimelineRow
+from nearside.types import TimelineDocument, TimelineRow, TimelineVariant
 
 # Small media, for a quick start; the host profile has the latencies of the paper.
 VALUES = """
@@ -24,7 +22,7 @@ CPU = "CPU"
 CPU_COLOURS = {"program": "#4c72b0", "copy": "#dd8452", "flush": "#937860", "command": "#8172b3", "fence": "#d9d9d9"}
 
 
-def variants() -> list[dict[str, Any]]:
+def variants() -> list[TimelineVariant]:
     """The executors of the same transactions."""
     return [
         {"name": "by the CPU", "offloaded": False, "devices": 1, "synchronise": "devices"},
@@ -47,11 +45,11 @@ def measure(
     `size`: bytes of each object, a multiple of 8 up to 16 KiB; 1 to 8 objects and transactions.
     """
     design = design.with_values(VALUES)
-    rows = []
+    rows: list[TimelineRow] = []
     for variant in variants():
         ways = (variant["devices"], variant["synchronise"])
         shape = (mechanism, variant["offloaded"], objects, size, transactions)
-        rows.append(variant | _native.pm_timeline(design.native, *shape, *ways, build))
+        rows.append({**variant, **_native.pm_timeline(design.native, *shape, *ways, build)})
     shape = {"mechanism": mechanism, "objects": objects, "bytes": size, "transactions": transactions}
     return {
         "design": {"name": design.name, "hash": design.hash},

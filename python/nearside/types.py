@@ -6,7 +6,7 @@ Times are simulated unless a field says "wall-clock".
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, Protocol, TypedDict
+from typing import NotRequired, Protocol, TypedDict
 
 
 class ArrowStream(Protocol):
@@ -23,10 +23,23 @@ class MediaDirection(TypedDict):
     """Latency of an access without its data, in ns."""
     beat_ns: float
     """Additional latency of each beat of 64 bytes, in ns."""
-    cap_gb_s: NotRequired[float | None]
-    """Bandwidth cap in GB/s; None is no cap."""
+    cap_gb_s: float
+    """Bandwidth cap of the whole device, in GB/s; 0 is no cap."""
     source: NotRequired[str]
     """The publication of the values."""
+
+
+class MediaRegion(TypedDict):
+    """A part of the media with separate timing."""
+
+    first: int
+    """First byte of the media."""
+    bytes: int
+    """Size, in bytes."""
+    read: MediaDirection
+    """Timing of reads."""
+    write: MediaDirection
+    """Timing of writes."""
 
 
 class MediaProfile(TypedDict):
@@ -36,12 +49,14 @@ class MediaProfile(TypedDict):
     """The name of the profile."""
     description: str
     """A description of the memory technology."""
-    enable: NotRequired[bool]
+    enable: bool
     """Whether delays are applied."""
     read: MediaDirection
     """Timing of reads."""
     write: MediaDirection
     """Timing of writes."""
+    region: NotRequired[list[MediaRegion]]
+    """Parts of the media with separate timing."""
 
 
 class LateReads(TypedDict):
@@ -226,6 +241,73 @@ class ChannelCounters(TypedDict):
     """Counters of reads."""
     write: DirectionCounters
     """Counters of writes."""
+
+
+class DelayBenchResult(TypedDict):
+    """Single accesses through `nvm_delay`, timed at its ports."""
+
+    samples: int
+    """The number of accesses."""
+    beat_bytes: int
+    """Bytes of a beat."""
+    mean_ns: float
+    """The mean latency, in ns."""
+    min_ns: float
+    """The smallest latency, in ns."""
+    max_ns: float
+    """The largest latency, in ns."""
+    on_time: int
+    """Accesses that ended at most a clock after their target."""
+    on_time_mean_ns: float
+    """The mean latency of those, in ns; 0 without any."""
+    late: int
+    """Accesses that the memory answered after the target, as counted by `nvm_delay`."""
+    late_after_memory_clocks: int | None
+    """The longest time from the memory's answer to the end of a late access, in clocks; None without any."""
+    early_clocks: float
+    """The most clocks by which a beat came before its target; 0 without any."""
+    counted_mean_ns: float
+    """The mean latency as counted by `nvm_delay`, in ns."""
+
+
+class AccuracyRow(DelayBenchResult):
+    """A measurement of the accuracy of `nvm_delay`."""
+
+    name: str
+    """The name of the measurement."""
+    kind: str
+    """"read" or "write"."""
+    target_ns: float
+    """The target latency of all beats, in ns."""
+    beats: int
+    """Beats of an access."""
+    mean_error_percent: float
+    """The error of the mean, in percent of the target."""
+    max_error_clocks: float
+    """The largest error of an access, in clocks."""
+    paper: str | None
+    """The error of the mean in the paper; None without one."""
+
+
+class DramTiming(TypedDict):
+    """Timing of a DDR4 channel."""
+
+    data_rate_mts: int
+    """Transfers per second, in 10^6."""
+    cl: int
+    """CAS latency, in clocks of the DRAM."""
+    rcd: int
+    """Time from the activation of a row to a column access (tRCD), in clocks of the DRAM."""
+    rp: int
+    """Time of a precharge (tRP), in clocks of the DRAM."""
+    burst: int
+    """Time of a burst on the data pins, in clocks of the DRAM."""
+    frontend_ns: int
+    """Latency from the acceptance of a request to the scheduler, in ns."""
+    backend_ns: int
+    """Latency from the last data on the pins to the answer, in ns."""
+    peak_gb_s: float
+    """Peak bandwidth, in GB/s."""
 
 
 class Capabilities(TypedDict):
@@ -546,8 +628,8 @@ class PutReport(TypedDict):
     """The name of the design."""
     engine: str
     """The model: "rtl" or "fast"."""
-    build: str
-    """The kind of bitstream."""
+    build: str | None
+    """The kind of bitstream; None for a table without rows."""
     rows: int
     """Rows of the table."""
     row_bytes: int
@@ -570,6 +652,50 @@ class PutReport(TypedDict):
     """The host."""
     plan: SortPlan | None
     """The plan; None without a sort."""
+
+
+class TraceEvent(TypedDict):
+    """An event of a trace for Perfetto, in the Trace Event Format."""
+
+    ph: str
+    """The phase: "M" is metadata, "X" a stage, "C" the bandwidth of a channel."""
+    pid: int
+    """The number of the device, from 1 on."""
+    tid: NotRequired[int]
+    """The number of the track; not for a bandwidth."""
+    name: str
+    """The name of the metadata, of the stage or of the channel."""
+    ts: NotRequired[float]
+    """The simulated time of its begin, in us; not for metadata."""
+    dur: NotRequired[float]
+    """The simulated time of a stage, in us."""
+    args: dict[str, str | int | float | None]
+    """Values by name. Bandwidths are in GB/s, those of a channel under "read" and "written"."""
+
+
+class TraceData(TypedDict):
+    """Further data of a trace."""
+
+    time: str
+    """"simulated"."""
+
+
+class SortTrace(TypedDict):
+    """The stages of a sort and the traffic of the memory channels, in the Trace Event Format."""
+
+    displayTimeUnit: str
+    """The unit that a viewer displays."""
+    traceEvents: list[TraceEvent]
+    """The events."""
+    otherData: TraceData
+    """Further data."""
+
+
+class SortResult(PutReport):
+    """The report of a sort, or of a table that is read back, as the native module returns it."""
+
+    trace: NotRequired[SortTrace]
+    """The trace; if it was requested."""
 
 
 class SortReport(PutReport):
@@ -651,6 +777,152 @@ class ThreadCounts(TypedDict):
     """The part of it that exists for crash consistency only, in ps."""
 
 
+class CopyResult(TypedDict):
+    """Times of copies of persistent data."""
+
+    mean_ns: float
+    """The mean, in simulated ns."""
+    least_ns: float
+    """The shortest, in simulated ns."""
+    most_ns: float
+    """The longest, in simulated ns."""
+
+
+class TransactionMeans(TypedDict):
+    """Means over transactions."""
+
+    ns: float
+    """Time of a transaction with the program's computation, in simulated ns."""
+    consistency_ns: float
+    """The part of it in code for crash consistency, in ns."""
+    fences_ns: float
+    """The part of that in fences, in ns."""
+    commands: float
+    """Commands to the engine."""
+
+
+class TransactionsResult(TransactionMeans):
+    """Insertions into a B-tree: means per transaction."""
+
+    per_us: float
+    """Transactions of all threads per simulated us."""
+    copies_ns: float
+    """Time of copies of old and new bytes by the CPU, in ns."""
+    flushes_ns: float
+    """Time of write-backs of lines, in ns."""
+    commands_ns: float
+    """Time of commands to the engine, in ns."""
+    fences: float
+    """Fences."""
+    lines: float
+    """Lines written back."""
+    records: float
+    """Log records."""
+    payload: float
+    """Bytes in log records."""
+    copied: float
+    """Bytes that the CPU copied."""
+
+
+class BenchmarkResult(TransactionMeans):
+    """Transactions of a benchmark program: means per transaction."""
+
+    units_ns: float
+    """Time in which at least one unit works, in ns."""
+    both_ns: float
+    """The part of it outside of fences, in ns: CPU and units work in parallel."""
+    aborted: float
+    """The fraction of transactions that were aborted."""
+
+
+class PmdkCost(TypedDict):
+    """Crash consistency of a program with libpmemobj: sums over its transactions."""
+
+    transactions: int
+    """Outermost transactions."""
+    lines: int
+    """Lines written back."""
+    fences: int
+    """Fences."""
+    streamed: int
+    """Bytes copied past the cache."""
+    commands: int
+    """Commands to the engine."""
+    ns: float
+    """Time of all of these, in simulated ns."""
+    lines_ns: float
+    """The part of it in write-backs, in ns."""
+    fences_ns: float
+    """The part of it in fences, in ns."""
+    streams_ns: float
+    """The part of it in copies, in ns."""
+    commands_ns: float
+    """The part of it in commands, in ns."""
+
+
+class PmdkGain(TypedDict):
+    """The crash consistency of a program with libpmemobj by the CPU, and offloaded."""
+
+    program: list[str]
+    """The program and its arguments."""
+    profile: str
+    """The host profile."""
+    fence: str
+    """What fences wait for: "read_back", "posted" or "completion"."""
+    time: str
+    """"simulated"."""
+    alone: PmdkCost
+    """The cost by the CPU."""
+    offloaded: PmdkCost
+    """The cost with the engine."""
+    ratio: float | None
+    """The time of a transaction by the CPU over that with the engine; None if the latter is 0."""
+
+
+class PmdkCounts(TypedDict):
+    """Counts of the preloaded library."""
+
+    moments: int
+    """Moments at which the power can be cut."""
+    first_moment: int
+    """The moment of the first transaction or flush."""
+    transactions: int
+    """Transactions."""
+    commits: int
+    """Transactions committed."""
+    aborts: int
+    """Transactions aborted."""
+    records: int
+    """Log records."""
+    payload_bytes: int
+    """Bytes in log records."""
+    ranges_repeated: int
+    """Ranges that were in the log of their transaction before."""
+    ranges_left_to_libpmemobj: int
+    """Ranges whose log libpmemobj keeps."""
+    flushes: int
+    """Flushes."""
+    lines: int
+    """Lines flushed."""
+    fences: int
+    """Fences."""
+    streamed_bytes: int
+    """Bytes copied past the cache."""
+
+
+class PmdkReport(TypedDict):
+    """A program with libpmemobj that ran on a device."""
+
+    program: list[str]
+    """The program and its arguments."""
+    status: int
+    """The exit status, as in a shell."""
+    without: str | None
+    """The fault injection; None without one."""
+    done: PmdkCounts | None
+    """Counts of the preloaded library; None if no pool was on the device."""
+
+
 class CampaignFailure(TypedDict):
     """A failure of the fuzzer, reduced to fewer steps."""
 
@@ -662,8 +934,8 @@ class CampaignFailure(TypedDict):
     """Steps of the episode."""
     history: list[str]
     """The last events."""
-    replay: NotRequired[str]
-    """The argument of `--replay`; not in a soak."""
+    replay: str
+    """The argument of `--replay`."""
 
 
 class CrashViolation(TypedDict):
@@ -675,8 +947,8 @@ class CrashViolation(TypedDict):
     """A description in one line."""
     timeline: list[str]
     """The events before it."""
-    replay: str
-    """The command that reproduces it."""
+    replay: NotRequired[str]
+    """The command that reproduces it; added by `crashtest.run_campaign`."""
 
 
 class BrokenInvariant(TypedDict):
@@ -688,27 +960,9 @@ class BrokenInvariant(TypedDict):
     """The events before it."""
 
 
-class CrashReport(TypedDict):
-    """The report of a crash campaign."""
+class CrashResult(TypedDict):
+    """The result of a crash campaign, as the native module returns it."""
 
-    workload: str
-    """The workload."""
-    mechanism: str
-    """The mechanism."""
-    by: str
-    """The executor: "cpu" or "device"."""
-    engine: str
-    """The model: "rtl" or "fast"."""
-    seed: int
-    """The seed."""
-    without: str | None
-    """The fault injection; None without one."""
-    devices: int
-    """The number of devices."""
-    synchronise: str
-    """Who synchronises them: "devices" or "host"."""
-    time: str
-    """"simulated"."""
     transactions: int
     """Transactions of the run."""
     events: int
@@ -737,6 +991,29 @@ class CrashReport(TypedDict):
     """The first violation."""
 
 
+class CrashReport(CrashResult):
+    """The report of a crash campaign."""
+
+    workload: str
+    """The workload."""
+    mechanism: str
+    """The mechanism."""
+    by: str
+    """The executor: "cpu" or "device"."""
+    engine: str
+    """The model: "rtl" or "fast"."""
+    seed: int
+    """The seed."""
+    without: str | None
+    """The fault injection; None without one."""
+    devices: int
+    """The number of devices."""
+    synchronise: str
+    """Who synchronises them: "devices" or "host"."""
+    time: str
+    """"simulated"."""
+
+
 class TimelineSpan(TypedDict):
     """An activity in a timeline."""
 
@@ -761,8 +1038,21 @@ class TimelineMark(TypedDict):
     """Its time, in simulated ns."""
 
 
-class TimelineRow(TypedDict):
-    """The timeline of an executor."""
+class TimelineResult(TypedDict):
+    """The timeline of transactions."""
+
+    took_ns: float
+    """Simulated time of all transactions, in ns."""
+    fences_ns: float
+    """The part of it in fences, in ns."""
+    spans: list[TimelineSpan]
+    """The activities."""
+    marks: list[TimelineMark]
+    """The events."""
+
+
+class TimelineVariant(TypedDict):
+    """An executor of transactions."""
 
     name: str
     """A description of the executor."""
@@ -772,14 +1062,10 @@ class TimelineRow(TypedDict):
     """The number of devices."""
     synchronise: str
     """Who synchronises them: "devices" or "host"."""
-    took_ns: float
-    """Simulated time of all transactions, in ns."""
-    fences_ns: float
-    """The part of it in fences, in ns."""
-    spans: list[TimelineSpan]
-    """The activities."""
-    marks: list[TimelineMark]
-    """The events."""
+
+
+class TimelineRow(TimelineResult, TimelineVariant):
+    """The timeline of an executor."""
 
 
 class DesignReference(TypedDict):
@@ -905,16 +1191,9 @@ class KvReport(TypedDict):
     """Connections that did not end in the normal way."""
 
 
-class FuzzReport(TypedDict):
-    """The report of a fuzzing, soak or lockstep campaign.
+class CampaignResult(TypedDict):
+    """What the results of fuzzing and lockstep campaigns have in common."""
 
-    Further counts, such as `interrupts` or `power_cuts`, depend on what is fuzzed.
-    """
-
-    engine: str
-    """The model: "rtl", "fast", or "fast and rtl" in lockstep."""
-    time: str
-    """ "simulated"."""
     seed: int
     """The seed."""
     episodes: int
@@ -928,22 +1207,309 @@ class FuzzReport(TypedDict):
     kinds: dict[str, int]
     """What was generated, by kind."""
     mismatches: int
-    """Failures found: 0 or 1."""
+    """Failures found: 0 or 1, as the first one ends the campaign."""
     failure: CampaignFailure | None
     """The failure; None without one."""
-    completed: NotRequired[int]
+
+
+class FuzzResult(CampaignResult):
+    """The result of a fuzzing campaign or soak, as the native module returns it."""
+
+    completed: int
     """Commands with a completion."""
-    moved_bytes: NotRequired[int]
-    """Bytes moved between host and media."""
-    checked_bytes: NotRequired[int]
+    dropped: int
+    """Commands that were in flight at a reset."""
+    moved_bytes: int
+    """Bytes of the media that completed commands have read, written, compared or cleared."""
+    checked_bytes: int
     """Bytes that were compared on their way to the host."""
+    compared_blocks: int
+    """Blocks of the media that were compared at the ends of episodes."""
+    interrupts: int
+    """Interrupts."""
+    disables: int
+    """Controller resets by CC.EN."""
+    shutdowns: int
+    """Shutdowns."""
+    function_resets: int
+    """Function level resets."""
+    subsystem_resets: int
+    """NVM subsystem resets."""
+    power_cuts: int
+    """Power cuts."""
+    fatal: int
+    """Fatal statuses that the host provoked."""
+
+
+class FuzzReport(FuzzResult):
+    """The report of a fuzzing campaign or soak."""
+
+    engine: str
+    """The model: "rtl" or "fast"."""
+    time: str
+    """"simulated"."""
     design: NotRequired[str]
     """The hash of the design; in a soak."""
     hardware: NotRequired[str]
     """The hash of the hardware; in a soak."""
 
 
-DesignValues = dict[str, Any]
-"""All values of a design. The reference of the design file describes them."""
-EventList = list[list[Any]]
+class LockstepLatency(TypedDict):
+    """Latencies of one kind of command on two models."""
+
+    count: int
+    """The number of commands."""
+    ns: list[float]
+    """The sum of the latencies on each model, in simulated ns."""
+
+
+class LockstepResult(CampaignResult):
+    """The result of two models in lockstep, as the native module returns it."""
+
+    steps: int
+    """Steps of all episodes."""
+    compared_bytes: int
+    """Bytes of the media that were compared."""
+    latencies: dict[str, LockstepLatency]
+    """Latencies by kind of command."""
+
+
+class LockstepReport(LockstepResult):
+    """The report of two models in lockstep."""
+
+    engine: str
+    """"fast and rtl"."""
+    time: str
+    """"simulated"."""
+
+
+class DelaySizes(TypedDict):
+    """Sizes of an `nvm_delay` that override those of the media profile."""
+
+    read_slots: NotRequired[int]
+    """Reads in flight."""
+    write_slots: NotRequired[int]
+    """Writes in flight."""
+    buffer_beats: NotRequired[int]
+    """Beats of 64 bytes in the read buffer."""
+
+
+class MediaValues(TypedDict):
+    """The storage of a design."""
+
+    bytes: int
+    """Size, in bytes."""
+    file: NotRequired[str]
+    """The file of the data; without it the media is in memory."""
+    profile: str
+    """The media profile."""
+
+
+class NvmeValues(TypedDict):
+    """The NVMe controller of a design. Keys that are missing follow from the media profile."""
+
+    io_queues: int
+    """I/O queue pairs."""
+    queue_entries: int
+    """Entries of the longest queue."""
+    slots: int
+    """Commands in flight in the controller."""
+    media_read_beats: NotRequired[int]
+    """Beats of 64 bytes that are read ahead in each channel."""
+    media_reads: NotRequired[int]
+    """Reads of up to 4 KiB in flight in each channel."""
+    media_write_bytes: NotRequired[int]
+    """Bytes of the longest write burst to the media."""
+    media_writes: NotRequired[int]
+    """Write bursts in flight in each channel."""
+    namespaces: NotRequired[list[int]]
+    """Bytes of each namespace; 0 is an inactive one. Without this key namespace 1 is the whole media."""
+    serial: NotRequired[str]
+    """The serial number; without this key it is derived."""
+
+
+class DramValues(TypedDict):
+    """A DDR4 channel of a design."""
+
+    data_rate_mts: int
+    """Transfers per second, in 10^6."""
+    density_gbit: int
+    """Density of a DRAM device, in Gbit; a channel has eight of them."""
+    refresh_mode: int
+    """Refreshes per 7.8 us; 0 is no refresh."""
+    read_queue: int
+    """Reads that the DRAM controller holds."""
+    write_queue: int
+    """Writes that the DRAM controller holds."""
+    drain_high: int
+    """Buffered writes that start a drain."""
+    drain_low: int
+    """Buffered writes that end a drain."""
+    age_limit_ns: int
+    """The wait after which a request precedes row hits, in ns."""
+    frontend_ns: int
+    """Latency from the acceptance of a request to the scheduler, in ns."""
+    backend_ns: int
+    """Latency from the last data on the pins to the answer, in ns."""
+
+
+class MemoryValues(TypedDict):
+    """A memory of a design in addition to the storage."""
+
+    name: str
+    """"local"."""
+    bytes: int
+    """Size, in bytes."""
+    channels: int
+    """The number of channels."""
+    granule: int
+    """Bytes that stay in one channel."""
+    profile: str
+    """The media profile of its channels."""
+    delay: NotRequired[DelaySizes]
+    """Sizes of each channel's `nvm_delay`."""
+    dram: NotRequired[DramValues]
+    """The DDR4 channel of each of its channels; without this key it is that of the storage."""
+
+
+class EngineValues(TypedDict):
+    """An engine of a design. The reference of the design file describes the defaults."""
+
+    name: str
+    """The name for programs."""
+    engine: str
+    """The kind: a folder of `hw/engine`, or a path."""
+    namespaces: NotRequired[list[int]]
+    """The namespaces that it may access; without this key the whole media."""
+    memories: NotRequired[list[str]]
+    """The memories that it may access in addition to the storage; without this key all."""
+    opcodes: NotRequired[list[int]]
+    """Opcodes of its NVMe I/O commands."""
+    parameters: NotRequired[dict[str, int]]
+    """Values of its parameters; others have their defaults."""
+
+
+class LinkValues(TypedDict):
+    """The PCIe link of a design."""
+
+    generation: int
+    """The PCIe generation."""
+    lanes: int
+    """The number of lanes."""
+    max_payload_bytes: int
+    """The most payload of a TLP (MPS), in bytes."""
+    max_read_request_bytes: int
+    """The most bytes of a read request (MRRS)."""
+    read_completion_boundary_bytes: int
+    """The read completion boundary of the host (RCB), in bytes."""
+    max_completion_bytes: int
+    """The most bytes of a completion by the host."""
+    tags: int
+    """Outstanding read requests of the device."""
+    host_posted_headers: int
+    """Posted header credits of the host."""
+    host_posted_bytes: int
+    """Posted data credits of the host, in bytes."""
+    host_nonposted_headers: int
+    """Non-posted header credits of the host."""
+    device_posted_headers: int
+    """Posted header credits of the device."""
+    device_posted_bytes: int
+    """Posted data credits of the device, in bytes."""
+    device_nonposted_headers: int
+    """Non-posted header credits of the device."""
+    device_completion_bytes: int
+    """The device's buffer for data that it has requested, in bytes; 0 is no limit."""
+    device_tx_buffer_bytes: int
+    """Bytes that wait for the wire before writes of the device are refused."""
+    device_tx_requests: int
+    """Read requests that wait for the wire before reads of the device are refused."""
+    device_phy_ns: int
+    """Latency of the device's PHY, MAC and bridge, each way, in ns."""
+    propagation_ns: int
+    """Time of flight, in ns."""
+    root_phy_ns: int
+    """Latency of the root port's PHY and MAC, each way, in ns."""
+    ack_every_tlps: int
+    """TLPs received per ACK DLLP."""
+    update_fc_every_tlps: int
+    """TLPs received per UpdateFC DLLP."""
+
+
+class HostValues(TypedDict):
+    """Memory and root complex of the host of a design."""
+
+    memory_base: int
+    """The first address of host memory."""
+    memory_mib: int
+    """Host memory, in MiB."""
+    read_ns: int
+    """Latency of a read request at the root complex, in ns."""
+    read_jitter_ns: int
+    """The most additional latency of a read request, which is random, in ns."""
+    write_ns: int
+    """Time for which a posted write keeps its credits, in ns."""
+    mmio_ns: int
+    """Latency between CPU and root complex for an MMIO access, one way, in ns."""
+    mmio_queue: int
+    """Posted MMIO writes that wait for a link before the CPU stalls."""
+    cpu_loads: int
+    """Loads of devices that the CPU has in flight."""
+    peer_ns: int
+    """Additional latency through the root complex between devices, in ns."""
+    completion_timeout_us: int
+    """The time after which a read of a device fails, in us."""
+    seed: int
+    """The seed of the host's random choices."""
+
+
+class CpuValues(TypedDict):
+    """The CPUs of the host of a design. Keys that are missing follow from the host profile."""
+
+    profile: str
+    """The host profile, by name or path."""
+    submit_ns: NotRequired[int]
+    """CPU time to build and submit a command, in ns."""
+    complete_ns: NotRequired[int]
+    """CPU time to process a completion, in ns."""
+    mmio_write_ns: NotRequired[int]
+    """CPU time of a posted MMIO write, in ns."""
+    interrupt_ns: NotRequired[int]
+    """CPU time from an interrupt to the check of the queue, in ns; 0 is polling."""
+
+
+class DesignValues(TypedDict):
+    """All values of a design. The reference of the design file has the ranges and the defaults."""
+
+    name: str
+    """The name of the design."""
+    clock_mhz: int
+    """The clock frequency of the device, in MHz."""
+    channels: int
+    """The number of channels of the storage."""
+    granule: int
+    """Bytes that stay in one channel."""
+    media: MediaValues
+    """The storage."""
+    delay: NotRequired[DelaySizes]
+    """Sizes of each channel's `nvm_delay`."""
+    nvme: NvmeValues
+    """The NVMe controller."""
+    memory: NotRequired[list[MemoryValues]]
+    """Memories in addition to the storage."""
+    engine: NotRequired[list[EngineValues]]
+    """The engines."""
+    pcie: LinkValues
+    """The PCIe link."""
+    dram: DramValues
+    """The DDR4 channel of each channel of the storage."""
+    host: HostValues
+    """Memory and root complex of the host."""
+    cpu: CpuValues
+    """The CPUs of the host."""
+
+
+Counter = list[float | str]
+"""The value and the unit of a counter."""
+EventList = list[list[int | str]]
 """Events of one command: time in ps, name, and an address, offset or number."""

@@ -9,6 +9,7 @@ from nearside._native import NearsideError
 from nearside.accuracy import DelayBench
 from nearside.claims.registry import Context, Measured, Published, at_most, claim
 from nearside.device import Design, media_profile
+from nearside.types import AccuracyRow
 
 # Beside the paper's 305 ns and 94 ns: from 60 ns to 100 us, most of them between two clocks. The
 # DRAM's controller answers writes at once; a read takes some 70 ns, and up to 290 ns during a
@@ -36,17 +37,17 @@ def bench(context: Context) -> DelayBench:
     return context.once("nvm_delay.bench", lambda: DelayBench(Design.load("default")))
 
 
-def row(context: Context, kind: str, target: float, **burst: Any) -> dict[str, Any]:
+def row(context: Context, kind: str, target: float, **burst: Any) -> AccuracyRow:
     """A row of the accuracy table, shared by the claims about it."""
 
-    def measure() -> dict[str, Any]:
+    def measure() -> AccuracyRow:
         samples = context.commands(max(200, min(20_000, int(BUDGET / (60 + target / bench(context).period_ns)))))
         return bench(context).measure(kind, target, samples, context.seed, **burst)
 
     return context.once(("nvm_delay.row", kind, target, *burst.items()), measure)
 
 
-def explain(line: dict[str, Any]) -> str:
+def explain(line: AccuracyRow) -> str:
     return (
         f"{line['samples']} samples, mean {line['mean_ns']:.4f} ns, smallest {line['min_ns']:g} ns, "
         f"largest {line['max_ns']:g} ns, {line['late']} late"

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from nearside import _native
 from nearside.device import Design
 from nearside.experiments.registry import Row, Run, plot
+from nearside.types import CopyResult, TransactionMeans, TransactionsResult
+
+Means = TypeVar("Means", bound=TransactionMeans)
 
 TITLE = "Seneviratne et al., NearPM (EuroSys 2023)"
 MECHANISMS = ("undo", "redo", "checkpoint", "shadow")
@@ -69,7 +72,7 @@ def design(run: Run, name: str = "", media: str = "dram", host: str = "nearpm", 
     return found.with_values(f'{sizes}[cpu]\nprofile = "{host}"\n{more}')
 
 
-def copies(run: Run, of: Design, way: str, size: int, count: int) -> dict[str, Any]:
+def copies(run: Run, of: Design, way: str, size: int, count: int) -> CopyResult:
     """Copies of one size in one way."""
     return _native.pm_copies(of.native, way, size, count, run.seed, run.model, run.build)
 
@@ -84,7 +87,7 @@ def transactions(
     work_ns: float = 0.0,
     threads: int = 1,
     **devices: Any,
-) -> dict[str, Any]:
+) -> TransactionsResult:
     """Insertions into a B-tree, each a transaction. `devices`: their number, and who synchronises them."""
     return _native.pm_transactions(
         of.native, mechanism, offloaded, fence, inserts, work_ns, threads, run.seed, run.model, run.build, **devices
@@ -96,7 +99,7 @@ def ordered(of: Design) -> bool:
     return of.values["channels"] == 1
 
 
-def fastest(of_devices: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def fastest(of_devices: Sequence[Means]) -> Means:
     """The CPU's best: of pools on one device and on as many as the engines have."""
     return min(of_devices, key=lambda ran: ran["ns"])
 

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any
+from typing import Any, Literal
 
 from nearside import _native
 from nearside.device import Design
 from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig16 import SHARE
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.types import BenchmarkResult
 
 # From table 4, with its sizes of values and records.
 WORKLOADS = ["tpcc", "tatp", "btree", "rbtree", "skiplist", "hashmap", "redis", "memcached", "pmemkv"]
@@ -37,7 +38,7 @@ def performed(
     fence: str = "read_back",
     work_ns: float = 0.0,
     **devices: Any,
-) -> dict[str, float]:
+) -> BenchmarkResult:
     """Transactions of a program. `devices`: their number, and who synchronises them."""
     mechanism, name = case
     count = run.parameters["transactions"]
@@ -45,7 +46,7 @@ def performed(
     return _native.pm_benchmark(of.native, *shape, run.build, **devices)
 
 
-def work_ns(mechanism: str, plain: dict[str, float]) -> float:
+def work_ns(mechanism: str, plain: BenchmarkResult) -> float:
     """The computation of a program for the paper's f, as in figure 16, from the CPU's time without it."""
     return max(0.0, plain["consistency_ns"] / SHARE[mechanism] - plain["ns"])
 
@@ -67,7 +68,7 @@ def measure(run: Run, case: tuple[str, str]) -> Row:
     }  # fmt: skip
 
 
-def _percent(performed: dict[str, float], part: str) -> float:
+def _percent(performed: BenchmarkResult, part: Literal["both_ns", "units_ns", "fences_ns"]) -> float:
     return 100 * performed[part] / performed["ns"]
 
 

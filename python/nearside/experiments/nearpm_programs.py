@@ -10,6 +10,7 @@ from typing import Any
 from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig18 import SMALL_TEXT, WORKLOADS, cases, performed, work_ns
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.types import BenchmarkResult
 
 # What the fences of the CPU and of the engines wait for, devices, and who synchronises them. Both
 # sides give the same guarantee; the CPU has its pool on as many devices, or on one if that is
@@ -37,7 +38,7 @@ def measure(run: Run, case: tuple[str, str]) -> Row:
         return work_ns(mechanism, performed(run, of, case, False, fence))
 
     @cache
-    def by_cpu(fence: str, devices: int) -> dict[str, float]:
+    def by_cpu(fence: str, devices: int) -> BenchmarkResult:
         return performed(run, of, case, False, fence, work(fence), devices=devices)
 
     cpu = by_cpu("read_back", 1)
