@@ -63,6 +63,12 @@ def test_cli_option_given_twice_is_refused(command, tmp_path):
     assert message.startswith("--model stands twice: fast and rtl; give one (see ")
 
 
+def test_cli_flag_beside_its_opposite_is_refused(tmp_path):
+    message = fails("build", "--train", "--no-train", "--design", "none", cwd=tmp_path)
+    assert message.startswith("--train and --no-train are opposites: give one (see ")
+    assert fails("info", "--json", "--json", "--design", "none", cwd=tmp_path).startswith('no design "none"')
+
+
 def test_cli_sort_with_by_twice_names_the_list(tmp_path):
     message = fails("sort", "t.parquet", "--by", "a", "--by", "b", cwd=tmp_path)
     assert message.startswith('--by stands twice: a and b; give one, such as --by "a, b" (see ')

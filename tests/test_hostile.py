@@ -24,7 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from nearside import Design, Device, NearsideError, _native, cli, fuzzing
+from nearside import Design, Device, NearsideError, _native, cli, fuzzing, sort_table
 
 GOOD = Design.load("fuzz")
 ANSWERS = (NearsideError, ValueError, TypeError, OverflowError)
@@ -622,6 +622,61 @@ def test_hostile_tables_in_memory():
             _native.sort_table(design, table, "b", model="fast")
     with pytest.raises(NearsideError, match="its stream was read before"):
         _native.sort_table(design, READ_TWICE, "a", model="fast")
+
+
+class Capsule:
+    """An object that gives this capsule."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.capsule
+
+
+NATIVE_TABLES = {
+    "sort_table": lambda table: _native.sort_table(Design.load("sort").native, table, "a", model="fast"),
+    "explain_sort": lambda table: _native.explain_sort(Design.load("sort").native, table, "a"),
+    "merge_tables": lambda table: _native.merge_tables([table], "a"),
+}
+
+
+@pytest.mark.parametrize("call", NATIVE_TABLES)
+def test_hostile_released_stream_is_refused(call):
+    """Another library that reads a stream clears only the callback that releases it."""
+    capsule = pa.table({"a": [3, 1, 2]}).__arrow_c_stream__()
+    pa.RecordBatchReader._import_from_c_capsule(capsule).read_all()
+    with pytest.raises(NearsideError, match="its stream was read before"):
+        NATIVE_TABLES[call](Capsule(capsule))
+
+
+@pytest.mark.parametrize("call", NATIVE_TABLES)
+def test_hostile_null_rows_are_refused(call):
+    with pytest.raises(NearsideError, match="a row as a whole is null"):
+        NATIVE_TABLES[call](pa.chunked_array([pa.array([None, {"a": 3}])]))
+
+
+def test_hostile_producer_reports_its_error_in_one_line():
+    def batches():
+        yield pa.record_batch({"a": [1]})
+        raise ValueError("bad row 2")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"a": pa.int64()}), batches())
+    with pytest.raises(NearsideError, match=r"stream ends with an error: .*bad row 2[^\n]*$"):
+        sort_table(reader, "a", model="fast")
+
+
+def test_hostile_endless_stream_ends_by_ctrl_c():
+    def batches():
+        while True:
+            time.sleep(0.001)
+            yield pa.record_batch({"a": [1]})
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"a": pa.int64()}), batches())
+    # Not `KeyboardInterrupt`: where the signal meets the producer, pyarrow makes an error of it.
+    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises((KeyboardInterrupt, NearsideError)):
+        _native.merge_tables([reader], "a")
 
 
 def test_hostile_arrow_streams():

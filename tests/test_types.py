@@ -36,6 +36,11 @@ from pyarrow import parquet
 STUB = Path(nearside.__file__).with_name("_native.pyi")
 TREE = ast.parse(STUB.read_text())
 CLASSES = {node.name: node for node in TREE.body if isinstance(node, ast.ClassDef)}
+CONSTANTS = {
+    node.target.id
+    for node in TREE.body
+    if isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Name) and node.annotation.id == "int"
+}
 FUNCTIONS = {node.name: node for node in TREE.body if isinstance(node, ast.FunctionDef)}
 
 
@@ -64,7 +69,8 @@ def public(value: object) -> set[str]:
 
 
 def test_stub_has_all_names_of_the_native_module():
-    assert public(_native) == {*CLASSES, *FUNCTIONS}
+    assert public(_native) == {*CLASSES, *FUNCTIONS, *CONSTANTS}
+    assert {type(getattr(_native, name)) for name in CONSTANTS} == {int}
     for name, node in CLASSES.items():
         assert public(getattr(_native, name)) == {*members(node)} - {"__init__"}, name
 

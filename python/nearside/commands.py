@@ -66,10 +66,10 @@ class Command(TyperCommand):
             self.params.append(former)
 
     def make_parser(self, ctx: Any) -> Any:
-        parser = super().make_parser(ctx)
+        parser, given = super().make_parser(ctx), {}
         for option in {id(one): one for one in (*parser._long_opt.values(), *parser._short_opt.values())}.values():
-            if option.action == "store":
-                option.process = _once(option.process, option.obj, ctx)
+            if option.action in ("store", "store_const"):
+                option.process = _once(option.process, option, given, ctx)
         return parser
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -85,16 +85,21 @@ class Command(TyperCommand):
         return rest
 
 
-def _once(process: Callable[..., None], option: Any, ctx: Any) -> Callable[..., None]:
-    """`process` of an option's parser; a second value is an error, not the one that counts."""
-    values: list[Any] = []
+def _once(process: Callable[..., None], option: Any, given: dict[int, Any], ctx: Any) -> Callable[..., None]:
+    """`process` of an option's parser. A second value is an error, and so is a flag beside its opposite."""
 
     def checked(value: Any, state: Any) -> None:
-        values.append(value)
-        if len(values) > 1:
-            name = max(option.opts, key=len)
-            hint = f'; give one, such as {name} "{values[0]}, {value}"' if option.metavar == "COLUMNS" else "; give one"
-            raise UsageError(f"{name} stands twice: {values[0]} and {value}{hint}", ctx=ctx)
+        flag, parameter = option.action == "store_const", option.obj
+        value = option.const if flag else value
+        before = given.setdefault(id(parameter), value) if flag else given.get(id(parameter))
+        if flag and before != value:
+            raise UsageError(f"{parameter.opts[0]} and {parameter.secondary_opts[0]} are opposites: give one", ctx=ctx)
+        if not flag and id(parameter) in given:
+            name = max(parameter.opts, key=len)
+            several = parameter.metavar == "COLUMNS" and before != value
+            hint = f'give one, such as {name} "{before}, {value}"' if several else "give one"
+            raise UsageError(f"{name} stands twice: {before} and {value}; {hint}", ctx=ctx)
+        given[id(parameter)] = value
         process(value, state)
 
     return checked

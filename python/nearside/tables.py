@@ -290,10 +290,18 @@ def as_table(table: ArrowStream, other: str = "") -> pyarrow.Table:
     if not hasattr(table, "__arrow_c_stream__"):
         raise TypeError(f"table must be a pyarrow.Table{other}, not {type(table).__name__}")
     try:
-        return pa.table(table)
+        reader = pa.RecordBatchReader.from_stream(table)
     except pa.ArrowInvalid as error:
         # A stream may have one column of any type, as that of a ChunkedArray has.
-        raise TypeError(f"table must have rows of columns; its Arrow stream has none: {error}") from None
+        raise TypeError(f"table must have rows of columns: {_first_line(error)}") from error
+    try:
+        return reader.read_all()
+    except pa.ArrowInvalid as error:
+        raise NearsideError(f"the table's stream ends with an error: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0].split(" Detail: ")[0]
 
 
 def to_stream(table: pyarrow.Table) -> bytes:

@@ -13,6 +13,8 @@ use arrow_schema::{ArrowError, DataType, Schema};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::error::Error;
+
 /// The name of a capsule with a stream.
 const STREAM: &CStr = c"arrow_array_stream";
 
@@ -66,11 +68,17 @@ impl ForeignTable {
         Ok(Some(ForeignTable(stream)))
     }
 
-    /// The schema and all batches. Values that contradict their types are an error.
-    pub fn read(mut self) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
-        let (Some(get_schema), Some(get_next)) = (self.0.get_schema, self.0.get_next) else {
-            let text = "its stream was read before";
-            return Err(ArrowError::CDataInterface(text.into()));
+    /// The schema and all batches. Values that contradict their types are an error. Ctrl-C ends the
+    /// reading.
+    pub fn read(mut self) -> ::sort::Result<(SchemaRef, Vec<RecordBatch>)> {
+        let invalid = |text: &str| ArrowError::CDataInterface(text.into());
+        // Only the callback that releases a stream says whether that has happened; the others may
+        // be stale.
+        let (Some(_), Some(get_schema), Some(get_next)) =
+            (self.0.release, self.0.get_schema, self.0.get_next)
+        else {
+            self.0.release = None;
+            return Err(invalid("its stream was read before").into());
         };
         let mut schema = FFI_ArrowSchema::empty();
         // SAFETY: the stream is not released, and the callee fills the schema.
@@ -80,6 +88,8 @@ impl ForeignTable {
         let kind = DataType::Struct(schema.fields().clone());
         let mut batches = Vec::new();
         loop {
+            let signals = Python::attach(|py| py.check_signals());
+            signals.map_err(|e| ::sort::Error::Sink(Box::new(Error::Python(e))))?;
             let mut array = FFI_ArrowArray::empty();
             // SAFETY: as above.
             let status = unsafe { get_next(&mut self.0, &mut array) };
@@ -92,7 +102,10 @@ impl ForeignTable {
             data.align_buffers();
             data.validate_full()?;
             let options = RecordBatchOptions::new().with_row_count(Some(data.len()));
-            let columns = StructArray::from(data).into_parts().1;
+            let (_, columns, nulls) = StructArray::from(data).into_parts();
+            if nulls.is_some_and(|nulls| nulls.null_count() > 0) {
+                return Err(invalid("a row as a whole is null in its stream").into());
+            }
             let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options)?;
             batches.push(batch);
         }

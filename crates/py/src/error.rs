@@ -27,6 +27,9 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// An exception of Python, such as KeyboardInterrupt.
+    #[error(transparent)]
+    Python(#[from] PyErr),
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
@@ -89,6 +92,10 @@ impl From<sort::Error> for Error {
 
 impl From<Error> for PyErr {
     fn from(error: Error) -> PyErr {
+        let error = match error {
+            Error::Python(exception) => return exception,
+            other => other,
+        };
         let text = match &error {
             Error::Output { name, source } => match source.raw_os_error() {
                 Some(code) => Python::attach(|py| {

@@ -24,7 +24,7 @@ pub fn merge_tables(
     py.detach(|| -> Result<ArrowTable, Error> {
         let mut read = Vec::new();
         for (number, table) in tables.into_iter().enumerate() {
-            let table = Source::of_batches(None, || Ok(table.read()?)).and_then(Source::collect);
+            let table = Source::of_batches(None, || table.read()).and_then(Source::collect);
             read.push(table.map_err(|e| e.of(format!("table {number}")))?);
         }
         let merged = sharded_merge(&read, &by)?;

@@ -109,9 +109,7 @@ impl TableInput {
         let input = match self {
             TableInput::Bytes(bytes) => Input::of(bytes),
             TableInput::Path(path) => Input::open(&path).map_err(|e| Error::from(e).of(name))?,
-            TableInput::Arrow(table) => {
-                return Source::of_batches(Some(name), || Ok(table.read()?))
-            }
+            TableInput::Arrow(table) => return Source::of_batches(Some(name), || table.read()),
         };
         let begins = Format::of_content(&input);
         let format = format.or(begins).ok_or_else(|| {

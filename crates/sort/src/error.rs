@@ -86,11 +86,14 @@ impl Error {
         Error::Invalid(text.into())
     }
 
-    /// The same, of a file, a device or a column.
+    /// The same, of a file, a device or a column. An error of the caller's stays as it is.
     pub fn of(self, subject: impl Into<String>) -> Error {
-        Error::Of {
-            subject: subject.into(),
-            source: Box::new(self),
+        match self {
+            Error::Sink(_) => self,
+            source => Error::Of {
+                subject: subject.into(),
+                source: Box::new(source),
+            },
         }
     }
 
@@ -119,6 +122,12 @@ impl Error {
 
     /// The system's error that caused this one, if one did.
     pub fn system(&self) -> Option<&io::Error> {
+        // `source` of a transparent error is that of its cause, and passes over the cause itself.
+        match self {
+            Error::Of { source, .. } | Error::Hint { source, .. } => return source.system(),
+            Error::Io(error) if error.raw_os_error().is_some() => return Some(error),
+            _ => {}
+        }
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = cause {
             match error.downcast_ref::<io::Error>() {
@@ -127,5 +136,24 @@ impl Error {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_of_the_system_is_found_in_every_wrapper() {
+        let full = || io::Error::from_raw_os_error(28);
+        let arrow = ArrowError::IoError("full".into(), full());
+        let hinted = Error::from(full()).with_hint("free some".into());
+        for error in [full().into(), arrow.into(), hinted.of("x"), Error::new("x")] {
+            let wrapped = error.of("t.csv").of("the table");
+            let expected =
+                (!matches!(wrapped.to_string().as_str(), "the table: t.csv: x")).then_some(28);
+            let found = wrapped.system().and_then(io::Error::raw_os_error);
+            assert_eq!(found, expected, "{wrapped}");
+        }
     }
 }
