@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // ns_rr_arbiter: mutual exclusion, no grant without request, a grant stays until it is taken or
-// until a flush, bounded waiting between flushes.
+// until a flush, bounded waiting between flushes. In the cycle after a flush or reset, the lowest
+// requester is granted.
 `include "ns_assert.svh"
 
 module arbiter_proof #(
@@ -35,6 +36,7 @@ module arbiter_proof #(
   );
 
   logic reset_q = 1'b0;  // has been reset
+  logic flushed_q;  // a flush or reset in the previous cycle
   logic [N-1:0] waiting_gnt_q;  // grant of the previous cycle, if it was not used
 
   always_ff @(posedge clk_i) reset_q <= 1'b1;
@@ -42,8 +44,10 @@ module arbiter_proof #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
+      flushed_q <= 1'b1;
       waiting_gnt_q <= '0;
     end else begin
+      flushed_q <= flush_i;
       waiting_gnt_q <= (next_i || flush_i) ? '0 : gnt;
     end
   end
@@ -67,6 +71,10 @@ module arbiter_proof #(
   `NS_ASSERT(idx_names_grant, !valid || gnt == N'(1) << idx)
   `NS_ASSERT(grant_stays, (waiting_gnt_q & req_i) == '0 || gnt == waiting_gnt_q)
 
+  `NS_ASSERT(lowest_after_flush, !flushed_q || gnt == (req_i & -req_i))
+
+  // Without the flush, the last requester would keep its grant.
+  `NS_COVER(flush_ends_grant, flushed_q && $past(gnt[N-1] && flush_i && !next_i) && req_i == '1)
   `NS_COVER(last_taken, next_i && gnt[N-1])
 
 endmodule

@@ -8,11 +8,13 @@
 // immediately, whatever the engine works on. The engine receives stops of its current job only. A
 // source that does not stop waits for two other jobs at most.
 //
-// Shown of the registers, for a host with one write and one read in flight, each of any address and
-// at any time. Every access is performed once and answered, and waits for the host only. A read
-// returns what the host has written, what the last job has reported, or a word of the engine; 0
-// elsewhere. Only a write of CONTROL requests and stops jobs. A job has the arguments that were
-// written. Arguments are shown for one word, which can be any of them.
+// Shown of the registers, for a host with one write and one read in flight, at any time and of any
+// word below address 4096. Every access is performed once and answered, and waits for the host
+// only. A read returns what the host has written, what the last job has reported, or a word of the
+// engine; 0 elsewhere. Only a write of CONTROL requests and stops jobs. A job has the arguments
+// that were written. Arguments are shown for one word, which can be any of them. The registers are
+// busy during an access, during a job, and until the interrupt has followed its cause.
+// engine_axil_proof shows several accesses in flight, and all address bits.
 `include "ns_assert.svh"
 
 module launch_proof
@@ -246,7 +248,9 @@ module launch_proof
       start_before_q,
       stop_request_before_q,
       done_before_q,
+      interrupt,
       interrupt_q;
+  assign interrupt = enable_q && source_enable_q && done_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       {request_before_q, stop_before_q, start_before_q, stop_request_before_q, done_before_q, interrupt_q} <= '0;
@@ -256,7 +260,7 @@ module launch_proof
       start_before_q <= start_q;
       stop_request_before_q <= stop_request_q;
       done_before_q <= done[0];
-      interrupt_q <= enable_q && source_enable_q && done_q;
+      interrupt_q <= interrupt;
     end
   end
 
@@ -285,8 +289,10 @@ module launch_proof
       stopped_by_stops_only,
       stop_q[0] == (request_before_q ? (stop_before_q || stop_request_before_q) && !done_before_q : start_before_q && stop_request_before_q))
   `NS_ASSERT(interrupt_is_enabled, irq == interrupt_q)
-  `NS_ASSERT(busy_in_a_job_or_access,
-             !(request_q[0] || (write_q && !(aw_q && w_q)) || (read_q && !ar_q)) || registers_busy)
+  `NS_ASSERT(
+      busy_in_a_job_or_access,
+      !(request_q[0] || start_q || (write_q && !(aw_q && w_q)) || (read_q && !ar_q)) || registers_busy)
+  `NS_ASSERT(busy_until_the_interrupt, irq == interrupt || registers_busy)
 
   // Invariants that the proof needs: what the slave holds is what the host has sent.
   logic read_slot_q, write_slot_q;
@@ -396,5 +402,12 @@ module launch_proof
     `NS_ASSERT(turn_comes,
                !request_q[i] || stop_q[i] || (running && current == 2'(i)) || 3'(passed_q) + 3'(start) + 3'(ahead) <= 3'd2)
   end
+
+  logic host_idle;
+  assign host_idle = !write_q && !read_q && !request_q[0] && !start_q;
+  `NS_COVER(interrupt_rises_after_the_job, host_idle && interrupt && !irq)
+  `NS_COVER(interrupt_falls, $past(irq) && !irq)
+  `NS_COVER(job_of_registers_stopped, running && current == 2'd0 && stop && finish)
+  `NS_COVER(job_of_registers_dropped, dropped[0] && running)
 
 endmodule
