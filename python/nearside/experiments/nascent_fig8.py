@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from nearside import baselines, kernels, platforms
+from nearside._native import ONE_PASS_KEYS
 from nearside.experiments import nascent
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
@@ -33,7 +34,7 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     source = local if case["place"] == "memory" else 64 * MIB
     elapsed = kernels.sort(device, keys, source, local + 64 * MIB, seed=run.seed)
     # Keys that fit on the chip are not merged.
-    pairs = elapsed if count <= kernels.CHUNK else kernels.sort(
+    pairs = elapsed if count <= ONE_PASS_KEYS else kernels.sort(
         device, keys, source, local + 64 * MIB, pairs=True, stored=True, seed=run.seed
     )  # fmt: skip
     bounds = kernels.sort_bounds(device.design, count, 4, 1)
