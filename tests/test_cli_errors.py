@@ -63,6 +63,34 @@ def test_cli_option_given_twice_is_refused(command, tmp_path):
     assert message.startswith("--model stands twice: fast and rtl; give one (see ")
 
 
+def test_cli_former_option_is_not_suggested(tmp_path):
+    message = fails("info", "--engin", "fast", cwd=tmp_path)
+    assert message.startswith("No such option: --engin (see "), message
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\u2028b/c", "x\x1b.toml"])
+def test_cli_names_with_line_breaks_are_escaped(name, tmp_path):
+    escaped = name.encode("unicode_escape").decode().replace("\\u2028", "\\u{2028}").replace("\\x1b", "\\u{1b}")
+    assert escaped in fails("build", "--design", name, cwd=tmp_path)
+
+
+def test_cli_file_with_a_line_break_in_its_name(tmp_path):
+    assert fails("demo", "a\nb\u2028.bin", cwd=tmp_path) == "a\\nb\\u2028.bin: no such file"
+
+
+def test_cli_design_file_with_a_line_break_in_its_path(tmp_path):
+    (tmp_path / "a\nb.toml").write_text(MINIMAL + 'profile = "nope"\n')
+    message = fails("build", "--design", "a\nb.toml", cwd=tmp_path)
+    assert message.startswith("a\\nb.toml:4: media.profile = nope: allowed is ")
+
+
+def test_cli_build_of_the_top_names_the_missing_checkout(tmp_path):
+    exports = ("--top", "t.sv", "--header", "t.h")
+    message = fails("build", "--design", "default", *exports, cwd=tmp_path, env={"NEARSIDE_ROOT": ""})
+    assert message.startswith("this needs a checkout of Nearside, and none was found")
+    assert untouched(tmp_path)
+
+
 def test_cli_flag_beside_its_opposite_is_refused(tmp_path):
     message = fails("build", "--train", "--no-train", "--design", "none", cwd=tmp_path)
     assert message.startswith("--train and --no-train are opposites: give one (see ")
@@ -213,6 +241,11 @@ def test_cli_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
     assert error.splitlines()[-1] == "nearside: interrupted"
     status = Path(f"/proc/{pid.read_text().strip()}/stat")
     assert not status.exists() or status.read_text().split()[2] == "Z"
+
+
+def test_cli_replay_with_a_sign_is_refused(tmp_path):
+    error = fails("fuzz", "--replay", "+7:3", cwd=tmp_path)
+    assert error.startswith('"+7:3" is no replay: write SEED:EPISODE')
 
 
 @pytest.mark.slow

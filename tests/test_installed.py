@@ -25,5 +25,5 @@ def test_installed_package_runs_its_designs_on_the_fast_model(tmp_path):
 def test_installed_package_names_what_needs_a_checkout(tmp_path):
     done = nearside(tmp_path, "info", "--design", "nearpm", "--model", "rtl", "--json")
     assert done.returncode != 0
-    assert "compiling the RTL: this needs a checkout of Nearside" in done.stderr
+    assert "nearside: this needs a checkout of Nearside" in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -73,7 +73,12 @@ class Command(TyperCommand):
         return parser
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except UsageError as error:
+            if getattr(error, "possibilities", None):
+                error.possibilities = [option for option in error.possibilities if option != "--engine"]
+            raise
         former = ctx.params.pop("engine", None)
         if former is not None:
             with suppress(OSError):

@@ -46,10 +46,10 @@ def read_input(path: Path | None, design: Design) -> tuple[str, bytes]:
     files.check_regular(path)
     count = path.stat().st_size
     if count > room:
-        raise NearsideError(f"{path}: {count} bytes do not fit in the namespace of {room} bytes")
+        raise NearsideError(f"{files.printable(path)}: {count} bytes do not fit in the namespace of {room} bytes")
     data = files.read_bytes(path)
     if not data:
-        raise NearsideError(f"{path}: the file is empty")
+        raise NearsideError(f"{files.printable(path)}: the file is empty")
     return path.name, data
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import shutil
 import signal
 import stat
@@ -26,6 +27,12 @@ CHUNK = 1 << 20
 on_stdout: Callable[[], None] | None = None
 
 
+def printable(name: object) -> str:
+    """A name for messages: control characters and line separators are escaped."""
+    breaks = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+    return re.sub(breaks, lambda found: found[0].encode("unicode_escape").decode(), str(name))
+
+
 def check_regular(path: Path) -> None:
     """Refuses files that can't be read to an end, such as pipes and /dev/zero."""
     try:
@@ -34,7 +41,7 @@ def check_regular(path: Path) -> None:
         known = "is a directory" if path.is_dir() else "is no regular file" if path.exists() else "no such file"
     except OSError as error:
         known = error.strerror
-    raise NearsideError(f"{path}: {known}")
+    raise NearsideError(f"{printable(path)}: {known}")
 
 
 def same(one: Path, other: Path) -> bool:
@@ -54,7 +61,10 @@ def check_apart(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = 
             continue
         other = next((other for other in taken if same(path, other)), None)
         if other is not None:
-            raise NearsideError(f"{path}: this command reads or writes {other}, the same file, too; name another one")
+            raise NearsideError(
+                f"{printable(path)}: this command reads or writes {printable(other)}, the same file, too; "
+                "name another one"
+            )
         taken.append(path)
 
 
@@ -64,15 +74,15 @@ def check_output(path: Path) -> None:
         if _descriptor(path) is not None or (path.exists() and not path.is_file() and not path.is_dir()):
             return
         if path.is_dir():
-            raise NearsideError(f"{path}: is a directory; name a file")
+            raise NearsideError(f"{printable(path)}: is a directory; name a file")
         folder = Path(os.path.realpath(path)).parent
         if not folder.is_dir():
-            raise NearsideError(f"{path}: its folder doesn't exist; make it, or name another file")
+            raise NearsideError(f"{printable(path)}: its folder doesn't exist; make it, or name another file")
         # A trial, since permissions don't apply to root and say nothing of read-only file systems.
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise NearsideError(f"{path}: {error.strerror}") from None
+        raise NearsideError(f"{printable(path)}: {error.strerror}") from None
 
 
 @contextmanager
@@ -82,7 +92,7 @@ def locked(path: Path) -> Iterator[None]:
     try:
         descriptor = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise NearsideError(f"{path}: {error.strerror}") from None
+        raise NearsideError(f"{printable(path)}: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -96,7 +106,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise NearsideError(f"{path}: {error.strerror}") from None
+        raise NearsideError(f"{printable(path)}: {error.strerror}") from None
 
 
 def read_text(path: Path) -> str:
@@ -140,7 +150,7 @@ def replaced(path: Path) -> Iterator[Path]:
                 part.chmod(stat.S_IMODE(target.stat().st_mode))
             part.replace(target)
     except OSError as error:
-        raise NearsideError(f"{path}: {_reason(error)}") from None
+        raise NearsideError(f"{printable(path)}: {_reason(error)}") from None
 
 
 @contextmanager
@@ -215,7 +225,7 @@ def _is_written_in_place(path: Path) -> bool:
     try:
         return _descriptor(path) is not None or (path.exists() and not path.is_file())
     except OSError as error:
-        raise NearsideError(f"{path}: {_reason(error)}") from None
+        raise NearsideError(f"{printable(path)}: {_reason(error)}") from None
 
 
 def _write_existing(path: Path, chunks: Iterable[bytes]) -> None:
@@ -226,7 +236,7 @@ def _write_existing(path: Path, chunks: Iterable[bytes]) -> None:
         else:
             _write_device(path, chunks)
     except OSError as error:
-        raise NearsideError(f"{path}: {_reason(error)}") from None
+        raise NearsideError(f"{printable(path)}: {_reason(error)}") from None
 
 
 def _reason(error: OSError) -> str:

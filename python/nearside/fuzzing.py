@@ -87,9 +87,13 @@ def resume(result: Path, design: Design, seed: int, model: str) -> dict[str, Any
     except (ValueError, RecursionError):
         total = None
     if not _is_total(total):
-        raise NearsideError(f"{result}: no result of `nearside soak`, or a damaged one; remove it or name another")
+        raise NearsideError(
+            f"{files.printable(result)}: no result of `nearside soak`, or a damaged one; remove it or name another"
+        )
     if [total[name] for name in RESULT_KEY] != [seed, design.hash, design.hardware, model]:
-        raise NearsideError(f"{result} is of another seed, design, RTL or model; remove it or name another")
+        raise NearsideError(
+            f"{files.printable(result)} is of another seed, design, RTL or model; remove it or name another"
+        )
     return total
 
 

@@ -19,7 +19,9 @@ def check(path: Path) -> None:
     kinds = FigureCanvasBase.get_supported_filetypes()
     kind = path.suffix.removeprefix(".")
     if kind and kind.lower() not in kinds:
-        raise NearsideError(f"{path}: no plot is called *.{kind}: allowed are {', '.join(sorted(kinds))}")
+        raise NearsideError(
+            f"{files.printable(path)}: no plot is called *.{kind}: allowed are {', '.join(sorted(kinds))}"
+        )
     files.check_output(path)
 
 
@@ -270,7 +272,7 @@ def _save(figure: Any, path: Path, top: float = 1.0) -> None:
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=120, format=path.suffix.removeprefix(".") or "png")
     except ValueError as error:  # an unknown kind of file
-        raise NearsideError(f"{path}: {error}") from None
+        raise NearsideError(f"{files.printable(path)}: {error}") from None
     finally:
         pyplot.close(figure)
     files.write_bytes(path, drawn.getvalue())

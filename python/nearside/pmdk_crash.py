@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nearside import _native, bounded, pmdk, pmdk_code, pmdk_moments, show
+from nearside import _native, bounded, files, pmdk, pmdk_code, pmdk_moments, show
 from nearside._native import NearsideError
 from nearside.bounded import CommandResult
 from nearside.device import Progress
@@ -183,7 +183,7 @@ def parse_cuts(text: str, moments: Sequence[Moment], seed: int, torn: bool = Fal
         for cut in rest.split(","):
             moment, _, evict = cut.partition("/")
             if not moment.isdecimal() or not (evict or "0").isdecimal() or not 1 <= int(moment) < 1 << 63:
-                raise NearsideError(f"cuts = {text}: allowed for programs is at:MOMENT/SEED,...")
+                raise NearsideError(f"cuts = {files.printable(text)}: allowed for programs is at:MOMENT/SEED,...")
             yield int(moment), int(evict or 0) % (1 << 64)
         return
     draw = random.Random(seed)
@@ -194,7 +194,7 @@ def parse_cuts(text: str, moments: Sequence[Moment], seed: int, torn: bool = Fal
                 yield moment.number, draw.randrange(1, 1 << 32)
         return
     if kind != "sampled" or not rest.isdecimal() or not 1 <= int(rest) <= 1_000_000:
-        raise NearsideError(f"cuts = {text}: allowed is sampled:N, all, at:MOMENT/SEED,...")
+        raise NearsideError(f"cuts = {files.printable(text)}: allowed is sampled:N, all, at:MOMENT/SEED,...")
     bare = set()
     for number in pmdk_moments.sample(moments, int(rest), seed):
         # Seed 0 gives the same result each time.
@@ -228,16 +228,18 @@ def run_campaign(
     without a power cut, and at least 60.
     """
     if by not in EXECUTORS:
-        raise NearsideError(f"by = {by}: allowed is {', '.join(EXECUTORS)}")
+        raise NearsideError(f"by = {files.printable(by)}: allowed is {', '.join(EXECUTORS)}")
     if without is not None and FAULT_INJECTIONS.get(without) != by:
         allowed = [name for name, side in FAULT_INJECTIONS.items() if side == by]
-        raise NearsideError(f"without = {without}: allowed for programs by the {by} is {', '.join(allowed)}")
+        raise NearsideError(
+            f"without = {files.printable(without)}: allowed for programs by the {by} is {', '.join(allowed)}"
+        )
     if limit_s is not None and not 0 < limit_s <= MAX_LIMIT_S:
         raise NearsideError(f"limit = {limit_s}: allowed are more than 0 and up to {MAX_LIMIT_S} seconds")
     try:
         words = shlex.split(check) if check is not None else list(program)
     except ValueError as error:
-        raise NearsideError(f"check = {check}: {error}") from None
+        raise NearsideError(f"check = {files.printable(check)}: {error}") from None
     if not words:
         raise NearsideError("check = '': a command is needed")
     counts = {"cuts": 0, "ended": 0, "violated": 0, "not_ended": 0}
@@ -274,7 +276,7 @@ def run_campaign(
                 progress(counts["cuts"], len(chosen))
     last = moments[-1].number
     if late is not None and violation is None and cuts.startswith("at:"):
-        raise NearsideError(f"cuts = {cuts}: the program ends before moment {late:,}: it has {last:,}")
+        raise NearsideError(f"cuts = {files.printable(cuts)}: the program ends before moment {late:,}: it has {last:,}")
     if counts["ended"] == counts["cuts"]:
         # Nothing was tried, which differs from nothing found.
         why = "each ended before its moment; it does less than in its first run, is something kept outside of {}?"

@@ -63,9 +63,11 @@ def folder() -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise NearsideError(f"{path} is no folder; results are saved in `results`, or in $NEARSIDE_RESULTS") from None
+        raise NearsideError(
+            f"{files.printable(path)} is no folder; results are saved in `results`, or in $NEARSIDE_RESULTS"
+        ) from None
     except OSError as error:
-        raise NearsideError(f"{path}: {error.strerror}") from None
+        raise NearsideError(f"{files.printable(path)}: {error.strerror}") from None
     return path
 
 
@@ -83,7 +85,7 @@ def check_outputs(
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        raise NearsideError(f"{path}: {error.strerror}") from None
+        raise NearsideError(f"{files.printable(path)}: {error.strerror}") from None
 
 
 def save(name: str, doc: dict[str, Any]) -> Path:

@@ -83,7 +83,7 @@ def sort_file(
 
 def _check_outputs(target: Path, trace: Path | None, plot: Path | None, inputs: Sequence[Path]) -> None:
     if trace is not None and trace.suffix != ".json":
-        raise NearsideError(f"{trace}: the name of a sort's trace ends in .json (for Perfetto)")
+        raise NearsideError(f"{files.printable(trace)}: the name of a sort's trace ends in .json (for Perfetto)")
     files.check_apart([target, trace, plot], inputs)
     if plot is not None:
         plots.check(plot)

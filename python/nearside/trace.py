@@ -35,10 +35,10 @@ def load(path: Path) -> list[dict[str, Any]]:
     try:
         commands = [json.loads(line) for line in io.StringIO(files.read_text(path))]
     except (ValueError, RecursionError):
-        raise NearsideError(f"{path}: no trace of JSON lines (*.jsonl)") from None
+        raise NearsideError(f"{files.printable(path)}: no trace of JSON lines (*.jsonl)") from None
     for number, command in enumerate(commands, 1):
         if not _is_command(command):
-            raise NearsideError(f"{path}:{number}: no command of a trace of JSON lines (*.jsonl)")
+            raise NearsideError(f"{files.printable(path)}:{number}: no command of a trace of JSON lines (*.jsonl)")
     return commands
 
 

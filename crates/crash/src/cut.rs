@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sim::{InvalidValue, Random, Time};
+use sim::{parse_digits, InvalidValue, Random, Time};
 
 use crate::error::Error;
 
@@ -217,13 +217,13 @@ impl fmt::Display for Cut {
 const MAX_TIME: u64 = u64::MAX / 8;
 
 fn time(text: &str) -> Option<Time> {
-    text.parse().ok().filter(|ps| *ps < MAX_TIME).map(Time)
+    parse_digits(text).filter(|ps| *ps < MAX_TIME).map(Time)
 }
 
 fn pick(text: &str) -> Option<LineSelection> {
     match text.split_at_checked(1)? {
-        ("m", mask) => mask.parse().ok().map(LineSelection::Mask),
-        ("s", seed) => seed.parse().ok().map(LineSelection::Seed),
+        ("m", mask) => parse_digits(mask).map(LineSelection::Mask),
+        ("s", seed) => parse_digits(seed).map(LineSelection::Seed),
         _ => None,
     }
 }
@@ -258,7 +258,7 @@ impl FromStr for Cut {
                     true
                 }
                 "lost" => {
-                    cut.lost = value.parse().ok();
+                    cut.lost = parse_digits(value);
                     cut.lost.is_some()
                 }
                 "again" => {
@@ -312,7 +312,7 @@ impl FromStr for CutPlan {
             None if text == "all" => Ok(CutPlan::All),
             None if text == "commands" => Ok(CutPlan::Commands),
             Some(("sampled", count)) => {
-                let count = count.parse().ok();
+                let count = parse_digits(count);
                 let count = count.filter(|count| (1..=MAX_CUTS).contains(count));
                 count.map(CutPlan::Sampled).ok_or_else(wrong)
             }
@@ -350,6 +350,9 @@ mod tests {
             "1:later=5/some",
             "1:again=",
             "1:engine=1",
+            "+1",
+            "1:lost=+1",
+            "1:evict=s+1",
             "99999999999999999999",
         ] {
             let error = text.parse::<Cut>().unwrap_err();
@@ -370,6 +373,7 @@ mod tests {
             "sampled:",
             "sampled:0",
             "sampled:-1",
+            "sampled:+1",
             "at:",
             "all:1",
             "commands:",

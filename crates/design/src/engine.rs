@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sim::parse_digits;
 use spec::bar4::{PAGES, PAGE_STEP, REGISTERS};
 use spec::regs::engine::{ARGUMENTS, ARGUMENTS_STRIDE};
 
@@ -341,7 +342,7 @@ impl Manifest {
             check("fields", name, known, allowed)?;
             for (field, Field { bits, .. }) in fields {
                 let (high, low) = bits.split_once(':').unwrap_or((bits, bits));
-                let (high, low): (Option<u8>, Option<u8>) = (high.parse().ok(), low.parse().ok());
+                let (high, low): (Option<u8>, Option<u8>) = (parse_digits(high), parse_digits(low));
                 let ok = low.is_some() && low <= high && high < Some(64);
                 let key = format!("fields.{name}.{field}");
                 check(
@@ -372,7 +373,7 @@ impl Manifest {
 
     fn version_word(&self) -> Option<u32> {
         let (major, minor) = self.version.split_once('.')?;
-        let (major, minor): (u16, u16) = (major.parse().ok()?, minor.parse().ok()?);
+        let (major, minor): (u16, u16) = (parse_digits(major)?, parse_digits(minor)?);
         Some(u32::from(major) << 16 | u32::from(minor))
     }
 }
@@ -465,9 +466,9 @@ impl Design {
                     let names: Vec<&str> = manifest.parameters.keys().map(String::as_str).collect();
                     let allowed = match names.is_empty() {
                         true => format!("none: {:?} has no parameters", engine.engine),
-                        false => names.join(", "),
+                        false => format!("one of {}", names.join(", ")),
                     };
-                    check("parameters", name.clone(), false, &allowed)?;
+                    check(&key, value.to_string(), false, &allowed)?;
                     continue;
                 };
                 let Parameter { least, most, .. } = *parameter;
@@ -597,8 +598,8 @@ impl Design {
                 identifier(&engine.name),
                 allowed,
             )?;
-            let same = |e: &&Engine| e.name.eq_ignore_ascii_case(&engine.name);
-            let alone = self.engine.iter().filter(same).count() == 1;
+            let same = |e: &Engine| e.name.eq_ignore_ascii_case(&engine.name);
+            let alone = !self.engine[..n].iter().any(same);
             let allowed = "a unique name, in upper or lower case";
             check(&key("name"), &engine.name, alone, allowed)?;
             let free = !TAKEN.contains(&engine.name.as_str());
@@ -864,7 +865,7 @@ mod tests {
             ),
             (
                 format!("{}{}", one(""), one("")),
-                "x.toml:7: engine[0].name = a: allowed is a unique name",
+                "x.toml:10: engine[1].name = a: allowed is a unique name",
             ),
             (
                 one("namespaces = [4]\n"),
@@ -912,7 +913,7 @@ mod tests {
             // One constant of the C header.
             (
                 format!("{}{}", one(""), one("").replace("\"a\"", "\"A\"")),
-                "engine[0].name = a: allowed is a unique name",
+                "x.toml:10: engine[1].name = A: allowed is a unique name",
             ),
         ] {
             let error = parse(&text).unwrap_err();
@@ -1059,10 +1060,27 @@ mod tests {
             ),
             (
                 "parameters = { unit = 4 }\n",
-                "engine[0].parameters = unit: allowed is unit_lines, units",
+                "x.toml:9: engine[0].parameters.unit = 4: allowed is one of unit_lines, units",
+            ),
+            (
+                "[engine.parameters]\n# None.\nunits = 17\n",
+                "x.toml:11: engine[0].parameters.units = 17: allowed is 1 to 16",
+            ),
+            (
+                "[engine.parameters]\nunits = 4\nunit = 4\n",
+                "x.toml:11: engine[0].parameters.unit = 4: allowed is one of unit_lines, units",
+            ),
+            (
+                "[engine.parameters]\nunits = 4\nunit_lines = \"x\"\n",
+                "x.toml:11: engine.parameters.unit_lines: invalid type",
+            ),
+            (
+                "[engine.parameters]\nunits = 4\nunit_lines = -1\n",
+                "x.toml:11: engine.parameters.unit_lines: invalid value",
             ),
         ] {
-            let error = engines(parameters).unwrap_err().to_string();
+            let placed = |design: Design| design.engines().map_err(|e| e.to_string());
+            let error = one(parameters).and_then(placed).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use sim::InvalidValue;
+use sim::{escape_controls, InvalidValue};
 use toml::de::{DeTable, DeValue};
 
 /// The reason why a design or a profile can't be used, in one line.
@@ -17,7 +17,11 @@ pub enum Error {
     #[error(transparent)]
     Value(#[from] InvalidValue),
     /// An error in a file.
-    #[error("{}{}: {source}", path.display(), line.map_or(String::new(), |n| format!(":{n}")))]
+    #[error(
+        "{}{}: {source}",
+        escape_controls(path.display()),
+        line.map_or(String::new(), |n| format!(":{n}"))
+    )]
     InFile {
         /// The file.
         path: PathBuf,
@@ -27,7 +31,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// The text is not TOML, a key is unknown or missing, or a value has another type.
-    #[error("{message}")]
+    #[error("{}", escape_controls(message))]
     Toml {
         /// The error with the key's name.
         message: String,
@@ -38,7 +42,7 @@ pub enum Error {
     #[error("override: {0}")]
     Override(#[from] toml::ser::Error),
     /// A file that can't be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", escape_controls(path.display()))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -46,10 +50,14 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A path that names something other than a file.
-    #[error("{}: is no regular file", .0.display())]
+    #[error("{}: is no regular file", escape_controls(.0.display()))]
     NotAFile(PathBuf),
     /// A name without a file in its folder.
-    #[error("no {kind} {name:?} in {place}; there: {there}")]
+    #[error(
+        "no {kind} {name:?} in {}; there: {}",
+        escape_controls(place),
+        escape_controls(there)
+    )]
     NotFound {
         /// What it would be the name of.
         kind: &'static str,
@@ -68,7 +76,7 @@ pub enum Error {
     /// The environment variable `NEARSIDE_ROOT` names another folder.
     #[error(
         "NEARSIDE_ROOT={} is no checkout of Nearside (no hw/lib/lib.f in it)",
-        .0.display()
+        escape_controls(.0.display())
     )]
     NotACheckout(PathBuf),
     /// The device top lacks a parameter of this name.

@@ -418,6 +418,7 @@ impl Design {
         let named = file.is_none_or(|file| !file.as_os_str().is_empty());
         let allowed = "the name of a file, or no such key for media in memory";
         check("media.file", "\"\"", named, allowed)?;
+        media::Profile::check_named("media.profile", &self.media.profile)?;
         let room = u64::from(self.channels) * granule;
         check(
             "granule",
@@ -655,6 +656,52 @@ mod tests {
         ] {
             assert_eq!(parse(text).unwrap_err(), said, "{text}");
         }
+    }
+
+    #[test]
+    fn design_media_profile_that_does_not_exist_is_refused_where_it_is_named() {
+        let text = "name = \"x\"\n[media]\nbytes = \"1 MiB\"\nprofile = \"nope\"\n";
+        let error = parse(text).unwrap_err();
+        let wanted = "x.toml:4: media.profile = nope: allowed is ";
+        assert!(error.starts_with(wanted), "{error}");
+        assert!(error.ends_with(", or a TOML file"), "{error}");
+        let error = minimal().with_values("media.profile = \"no/x.toml\"");
+        let error = error.unwrap_err().to_string();
+        let wanted = "override: media.profile = no/x.toml: No such file";
+        assert!(error.starts_with(wanted), "{error}");
+        let local = "[[memory]]\nname = \"local\"\nbytes = \"1 MiB\"\nprofile = \"nope\"\n";
+        let text = text.replace("nope", "dram") + local;
+        let error = parse(&text).unwrap_err();
+        assert!(
+            error.starts_with("x.toml:8: memory[0].profile = nope: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn design_errors_escape_line_breaks_of_names() {
+        let named = |name: &str, path: &str| {
+            let text = format!("name = \"{name}\"\n[media]\nbytes = 1\n");
+            let error = Design::parse(&text, Path::new(path)).unwrap_err();
+            error.to_string()
+        };
+        let error = named("a\\nb", "c\n\u{2028}d.toml");
+        assert!(
+            error.starts_with("c\\n\\u{2028}d.toml:1: name = a\\nb: "),
+            "{error}"
+        );
+        for (name, wanted) in [
+            ("a\nb", "no design \"a\\nb\" in "),
+            ("a\r/b", "a\\r/b: No such"),
+        ] {
+            let error = Design::find(name).unwrap_err().to_string();
+            assert!(error.starts_with(wanted), "{error}");
+        }
+        let error = parse("name = \"x\"\n\"a\\nb\" = 1\n").unwrap_err();
+        assert!(
+            error.starts_with("x.toml:2: unknown key `a\\nb`"),
+            "{error}"
+        );
     }
 
     #[test]

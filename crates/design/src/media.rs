@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use sim::{Clock, DramConfig};
+use sim::{Clock, DramConfig, InvalidValue};
 use spec::nvm_delay::{Interleave, Registers, MAX_REGIONS, REGION_PAGE};
 use spec::regs::nvm_delay::control::{ENABLE, REGION_ENABLE};
 
@@ -183,6 +183,17 @@ impl Profile {
     pub fn find(name: &str) -> Result<Profile, Error> {
         let (path, text) = shipped::find("media profile", "media", name)?;
         Profile::parse(&text, &path)
+    }
+
+    /// Checks that the profile that a design names in `key` can be used.
+    pub(crate) fn check_named(key: &str, name: &str) -> Result<(), Error> {
+        let rule = match Profile::find(name) {
+            Err(Error::NotFound { there, .. }) => format!("allowed is {there}, or a TOML file"),
+            Err(Error::Unreadable { source, .. }) => format!("{source}; allowed is a TOML file"),
+            Err(Error::NotAFile(_)) => "allowed is a regular file".into(),
+            found => return found.map(drop),
+        };
+        Err(InvalidValue::new(key, name, rule).into())
     }
 
     /// Reads a profile from text. Errors name `path`.

@@ -128,7 +128,9 @@ impl Design {
 
     pub(crate) fn validate_memories(&self) -> Result<(), Error> {
         let allowed = "at most one, the local memory; the storage is `media`";
-        check("memory", self.memory.len(), self.memory.len() <= 1, allowed)?;
+        if let Some(second) = self.memory.get(1) {
+            check("memory[1].name", &second.name, false, allowed)?;
+        }
         let Some(memory) = self.local() else {
             return Ok(());
         };
@@ -147,6 +149,7 @@ impl Design {
         let ok = granule * u64::from(memory.channels) <= bytes;
         let allowed = "at most bytes / channels";
         check(&key("granule"), memory.granule, ok, allowed)?;
+        Profile::check_named(&key("profile"), &memory.profile)?;
         memory.delay.validate(&key("delay"))?;
         let own = memory.dram.as_ref().map_or(Ok(()), DramConfig::validate);
         own.map_err(|e| e.in_table(&key("dram")))?;
@@ -217,7 +220,7 @@ mod tests {
         for (text, why) in [
             (
                 one("").repeat(2),
-                "x.toml:4: memory = 2: allowed is at most one",
+                "x.toml:8: memory[1].name = local: allowed is at most one",
             ),
             (
                 one("").replace("\"local\"", "\"storage\""),

@@ -362,6 +362,10 @@ fn workload_checks_arguments_and_can_be_stopped() {
     refuse(IoJob { depth: 16, ..ok });
     refuse(IoJob { min_bytes: 0, ..ok });
     refuse(IoJob {
+        min_bytes: 2 * ok.max_bytes,
+        ..ok
+    });
+    refuse(IoJob {
         max_bytes: 4 << 20,
         ..ok
     });

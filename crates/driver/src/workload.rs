@@ -356,7 +356,13 @@ pub fn run_job_with<H: Host>(
     if job.min_bytes == 0 || job.min_bytes % block != 0 || job.max_bytes % block != 0 {
         return invalid(format!("block size: allowed are multiples of {block}"));
     }
-    if job.min_bytes > job.max_bytes || job.max_bytes > most {
+    if job.min_bytes > job.max_bytes {
+        return invalid(format!(
+            "min_bytes = {}, max_bytes = {}: allowed are pairs with min_bytes <= max_bytes",
+            job.min_bytes, job.max_bytes
+        ));
+    }
+    if job.max_bytes > most {
         return invalid(format!(
             "block size {}: allowed are {block} to {most} bytes",
             job.max_bytes

@@ -123,7 +123,7 @@ impl Store {
         let session = Arc::new(Session::start(design, model)?);
         let opened = match &design.media.file {
             None => None,
-            Some(file) => open_existing(&session, &config, &file.display().to_string())?,
+            Some(file) => open_existing(&session, &config, &sim::escape_controls(file.display()))?,
         };
         let (thread, pool) = match opened {
             Some(open) => open,

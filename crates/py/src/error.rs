@@ -5,6 +5,7 @@
 use std::io;
 
 use pyo3::prelude::*;
+use sim::escape_controls;
 
 pyo3::create_exception!(
     nearside._native,
@@ -20,7 +21,7 @@ pub enum Error {
     #[error("{0}")]
     Call(String),
     /// A file that can't be written. The message is without the system's number of the error.
-    #[error("{name}: {source}")]
+    #[error("{}: {source}", escape_controls(name))]
     Output {
         /// The file's name for messages.
         name: String,
@@ -100,7 +101,7 @@ impl From<Error> for PyErr {
             Error::Output { name, source } => match source.raw_os_error() {
                 Some(code) => Python::attach(|py| {
                     let reason = py.import("os")?.call_method1("strerror", (code,))?;
-                    Ok::<_, PyErr>(format!("{name}: {reason}"))
+                    Ok::<_, PyErr>(format!("{}: {reason}", escape_controls(name)))
                 }),
                 None => Ok(error.to_string()),
             },

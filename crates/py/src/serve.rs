@@ -150,8 +150,8 @@ fn identities(devices: &[ServedDesign]) -> PyResult<Vec<Identity>> {
             return Err(raise(format!(
                 "{} has serial number {one} like {}: a host can't tell them apart. Give each a \
                  different nvme.serial, or none",
-                socket.display(),
-                devices[other].1.display()
+                sim::escape_controls(socket.display()),
+                sim::escape_controls(devices[other].1.display())
             )));
         }
         all.push(one);

@@ -159,8 +159,7 @@ impl DeviceConfig {
     /// The default device, `hw/top`, in the checkout that [`design::checkout`] finds.
     pub fn new() -> Result<DeviceConfig> {
         Ok(DeviceConfig {
-            root: design::checkout()
-                .map_err(|e| Error::Config(format!("compiling the RTL: {e}")))?,
+            root: design::checkout()?,
             top: "nearside_top".to_string(),
             filelists: vec![PathBuf::from("hw/top/top.f")],
             engines: Vec::new(),

@@ -4,13 +4,13 @@
 
 use std::path::{Path, PathBuf};
 
-use sim::{Fault, InvalidValue, MediaError};
+use sim::{escape_controls, Fault, InvalidValue, MediaError};
 
 /// A failure to build or load a bitstream, in one line that says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program that the build needs is missing.
-    #[error("{tool} was not found: {advice}")]
+    #[error("{tool} was not found: {}", escape_controls(advice))]
     MissingTool {
         /// The program.
         tool: &'static str,
@@ -18,10 +18,10 @@ pub enum Error {
         advice: String,
     },
     /// A file list or a source can't be read or understood.
-    #[error("{0}")]
+    #[error("{}", escape_controls(.0))]
     FileList(String),
     /// A file operation failed.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", escape_controls(path.display()))]
     Io {
         /// The file.
         path: PathBuf,
@@ -29,7 +29,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Waveforms can't be written to this file.
-    #[error("{}: {reason}", path.display())]
+    #[error("{}: {reason}", escape_controls(path.display()))]
     Waveform {
         /// The file.
         path: PathBuf,
@@ -37,7 +37,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// Verilator or the C++ compiler refused the sources.
-    #[error("{step} failed: {message} (log: {})", log.display())]
+    #[error("{step} failed: {message} (log: {})", escape_controls(log.display()))]
     Build {
         /// Which step failed.
         step: &'static str,
@@ -59,10 +59,10 @@ pub enum Error {
         source: TrainingError,
     },
     /// A shared object is not a bitstream of this version.
-    #[error("{0}")]
+    #[error("{}", escape_controls(.0))]
     NotABitstream(String),
     /// The design lacks a port that a driver needs, or the port's width does not fit.
-    #[error("{0}")]
+    #[error("{}", escape_controls(.0))]
     Port(String),
     /// A value of the configuration is not allowed.
     #[error(transparent)]
@@ -79,9 +79,6 @@ pub enum Error {
     /// The model stopped while it came up.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// There is no checkout to compile.
-    #[error("{0}")]
-    Config(String),
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,

@@ -80,7 +80,7 @@ impl FromStr for PowerUpRegisters {
 
     fn from_str(text: &str) -> std::result::Result<PowerUpRegisters, InvalidValue> {
         let (name, seed) = text.split_once(':').unwrap_or((text, "1"));
-        let seed = seed.parse().ok();
+        let seed = sim::parse_digits(seed);
         match (name, seed) {
             _ if text == "zeros" => Ok(PowerUpRegisters::Always(InitialValues::Zeros)),
             _ if text == "ones" => Ok(PowerUpRegisters::Always(InitialValues::Ones)),
@@ -113,7 +113,7 @@ mod tests {
             Ok(PowerUpRegisters::Always(InitialValues::Random(1)))
         );
         assert_eq!("each".parse(), Ok(PowerUpRegisters::default()));
-        for text in ["", "zero", "zeros:1", "random:", "each:-1", "7"] {
+        for text in ["", "zero", "zeros:1", "random:", "each:-1", "each:+1", "7"] {
             let error = text.parse::<PowerUpRegisters>().unwrap_err();
             assert!(error.rule.starts_with("allowed are zeros"), "{error}");
         }

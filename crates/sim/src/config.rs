@@ -12,9 +12,30 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a memory page, and the boundary that no TLP crosses.
 pub const PAGE: u64 = 4096;
 
+/// A text on one line for an error: control characters and line separators are escaped as
+/// [`char::escape_default`] does, and the rest is unchanged.
+pub fn escape_controls(text: impl Display) -> String {
+    let text = text.to_string();
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match breaks(c) {
+            true => escaped.extend(c.escape_default()),
+            false => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// A number from 0 on, of digits only. Rust's own parser accepts a plus sign, too.
+pub fn parse_digits<T: std::str::FromStr>(text: &str) -> Option<T> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().ok())?
+}
+
 /// A value that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key} = {value}: {rule}")]
+#[error("{}", escape_controls(format_args!("{key} = {value}: {rule}")))]
 pub struct InvalidValue {
     /// The key, with the tables that it is in: `pcie.lanes`, `engine[0].name`.
     pub key: String,
@@ -416,6 +437,17 @@ mod tests {
             ],
             LinkConfig::validate,
         );
+    }
+
+    #[test]
+    fn config_errors_are_one_line_and_digits_have_no_sign() {
+        let error = InvalidValue::new("a\nb", "é\r\u{85}\u{2028}\u{1b}\"", "allowed is none");
+        let wanted = "a\\nb = é\\r\\u{85}\\u{2028}\\u{1b}\": allowed is none";
+        assert_eq!(error.to_string(), wanted);
+        assert_eq!(parse_digits::<u8>("255"), Some(255));
+        for text in ["", "+7", "-7", " 7", "7 ", "256", "٣"] {
+            assert_eq!(parse_digits::<u8>(text), None, "{text:?}");
+        }
     }
 
     #[test]

@@ -144,7 +144,7 @@ mod time;
 mod trace;
 
 pub use clock::Clock;
-pub use config::{HostConfig, InvalidValue, LinkConfig};
+pub use config::{escape_controls, parse_digits, HostConfig, InvalidValue, LinkConfig};
 pub use device::{Bar, Counter, Device, Fault, HostPort, Mmio, ReadData, SplitCompletions};
 pub use dram::DramConfig;
 pub use media::{FailingRange, Media, MediaError};

@@ -22,6 +22,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::config::escape_controls;
 use crate::fork::SharedResource;
 use crate::journal::{self, Journal};
 use crate::{guard, prefetch};
@@ -44,7 +45,7 @@ pub enum MediaError {
     #[error(
         "media file {} has {found} bytes, the design wants {wanted}: name another file or change \
          the size",
-        path.display()
+        escape_controls(path.display())
     )]
     Mismatch {
         /// The file.
@@ -55,16 +56,16 @@ pub enum MediaError {
         wanted: u64,
     },
     /// The directory of the file does not exist.
-    #[error("media file {}: its directory doesn't exist", .0.display())]
+    #[error("media file {}: its directory doesn't exist", escape_controls(.0.display()))]
     NoDirectory(PathBuf),
     /// The path is not a regular file.
-    #[error("media file {}: not a regular file", .0.display())]
+    #[error("media file {}: not a regular file", escape_controls(.0.display()))]
     NotAFile(PathBuf),
     /// Another device has the file, possibly under another name.
     #[error(
         "media file {}: another device has it, here or in another process; end that one or name \
          another file",
-        .0.display()
+        escape_controls(.0.display())
     )]
     InUse(PathBuf),
     /// The operating system cannot supply memory of that size.
@@ -76,7 +77,7 @@ pub enum MediaError {
         source: io::Error,
     },
     /// The operating system refuses.
-    #[error("media file {}: can't {action}: {source}", path.display())]
+    #[error("media file {}: can't {action}: {source}", escape_controls(path.display()))]
     Io {
         /// The file.
         path: PathBuf,
@@ -144,7 +145,9 @@ impl Media {
         let shared = match &store {
             Backing::Memory => None,
             Backing::Shared(_) => Some("media in memory that others can map".into()),
-            Backing::File { path, .. } => Some(format!("media file {}", path.display())),
+            Backing::File { path, .. } => {
+                Some(format!("media file {}", escape_controls(path.display())))
+            }
         };
         Media {
             map: map.into(),
@@ -722,7 +725,7 @@ impl Media {
 
     fn report_failure(&self, what: &str, addr: u64, then: &str) {
         let name = match &self.store {
-            Backing::File { path, .. } => format!("media file {}", path.display()),
+            Backing::File { path, .. } => format!("media file {}", escape_controls(path.display())),
             _ => "media in memory".into(),
         };
         eprintln!("{name}: can't {what} at {addr:#x}: is the disk full? {then}");

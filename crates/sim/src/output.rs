@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{flock, FlockOperation, OFlags};
 use rustix::io::Errno;
 
+use crate::config::escape_controls;
 use crate::fork::SharedResource;
 
 /// An output file. A regular one is locked (`flock`) until this is dropped, so that no other device
@@ -46,7 +47,7 @@ impl Output {
             lock(&file)?;
         }
         let path: PathBuf = path.into();
-        let shared = SharedResource::new(format!("file {}", path.display()));
+        let shared = SharedResource::new(format!("file {}", escape_controls(path.display())));
         Ok(Output {
             path,
             file,

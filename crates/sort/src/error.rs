@@ -7,6 +7,7 @@ use std::io;
 
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
+use sim::escape_controls;
 
 /// Why a table can't be read, sorted or written. It is displayed on one line.
 #[derive(Debug, thiserror::Error)]
@@ -18,7 +19,7 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
     /// An error, and what it concerns.
-    #[error("{subject}: {source}")]
+    #[error("{}: {source}", escape_controls(subject))]
     Of {
         /// A file, a device or a column.
         subject: String,
@@ -26,7 +27,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// An error, and what could be done about it.
-    #[error("{source}; {hint}")]
+    #[error("{source}; {}", escape_controls(hint))]
     Hint {
         /// The error.
         source: Box<Error>,
@@ -77,7 +78,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 fn one_line(text: impl Display) -> String {
     let text = text.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    lines.join(" ")
+    escape_controls(lines.join(" "))
 }
 
 impl Error {
@@ -154,5 +155,13 @@ mod tests {
             assert_eq!(found, Some(28), "{wrapped}");
         }
         assert!(Error::new("x").of("t.csv").system().is_none());
+    }
+
+    #[test]
+    fn error_escapes_line_breaks_of_names() {
+        let error = Error::new("bad\rrow")
+            .of("\n")
+            .with_hint("free \u{2028}/x".into());
+        assert_eq!(error.to_string(), "\\n: bad\\rrow; free \\u{2028}/x");
     }
 }

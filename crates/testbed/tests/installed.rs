@@ -41,7 +41,7 @@ fn testbed_runs_without_a_checkout() {
     let design = Design::find("default").unwrap();
     let error = Testbed::builder(&design).model(Model::Rtl).build().err();
     let error = error.unwrap().to_string();
-    let text = "compiling the RTL: this needs a checkout of Nearside, and none was found: run \
-                inside one or set NEARSIDE_ROOT";
+    let text = "this needs a checkout of Nearside, and none was found: run inside one or set \
+                NEARSIDE_ROOT";
     assert_eq!(error, text);
 }

@@ -229,11 +229,11 @@ pub enum Error {
     /// The path is the socket of a live program, or no socket.
     #[error(
         "{} exists and is in use: end the other server, or choose another path",
-        .0.display()
+        sim::escape_controls(.0.display())
     )]
     InUse(PathBuf),
     /// The operating system refuses something that a server needs.
-    #[error("can't have {0}: {1}")]
+    #[error("can't have {}: {}", sim::escape_controls(.0), .1)]
     Start(String, #[source] std::io::Error),
     /// An invalid [`Function`].
     #[error("{0}")]

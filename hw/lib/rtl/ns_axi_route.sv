@@ -171,7 +171,7 @@ module ns_axi_route
     $error("ns_axi_route: MaxOutstanding must be at least 1");
   end
   if (OrderBits < 1 || OrderBits > IdWidth) begin : gen_bad_order_bits
-    $error("ns_axi_route: OrderBits must be 1 to 8");
+    $error("ns_axi_route: OrderBits must be 1 to %0d", IdWidth);
   end
 
   `NS_ASSERT(end_has_started, !end_i || (used_q[end_id_i] && counted[1] != '0))

@@ -113,7 +113,7 @@ module nearside_reset #(
   assign busy_o = state_q == StRunning ? request_i || !rst_nq : !(state_q == StDone && request_i);
 
   if (Timeout < 2 * ResetCycles) begin : gen_bad_timeout
-    $error("nearside_reset: Timeout must be at least 16");
+    $error("nearside_reset: Timeout must be at least %0d", 2 * ResetCycles);
   end
 
   `NS_ASSERT(stopped_before_reset, !reset_q || stop_q)

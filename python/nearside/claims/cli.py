@@ -107,7 +107,7 @@ def run(
 
     results.check_outputs(["claims.json"], [report])
     if report is not None and not report.parent.is_dir():
-        raise NearsideError(f"{report}: its folder doesn't exist")
+        raise NearsideError(f"{files.printable(report)}: its folder doesn't exist")
     doc = run_claims(claims, quick, seed, None if as_json else report_claim, save)
     failing = [e["name"] for e in doc["claims"] if not e["holds"]]
     if as_json:
@@ -145,7 +145,9 @@ def write_report(
     files.check_apart([output], paths)
     docs = [reports.load(path) for path in paths]
     if not output.parent.is_dir():
-        raise NearsideError(f"{output}: its folder doesn't exist; make it, or name another file with -o")
+        raise NearsideError(
+            f"{files.printable(output)}: its folder doesn't exist; make it, or name another file with -o"
+        )
     if output.suffix == ".html":
         from nearside.page import claims as page
 

@@ -35,13 +35,15 @@ def load(path: Path) -> dict[str, Any]:
     except NearsideError as error:
         raise NearsideError(f"{error}; `nearside claim run` makes one") from None
     except (ValueError, RecursionError) as error:
-        raise NearsideError(f"{path}: {error}; `nearside claim run` makes one") from None
+        raise NearsideError(f"{files.printable(path)}: {error}; `nearside claim run` makes one") from None
     if not isinstance(doc, dict) or doc.get("what") != "claims" or "claims" not in doc:
-        raise NearsideError(f"{path}: this is no result of `nearside claim run`")
+        raise NearsideError(f"{files.printable(path)}: this is no result of `nearside claim run`")
     try:
         markdown(doc)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise NearsideError(f"{path}: damaged ({type(error).__name__}: {error}); measure again") from None
+        raise NearsideError(
+            f"{files.printable(path)}: damaged ({type(error).__name__}: {error}); measure again"
+        ) from None
     return doc
 
 

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use sim::parse_digits;
+
 /// An episode, or some of its steps: `SEED:EPISODE` or `SEED:EPISODE:STEPS` with steps such as
 /// `0-7,12`. The steps are `none` for a failure that needs only the start and the end of the
 /// episode.
@@ -54,15 +56,15 @@ impl FromStr for Replay {
         let bad = || format!("{text:?} is no replay: write SEED:EPISODE or SEED:EPISODE:0-7,12");
         let mut parts = text.split(':');
         let mut number = || parts.next().ok_or_else(bad);
-        let seed = number()?.parse().map_err(|_| bad())?;
-        let episode = number()?.parse().map_err(|_| bad())?;
+        let seed = parse_digits(number()?).ok_or_else(bad)?;
+        let episode = parse_digits(number()?).ok_or_else(bad)?;
         let mut steps = None;
         if let Some(list) = parts.next() {
             let mut set = BTreeSet::new();
             for range in list.split(',').filter(|_| list != NO_STEPS) {
                 let (from, to) = range.split_once('-').unwrap_or((range, range));
-                let from: u32 = from.parse().map_err(|_| bad())?;
-                let to: u32 = to.parse().map_err(|_| bad())?;
+                let from: u32 = parse_digits(from).ok_or_else(bad)?;
+                let to: u32 = parse_digits(to).ok_or_else(bad)?;
                 if to == u32::MAX {
                     let why = format!("steps are numbered from 0 to {}", u32::MAX - 1);
                     return Err(format!("{text:?} is no replay: {range}: {why}"));
@@ -100,7 +102,8 @@ mod tests {
             "7:3:none".parse::<Replay>().unwrap().steps,
             Some(BTreeSet::new())
         );
-        let bad = "7 7:x 7:3:4:5 7:3:a-b 7:3:0-4294967295 7:3:4294967295 7:3:5-2 \
+        let bad = "7 7:x +7:3 7:+3 7:3:+1 7:3:1-+2 \
+                   7:3:4:5 7:3:a-b 7:3:0-4294967295 7:3:4294967295 7:3:5-2 \
                    7:3:1,5-2 7:3: 7:3:, 7:3:1, 7:3:,1 \
                    7:3:1,,2 7:3:- 7:3:1- 7:3:none,1 7:3:none:";
         for text in bad.split(' ').chain([""]) {
