@@ -93,15 +93,14 @@ impl LogRecovery<'_> {
         devices.flat_map(move |index| logs.clone().map(move |number| (index, number)))
     }
 
-    /// Assigns each device its number, and maps the pool. A device answers after it has restored
-    /// its state.
+    /// Assigns each device its number. It answers after it has restored its state.
     fn assign_numbers(&self, m: &Memory) -> Result<()> {
         for index in self.offload.indices() {
             let number = register::DEVICE_IS_SET | self.offload.devices.number(index) as u32;
             let engine = self.engine(index);
             engine.write_register(&m.cpu, register::DEVICE, &number.to_le_bytes())?;
         }
-        self.map_pool(m)
+        Ok(())
     }
 
     /// Unmaps the pool's number on all engines, after all its commands have ended.
@@ -145,6 +144,17 @@ impl LogRecovery<'_> {
                 let engine = self.engine(index);
                 engine.write_register(&m.cpu, register, &address.to_le_bytes())?;
             }
+        }
+        Ok(())
+    }
+
+    /// An error if a log has records of a pool with another number.
+    fn check_pool_number(&self, m: &mut Memory) -> Result<()> {
+        for (index, number) in self.each_log() {
+            let ((place, bytes), pool) = (self.log(number), self.offload.pool);
+            m.on_device(index, |m| {
+                recovery::check_pool_number(m, place, bytes, number, pool)
+            })?;
         }
         Ok(())
     }
@@ -284,6 +294,8 @@ impl LogRecovery<'_> {
     /// of each thread, and the highest transaction number.
     pub fn recover_all(&self, m: &mut Memory) -> Result<(Vec<Vec<Vec<u64>>>, u64)> {
         self.assign_numbers(m)?;
+        self.check_pool_number(m)?;
+        self.map_pool(m)?;
         let mut all = self.inspect_logs(m)?;
         self.register_peers(m)?;
         self.commit_redo(m, &mut all)?;

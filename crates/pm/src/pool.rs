@@ -643,6 +643,10 @@ fn recover_one_device(
     // This command ends after all others of the pool. It closes the logs, so that their content
     // counts and not the engine's state of them: the CPU may have used the pool since.
     recovery.unmap_pool(m)?;
+    for thread in threads.clone() {
+        let (place, bytes) = (header.log(thread), header.layout.log_bytes);
+        recovery::check_pool_number(m, place, bytes, thread, offload.pool)?;
+    }
     if m.options.engine_recovers {
         launch_checked(m, &map)?;
         let mut dropped = false;

@@ -150,6 +150,26 @@ pub(crate) fn is_empty(m: &Memory, place: u64, bytes: u64, thread: u8) -> Result
         && scan_records(m, place, bytes, thread, &descriptor, Some(1))?.is_empty())
 }
 
+/// An error if a log has records of a pool with another number. The engine takes such a log for an
+/// empty one.
+pub(crate) fn check_pool_number(
+    m: &Memory,
+    place: u64,
+    bytes: u64,
+    thread: u8,
+    pool: u8,
+) -> Result<()> {
+    let descriptor = read_descriptor(m, place, thread)?;
+    let records = scan_records(m, place, bytes, thread, &descriptor, Some(1))?;
+    match records.first().map(|found| found.header.pool) {
+        Some(other) if other != pool => Err(Error::Invalid(format!(
+            "the log of thread {thread} holds a transaction of pool number {other}: open the pool \
+             with that number, not {pool}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// The valid records of a log, the oldest first: up to `most`, and none after a missing one.
 fn scan_records(
     m: &Memory,

@@ -67,7 +67,8 @@ pub struct PoolUse {
     pub offload: bool,
     /// What a fence waits for.
     pub fence: Fence,
-    /// Number of the pool on the engine, 0 to 15: the same one each time the pool is opened.
+    /// Number of the pool on the engine, 0 to 15. Another one than that of a transaction which has
+    /// to be recovered is refused.
     pub number: u8,
     /// The engine recovers the logs that it has; else the CPU does.
     pub engine_recovers: bool,

@@ -301,3 +301,42 @@ fn power_stays_off_after_a_loss() {
     let pool = session.open(0, "n", BY_CPU).unwrap();
     assert_eq!(content(&pool), 1);
 }
+
+/// A pool that is opened with another number is recovered, or it is refused and stays recoverable.
+#[test]
+fn recovery_with_another_pool_number_loses_nothing() {
+    let (mut refused, mut opened) = (0, 0);
+    for (devices, usage, cut) in [1, 2]
+        .into_iter()
+        .flat_map(|devices| [OFFLOADED, BY_ENGINE].map(|usage| (devices, usage)))
+        .flat_map(|(devices, usage)| (0..8).map(move |cut| (devices, usage, cut)))
+    {
+        let session = session(devices);
+        filled(&session, 0, &layout("n", Mechanism::Undo), usage, 1);
+        let pool = session.open(0, "n", usage).unwrap();
+        let before = session.now();
+        change(&pool, 2).unwrap();
+        let span = session.now() - before;
+        session.cut_power_after(Time(span.0 * cut / 8)).unwrap();
+        let _ = change(&pool, 3);
+        lose_power(&session, true);
+        for number in [1, 0, 1] {
+            match session.open(0, "n", PoolUse { number, ..usage }) {
+                Ok(pool) => {
+                    let is = content(&pool);
+                    assert!([2, 3].contains(&is), "{devices} {cut} {number}: {is}");
+                    pool.check().unwrap();
+                    pool.close().unwrap();
+                    opened += number;
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    assert_eq!(number, 1, "{devices} {cut}: {text}");
+                    assert!(text.contains("number 0"), "{devices} {cut}: {text}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 5 && opened > 32, "{refused} {opened}");
+}
