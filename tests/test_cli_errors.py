@@ -65,7 +65,8 @@ def test_cli_option_given_twice_is_refused(command, tmp_path):
 
 def test_cli_former_option_is_not_suggested(tmp_path):
     message = fails("info", "--engin", "fast", cwd=tmp_path)
-    assert message.startswith("No such option: --engin (see "), message
+    assert message.startswith("No such option: --engin "), message
+    assert "--engine" not in message
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\u2028b/c", "x\x1b.toml"])
@@ -175,7 +176,8 @@ def test_cli_design_that_is_not_toml(tmp_path, design):
 
 def test_cli_design_with_an_unknown_media_profile(tmp_path, design):
     text = MINIMAL + 'profile = "core"\n'
-    assert "no media profile" in fails("info", "--design", design(text), cwd=tmp_path)
+    error = fails("info", "--design", design(text), cwd=tmp_path)
+    assert ":4: media.profile = core: allowed is dram, " in error
 
 
 def test_cli_absent_verilator(tmp_path):

@@ -406,7 +406,7 @@ def test_hostile_argument_pairs(native):
         (lambda d: d.write(b""), "0 bytes: at least 1 is needed"),
         (lambda d: d.workload(commands=0, queues=1), "commands = 0: at least 1 is needed"),
         (
-            lambda d: d.workload(min_bytes=1024, max_bytes=512),
+            lambda d: d.workload(queues=1, min_bytes=1024, max_bytes=512),
             "min_bytes = 1024, max_bytes = 512: allowed are pairs with min_bytes <= max_bytes",
         ),
         (lambda d: d.design.with_values("[unknown]\nx = 1"), "override: unknown key `unknown`; allowed: "),
