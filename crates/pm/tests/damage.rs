@@ -56,6 +56,10 @@ fn cut_off(session: &Arc<Session>, usage: PoolUse) -> u64 {
     session.cut_power(CutScope::All).unwrap();
     drop((thread, pool));
     session.power_on().unwrap();
+    // The cache may have written the lines back before the cut.
+    for n in 0..3 {
+        session.store(PLACE + at + 1024 * n, &[b'B'; 64]).unwrap();
+    }
     at
 }
 
@@ -147,6 +151,70 @@ fn recovery_accepts_missing_records_before_one_fence() {
     let mut now = [0; 64];
     session.load(PLACE + at, &mut now).unwrap();
     assert_eq!(now, [b'A'; 64]);
+}
+
+/// A power cut may lose any line of the record that a CPU writes last. Its object is unchanged,
+/// so recovery accepts each loss. The engine reports `torn`, and the CPU recovers in its place.
+#[test]
+fn recovery_accepts_a_torn_last_record_of_a_cpu() {
+    for engine_recovers in [false, true] {
+        accept_torn_last_record(PoolUse {
+            offload: engine_recovers,
+            engine_recovers,
+            ..PoolUse::default()
+        });
+    }
+}
+
+fn accept_torn_last_record(opened: PoolUse) {
+    for writer in [RecordWriter::Cpu, RecordWriter::CpuOrdered] {
+        for lost in [0, 64] {
+            let session = session();
+            let at = cut_off(&session, PoolUse::default());
+            let last = LOG + RECORDS[2];
+            let header = Header::from_line(&line(&session, last)).unwrap();
+            let header = Header { writer, ..header };
+            session.store(last, &header.to_line()).unwrap();
+            session.store(last + lost, &[0; 64]).unwrap();
+            let place = PLACE + at + 2048;
+            session.store(place, &[b'A'; 64]).unwrap();
+            if let Err(error) = session.open(PLACE, "n", opened) {
+                panic!("{error}: {writer:?}, line {lost} of the record is lost");
+            }
+            for line_at in [0, 1024, 2048] {
+                assert_eq!(line(&session, PLACE + at + line_at), [b'A'; 64]);
+            }
+        }
+    }
+}
+
+/// Recovery by the engine and by the CPU has one outcome, whichever byte of the log is damaged.
+#[test]
+fn recovery_by_engine_and_cpu_agrees_on_damaged_logs() {
+    for offload in [false, true] {
+        let written = PoolUse {
+            offload,
+            ..PoolUse::default()
+        };
+        for damaged in (0..FIRST_RECORD + 3 * 128).step_by(7) {
+            let [by_cpu, by_engine] = [false, true].map(|engine_recovers| {
+                let session = session();
+                let at = cut_off(&session, written);
+                let mut byte = [0];
+                session.load(LOG + damaged, &mut byte).unwrap();
+                session.store(LOG + damaged, &[!byte[0]]).unwrap();
+                let usage = PoolUse {
+                    offload: true,
+                    engine_recovers,
+                    ..PoolUse::default()
+                };
+                let is_open = session.open(PLACE, "n", usage).is_ok();
+                let lines = [0, 1024, 2048].map(|line_at| line(&session, PLACE + at + line_at));
+                (is_open, lines)
+            });
+            assert_eq!(by_cpu, by_engine, "byte {damaged}, {written:?}");
+        }
+    }
 }
 
 /// A device that has lost state, or can't restore it, reports that until the loss is acknowledged.
