@@ -295,7 +295,7 @@ def test_sql_devices_that_all_fail_in_a_query(monkeypatch):
     give, failed = sql._native.sort_table, "devices 0 and 1 failed: the device lost power"
 
     def fails(design, given, *rest, **named):
-        if tables.of_stream(given).num_rows:
+        if tables.as_table(given).num_rows:
             raise NearsideError(failed)
         return give(design, given, *rest, **named)
 

@@ -259,8 +259,8 @@ def test_types_of_resident_tables(tmp_path):
 
 def test_types_of_reports_of_sql():
     provider = sql._SortProvider(Design.load("sort"), 1, "fast", None)
-    provider.sort(tables.to_stream(pa.table({"a": [2, 1]})), "a", lambda _done, _total: None)
-    provider.sort(tables.to_stream(pa.table({"a": [2, 1]})), "missing", lambda _done, _total: None)
+    provider.sort(pa.table({"a": [2, 1]}), "a", lambda _done, _total: None)
+    provider.sort(pa.table({"a": [2, 1]}), "missing", lambda _done, _total: None)
     sorted_, declined = provider.reports
     fits(sorted_, types.PutReport, "sorted")
     fits(declined, types.DeclinedSort, "declined")

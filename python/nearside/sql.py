@@ -26,7 +26,7 @@ from nearside import _native, tables
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, as_text, model_of
 from nearside.renamed import renamed
-from nearside.types import DeclinedSort, PutReport
+from nearside.types import ArrowStream, DeclinedSort, PutReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ def _extension() -> Any:
 
 
 class _SortProvider:
-    """The interface of the extension for sorts. The extension has tables as Arrow IPC streams."""
+    """The interface of the extension for sorts."""
 
     def __init__(self, design: Design, devices: int, model: str | None, build: BuildProgress | None) -> None:
         import pyarrow as pa  # DataFusion has it
@@ -52,32 +52,31 @@ class _SortProvider:
         self.label = f"devices={devices}, design={design.name}, model={model_of(model)}"
         self.design, self.devices, self.model, self.build = design, devices, model, build
         self.reports: list[PutReport | DeclinedSort] = []
-        nothing = pa.table({"key": pa.array([], pa.int32())})
-        self._sort(tables.to_stream(nothing), "key", None)  # raises an error for invalid options
+        empty = pa.table({"key": pa.array([], pa.int32())})
+        self._sort(empty, "key", None)  # raises an error for invalid options
 
     def _sort(
-        self, table: bytes, by: str, progress: Callable[[int, int], None] | None
+        self, table: ArrowStream, by: str, progress: Callable[[int, int], None] | None
     ) -> tuple[PutReport, _native.ArrowTable]:
         return _native.sort_table(
             self.design.native,
             table,
             by,
-            source="stream",
             devices=self.devices,
             model=self.model,
             build=self.build,
             progress=progress,
         )
 
-    def declines(self, schema: bytes, by: str) -> str | None:
-        """Why no table of this schema can be sorted on devices, tested with a table without rows."""
+    def declines(self, empty: ArrowStream, by: str) -> str | None:
+        """Why no table with the columns of this empty one can be sorted on devices."""
         try:
-            self._sort(schema, by, None)
+            self._sort(empty, by, None)
         except NearsideError as error:
             return str(error)
         return None
 
-    def sort(self, table: bytes, by: str, progress: Callable[[int, int], None]) -> bytes | str:
+    def sort(self, table: ArrowStream, by: str, progress: Callable[[int, int], None]) -> ArrowStream | str:
         """The sorted table, or the reason why the CPU has to sort it."""
         try:
             report, sorted_ = self._sort(table, by, progress)
@@ -85,7 +84,7 @@ class _SortProvider:
             self.reports.append({"declined": str(error)})
             return str(error)
         self.reports.append(report)
-        return tables.to_stream(tables.as_table(sorted_))
+        return sorted_
 
 
 class Rule:
@@ -148,38 +147,37 @@ class _ResidentTable:
         self._media = media
         with _locked_media(media):
             resident = tables.resident(media, model, design, build)
-            nothing = tables.as_table(_native.table_schema(*self._where, **self._how))
-        self.schema, self._columns = tables.to_stream(nothing), nothing.schema
+            self.empty = tables.as_table(_native.table_schema(*self._where, **self._how))
         self.keys = next((table["keys"] for table in resident if name in (table["name"], table["id"])), [])
         self.label = f"table={name}, devices={len(media)}, design={design.name}, model={model_of(model)}"
         self.reports: list[PutReport] = []
 
-    def declines(self, _schema: bytes, by: str) -> str | None:
+    def declines(self, _empty: ArrowStream, by: str) -> str | None:
         """Why it can't be sorted in place; `by` is in the extension's syntax."""
         first = re.match(r'"((?:[^"]|"")*)"', by)
         key = first[1].replace('""', '"') if first else by
         return None if key in self.keys else f"the table has no key {key!r} there, but {', '.join(self.keys) or 'none'}"
 
-    def read(self, columns: list[str], by: str | None, progress: Callable[[int, int], None]) -> bytes | str:
+    def read(self, columns: list[str], by: str | None, progress: Callable[[int, int], None]) -> ArrowStream:
         """Columns of the table, sorted if `by` is given."""
         with _locked_media(self._media, progress):
             tables.check_media_exist(self._media)
             report, data = _native.table_get(*self._where, by=by, progress=progress, **self._how)
         table = tables.as_table(data)
-        if not table.schema.equals(self._columns):
+        if not table.schema.equals(self.empty.schema):
             name = self._where[2]
             raise NearsideError(
                 f"table {name!r} has other columns than when nearside.sql.table was called: call it again"
             )
         self.reports.append(report)
-        return tables.to_stream(table.select(columns))
+        return table.select(columns)
 
 
 class Table:
     """An argument of `SessionContext.register_table`."""
 
     def __init__(self, resident: _ResidentTable) -> None:
-        self._provider = _extension().Provider(resident, resident.schema)
+        self._provider = _extension().Provider(resident, resident.empty)
         #: The report of each read, as of `nearside.tables.get`.
         self.reports = resident.reports
 

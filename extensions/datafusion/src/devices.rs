@@ -2,20 +2,55 @@
 
 //! Calls of Python: sorting, and reading resident tables.
 
+use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
-use arrow::error::ArrowError;
-use arrow::ipc::reader::StreamReader;
-use arrow::ipc::writer::StreamWriter;
+use arrow::array::{RecordBatch, RecordBatchIterator};
+use arrow::datatypes::SchemaRef;
+use arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use datafusion_common::{DataFusionError, Result};
 use futures::channel::oneshot;
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::PyCapsule;
+
+/// The name of a capsule with a stream.
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// A table for Python, by the Arrow PyCapsule interface.
+#[pyclass(frozen)]
+pub struct ArrowTable {
+    pub schema: SchemaRef,
+    pub batches: Vec<RecordBatch>,
+}
+
+#[pymethods]
+impl ArrowTable {
+    /// A requested schema is ignored, as the interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let batches = self.batches.clone().into_iter().map(Ok);
+        let batches = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), STREAM)
+    }
+}
+
+/// Opens a table of Python. `nearside.sql` returns tables in memory: no read of a batch waits, and
+/// no row is null as a whole.
+pub fn open(table: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> {
+    let capsule = table.call_method0("__arrow_c_stream__")?;
+    let stream = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?;
+    // SAFETY: a capsule of this name holds a stream, which is moved out of it.
+    let stream = unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr().cast()) };
+    stream.map_err(|error| PyValueError::new_err(error.to_string()))
+}
 
 /// An object of `nearside.sql` with the methods below.
 #[derive(Debug)]
@@ -56,26 +91,27 @@ impl Devices {
         Ok(Arc::new(Devices { python, label }))
     }
 
-    /// Why rows of a schema can't be sorted on devices, if so: `declines(schema, by) -> str |
-    /// None`.
-    pub fn declines(&self, schema: &Schema, by: &str) -> Result<Option<String>> {
-        let schema = encode(&Arc::new(schema.clone()), &[])?;
+    /// Why rows of a schema can't be sorted on devices, if so: `declines(empty, by) -> str | None`
+    /// for a table without rows.
+    pub fn declines(&self, schema: &SchemaRef, by: &str) -> Result<Option<String>> {
+        let empty = ArrowTable {
+            schema: Arc::clone(schema),
+            batches: Vec::new(),
+        };
         Python::attach(|py| {
-            let schema = PyBytes::new(py, &schema);
-            let reason = self.python.call_method1(py, "declines", (schema, by));
+            let reason = self.python.call_method1(py, "declines", (empty, by));
             reason?.extract(py)
         })
         .map_err(raised)
     }
 
-    /// Sorts a table, or says why not: `sort(table, by, going) -> bytes | str`.
+    /// Sorts a table, or says why not: `sort(table, by, progress) -> table | str`.
     pub async fn sort(
         self: Arc<Self>,
-        table: Vec<u8>,
+        table: ArrowTable,
         by: String,
     ) -> Result<std::result::Result<Vec<RecordBatch>, String>> {
         self.wait(move |devices, py, progress| {
-            let table = PyBytes::new(py, &table);
             devices
                 .python
                 .call_method1(py, "sort", (table, by, progress))
@@ -84,7 +120,7 @@ impl Devices {
     }
 
     /// Reads columns of a resident table, in the order `by` if there is one: `read(columns, by,
-    /// going) -> bytes | str`.
+    /// progress) -> table | str`.
     pub async fn read(
         self: Arc<Self>,
         columns: Vec<String>,
@@ -115,7 +151,7 @@ impl Devices {
                 if let Ok(reason) = returned.extract::<String>(py) {
                     return Ok(Err(reason));
                 }
-                returned.extract::<Vec<u8>>(py).map(Ok)
+                open(returned.bind(py)).map(Ok)
             });
             // Nobody receives the answer if the query was dropped.
             let _ = answer.send(result);
@@ -124,7 +160,7 @@ impl Devices {
         drop(guard);
         let result = result.map_err(|_| DataFusionError::Execution("the sort has ended".into()))?;
         match result.map_err(raised)? {
-            Ok(table) => Ok(Ok(decode(&table)?)),
+            Ok(table) => Ok(Ok(table.collect::<std::result::Result<_, _>>()?)),
             Err(reason) => Ok(Err(reason)),
         }
     }
@@ -132,21 +168,4 @@ impl Devices {
 
 fn raised(error: PyErr) -> DataFusionError {
     DataFusionError::Execution(error.to_string())
-}
-
-/// A table as an Arrow IPC stream.
-pub fn encode(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<Vec<u8>> {
-    let write = || -> std::result::Result<Vec<u8>, ArrowError> {
-        let mut stream = StreamWriter::try_new(Vec::new(), schema)?;
-        for batch in batches {
-            stream.write(batch)?;
-        }
-        stream.into_inner()
-    };
-    Ok(write()?)
-}
-
-fn decode(stream: &[u8]) -> Result<Vec<RecordBatch>> {
-    let batches = StreamReader::try_new(stream, None)?;
-    Ok(batches.collect::<std::result::Result<_, _>>()?)
 }

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use arrow::array::RecordBatchReader;
 use arrow::datatypes::{Schema, SchemaRef};
-use arrow::ipc::reader::StreamReader;
 use async_trait::async_trait;
 use datafusion_catalog::{Session, TableProvider};
 use datafusion_common::Result;
@@ -13,11 +13,10 @@ use datafusion_expr::{Expr, TableType};
 use datafusion_ffi::proto::logical_extension_codec::FFI_LogicalExtensionCodec;
 use datafusion_ffi::table_provider::FFI_TableProvider;
 use datafusion_physical_plan::ExecutionPlan;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::devices::Devices;
+use crate::devices::{self, Devices};
 use crate::scan::NearsideScanExec;
 
 /// Argument of `SessionContext.register_table`.
@@ -34,12 +33,10 @@ struct Table {
 
 #[pymethods]
 impl Provider {
-    /// A table. `schema` is an Arrow IPC stream.
+    /// A table. `empty` has its columns and no rows.
     #[new]
-    fn new(devices: Py<PyAny>, schema: &[u8]) -> PyResult<Provider> {
-        let stream = StreamReader::try_new(schema, None);
-        let stream = stream.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let schema = stream.schema();
+    fn new(devices: Py<PyAny>, empty: &Bound<'_, PyAny>) -> PyResult<Provider> {
+        let schema = devices::open(empty)?.schema();
         let devices = Devices::new(devices)?;
         Ok(Provider {
             table: Arc::new(Table { devices, schema }),

@@ -16,7 +16,7 @@ use datafusion_physical_plan::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::devices::{Devices, encode};
+use crate::devices::{ArrowTable, Devices};
 use crate::order::Order;
 
 /// Sorts on devices. The CPU sorts partitions that the devices decline; the reports of
@@ -56,9 +56,10 @@ async fn sort(
 ) -> Result<Vec<RecordBatch>> {
     let batches: Vec<RecordBatch> = input.try_collect().await?;
     let with_keys = batches.iter().map(|batch| order.with_keys(batch));
-    let with_keys: Vec<RecordBatch> = with_keys.collect::<Result<_>>()?;
-    let table = encode(&order.with_keys, &with_keys)?;
-    drop(with_keys);
+    let table = ArrowTable {
+        schema: Arc::clone(&order.with_keys),
+        batches: with_keys.collect::<Result<_>>()?,
+    };
     match devices.sort(table, order.by.clone()).await? {
         Ok(sorted) => sorted.iter().map(|batch| order.as_planned(batch)).collect(),
         Err(_) => Ok(vec![order.sort_on_cpu(&batches)?]),
