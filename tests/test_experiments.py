@@ -21,7 +21,7 @@ from nearside.claims import matrices
 from nearside.claims import report as claims_report
 from nearside.experiments import cli, document, models, nearpm, openexpress_fig4, registry, repeat
 from nearside.experiments import run as runs
-from nearside.experiments.registry import Experiment, Run, all_experiments, figure, find, natural, plot
+from nearside.experiments.registry import Experiment, Run, all_experiments, figure, find, from_paper, natural, plot
 from nearside.page import claims as claims_page
 from nearside.page import experiments as page
 from nearside.page import svg
@@ -109,6 +109,11 @@ def test_experiment_figure_has_ratios():
     assert figure("a", "what", 3.0, "us", limit=0.0)["of_limit"] is None
     with pytest.raises(ValueError, match="better"):
         figure("a", "what", 3.0, "us", better="best")
+
+
+def test_experiment_figure_of_a_paper_has_its_source():
+    assert from_paper(0.0, "figure 1") == {"paper": 0.0, "source": "figure 1"}
+    assert from_paper(None, "figure 1") == {"paper": None, "source": None}
 
 
 def test_experiment_result_has_all_parameters(results):

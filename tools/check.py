@@ -122,6 +122,7 @@ def static_steps() -> list[Step]:
         Step("rustfmt of extensions", ["cargo", "fmt", *DATAFUSION, "--check"], obstacle=no_rustfmt),
         Step("ruff format", [str(BIN / "ruff"), "format", "--check", "."]),
         Step("ruff", [str(BIN / "ruff"), "check", "."]),
+        Step("mypy", [str(BIN / "mypy")]),
         Step("prose", python("prose.py")),
         Step("import circles", python("import_circles.py")),
         Step("verible", python("fmt_hw.py", "--check")),

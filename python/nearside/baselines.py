@@ -69,11 +69,12 @@ def numpy_sort(keys: np.ndarray) -> np.ndarray:
 def radix_sort(keys: np.ndarray) -> np.ndarray:
     """The order of the keys, by 16-bit digits from the least significant: numpy's stable sort of 16
     bits is a radix sort."""
-    order = None
+    order: np.ndarray | None = None
     for shift in range(0, 8 * keys.itemsize, 16):
         digit = (keys >> keys.dtype.type(shift)).astype(np.uint16)
         step = np.argsort(digit if order is None else digit[order], kind="stable")
         order = step if order is None else order[step]
+    assert order is not None
     return order
 
 

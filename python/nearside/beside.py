@@ -9,6 +9,7 @@ from typing import Any
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Device
 from nearside.renamed import renamed
+from nearside.types import StreamReport, WorkloadReport
 
 KIB, MIB = 1 << 10, 1 << 20
 # The units' commands: copies, each within a separate range, in the upper half of the media.
@@ -20,8 +21,8 @@ SPAN = 32 * MIB
 SIZES = f'[media]\nbytes = "{4 * POOL // MIB} MiB"\nprofile = "dram"\n[nvme]\nnamespaces = ["{POOL // MIB} MiB"]\n'
 
 
-def _stream(kind: str, in_flight: int, pattern: str, count: int) -> Callable[[Device, int, int], dict[str, Any]]:
-    def run(device: Device, seed: int, part: int) -> dict[str, Any]:
+def _stream(kind: str, in_flight: int, pattern: str, count: int) -> Callable[[Device, int, int], StreamReport]:
+    def run(device: Device, seed: int, part: int) -> StreamReport:
         return device.pm_stream(
             kind, bytes=64, in_flight=in_flight, count=count // part, start=0, span=SPAN, pattern=pattern, seed=seed
         )
@@ -29,16 +30,18 @@ def _stream(kind: str, in_flight: int, pattern: str, count: int) -> Callable[[De
     return run
 
 
-def _nvme(percent: int, queues: int, depth: int, count: int) -> Callable[[Device, int, int], dict[str, Any]]:
-    def run(device: Device, seed: int, part: int) -> dict[str, Any]:
-        shape = {"pattern": "random", "min_bytes": 4096, "max_bytes": 4096, "start": 0, "span": SPAN, "seed": seed}
-        return device.workload(read_percent=percent, queues=queues, depth=depth, commands=count // part, **shape)
+def _nvme(percent: int, queues: int, depth: int, count: int) -> Callable[[Device, int, int], WorkloadReport]:
+    def run(device: Device, seed: int, part: int) -> WorkloadReport:
+        return device.workload(
+            read_percent=percent, pattern="random", min_bytes=4096, max_bytes=4096, queues=queues, depth=depth,
+            commands=count // part, start=0, span=SPAN, seed=seed,
+        )  # fmt: skip
 
     return run
 
 
 # Each is shorter than the copies.
-TRAFFIC = {
+TRAFFIC: dict[str, Callable[[Device, int, int], StreamReport | WorkloadReport]] = {
     "load": _stream("load", 1, "random", 300),
     "loads": _stream("load", 64, "random", 8000),
     "stores": _stream("store", 64, "random", 8000),
@@ -51,7 +54,7 @@ TRAFFIC = {
 
 
 def _run(design: Design, model: str | None, build: BuildProgress | None, kind: str, seed: int, part: int, credits: int,
-         busy: bool) -> dict[str, Any]:  # fmt: skip
+         busy: bool) -> StreamReport | WorkloadReport:  # fmt: skip
     with Device(design, build, model) as device:
         device.delay_set("dram")
         units = next(e for e in device.engines() if e["name"] == "nearpm0")["name"]
@@ -94,10 +97,10 @@ def measure(
     part = 4 if quick else 1
     sized = design.with_values(SIZES)
     alone, beside = (_run(sized, model, build, kind, seed, part, credits, busy) for busy in (False, True))
-    p99 = [(found.get("latency") or {}).get("p99_ns") for found in (alone, beside)]
+    alone_p99, beside_p99 = (latency and latency["p99_ns"] for latency in (alone["latency"], beside["latency"]))
     gb_s = [found["bandwidth_gb_s"] for found in (alone, beside)]
     return {
         "kind": kind, "credits": credits, "alone_gb_s": gb_s[0], "beside_gb_s": gb_s[1],
-        "kept_percent": 100 * gb_s[1] / gb_s[0], "alone_p99_ns": p99[0], "beside_p99_ns": p99[1],
-        "lost_p99_ns": p99[1] - p99[0] if p99[0] is not None else None,
+        "kept_percent": 100 * gb_s[1] / gb_s[0], "alone_p99_ns": alone_p99, "beside_p99_ns": beside_p99,
+        "lost_p99_ns": None if alone_p99 is None or beside_p99 is None else beside_p99 - alone_p99,
     }  # fmt: skip

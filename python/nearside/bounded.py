@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from nearside._native import NearsideError
 
@@ -63,13 +64,15 @@ def run_command(
     """
     started = time.monotonic()
     try:
-        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = subprocess.Popen(words, env=variables, start_new_session=True, **streams)
+        process = subprocess.Popen(
+            words, env=variables, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
     except OSError as error:
         raise NearsideError(f"{words[0]}: {error.strerror}") from None
     except ValueError as error:
         raise NearsideError(f"{words[0]!r}: {error}") from None
-    tails = {process.stdout: bytearray(), process.stderr: bytearray()}
+    tails = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream}
     try:
         in_time = _read_until_end(process, tails, started + limit_s, with_children, stop)
     finally:
@@ -86,7 +89,7 @@ def run_command(
 
 def _read_until_end(
     process: subprocess.Popen[bytes],
-    tails: Mapping,
+    tails: Mapping[IO[bytes], bytearray],
     deadline: float,
     with_children: bool,
     stop: Callable[[], bool],
@@ -98,7 +101,7 @@ def _read_until_end(
             selector.register(ended, selectors.EVENT_READ)
             for stream in tails:
                 os.set_blocking(stream.fileno(), False)
-                selector.register(stream, selectors.EVENT_READ)
+                selector.register(stream, selectors.EVENT_READ, stream)
             while selector.get_map():
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -108,7 +111,7 @@ def _read_until_end(
                         if not with_children:
                             return True
                         selector.unregister(ended)
-                    elif not _read(key.fileobj, tails[key.fileobj], once=True):
+                    elif not _read(key.data, tails[key.data], once=True):
                         selector.unregister(key.fileobj)
                 if stop():
                     return True
@@ -117,7 +120,7 @@ def _read_until_end(
         os.close(ended)
 
 
-def _read(stream, tail: bytearray, once: bool = False) -> bool:
+def _read(stream: IO[bytes], tail: bytearray, once: bool = False) -> bool:
     """Appends available data to the tail of a stream, limited to `TAIL` bytes; False at its end."""
     for _ in range(1 if once else TAIL // 4096):
         try:

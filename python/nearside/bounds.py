@@ -10,6 +10,7 @@ from typing import Any
 from nearside import ideal, wire
 from nearside._native import LEAVES, ONE_PASS_KEYS
 from nearside.device import Design
+from nearside.types import PartitionPlan, SortPlan, StageBound
 
 # From hw/engine: keys or values of each engine in a cycle.
 KEYS_DECODED = 16
@@ -77,7 +78,7 @@ def _sort(design: Design, count: int, key_bytes: int, cycle: float) -> dict[str,
     )
 
 
-def of_partition(design: Design, plan: dict[str, Any], part: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def of_partition(design: Design, plan: SortPlan, part: PartitionPlan) -> dict[str, dict[str, Any]]:
     """The least time of each stage of a partition, in ns, and its limit."""
     cycle = 1e3 / design.values["clock_mhz"]
     rows, count, row_bytes, key_bytes = part["rows"], part["sorted"], plan["row_bytes"], plan["key_bytes"]
@@ -106,7 +107,7 @@ def of_partition(design: Design, plan: dict[str, Any], part: dict[str, Any]) -> 
     return stages
 
 
-def of_plan(design: Design, plan: dict[str, Any]) -> list[dict[str, Any]]:
+def of_plan(design: Design, plan: SortPlan) -> list[StageBound]:
     """The bounds of a whole sort: for each stage those of its slowest device, over all partitions."""
     worst: dict[str, dict[str, Any]] = {}
     for device in plan["devices"]:
@@ -119,4 +120,7 @@ def of_plan(design: Design, plan: dict[str, Any]) -> list[dict[str, Any]]:
             if bound["ns"] >= worst.get(name, {"ns": 0.0})["ns"]:
                 worst[name] = bound
     order = [name for name in ("put", "decode", "sort", "shuffle", "get") if name in worst]
-    return [{"stage": name} | worst[name] for name in order]
+    return [
+        {"stage": name, "ns": worst[name]["ns"], "limit": worst[name]["limit"], "source": worst[name]["source"]}
+        for name in order
+    ]

@@ -53,14 +53,14 @@ def sort_table(
         )
     if not isinstance(workers, int) or not 1 <= workers <= MOST_WORKERS:
         raise NearsideError(f"workers = {workers}: allowed are 1 to {MOST_WORKERS}")
-    table = tables.as_table(table)
+    rows = tables.as_table(table)
     Design.load(design)  # reports an unknown name before anything is started
     by, model = as_text("by", by), model_of(model)
     part = ray.remote(_part)
-    schema, table = table.schema, dictionaries.widened(table)
-    bounds = [table.num_rows * n // workers for n in range(workers + 1)]
-    parts = [table.slice(start, end - start) for start, end in pairwise(bounds)]
-    jobs = [part.remote(tables.to_stream(rows), by, devices, model, design) for rows in parts]
+    schema, rows = rows.schema, dictionaries.widened(rows)
+    bounds = [rows.num_rows * n // workers for n in range(workers + 1)]
+    parts = [rows.slice(start, end - start) for start, end in pairwise(bounds)]
+    jobs = [part.remote(tables.to_stream(one), by, devices, model, design) for one in parts]
     try:
         done = ray.get(jobs)
     except ray.exceptions.RayTaskError as error:

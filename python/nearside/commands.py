@@ -10,13 +10,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 # The base class of all usage errors. Its module depends on the version of typer.
-UsageError = typer.BadParameter.__mro__[1]
+UsageError: Any = typer.BadParameter.__mro__[1]
+Called = TypeVar("Called", bound=Callable[..., Any])
 
 
 # The groups of `nearside --help`, in its order.
@@ -61,13 +62,15 @@ class Command(TyperCommand):
             if not parameter.metavar and not getattr(parameter, "is_flag", False):
                 parameter.metavar = value_name(parameter)
         for parameter in [p for p in self.params if "--model" in p.opts]:
-            former = copy.copy(parameter)
+            former: Any = copy.copy(parameter)
             former.name, former.opts, former.hidden, former.default = "engine", ["--engine"], True, None
             self.params.append(former)
 
     def make_parser(self, ctx: Any) -> Any:
-        parser, given = super().make_parser(ctx), {}
-        for option in {id(one): one for one in (*parser._long_opt.values(), *parser._short_opt.values())}.values():
+        parser = super().make_parser(ctx)
+        given: dict[int, Any] = {}
+        options: list[Any] = [*parser._long_opt.values(), *parser._short_opt.values()]
+        for option in {id(one): one for one in options}.values():
             if option.action in ("store", "store_const"):
                 option.process = _once(option.process, option, given, ctx)
         return parser
@@ -117,6 +120,7 @@ class Group(TyperGroup):
         groups: dict[str, list[Any]] = {heading: [] for heading in GROUPS}
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
+            assert command is not None
             if not command.hidden:
                 groups.setdefault(getattr(command, "rich_help_panel", None) or "Commands", []).append((name, command))
         width = max(len(name) for commands in groups.values() for name, _ in commands)
@@ -136,5 +140,5 @@ class App(typer.Typer):
 
     def command(
         self, name: str | None = None, *, group: str | None = None, **options: Any
-    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    ) -> Callable[[Called], Called]:
         return super().command(name, **{"cls": Command, "rich_help_panel": group} | options)

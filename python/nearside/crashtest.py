@@ -49,19 +49,29 @@ def run_campaign(
     """Runs a campaign; a violation includes the command that reproduces it."""
     for what, text in (("workload", workload), ("mechanism", mechanism), ("by", by), ("cuts", cuts)):
         as_text(what, text)
-    options = {"without": without, "jobs": at_once or jobs(), "model": model, "progress": progress}
-    options |= {"devices": devices, "synchronise": synchronise}
-    report = _native.crash_test(design.native, workload, mechanism, by, cuts, transactions, seed, **options)
-    key = {"workload": workload, "mechanism": mechanism, "by": by, "engine": model, "seed": seed, "without": without}
-    key |= {"devices": devices, "synchronise": synchronise}
-    doc = key | {"time": "simulated"} | report
-    if doc["violation"]:
+    report = _native.crash_test(
+        design.native, workload, mechanism, by, cuts, transactions, seed, without=without, jobs=at_once or jobs(),
+        model=model, progress=progress, devices=devices, synchronise=synchronise,
+    )  # fmt: skip
+    doc: CrashReport = {
+        "workload": workload,
+        "mechanism": mechanism,
+        "by": by,
+        "engine": model,
+        "seed": seed,
+        "without": without,
+        "devices": devices,
+        "synchronise": synchronise,
+        "time": "simulated",
+        **report,
+    }
+    if violation := doc["violation"]:
         words = ["nearside", "crashtest", workload, "--mechanism", mechanism, "--by", by, "--model", model]
         words += ["--seed", str(seed), "--transactions", str(transactions)]
         words += ["--devices", str(devices), "--synchronise", synchronise] if devices > 1 else []
         words += ["--without", without] if without else []
         words += ["--design", design.name] if design.name != DESIGNS.get(by) else []
-        doc["violation"]["replay"] = shlex.join([*words, "--cuts", f"at:{doc['violation']['cut']}"])
+        violation["replay"] = shlex.join([*words, "--cuts", f"at:{violation['cut']}"])
     return doc
 
 
@@ -77,7 +87,7 @@ def print_reports(docs: Iterable[CrashReport]) -> None:
     columns = ["cuts", "violations", "n + 1", "cut again", "evicted", "simulated"]
     table = show.table(f"power cuts, {models}", "workload", "mechanism", *columns)
     for doc in docs:
-        counts = [f"{doc[name]:,}" for name in COUNTS]
+        counts = [f"{dict(doc)[name]:,}" for name in COUNTS]
         made = f"{doc['mechanism']} by {doc['by']}"
         if doc["devices"] > 1:
             made += f", {doc['devices']} devices"

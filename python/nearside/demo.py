@@ -31,7 +31,7 @@ SINGLE_BYTES = (512, 4096)
 SHAPE = {"queues": 4, "depth": 8, "chunk": 16384}
 # The table: rows, order, devices. The model is the fast one: RTL would need another compilation.
 SORT_ROWS = 100_000
-SORT = {"by": "day, amount desc", "devices": 2, "model": "fast"}
+SORT_BY, SORT_DEVICES, SORT_MODEL = "day, amount desc", 2, "fast"
 
 
 def read_input(path: Path | None, design: Design) -> tuple[str, bytes]:
@@ -109,9 +109,9 @@ def sort(quiet: bool) -> dict[str, Any] | None:
     }
     table = pa.table(columns)
     with show.bar(f"sorting {SORT_ROWS} rows", not quiet) as progress:
-        found, report = tables.sort_table(table, **SORT, progress=progress)
+        found, report = tables.sort_table(table, SORT_BY, SORT_DEVICES, SORT_MODEL, progress=progress)
     keys = [("day", "ascending"), ("amount", "descending"), ("row", "ascending")]
-    return {"by": SORT["by"], "equal": found.equals(table.sort_by(keys)), "report": report}
+    return {"by": SORT_BY, "equal": found.equals(table.sort_by(keys)), "report": report}
 
 
 @renamed(engine="model")

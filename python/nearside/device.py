@@ -9,7 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from nearside import _native
 from nearside._native import NearsideError
@@ -430,7 +430,7 @@ class Device:
 
     def counters(self) -> dict[str, float]:
         """Counters of the model, by name."""
-        return {name: value for name, (value, _unit) in self.native.counters().items()}
+        return {name: cast("float", value) for name, (value, _unit) in self.native.counters().items()}
 
     def reset(self) -> None:
         """Resets the controller and initialises the driver again."""

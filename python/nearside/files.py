@@ -35,6 +35,7 @@ def printable(name: object) -> str:
 
 def check_regular(path: Path) -> None:
     """Refuses files that can't be read to an end, such as pipes and /dev/zero."""
+    known: str | None
     try:
         if path.is_file():
             return
@@ -183,7 +184,8 @@ class _SignalGate:
     """
 
     def __init__(self) -> None:
-        self.enabled, self.raised, self.received = False, False, []
+        self.enabled, self.raised = False, False
+        self.received: list[int] = []
         defaults = {
             signal.SIGTERM: signal.SIG_DFL,
             signal.SIGHUP: signal.SIG_DFL,

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import MAX_U64, Design, Progress, as_text, model_of
 from nearside.renamed import former_names, renamed
-from nearside.types import FuzzReport, LockstepReport
+from nearside.types import FuzzReport, LockstepReport, SoakReport
 
 SOAK_EPISODE = 64 << 20
 # The number of episodes of a seed; after the last one the first follows.
@@ -43,7 +43,7 @@ def soak(
     result: Path | None = None,
     progress: Progress | None = None,
     model: str | None = None,
-) -> FuzzReport:
+) -> SoakReport:
     """Moves `amount` bytes with valid commands and verifies each. Each episode starts on an empty
     device.
 
@@ -67,10 +67,10 @@ def soak(
             "model": model,
         }
         doc = run_campaign(design, min(SOAK_EPISODE, amount - done), seed, progress=report_progress, **options)
-        total = key | _add_counts(total, doc)
+        total = key | _add_counts(total, dict(doc))
         if result is not None:
             files.write_text(result, json.dumps(total, indent=1))
-    return total
+    return cast("SoakReport", total)
 
 
 @renamed(engine="model")
@@ -143,7 +143,7 @@ def print_report(doc: FuzzReport | LockstepReport) -> None:
     for outcome, count in doc["outcomes"].items():
         table.add_row(*outcome.split(" "), f"{count:,}")
     show.out.print(table)
-    if latencies := doc.get("latencies"):
+    if latencies := cast("LockstepReport", doc).get("latencies"):
         table = show.table("mean latencies of both models, simulated", "commands", "count", "first", "second")
         for kind, latency in latencies.items():
             means = [show.nanoseconds(ns / latency["count"]) for ns in latency["ns"]]

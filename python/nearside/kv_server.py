@@ -63,10 +63,10 @@ class KvServer:
         words = (as_text("model", model), as_text("mechanism", mechanism), as_text("by", by))
         host = LOOPBACK if host == "localhost" else as_text("host", host)
         secret = None if password is None else as_text("password", password)
-        where = (host, port, socket, secret, protected)
         self.native = _native.Front(
-            as_text("protocol", protocol), design.native, *words, length, *where, cut_after, cut_at
-        )
+            as_text("protocol", protocol), design.native, *words, length, host, port, socket, secret, protected,
+            cut_after, cut_at,
+        )  # fmt: skip
         self.host, self.socket = host, socket
 
     def __enter__(self) -> KvServer:

@@ -32,6 +32,7 @@ from typing import Any
 from nearside import plots, results, show, wire
 from nearside.device import Design, Device
 from nearside.renamed import renamed
+from nearside.types import LinkValues
 
 BYTES = 4096
 BEAT = 64
@@ -52,7 +53,7 @@ ORDER = {
     ),
     "write": ("doorbell", "doorbell to fetch", "fetch", "entry to data read", "transfer", "data to entry", "entry"),
 }  # fmt: skip
-EXPLAINED = {
+EXPLAINED: dict[str, str | dict[str, str]] = {
     "doorbell": "CPU to device, measured",
     "fetch": "round trip of the 64-byte read, measured",
     "memory": "read to first data, measured",
@@ -76,7 +77,7 @@ def explained(kind: str, term: str) -> str:
     return text if isinstance(text, str) else text[kind]
 
 
-def terms(pcie: dict[str, Any], kind: str, events: list[list[Any]]) -> dict[str, float]:
+def terms(pcie: LinkValues, kind: str, events: list[list[Any]]) -> dict[str, float]:
     """The terms of one command in ns, from its events."""
 
     def times(name: str) -> list[float]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -128,7 +129,8 @@ class TableSort:
 
     def __init__(self, device: Device, tables: Sequence[Table], count: int) -> None:
         self.device, self.tables = device, tables
-        self.places: list[Device | Peer] = [device, *device.peers][:count]
+        self.places: list[Device | Peer] = [device, *device.peers]
+        del self.places[count:]
         self.memory = kernels.memory_base(device, "local")
         self.keys_step = kernels.round_up(max(table.keys.nbytes for table in tables))
         self.rows_step = kernels.round_up(max(len(table.rows) for table in tables))
@@ -156,7 +158,8 @@ class TableSort:
 
     def _stages(self) -> list[tuple[str, dict[str, dict[str, int]]]]:
         """Name of each stage, and the arguments of its engines."""
-        at, stages, gather = self.memory, [], {}
+        at, stages = self.memory, []
+        gather: dict[str, Any] = {}
         for n, table in enumerate(self.tables):
             rows, source = len(table.keys), self.KEYS + n * self.keys_step
             if table.dictionary is not None:
@@ -188,9 +191,9 @@ class TableSort:
                 engine = place.engine(name)
                 engine.start(**job)
                 started.append(engine)
-        for engine in started:
-            if wrong := engine.wait(kernels.TIMEOUT_US):
-                raise NearsideError(f"{engine.name}: {', '.join(wrong)}")
+        for running in started:
+            if wrong := running.wait(kernels.TIMEOUT_US):
+                raise NearsideError(f"{running.name}: {', '.join(wrong)}")
         return self.device.now_ns - begin
 
     def _check(self, place: Device | Peer) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from nearside import files
 from nearside._native import NearsideError
-from nearside.types import SortTrace, TimelineDocument
+from nearside.types import SortTrace, TimelineDocument, TimelineSpan
 
 
 def check(path: Path) -> None:
@@ -163,18 +163,19 @@ def trace(commands: list[dict[str, Any]], path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.patches import Rectangle
 
     from nearside.trace import STAGES, stages
 
     known = sorted(commands, key=lambda c: (c["queue"], min(c["times_ps"].values())))
     origin = min(min(c["times_ps"].values()) for c in known)
-    colours = dict(zip(dict.fromkeys(STAGES.values()), pyplot.get_cmap("tab20").colors, strict=False))
+    colours = dict(zip(dict.fromkeys(STAGES.values()), _colours("tab20"), strict=False))
     figure, axes = pyplot.subplots(figsize=(11, 0.16 * len(known) + 1.6))
     for place, command in enumerate(known):
         for name, start, end in stages(command):
             axes.barh(place, (end - start) / 1e6, left=(start - origin) / 1e6, height=0.8, color=colours[name])
     used = {name for command in known for name, _, _ in stages(command)}
-    handles = [pyplot.Rectangle((0, 0), 1, 1, color=c) for name, c in colours.items() if name in used]
+    handles = [Rectangle((0, 0), 1, 1, color=c) for name, c in colours.items() if name in used]
     names = [name for name in colours if name in used]
     axes.legend(handles, names, fontsize=7, ncol=6, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     marks = [literal(f"queue {c['queue']}: {c['command']} {c['blocks'] or ''}") for c in known]
@@ -190,6 +191,7 @@ def sort(trace: SortTrace, path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.patches import Rectangle
 
     events = trace["traceEvents"]
     slices = [event for event in events if event["ph"] == "X"]
@@ -197,14 +199,15 @@ def sort(trace: SortTrace, path: Path) -> None:
     names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     origin = min((event["ts"] for event in slices), default=0.0)
     stages = list(dict.fromkeys(event["name"] for event in slices))
-    colours = dict(zip(stages, pyplot.get_cmap("tab10").colors, strict=False))
+    colours = dict(zip(stages, _colours("tab10"), strict=False))
     heights = [0.3 * len(names) + 0.6, 2.4]
-    shape = {"figsize": (11, sum(heights) + 1.2), "sharex": True, "gridspec_kw": {"height_ratios": heights}}
-    figure, (upper, lower) = pyplot.subplots(2, 1, **shape)
+    figure, (upper, lower) = pyplot.subplots(
+        2, 1, figsize=(11, sum(heights) + 1.2), sharex=True, gridspec_kw={"height_ratios": heights}
+    )
     for event in slices:
         place, begin = event["pid"], (event["ts"] - origin) / 1000
         upper.barh(place, event["dur"] / 1000, left=begin, height=0.8, color=colours[event["name"]])
-    handles = [pyplot.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
+    handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
     upper.legend(handles, stages, fontsize=8, ncol=5, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     upper.set_yticks(list(names), list(names.values()), fontsize=8)
     upper.invert_yaxis()
@@ -227,17 +230,20 @@ def timeline(doc: TimelineDocument, path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.patches import Rectangle
 
     from nearside.timeline import CPU, CPU_COLOURS
 
     rows = doc["rows"]
     spans = [span for row in rows for span in row["spans"]]
     operations = dict.fromkeys(span["what"] for span in spans if span["who"] != CPU)
-    colours = CPU_COLOURS | dict(zip(operations, pyplot.get_cmap("Set2").colors, strict=False))
+    colours = CPU_COLOURS | dict(zip(operations, _colours("Set2"), strict=False))
     people = [list(dict.fromkeys(span["who"] for span in sorted(row["spans"], key=_person))) for row in rows]
     heights = [len(names) + 0.6 for names in people]
-    shape = {"figsize": (11, 0.32 * sum(heights) + 1.8), "sharex": True, "gridspec_kw": {"height_ratios": heights}}
-    figure, panels = pyplot.subplots(len(rows), 1, squeeze=False, **shape)
+    figure, panels = pyplot.subplots(
+        len(rows), 1, squeeze=False, figsize=(11, 0.32 * sum(heights) + 1.8), sharex=True,
+        gridspec_kw={"height_ratios": heights},
+    )  # fmt: skip
     for axes, row, names in zip(panels[:, 0], rows, people, strict=True):
         for span in row["spans"]:
             begin, width = span["begin_ns"] / 1e3, (span["end_ns"] - span["begin_ns"]) / 1e3
@@ -249,13 +255,22 @@ def timeline(doc: TimelineDocument, path: Path) -> None:
         axes.set_yticks(range(len(names)), [literal(name) for name in names], fontsize=7)
         axes.set_ylim(len(names) - 0.4, -0.7)
         axes.set_title(f"{row['name']}: {row['took_ns'] / 1e3:.2f} us", fontsize=9, loc="left")
-    handles = [pyplot.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
+    handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
     figure.legend(handles, list(colours), fontsize=8, ncol=len(colours), loc="upper center")
     panels[-1, 0].set_xlabel("us, simulated; > begin, | end of a transaction, ^ notifies a peer, x log deleted")
     _save(figure, path, top=0.95)
 
 
-def _person(span: dict[str, Any]) -> str:
+def _colours(palette: str) -> Any:
+    """The colours of a palette that lists its colours."""
+    from matplotlib import colors, pyplot
+
+    colour_map = pyplot.get_cmap(palette)
+    assert isinstance(colour_map, colors.ListedColormap)
+    return colour_map.colors
+
+
+def _person(span: TimelineSpan) -> str:
     return "" if span["who"] == "CPU" else span["who"]
 
 

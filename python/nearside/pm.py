@@ -226,16 +226,20 @@ class System:
         `spare_pages` of 4 KiB hold the copies of "shadow": as many as a transaction may change. The
         other arguments are those of `open`.
         """
-        sizes = (_checked_number("log_bytes", log_bytes), _checked_number("spare_pages", spare_pages))
-        made_of = (
-            as_text("name", name),
-            as_text("mechanism", mechanism),
-            _checked_number("threads", threads, THREADS),
-            *sizes,
+        native = self.native.pool_create(
+            log_bytes=_checked_number("log_bytes", log_bytes),
+            spare_pages=_checked_number("spare_pages", spare_pages),
+            name=as_text("name", name),
+            mechanism=as_text("mechanism", mechanism),
+            threads=_checked_number("threads", threads, THREADS),
+            offload=offload,
+            fence=as_text("fence", fence),
+            number=_checked_number("number", number, POOL_NUMBERS),
+            engine_recovers=engine_recovers,
+            place=_checked_number("place", place),
+            bytes=_checked_number("length", length),
         )
-        usage = (offload, as_text("fence", fence), _checked_number("number", number, POOL_NUMBERS), engine_recovers)
-        span = (_checked_number("place", place), _checked_number("length", length))
-        return Pool(self, self.native.pool_create(*span, *made_of, *usage))
+        return Pool(self, native)
 
     def open(
         self,

@@ -11,14 +11,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from nearside import _native, show
 from nearside._native import NearsideError
 from nearside.device import Design, as_text
 from nearside.renamed import former_names, renamed
 from nearside.serve import Server
-from nearside.types import PmdkCost, PmdkGain, PmdkReport
+from nearside.types import PmdkCost, PmdkCounts, PmdkGain, PmdkReport
 
 # The program maps the PM window, so the profile must not delay accesses.
 MAPPABLE = '[media]\nprofile = "dram"'
@@ -136,7 +136,7 @@ def run_on_device(
         report = folder / "report.json"
         with _device_socket(socket, folder, design, model, quiet) as path:
             status = run_program(program, environment(write_shim(folder), path.absolute(), report, without), quiet)
-        counts = read_report(report)
+        counts = cast("PmdkCounts | None", read_report(report))
     return status, {"program": list(program), "status": status, "without": without, "done": counts}
 
 
@@ -217,8 +217,9 @@ def print_gain(doc: PmdkGain) -> None:
         "streams_ns": "copies, ns",
         "commands_ns": "commands, ns",
     }
+    costs: list[Any] = [doc["alone"], doc["offloaded"]]
     for key, label in (rows | {"ns": "all, ns"}).items():
-        table.add_row(label, *(f"{doc[way][key] / doc[way]['transactions']:.1f}" for way in ("alone", "offloaded")))
+        table.add_row(label, *(f"{cost[key] / cost['transactions']:.1f}" for cost in costs))
     show.out.print(table)
     show.out.print(f"{doc['ratio']:.2f} times as fast, but for what the program computes")
 

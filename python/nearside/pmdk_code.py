@@ -77,7 +77,7 @@ class InstructionServer:
                     counts, left_alone, answer = _native.pmdk_instructions(opened.read())
             except NearsideError as error:
                 self._found[name] = {"error": str(error)}
-                counts, left_alone, answer = (), 0, struct.pack("<QQ", 0, 0)
+                counts, left_alone, answer = [], 0, struct.pack("<QQ", 0, 0)
             if any(counts) or left_alone:
                 self._found[name] = {**dict(zip(KINDS, counts, strict=True)), "left_alone": left_alone}
             self._answers[key] = answer

@@ -188,10 +188,10 @@ def parse_cuts(text: str, moments: Sequence[Moment], seed: int, torn: bool = Fal
         return
     draw = random.Random(seed)
     if text == "all":
-        for moment in moments:
-            yield moment.number, 0
+        for each in moments:
+            yield each.number, 0
             for _ in range(3 if torn else 1):
-                yield moment.number, draw.randrange(1, 1 << 32)
+                yield each.number, draw.randrange(1, 1 << 32)
         return
     if kind != "sampled" or not rest.isdecimal() or not 1 <= int(rest) <= 1_000_000:
         raise NearsideError(f"cuts = {files.printable(text)}: allowed is sampled:N, all, at:MOMENT/SEED,...")

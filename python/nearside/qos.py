@@ -52,6 +52,7 @@ def measure(
         device.delay_set("dram")
         alone = device.workload(**job)["bandwidth_gb_s"]
         quiet = device.workload(commands=400, queues=1, depth=1, loads_every=1, seed=seed)["loads"]
+    assert quiet is not None
     best = ideal(design, 100_000, alone)
     for done, lines in enumerate(credits):
         if progress:
@@ -69,6 +70,7 @@ def measure(
             channels = device.native.delay_counters(False)
         copied = sum(channel["write"]["beats"] for channel in channels) * 64 / ns
         loads = report["loads"]
+        assert loads is not None  # `loads_every` requests them
         rows.append(
             {
                 "credits": lines,

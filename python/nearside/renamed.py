@@ -7,7 +7,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from nearside._native import NearsideError
 
@@ -18,7 +18,8 @@ def renamed(**names: str) -> Callable[[Called], Called]:
     """Makes a function or class accept former keywords, too: `renamed(engine="model")`."""
 
     def decorate(called: Called) -> Called:
-        function = called.__init__ if isinstance(called, type) else called
+        target: Any = called
+        function = target.__init__ if isinstance(called, type) else called
 
         @functools.wraps(function)
         def wrapper(*args: Any, **given: Any) -> Any:
@@ -33,9 +34,9 @@ def renamed(**names: str) -> Callable[[Called], Called]:
             return function(*args, **given)
 
         if isinstance(called, type):
-            called.__init__ = wrapper  # type: ignore[misc]
+            target.__init__ = wrapper
             return called
-        return wrapper  # type: ignore[return-value]
+        return cast("Called", wrapper)
 
     return decorate
 

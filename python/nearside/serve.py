@@ -7,7 +7,7 @@ import json
 import shlex
 import signal
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -104,7 +104,7 @@ class Server:
         traces: Sequence[Path] = (),
         model: str | None = None,
     ) -> None:
-        every = traces or [None] * len(devices)
+        every: Sequence[Path | None] = traces or [None] * len(devices)
         wanted = [(design.native, socket, trace) for (design, socket), trace in zip(devices, every, strict=True)]
         self.native = _native.Server(wanted, progress, model)
 
@@ -147,7 +147,7 @@ def serve_until_signal(
 
 
 @contextmanager
-def ended_by_signals():
+def ended_by_signals() -> Iterator[list[int]]:
     """A list that is empty until the process is asked to end."""
     received: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)

@@ -14,7 +14,7 @@ from rich.table import Table
 
 # Text is shown literally: file names may hold brackets and colons. Formatted text is a
 # rich.text.Text, or has a `style`.
-PLAIN = {"highlight": False, "markup": False, "emoji": False}
+PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 # Without a terminal tables have a fixed width.
 out = Console(**PLAIN, width=None if sys.stdout and sys.stdout.isatty() else 120)
 err = Console(**PLAIN, stderr=True)

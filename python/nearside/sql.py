@@ -57,7 +57,7 @@ class _SortProvider:
 
     def _sort(
         self, table: ArrowStream, by: str, progress: Callable[[int, int], None] | None
-    ) -> tuple[PutReport, _native.ArrowTable]:
+    ) -> tuple[PutReport, _native.ArrowTable | None]:
         return _native.sort_table(
             self.design.native,
             table,
@@ -84,6 +84,7 @@ class _SortProvider:
             self.reports.append({"declined": str(error)})
             return str(error)
         self.reports.append(report)
+        assert sorted_ is not None
         return sorted_
 
 
@@ -143,11 +144,10 @@ class _ResidentTable:
         self, name: str, media: Sequence[Path], model: str | None, design: Design, build: BuildProgress | None
     ) -> None:
         self._where = (design.native, [str(path) for path in media], name)
-        self._how = {"model": model, "build": build}
-        self._media = media
+        self._media, self._model, self._build = media, model, build
         with _locked_media(media):
             resident = tables.resident(media, model, design, build)
-            self.empty = tables.as_table(_native.table_schema(*self._where, **self._how))
+            self.empty = tables.as_table(_native.table_schema(*self._where, model=model, build=build))
         self.keys = next((table["keys"] for table in resident if name in (table["name"], table["id"])), [])
         self.label = f"table={name}, devices={len(media)}, design={design.name}, model={model_of(model)}"
         self.reports: list[PutReport] = []
@@ -162,7 +162,10 @@ class _ResidentTable:
         """Columns of the table, sorted if `by` is given."""
         with _locked_media(self._media, progress):
             tables.check_media_exist(self._media)
-            report, data = _native.table_get(*self._where, by=by, progress=progress, **self._how)
+            report, data = _native.table_get(
+                *self._where, by=by, progress=progress, model=self._model, build=self._build
+            )
+        assert data is not None
         table = tables.as_table(data)
         if not table.schema.equals(self.empty.schema):
             name = self._where[2]

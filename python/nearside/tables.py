@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nearside import _native, bounds, dictionaries, files, plots, show
 from nearside._native import NearsideError
@@ -69,14 +69,13 @@ def sort_file(
     design = design or Design.load(DESIGN)
     (source, target), trace, plot = _as_paths([source, target]), _optional_path(trace), _optional_path(plot)
     _check_outputs(target, trace, plot, [source, *design.files])
-    shape = {"devices": devices, "model": model, "build": build, "progress": progress}
-    formats = {"source": format_of_source(source, source_format), "target": format_of(target, target_format)}
     files.check_regular(source)
     with files.replaced(target) as part:
         report, _ = _native.sort_table(
-            design.native, source, as_text("by", by), _printable_name(source), compression=compression,
-            trace=bool(trace or plot),
-            output=(part, _printable_name(target)), **formats, **shape,
+            design.native, source, as_text("by", by), _printable_name(source),
+            source=format_of_source(source, source_format), target=format_of(target, target_format),
+            compression=compression, devices=devices, model=model, build=build, progress=progress,
+            trace=bool(trace or plot), output=(part, _printable_name(target)),
         )  # fmt: skip
     return _with_bounds(design, report, trace, plot)
 
@@ -98,10 +97,11 @@ def explain(
     """The plan of `sort_file`: rows and partitions of each device, and the bound of each stage."""
     design, source = design or Design.load(DESIGN), Path(source)
     files.check_regular(source)
-    shape = {"source": format_of_source(source, source_format), "devices": devices}
-    return _plan_document(
-        design, _native.explain_sort(design.native, source, as_text("by", by), _printable_name(source), **shape)
-    )
+    plan = _native.explain_sort(
+        design.native, source, as_text("by", by), _printable_name(source),
+        source=format_of_source(source, source_format), devices=devices,
+    )  # fmt: skip
+    return _plan_document(design, plan)
 
 
 @renamed(engine="model")
@@ -130,6 +130,7 @@ def _with_bounds(design: Design, doc: SortResult, trace: Path | None = None, plo
     if trace is not None:
         files.write_bytes(trace, json.dumps(events).encode())
     if plot is not None:
+        assert events is not None  # `plot` requests them
         plots.sort(events, plot)
     # A table that is read back without a sort has no plan.
     planned = bounds.of_plan(design, doc["plan"]) if doc["plan"] else []
@@ -137,8 +138,8 @@ def _with_bounds(design: Design, doc: SortResult, trace: Path | None = None, plo
     for stage in doc["stages"]:
         bound = known.get(stage["stage"])
         if bound and stage["ns"]:
-            bound |= {"reached_percent": 100 * bound["ns"] / stage["ns"]}
-    return doc | {"bounds": list(known.values())}
+            bound["reached_percent"] = 100 * bound["ns"] / stage["ns"]
+    return cast("SortReport", doc | {"bounds": list(known.values())})
 
 
 @renamed(engine="model")
@@ -162,9 +163,10 @@ def put(
     source, media = Path(source), _as_paths(media)
     files.check_apart(media, [source, *design.files])
     files.check_regular(source)
-    shape = {"source": format_of_source(source, source_format), "model": model, "build": build, "progress": progress}
-    names = (as_text("name", name), as_text("keys", keys))
-    return _native.table_put(design.native, _paths(media), source, *names, _printable_name(source), **shape)
+    return _native.table_put(
+        design.native, _paths(media), source, as_text("name", name), as_text("keys", keys), _printable_name(source),
+        source=format_of_source(source, source_format), model=model, build=build, progress=progress,
+    )  # fmt: skip
 
 
 @renamed(engine="model")
@@ -208,12 +210,13 @@ def get(
     media, target, trace, plot = _as_paths(media), Path(target), _optional_path(trace), _optional_path(plot)
     _check_outputs(target, trace, plot, [*media, *design.files])
     check_media_exist(media)
-    shape = {"target": format_of(target, target_format), "compression": compression, "model": model}
-    shape |= {"build": build, "progress": progress, "by": by if by is None else as_text("by", by)}
-    shape |= {"trace": bool(trace or plot)}
+    key = None if by is None else as_text("by", by)
     with files.replaced(target) as part:
-        to = {"output": (part, _printable_name(target))}
-        report, _ = _native.table_get(design.native, _paths(media), as_text("name", name), **shape, **to)
+        report, _ = _native.table_get(
+            design.native, _paths(media), as_text("name", name), key,
+            target=format_of(target, target_format), compression=compression, model=model, build=build,
+            progress=progress, trace=bool(trace or plot), output=(part, _printable_name(target)),
+        )  # fmt: skip
     return _with_bounds(design, report, trace, plot)
 
 
@@ -269,15 +272,18 @@ def sort_table(
     and first in descending order.
     """
     design = design or Design.load(DESIGN)
-    shape = {"devices": devices, "model": model, "build": build, "progress": progress}
+    source, name, schema = "parquet", "table", None  # a format is for files
     if isinstance(table, str | Path):
-        files.check_regular(Path(table))
-        data, name, schema = Path(table), _printable_name(table), None
-        shape |= {"source": format_of_source(data)}
+        data = Path(table)
+        files.check_regular(data)
+        source, name = format_of_source(data), _printable_name(table)
     else:
         given = as_table(table, " or the path of a file")
-        data, name, schema = dictionaries.widened(given), "table", given.schema
-    report, sorted_ = _native.sort_table(design.native, data, as_text("by", by), name, **shape)
+        data, schema = dictionaries.widened(given), given.schema
+    report, sorted_ = _native.sort_table(
+        design.native, data, as_text("by", by), name, source=source, devices=devices, model=model, build=build,
+        progress=progress,
+    )  # fmt: skip
     found = _pyarrow().table(sorted_)
     return found if schema is None else dictionaries.narrowed(found, schema), _with_bounds(design, report)
 
@@ -341,7 +347,7 @@ def print_report(doc: PutReport | SortReport) -> None:
     key = f", key: {doc['key']}" if doc["key"] else ""
     title = f"{doc['rows']} rows on {devices} ({doc['engine']}){key}"
     table = show.table(title, "stage", "simulated time", "bytes", "GB/s", "NVMe commands", "of its bound")
-    reached = {bound["stage"]: bound.get("reached_percent") for bound in doc.get("bounds", [])}
+    reached = {bound["stage"]: bound.get("reached_percent") for bound in cast("SortReport", doc).get("bounds", [])}
     for stage in doc["stages"]:
         rate = f"{stage['bytes'] / stage['ns']:.2f}" if stage["ns"] else "-"
         share = reached.get(stage["stage"])

@@ -48,14 +48,16 @@ def measure(
     rows: list[TimelineRow] = []
     for variant in variants():
         ways = (variant["devices"], variant["synchronise"])
-        shape = (mechanism, variant["offloaded"], objects, size, transactions)
-        rows.append({**variant, **_native.pm_timeline(design.native, *shape, *ways, build)})
-    shape = {"mechanism": mechanism, "objects": objects, "bytes": size, "transactions": transactions}
+        arguments = (mechanism, variant["offloaded"], objects, size, transactions)
+        rows.append({**variant, **_native.pm_timeline(design.native, *arguments, *ways, build)})
     return {
         "design": {"name": design.name, "hash": design.hash},
         "engine": "fast",
         "time": "simulated",
-        **shape,
+        "mechanism": mechanism,
+        "objects": objects,
+        "bytes": size,
+        "transactions": transactions,
         "rows": rows,
     }
 

@@ -75,12 +75,12 @@ def summary(commands: list[dict[str, Any]]) -> list[dict[str, Any]]:
             spans.setdefault((command["command"], name), []).append(end - start)
     order = [*STAGES.values(), "whole"]
     rows = []
-    for (command, stage), values in sorted(spans.items(), key=lambda item: (item[0][0], order.index(item[0][1]))):
+    for (kind, stage), values in sorted(spans.items(), key=lambda item: (item[0][0], order.index(item[0][1]))):
         values.sort()
         rank = {p: values[max(0, -(-p * len(values) // 100) - 1)] / 1e3 for p in (50, 99)}
         rows.append(
             {
-                "command": command, "stage": stage, "count": len(values), "mean_ns": sum(values) / len(values) / 1e3,
+                "command": kind, "stage": stage, "count": len(values), "mean_ns": sum(values) / len(values) / 1e3,
                 "p50_ns": rank[50], "p99_ns": rank[99], "max_ns": values[-1] / 1e3,
             }
         )  # fmt: skip

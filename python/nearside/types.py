@@ -1242,16 +1242,21 @@ class FuzzResult(CampaignResult):
 
 
 class FuzzReport(FuzzResult):
-    """The report of a fuzzing campaign or soak."""
+    """The report of a fuzzing campaign."""
 
     engine: str
     """The model: "rtl" or "fast"."""
     time: str
     """"simulated"."""
-    design: NotRequired[str]
-    """The hash of the design; in a soak."""
-    hardware: NotRequired[str]
-    """The hash of the hardware; in a soak."""
+
+
+class SoakReport(FuzzReport):
+    """The report of a soak."""
+
+    design: str
+    """The hash of the design."""
+    hardware: str
+    """The hash of the hardware."""
 
 
 class LockstepLatency(TypedDict):

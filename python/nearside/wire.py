@@ -18,6 +18,7 @@ from typing import Any
 
 from nearside import show
 from nearside.device import Design, Device
+from nearside.types import LinkValues
 
 PAGE = 4096
 SQE, CQE, PRP = 64, 16, 8
@@ -50,7 +51,7 @@ class Direction:
         self.tlps += count
 
 
-def _traffic(pcie: dict[str, Any], kind: str, size: int) -> tuple[Direction, Direction]:
+def _traffic(pcie: LinkValues, kind: str, size: int) -> tuple[Direction, Direction]:
     """The traffic of one command: from the device to the host, and the other way."""
     up, down = Direction(), Direction()
 
@@ -74,7 +75,7 @@ def _traffic(pcie: dict[str, Any], kind: str, size: int) -> tuple[Direction, Dir
     return up, down
 
 
-def rate(pcie: dict[str, Any]) -> float:
+def rate(pcie: LinkValues) -> float:
     """GB/s of one direction of the link.
 
     From generation 3 on: 128b/130b, one SKP block every 371. Before: 8b/10b, one SKP ordered set of

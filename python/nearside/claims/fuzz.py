@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 from nearside.device import Design
 from nearside.fuzzing import run_campaign, soak
+from nearside.types import FuzzReport
 
 COMMANDS = 100_000
 QUICK = 4_000
@@ -15,8 +14,8 @@ SOAK_BYTES = 10_000_000_000
 QUICK_SOAK_BYTES = 48 << 20
 
 
-def campaign(context: Context) -> dict[str, Any]:
-    def measure() -> dict[str, Any]:
+def campaign(context: Context) -> FuzzReport:
+    def measure() -> FuzzReport:
         commands = QUICK if context.quick else COMMANDS
         return run_campaign(Design.load("fuzz"), commands, context.seed, progress=context.progress)
 
@@ -33,8 +32,8 @@ def campaign(context: Context) -> dict[str, Any]:
 def mismatches(context: Context) -> Measured:
     doc = campaign(context)
     failure = doc["failure"]
-    kinds = ("disables", "shutdowns", "function_resets", "subsystem_resets", "power_cuts", "fatal")
-    resets = sum(doc[kind] for kind in kinds)
+    resets = doc["disables"] + doc["shutdowns"] + doc["function_resets"] + doc["subsystem_resets"]
+    resets += doc["power_cuts"] + doc["fatal"]
     text = f"seed {doc['seed']}, {doc['commands']} commands in {doc['episodes']} episodes, {resets} resets"
     return Measured(doc["mismatches"], f"{text}: {failure['what']}, replay {failure['replay']}" if failure else text)
 

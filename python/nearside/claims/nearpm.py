@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -83,17 +84,17 @@ COPY_BOUNDS = {
 }  # fmt: skip
 for (_size, _name), (_least, _least_cached, _most) in COPY_BOUNDS.items():
     _design = {"paper": "nearpm-paper", "default": "nearpm"}[_name]
-    _stated = paper(nearpm.PAPER_COPY[_size], "8.2.1", COPY_DIFFERS[_name], of="")
+    _published = paper(nearpm.PAPER_COPY[_size], "8.2.1", COPY_DIFFERS[_name], of="")
     _clocks = f"on both sides {nearpm_fig17.CLOCKS}."
     claim(
         f"nearpm.copy.{_size}.{_name}", "x", at_least(_least),
         f"A copy of {_size} bytes by the CPU's faster way of two (non-temporal stores with 12 loads in flight, or "
-        f"through the cache with clwb) and by a command, {_design}.", _stated, clocks=_clocks, model="fast",
+        f"through the cache with clwb) and by a command, {_design}.", _published, clocks=_clocks, model="fast",
     )(_copy(_size, _design, ("streamed", "cached")))  # fmt: skip
     claim(
         f"nearpm.copy.{_size}.{_name}.cached", "x", at_least(_least_cached),
         f"A copy of {_size} bytes by the CPU through the cache with clwb, its slower way, and by a command, "
-        f"{_design}.", _stated, clocks=_clocks, model="fast",
+        f"{_design}.", _published, clocks=_clocks, model="fast",
     )(_copy(_size, _design, ("cached",)))  # fmt: skip
     claim(
         f"nearpm.copy.{_size}.{_name}.accepted", "ns", at_most(_most),
@@ -176,19 +177,20 @@ for _of, _what_bounds, _clocks, _text in (
 ):
     for _what, _bounds in _what_bounds.items():
         for _mechanism, _limit in _bounds.items():
-            _stated = None
+            _published = None
             if _of == "region":
-                _stated = paper(nearpm.PAPER_REGIONS.get(_mechanism), "8.2.3", nearpm.REGION_DIFFERS)
+                _published = paper(nearpm.PAPER_REGIONS.get(_mechanism), "8.2.3", nearpm.REGION_DIFFERS)
             claim(
                 f"nearpm.{_of}.{_mechanism}.{_what}", "x", _limit,
                 f"{_text}, by the CPU and offloaded; {_mechanism}, {nearpm_fig15.TEXTS[_what]}, design nearpm-paper.",
-                _stated, clocks=f"{_clocks}.", model="fast", quick_bound=QUICK.get((_of, _mechanism, _what)),
+                _published, clocks=f"{_clocks}.", model="fast", quick_bound=QUICK.get((_of, _mechanism, _what)),
             )(_region(_mechanism, "nearpm-paper", _what, _of))  # fmt: skip
 
 PROGRAMS = {
     "durable": {"undo": 1.15, "checkpoint": 1.57, "shadow": 1.7},
     "ordered": {"undo": 0.97, "checkpoint": 1.5, "shadow": 1.6},
 }
+_stated: float | None
 for _what, _least_of in PROGRAMS.items():
     for _mechanism, _stated in nearpm.PAPER_ALONE.items():
         claim(
@@ -248,7 +250,7 @@ def _programs(mechanism: str, name: str) -> Callable[[Context], Measured]:
         def all_of_them() -> list[dict[str, Any]]:
             run = _run(context)
             run.parameters = {"transactions": context.commands(300), "workloads": nearpm_fig18.WORKLOADS}
-            own = [case for case in nearpm_programs.cases(run) if case[0] == mechanism]
+            own = [case for case in nearpm_fig18.cases(run) if case[0] == mechanism]
             return [nearpm_programs.measure(run, case) for case in own]
 
         rows = context.once(("nearpm.programs", mechanism), all_of_them)
@@ -281,7 +283,7 @@ def _units(mechanism: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
         # The first insertions change fewer pages, which must not dominate a quick run.
         run = _run(context, 4000 if context.quick else 1000)
-        one, four = (context.once(("nearpm.units", n), lambda n=n: nearpm_fig19.measure(run, n)) for n in (1, 4))
+        one, four = (context.once(("nearpm.units", n), partial(nearpm_fig19.measure, run, n)) for n in (1, 4))
         gain = four[mechanism] / one[mechanism]
         return Measured(gain, f"over the CPU {one[mechanism]:.2f}x with one, {four[mechanism]:.2f}x with four")
 
@@ -329,8 +331,8 @@ for _who, _of_threads, _how in (
     ("", THREADS, "which read back at each fence"),
     ("_ordered", ORDERED_THREADS, "whose fences between stores are an sfence, as the device keeps their order"),
 ):
-    for _count, _bounds in _of_threads.items():
-        for _mechanism, _least in _bounds.items():
+    for _count, _least_of in _of_threads.items():
+        for _mechanism, _least in _least_of.items():
             claim(
                 f"nearpm.threads.{_mechanism}.{_count}{_who.replace('_', '.')}", "x", at_least(_least),
                 f"Insertions by {_count} threads with a pool each, without other computation, durable: the offloaded "

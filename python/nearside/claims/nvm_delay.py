@@ -75,7 +75,7 @@ def _accuracy(name: str, kind: str, target: float, what: str, paper: float | Non
 def _below_memory(name: str, target: float, most: float, what: str) -> None:
     """Targets that the memory can't always meet: exact if it does, and without further delay if it doesn't."""
 
-    def explain_late(line: dict[str, Any]) -> str:
+    def explain_late(line: AccuracyRow) -> str:
         late = 100 * (1 - line["on_time"] / line["samples"])
         mean = line["on_time_mean_ns"]
         return f"{explain(line)}; {late:.1f} % wait for the DRAM, and the mean of the others is {mean:.4f} ns"

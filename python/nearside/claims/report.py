@@ -84,7 +84,8 @@ def published(entry: dict[str, Any]) -> list[str]:
     """A paper's figure, whether ours reaches it, and what differs: in this order."""
     if not entry["paper"]:
         return ["-"]
-    reaches = {True: ["reached"], False: ["not reached"]}.get(entry.get("reaches"), [])
+    states: dict[bool | None, list[str]] = {True: ["reached"], False: ["not reached"]}
+    reaches = states.get(entry.get("reaches"), [])
     return [entry["paper"], *reaches, *([entry["differs"]] if entry.get("differs") else [])]
 
 

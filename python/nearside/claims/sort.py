@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -234,7 +235,7 @@ OVERLAPPED = (
 def _system(name: str, table: str, bounds: dict[str, float], paper: Published, quick: bool) -> None:
     """Claims beside the baselines of 12 devices, the strongest first."""
     what = f"12 devices with {table} each"
-    options = {"model": "fast", "quick": quick}
+    options: dict[str, Any] = {"model": "fast", "quick": quick}
 
     @claim(
         f"sort.system.{name}.card_overlapped", "x", at_least(bounds["card_overlapped"]),

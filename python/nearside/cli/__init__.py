@@ -7,6 +7,7 @@ commands share. The commands of claims, experiments and correlation are beside w
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import warnings
@@ -46,7 +47,8 @@ def main() -> None:
     warnings.showwarning = _warn
     # Names of files need not be text, and an encoding need not have all of it. Standard error
     # does this by itself.
-    sys.stdout.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     files.on_stdout = _print_apart
     try:
         status = _run()
@@ -90,7 +92,9 @@ def _help_of(error: Exception) -> str:
     return context.command_path if context is not None else "nearside"
 
 
-def _warn(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+def _warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **_options: Any
+) -> None:
     """Warnings that are meant for people are one line, too; others say where they come from."""
     place = "" if issubclass(category, LateReadsWarning) else f"{filename}:{lineno}: {category.__name__}: "
     with suppress(OSError):

@@ -45,5 +45,5 @@ def serve(
         return
     table = show.table("served", "", *(str(device["socket"]) for device in doc))
     for key in doc[0]["counters"]:
-        table.add_row(key.replace("_", " "), *(str(device["counters"][key]) for device in doc))
+        table.add_row(key.replace("_", " "), *(str(dict(device["counters"])[key]) for device in doc))
     show.out.print(table)

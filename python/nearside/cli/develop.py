@@ -41,12 +41,13 @@ def build(
     filelist = top and top.with_suffix(".f")
     files.check_apart([top, filelist, header], loaded.files)
     if top or header:
-        if top:
+        if top and filelist:
             files.write_text(top, loaded.native.top())
             files.write_text(filelist, loaded.native.filelist(str(top.resolve())))
         if header:
             files.write_text(header, loaded.native.header())
-        doc = {"top": top and str(top), "filelist": filelist and str(filelist), "header": header and str(header)}
+        outputs = {"top": top, "filelist": filelist, "header": header}
+        doc = {name: None if path is None else str(path) for name, path in outputs.items()}
         if as_json:
             print_json({"design": {"name": loaded.name, "hash": loaded.hash}, **doc})
         else:
@@ -98,7 +99,9 @@ def fuzz(
     else:
         fuzzing.print_report(doc)
     if doc["mismatches"]:
-        raise NearsideError(f"{doc['failure']['what']} (replay {doc['failure']['replay']})")
+        failure = doc["failure"]
+        assert failure is not None
+        raise NearsideError(f"{failure['what']} (replay {failure['replay']})")
 
 
 @app.command(group=DEVELOP, epilog="Examples: nearside diff --commands 100000 · nearside diff --replay 7:3:0-12,40")
@@ -133,7 +136,9 @@ def diff(
     else:
         fuzzing.print_report(doc)
     if doc["mismatches"]:
-        raise NearsideError(f"{doc['failure']['what']} (replay {doc['failure']['replay']})")
+        failure = doc["failure"]
+        assert failure is not None
+        raise NearsideError(f"{failure['what']} (replay {failure['replay']})")
 
 
 @app.command(group=DEVELOP, epilog="Example: nearside soak --gigabytes 10 --result soak.json")
@@ -171,4 +176,6 @@ def soak(
     else:
         fuzzing.print_report(doc)
     if doc["mismatches"]:
-        raise NearsideError(doc["failure"]["what"])
+        failure = doc["failure"]
+        assert failure is not None
+        raise NearsideError(failure["what"])

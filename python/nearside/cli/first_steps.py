@@ -105,8 +105,8 @@ def info(design: DesignOption = "default", model: ModelOption = None, as_json: J
             commands = ", ".join(f"{command['opcode']:#x} {command['name']}" for command in engine["commands"])
             page = "" if engine["page"] is None else f"{engine['page']:#x}"
             media = f"{first:#x} to {limit - 1:#x}{', local' if engine['local'] else ''}"
-            place = (f"{engine['offset']:#x}", page, arguments, commands, media)
-            table.add_row(engine["name"], engine["kind"], *place)
+            shown = (f"{engine['offset']:#x}", page, arguments, commands, media)
+            table.add_row(engine["name"], engine["kind"], *shown)
         show.out.print(table)
     print_delay(doc["delay"])
 

@@ -112,9 +112,11 @@ def crashtest(
     model = model_of(model)
     if len(workload) > 1 or "/" in workload[0] or check is not None:
         for name in ("mechanism", "transactions", "devices", "synchronise", "jobs"):
-            if context.get_parameter_source(name).name != "DEFAULT":
+            source = context.get_parameter_source(name)
+            assert source is not None
+            if source.name != "DEFAULT":
                 raise NearsideError(f"--{name} is for workloads, not for programs (-- PROGRAM)")
-        options = {"seed": seed, "without": without, "torn": torn, "limit_s": limit}
+        options: dict[str, Any] = {"seed": seed, "without": without, "torn": torn, "limit_s": limit}
         options |= {"design": design or "nearpm", "model": model}
         _crashtest_program(workload, check, chosen(by, crashing.EXECUTORS), cuts, options, as_json)
         return
@@ -126,8 +128,8 @@ def crashtest(
     for side in chosen(by, crashing.EXECUTORS):
         loaded = crashing.load_design(side, design)
         if model == "rtl":
-            with show.building(loaded.name, not as_json) as progress:
-                compile_design(loaded, progress, checked=True)
+            with show.building(loaded.name, not as_json) as build:
+                compile_design(loaded, build, checked=True)
         for name in chosen(workload[0], crashing.WORKLOADS):
             for kind in chosen(mechanism, crashing.MECHANISMS):
                 with show.bar(f"{name}, {kind} by the {side}", not as_json) as progress:
@@ -140,7 +142,9 @@ def crashtest(
         crashing.print_reports(docs)
     wrong = [doc for doc in docs if crashing.campaign_failed(doc)]
     if wrong and without is None:
-        raise NearsideError(f"{wrong[0]['violation']['what']} (again: {wrong[0]['violation']['replay']})")
+        violation = wrong[0]["violation"]
+        assert violation is not None
+        raise NearsideError(f"{violation['what']} (again: {violation['replay']})")
     if wrong:
         names = ", ".join(f"{doc['workload']} {doc['mechanism']} by the {doc['by']}" for doc in wrong)
         raise NearsideError(f"without {without} no violation was found: {names}")

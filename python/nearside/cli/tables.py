@@ -94,20 +94,26 @@ def sort(
     if explain:
         with show.building(loaded.name, not as_json) as build:
             if table is not None:
-                doc = tables.explain_resident(table, media, by, model, loaded, build)
+                plan = tables.explain_resident(table, media, by, model, loaded, build)
             else:
-                doc = tables.explain(file, by, devices, loaded, source_format=source_format)
-        print_json(doc) if as_json else tables.print_plan(doc)
+                assert file is not None
+                plan = tables.explain(file, by, devices, loaded, source_format=source_format)
+        print_json(plan) if as_json else tables.print_plan(plan)
         return
     if output is None:
         raise UsageError("name an output: -o FILE")
-    target = {"target_format": target_format, "compression": compression, "trace": trace, "plot": plot}
     with show.building(loaded.name, not as_json) as build, show.bar("sorting", not as_json) as progress:
         if table is not None:
-            doc = tables.get(table, media, output, by, model, loaded, build, progress, **target)
+            doc = tables.get(
+                table, media, output, by, model, loaded, build, progress, target_format=target_format,
+                compression=compression, trace=trace, plot=plot,
+            )  # fmt: skip
         else:
-            shape = (devices, model, loaded, build, progress)
-            doc = tables.sort_file(file, output, by, *shape, source_format=source_format, **target)
+            assert file is not None
+            doc = tables.sort_file(
+                file, output, by, devices, model, loaded, build, progress, source_format=source_format,
+                target_format=target_format, compression=compression, trace=trace, plot=plot,
+            )  # fmt: skip
     doc["output"] = str(output)
     if as_json:
         print_json(doc)
@@ -184,9 +190,11 @@ def table_get(
     from nearside.device import Design
 
     loaded = Design.load(design)
-    target = {"target_format": target_format, "compression": compression}
     with show.building(loaded.name, not as_json) as build, show.bar("reading", not as_json) as progress:
-        doc = tables.get(name, media, output, None, model, loaded, build, progress, **target)
+        doc = tables.get(
+            name, media, output, None, model, loaded, build, progress, target_format=target_format,
+            compression=compression,
+        )  # fmt: skip
     doc["output"] = str(output)
     if as_json:
         print_json(doc)

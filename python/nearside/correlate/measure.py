@@ -17,6 +17,7 @@ from nearside._native import NearsideError
 from nearside.correlate.rows import ENGINES, PEER, READ_PERCENT, WINDOW, Row
 from nearside.device import BuildProgress, Device, LateReadsWarning, root
 from nearside.renamed import renamed
+from nearside.types import StreamReport, WorkloadReport
 
 REFERENCES = "correlate.rtl.json"
 MIB = 1 << 20
@@ -42,8 +43,9 @@ def run(row: Row, model: str, progress: BuildProgress | None = None) -> RowResul
         design = row.load()
         peers = [(design, model)] if row.kind in PEER else []
         with Device(design, progress, model=model, peers=peers) as device:
-            for each in (device, *device.peers):
-                each.delay_set(row.profile)
+            device.delay_set(row.profile)
+            for peer in device.peers:
+                peer.delay_set(row.profile)
             start = time.perf_counter()
             outcome = _measure(device, row)
             return outcome | {"wall_s": round(time.perf_counter() - start, 3)}
@@ -56,7 +58,7 @@ def _measure(device: Device, row: Row) -> RowResult:
         ns = device.engine(f"{row.kind}0").launch(**arguments)
         return {"mean_ns": ns, "p99_ns": None, "gb_s": row.bytes / ns}
     if row.kind in WINDOW:
-        found = device.pm_stream(
+        found: StreamReport | WorkloadReport = device.pm_stream(
             row.kind, bytes=row.bytes, in_flight=row.depth, count=row.commands, pattern=row.pattern, seed=row.seed
         )
     else:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from nearside.device import Design, media_profile
+from nearside.types import MediaDirection
 
 HELD_OUT_DESIGN = """
 clock_mhz = 300
@@ -106,22 +107,25 @@ class Row:
         return Design.load(name).with_values(values).with_values(LINKS[self.link])
 
 
-def _sides(kind: str) -> tuple[str, ...]:
-    both = ("mix", "copy", *PEER)
-    return ("read", "write") if kind in both else ("write",) if kind in ("write", "store") else ("read",)
+def _sides(row: Row) -> list[MediaDirection]:
+    """The directions of the media that a row uses."""
+    profile = media_profile(row.profile)
+    if row.kind in ("mix", "copy", *PEER):
+        return [profile["read"], profile["write"]]
+    return [profile["write"] if row.kind in ("write", "store") else profile["read"]]
 
 
 def _rate(row: Row) -> float:
     """An estimate of the GB/s that link and media allow."""
-    pcie, profile = row.load().values["pcie"], media_profile(row.profile)
+    pcie = row.load().values["pcie"]
     link = 0.9 * 2 ** (pcie["generation"] - 3) * pcie["lanes"]
-    return min([link, *(profile.get(side, {}).get("cap_gb_s") or link for side in _sides(row.kind))])
+    return min([link, *(side.get("cap_gb_s") or link for side in _sides(row))])
 
 
 def sized(row: Row, budget_ns: float) -> Row:
     """The row with a number of commands, and a depth, that fit into a time budget."""
-    rate, profile = _rate(row), media_profile(row.profile)
-    base = max(profile.get(side, {}).get("base_ns") or 0.0 for side in _sides(row.kind))
+    rate = _rate(row)
+    base = max(side.get("base_ns") or 0.0 for side in _sides(row))
     alone = base + (LOAD_NS if row.kind in WINDOW else COMMAND_NS)
     alone += base + PEER_NS if row.kind == "peer-write" else 0
     depth = max(1, min(row.depth, int(rate * budget_ns / row.bytes / row.queues)))

@@ -74,6 +74,7 @@ def choose_rows(count: int, seed: int, quick: bool, only: str | None) -> list[Ro
 
     rows = of(count)
     if not rows:
+        assert only is not None  # without it each count has rows
         least = next(more for more in range(count + 1, ROWS + 1) if of(more))
         raise NearsideError(f"rows = {count}: none of them is {SHOWN[only]}; allowed are {least} and more")
     return rows

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from nearside import baselines, kernels, platforms
+from nearside import baselines, ideal, kernels, platforms
 from nearside.experiments import nascent
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.experiments.registry import Experiment, Row, Run, figure, from_paper, plot
 
 # Section 4.2.
 PAPER = {(8, 64): 2.3}
@@ -34,8 +34,8 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     # The output is limited by the memory, or by the engine's port to it: a beat of 64 bytes a
     # cycle.
     lines = 32768
-    values = kernels.ideal.LINE * lines / kernels.ideal.busy_ns(device.design, (), range(0, 64 * lines, 64))
-    port = kernels.ideal.LINE * device.design.values["clock_mhz"] / 1e3
+    values = ideal.LINE * lines / ideal.busy_ns(device.design, (), range(0, 64 * lines, 64))
+    port = ideal.LINE * device.design.values["clock_mhz"] / 1e3
     limit = min(platforms.SSD_GB_S, min(values, port) * bits / value)
     rng = np.random.default_rng(run.seed)
     dictionary = rng.integers(0, 1 << value, 1 << bits, dtype=f"u{value // 8}")
@@ -59,8 +59,8 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
         name = f"{bits}_{value}" + (".nand" if slow else "")
         paper = None if slow else PAPER.get((bits, value), 3.0)
         out += [
-            figure(f"{name}.input", f"bytes read from flash a second: {what}", row["gb_s"], "GB/s", paper=paper,
-                   source=paper and "figure 10, section 4.2", limit=row["limit_gb_s"],
+            figure(f"{name}.input", f"bytes read from flash a second: {what}", row["gb_s"], "GB/s",
+                   **from_paper(paper, "figure 10, section 4.2"), limit=row["limit_gb_s"],
                    limit_text="the link of 3 GB/s, or writing the values"),
             figure(f"{name}.total", f"the same with the output: {what}", row["total_gb_s"], "GB/s"),
             figure(f"{name}.cpu", f"one thread of the CPU, the faster of numpy and pyarrow: {what}",

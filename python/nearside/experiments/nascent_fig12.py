@@ -18,7 +18,7 @@ def cases(run: Run) -> list[dict[str, Any]]:
 
 def measure(run: Run, case: dict[str, Any]) -> Row:
     table = platforms.Table.drawn(case["rows"], 4 * case["columns"], False, run.seed)
-    stages = platforms.sort_tables(run.design, [table], model=run.model, build=run.build)
+    stages = platforms.sort_tables(run.required_design, [table], model=run.model, build=run.build)
     return {**case, "stages": stages, "stored": table.stored, "bound_ns": table.stored / platforms.SSD_GB_S}
 
 

@@ -51,7 +51,7 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
         return {"parts": parts, "card": card, "cpu": cpu, "stored": platforms.stored(parts)}
 
     made = run.once((name, scale), once)
-    stages = platforms.sort_tables(run.design, made["parts"], count, run.model, run.build)
+    stages = platforms.sort_tables(run.required_design, made["parts"], count, run.model, run.build)
     stored = made["stored"]
     best = nascent.fastest(made["cpu"])
     return {
@@ -110,15 +110,15 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
         ):
             other = row[f"{key}_ns"]
             serial = key == "card_one_by_one"
-            unit = {"time": nascent.RATIO if key.startswith("cpu") else "simulated"}
-            source = SOURCE[table] if speed else None
+            time = nascent.RATIO if key.startswith("cpu") else "simulated"
+            source = None if speed is None else SOURCE[table]
             out += [
                 figure(f"{name}.{key}.faster", f"times faster than {how}: {what}", other / ns, "x", paper=speed,
-                       paper_text=text if serial else None, source=source, **unit),
+                       paper_text=text if serial else None, source=source, time=time),
                 figure(f"{name}.{key}.energy",
                        f"energy, times less than {how}, the paper's {watts:.3g} and {platforms.SMARTSSD_W:g} W times "
                        f"{MIXED[key.startswith('cpu')]}: {what}", platforms.joules(watts, other) / energy(row), "x",
-                       paper=saving, paper_text=text_less if serial else None, source=source, **unit),
+                       paper=saving, paper_text=text_less if serial else None, source=source, time=time),
             ]  # fmt: skip
     return out
 

@@ -8,7 +8,7 @@ from typing import Any
 from nearside import baselines, kernels, platforms
 from nearside._native import ONE_PASS_KEYS
 from nearside.experiments import nascent
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.experiments.registry import Experiment, Row, Run, figure, from_paper, plot
 
 # Section 4.2: speed-up over the CPU's quick sort, and energy ratio, where stated as numbers.
 FASTER = {
@@ -63,15 +63,15 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
                    row["pairs_ns"] / ns, "x"),
             figure(f"{name}.cores", f"times faster than {platforms.CPU_CORES} cores, if these share the least work of "
                    f"one evenly, and keys come in parallel: {what}", row["cores_ns"] / ns, "x", time=nascent.RATIO),
-            figure(f"{name}.plain", f"times faster than the plain quick sort: {what}", plain / ns, "x", paper=faster,
-                   source=faster and source, time=nascent.RATIO),
+            figure(f"{name}.plain", f"times faster than the plain quick sort: {what}", plain / ns, "x",
+                   **from_paper(faster, source), time=nascent.RATIO),
             figure(f"{name}.best", f"times faster than {row['cpu_sorts'][best]}: {what}", cpu[best] / ns, "x",
                    time=nascent.RATIO),
             figure(f"{name}.energy", f"energy, times less than the plain quick sort, the paper's "
                    f"{platforms.CPU_W:g} and {platforms.SMARTSSD_W:g} W times this machine's and simulated seconds, "
                    f"no power is measured: {what}",
                    platforms.joules(platforms.CPU_W, plain) / platforms.joules(platforms.SMARTSSD_W, ns), "x",
-                   paper=less, source=less and source, time=nascent.RATIO),
+                   **from_paper(less, source), time=nascent.RATIO),
         ]  # fmt: skip
     return out
 

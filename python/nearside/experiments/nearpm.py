@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from nearside import _native
@@ -132,7 +133,7 @@ def rates(run: Run, of: Design, threads: int, devices: int = 1, with_ordered: bo
             way = (mechanism, offloaded, fence, inserts(run, mechanism))
             return transactions(run, of, *way, threads=threads, devices=devices)["per_us"]
 
-        cpu = run.once((mechanism, threads, devices), lambda rate=rate: rate(False, "read_back"))
+        cpu = run.once((mechanism, threads, devices), partial(rate, False, "read_back"))
         engine = rate(True, "read_back")
         row[mechanism] = engine / cpu
         row[f"{mechanism}_cpu_per_us"], row[f"{mechanism}_per_us"] = cpu, engine

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from nearside.experiments import nearpm
-from nearside.experiments.registry import Experiment, Row, Run, figure
+from nearside.experiments.registry import Experiment, Row, Run, figure, from_paper
 
 # Executor of a transaction, and what its fences wait for.
 WHO = {
@@ -52,7 +52,7 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
     for row in rows:
         mechanism, paper = row["mechanism"], nearpm.PAPER_REGIONS.get(row["mechanism"])
         what, name = f"{mechanism}, {row['design']}", f"{row['design']}.{mechanism}"
-        stated = {"paper": paper, "source": paper and "section 8.2.3, figure 15, mean of nine programs"}
+        stated = from_paper(paper, "section 8.2.3, figure 15, mean of nine programs")
         for kind in (kind for kind in RATIOS if kind in row):
             text = f"{what}: speed-up of regions, {TEXTS[kind]}"
             out.append(figure(f"{name}.{kind}", text, row[kind], "x", **stated))

@@ -8,7 +8,7 @@ from typing import Any
 from nearside.device import Design
 from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig15 import TEXTS
-from nearside.experiments.registry import Experiment, Row, Run, figure
+from nearside.experiments.registry import Experiment, Row, Run, figure, from_paper
 
 # The share of crash consistency in the paper's programs, by its mechanisms; redo logs count as
 # logs.
@@ -58,17 +58,16 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
         what, name = f"{mechanism}, {design}", f"{design}.{mechanism}"
         share, copied = nearpm.PAPER_SHARE.get(mechanism), nearpm.PAPER_COPIES.get(mechanism)
         paper = nearpm.PAPER_ALONE.get(mechanism)
-        one = {"paper": share and 100 * share, "source": share and "section 2.1, figure 1"}
-        two = {"paper": copied and 100 * copied, "source": copied and "section 2.1, figure 1"}
-        stated = {"paper": paper, "source": paper and "section 8.2.4, figure 16, one device"}
-        limit = {"limit": row["bound"], "limit_text": "1/(1-f), f measured"}
+        one = from_paper(share and 100 * share, "section 2.1, figure 1")
+        two = from_paper(copied and 100 * copied, "section 2.1, figure 1")
+        stated = from_paper(paper, "section 8.2.4, figure 16, one device")
         out += [
             figure(f"{name}.share", f"{what}: f, time of crash consistency by the CPU", 100 * row["share"], "%",
                    better="equal", **one),
             figure(f"{name}.copies", f"{what}: of that copies", 100 * row["copies"], "%", better="equal", **two),
             *(
                 figure(f"{name}.{kind}", f"{what}: speed-up of the program, {TEXTS[kind]}", row[kind], "x", **stated,
-                       **limit)
+                       limit=row["bound"], limit_text="1/(1-f), f measured")
                 for kind in RATIOS if kind in row
             ),
         ]  # fmt: skip

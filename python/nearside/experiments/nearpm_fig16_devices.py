@@ -7,7 +7,7 @@ from typing import Any
 
 from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig16 import work_ns
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.experiments.registry import Experiment, Row, Run, figure, from_paper, plot
 
 # Columns: devices and who synchronises them. The CPU has its pool on as many devices, or on fewer
 # if that is faster.
@@ -36,9 +36,10 @@ def measure(run: Run, mechanism: str) -> Row:
     }
     row: Row = {"mechanism": mechanism, "work_ns": work}
     for name, (devices, who) in CONFIGURATIONS.items():
-        over = {"devices": devices, "synchronise": who}
         cpu = nearpm.fastest([by_cpu[count] for count in nearpm.counts(devices)])
-        ran = nearpm.transactions(run, of, mechanism, True, "read_back", inserts, work, **over)
+        ran = nearpm.transactions(
+            run, of, mechanism, True, "read_back", inserts, work, devices=devices, synchronise=who
+        )  # fmt: skip
         row |= {
             name: cpu["ns"] / ran["ns"], f"{name}_ns": ran["ns"], f"{name}_cpu_ns": cpu["ns"],
             f"{name}_regions": cpu["consistency_ns"] / ran["consistency_ns"],
@@ -52,7 +53,7 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
         for name, title in NAMES.items():
             mechanism = row["mechanism"]
             paper = PAPER.get(name, {}).get(mechanism)
-            stated = {"paper": paper, "source": paper and "section 8.2.4, figure 16"}
+            stated = from_paper(paper, "section 8.2.4, figure 16")
             program = f"{mechanism}, {title}: speed-up of the program"
             regions = f"{mechanism}, {title}: the same of crash consistency alone"
             out.append(figure(f"{mechanism}.{name}", program, row[name], "x", **stated))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from nearside.experiments import nearpm
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.experiments.registry import Experiment, Row, Run, figure, from_paper, plot
 
 CLOCKS = (
     "from the first load, or the store of the command, until all bytes of the copy are persistent at their place and a "
@@ -36,7 +36,7 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
     out = []
     for row in rows:
         size, paper = row["bytes"], nearpm.PAPER_COPY.get(row["bytes"])
-        stated = {"paper": paper, "source": paper and "section 8.2.1, figure 17"}
+        stated = from_paper(paper, "section 8.2.1, figure 17")
         out += [
             figure(f"{size}.ended", f"{size} B: speed-up over the CPU's faster way", row["ended"], "x", **stated,
                    limit=row["limit"], limit_text="the CPU's time by that of the unit's 4 GB/s"),

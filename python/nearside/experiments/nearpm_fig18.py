@@ -10,7 +10,7 @@ from nearside import _native
 from nearside.device import Design
 from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig16 import SHARE
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.experiments.registry import Experiment, Row, Run, figure, from_paper, plot
 from nearside.types import BenchmarkResult
 
 # From table 4, with its sizes of values and records.
@@ -83,7 +83,7 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
     for kind, text in KINDS.items():
         for mechanism, mean in means(rows, kind).items():
             paper = PAPER[mechanism] if kind == "durable" else None
-            stated = {"paper": paper, "source": paper and "section 8.2.2, figure 18, mean of nine programs"}
+            stated = from_paper(paper, "section 8.2.2, figure 18, mean of nine programs")
             what = f"{mechanism}, mean: CPU and units work at once, {text}"
             if kind in ("units", "waits"):
                 what = f"{mechanism}, mean: {text}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig18 import SMALL_TEXT, WORKLOADS, cases, performed, work_ns
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.experiments.registry import Experiment, Row, Run, figure, from_paper, plot
 from nearside.types import BenchmarkResult
 
 # What the fences of the CPU and of the engines wait for, devices, and who synchronises them. Both
@@ -76,7 +76,7 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
                 (name, "the program", PAPER_PROGRAMS, "figure 16"),
             ):
                 paper = papers.get(name, {}).get(mechanism)
-                stated = {"paper": paper, "source": paper and f"section 8.2, {source}, mean of nine programs"}
+                stated = from_paper(paper, f"section 8.2, {source}, mean of nine programs")
                 text = f"{mechanism}, {title}, mean: speed-up of {what}"
                 out.append(figure(f"{mechanism}.{column}", text, mean(rows, mechanism, column), "x", **stated))
         bound = mean(rows, mechanism, "bound")
@@ -107,8 +107,10 @@ def plots(rows: list[Row]) -> list[dict[str, Any]]:
                 {"name": f"NearPM, {NAMES[n]}", "of": "paper", "y": [*none, paper.get(mechanism)]}
                 for n, paper in papers.items()
             ]
-            labels = {"x_label": "workload", "y_label": "x, simulated", "kind": "bars"}
-            out.append(plot(f"{title}, {mechanism}", [*names, "mean"], series, **labels))
+            text = f"{title}, {mechanism}"
+            out.append(
+                plot(text, [*names, "mean"], series, kind="bars", x_label="workload", y_label="x, simulated")
+            )  # fmt: skip
     return out
 
 

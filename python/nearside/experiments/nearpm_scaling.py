@@ -56,8 +56,8 @@ def plots(rows: list[Row]) -> list[dict[str, Any]]:
             for units, devices in shapes
         ]
         series.append({"name": "CPUs", "of": "limit", "y": line(*shapes[0], f"{mechanism}_cpu_per_us")})
-        labels = {"x_label": "threads", "y_label": "transactions a microsecond, simulated"}
-        out.append(plot(f"Scaling: {mechanism}", threads, series, **labels))
+        y_label = "transactions a microsecond, simulated"
+        out.append(plot(f"Scaling: {mechanism}", threads, series, x_label="threads", y_label=y_label))
     return out
 
 

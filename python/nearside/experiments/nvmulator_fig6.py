@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from nearside.accuracy import DelayBench
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.experiments.registry import Experiment, PlotOptions, Row, Run, figure, plot
 
 # Section 4.1: the latencies of Optane that figure 6 compares with (its reference 11), and
 # NVMulator's errors.
@@ -35,7 +35,7 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
 
 def at_ports(run: Run, kind: str, target: float, samples: int) -> Row:
     """Single accesses, timed at the ports of the block."""
-    bench = run.once("bench", lambda: DelayBench(run.design, run.build))
+    bench = run.once("bench", lambda: DelayBench(run.required_design, run.build))
     row = bench.measure(kind, target, samples, run.seed)
     return {key: row[key] for key in ("mean_ns", "min_ns", "max_ns", "late")}
 
@@ -46,14 +46,14 @@ def in_device(run: Run, kind: str, target: float, samples: int) -> Row:
     device.delay_set_latency(TARGET_NS["read"], TARGET_NS["write"])
     device.delay_counters(clear=True)
     device.pm_stream("load" if kind == "read" else "store", in_flight=1, count=samples, seed=run.seed)
-    channels = [channel[kind] for channel in device.delay_counters()]
-    channels = [c for c in channels if c["transactions"]]
-    count = sum(c["transactions"] for c in channels)
+    channels = [channel["read"] if kind == "read" else channel["write"] for channel in device.delay_counters()]
+    used: list[Any] = [c for c in channels if c["transactions"]]  # these have latencies
+    count = sum(c["transactions"] for c in used)
     return {
-        "mean_ns": sum(c["mean_ns"] * c["transactions"] for c in channels) / count,
-        "min_ns": min(c["min_ns"] for c in channels),
-        "max_ns": max(c["max_ns"] for c in channels),
-        "late": sum(c["late"] for c in channels),
+        "mean_ns": sum(c["mean_ns"] * c["transactions"] for c in used) / count,
+        "min_ns": min(c["min_ns"] for c in used),
+        "max_ns": max(c["max_ns"] for c in used),
+        "late": sum(c["late"] for c in used),
     }
 
 
@@ -92,7 +92,7 @@ def plots(rows: list[Row]) -> list[dict[str, Any]]:
 
     target = {"name": "Optane, the target", "of": "limit", "y": [TARGET_NS[kind] for kind in kinds]}
     theirs = {"name": "NVMulator", "of": "paper", "y": [PAPER_ERROR_PERCENT[kind] for kind in kinds]}
-    x = {"x": [f"{kind}s" for kind in kinds], "x_label": "", "kind": "bars"}
+    x: PlotOptions = {"x": [f"{kind}s" for kind in kinds], "x_label": "", "kind": "bars"}
     return [
         plot("Latency of 64-byte accesses", series=[target, *ours("mean_ns")], y_label="ns, simulated", **x),
         plot("Error of the mean latency", series=[theirs, *ours("mean_error_percent")], y_label="%", log=True, **x),

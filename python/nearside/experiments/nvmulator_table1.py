@@ -65,7 +65,7 @@ def plots(rows: list[Row]) -> list[dict[str, Any]]:
             {"name": row["block"], "of": "ours", "y": ours},
         ]
         title = f"{row['block']} beside {row['beside']}"
-        out.append(plot(title, NAMES.values(), series, kind="bars", x_label="", y_label="% of an Alveo U280"))
+        out.append(plot(title, list(NAMES.values()), series, kind="bars", x_label="", y_label="% of an Alveo U280"))
     return out
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from nearside import wire
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.experiments.registry import Experiment, PlotOptions, Row, Run, figure, from_paper, plot
 
 # Section 4.1 states these for figure 4: ten threads, each with a queue of depth 8, PCIe Gen3, DRAM
 # as media. The other points of the figure (8 KiB, random 4 KiB, latency of 16 KiB) have no numbers
@@ -62,7 +62,9 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
         queues=case["queues"], depth=case["depth"], commands=case["commands"], seed=run.seed,
     )  # fmt: skip
     bound = wire.bound(device.design, case["kind"], case["bytes"])
-    latency = {f"{key}_us": report["latency"][f"{key}_ns"] / 1e3 for key in ("mean", "p50", "p99")}
+    found = report["latency"]
+    assert found is not None  # commands were measured
+    latency = {"mean_us": found["mean_ns"] / 1e3, "p50_us": found["p50_ns"] / 1e3, "p99_us": found["p99_ns"] / 1e3}
     in_flight = case["queues"] * case["depth"]
     return {
         **case,
@@ -87,8 +89,9 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
             paper, text = BANDWIDTH.get((pattern, kind, size), (None, None))
             out.append(
                 figure(
-                    f"{name}.bandwidth", f"bandwidth: {what}", row["gb_s"], "GB/s", paper=paper, paper_text=text,
-                    source=paper and f"figure {bandwidth}, section 4.1", limit=row["wire_gb_s"], limit_text="the wire",
+                    f"{name}.bandwidth", f"bandwidth: {what}", row["gb_s"], "GB/s", paper_text=text,
+                    **from_paper(paper, f"figure {bandwidth}, section 4.1"), limit=row["wire_gb_s"],
+                    limit_text="the wire",
                 )
             )  # fmt: skip
         elif row["depth"] != 1:
@@ -96,8 +99,8 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
         paper, text = LATENCY.get((pattern, kind, size), (None, None)) if ten else DEPTH_1_US
         out.append(
             figure(
-                f"{name}.latency", f"mean latency: {what}", row["mean_us"], "us", paper=paper, paper_text=text,
-                source=paper and ("section 4.1" if not ten else f"figure {latency}, section 4.1"),
+                f"{name}.latency", f"mean latency: {what}", row["mean_us"], "us", paper_text=text,
+                **from_paper(paper, "section 4.1" if not ten else f"figure {latency}, section 4.1"),
                 limit=row["wire_us"], limit_text="the wire, with as many in flight", better="lower",
             )
         )  # fmt: skip
@@ -116,7 +119,7 @@ def plots(rows: list[Row]) -> list[dict[str, Any]]:
         return [(pattern, kind, size, QUEUES, DEPTH, cpu) for size in SIZES]
 
     shape = f"{QUEUES} queues of depth {DEPTH}"
-    sizes = {"x": [label(size) for size in SIZES], "x_label": "size of a command"}
+    sizes: PlotOptions = {"x": [label(size) for size in SIZES], "x_label": "size of a command"}
     out = []
     for key, unit, published in (("gb_s", "GB/s", BANDWIDTH), ("mean_us", "us", LATENCY)):
         what = "bandwidth" if key == "gb_s" else "mean latency"

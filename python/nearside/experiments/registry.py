@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypedDict
 
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Device
@@ -57,13 +57,18 @@ class Run:
             self._kept[key] = make()
         return self._kept[key]
 
+    @property
+    def required_design(self) -> Design:
+        """The design; an error without one."""
+        if self.design is None:
+            raise NearsideError("this experiment names no design, so it has no device")
+        return self.design
+
     def device(self, profile: str = "dram", values: str = "") -> Device:
         """A device of the design with this media profile; `values` is TOML that overrides the design."""
 
         def start() -> Device:
-            if self.design is None:
-                raise NearsideError("this experiment names no design, so it has no device")
-            device = models.open_device(self.design.with_values(values), self.model, self.build)
+            device = models.open_device(self.required_design.with_values(values), self.model, self.build)
             return self._devices.enter_context(device)
 
         device = self.once(("device", values), start)
@@ -108,6 +113,26 @@ class Experiment:
     @property
     def models_text(self) -> str:
         return " or ".join(self.models)
+
+
+class FigureOptions(TypedDict, total=False):
+    """Keyword arguments of `figure` that several figures share."""
+
+    paper: float | None
+    source: str | None
+
+
+class PlotOptions(TypedDict, total=False):
+    """Keyword arguments of `plot` that several plots share."""
+
+    x: Sequence[Any]
+    x_label: str
+    kind: str
+
+
+def from_paper(paper: float | None, source: str) -> FigureOptions:
+    """The paper's value with its place there, which a figure without a value does not have."""
+    return {"paper": paper, "source": None if paper is None else source}
 
 
 def figure(

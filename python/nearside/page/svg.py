@@ -35,7 +35,7 @@ def draw(plot: dict[str, Any], name: str) -> str:
     from matplotlib import pyplot
 
     digest = hashlib.sha256(json.dumps(plot, sort_keys=True).encode()).hexdigest()[:8]
-    settings = {
+    settings: dict[Any, Any] = {
         "svg.fonttype": "none", "svg.hashsalt": digest, "font.size": 10, "text.color": TEXT, "axes.edgecolor": TEXT,
         "axes.labelcolor": TEXT, "xtick.color": TEXT, "ytick.color": TEXT, "grid.color": GRID, "hatch.linewidth": 0.8,
     }  # fmt: skip
