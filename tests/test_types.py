@@ -17,16 +17,21 @@ from nearside import (
     Device,
     _native,
     accuracy,
+    beside,
     crashtest,
     differential,
     fuzzing,
+    latency,
     pm,
     pmdk,
+    pmdk_crash,
+    qos,
     serve,
     sql,
     tables,
     timeline,
     types,
+    wire,
 )
 from nearside.experiments import nearpm, nearpm_fig18
 from nearside.experiments.registry import Run
@@ -193,6 +198,17 @@ def test_types_of_a_device(tmp_path):
     assert len(profile["region"]) == 1
 
 
+def test_types_of_measurements():
+    with Device(Design.load("default"), model="fast") as device:
+        for case in wire.cases()[-3:]:
+            check(wire.measure(device, case, 400, 1), wire.measure)
+        for kind in ("read", "write"):
+            check(latency.measure(device, kind, 2, 1), latency.measure)
+    check(qos.measure([qos.CREDITS, None], 100, model="fast"), qos.measure)
+    for kind in ("load", "stores"):
+        check(beside.measure(Design.load("nearpm"), kind, quick=True, model="fast"), beside.measure)
+
+
 def test_types_of_designs():
     for path in sorted((Path(__file__).parents[1] / "designs").glob("*.toml")):
         check(Design.load(path.stem).values, Design.values.fget)
@@ -299,6 +315,16 @@ def test_types_of_programs_with_libpmemobj(structures, tmp_path):
     fits(doc, types.PmdkReport, "report")
     assert doc["done"]
     fits(pmdk.run_on_device(["true"], model="fast")[1], types.PmdkReport, "no transaction")
+
+
+@pytest.mark.slow
+def test_types_of_crash_campaigns_of_programs(structures):
+    program, pool = str(structures), "btree:{}/pool"
+    for without in (None, "fences"):
+        words, check_ = [program, "run", "2", "30", "1", pool], f"{program} check 2 {pool}"
+        doc = pmdk_crash.run_campaign(words, check_, "cpu", "sampled:2", without=without)
+        check(doc, pmdk_crash.run_campaign)
+        assert (doc["violation"] is None) == (without is None)
 
 
 def test_types_of_campaigns():

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Device
 from nearside.renamed import renamed
-from nearside.types import StreamReport, WorkloadReport
+from nearside.types import InterferenceReport, StreamReport, WorkloadReport
 
 KIB, MIB = 1 << 10, 1 << 20
 # The units' commands: copies, each within a separate range, in the upper half of the media.
@@ -88,7 +87,7 @@ def measure(
     quick: bool = False,
     model: str | None = None,
     build: BuildProgress | None = None,
-) -> dict[str, Any]:
+) -> InterferenceReport:
     """Bandwidth and 99th percentile of the latency, alone and beside copies by all units.
 
     `credits`: lines of credit of the engine, for each direction in each channel; 0 keeps those

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import random
 from functools import lru_cache
-from typing import Any
 
 from nearside import ideal, wire
 from nearside._native import LEAVES, ONE_PASS_KEYS
 from nearside.device import Design
-from nearside.types import PartitionPlan, SortPlan, StageBound
+from nearside.types import Bound, PartitionPlan, SortPlan, StageBound
 
 # From hw/engine: keys or values of each engine in a cycle.
 KEYS_DECODED = 16
@@ -62,12 +61,12 @@ def _rate(what: str, gb_s: float) -> str:
     return f"{what}, {gb_s:.2f} GB/s"
 
 
-def _worst(*limits: tuple[float, str, str]) -> dict[str, Any]:
+def _worst(*limits: tuple[float, str, str]) -> Bound:
     ns, limit, source = max(limits)
     return {"ns": ns, "limit": limit, "source": source}
 
 
-def _sort(design: Design, count: int, key_bytes: int, cycle: float) -> dict[str, Any]:
+def _sort(design: Design, count: int, key_bytes: int, cycle: float) -> Bound:
     passes = sum(count > most for most in PASSES) + 1
     record = 8 if key_bytes == 4 else 2 * key_bytes
     moved = [key_bytes, *[record] * (2 * passes - 2), INDEX]
@@ -78,7 +77,7 @@ def _sort(design: Design, count: int, key_bytes: int, cycle: float) -> dict[str,
     )
 
 
-def of_partition(design: Design, plan: SortPlan, part: PartitionPlan) -> dict[str, dict[str, Any]]:
+def of_partition(design: Design, plan: SortPlan, part: PartitionPlan) -> dict[str, Bound]:
     """The least time of each stage of a partition, in ns, and its limit."""
     cycle = 1e3 / design.values["clock_mhz"]
     rows, count, row_bytes, key_bytes = part["rows"], part["sorted"], plan["row_bytes"], plan["key_bytes"]
@@ -109,15 +108,16 @@ def of_partition(design: Design, plan: SortPlan, part: PartitionPlan) -> dict[st
 
 def of_plan(design: Design, plan: SortPlan) -> list[StageBound]:
     """The bounds of a whole sort: for each stage those of its slowest device, over all partitions."""
-    worst: dict[str, dict[str, Any]] = {}
+    worst: dict[str, Bound] = {}
     for device in plan["devices"]:
-        total: dict[str, dict[str, Any]] = {}
+        total: dict[str, Bound] = {}
         for part in device:
             for name, bound in of_partition(design, plan, part).items():
-                before = total.get(name, {"ns": 0.0})
-                total[name] = bound | {"ns": before["ns"] + bound["ns"]}
+                if name in total:
+                    bound["ns"] += total[name]["ns"]
+                total[name] = bound
         for name, bound in total.items():
-            if bound["ns"] >= worst.get(name, {"ns": 0.0})["ns"]:
+            if name not in worst or bound["ns"] >= worst[name]["ns"]:
                 worst[name] = bound
     order = [name for name in ("put", "decode", "sort", "shuffle", "get") if name in worst]
     return [

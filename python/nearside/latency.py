@@ -32,7 +32,7 @@ from typing import Any
 from nearside import plots, results, show, wire
 from nearside.device import Design, Device
 from nearside.renamed import renamed
-from nearside.types import LinkValues
+from nearside.types import LatencyBreakdown, LinkValues
 
 BYTES = 4096
 BEAT = 64
@@ -116,7 +116,7 @@ def terms(pcie: LinkValues, kind: str, events: list[list[Any]]) -> dict[str, flo
     return out | {"entry": entry, "total": landed - stored}
 
 
-def measure(device: Device, kind: str, commands: int, seed: int) -> dict[str, Any]:
+def measure(device: Device, kind: str, commands: int, seed: int) -> LatencyBreakdown:
     """Means over `commands` single commands; the controller's cycles of the slowest."""
     pcie, period = device.design.values["pcie"], 1e3 / device.design.values["clock_mhz"]
     runs = device.single(write=kind == "write", bytes=BYTES, commands=commands, seed=seed)
@@ -151,12 +151,12 @@ def run(
     results.check_outputs(["latency.json", "latency.png"], inputs=design.files)
     with show.building(design.name, not quiet) as progress:
         device = Device(design, progress, model)
-    rows = []
+    rows: list[dict[str, Any]] = []
     with device:
         for profile in profiles:
             device.delay_set(profile)
             chosen = {"profile": profile, "late_reads": device.late_reads}
-            rows += [chosen | measure(device, kind, commands, seed) for kind in ("read", "write")]
+            rows += [{**chosen, **measure(device, kind, commands, seed)} for kind in ("read", "write")]
     figures = [
         results.figure(f"{row['profile']}.{row['kind']}_4k.added_cycles", row["added_cycles"], "cycles") for row in rows
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from nearside import files
 from nearside._native import NearsideError
-from nearside.types import SortTrace, TimelineDocument, TimelineSpan
+from nearside.types import QosCurve, SortTrace, TimelineDocument, TimelineSpan
 
 
 def check(path: Path) -> None:
@@ -99,7 +99,7 @@ def latency(doc: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
-def qos(doc: dict[str, Any], path: Path) -> None:
+def qos(doc: QosCurve, path: Path) -> None:
     """Loads on the left, bandwidth on the right, by the engines' credits."""
     import matplotlib
 

@@ -20,6 +20,7 @@ from nearside.bounded import CommandResult
 from nearside.device import Progress
 from nearside.pmdk_moments import Moment
 from nearside.renamed import former_names, renamed
+from nearside.types import ProgramCrashReport, ProgramViolation
 
 EXECUTORS = ("cpu", "device")
 # Fault injections, and the side that each is for.
@@ -217,7 +218,7 @@ def run_campaign(
     design: str = "nearpm",
     model: str | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> ProgramCrashReport:
     """Cuts the power of a program and runs its check on what is left, each time from an empty
     folder.
 
@@ -243,7 +244,7 @@ def run_campaign(
     if not words:
         raise NearsideError("check = '': a command is needed")
     counts = {"cuts": 0, "ended": 0, "violated": 0, "not_ended": 0}
-    violation = None
+    violation: ProgramViolation | None = None
     with ExitStack() as open_:
         folder = Path(open_.enter_context(tempfile.TemporaryDirectory(prefix="nearside-")))
         socket = folder / "device.sock" if by == "device" else None
@@ -268,10 +269,14 @@ def run_campaign(
                 # A simpler cut, if it is a violation, too: no line leaves the cache.
                 simpler = campaign.cut_and_check(moment, 0, **options) if evict else cut
                 evict, cut = (0, simpler) if simpler.wrong else (evict, cut)
-                violation = {"cut": f"{moment}/{evict}", "what": cut.wrong, "output": list(cut.output)}
                 # A program that hangs has not reached its moment, and would not in a repetition.
                 hangs = cut.hung == "program"
-                violation["timeline"] = [] if hangs else campaign.timeline(moment, evict, **options)
+                violation = {
+                    "cut": f"{moment}/{evict}",
+                    "what": cut.wrong,
+                    "output": list(cut.output),
+                    "timeline": [] if hangs else campaign.timeline(moment, evict, **options),
+                }
             if progress is not None:
                 progress(counts["cuts"], len(chosen))
     last = moments[-1].number
@@ -281,7 +286,13 @@ def run_campaign(
         # Nothing was tried, which differs from nothing found.
         why = "each ended before its moment; it does less than in its first run, is something kept outside of {}?"
         raise NearsideError(f"the power has failed in none of {counts['cuts']:,} runs: {why}")
-    doc = {
+    if violation is not None:
+        replay = ["nearside", "crashtest", "--by", by, *(["--check", check] if check is not None else [])]
+        replay += [*(["--torn"] if torn else []), *(["--without", without] if without else [])]
+        replay += ["--limit", f"{limit_s:g}"] if limit_s is not None else []
+        replay += ["--cuts", f"at:{violation['cut']}", "--", *program]
+        violation["replay"] = shlex.join(replay)
+    return {
         "program": list(program),
         "check": words,
         "by": by,
@@ -293,27 +304,27 @@ def run_campaign(
         "left_out": left_out,
         "coverage": pmdk_moments.coverage(moments, tried),
         "instructions": code.modules(),
+        "cuts": counts["cuts"],
+        "ended": counts["ended"],
+        "violated": counts["violated"],
+        "not_ended": counts["not_ended"],
+        "violation": violation,
     }
-    if violation is not None:
-        replay = ["nearside", "crashtest", "--by", by, *(["--check", check] if check is not None else [])]
-        replay += [*(["--torn"] if torn else []), *(["--without", without] if without else [])]
-        replay += ["--limit", f"{limit_s:g}"] if limit_s is not None else []
-        replay += ["--cuts", f"at:{violation['cut']}", "--", *program]
-        violation["replay"] = shlex.join(replay)
-    return doc | counts | {"violation": violation}
 
 
-def campaign_failed(doc: dict[str, Any]) -> bool:
+def campaign_failed(doc: ProgramCrashReport) -> bool:
     """Whether a campaign failed: a violation, or none in a negative control."""
     return bool(doc["violated"]) == (doc["without"] is None)
 
 
-def print_reports(docs: Sequence[dict[str, Any]]) -> None:
+def print_reports(docs: Sequence[ProgramCrashReport]) -> None:
     """Prints a row for each campaign, the coverage, and the events before each first violation."""
     columns = ["moments", "cuts", "ended before", "did not end", "violations"]
     table = show.table("power cuts of a program", "logs by", *columns)
     for doc in docs:
-        table.add_row(doc["by"], *(f"{doc[name]:,}" for name in ("moments", "cuts", "ended", "not_ended", "violated")))
+        table.add_row(
+            doc["by"], *(f"{dict(doc)[name]:,}" for name in ("moments", "cuts", "ended", "not_ended", "violated"))
+        )
     show.out.print(table)
     for doc in docs:
         _print_coverage(doc)
@@ -335,16 +346,16 @@ def print_reports(docs: Sequence[dict[str, Any]]) -> None:
             show.out.print(f"again: {violation['replay']}", soft_wrap=True)
 
 
-def _print_coverage(doc: dict[str, Any]) -> None:
+def _print_coverage(doc: ProgramCrashReport) -> None:
     """Prints the classes of moments of a campaign, with the number of cuts in each."""
     table = show.table(f"moments, logs by the {doc['by']}", "what happens", "moments", "cut", "places", "cut")
     for row in doc["coverage"]:
         names = ("moments", "moments_cut", "places", "places_cut")
-        table.add_row(row["class"], *(f"{row[name]:,}" for name in names))
+        table.add_row(str(row["class"]), *(f"{row[name]:,}" for name in names))
     show.out.print(table)
 
 
-def _print_instructions(docs: Sequence[dict[str, Any]]) -> None:
+def _print_instructions(docs: Sequence[ProgramCrashReport]) -> None:
     """Prints the files with flush instructions, and how many are not followed."""
     modules = {module["file"]: module for doc in docs for module in doc["instructions"]}
     for name, module in modules.items():

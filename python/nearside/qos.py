@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
 
 from nearside import _native, show
 from nearside.device import BuildProgress, Design, Device, Progress
 from nearside.renamed import renamed
+from nearside.types import QosCurve, QosPoint
 
 MIB = 1 << 20
 # Lines of credit of each engine in a channel, for reads and for writes; None: the values after
@@ -34,7 +34,7 @@ def measure(
     build: BuildProgress | None = None,
     progress: Progress | None = None,
     model: str | None = None,
-) -> dict[str, Any]:
+) -> QosCurve:
     """Bandwidth and load latency for each number of credits (lines a channel and direction; 0: no
     limit).
 
@@ -46,7 +46,7 @@ def measure(
     """
     design = Design.load("engines")
     job = {"commands": commands, "queues": 10, "depth": 8, "seed": seed}
-    rows = []
+    rows: list[QosPoint] = []
     with Device(design, build, model) as device:
         model = device.model
         device.delay_set("dram")
@@ -153,7 +153,7 @@ def label(credits: int | None) -> str:
     return "as after reset" if credits is None else str(credits or "no limit")
 
 
-def print_table(doc: dict[str, Any]) -> None:
+def print_table(doc: QosCurve) -> None:
     """Prints the curve as a table."""
     title = (
         f"two copies, NVMe reads at the wire's rate ({doc['nvme_alone_gb_s']:.2f} GB/s alone), loads "

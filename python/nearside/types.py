@@ -174,6 +174,134 @@ class StreamReport(TypedDict):
     """Traffic of the link."""
 
 
+class WireMeasurement(TypedDict):
+    """The bandwidth of a workload beside what the link allows."""
+
+    kind: str
+    """"read", "write" or "mix"."""
+    bytes: int
+    """Bytes of a command."""
+    pattern: str
+    """"random" or "sequential"."""
+    queues: int
+    """The number of queues."""
+    depth: int
+    """Commands in flight in each queue."""
+    gb_s: float
+    """The bandwidth, in GB/s."""
+    kiops: float
+    """Commands a second, in thousands."""
+    bound_gb_s: float
+    """The bandwidth that the link allows, in GB/s."""
+    percent: float
+    """The share of that bound, in percent."""
+
+
+class LatencyTerm(TypedDict):
+    """A part of the latency of a command."""
+
+    term: str
+    """The name; see `nearside.latency`."""
+    mean_ns: float
+    """The mean, in ns."""
+    cycles: float
+    """The mean, in clocks of the device."""
+    added: bool
+    """Whether the controller adds it; else a controller without delay would have it, too."""
+    how: str
+    """How it was found."""
+
+
+class LatencyBreakdown(TypedDict):
+    """The latency of single commands of 4 KiB by terms."""
+
+    kind: str
+    """"read" or "write"."""
+    commands: int
+    """The number of commands."""
+    period_ns: float
+    """The period of the device's clock, in ns."""
+    terms: list[LatencyTerm]
+    """The terms, in the order of time."""
+    total_ns: float
+    """The mean latency, in ns."""
+    physical_ns: float
+    """The part that a controller without delay would have, in ns."""
+    added_ns: float
+    """The part of the controller, in ns."""
+    added_cycles: float
+    """The part of the controller, in clocks."""
+    added_cycles_max: float
+    """The largest part of the controller among the commands, in clocks."""
+    memory_included: bool
+    """Whether that part includes the time in which the memory accepts the data."""
+
+
+class InterferenceReport(TypedDict):
+    """Traffic alone, and beside copies by all units of `nearpm`."""
+
+    kind: str
+    """The traffic; see `nearside.beside.TRAFFIC`."""
+    credits: int
+    """Lines of credit of the engine in each channel and direction; 0: those after reset."""
+    alone_gb_s: float
+    """The bandwidth alone, in GB/s."""
+    beside_gb_s: float
+    """The bandwidth beside the copies, in GB/s."""
+    kept_percent: float
+    """The share of the bandwidth that is kept, in percent."""
+    alone_p99_ns: float | None
+    """The 99th percentile of the latency alone, in ns; None for posted stores."""
+    beside_p99_ns: float | None
+    """The 99th percentile beside the copies, in ns; None for posted stores."""
+    lost_p99_ns: float | None
+    """Their difference, in ns; None for posted stores."""
+
+
+class QosPoint(TypedDict):
+    """Loads, NVMe commands and copies at the same time, by the credits of the engines."""
+
+    credits: int | None
+    """Lines of credit in each channel and direction; 0: no limit; None: the values after reset."""
+    loads: int
+    """The number of loads."""
+    load_mean_ns: float
+    """The mean latency of loads, in ns."""
+    load_p99_ns: float
+    """The 99th percentile of the latency of loads, in ns."""
+    nvme_gb_s: float
+    """The bandwidth of NVMe commands, in GB/s."""
+    nvme_percent: float
+    """The share of their bandwidth alone, in percent."""
+    copied_gb_s: float
+    """Bytes copied a second, in GB/s."""
+    copied_percent: float
+    """The share of what ideal masters without a limit copy, in percent."""
+    copied_percent_of_same: float
+    """The share of what ideal masters with the same credits copy, in percent."""
+
+
+class QosCurve(TypedDict):
+    """Quality of service by the credits of the engines."""
+
+    engine: str
+    """The model: "rtl" or "fast"."""
+    time: str
+    """"simulated"."""
+    seed: int
+    """The seed."""
+    nvme_alone_gb_s: float
+    """The bandwidth of NVMe commands alone, in GB/s."""
+    ideal_copies_gb_s: float
+    """Bytes a second that ideal masters without a limit copy, in GB/s."""
+    load_alone_ns: float
+    """The mean latency of loads alone, in ns."""
+    rows: list[QosPoint]
+    """The points of the curve."""
+    plot: NotRequired[str]
+    """The file of the picture; added by `nearside qos --plot`."""
+
+
 class ChannelDirectionTiming(TypedDict):
     """The timing of reads or writes of a channel."""
 
@@ -593,17 +721,22 @@ class SortPlan(TypedDict):
     """The partitions of each device."""
 
 
-class StageBound(TypedDict):
-    """The least time of a stage."""
+class Bound(TypedDict):
+    """The least time of a work."""
 
-    stage: str
-    """The stage."""
     ns: float
     """The least simulated time, in ns."""
     limit: str
     """What limits it."""
     source: str
     """The model of that limit."""
+
+
+class StageBound(Bound):
+    """The least time of a stage."""
+
+    stage: str
+    """The stage."""
     reached_percent: NotRequired[float]
     """The share of the bound that was reached, in percent."""
 
@@ -949,6 +1082,50 @@ class CrashViolation(TypedDict):
     """The events before it."""
     replay: NotRequired[str]
     """The command that reproduces it; added by `crashtest.run_campaign`."""
+
+
+class ProgramViolation(CrashViolation):
+    """The first violation of a crash campaign of a program with libpmemobj."""
+
+    output: list[str]
+    """The last lines that the program or its check has printed."""
+
+
+class ProgramCrashReport(TypedDict):
+    """The report of a crash campaign of a program with libpmemobj."""
+
+    program: list[str]
+    """The program and its arguments."""
+    check: list[str]
+    """The check and its arguments."""
+    by: str
+    """The keeper of the logs: "cpu" or "device"."""
+    seed: int
+    """The seed."""
+    without: str | None
+    """The fault injection; None without one."""
+    torn: bool
+    """Whether a line may leave the cache word by word."""
+    limit_s: float | None
+    """The wall-clock time after which a program or check is killed, in s."""
+    moments: int
+    """Moments at which the power can be cut."""
+    left_out: int
+    """Moments before the first transaction or flush."""
+    coverage: list[dict[str, str | int]]
+    """For each class of moments: moments, places, and those with a power cut."""
+    instructions: list[dict[str, str | int]]
+    """For each file with flush instructions: counts by kind, or the error."""
+    cuts: int
+    """Cuts that were made."""
+    ended: int
+    """Runs that ended before their moment."""
+    violated: int
+    """Cuts with a violation."""
+    not_ended: int
+    """Cuts after which the program or its check was killed at the limit."""
+    violation: ProgramViolation | None
+    """The first violation."""
 
 
 class BrokenInvariant(TypedDict):

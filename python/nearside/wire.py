@@ -14,11 +14,10 @@ exceed 100 %.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from nearside import show
 from nearside.device import Design, Device
-from nearside.types import LinkValues
+from nearside.types import LinkValues, WireMeasurement
 
 PAGE = 4096
 SQE, CQE, PRP = 64, 16, 8
@@ -119,7 +118,7 @@ def cases() -> list[Case]:
     return rows + [Case(kind, "4k", "rand", queues=1, depth=64) for kind in ("read", "write")]
 
 
-def measure(device: Device, case: Case, commands: int, seed: int) -> dict[str, Any]:
+def measure(device: Device, case: Case, commands: int, seed: int) -> WireMeasurement:
     """Measures a row, in simulated time."""
     report = device.workload(
         read_percent={"read": 100, "write": 0, "mix": 50}[case.kind], pattern=PATTERNS[case.pattern],
@@ -139,7 +138,7 @@ def measure(device: Device, case: Case, commands: int, seed: int) -> dict[str, A
     }
 
 
-def print_table(link: str, rows: list[dict[str, Any]]) -> None:
+def print_table(link: str, rows: list[WireMeasurement]) -> None:
     table = show.table(
         f"{link}, DRAM timing, simulated time: measured, what the wire allows, and the ratio",
         "", "bytes", "pattern", "queues", "GB/s", "kIOPS", "wire", "ratio",

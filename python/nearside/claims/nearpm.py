@@ -377,7 +377,7 @@ def _beside(kind: str, key: str, model: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
         def run() -> dict[str, Any]:
             of = nearpm.design(_run(context), "nearpm")
-            return beside.measure(of, kind, seed=context.seed, quick=context.quick, model=model)
+            return dict(beside.measure(of, kind, seed=context.seed, quick=context.quick, model=model))
 
         row = context.once(("nearpm.beside", kind, model), run)
         text = f"{row['beside_gb_s']:.2f} of {row['alone_gb_s']:.2f} GB/s"

@@ -180,7 +180,9 @@ def _crashtest_program(
         crashing.print_reports(docs)
     wrong = [doc for doc in docs if crashing.campaign_failed(doc)]
     if wrong and options["without"] is None:
-        raise NearsideError(f"{wrong[0]['violation']['what']} (again: {wrong[0]['violation']['replay']})")
+        violation = wrong[0]["violation"]
+        assert violation is not None
+        raise NearsideError(f"{violation['what']} (again: {violation['replay']})")
     if wrong:
         raise NearsideError(f"without {options['without']} no violation was found")
 

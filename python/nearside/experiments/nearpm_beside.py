@@ -33,7 +33,7 @@ def cases(run: Run) -> list[tuple[str, int]]:
 
 def measure(run: Run, case: tuple[str, int]) -> Row:
     kind, credits = case
-    return beside.measure(nearpm.design(run), kind, credits, run.seed, run.quick, run.model, run.build)
+    return dict(beside.measure(nearpm.design(run), kind, credits, run.seed, run.quick, run.model, run.build))
 
 
 def figures(rows: list[Row]) -> list[dict[str, Any]]:
