@@ -323,7 +323,7 @@ impl LogRecovery<'_> {
             if !by_engine {
                 let (objects, action) = (self.objects(), found.action());
                 m.on_device(found.index, |m| {
-                    recovery::recover(m, place, bytes, number, objects, action)
+                    recovery::recover(m, place, bytes, number, objects, action, None)
                 })?;
                 continue;
             }

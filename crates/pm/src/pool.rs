@@ -594,6 +594,7 @@ fn recover_logs(
             thread,
             objects,
             PendingAction::FollowDescriptor,
+            offload.filter(|_| header.devices == 1).map(|o| o.pool),
         )
     };
     let all_by_cpu = |m: &mut Memory| {
@@ -643,11 +644,11 @@ fn recover_one_device(
     // This command ends after all others of the pool. It closes the logs, so that their content
     // counts and not the engine's state of them: the CPU may have used the pool since.
     recovery.unmap_pool(m)?;
-    for thread in threads.clone() {
-        let (place, bytes) = (header.log(thread), header.layout.log_bytes);
-        recovery::check_pool_number(m, place, bytes, thread, offload.pool)?;
-    }
     if m.options.engine_recovers {
+        for thread in threads.clone() {
+            let (place, bytes) = (header.log(thread), header.layout.log_bytes);
+            recovery::check_pool_number(m, place, bytes, thread, offload.pool)?;
+        }
         launch_checked(m, &map)?;
         let mut dropped = false;
         let mut generations = Vec::new();

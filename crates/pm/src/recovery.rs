@@ -161,9 +161,14 @@ pub(crate) fn check_pool_number(
 ) -> Result<()> {
     let descriptor = read_descriptor(m, place, thread)?;
     let records = scan_records(m, place, bytes, thread, &descriptor, Some(1))?;
-    match records.first().map(|found| found.header.pool) {
-        Some(other) if other != pool => Err(Error::Invalid(format!(
-            "the log of thread {thread} holds a transaction of pool number {other}: open the pool \
+    refuse_other_pools(&records, thread, Some(pool))
+}
+
+fn refuse_other_pools(records: &[FoundRecord], thread: u8, pool: Option<u8>) -> Result<()> {
+    let found = records.first().map(|record| record.header.pool);
+    match (found, pool) {
+        (Some(found), Some(pool)) if found != pool => Err(Error::Invalid(format!(
+            "the log of thread {thread} holds a transaction of pool number {found}: open the pool \
              with that number, not {pool}"
         ))),
         _ => Ok(()),
@@ -221,7 +226,7 @@ pub(crate) enum PendingAction {
 }
 
 /// Completes or undoes a log's transaction; returns the log's new generation. Nothing else uses the
-/// pool.
+/// pool. With the pool's number, records of another one are an error.
 pub(crate) fn recover(
     m: &mut Memory,
     place: u64,
@@ -229,6 +234,7 @@ pub(crate) fn recover(
     thread: u8,
     objects: Range<u64>,
     action: PendingAction,
+    pool: Option<u8>,
 ) -> Result<u64> {
     let descriptor = read_descriptor(m, place, thread)?;
     let forward = descriptor.state == LogState::Committed;
@@ -253,6 +259,7 @@ pub(crate) fn recover(
         let what = format!("it had {most} records, {} are whole", all.len());
         return Err(corrupt(thread, &what));
     }
+    refuse_other_pools(&all, thread, pool)?;
     if forward {
         all.retain(|found| found.header.kind == RecordKind::Redo);
     } else {
