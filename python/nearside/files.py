@@ -28,9 +28,9 @@ on_stdout: Callable[[], None] | None = None
 
 
 def printable(name: object) -> str:
-    """A name for messages: control characters and line separators are escaped."""
-    breaks = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
-    return re.sub(breaks, lambda found: found[0].encode("unicode_escape").decode(), str(name))
+    """A name for messages: control characters, line separators and bytes that are no UTF-8 are escaped."""
+    breaks = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
+    return re.sub(breaks, lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), str(name))
 
 
 def check_regular(path: Path) -> None:

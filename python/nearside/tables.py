@@ -72,10 +72,10 @@ def sort_file(
     files.check_regular(source)
     with files.replaced(target) as part:
         report, _ = _native.sort_table(
-            design.native, source, as_text("by", by), _printable_name(source),
+            design.native, source, as_text("by", by), files.printable(source),
             source=format_of_source(source, source_format), target=format_of(target, target_format),
             compression=compression, devices=devices, model=model, build=build, progress=progress,
-            trace=bool(trace or plot), output=(part, _printable_name(target)),
+            trace=bool(trace or plot), output=(part, files.printable(target)),
         )  # fmt: skip
     return _with_bounds(design, report, trace, plot)
 
@@ -98,7 +98,7 @@ def explain(
     design, source = design or Design.load(DESIGN), Path(source)
     files.check_regular(source)
     plan = _native.explain_sort(
-        design.native, source, as_text("by", by), _printable_name(source),
+        design.native, source, as_text("by", by), files.printable(source),
         source=format_of_source(source, source_format), devices=devices,
     )  # fmt: skip
     return _plan_document(design, plan)
@@ -164,7 +164,7 @@ def put(
     files.check_apart(media, [source, *design.files])
     files.check_regular(source)
     return _native.table_put(
-        design.native, _paths(media), source, as_text("name", name), as_text("keys", keys), _printable_name(source),
+        design.native, _paths(media), source, as_text("name", name), as_text("keys", keys), files.printable(source),
         source=format_of_source(source, source_format), model=model, build=build, progress=progress,
     )  # fmt: skip
 
@@ -215,7 +215,7 @@ def get(
         report, _ = _native.table_get(
             design.native, _paths(media), as_text("name", name), key,
             target=format_of(target, target_format), compression=compression, model=model, build=build,
-            progress=progress, trace=bool(trace or plot), output=(part, _printable_name(target)),
+            progress=progress, trace=bool(trace or plot), output=(part, files.printable(target)),
         )  # fmt: skip
     return _with_bounds(design, report, trace, plot)
 
@@ -276,7 +276,7 @@ def sort_table(
     if isinstance(table, str | Path):
         data = Path(table)
         files.check_regular(data)
-        source, name = format_of_source(data), _printable_name(table)
+        source, name = format_of_source(data), files.printable(table)
     else:
         given = as_table(table, " or the path of a file")
         data, schema = dictionaries.widened(given), given.schema
@@ -331,11 +331,6 @@ def _pyarrow() -> Any:
     except ImportError:
         raise NearsideError("tables in Python need pyarrow: pip install pyarrow") from None
     return pyarrow
-
-
-def _printable_name(path: str | Path) -> str:
-    """A file name as error messages show it."""
-    return str(path).encode(errors="backslashreplace").decode()
 
 
 def print_report(doc: PutReport | SortReport) -> None:
