@@ -105,13 +105,17 @@ impl LogRecovery<'_> {
 
     /// Unmaps the pool's number on all engines, after all its commands have ended.
     pub fn unmap_pool(&self, m: &Memory) -> Result<()> {
-        for index in self.offload.indices() {
-            let results = self.launch(m, index, &self.command(Operation::PoolUnmap, 0))?;
-            if !results.is_ok() && !results.has(ErrorBit::Unmapped) {
-                return Err(Error::Refused(Operation::PoolUnmap, results));
-            }
+        let mut indices = self.offload.indices();
+        indices.try_for_each(|index| self.unmap_on(m, index))
+    }
+
+    /// Unmaps the pool's number on an engine, if the engine has it.
+    fn unmap_on(&self, m: &Memory, index: usize) -> Result<()> {
+        let results = self.launch(m, index, &self.command(Operation::PoolUnmap, 0))?;
+        match results.is_ok() || results.has(ErrorBit::Unmapped) {
+            true => Ok(()),
+            false => Err(Error::Refused(Operation::PoolUnmap, results)),
         }
-        Ok(())
     }
 
     /// Maps the pool on each device, as the header says; an error where it overlaps another pool of
@@ -122,7 +126,8 @@ impl LogRecovery<'_> {
             match self.launch(m, index, &map)? {
                 results if results.is_ok() => {}
                 results if results.has(ErrorBit::Busy) => {
-                    self.launch_checked(m, index, &self.command(Operation::PoolUnmap, 0))?;
+                    // The engine has this number, or another pool at this place.
+                    self.unmap_on(m, index)?;
                     self.launch_checked(m, index, &map)?;
                 }
                 results => return Err(Error::Refused(Operation::PoolMap, results)),
@@ -153,7 +158,7 @@ impl LogRecovery<'_> {
         for (index, number) in self.each_log() {
             let ((place, bytes), pool) = (self.log(number), self.offload.pool);
             m.on_device(index, |m| {
-                recovery::check_pool_number(m, place, bytes, number, pool)
+                recovery::check_pool_number(m, place, bytes, number, pool, "")
             })?;
         }
         Ok(())
@@ -323,7 +328,7 @@ impl LogRecovery<'_> {
             if !by_engine {
                 let (objects, action) = (self.objects(), found.action());
                 m.on_device(found.index, |m| {
-                    recovery::recover(m, place, bytes, number, objects, action, None)
+                    recovery::recover(m, place, bytes, number, objects, action)
                 })?;
                 continue;
             }

@@ -594,7 +594,6 @@ fn recover_logs(
             thread,
             objects,
             PendingAction::FollowDescriptor,
-            offload.filter(|_| header.devices == 1).map(|o| o.pool),
         )
     };
     let all_by_cpu = |m: &mut Memory| {
@@ -647,7 +646,8 @@ fn recover_one_device(
     if m.options.engine_recovers {
         for thread in threads.clone() {
             let (place, bytes) = (header.log(thread), header.layout.log_bytes);
-            recovery::check_pool_number(m, place, bytes, thread, offload.pool)?;
+            let hint = ", or have the CPU recover it, which needs no number";
+            recovery::check_pool_number(m, place, bytes, thread, offload.pool, hint)?;
         }
         launch_checked(m, &map)?;
         let mut dropped = false;

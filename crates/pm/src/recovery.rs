@@ -151,25 +151,21 @@ pub(crate) fn is_empty(m: &Memory, place: u64, bytes: u64, thread: u8) -> Result
 }
 
 /// An error if a log has records of a pool with another number. The engine takes such a log for an
-/// empty one.
+/// empty one. `hint` follows the advice of the error.
 pub(crate) fn check_pool_number(
     m: &Memory,
     place: u64,
     bytes: u64,
     thread: u8,
     pool: u8,
+    hint: &str,
 ) -> Result<()> {
     let descriptor = read_descriptor(m, place, thread)?;
     let records = scan_records(m, place, bytes, thread, &descriptor, Some(1))?;
-    refuse_other_pools(&records, thread, Some(pool))
-}
-
-fn refuse_other_pools(records: &[FoundRecord], thread: u8, pool: Option<u8>) -> Result<()> {
-    let found = records.first().map(|record| record.header.pool);
-    match (found, pool) {
-        (Some(found), Some(pool)) if found != pool => Err(Error::Invalid(format!(
+    match records.first().map(|record| record.header.pool) {
+        Some(found) if found != pool => Err(Error::Invalid(format!(
             "the log of thread {thread} holds a transaction of pool number {found}: open the pool \
-             with that number, not {pool}"
+             with that number, not {pool}{hint}"
         ))),
         _ => Ok(()),
     }
@@ -226,7 +222,7 @@ pub(crate) enum PendingAction {
 }
 
 /// Completes or undoes a log's transaction; returns the log's new generation. Nothing else uses the
-/// pool. With the pool's number, records of another one are an error.
+/// pool. The number of the pool in its records does not count, as it is that of an engine.
 pub(crate) fn recover(
     m: &mut Memory,
     place: u64,
@@ -234,7 +230,6 @@ pub(crate) fn recover(
     thread: u8,
     objects: Range<u64>,
     action: PendingAction,
-    pool: Option<u8>,
 ) -> Result<u64> {
     let descriptor = read_descriptor(m, place, thread)?;
     let forward = descriptor.state == LogState::Committed;
@@ -259,7 +254,6 @@ pub(crate) fn recover(
         let what = format!("it had {most} records, {} are whole", all.len());
         return Err(corrupt(thread, &what));
     }
-    refuse_other_pools(&all, thread, pool)?;
     if forward {
         all.retain(|found| found.header.kind == RecordKind::Redo);
     } else {
