@@ -120,7 +120,7 @@ def test_vfio_user_bad_arguments(tmp_path):
         (("--socket", "a", "--trace", "t.json", "--trace", "u.json"), "1 sockets and 2 traces: give one file for each"),
         (("--socket", "a", "--socket", "b", "--trace", "t.json"), "2 sockets and 1 traces"),
         (("--socket", "a", "--trace", "t.txt"), "ends in .jsonl"),
-        (("--socket", "file"), "file exists and is in use"),
+        (("--socket", "file"), "file exists, and is not the socket"),
         (("--socket", "none/a"), "none/a: its directory doesn't exist"),
         (("--socket", "a", "none"), "none"),
         ((), "--socket"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from nearside import files
 from nearside._native import NearsideError
 
 # Bytes of each stream that are kept: a command may write without end.
@@ -69,9 +70,9 @@ def run_command(
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
     except OSError as error:
-        raise NearsideError(f"{words[0]}: {error.strerror}") from None
+        raise NearsideError(f"{files.printable(words[0])}: {error.strerror}") from None
     except ValueError as error:
-        raise NearsideError(f"{words[0]!r}: {error}") from None
+        raise NearsideError(f"{files.printable(words[0])}: {error}") from None
     tails = {stream: bytearray() for stream in (process.stdout, process.stderr) if stream}
     try:
         in_time = _read_until_end(process, tails, started + limit_s, with_children, stop)

@@ -15,6 +15,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from nearside.files import printable
+
 # The base class of all usage errors. Its module depends on the version of typer.
 UsageError: Any = typer.BadParameter.__mro__[1]
 Called = TypeVar("Called", bound=Callable[..., Any])
@@ -88,7 +90,9 @@ class Command(TyperCommand):
                 print("nearside: warning: --engine is deprecated: it is --model now", file=sys.stderr)
             model = ctx.params["model"]
             if ctx.get_parameter_source("model").name == "COMMANDLINE" and model != former:
-                raise UsageError(f"--model {model}, --engine {former}: --engine is --model now", ctx=ctx)
+                raise UsageError(
+                    f"--model {printable(model)}, --engine {printable(former)}: --engine is --model now", ctx=ctx
+                )
             ctx.params["model"] = former
         return rest
 
@@ -106,7 +110,7 @@ def _once(process: Callable[..., None], option: Any, given: dict[int, Any], ctx:
             name = max(parameter.opts, key=len)
             several = parameter.metavar == "COLUMNS" and before != value
             hint = f'give one, such as {name} "{before}, {value}"' if several else "give one"
-            raise UsageError(f"{name} stands twice: {before} and {value}; {hint}", ctx=ctx)
+            raise UsageError(f"{name} stands twice: {printable(before)} and {printable(value)}; {hint}", ctx=ctx)
         given[id(parameter)] = value
         process(value, state)
 

@@ -79,11 +79,11 @@ def resume(result: Path, design: Design, seed: int, model: str) -> dict[str, Any
     try:
         if not result.exists():
             if not result.parent.is_dir():
-                raise NearsideError(f"{result}: its folder doesn't exist")
+                raise NearsideError(f"{files.printable(result)}: its folder doesn't exist")
             return {}
         total = json.loads(files.read_text(result))
     except OSError as error:
-        raise NearsideError(f"{result}: {error.strerror}") from None
+        raise NearsideError(f"{files.printable(result)}: {error.strerror}") from None
     except (ValueError, RecursionError):
         total = None
     if not _is_total(total):

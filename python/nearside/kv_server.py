@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from nearside import _native
+from nearside import _native, files
 from nearside._native import NearsideError
 from nearside.device import Design, as_text
 from nearside.renamed import renamed
@@ -50,9 +50,11 @@ class KvServer:
         if not 0 <= port < 1 << 16:
             raise NearsideError(f"port = {port}: allowed are 0 to 65535; 0 is any that is free")
         if port != 0 and socket is not None:
-            raise NearsideError(f"port = {port}, socket = {socket}: allowed is one of them")
+            raise NearsideError(f"port = {port}, socket = {files.printable(socket)}: allowed is one of them")
         if host != LOOPBACK and socket is not None:
-            raise NearsideError(f"host = {host}, socket = {socket}: allowed is one of them")
+            raise NearsideError(
+                f"host = {files.printable(host)}, socket = {files.printable(socket)}: allowed is one of them"
+            )
         if cut_after is not None and not 1 <= cut_after < 1 << 63:
             raise NearsideError(f"cut_after = {cut_after}: allowed is 1 or more")
         if cut_at_us is not None and not 0 < cut_at_us <= 1e12:

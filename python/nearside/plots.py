@@ -20,7 +20,8 @@ def check(path: Path) -> None:
     kind = path.suffix.removeprefix(".")
     if kind and kind.lower() not in kinds:
         raise NearsideError(
-            f"{files.printable(path)}: no plot is called *.{kind}: allowed are {', '.join(sorted(kinds))}"
+            f"{files.printable(path)}: no plot is called *.{files.printable(kind)}: "
+            f"allowed are {', '.join(sorted(kinds))}"
         )
     files.check_output(path)
 

@@ -57,7 +57,7 @@ def environment(
     instructions.
     """
     if without is not None and without not in FAULT_INJECTIONS:
-        raise NearsideError(f"without = {without}: allowed is {', '.join(FAULT_INJECTIONS)}")
+        raise NearsideError(f"without = {files.printable(without)}: allowed is {', '.join(FAULT_INJECTIONS)}")
     preloaded = [str(library), *os.environ.get("LD_PRELOAD", "").split()]
     # libpmem decides by the file whether memory is persistent; this memory is elsewhere, so it is
     # forced.
@@ -95,7 +95,9 @@ def serve_device(design: str, socket: Path, model: str | None = None, quiet: boo
 def _device_socket(socket: Path | None, folder: Path, design: str, model: str | None, quiet: bool) -> Iterator[Path]:
     if socket is not None:
         if not socket.is_socket():
-            raise NearsideError(f"{socket}: no device is served there; nearside serve {design} --socket {socket} does")
+            raise NearsideError(
+                f"{files.printable(socket)}: no device is served there; `nearside serve {design} --socket PATH` does"
+            )
         yield socket
         return
     path = folder / "device.sock"
@@ -171,11 +173,11 @@ def measure_gain(
             with _device_socket(None, folder, design, model, quiet) if way == "offloaded" else nullcontext() as path:
                 status = run_program(words, environment(library, path, trace=trace), quiet)
             if status != 0:
-                raise NearsideError(f"{words[0]}: exit status {status}")
+                raise NearsideError(f"{files.printable(words[0])}: exit status {status}")
             events = trace.read_bytes() if trace.exists() else b""
             costs[way] = _native.pmdk_cost(loaded.native, events, fence, model)
             if costs[way]["transactions"] == 0:
-                raise NearsideError(f"{words[0]}: it has made no transaction of libpmemobj")
+                raise NearsideError(f"{files.printable(words[0])}: it has made no transaction of libpmemobj")
     if costs["offloaded"]["commands"] == 0:
         raise NearsideError(f"{files.printable(program[0])}: none of its pools was on the device")
     alone, offloaded = (costs[way]["ns"] / costs[way]["transactions"] for way in ("alone", "offloaded"))

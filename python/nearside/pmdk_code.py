@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from nearside import _native
+from nearside import _native, files
 from nearside._native import NearsideError
 
 KINDS = ("flushes", "ordered_flushes", "fences", "locked", "streams")
@@ -32,7 +32,9 @@ class InstructionServer:
             self._listener.listen(64)
         except OSError as error:
             self._listener.close()
-            raise NearsideError(f"{path}: no socket can be there: {error} (TMPDIR may name another folder)") from None
+            raise NearsideError(
+                f"{files.printable(path)}: no socket can be there: {error} (TMPDIR may name another folder)"
+            ) from None
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 

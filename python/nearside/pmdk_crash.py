@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -31,6 +32,8 @@ FIRST_LIMIT_S, LIMIT_FACTOR, MIN_LIMIT_S = 600, 10, 60
 MAX_LIMIT_S = 86400
 TIMELINE = 12
 OUTPUT = 20
+# Digits of a number below 2^64.
+NUMBER = re.compile("[0-9]{1,20}")
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ def parse_cuts(text: str, moments: Sequence[Moment], seed: int, torn: bool = Fal
     if kind == "at":
         for cut in rest.split(","):
             moment, _, evict = cut.partition("/")
-            if not moment.isdecimal() or not (evict or "0").isdecimal() or not 1 <= int(moment) < 1 << 63:
+            if not NUMBER.fullmatch(moment) or not NUMBER.fullmatch(evict or "0") or not 1 <= int(moment) < 1 << 63:
                 raise NearsideError(f"cuts = {files.printable(text)}: allowed for programs is at:MOMENT/SEED,...")
             yield int(moment), int(evict or 0) % (1 << 64)
         return
@@ -194,7 +197,7 @@ def parse_cuts(text: str, moments: Sequence[Moment], seed: int, torn: bool = Fal
             for _ in range(3 if torn else 1):
                 yield each.number, draw.randrange(1, 1 << 32)
         return
-    if kind != "sampled" or not rest.isdecimal() or not 1 <= int(rest) <= 1_000_000:
+    if kind != "sampled" or not NUMBER.fullmatch(rest) or not 1 <= int(rest) <= 1_000_000:
         raise NearsideError(f"cuts = {files.printable(text)}: allowed is sampled:N, all, at:MOMENT/SEED,...")
     bare = set()
     for number in pmdk_moments.sample(moments, int(rest), seed):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nearside import files
 from nearside._native import NearsideError
 
 # The shim's record: number, place in the program, thread, phase, event. See
@@ -142,7 +143,7 @@ def read(path: Path, first: int) -> list[Moment]:
     try:
         moments = parse(path.read_bytes(), first)
     except OSError as error:
-        raise NearsideError(f"{path}: the program's moments can't be read: {error.strerror}") from None
+        raise NearsideError(f"{files.printable(path)}: the program's moments can't be read: {error.strerror}") from None
     if not moments:
         raise NearsideError("the program has no moment after the begin of its first transaction")
     return moments

@@ -43,9 +43,9 @@ def assign_sockets(
     for socket in sockets:
         # Checked before anything long starts.
         if socket.is_dir():
-            raise NearsideError(f"{str(socket)!r} is a directory: name a socket in it")
+            raise NearsideError(f"{files.printable(socket)} is a directory: name a socket in it")
         if not socket.parent.is_dir():
-            raise NearsideError(f"{socket}: its directory doesn't exist")
+            raise NearsideError(f"{files.printable(socket)}: its directory doesn't exist")
     names = list(designs) * (len(sockets) if len(designs) == 1 else 1)
     chosen = [Design.load(name) for name in names]
     if media:
@@ -56,10 +56,10 @@ def assign_sockets(
     for what, paths in (("socket", sockets), ("media file", kept), ("trace", traces)):
         for number, path in enumerate(paths):
             if any(_shared(path, other) for other in paths[:number]):
-                raise NearsideError(f"{path}: two devices can't share a {what}")
+                raise NearsideError(f"{files.printable(path)}: two devices can't share a {what}")
     for path in traces:
         if any(_shared(path, other) for other in (*kept, *sockets)):
-            raise NearsideError(f"{path}: a trace can't be a media file or a socket, too")
+            raise NearsideError(f"{files.printable(path)}: a trace can't be a media file or a socket, too")
     return list(zip(chosen, sockets, strict=True))
 
 

@@ -222,8 +222,9 @@ impl Pool {
         let header = Header::from_lines(&m.read_line_direct(0)?, &m.read_line_direct(LINE)?)?;
         if header.layout.name != name {
             return Err(Error::NoPool(format!(
-                "the pool holds `{}`, not `{name}`",
-                header.layout.name
+                "the pool holds `{}`, not `{}`",
+                sim::escape_controls(&header.layout.name),
+                sim::escape_controls(name)
             )));
         }
         if usize::from(header.devices) != count {

@@ -228,7 +228,8 @@ pub struct RegisterWrite {
 pub enum Error {
     /// The path is the socket of a live program, or no socket.
     #[error(
-        "{} exists and is in use: end the other server, or choose another path",
+        "{} exists, and is not the socket of an ended server: end the program that has it, or \
+         choose another path",
         sim::escape_controls(.0.display())
     )]
     InUse(PathBuf),

@@ -129,7 +129,7 @@ def trace(
     files.check_apart([plot], [file])
     commands = traces.load(file)
     if not commands:
-        raise NearsideError(f"{file}: no commands in it")
+        raise NearsideError(f"{files.printable(file)}: no commands in it")
     rows = traces.summary(commands)
     if plot is not None:
         drawn = [c for c in commands if c["queue"]][:first] or commands[:first]

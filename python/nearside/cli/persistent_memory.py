@@ -121,9 +121,13 @@ def crashtest(
         _crashtest_program(workload, check, chosen(by, crashing.EXECUTORS), cuts, options, as_json)
         return
     if torn:
-        raise NearsideError(f"--torn is for programs (-- PROGRAM); the lines of {workload[0]} leave whole")
+        raise NearsideError(
+            f"--torn is for programs (-- PROGRAM); the lines of {files.printable(workload[0])} leave whole"
+        )
     if limit is not None:
-        raise NearsideError(f"--limit is for programs (-- PROGRAM); {workload[0]} takes simulated time")
+        raise NearsideError(
+            f"--limit is for programs (-- PROGRAM); {files.printable(workload[0])} takes simulated time"
+        )
     docs = []
     for side in chosen(by, crashing.EXECUTORS):
         loaded = crashing.load_design(side, design)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nearside import results, show
+from nearside import files, results, show
 from nearside._native import NearsideError
 
 EPILOG = "Examples: nearside correlate --quick · nearside correlate --rows 400 --seed 7 --plot scatter.png"
@@ -55,7 +55,7 @@ def correlate(
         print("nearside: warning: --only tuned is deprecated: it is --only seen now", file=sys.stderr)
         only = "seen"
     if only not in (None, "seen", "held-out"):
-        raise NearsideError(f"--only {only}: allowed are seen, held-out")
+        raise NearsideError(f"--only {files.printable(only)}: allowed are seen, held-out")
     if plot is not None:
         from nearside import plots
 

@@ -127,9 +127,9 @@ class References:
         try:
             known = json.loads(files.read_text(self.path))
         except (ValueError, RecursionError) as error:
-            raise NearsideError(f"{self.path}: no references of the RTL ({error}); {again}") from None
+            raise NearsideError(f"{files.printable(self.path)}: no references of the RTL ({error}); {again}") from None
         if fault := _fault(known):
-            raise NearsideError(f"{self.path}: no references of the RTL ({fault}); {again}")
+            raise NearsideError(f"{files.printable(self.path)}: no references of the RTL ({fault}); {again}")
         return known
 
     def key(self, row: Row) -> str:

@@ -146,10 +146,12 @@ def report(
     for one in left_out:
         print(f"{one}: left out, no result is saved by this name; rename or remove it", file=sys.stderr)
     if not docs:
-        raise NearsideError(f"{source}: no results yet; run `nearside experiment run all --quick` first")
+        raise NearsideError(
+            f"{files.printable(source)}: no results yet; run `nearside experiment run all --quick` first"
+        )
     path = output or results.folder_path() / "report.html"
     if not path.parent.is_dir():
-        raise NearsideError(f"{path}: its folder doesn't exist; make it, or name another file with -o")
+        raise NearsideError(f"{files.printable(path)}: its folder doesn't exist; make it, or name another file with -o")
     files.check_apart([path], source.glob("*.json"))
     files.write_text(path, page.html(docs))
     partial = [f"{doc['name']}.{doc['engine']}" for doc in docs if doc["status"] == "partial"]

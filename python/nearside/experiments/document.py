@@ -49,9 +49,9 @@ def folder() -> Path:
     try:
         path.mkdir(exist_ok=True)
     except FileExistsError:
-        raise NearsideError(f"{path} is no folder; results of experiments are saved there") from None
+        raise NearsideError(f"{files.printable(path)} is no folder; results of experiments are saved there") from None
     except OSError as error:
-        raise NearsideError(f"{path}: {error.strerror}") from None
+        raise NearsideError(f"{files.printable(path)}: {error.strerror}") from None
     return path
 
 
@@ -70,16 +70,17 @@ def load(path: Path) -> dict[str, Any]:
     except NearsideError as error:
         raise NearsideError(f"{error}; `nearside experiment run` makes one") from None
     except (ValueError, RecursionError) as error:
-        raise NearsideError(f"{path}: damaged ({error}); {again}") from None
+        raise NearsideError(f"{files.printable(path)}: damaged ({error}); {again}") from None
     if not isinstance(doc, dict) or doc.get("what") != WHAT:
-        raise NearsideError(f"{path}: this is no result of `nearside experiment run`")
+        raise NearsideError(f"{files.printable(path)}: this is no result of `nearside experiment run`")
     if doc.get("format") != FORMAT:
         raise NearsideError(
-            f"{path}: version {doc.get('format')!r} of the format, this nearside reads {FORMAT}; {again}"
+            f"{files.printable(path)}: version {doc.get('format')!r} of the format, "
+            f"this nearside reads {FORMAT}; {again}"
         )
     fault = _fault(doc)
     if fault:
-        raise NearsideError(f"{path}: damaged ({fault}); {again}")
+        raise NearsideError(f"{files.printable(path)}: damaged ({fault}); {again}")
     return doc
 
 
