@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
-from nearside import _native, show
+from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import Design, as_text
 from nearside.renamed import former_names, renamed
@@ -108,9 +108,9 @@ def run_program(program: Sequence[str], variables: Mapping[str, str], quiet: boo
     try:
         done = subprocess.run(program, env=variables, stdout=sys.stderr if quiet else None)
     except OSError as error:
-        raise NearsideError(f"{program[0]}: {error.strerror}") from None
+        raise NearsideError(f"{files.printable(program[0])}: {error.strerror}") from None
     except ValueError as error:
-        raise NearsideError(f"{program[0]!r}: {error}") from None
+        raise NearsideError(f"{files.printable(program[0])}: {error}") from None
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
 
 
@@ -177,7 +177,7 @@ def measure_gain(
             if costs[way]["transactions"] == 0:
                 raise NearsideError(f"{words[0]}: it has made no transaction of libpmemobj")
     if costs["offloaded"]["commands"] == 0:
-        raise NearsideError(f"{program[0]}: none of its pools was on the device")
+        raise NearsideError(f"{files.printable(program[0])}: none of its pools was on the device")
     alone, offloaded = (costs[way]["ns"] / costs[way]["transactions"] for way in ("alone", "offloaded"))
     return {
         "program": list(program),

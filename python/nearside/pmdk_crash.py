@@ -104,7 +104,7 @@ class Campaign:
         self._clear_folder()
         done = self._run(self.program)
         if done.status != 0:
-            raise NearsideError(f"{self.program[0]}: {self._describe_end(done)}")
+            raise NearsideError(f"{files.printable(self.program[0])}: {self._describe_end(done)}")
         wrong = self._run(self.check)
         if wrong.status != 0:
             raise NearsideError(f"the check fails without a loss of power: {self._describe_end(wrong)}")
@@ -113,7 +113,7 @@ class Campaign:
         counts = self._read_report()
         if counts is None:
             why = "it has persisted nothing, was killed or called _exit, or is linked statically"
-            raise NearsideError(f"{self.program[0]}: {why}")
+            raise NearsideError(f"{files.printable(self.program[0])}: {why}")
         first = max(1, counts["first_moment"])
         self.limit_s = self.limit_s or max(MIN_LIMIT_S, LIMIT_FACTOR * self.longest_s)
         return pmdk_moments.read(self.moments_file, first), first - 1

@@ -295,7 +295,7 @@ pub fn run(
             _ => Scale::WIDE,
         };
         let workload = Workload::new(&campaign.workload, scale);
-        Stage::new(factory, workload?, campaign).map_err(Error::Setup)
+        Stage::new(factory, workload?, campaign)
     };
     let own = stage()?;
     let contents = own.workload.initial_contents(campaign.seed)?;

@@ -36,9 +36,24 @@ pub enum Error {
         /// When the last one ends, in ps.
         end: u64,
     },
-    /// The devices or the pool can't be set up; the text says why.
-    #[error("{0}")]
-    Setup(String),
+    /// A fault of an engine, in a run without engines.
+    #[error("this control is of the device's engine: by = \"device\" has it")]
+    FaultOfEngine,
+    /// A fault between engines of several devices, in a run that has none.
+    #[error(
+        "without = \"peers\" is for engines of several devices: by = \"device\" and devices = 2 or \
+         4 have it"
+    )]
+    FaultOfPeers,
+    /// The design has no engine that keeps logs.
+    #[error(
+        "design {0:?} has no crash-consistency engine: by = \"device\" needs one, as that of the \
+         design \"nearpm\""
+    )]
+    NoEngine(String),
+    /// The devices can't be set up.
+    #[error(transparent)]
+    Testbed(#[from] testbed::Error),
     /// An operation on the pool failed.
     #[error(transparent)]
     Pm(#[from] pm::Error),

@@ -2,7 +2,6 @@
 
 //! A host with devices, a pool with a workload's tables, and a second program's pool.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use device::Factory;
@@ -15,6 +14,7 @@ use sim::Time;
 use testbed::Testbed;
 use workloads::Workload;
 
+use crate::error::Error as CampaignError;
 use crate::invariants::OrderLog;
 use crate::journal::Journal;
 use crate::options::{Campaign, Executor, InjectedFault};
@@ -59,7 +59,7 @@ impl Stage {
         factory: &Factory,
         workload: Workload,
         campaign: &Campaign,
-    ) -> Result<Stage, String> {
+    ) -> Result<Stage, CampaignError> {
         let Campaign {
             mechanism,
             executor,
@@ -70,34 +70,25 @@ impl Stage {
         } = *campaign;
         let omission = fault.and_then(InjectedFault::device_fault);
         if omission.is_some() && executor == Executor::Cpu {
-            return Err("this control is of the device's engine: by = \"device\" has it".into());
+            return Err(CampaignError::FaultOfEngine);
         }
         if fault == Some(InjectedFault::Peers)
             && (executor == Executor::Cpu || campaign.devices == 1)
         {
-            return Err(
-                "without = \"peers\" is for engines of several devices: by = \"device\" \
-                        and devices = 2 or 4 have it"
-                    .into(),
-            );
+            return Err(CampaignError::FaultOfPeers);
         }
         let devices: Vec<usize> = (0..campaign.devices).collect();
-        let text = |e: &dyn fmt::Display| e.to_string();
         let testbed = Testbed::of(factory)
             .devices(campaign.devices)
-            .fault(omission);
-        let testbed = testbed.build().map_err(|e| text(&e))?;
+            .fault(omission)
+            .build()?;
         // With the CPU as executor there are no synchronisations to check.
         let engines = match executor {
             Executor::Cpu => Vec::new(),
             Executor::Device => EngineHandle::of_testbed(&testbed),
         };
         if engines.is_empty() && executor == Executor::Device {
-            let name = &factory.design().name;
-            return Err(format!(
-                "design {name:?} has no crash-consistency engine: by = \"device\" needs one, as \
-                 that of the design \"nearpm\""
-            ));
+            return Err(CampaignError::NoEngine(factory.design().name.clone()));
         }
         let page = engines.first().map(|engine| engine.page());
         let (log, journal) = testbed.machine().with_machine(|machine| {
@@ -121,31 +112,27 @@ impl Stage {
             ..options(&engines, synchronise, fault)
         };
         let layout = workload.layout(mechanism);
-        let made = || -> Result<_, Error> {
-            // As many bytes on each device as with one device: several devices have more logs.
-            let (bytes, count) = (workload.pool_bytes(), devices.len() as u64);
-            let pool = Pool::create(&cpu, devices.clone(), PLACE, bytes * count, &layout, &own)?;
-            let mut thread = pool.thread(&cpu)?;
-            workload.create(&mut thread, seed)?;
-            drop(thread);
-            let other_place = PLACE + bytes;
-            // Recovery searches the log past its last record after each cut, so the log is no
-            // larger than needed.
-            let layout = Layout {
-                threads: 1,
-                log_bytes: 16 << 10,
-                ..Layout::new(OTHER_NAME)
-            };
-            let options = other_options(&engines, synchronise, fault);
-            let other_bytes = OTHER_BYTES * count;
-            let on = devices.clone();
-            let other = Pool::create(&cpu, on, other_place, other_bytes, &layout, &options)?;
-            let mut thread = other.thread(&cpu)?;
-            let object = thread.run(|tx| tx.create(&OTHER.0))?;
-            drop(thread);
-            Ok((pool, other, other_place, object))
+        // As many bytes on each device as with one device: several devices have more logs.
+        let (bytes, count) = (workload.pool_bytes(), devices.len() as u64);
+        let pool = Pool::create(&cpu, devices.clone(), PLACE, bytes * count, &layout, &own)?;
+        let mut thread = pool.thread(&cpu)?;
+        workload.create(&mut thread, seed)?;
+        drop(thread);
+        let other_place = PLACE + bytes;
+        // Recovery searches the log past its last record after each cut, so the log is no
+        // larger than needed.
+        let layout = Layout {
+            threads: 1,
+            log_bytes: 16 << 10,
+            ..Layout::new(OTHER_NAME)
         };
-        let (pool, other, other_place, object) = made().map_err(|e| text(&e))?;
+        let options = other_options(&engines, synchronise, fault);
+        let other_bytes = OTHER_BYTES * count;
+        let on = devices.clone();
+        let other = Pool::create(&cpu, on, other_place, other_bytes, &layout, &options)?;
+        let mut thread = other.thread(&cpu)?;
+        let object = thread.run(|tx| tx.create(&OTHER.0))?;
+        drop(thread);
         Ok(Stage {
             shared,
             cpu,

@@ -20,7 +20,7 @@ impl std::fmt::Display for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Endpoint::Tcp(host, port) => write!(f, "{}", std::net::SocketAddr::new(*host, *port)),
-            Endpoint::Unix(path) => write!(f, "{}", path.display()),
+            Endpoint::Unix(path) => write!(f, "{}", sim::escape_controls(path.display())),
         }
     }
 }
