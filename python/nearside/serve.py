@@ -103,10 +103,12 @@ class Server:
         progress: BuildProgress | None = None,
         traces: Sequence[Path] = (),
         model: str | None = None,
+        clock: Path | None = None,
     ) -> None:
+        """`clock`: the devices run in simulated time, as an emulator says through this socket."""
         every: Sequence[Path | None] = traces or [None] * len(devices)
         wanted = [(design.native, socket, trace) for (design, socket), trace in zip(devices, every, strict=True)]
-        self.native = _native.Server(wanted, progress, model)
+        self.native = _native.Server(wanted, progress, model, clock)
 
     def __enter__(self) -> Server:
         return self

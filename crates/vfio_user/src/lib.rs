@@ -154,6 +154,7 @@
 //! server ends. A server that is killed is a power cut (see `docs/architecture.md`).
 #![warn(missing_docs)]
 
+mod channel;
 mod config;
 mod connection;
 mod doorbells;
@@ -161,9 +162,13 @@ mod irq;
 mod log;
 mod memory;
 mod peer;
+mod port;
 mod server;
+mod setup;
+mod shared;
 mod signal;
 mod stats;
+mod timed;
 mod wire;
 mod worker;
 
@@ -190,7 +195,7 @@ pub struct Function {
     pub pm_file: Option<Arc<OwnedFd>>,
     /// MSI-X vectors.
     pub vectors: u16,
-    /// The link that configuration space describes. Its timing is not emulated.
+    /// The link that configuration space describes. Its timing counts in simulated time only.
     pub link: sim::LinkConfig,
 }
 
@@ -238,4 +243,7 @@ pub enum Error {
     /// An invalid [`Function`].
     #[error("{0}")]
     Function(String),
+    /// The simulated system of devices in simulated time.
+    #[error(transparent)]
+    System(sim::Error),
 }
