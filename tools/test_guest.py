@@ -6,9 +6,9 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import bootable
 import guest
 import pytest
+from nearside.guest import bootable
 
 CHECKS = ["probe", "format", "mkfs"]
 

@@ -172,7 +172,8 @@ def _crashtest_program(
 
     docs = []
     for side in sides:
-        with show.bar(f"{files.printable(program[0])}, logs by the {side}", not as_json) as progress, _ended_by_sigterm():
+        text = f"{files.printable(program[0])}, logs by the {side}"
+        with show.bar(text, not as_json) as progress, _ended_by_sigterm():
             docs.append(crashing.run_campaign(program, check, side, cuts, progress=progress, **options))
     if as_json:
         print_json({"engine": options["model"], "campaigns": docs})
