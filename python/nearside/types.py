@@ -1331,6 +1331,23 @@ class GuestClock(TypedDict):
     """Reads of the time stamp counter."""
 
 
+class GuestCommands(TypedDict):
+    """What a device and its link have taken for the commands of a guest: from the doorbell to the interrupt."""
+
+    command: str
+    """The kind of command."""
+    count: int
+    """The number of commands."""
+    mean_ns: float
+    """The mean, in ns."""
+    p50_ns: float
+    """The median, in ns."""
+    p99_ns: float
+    """The 99th percentile, in ns."""
+    max_ns: float
+    """The largest, in ns."""
+
+
 class GuestReport(TypedDict):
     """A command that has run in a guest."""
 
@@ -1348,6 +1365,8 @@ class GuestReport(TypedDict):
     """Whether the kernel has ended a process for lack of memory."""
     clock: GuestClock | None
     """The guest's clock; None in wall-clock time."""
+    commands: list[GuestCommands]
+    """Latencies of the device; empty with a trace for Perfetto."""
     counters: ServerCounters
     """Counters of the device."""
     wall_s: float

@@ -12,20 +12,21 @@ import sys
 import tarfile
 import tempfile
 import time
+from array import array
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from nearside import files
+from nearside import files, show
 from nearside._native import NearsideError
 from nearside.device import Design
 from nearside.guest.image import Archive, write_initrd
 from nearside.guest.kit import install_kit
 from nearside.guest.machine import SIMULATED, WALL, CpuModel, Guest, start
 from nearside.serve import Server
-from nearside.types import GuestClock, GuestReport
+from nearside.types import GuestClock, GuestCommands, GuestReport
 
 POLL_S = 0.05
 CLOCK_LINE = re.compile(r"^nearside clock: (\{.*\})$", re.MULTILINE)
@@ -120,6 +121,33 @@ def _split_report(data: bytes) -> tuple[list[str], bytes]:
     return lines, data
 
 
+def _measure_commands(trace: Path) -> list[GuestCommands]:
+    """What the device and its link have taken for each kind of command, from the doorbell to the interrupt."""
+    spans: dict[str, array[int]] = {}
+    with open(trace) as lines:
+        for line in lines:
+            command = json.loads(line)
+            times = command["times_ps"].values()
+            if command["status"] is not None:
+                spans.setdefault(command["command"], array("q")).append(max(times) - min(times))
+    rows: list[GuestCommands] = []
+    for kind, unsorted in sorted(spans.items()):
+        values = sorted(unsorted)
+        rank = {p: values[max(0, -(-p * len(values) // 100) - 1)] / 1e3 for p in (50, 99)}
+        mean = sum(values) / len(values) / 1e3
+        rows.append(
+            {
+                "command": kind,
+                "count": len(values),
+                "mean_ns": mean,
+                "p50_ns": rank[50],
+                "p99_ns": rank[99],
+                "max_ns": values[-1] / 1e3,
+            }
+        )
+    return rows
+
+
 def _save_files(archive: bytes, inputs: dict[str, bytes], target: Path) -> list[str]:
     """Saves the files that a job has made or changed."""
     saved = []
@@ -168,7 +196,8 @@ def run_job(
         write_initrd(kit, archive, initrd)
         errors = folder / "errors"
         follower = Follower(guest.serial(1), output)
-        with Server([(design, socket)], None, [trace] if trace else [], model, clock) as server:
+        events = trace or folder / "trace.jsonl"
+        with Server([(design, socket)], None, [events], model, clock) as server:
             process = start(guest.command(initrd), errors)
             try:
                 _wait(process, follower, timeout_s)
@@ -185,6 +214,7 @@ def run_job(
         if status is None:
             raise NearsideError(_explain_end(guest, process.returncode, said, "\n".join(lines)))
         saved = _save_files(tar, job.inputs, results) if results else []
+        commands = _measure_commands(events) if events.suffix == ".jsonl" else []
         text = guest.serial(1).read_bytes().decode(errors="replace").replace("\r\n", "\n")
     found: dict[str, Any] = {
         "command": list(job.words),
@@ -194,6 +224,7 @@ def run_job(
         "files": saved,
         "out_of_memory": "memory" in lines,
         "clock": _read_clock(said),
+        "commands": commands,
         "counters": counters[0],
         "wall_s": time.monotonic() - began,
     }
@@ -215,3 +246,24 @@ def _wait(process: subprocess.Popen[bytes], follower: Follower, timeout_s: float
 def standard_output() -> IO[bytes]:
     """Where a job's output goes."""
     return sys.stdout.buffer
+
+
+def print_report(report: GuestReport) -> None:
+    """Prints where the time of a job went."""
+    clock = report["clock"]
+    if clock is not None:
+        seconds, idle = clock["ps"] / 1e12, clock["skipped_ps"] / 1e12
+        text = f"simulated time: {seconds:.6f} s from power-on, in {idle:.6f} s of it the CPU executed nothing;"
+        show.out.print(f"{text} {clock['instructions']:,} instructions")
+        where = "device and link, simulated time, from the doorbell to the interrupt"
+    else:
+        where = "wall-clock time of this machine: the simulator's speed, not the device's"
+    table = show.table(where, "command", "count", "mean", "p50", "p99", "max")
+    for row in report["commands"]:
+        values = [row["mean_ns"], row["p50_ns"], row["p99_ns"], row["max_ns"]]
+        table.add_row(row["command"], str(row["count"]), *map(show.nanoseconds, values))
+    show.out.print(table)
+    if report["out_of_memory"]:
+        show.out.print("The guest's kernel ended a process for lack of memory: --memory MIB.")
+    if report["files"]:
+        show.out.print(f"Files of the job, in results/guest: {', '.join(map(files.printable, report['files']))}")

@@ -104,7 +104,7 @@ def start(command: Sequence[str], errors: Path, interactive: bool = False) -> su
                 stdin=None if interactive else subprocess.DEVNULL,
                 stdout=None if interactive else subprocess.DEVNULL,
                 stderr=output,
-                preexec_fn=end_with_parent,  # noqa: PLW1509
+                preexec_fn=end_with_parent,
                 # Ctrl-C is for this process, which ends QEMU.
                 start_new_session=not interactive,
             )
