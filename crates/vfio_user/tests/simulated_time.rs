@@ -58,7 +58,7 @@ fn job() -> IoJob {
     }
 }
 
-fn mean(latencies: &Latencies) -> f64 {
+fn mean_ns(latencies: &Latencies) -> f64 {
     latencies.summary().unwrap().mean_ns
 }
 
@@ -69,28 +69,32 @@ fn simulated_time_is_that_of_a_host_in_process() {
     let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
     let device = factory.device(factory.media().unwrap()).unwrap();
     let bytes = design.window_bytes();
-    let inside = testbed::host_of(device, bytes, HostCosts::default(), VECTORS).unwrap();
+    // With interrupts, as the emulator.
+    let costs = HostCosts {
+        interrupt_ps: 1,
+        ..HostCosts::default()
+    };
+    let inside = testbed::host_of(device, bytes, costs, VECTORS).unwrap();
     let mut inside = NvmeDriver::start(inside, config()).unwrap();
     let dir = Dir::new();
     let server = serve(&dir, 1);
     let mut outside = NvmeDriver::start(emulator(&dir), config()).unwrap();
-    for job in [
-        IoJob {
-            depth: 1,
-            queues: 1,
-            ..job()
-        },
-        job(),
-    ] {
-        let expected = run_job(&mut inside, &job, &mut |_, _| true).unwrap();
-        let found = run_job(&mut outside, &job, &mut |_, _| true).unwrap();
-        // Set-up takes other times, so the phases of clock and DRAM refresh differ.
-        let close = |a: f64, b: f64| (a / b - 1.0).abs() < 0.01;
-        let (found, expected) = (found.report, expected.report);
+    let alone = IoJob {
+        depth: 1,
+        queues: 1,
+        ..job()
+    };
+    // Set-up takes other times, so the phases of clock and DRAM refresh differ. Under load the
+    // order of commands depends on them.
+    for (job, tolerance) in [(alone, 0.01), (job(), 0.1)] {
+        let expected = run_job(&mut inside, &job, &mut |_, _| true);
+        let found = run_job(&mut outside, &job, &mut |_, _| true);
+        let (found, expected) = (found.unwrap().report, expected.unwrap().report);
+        let close = |a: f64, b: f64| assert!((a / b - 1.0).abs() < tolerance, "{a} and {b}");
         assert_eq!(found.commands, expected.commands);
-        assert!(close(found.elapsed.as_secs(), expected.elapsed.as_secs()));
-        assert!(close(mean(&found.read), mean(&expected.read)));
-        assert!(close(mean(&found.write), mean(&expected.write)));
+        close(found.elapsed.as_secs(), expected.elapsed.as_secs());
+        close(mean_ns(&found.read), mean_ns(&expected.read));
+        close(mean_ns(&found.write), mean_ns(&expected.write));
     }
     outside.shutdown().unwrap();
     server.stop();
