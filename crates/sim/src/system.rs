@@ -625,6 +625,23 @@ impl System {
         Ok(woken)
     }
 
+    /// Lets busy devices run to the time before which nothing that the host does from now on can
+    /// reach them. The next effect ([`System::next_effect`]) is then known to be later.
+    pub fn run_ahead(&mut self) -> Result<(), Error> {
+        let effect = self.next_effect();
+        if effect == Time::MAX {
+            return Ok(());
+        }
+        let event = self.next_event().map_or(Time::MAX, |event| event.0);
+        let earliest = (self.now + Time::ns(self.host.mmio_ns)).min(event);
+        let target = Time(earliest.0.saturating_add(self.lookahead.0)).min(effect);
+        if target <= self.device_time {
+            return Ok(());
+        }
+        guard::keep_handler();
+        self.advance_devices(target)
+    }
+
     /// The earliest time at which an access of a device may reach the root complex, if the host
     /// does nothing until then; [`Time::MAX`] if there is none.
     pub fn next_effect(&self) -> Time {
@@ -937,6 +954,15 @@ impl System {
         }
     }
 
+    fn advance_devices(&mut self, target: Time) -> Result<(), Error> {
+        for (device, slot) in self.slots.iter_mut().enumerate() {
+            let advanced = slot.device.advance(target, &mut slot.link);
+            advanced.map_err(|fault| Error::Fault { device, fault })?;
+        }
+        self.device_time = target;
+        Ok(())
+    }
+
     /// Lets time pass until `limit`, or until `stop`; returns whether the latter.
     fn run_until(&mut self, limit: Time, stop: StopCondition) -> Result<bool, Error> {
         if limit < self.now {
@@ -980,12 +1006,7 @@ impl System {
                 return Ok(false);
             }
             let target = Time(first.0.saturating_add(self.lookahead.0)).min(limit);
-            for (device, slot) in self.slots.iter_mut().enumerate() {
-                slot.device
-                    .advance(target, &mut slot.link)
-                    .map_err(|fault| Error::Fault { device, fault })?;
-            }
-            self.device_time = target;
+            self.advance_devices(target)?;
             // The acceptance of a store by a device is no event at the root complex.
             if matches!(stop, StopCondition::Event { marks, .. } if marks > self.open_marks()) {
                 return Ok(true);

@@ -151,8 +151,7 @@ impl TimedHost {
             waits = woken && !(idle && interrupts > 0);
         }
         let never = until == Time::MAX && interrupts == 0;
-        let next = self.next();
-        self.page.set_next(next);
+        let next = self.publish_next();
         Advanced {
             reached: match never {
                 true => Time::MAX,
@@ -198,13 +197,20 @@ impl TimedHost {
         signalled
     }
 
-    /// The earliest time at which a device may do something that the client sees.
-    fn next(&self) -> Time {
-        match (self.pending.is_empty(), self.stopped) {
+    /// Tells the emulator the earliest time at which a device may do something that it sees.
+    fn publish_next(&mut self) -> Time {
+        if !self.stopped {
+            if let Err(error) = self.system.run_ahead() {
+                self.stop(&error);
+            }
+        }
+        let next = match (self.pending.is_empty(), self.stopped) {
             (false, _) => self.relative(self.system.now()),
             (true, true) => Time::MAX,
             (true, false) => self.relative(self.system.next_effect()),
-        }
+        };
+        self.page.set_next(next);
+        next
     }
 
     fn relative(&self, time: Time) -> Time {
@@ -245,7 +251,7 @@ impl TimedHost {
         }
         let stall = self.system.now().0.saturating_sub(begin.0);
         self.page.add_stall(Time(stall));
-        self.page.set_next(self.next());
+        self.publish_next();
         result
     }
 
