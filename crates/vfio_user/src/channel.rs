@@ -8,8 +8,8 @@
 //!
 //! | message | words |
 //! |---|---|
-//! | request | the time until which the devices are to run; 1 if the CPU is idle: stop at the first interrupt |
-//! | reply | the time that was reached; interrupts that were signalled; the time before which nothing happens |
+//! | request | the time until which the devices are to run; 1 to stop at an interrupt (idle CPU) |
+//! | reply | the time reached; interrupts signalled; the time before which nothing happens |
 //!
 //! | word of the page | written by | content |
 //! |---|---|---|

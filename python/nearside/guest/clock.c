@@ -3,7 +3,7 @@
 /* Simulated time for an unmodified QEMU (TCG, one CPU, no -icount) beside a server of Nearside.
  *
  * The object is loaded twice. ld.so preloads it, so that the clock of the host, the time stamp
- * counter and the waits of QEMU are its own. QEMU loads it as a TCG plugin, so that it counts
+ * counter and the waits of QEMU are those below. QEMU loads it as a TCG plugin, so that it counts
  * instructions and stops the CPU at a given time.
  *
  * Time = instructions * insn_ps + skipped. Skipped time is that in which the CPU halts, waits for a

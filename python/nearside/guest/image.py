@@ -26,7 +26,8 @@ class Archive:
 
     def _add(self, name: str, mode: int, content: bytes) -> None:
         self.count += 1
-        # Inode, mode, user, group, links, time, size, device, special file's device, name, checksum.
+        # Inode, mode, user, group, links, time, size, device, special file's device, name,
+        # checksum.
         name_bytes = os.fsencode(name) + b"\0"
         fields = [self.count, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name_bytes), 0]
         self.bytes += b"070701" + b"".join(b"%08X" % field for field in fields) + name_bytes

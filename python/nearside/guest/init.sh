@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 
-# The first process of a guest that runs a job: the command in /job/.run/command, in the folder /job.
+# The first process of a guest that runs a job: the command in /job/.run/command, in the folder
+# /job.
 #
 # Serial ports: the first is the console. The second is the terminal of the job. The third carries
 # what the host is to know: a line for each step, and at the end the files of the job as a tar
