@@ -1309,7 +1309,7 @@ class ServerCounters(TypedDict):
 
 
 class GuestClock(TypedDict):
-    """The clock of a guest in simulated time, at its end."""
+    """The clock of a guest in simulated time, at its last access to a device."""
 
     ps: int
     """The time since the guest was switched on, in ps."""

@@ -113,6 +113,34 @@ def run(
     raise typer.Exit(report["status"])
 
 
+@guest_app.command(epilog="Example: nearside guest shell --profile pcm")
+def shell(
+    folder: Annotated[
+        list[Path] | None, typer.Option("--folder", help="A folder to copy into /job; may be repeated.")
+    ] = None,
+    design: DesignOption = "default",
+    profile: ProfileOption = None,
+    time: TimeOption = "simulated",
+    memory: MemoryOption = 512,
+    instruction: InstructionOption = 250,
+    model: ModelOption = None,
+) -> None:
+    """Boot a guest on a device, and start a shell in it.
+
+    `exit` ends the guest; Ctrl-A X ends it at once. While the guest is idle, its clock is not ahead of the wall clock.
+    """
+    from nearside.guest import job, machine
+
+    job.run_shell(
+        _choose_design(design, profile),
+        model=model,
+        simulated=_is_simulated(time),
+        memory_mib=memory,
+        cpu=machine.CpuModel(insn_ps=instruction),
+        folders=folder or [],
+    )
+
+
 @guest_app.command(epilog="Example: nearside guest check")
 def check(as_json: JsonOption = False) -> None:
     """Check whether simulated time works with the kit's QEMU.

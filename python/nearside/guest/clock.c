@@ -120,7 +120,7 @@ struct page {
 };
 
 /* Parameters of the plugin. */
-static uint64_t insn_ps = 250, tsc_ps = 10000;
+static uint64_t insn_ps = 250, tsc_ps = 10000, interactive;
 
 static int channel = -1;
 static struct page *page;
@@ -145,9 +145,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t drained = PTHREAD_COND_INITIALIZER, *halt_condition;
 static __thread bool is_cpu;
 
-static struct {
+static struct counts {
     uint64_t stops, timers, halts, accesses, drains, tsc;
 } counts;
+/* As of the last access to a device. What comes after it, the way to the end of QEMU, is a race between its threads. */
+static struct {
+    struct counts counts;
+    uint64_t time, instructions, skipped;
+} last;
 
 static int (*real_ppoll)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 static int (*real_wait)(pthread_cond_t *, pthread_mutex_t *);
@@ -358,8 +363,8 @@ static void on_exit_of_qemu(void *data) {
     fprintf(stderr,
             "nearside clock: {\"ps\": %lu, \"instructions\": %lu, \"skipped_ps\": %lu, \"stops\": %lu, \"timers\": %lu, "
             "\"halts\": %lu, \"accesses\": %lu, \"drains\": %lu, \"rdtsc\": %lu}\n",
-            now(), instructions(), skipped, counts.stops, counts.timers, counts.halts, counts.accesses, counts.drains,
-            counts.tsc);
+            last.time, last.instructions, last.skipped, last.counts.stops, last.counts.timers, last.counts.halts,
+            last.counts.accesses, last.counts.drains, last.counts.tsc);
 }
 
 static bool connect_channel(const char *path) {
@@ -392,7 +397,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
     const char *path = NULL;
     for (int n = 0; n < argc; n++) {
         char *value = strchr(argv[n], '=');
-        if (!value) fail("a parameter has no value: allowed are channel=PATH, insn_ps=N and tsc_ps=N");
+        if (!value) fail("a parameter has no value: allowed are channel=PATH, insn_ps=N, tsc_ps=N and interactive=0|1");
         *value++ = 0;
         if (!strcmp(argv[n], "channel")) {
             path = value;
@@ -400,8 +405,10 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
             if (!parse(value, 1, 1000000, &insn_ps)) fail("insn_ps: allowed are 1 to 1000000");
         } else if (!strcmp(argv[n], "tsc_ps")) {
             if (!parse(value, 0, 1000000, &tsc_ps)) fail("tsc_ps: allowed are 0 to 1000000");
+        } else if (!strcmp(argv[n], "interactive")) {
+            if (!parse(value, 0, 1, &interactive)) fail("interactive: allowed are 0 and 1");
         } else {
-            fail("unknown parameter: allowed are channel=PATH, insn_ps=N and tsc_ps=N");
+            fail("unknown parameter: allowed are channel=PATH, insn_ps=N, tsc_ps=N and interactive=0|1");
         }
     }
     if (info->version.cur < API || info->version.min > API) fail("this QEMU has another plugin interface than 7");
@@ -524,6 +531,8 @@ ssize_t sendmsg(int file, const struct msghdr *message, int flags) {
     if (is_cpu && page) {
         counts.accesses++;
         STORE(page->now, now());
+        last.counts = counts;
+        last.time = now(), last.instructions = instructions(), last.skipped = skipped;
     }
     return real_sendmsg(file, message, flags);
 }
@@ -555,7 +564,15 @@ int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, co
             /* No thread runs, so the time may advance. */
             counts.halts++;
             struct reply reply = advance(next_timer, true);
+            uint64_t passed = now() - published;
             published = now();
+            if (interactive && passed > 1000000000 && reply.reached < NEVER) {
+                /* While a person types, an idle guest is not ahead of the wall clock. */
+                uint64_t ns = passed / 1000;
+                struct timespec wait = {ns / 1000000000, ns % 1000000000};
+                ready = real_ppoll(files, count, &wait, mask);
+                if (ready) return ready;
+            }
             if (reply.interrupts) continue;
             if (span < NEVER) return 0;
         }

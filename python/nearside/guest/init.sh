@@ -29,7 +29,10 @@ fi
 echo "ready $(cut -d' ' -f1 /proc/uptime)" >&3
 
 cd /job || exit 1
-touch -d @0 /job/.run/start
+if [ -e .run/shell ]; then
+    setsid cttyhack sh
+    poweroff -f
+fi
 sh /job/.run/command < /dev/null > /dev/ttyS1 2>&1
 status=$?
 [ "$(dmesg | grep -c 'Out of memory: Killed')" = 0 ] || echo "memory" >&3

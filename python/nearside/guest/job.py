@@ -93,7 +93,8 @@ def _read_clock(errors: str) -> GuestClock | None:
 
 def _explain_end(guest: Guest, status: int, errors: str, words: str) -> str:
     """Why a guest ended without the status of its job."""
-    console = guest.serial(0).read_text(errors="replace").replace("\r", "").splitlines()
+    port = guest.serial(0)
+    console = port.read_text(errors="replace").replace("\r", "").splitlines() if port.exists() else []
     panic = [line for line in console if "Kernel panic" in line]
     if panic:
         return f"the guest's kernel has panicked: {panic[-1].split('] ')[-1]}"
@@ -229,6 +230,32 @@ def run_job(
         "wall_s": time.monotonic() - began,
     }
     return found  # type: ignore[return-value]
+
+
+def run_shell(
+    design: Design,
+    *,
+    model: str | None = None,
+    simulated: bool = True,
+    memory_mib: int = 512,
+    cpu: CpuModel | None = None,
+    folders: Sequence[Path] = (),
+) -> None:
+    """Boots a guest and connects this terminal to a shell in it, until the shell ends."""
+    kit = install_kit()
+    job = Job([], folders)
+    archive = job.archive()
+    archive.add_file("job/.run/shell", b"")
+    with tempfile.TemporaryDirectory(prefix="nearside-") as name:
+        folder = Path(name)
+        clock = folder / "clock" if simulated else None
+        guest = Guest(kit, folder, [folder / "device"], clock, memory_mib, cpu or CpuModel())
+        write_initrd(kit, archive, folder / "initrd")
+        with Server([(design, folder / "device")], None, [], model, clock):
+            process = start(guest.command(folder / "initrd", interactive=True), folder / "errors", interactive=True)
+            process.wait()
+        if process.returncode:
+            raise NearsideError(_explain_end(guest, process.returncode, (folder / "errors").read_text(), ""))
 
 
 def _wait(process: subprocess.Popen[bytes], follower: Follower, timeout_s: float | None) -> None:

@@ -53,8 +53,8 @@ class Guest:
         """The file with the output of a serial port, from 0 on."""
         return self.folder / f"serial{number}"
 
-    def command(self, initrd: Path, line: str = "", console: str | None = None) -> list[str]:
-        """QEMU's command line. `console`: a chardev in place of the first serial port's file."""
+    def command(self, initrd: Path, interactive: bool = False) -> list[str]:
+        """QEMU's command line. With `interactive` the terminal of this process is the first serial port."""
         kit = self.kit
         words: list[str | Path] = [kit / "lib/ld-linux-x86-64.so.2", "--library-path", kit / "lib"]
         machine, plugin, time_line = "q35", [], ""
@@ -62,18 +62,19 @@ class Guest:
             clock = build_clock(kit.parent)
             words += ["--preload", clock]
             cost = f"insn_ps={self.cpu.insn_ps},tsc_ps={self.cpu.tsc_ps}"
-            plugin = ["-plugin", f"{clock},channel={self.clock},{cost}"]
+            plugin = ["-plugin", f"{clock},channel={self.clock},{cost},interactive={int(interactive)}"]
             # The HPET's timers are 10 ns apart.
             machine, time_line = "q35,hpet=off", TIME_LINE
         words += [kit / "qemu-system-x86_64", "-L", kit / "fw", "-nodefaults", "-no-user-config", "-no-reboot"]
-        words += ["-display", "none", "-monitor", "none", "-machine", f"{machine},memory-backend=m0,aux-ram-share=on"]
+        words += ["-display", "none", *([] if interactive else ["-monitor", "none"])]
+        words += ["-machine", f"{machine},memory-backend=m0,aux-ram-share=on"]
         # Without its random numbers, and from one seed, a run is the same twice.
         words += ["-accel", "tcg,thread=single", "-cpu", "max,-rdrand,-rdseed", "-smp", "1", "-seed", "1"]
         words += ["-rtc", "base=2026-01-01,clock=vm", *plugin, "-m", f"{self.memory_mib}M"]
         words += ["-object", f"memory-backend-memfd,id=m0,size={self.memory_mib}M,share=on"]
         kernel = kit / "vmlinux" if (kit / "vmlinux").is_file() else kit / "vmlinuz"
         words += ["-kernel", kernel, "-initrd", initrd]
-        words += ["-append", " ".join(part for part in (KERNEL_LINE, time_line, line) if part)]
+        words += ["-append", f"{KERNEL_LINE} {time_line}".strip()]
         for socket in self.sockets:
             device = {
                 "driver": "vfio-user-pci",
@@ -84,7 +85,7 @@ class Guest:
                 # The CPU waits for each access, so that the device has it at its time.
                 device["x-no-posted-writes"] = True
             words += ["-device", json.dumps(device, separators=(",", ":"))]
-        words += ["-serial", console or f"file:{self.serial(0)}"]
+        words += ["-serial", "mon:stdio" if interactive else f"file:{self.serial(0)}"]
         for number in (1, 2):
             words += ["-serial", f"file:{self.serial(number)}"]
         return [str(word) for word in words]
