@@ -643,7 +643,8 @@ impl System {
     }
 
     /// The earliest time at which an access of a device may reach the root complex, if the host
-    /// does nothing until then; [`Time::MAX`] if there is none.
+    /// does nothing until then; [`Time::MAX`] if there is none. Writes of more than 64 bytes do not
+    /// count: they are data, which a program uses once it has found a completion.
     pub fn next_effect(&self) -> Time {
         let of_slot = |slot: &AttachedDevice| {
             let (link, latency) = (&slot.link, slot.link.latency());
@@ -653,7 +654,7 @@ impl System {
             let active = [sent, arrival, Some(slot.device.next_event())];
             let active = active.into_iter().flatten().min().unwrap_or(Time::MAX);
             let effect = later(active.max(self.device_time), latency);
-            link.next_upstream().map_or(effect, |time| time.min(effect))
+            link.next_noticed().map_or(effect, |time| time.min(effect))
         };
         let first = self.slots.iter().map(of_slot).min();
         first.unwrap_or(Time::MAX).max(self.event_time)
