@@ -117,8 +117,10 @@ def test_guest_that_panics_is_one_line():
 
 
 def test_guest_without_memory_says_so():
-    report = run(["sh", "-c", "tail /dev/zero; echo ended $?"], memory_mib=256)
+    report = run(["sh", "-c", "tail /dev/zero; echo ended $?"], memory_mib=384)
     assert report["out_of_memory"]
+    with pytest.raises(NearsideError, match="the guest has too little memory for its file system: --memory MIB"):
+        run(["true"], memory_mib=200)
 
 
 def test_guest_whose_emulator_is_killed_is_one_line():

@@ -22,71 +22,20 @@
 use std::io::{IoSlice, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use memmap2::{MmapOptions, MmapRaw};
 use rustix::event::{poll, PollFd, PollFlags};
-use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags};
 use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use sim::Time;
 
-use crate::server::StopSignal;
+use crate::stop::StopSignal;
+use crate::time_page::{TimePage, NEVER};
 use crate::timed::TimedState;
 
 /// The first bytes of the server. The number is that of the protocol.
 const GREETING: &[u8; 8] = b"NSTIME01";
-/// A time that does not come, in ps: 53 days.
-const NEVER: u64 = 1 << 62;
-const PAGE_BYTES: u64 = 4096;
-
-/// The page that emulator and server share.
-pub(crate) struct TimePage {
-    file: OwnedFd,
-    page: MmapRaw,
-}
-
-impl TimePage {
-    pub(crate) fn new() -> std::io::Result<TimePage> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = memfd_create("nearside-time", flags)?;
-        ftruncate(&file, PAGE_BYTES)?;
-        // The emulator can't shrink the file.
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let page = MmapOptions::new().len(PAGE_BYTES as usize).map_raw(&file)?;
-        let page = TimePage { file, page };
-        page.reset();
-        Ok(page)
-    }
-
-    fn word(&self, index: usize) -> &AtomicU64 {
-        debug_assert!(index < PAGE_BYTES as usize / 8);
-        // SAFETY: within the page, aligned, and mapped as long as `self`. Both sides use atomic
-        // accesses.
-        unsafe { AtomicU64::from_ptr(self.page.as_mut_ptr().cast::<u64>().add(index)) }
-    }
-
-    pub(crate) fn reset(&self) {
-        self.word(0).store(0, Ordering::Release);
-        self.word(1).store(NEVER, Ordering::Release);
-        self.word(2).store(0, Ordering::Release);
-    }
-
-    /// The emulator's time at the access under way.
-    pub(crate) fn now(&self) -> Time {
-        Time(self.word(0).load(Ordering::Acquire).min(NEVER))
-    }
-
-    pub(crate) fn set_next(&self, next: Time) {
-        self.word(1).store(next.0.min(NEVER), Ordering::Release);
-    }
-
-    pub(crate) fn add_stall(&self, stall: Time) {
-        self.word(2).fetch_add(stall.0, Ordering::AcqRel);
-    }
-}
 
 /// The thread that answers the emulator.
 pub(crate) struct Channel {
@@ -132,7 +81,7 @@ impl Channel {
     fn wait_for_emulator(&self) -> bool {
         let mut fds = [
             PollFd::new(&self.listener, PollFlags::IN),
-            PollFd::new(&self.stop.event, PollFlags::IN),
+            PollFd::new(self.stop.event(), PollFlags::IN),
         ];
         let _ = poll(&mut fds, None);
         !self.stop.is_set()
@@ -164,7 +113,7 @@ impl Channel {
     }
 
     fn greet(&self, stream: &UnixStream) -> std::io::Result<()> {
-        let fds = [self.page.file.as_fd()];
+        let fds = [self.page.file()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&fds));

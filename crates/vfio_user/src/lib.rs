@@ -20,7 +20,7 @@
 //! | module | content |
 //! |---|---|
 //! | `wire` | framing of messages, file descriptors |
-//! | `server` | sockets, admission of clients, shutdown |
+//! | `served`, `server`, `stop` | devices to serve; sockets, admission of clients, shutdown |
 //! | `connection` | messages of a client: regions, interrupts, maps, register accesses, reset |
 //! | `port` | what a connection does with its device |
 //! | `config` | PCI configuration space: class, BARs, power management, FLR, MSI-X |
@@ -29,7 +29,8 @@
 //! | `doorbells` | the doorbell page of BAR0, shared with the client |
 //! | `irq`, `signal` | MSI-X vectors to eventfds, without waiting for one |
 //! | `worker` | wall-clock time: the thread in which the device runs, and its [`sim::HostPort`] |
-//! | `timed`, `channel` | simulated time: devices at one [`sim::System`], and its emulator |
+//! | `timed` | simulated time: devices at one [`sim::System`] |
+//! | `channel`, `time_page` | the emulator that says how far they may run |
 //! | `setup` | register writes after a reset |
 //! | `shared`, `log`, `stats` | state of a device, log lines, counters |
 //!
@@ -187,11 +188,14 @@ mod log;
 mod memory;
 mod peer;
 mod port;
+mod served;
 mod server;
 mod setup;
 mod shared;
 mod signal;
 mod stats;
+mod stop;
+mod time_page;
 mod timed;
 mod wire;
 mod worker;
@@ -201,7 +205,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use log::Log;
-pub use server::{ServedDevice, Server};
+pub use served::ServedDevice;
+pub use server::Server;
 
 /// Bytes of BAR0.
 pub const BAR0_BYTES: u64 = 64 << 10;

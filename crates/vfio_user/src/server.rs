@@ -4,31 +4,32 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{flock, FlockOperation};
 use rustix::io::Errno;
-use sim::{Device, HostConfig, Tracer};
+use sim::HostConfig;
 
-use crate::channel::{Channel, Emulator, TimePage};
+use crate::channel::{Channel, Emulator};
 use crate::connection::Connection;
-use crate::log::Log;
 use crate::peer::Peer;
 use crate::port::{DevicePort, WorkerPort};
+use crate::served::ServedDevice;
 use crate::shared::SharedState;
+use crate::stop::StopSignal;
+use crate::time_page::TimePage;
 use crate::timed::{TimedHost, TimedPort, TimedState};
 use crate::wire;
 use crate::worker::Worker;
-use crate::{Error, Function, RegisterWrite};
+use crate::{Error, Function};
 
 /// Most requests in flight to a worker. A client that sends more waits.
 const MAX_REQUESTS: usize = 256;
@@ -48,24 +49,6 @@ const NOW: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// A device that is to be served.
-pub struct ServedDevice {
-    /// Name for log lines.
-    pub name: String,
-    /// Path of the socket.
-    pub socket: PathBuf,
-    /// The device. It has power.
-    pub device: Box<dyn Device + Send>,
-    /// Its appearance on the bus.
-    pub function: Function,
-    /// Register writes after each power-on and reset.
-    pub setup: Vec<RegisterWrite>,
-    /// Receives the events of commands.
-    pub tracer: Option<Tracer>,
-    /// Receives log lines about the device and its clients.
-    pub log: Log,
-}
-
 /// A device that is being served.
 struct RunningDevice {
     name: String,
@@ -81,12 +64,6 @@ pub struct Server {
     devices: Vec<RunningDevice>,
     clock: Option<Clock>,
     stop: Arc<StopSignal>,
-}
-
-/// Ends the accept loops.
-pub(crate) struct StopSignal {
-    flag: AtomicBool,
-    pub(crate) event: OwnedFd,
 }
 
 /// Makes the port of a connection.
@@ -123,12 +100,6 @@ struct Clock {
     state: Arc<TimedState>,
     emulator: Arc<Emulator>,
     thread: JoinHandle<()>,
-}
-
-impl StopSignal {
-    pub(crate) fn is_set(&self) -> bool {
-        self.flag.load(Ordering::Relaxed)
-    }
 }
 
 impl Server {
@@ -210,15 +181,11 @@ impl Server {
     }
 
     fn new() -> Result<Server, Error> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC)
-            .map_err(|e| Error::Start("an eventfd".into(), e.into()))?;
+        let stop = StopSignal::new().map_err(|e| Error::Start("an eventfd".into(), e))?;
         Ok(Server {
             devices: Vec::new(),
             clock: None,
-            stop: Arc::new(StopSignal {
-                flag: AtomicBool::new(false),
-                event,
-            }),
+            stop: Arc::new(stop),
         })
     }
 
@@ -264,8 +231,7 @@ impl Server {
     }
 
     fn shut_down(&mut self) {
-        self.stop.flag.store(true, Ordering::Relaxed);
-        let _ = rustix::io::write(&self.stop.event, &1u64.to_ne_bytes());
+        self.stop.set();
         for unit in &self.devices {
             unit.socket.remove();
             unit.shared.stop.store(true, Ordering::Relaxed);
@@ -529,7 +495,7 @@ impl Acceptor {
     fn wait(&self, refused: &[RejectedClient]) -> Option<ReadySockets> {
         let mut fds = vec![
             PollFd::new(&self.listener, PollFlags::IN),
-            PollFd::new(&self.stop.event, PollFlags::IN),
+            PollFd::new(self.stop.event(), PollFlags::IN),
         ];
         fds.extend(
             refused
@@ -546,7 +512,7 @@ impl Acceptor {
         });
         let _ = poll(&mut fds, limit.as_ref());
         let ready = |fd: &PollFd| !fd.revents().is_empty();
-        (!self.stop.flag.load(Ordering::Relaxed)).then(|| ReadySockets {
+        (!self.stop.is_set()).then(|| ReadySockets {
             listener_ready: ready(&fds[0]),
             refused: fds[2..].iter().map(ready).collect(),
         })
@@ -573,7 +539,7 @@ impl ConnectionLoop {
         while let Some(stream) = self.clients.next() {
             if let Err(error) = self.serve(stream) {
                 self.shared.stats.refused_messages.add(1);
-                if !self.stop.flag.load(Ordering::Relaxed) {
+                if !self.stop.is_set() {
                     self.shared.report(&format!("connection ended: {error}"));
                 }
             }

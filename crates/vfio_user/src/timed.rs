@@ -19,12 +19,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sim::{guard, Bar, ExternalMemory, HostConfig, Mmio, System, Time, MSI_BASE};
 
-use crate::channel::TimePage;
 use crate::doorbells::Doorbells;
 use crate::port::DevicePort;
-use crate::server::ServedDevice;
+use crate::served::ServedDevice;
 use crate::setup;
 use crate::shared::SharedState;
+use crate::time_page::TimePage;
 use crate::{Error, RegisterWrite, BAR0_BYTES, BAR4_BYTES};
 
 /// How long a device may take for the register writes after a reset.

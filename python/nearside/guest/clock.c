@@ -393,6 +393,8 @@ static bool parse(const char *text, uint64_t low, uint64_t high, uint64_t *value
     return !errno && end != text && !*end && *value >= low && *value <= high;
 }
 
+static int poll_files(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
+
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv) {
     const char *path = NULL;
     for (int n = 0; n < argc; n++) {
@@ -414,7 +416,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
     if (info->version.cur < API || info->version.min > API) fail("this QEMU has another plugin interface than 7");
     if (!info->system_emulation || strcmp(info->target_name, "x86_64")) fail("only qemu-system-x86_64 is supported");
     if (info->system.max_vcpus != 1) fail("only one CPU is supported: -smp 1");
-    if (dlsym(RTLD_DEFAULT, "ppoll") != (void *)ppoll) fail("the object has to be preloaded, too (ld.so --preload)");
+    /* By its other name, which no other object defines. */
+    if (dlsym(RTLD_DEFAULT, "ppoll") != (void *)poll_files) fail("the object has to be preloaded, too (ld.so --preload)");
     if (!path || !connect_channel(path)) fail("the channel for time can't be opened: channel=PATH");
     wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     board = qemu_plugin_scoreboard_new(sizeof(uint64_t));
@@ -537,7 +540,7 @@ ssize_t sendmsg(int file, const struct msghdr *message, int flags) {
     return real_sendmsg(file, message, flags);
 }
 
-int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
+static int poll_files(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
     static const struct timespec at_once;
     find_real_functions();
     if (!is_main_loop()) return real_ppoll(files, count, timeout, mask);
@@ -589,3 +592,5 @@ int ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, co
         if (ready) return ready;
     }
 }
+
+int ppoll(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *) __attribute__((alias("poll_files")));

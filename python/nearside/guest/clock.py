@@ -27,7 +27,7 @@ def build_clock(folder: Path) -> Path:
         raise NearsideError("no C compiler (cc): the object that gives QEMU simulated time has to be compiled")
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / target.name
-        command = [compiler, *FLAGS, "-o", made, SOURCE]
+        command = [compiler, *FLAGS, "-o", str(made), str(SOURCE)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise NearsideError(f"{SOURCE.name} can't be compiled: {(done.stderr.splitlines() or ['?'])[0]}")

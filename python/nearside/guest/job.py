@@ -96,6 +96,8 @@ def _explain_end(guest: Guest, status: int, errors: str, words: str) -> str:
     port = guest.serial(0)
     console = port.read_text(errors="replace").replace("\r", "").splitlines() if port.exists() else []
     panic = [line for line in console if "Kernel panic" in line]
+    if any("No working init found" in line for line in panic):
+        return "the guest has too little memory for its file system: --memory MIB"
     if panic:
         return f"the guest's kernel has panicked: {panic[-1].split('] ')[-1]}"
     if "no-disk" in words:

@@ -190,7 +190,7 @@ def _assemble(unpacked: Path, made: Path) -> None:
     (guest / "lib64").mkdir()
     shutil.copy(libraries / "ld-linux-x86-64.so.2", guest / "lib64")
     shutil.copy(unpacked / "usr/bin/busybox", guest / "bin/busybox")
-    run = [libraries / "ld-linux-x86-64.so.2", "--library-path", libraries]
+    run = [str(libraries / "ld-linux-x86-64.so.2"), "--library-path", str(libraries)]
     line = f"{KERNEL_LINE} root={bootable.ROOT} rootwait rw init=/init"
     bootable.make_grub(unpacked, made / "grub", run, line)
     kernel = next((unpacked / "boot").glob("vmlinuz-*"))

@@ -163,8 +163,8 @@ impl Link {
         self.up_queue.front().map(|tlp| tlp.arrival)
     }
 
-    /// When the next TLP of the device that may matter to a host's program reaches the root complex:
-    /// any but a write of more than [`LARGEST_NOTICED`] bytes.
+    /// When the next TLP of the device that a program may wait for reaches the root complex: any
+    /// but a write of more than [`LARGEST_NOTICED`] bytes.
     pub(crate) fn next_noticed(&self) -> Option<Time> {
         let noticed = |tlp: &&UpstreamTlp| match tlp.kind {
             UpstreamKind::Write { len, .. } => len <= LARGEST_NOTICED,
