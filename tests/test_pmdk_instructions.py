@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pmdk as kits
 import pytest
-from guest import NoKit
 from nearside import NearsideError, pmdk_code, pmdk_crash
+from nearside.guest.kit import NoKit
 
 FOLDER = Path(__file__).resolve().parent.parent / "crates/pmdk/tests"
 

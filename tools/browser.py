@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from filelist import ROOT
-from guest import SUITE, Apt, NoKit
+from nearside.guest.kit import SUITE, Apt, NoKit
 
 WORK = ROOT / "build" / "browser"
 PACKAGES = ["chromium-headless-shell", "fonts-dejavu-core"]

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from filelist import ROOT
-from guest import Apt, NoKit
+from nearside.guest.kit import Apt, NoKit
 
 SUITE = "bookworm"
 

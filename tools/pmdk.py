@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from guest import NoKit
 from kits import Kit, libraries
+from nearside.guest.kit import NoKit
 
 VERSION = "1.12.1-2"
 PACKAGES = [f"{name}={VERSION}" for name in ("libpmem1", "libpmem-dev", "libpmemobj1", "libpmemobj-dev")]

@@ -6,9 +6,9 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import bootable
 import guest
 import pytest
+from nearside.guest import bootable, kit
 
 CHECKS = ["probe", "format", "mkfs"]
 
@@ -66,8 +66,8 @@ def test_every_unsupported_check_is_run():
 
 
 def test_without_the_archive_it_is_skipped_and_says_so(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(guest, "WORK", tmp_path / "guest")
-    monkeypatch.setattr(guest, "mirror", lambda: f"file:{tmp_path}/nothing")
+    monkeypatch.setenv("NEARSIDE_GUEST", str(tmp_path / "guest"))
+    monkeypatch.setattr(kit, "mirror", lambda: f"file:{tmp_path}/nothing")
     assert guest.test(seed=1, model="fast", tasks=[]) == 0
     out = capsys.readouterr().out
     assert "skipped: apt-" in out
@@ -78,16 +78,16 @@ def test_without_the_archive_it_is_skipped_and_says_so(tmp_path, monkeypatch, ca
 def test_two_that_ask_at_once_install_one_kit(tmp_path, monkeypatch):
     installed = []
 
-    def install(folder, _tell):
+    def install(folder):
         installed.append(folder)
         time.sleep(0.05)
         folder.mkdir()  # fails the second time
         (folder / "PACKAGES").write_text("")
 
-    monkeypatch.setattr(guest, "WORK", tmp_path / "guest")
-    monkeypatch.setattr(guest, "install", install)
+    monkeypatch.setenv("NEARSIDE_GUEST", str(tmp_path / "guest"))
+    monkeypatch.setattr(kit, "_download", install)
     with ThreadPoolExecutor(4) as pool:
-        kits = list(pool.map(lambda _: guest.kit(), range(4)))
+        kits = list(pool.map(lambda _: kit.install_kit(), range(4)))
     assert set(kits) == set(installed)
     assert len(installed) == 1
 
@@ -109,7 +109,7 @@ def test_two_that_ask_at_once_install_one_kit(tmp_path, monkeypatch):
 def test_arguments_are_checked_before_anything_is_downloaded(tmp_path, monkeypatch, words, said):
     (tmp_path / "there").touch()
     (tmp_path / "link").symlink_to("nowhere")
-    monkeypatch.setattr(guest, "kit", lambda: pytest.fail("the kit was asked for"))
+    monkeypatch.setattr(guest, "install_kit", lambda: pytest.fail("the kit was asked for"))
     monkeypatch.setattr("sys.argv", ["guest.py", *(word.format(tmp_path) for word in words)])
     with pytest.raises(SystemExit) as end:
         guest.main()

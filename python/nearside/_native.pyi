@@ -436,6 +436,7 @@ class Server:
         devices: Sequence[tuple[Design, StrPath, StrPath | None]],
         progress: BuildProgress | None = None,
         model: str | None = None,
+        clock: StrPath | None = None,
     ) -> None: ...
     @property
     def builds(self) -> list[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 import warnings
@@ -55,6 +56,11 @@ def as_text(what: str, value: str) -> str:
     except UnicodeEncodeError:
         raise NearsideError(f"{value!r}: {what} must be UTF-8") from None
     return value
+
+
+def toml_text(what: str, value: str) -> str:
+    """The text as a string of TOML: as in JSON, except for surrogate pairs and DEL."""
+    return json.dumps(as_text(what, value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def root() -> Path:

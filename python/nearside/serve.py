@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nearside import _native, files, show
 from nearside._native import NearsideError
-from nearside.device import BuildProgress, Design, LateReadsWarning, as_text
+from nearside.device import BuildProgress, Design, LateReadsWarning, toml_text
 from nearside.renamed import former_names, renamed
 from nearside.types import ServedDevice, ServerCounters
 
@@ -50,7 +50,8 @@ def assign_sockets(
     chosen = [Design.load(name) for name in names]
     if media:
         chosen = [
-            design.with_values(f"[media]\nfile = {_quoted(path)}") for design, path in zip(chosen, media, strict=True)
+            design.with_values(f"[media]\nfile = {toml_text('the name of a media file', str(path))}")
+            for design, path in zip(chosen, media, strict=True)
         ]
     kept = [Path(d.values["media"]["file"]) for d in chosen if d.values["media"].get("file")]
     for what, paths in (("socket", sockets), ("media file", kept), ("trace", traces)):
@@ -66,12 +67,6 @@ def assign_sockets(
 def _shared(one: Path, other: Path) -> bool:
     """Whether a file would have two purposes; character devices such as /dev/null may."""
     return files.same(one, other) and not one.is_char_device()
-
-
-def _quoted(path: Path) -> str:
-    """The name as a TOML string: as in JSON, except for surrogate pairs and DEL."""
-    name = as_text("the name of a media file", str(path))
-    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def qemu_options(sockets: Sequence[Path], memory: str = "1G") -> list[str]:
@@ -103,10 +98,12 @@ class Server:
         progress: BuildProgress | None = None,
         traces: Sequence[Path] = (),
         model: str | None = None,
+        clock: Path | None = None,
     ) -> None:
+        """`clock`: the devices run in simulated time, as an emulator says through this socket."""
         every: Sequence[Path | None] = traces or [None] * len(devices)
         wanted = [(design.native, socket, trace) for (design, socket), trace in zip(devices, every, strict=True)]
-        self.native = _native.Server(wanted, progress, model)
+        self.native = _native.Server(wanted, progress, model, clock)
 
     def __enter__(self) -> Server:
         return self

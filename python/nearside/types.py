@@ -1308,6 +1308,71 @@ class ServerCounters(TypedDict):
     """Bytes that the device wrote to clients' memory."""
 
 
+class GuestClock(TypedDict):
+    """The clock of a guest in simulated time, at its last access to a device."""
+
+    ps: int
+    """The time since the guest was switched on, in ps."""
+    instructions: int
+    """Instructions of the CPU."""
+    skipped_ps: int
+    """Time in which the CPU executed nothing: halted, or waiting for a register, in ps."""
+    stops: int
+    """How often the CPU stopped for its devices or a timer."""
+    timers: int
+    """Stops for a timer."""
+    halts: int
+    """How often time passed while the CPU was halted."""
+    accesses: int
+    """Accesses to devices."""
+    drains: int
+    """How often the CPU waited for the emulator's main loop."""
+    rdtsc: int
+    """Reads of the time stamp counter."""
+
+
+class GuestCommands(TypedDict):
+    """What a device and its link have taken for the commands of a guest: from the doorbell to the interrupt."""
+
+    command: str
+    """The kind of command."""
+    count: int
+    """The number of commands."""
+    mean_ns: float
+    """The mean, in ns."""
+    p50_ns: float
+    """The median, in ns."""
+    p99_ns: float
+    """The 99th percentile, in ns."""
+    max_ns: float
+    """The largest, in ns."""
+
+
+class GuestReport(TypedDict):
+    """A command that has run in a guest."""
+
+    command: list[str]
+    """The command."""
+    status: int
+    """Its exit status."""
+    time: str
+    """"simulated" or "wall"."""
+    output: str
+    """What it has written to its terminal."""
+    files: list[str]
+    """The files that it has made or changed."""
+    out_of_memory: bool
+    """Whether the kernel has ended a process for lack of memory."""
+    clock: GuestClock | None
+    """The guest's clock; None in wall-clock time."""
+    commands: list[GuestCommands]
+    """Latencies of the device; empty with a trace for Perfetto."""
+    counters: ServerCounters
+    """Counters of the device."""
+    wall_s: float
+    """How long it took, in seconds of wall-clock time."""
+
+
 class ServedDevice(TypedDict):
     """A device that was served."""
 

@@ -51,23 +51,36 @@ type ServedDesign = (Py<Design>, PathBuf, Option<PathBuf>);
 #[pymethods]
 impl Server {
     /// Compiles the designs if necessary, and serves each of them at its socket. If a file is
-    /// given, commands are traced to it.
+    /// given, commands are traced to it. With `clock` they run in simulated time: the path of the
+    /// socket through which an emulator says how far. The host is that of the first design.
     #[new]
-    #[pyo3(signature = (devices, progress=None, model=None))]
+    #[pyo3(signature = (devices, progress=None, model=None, clock=None))]
     fn new(
         py: Python<'_>,
         devices: Vec<ServedDesign>,
         progress: Option<Py<PyAny>>,
         model: Option<&str>,
+        clock: Option<PathBuf>,
     ) -> PyResult<Server> {
         let model = model_of(model)?;
+        let first = devices.first().map(|(design, ..)| design.get());
+        let host = first.map(|design| design.inner.attached()).transpose();
+        let host = host.map_err(raise)?.map(|(host, _)| host);
         let (mut served, mut files, mut traces) = (Vec::new(), Vec::new(), Vec::new());
         let mut builds = Vec::new();
         let identities = identities(&devices)?;
         for ((design, socket, trace), identity) in devices.into_iter().zip(identities) {
             let design = &design.get().inner;
             let progress = progress.as_ref().map(|p| p.clone_ref(py));
-            let (one, build) = prepare(py, design, model, identity, socket, progress)?;
+            let (one, build) = prepare(
+                py,
+                design,
+                model,
+                identity,
+                socket,
+                progress,
+                clock.is_some(),
+            )?;
             served.push(one);
             builds.push(build);
             files.push(trace);
@@ -80,7 +93,13 @@ impl Server {
             one.tracer = Some(Tracer::new(file.clone(), false));
             traces.push(file);
         }
-        let server = py.detach(|| vfio_user::Server::start(served));
+        let server = py.detach(|| match &clock {
+            Some(clock) => {
+                let host = host.unwrap_or_default();
+                vfio_user::Server::start_in_simulated_time(served, &host, clock)
+            }
+            None => vfio_user::Server::start(served),
+        });
         let server = Some(server.map_err(raise)?);
         let running = ProcessOwned::new(
             Running {
@@ -166,6 +185,7 @@ fn prepare(
     identity: Identity,
     socket: PathBuf,
     progress: Option<Py<PyAny>>,
+    timed: bool,
 ) -> PyResult<(ServedDevice, String)> {
     let vectors = design.vectors().map_err(raise)?;
     let profile = design::Profile::find(&design.media.profile).map_err(raise)?;
@@ -176,10 +196,11 @@ fn prepare(
     // Checked before a file is created.
     device::check(design, model).map_err(raise)?;
     // Loads and stores of a mapped window do not reach the device, so they can be neither delayed
-    // nor redirected to another memory.
+    // nor redirected to another memory, and take no time.
+    let mappable = !timed && !profile.enable && design.local().is_none();
     let media = match &design.media.file {
         Some(path) => Media::file(path, design.media.bytes.0),
-        None if !profile.enable && design.local().is_none() => Media::shared(design.media.bytes.0),
+        None if mappable => Media::shared(design.media.bytes.0),
         None => Media::memory(design.media.bytes.0),
     };
     let media = media.map_err(raise)?;

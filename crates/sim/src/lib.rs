@@ -148,7 +148,7 @@ pub use config::{escape_controls, parse_digits, HostConfig, InvalidValue, LinkCo
 pub use device::{Bar, Counter, Device, Fault, HostPort, Mmio, ReadData, SplitCompletions};
 pub use dram::DramConfig;
 pub use media::{FailingRange, Media, MediaError};
-pub use memory::{HostMemory, Interrupt, Unmapped, Watch, MSI_BASE, MSI_LAST};
+pub use memory::{ExternalMemory, HostMemory, Interrupt, Unmapped, Watch, MSI_BASE, MSI_LAST};
 pub use order::{LineRange, OrderEvent, OrderSink, OrderWatch, OrderedCommand};
 pub use output::Output;
 pub use pcie::{DirectionStats, Link, LinkStats};

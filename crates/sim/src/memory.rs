@@ -5,6 +5,9 @@
 //! Memory is one range of addresses. A device can reach a page only while it belongs to a buffer
 //! ([`HostMemory::alloc`]), as with an IOMMU. Reads of other addresses fail; writes to them are
 //! dropped and counted. Only touched pages cost memory of the machine.
+//!
+//! The memory can also belong to another program, such as a virtual machine ([`ExternalMemory`]).
+//! Devices then reach what that program has shared with each of them. There are no buffers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -60,6 +63,15 @@ pub struct Interrupt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Watch(u32);
 
+/// Memory of another program, of which each device reaches a part.
+pub trait ExternalMemory: Send {
+    /// Writes `data`, which lies in one page. False if `device` may not write there.
+    fn write(&mut self, device: usize, addr: u64, data: &[u8]) -> bool;
+
+    /// Reads into `out`, which lies in one page. False if `device` may not read there.
+    fn read(&mut self, device: usize, addr: u64, out: &mut [u8]) -> bool;
+}
+
 #[derive(Debug)]
 struct WatchedRange {
     id: u32,
@@ -87,6 +99,9 @@ pub struct HostMemory {
     attention: bool,
     dropped_writes: u64,
     failed_reads: u64,
+    external: Option<Box<dyn ExternalMemory>>,
+    /// The data of the last read of external memory.
+    fetched: Vec<u8>,
 }
 
 impl HostMemory {
@@ -109,7 +124,24 @@ impl HostMemory {
             attention: false,
             dropped_writes: 0,
             failed_reads: 0,
+            external: None,
+            fetched: Vec::new(),
         })
+    }
+
+    /// Memory of another program. It has no buffers, so CPUs of this simulation can't access it. An
+    /// error if the operating system cannot supply a page.
+    pub fn external(memory: Box<dyn ExternalMemory>) -> io::Result<Self> {
+        Ok(HostMemory {
+            external: Some(memory),
+            free: BTreeMap::new(),
+            ..HostMemory::new(0, PAGE)?
+        })
+    }
+
+    /// Whether the memory belongs to another program.
+    pub fn is_external(&self) -> bool {
+        self.external.is_some()
     }
 
     /// Allocates a zeroed buffer of whole pages for `len` bytes, aligned to `align` (a power of
@@ -292,20 +324,27 @@ impl HostMemory {
             });
             self.attention = true;
         } else {
-            self.dropped_writes += 1;
+            let external = self.external.as_mut();
+            if !external.is_some_and(|memory| memory.write(device, addr, data)) {
+                self.dropped_writes += 1;
+            }
         }
     }
 
-    /// The data of a read TLP of a device; `None` is an unsupported request.
+    /// The data of a read TLP of `device`; `None` is an unsupported request.
     #[inline]
-    pub fn device_read(&mut self, addr: u64, len: usize) -> Option<&[u8]> {
-        match self.locate(addr, len) {
-            Some(at) => Some(&self.bytes[at..at + len]),
-            None => {
-                self.failed_reads += 1;
-                None
+    pub fn device_read(&mut self, device: usize, addr: u64, len: usize) -> Option<&[u8]> {
+        if let Some(at) = self.locate(addr, len) {
+            return Some(&self.bytes[at..at + len]);
+        }
+        if let Some(memory) = &mut self.external {
+            self.fetched.resize(len, 0);
+            if memory.read(device, addr, &mut self.fetched) {
+                return Some(&self.fetched);
             }
         }
+        self.failed_reads += 1;
+        None
     }
 
     /// Write TLPs of devices that were dropped because nothing is mapped at their address.
@@ -416,7 +455,7 @@ mod tests {
         );
         for addr in [0, BASE - 1, BASE, BASE + (1 << 20), u64::MAX - 3] {
             memory.device_write(Time::ns(8), 0, addr, &[1; 4]);
-            assert_eq!(memory.device_read(addr, 4), None);
+            assert_eq!(memory.device_read(0, addr, 4), None);
         }
         assert_eq!((memory.dropped_writes(), memory.failed_reads()), (5, 5));
     }
@@ -437,7 +476,7 @@ mod tests {
                     .zip(at..)
                     .for_each(|(&b, a)| _ = model.insert(a, b));
             } else {
-                let data = memory.device_read(at, len).unwrap();
+                let data = memory.device_read(0, at, len).unwrap();
                 assert!(data
                     .iter()
                     .zip(at..)

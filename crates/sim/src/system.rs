@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 use crate::config::{HostConfig, InvalidValue, LinkConfig, PAGE};
 use crate::guard;
-use crate::memory::{HostMemory, Interrupt, Watch};
+use crate::memory::{ExternalMemory, HostMemory, Interrupt, Watch};
 use crate::pcie::{split_write, Link, ReadRequest, UpstreamKind};
 use crate::random::Random;
 use crate::{Bar, Device, Fault, HostPort, Mmio, OrderWatch, Time, TraceEvent, Tracer};
@@ -225,7 +225,23 @@ impl System {
         let memory = HostMemory::new(host.memory_base, mib << 20).map_err(|error| {
             InvalidValue::new("memory_mib", mib, format_args!("{error}; choose less"))
         })?;
-        Ok(System {
+        Ok(System::with_memory(host, memory))
+    }
+
+    /// A host without devices at time zero, with memory of another program. Its parameters must be
+    /// valid; those of memory do not count. Devices do not reach each other.
+    pub fn with_external_memory(
+        host: &HostConfig,
+        memory: Box<dyn ExternalMemory>,
+    ) -> Result<System, Error> {
+        host.validate()?;
+        let memory = HostMemory::external(memory)
+            .map_err(|error| InvalidValue::new("memory_mib", host.memory_mib, error))?;
+        Ok(System::with_memory(host, memory))
+    }
+
+    fn with_memory(host: &HostConfig, memory: HostMemory) -> System {
+        System {
             memory,
             slots: Vec::new(),
             next_window: WINDOW_BASE,
@@ -239,7 +255,7 @@ impl System {
             observed: None,
             random: Random::new(host.seed),
             host: host.clone(),
-        })
+        }
     }
 
     /// Attaches a device by a separate link and assigns addresses to its windows (BAR and bytes
@@ -609,6 +625,41 @@ impl System {
         Ok(woken)
     }
 
+    /// Lets busy devices run to the time before which nothing that the host does from now on can
+    /// reach them. The next effect ([`System::next_effect`]) is then known to be later.
+    pub fn run_ahead(&mut self) -> Result<(), Error> {
+        let effect = self.next_effect();
+        if effect == Time::MAX {
+            return Ok(());
+        }
+        let event = self.next_event().map_or(Time::MAX, |event| event.0);
+        let earliest = (self.now + Time::ns(self.host.mmio_ns)).min(event);
+        let target = Time(earliest.0.saturating_add(self.lookahead.0)).min(effect);
+        if target <= self.device_time {
+            return Ok(());
+        }
+        guard::keep_handler();
+        self.advance_devices(target)
+    }
+
+    /// The earliest time at which an access of a device may reach the root complex, if the host
+    /// does nothing until then; [`Time::MAX`] if there is none. Writes of more than 64 bytes do not
+    /// count: they are data, which a program uses once it has found a completion.
+    pub fn next_effect(&self) -> Time {
+        let of_slot = |slot: &AttachedDevice| {
+            let (link, latency) = (&slot.link, slot.link.latency());
+            let later = |time: Time, span: Time| Time(time.0.saturating_add(span.0));
+            let sent = link.next_downstream().map(|time| later(time, latency));
+            let arrival = link.next_arrival();
+            let active = [sent, arrival, Some(slot.device.next_event())];
+            let active = active.into_iter().flatten().min().unwrap_or(Time::MAX);
+            let effect = later(active.max(self.device_time), latency);
+            link.next_noticed().map_or(effect, |time| time.min(effect))
+        };
+        let first = self.slots.iter().map(of_slot).min();
+        first.unwrap_or(Time::MAX).max(self.event_time)
+    }
+
     /// As [`System::wait`], but only writes to `watch` count: returns true once it has hits. Take
     /// them before the next wait.
     pub fn wait_for_write(&mut self, watch: Watch, limit: Time) -> Result<bool, Error> {
@@ -699,6 +750,12 @@ impl System {
         tag
     }
 
+    /// Whether an address belongs to devices.
+    #[inline]
+    fn is_of_devices(&self, addr: u64) -> bool {
+        addr >= WINDOW_BASE && !self.memory.is_external()
+    }
+
     /// The device window that an address hits.
     fn route(&self, addr: u64, len: u32) -> Option<(usize, Bar, u64)> {
         self.slots.iter().enumerate().find_map(|(device, slot)| {
@@ -714,7 +771,7 @@ impl System {
             Some(UpstreamKind::Read(request)) => (request.addr, request.len),
             _ => return false,
         };
-        addr >= WINDOW_BASE
+        self.is_of_devices(addr)
             && self.route(addr, len).is_some_and(|(peer, ..)| {
                 self.slots[peer].link.mmio_queued() >= self.host.mmio_queue
             })
@@ -750,7 +807,8 @@ impl System {
             observed.extend(observed_tlp(time, device, up, link));
         }
         match up {
-            Some(UpstreamKind::Write { addr, slot, len }) if addr < WINDOW_BASE => {
+            Some(UpstreamKind::Write { addr, slot, len }) if !self.is_of_devices(addr) => {
+                let link = &self.slots[device].link;
                 self.memory
                     .device_write(time, device, addr, link.bytes(slot, len));
                 if let Some(tracer) = &self.slots[device].tracer {
@@ -761,6 +819,7 @@ impl System {
                 link.release(time + Time::ns(self.host.write_ns), slot, len);
             }
             Some(UpstreamKind::Write { addr, slot, len }) => {
+                let link = &mut self.slots[device].link;
                 let data = link.bytes(slot, len).to_vec();
                 link.release(time, slot, len);
                 match self.route(addr, len) {
@@ -775,11 +834,10 @@ impl System {
                 }
             }
             Some(UpstreamKind::Read(request)) => {
-                link.release_read(time);
-                let route = if request.addr < WINDOW_BASE {
-                    None
-                } else {
-                    self.route(request.addr, request.len)
+                self.slots[device].link.release_read(time);
+                let route = match self.is_of_devices(request.addr) {
+                    true => self.route(request.addr, request.len),
+                    false => None,
                 };
                 if let Some((peer, bar, offset)) = route {
                     let tag = self.take_tag(Requester::Peer { device, request });
@@ -800,7 +858,8 @@ impl System {
                     ns => self.random.below(ns * 1000 + 1),
                 };
                 let ready = time + Time(self.host.read_ns * 1000 + jitter);
-                let data = self.memory.device_read(request.addr, request.len as usize);
+                let len = request.len as usize;
+                let data = self.memory.device_read(device, request.addr, len);
                 self.slots[device].link.complete_read(ready, request, data);
             }
             Some(UpstreamKind::Answer { tag, data, last }) => {
@@ -896,6 +955,15 @@ impl System {
         }
     }
 
+    fn advance_devices(&mut self, target: Time) -> Result<(), Error> {
+        for (device, slot) in self.slots.iter_mut().enumerate() {
+            let advanced = slot.device.advance(target, &mut slot.link);
+            advanced.map_err(|fault| Error::Fault { device, fault })?;
+        }
+        self.device_time = target;
+        Ok(())
+    }
+
     /// Lets time pass until `limit`, or until `stop`; returns whether the latter.
     fn run_until(&mut self, limit: Time, stop: StopCondition) -> Result<bool, Error> {
         if limit < self.now {
@@ -939,12 +1007,7 @@ impl System {
                 return Ok(false);
             }
             let target = Time(first.0.saturating_add(self.lookahead.0)).min(limit);
-            for (device, slot) in self.slots.iter_mut().enumerate() {
-                slot.device
-                    .advance(target, &mut slot.link)
-                    .map_err(|fault| Error::Fault { device, fault })?;
-            }
-            self.device_time = target;
+            self.advance_devices(target)?;
             // The acceptance of a store by a device is no event at the root complex.
             if matches!(stop, StopCondition::Event { marks, .. } if marks > self.open_marks()) {
                 return Ok(true);

@@ -5,9 +5,7 @@
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{sync_channel, SyncSender};
 use std::sync::Arc;
-use std::time::Duration;
 
 use sim::Bar;
 
@@ -16,8 +14,9 @@ use crate::doorbells::{self, Doorbells};
 use crate::irq::Mask;
 use crate::memory::{MapError, Permissions};
 use crate::peer::Peer;
+use crate::port::DevicePort;
+use crate::shared::SharedState;
 use crate::wire::{command, u16_at, u32_at, u64_at, Message, Reply, MAX_FDS, MAX_TRANSFER};
-use crate::worker::{SharedState, WorkerRequest};
 use crate::{Function, BAR0_BYTES, BAR4_BYTES};
 
 /// VFIO's region numbers of a PCI function, and their count.
@@ -63,21 +62,18 @@ const MAX_CHECKED_FILES: usize = 64;
 /// How to share the client's memory.
 const SHARE_HINT: &str = "QEMU: -object memory-backend-memfd,id=m0,size=...,share=on -machine \
     memory-backend=m0,aux-ram-share=on";
-/// A register read that takes longer is answered with all ones. The limit of clients is usually
-/// lower.
-const ANSWER_LIMIT: Duration = Duration::from_secs(50);
-
 type ReplyResult<'a> = Result<Reply<'a>, i32>;
 
 pub(crate) struct Connection {
     function: Function,
     shared: Arc<SharedState>,
-    worker: SyncSender<WorkerRequest>,
+    port: Box<dyn DevicePort>,
     config: ConfigSpace,
     control: Control,
     /// The client's MSI-X table. Only its mask bits have an effect, as messages go to eventfds.
     table: Vec<u8>,
-    doorbells: Arc<Doorbells>,
+    /// The page that the client maps; `None`: each doorbell is a message.
+    doorbells: Option<Arc<Doorbells>>,
     negotiated: bool,
     peer: Peer,
     /// Files that the client has sent, by device and inode. Enough of them to detect memory that is
@@ -92,14 +88,15 @@ impl Connection {
     pub(crate) fn new(
         function: &Function,
         shared: Arc<SharedState>,
-        worker: SyncSender<WorkerRequest>,
+        mut port: Box<dyn DevicePort>,
         peer: Peer,
     ) -> std::io::Result<Connection> {
+        let doorbells = port.connect()?;
         let connection = Connection {
             config: ConfigSpace::new(function),
             control: Control::default(),
             table: fresh_table(function.vectors),
-            doorbells: Arc::new(Doorbells::new()?),
+            doorbells,
             negotiated: false,
             peer,
             files: HashSet::new(),
@@ -107,10 +104,9 @@ impl Connection {
             refused_maps: 0,
             function: function.clone(),
             shared,
-            worker,
+            port,
         };
         connection.take_master_abort();
-        connection.send_request(WorkerRequest::Connect(connection.doorbells.clone()));
         connection.shared.stats.connections.add(1);
         Ok(connection)
     }
@@ -155,15 +151,6 @@ impl Connection {
             }
             _ => Err(libc::ENOTSUP),
         }
-    }
-
-    /// Sends a request to the worker, and interrupts its simulation. Errors are ignored: the server
-    /// is ending.
-    fn send_request(&self, order: WorkerRequest) {
-        self.shared.request_pending.store(true, Ordering::Relaxed);
-        let _ = self.worker.send(order);
-        // The worker may have cleared the flag just before this request arrived.
-        self.shared.request_pending.store(true, Ordering::Relaxed);
     }
 
     fn version(&mut self, body: &[u8]) -> ReplyResult<'_> {
@@ -288,7 +275,8 @@ impl Connection {
         };
         let mut argsz = REGION_INFO;
         let mut capability = Vec::new();
-        if index == region::BAR0 {
+        let doorbells = self.doorbells.as_ref().filter(|_| index == region::BAR0);
+        if doorbells.is_some() {
             flags |= flag::REGION_MMAP | flag::REGION_CAPS;
             capability.extend(SPARSE_MMAP.to_le_bytes());
             capability.extend(1u16.to_le_bytes()); // its version
@@ -312,9 +300,9 @@ impl Connection {
         let mut reply = words(&[argsz, flags, index, first]);
         reply.body.extend(size.to_le_bytes());
         reply.body.extend(0u64.to_le_bytes()); // offset of the region in the file
-        if !capability.is_empty() && room >= argsz {
+        if let Some(doorbells) = doorbells.filter(|_| room >= argsz) {
             reply.body.extend(capability);
-            reply.fd = Some(self.doorbells.file());
+            reply.fd = Some(doorbells.file());
         }
         if let Some(file) = mapped {
             reply.fd = Some(file.as_fd());
@@ -406,13 +394,11 @@ impl Connection {
 
     /// Passes the client's interrupt set-up to the device. Attaching eventfds enables MSI-X, as
     /// with VFIO in the kernel: not every client also enables it in configuration space.
-    fn update_interrupts(&self) {
+    fn update_interrupts(&mut self) {
         let open = self.shared.vectors.open();
-        self.send_request(WorkerRequest::Interrupts {
-            enable: self.control.msix_enable || open.contains(&true),
-            mask: self.control.msix_enable && self.control.msix_mask,
-            open,
-        });
+        let enable = self.control.msix_enable || open.contains(&true);
+        let mask = self.control.msix_enable && self.control.msix_mask;
+        self.port.set_interrupts(enable, mask, open);
     }
 
     fn reset(&mut self) {
@@ -420,10 +406,8 @@ impl Connection {
         self.shared.memory.set_bus_master(false);
         self.config.reset();
         self.table = fresh_table(self.function.vectors);
-        let (done, wait) = sync_channel(1);
-        self.send_request(WorkerRequest::Reset(done));
         // The device is reset before the client gets its answer.
-        let _ = wait.recv_timeout(ANSWER_LIMIT);
+        self.port.reset();
         self.take_master_abort();
         self.apply_config();
     }
@@ -476,7 +460,7 @@ impl Connection {
                 let out = &mut data[from..from + len];
                 match self.table_range(bar, at, len) {
                     Some(range) => out.copy_from_slice(&self.table[range]),
-                    None => self.read_device(bar, at, out),
+                    None => self.port.read(bar, at, out),
                 }
             }
         }
@@ -505,11 +489,7 @@ impl Connection {
                 let data = &data[from..from + len];
                 match self.table_range(bar, at, len) {
                     Some(range) => self.write_table(range.start, data),
-                    None => self.send_request(WorkerRequest::Write {
-                        bar,
-                        offset: at,
-                        data: data.to_vec(),
-                    }),
+                    None => self.port.write(bar, at, data),
                 }
             }
         }
@@ -538,21 +518,6 @@ impl Connection {
         }
         self.update_interrupts();
     }
-
-    /// Reads of a device. All ones if it does not answer, as on a bus.
-    fn read_device(&self, bar: Bar, offset: u64, out: &mut [u8]) {
-        let (answer, wait) = sync_channel(1);
-        self.send_request(WorkerRequest::Read {
-            bar,
-            offset,
-            len: out.len() as u32,
-            answer,
-        });
-        match wait.recv_timeout(ANSWER_LIMIT) {
-            Ok(Some(data)) if data.len() == out.len() => out.copy_from_slice(&data),
-            _ => out.fill(0xFF),
-        }
-    }
 }
 
 impl Drop for Connection {
@@ -560,7 +525,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.shared.memory.clear();
         self.shared.vectors.clear();
-        self.send_request(WorkerRequest::Disconnect);
+        self.port.disconnect();
     }
 }
 

@@ -6,25 +6,33 @@
 //! and shares its memory with it. The device runs in the process of the server; any [`sim::Device`]
 //! can be served.
 //!
-//! **Time is wall-clock.** While the guest waits, the device is simulated as fast as the machine
-//! can. The latency and bandwidth that the guest sees are those of the simulation, never those of
-//! the device. The link is not modelled: a read of host memory is answered at once. The device's
-//! figures are measured in simulated time (`nearside demo`, `nearside claim`).
+//! **Time is wall-clock** with [`Server::start`]. While the guest waits, the device is simulated as
+//! fast as the machine can. The latency and bandwidth that the guest sees are those of the
+//! simulation, never those of the device. The link is not modelled: a read of host memory is
+//! answered at once.
+//!
+//! **Time is simulated** with [`Server::start_in_simulated_time`]. An emulator whose clock is the
+//! devices' says how far they may run, through a separate channel. The link is modelled. See
+//! [Simulated time](#simulated-time).
 //!
 //! # Modules, in reading order
 //!
 //! | module | content |
 //! |---|---|
 //! | `wire` | framing of messages, file descriptors |
-//! | `server` | sockets, admission of clients, shutdown |
+//! | `served`, `server`, `stop` | devices to serve; sockets, admission of clients, shutdown |
 //! | `connection` | messages of a client: regions, interrupts, maps, register accesses, reset |
+//! | `port` | what a connection does with its device |
 //! | `config` | PCI configuration space: class, BARs, power management, FLR, MSI-X |
 //! | `memory` | the client's memory, mapped from its file descriptors |
 //! | `peer` | the client's process: whether it shares that memory |
 //! | `doorbells` | the doorbell page of BAR0, shared with the client |
 //! | `irq`, `signal` | MSI-X vectors to eventfds, without waiting for one |
-//! | `worker` | the thread in which the device runs, and its [`sim::HostPort`] |
-//! | `log`, `stats` | log lines and counters |
+//! | `worker` | wall-clock time: the thread in which the device runs, and its [`sim::HostPort`] |
+//! | `timed` | simulated time: devices at one [`sim::System`] |
+//! | `channel`, `time_page` | the emulator that says how far they may run |
+//! | `setup` | register writes after a reset |
+//! | `shared`, `log`, `stats` | state of a device, log lines, counters |
 //!
 //! The crate does not use the server of the published crate `vfio_user`. That one panics on
 //! malformed lengths and texts, serves one connection, and can't be stopped. The tests attach with
@@ -52,6 +60,23 @@
 //! rule far slower than the wall clock. For example, a Format of 960 MiB is 31 ms in about 4 s. The
 //! difference stays. A Keep Alive Timeout counts simulated time, so it expires late for the guest
 //! of a busy device.
+//!
+//! # Simulated time
+//!
+//! The emulator connects to a socket before its devices. Over it, it says how far it has come, or
+//! that its CPU is idle. The devices run to that time, or to their first interrupt, and no further.
+//! The answer has the time before which no device can do anything that the emulator sees. Until
+//! then it may run alone. An access to a device carries the emulator's time in a shared page, and
+//! the page has its duration when it is answered. Interrupts are signalled only while the emulator
+//! waits for time.
+//!
+//! Devices run ahead of the emulator by the time in which nothing can reach them from the host.
+//! That is the least latency of a link, and the way from CPU to root complex. So the emulator can
+//! run alone for twice the latency of the link even while a device is busy.
+//!
+//! Doorbells and the PM window are not mapped, as each access has to arrive at its time. All
+//! devices of a server share one time. Devices do not reach each other. A device whose assertion
+//! fails stops all of them, until one is reset.
 //!
 //! # Doorbells
 //!
@@ -154,6 +179,7 @@
 //! server ends. A server that is killed is a power cut (see `docs/architecture.md`).
 #![warn(missing_docs)]
 
+mod channel;
 mod config;
 mod connection;
 mod doorbells;
@@ -161,9 +187,16 @@ mod irq;
 mod log;
 mod memory;
 mod peer;
+mod port;
+mod served;
 mod server;
+mod setup;
+mod shared;
 mod signal;
 mod stats;
+mod stop;
+mod time_page;
+mod timed;
 mod wire;
 mod worker;
 
@@ -172,7 +205,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use log::Log;
-pub use server::{ServedDevice, Server};
+pub use served::ServedDevice;
+pub use server::Server;
 
 /// Bytes of BAR0.
 pub const BAR0_BYTES: u64 = 64 << 10;
@@ -190,7 +224,7 @@ pub struct Function {
     pub pm_file: Option<Arc<OwnedFd>>,
     /// MSI-X vectors.
     pub vectors: u16,
-    /// The link that configuration space describes. Its timing is not emulated.
+    /// The link that configuration space describes. Its timing counts in simulated time only.
     pub link: sim::LinkConfig,
 }
 
@@ -239,4 +273,7 @@ pub enum Error {
     /// An invalid [`Function`].
     #[error("{0}")]
     Function(String),
+    /// The simulated system of devices in simulated time.
+    #[error(transparent)]
+    System(sim::Error),
 }

@@ -4,30 +4,32 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{sync_channel, SyncSender};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{eventfd, poll, EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{flock, FlockOperation};
 use rustix::io::Errno;
-use sim::{Device, Tracer};
+use sim::HostConfig;
 
+use crate::channel::{Channel, Emulator};
 use crate::connection::Connection;
-use crate::irq::Vectors;
-use crate::log::Log;
-use crate::memory::GuestMemory;
 use crate::peer::Peer;
-use crate::stats::Stats;
+use crate::port::{DevicePort, WorkerPort};
+use crate::served::ServedDevice;
+use crate::shared::SharedState;
+use crate::stop::StopSignal;
+use crate::time_page::TimePage;
+use crate::timed::{TimedHost, TimedPort, TimedState};
 use crate::wire;
-use crate::worker::{SharedState, Worker, WorkerRequest};
-use crate::{Error, Function, RegisterWrite};
+use crate::worker::Worker;
+use crate::{Error, Function};
 
 /// Most requests in flight to a worker. A client that sends more waits.
 const MAX_REQUESTS: usize = 256;
@@ -47,24 +49,6 @@ const NOW: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// A device that is to be served.
-pub struct ServedDevice {
-    /// Name for log lines.
-    pub name: String,
-    /// Path of the socket.
-    pub socket: PathBuf,
-    /// The device. It has power.
-    pub device: Box<dyn Device + Send>,
-    /// Its appearance on the bus.
-    pub function: Function,
-    /// Register writes after each power-on and reset.
-    pub setup: Vec<RegisterWrite>,
-    /// Receives the events of commands.
-    pub tracer: Option<Tracer>,
-    /// Receives log lines about the device and its clients.
-    pub log: Log,
-}
-
 /// A device that is being served.
 struct RunningDevice {
     name: String,
@@ -78,86 +62,155 @@ struct RunningDevice {
 /// is dropped.
 pub struct Server {
     devices: Vec<RunningDevice>,
+    clock: Option<Clock>,
     stop: Arc<StopSignal>,
 }
 
-/// Ends the accept loops.
-struct StopSignal {
-    flag: AtomicBool,
-    event: OwnedFd,
+/// Makes the port of a connection.
+type NewPort = Box<dyn Fn() -> Box<dyn DevicePort> + Send>;
+
+/// A device whose socket is bound.
+struct Bound {
+    listener: UnixListener,
+    unit: RunningDevice,
+}
+
+impl Bound {
+    fn new(served: &ServedDevice) -> Result<Bound, Error> {
+        served.function.check()?;
+        let (listener, socket) = bind(&served.socket)?;
+        let (name, log) = (served.name.clone(), served.log.clone());
+        let shared = SharedState::new(name.clone(), log, served.function.vectors);
+        Ok(Bound {
+            listener,
+            unit: RunningDevice {
+                name,
+                socket,
+                shared: Arc::new(shared),
+                clients: Arc::default(),
+                threads: Vec::new(),
+            },
+        })
+    }
+}
+
+/// The channel for simulated time.
+struct Clock {
+    socket: BoundSocket,
+    state: Arc<TimedState>,
+    emulator: Arc<Emulator>,
+    thread: JoinHandle<()>,
 }
 
 impl Server {
-    /// Binds the sockets and starts the devices. Sockets of dead servers are replaced.
+    /// Binds the sockets and starts the devices, in wall-clock time. Sockets of dead servers are
+    /// replaced.
     pub fn start(devices: Vec<ServedDevice>) -> Result<Server, Error> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC)
-            .map_err(|e| Error::Start("an eventfd".into(), e.into()))?;
-        let stop = Arc::new(StopSignal {
-            flag: AtomicBool::new(false),
-            event,
-        });
-        let mut server = Server {
-            devices: Vec::new(),
-            stop,
-        };
+        let mut server = Server::new()?;
         for served in devices {
-            let unit = server.start_device(served)?;
-            server.devices.push(unit);
+            let mut bound = Bound::new(&served)?;
+            let (requests, inbox) = sync_channel(MAX_REQUESTS);
+            let worker = Worker::new(
+                served.device,
+                inbox,
+                bound.unit.shared.clone(),
+                served.setup,
+                served.function.vectors,
+                served.tracer,
+            );
+            let run = spawn("device", move || worker.run())?;
+            bound.unit.threads.push(run);
+            let shared = bound.unit.shared.clone();
+            let port = move || -> Box<dyn DevicePort> {
+                Box::new(WorkerPort {
+                    shared: shared.clone(),
+                    requests: requests.clone(),
+                })
+            };
+            server.serve(bound, served.function, Box::new(port))?;
         }
         Ok(server)
     }
 
-    fn start_device(&self, served: ServedDevice) -> Result<RunningDevice, Error> {
-        let ServedDevice {
-            name,
-            socket,
-            device,
-            function,
-            setup,
-            tracer,
-            log,
-        } = served;
-        function.check()?;
-        let (listener, socket) = bind(&socket)?;
-        let shared = Arc::new(SharedState {
-            memory: GuestMemory::default(),
-            vectors: Vectors::new(function.vectors),
-            stats: Stats::default(),
-            name: name.clone(),
-            log,
-            master_abort: AtomicBool::new(false),
-            request_pending: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-        });
-        let mut unit = RunningDevice {
-            name,
-            socket,
-            shared: shared.clone(),
-            clients: Arc::default(),
-            threads: Vec::new(),
+    /// The same in simulated time: the devices are attached to one host, and an emulator that has
+    /// connected to the socket `clock` says how far they may run.
+    pub fn start_in_simulated_time(
+        devices: Vec<ServedDevice>,
+        host: &HostConfig,
+        clock: &Path,
+    ) -> Result<Server, Error> {
+        let mut server = Server::new()?;
+        let (listener, clock) = bind(clock)?;
+        let page = Arc::new(TimePage::new().map_err(|e| Error::Start("a memfd".into(), e))?);
+        let (mut bound, mut functions, mut timed) = (Vec::new(), Vec::new(), Vec::new());
+        for served in devices {
+            let one = Bound::new(&served)?;
+            functions.push(served.function.clone());
+            timed.push((served, one.unit.shared.clone()));
+            bound.push(one);
+        }
+        let host = TimedHost::new(host, timed, page.clone())?;
+        let state = Arc::new(TimedState::new(host));
+        for ((device, bound), function) in bound.into_iter().enumerate().zip(functions) {
+            let (shared, state) = (bound.unit.shared.clone(), state.clone());
+            let port = move || -> Box<dyn DevicePort> {
+                Box::new(TimedPort {
+                    state: state.clone(),
+                    device,
+                    shared: shared.clone(),
+                })
+            };
+            server.serve(bound, function, Box::new(port))?;
+        }
+        let emulator = Arc::<Emulator>::default();
+        let channel = Channel {
+            listener,
+            page,
+            state: state.clone(),
+            stop: server.stop.clone(),
+            emulator: emulator.clone(),
         };
-        let (requests, inbox) = sync_channel(MAX_REQUESTS);
-        let vectors = function.vectors;
-        let worker = Worker::new(device, inbox, shared.clone(), setup, vectors, tracer);
+        let thread = spawn("clock", move || channel.run())?;
+        server.clock = Some(Clock {
+            socket: clock,
+            state,
+            emulator,
+            thread,
+        });
+        Ok(server)
+    }
+
+    fn new() -> Result<Server, Error> {
+        let stop = StopSignal::new().map_err(|e| Error::Start("an eventfd".into(), e))?;
+        Ok(Server {
+            devices: Vec::new(),
+            clock: None,
+            stop: Arc::new(stop),
+        })
+    }
+
+    /// Starts the threads that serve a device's clients.
+    fn serve(&mut self, bound: Bound, function: Function, port: NewPort) -> Result<(), Error> {
+        let Bound { listener, mut unit } = bound;
         let acceptor = Acceptor {
             listener,
-            shared: shared.clone(),
+            shared: unit.shared.clone(),
             clients: unit.clients.clone(),
             stop: self.stop.clone(),
         };
         let connections = ConnectionLoop {
             function,
-            shared,
-            requests,
+            shared: unit.shared.clone(),
+            port,
             clients: unit.clients.clone(),
             stop: self.stop.clone(),
         };
-        unit.threads.push(spawn("device", move || worker.run())?);
         unit.threads
             .push(spawn("acceptor", move || acceptor.run())?);
         unit.threads
             .push(spawn("connection", move || connections.run())?);
-        Ok(unit)
+        self.devices.push(unit);
+        Ok(())
     }
 
     /// Names and values of each device's counters, since the start.
@@ -178,13 +231,16 @@ impl Server {
     }
 
     fn shut_down(&mut self) {
-        self.stop.flag.store(true, Ordering::Relaxed);
-        let _ = rustix::io::write(&self.stop.event, &1u64.to_ne_bytes());
+        self.stop.set();
         for unit in &self.devices {
             unit.socket.remove();
             unit.shared.stop.store(true, Ordering::Relaxed);
             unit.shared.request_pending.store(true, Ordering::Relaxed);
             unit.clients.close();
+        }
+        if let Some(clock) = &self.clock {
+            clock.socket.remove();
+            clock.emulator.close();
         }
         let deadline = Instant::now() + END_TIMEOUT;
         for unit in self.devices.drain(..) {
@@ -198,6 +254,10 @@ impl Server {
                     unit.shared.report("a thread does not end");
                 }
             }
+        }
+        if let Some(clock) = self.clock.take() {
+            let _ = clock.thread.join();
+            clock.state.lock().finish();
         }
     }
 }
@@ -435,7 +495,7 @@ impl Acceptor {
     fn wait(&self, refused: &[RejectedClient]) -> Option<ReadySockets> {
         let mut fds = vec![
             PollFd::new(&self.listener, PollFlags::IN),
-            PollFd::new(&self.stop.event, PollFlags::IN),
+            PollFd::new(self.stop.event(), PollFlags::IN),
         ];
         fds.extend(
             refused
@@ -452,7 +512,7 @@ impl Acceptor {
         });
         let _ = poll(&mut fds, limit.as_ref());
         let ready = |fd: &PollFd| !fd.revents().is_empty();
-        (!self.stop.flag.load(Ordering::Relaxed)).then(|| ReadySockets {
+        (!self.stop.is_set()).then(|| ReadySockets {
             listener_ready: ready(&fds[0]),
             refused: fds[2..].iter().map(ready).collect(),
         })
@@ -469,7 +529,7 @@ struct ReadySockets {
 struct ConnectionLoop {
     function: Function,
     shared: Arc<SharedState>,
-    requests: SyncSender<WorkerRequest>,
+    port: NewPort,
     clients: Arc<Clients>,
     stop: Arc<StopSignal>,
 }
@@ -479,7 +539,7 @@ impl ConnectionLoop {
         while let Some(stream) = self.clients.next() {
             if let Err(error) = self.serve(stream) {
                 self.shared.stats.refused_messages.add(1);
-                if !self.stop.flag.load(Ordering::Relaxed) {
+                if !self.stop.is_set() {
                     self.shared.report(&format!("connection ended: {error}"));
                 }
             }
@@ -488,9 +548,9 @@ impl ConnectionLoop {
 
     /// Serves a client until it is gone.
     fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
-        let (shared, requests) = (self.shared.clone(), self.requests.clone());
+        let (shared, port) = (self.shared.clone(), (self.port)());
         let peer = Peer::of(&stream);
-        let mut connection = Connection::new(&self.function, shared, requests, peer)?;
+        let mut connection = Connection::new(&self.function, shared, port, peer)?;
         // A silent client would keep the device from other clients forever.
         let mut deadline = Some(Instant::now() + VERSION_TIMEOUT);
         stream.set_write_timeout(Some(VERSION_TIMEOUT))?;

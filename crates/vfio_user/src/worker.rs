@@ -9,7 +9,7 @@
 //! the thread spins for a moment, and then sleeps between polls, with growing intervals.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,12 +19,9 @@ use sim::{
     Tracer, MSI_BASE, MSI_LAST,
 };
 
-use crate::config::MSIX_TABLE;
 use crate::doorbells::Doorbells;
-use crate::irq::Vectors;
-use crate::log::Log;
-use crate::memory::GuestMemory;
-use crate::stats::Stats;
+use crate::setup;
+use crate::shared::SharedState;
 use crate::RegisterWrite;
 
 /// Simulated time between two polls of the doorbells, while the device is busy.
@@ -39,15 +36,6 @@ const IDLE_POLL: [Duration; 2] = [Duration::from_micros(100), Duration::from_mil
 const MAX_ACCESSES: usize = 64;
 /// Slices in which a device can take earlier accesses before a reset.
 const DRAIN_SLICES: usize = 100;
-
-/// Log lines that follow a fault.
-const RECOVERY_HINT: [&str; 3] = [
-    "registers read all ones until a function level reset; `nvme reset` only resets the \
-        controller. In a Linux guest, as root:",
-    "  cd /sys/bus/pci/devices/ADDRESS    # `grep -l 0x4e53 /sys/bus/pci/devices/*/vendor` names \
-        it",
-    "  echo ADDRESS > driver/unbind; echo 1 > reset; echo ADDRESS > /sys/bus/pci/drivers/nvme/bind",
-];
 
 /// A request of the connection.
 pub(crate) enum WorkerRequest {
@@ -78,28 +66,6 @@ pub(crate) enum WorkerRequest {
     Reset(SyncSender<()>),
 }
 
-/// State that connection and worker share.
-pub(crate) struct SharedState {
-    pub memory: GuestMemory,
-    pub vectors: Vectors,
-    pub stats: Stats,
-    /// The device's name for log lines.
-    pub name: String,
-    pub log: Log,
-    /// A read of the device was not answered. Configuration space reports it.
-    pub master_abort: AtomicBool,
-    /// A request was sent, so the simulation should return.
-    pub request_pending: AtomicBool,
-    /// The worker has to end.
-    pub stop: AtomicBool,
-}
-
-impl SharedState {
-    pub(crate) fn report(&self, line: &str) {
-        self.log.report(&self.name, line);
-    }
-}
-
 /// The device's port to its client. Memory and interrupts respond at once, without a link.
 struct ClientPort {
     shared: Arc<SharedState>,
@@ -108,8 +74,6 @@ struct ClientPort {
     parts: SplitCompletions,
     answers: Vec<(u32, Option<Vec<u8>>)>,
     tracer: Option<Tracer>,
-    /// Accesses that found no memory of this client.
-    unmet: u64,
 }
 
 impl ClientPort {
@@ -118,37 +82,6 @@ impl ClientPort {
         self.data.clear();
         self.parts.clear();
         self.answers.clear();
-    }
-
-    /// Counts an access that found no memory, and reports the client's first one. Without bus
-    /// mastering, no access is expected to find memory.
-    fn refused(&mut self, write: bool, addr: u64, len: usize) {
-        self.shared.stats.refused_accesses.add(1);
-        if !self.shared.memory.bus_master() {
-            return;
-        }
-        if !write {
-            self.shared.master_abort.store(true, Ordering::Relaxed);
-        }
-        self.unmet += 1;
-        if self.unmet == 1 {
-            let why = self.shared.memory.explain_failure(addr, len, write);
-            let what = match write {
-                true => format!("a write of {len} bytes to {addr:#x} is lost"),
-                false => format!("a read of {len} bytes from {addr:#x} fails"),
-            };
-            let line = format!("DMA: {what}: {why}. Further ones are counted");
-            self.shared.report(&line);
-        }
-    }
-
-    /// The client is gone.
-    fn report_unmet_accesses(&mut self) {
-        if self.unmet > 1 {
-            let line = format!("{} DMA accesses of this client found no memory", self.unmet);
-            self.shared.report(&line);
-        }
-        self.unmet = 0;
     }
 
     fn has_input(&self) -> bool {
@@ -171,7 +104,7 @@ impl HostPort for ClientPort {
         } else if self.shared.memory.write(addr, data) {
             stats.bytes_written.add(data.len() as u64);
         } else {
-            self.refused(true, addr, data.len());
+            self.shared.refuse_access(true, addr, data.len());
         }
         true
     }
@@ -182,7 +115,7 @@ impl HostPort for ClientPort {
         if found {
             self.shared.stats.bytes_read.add(u64::from(len));
         } else {
-            self.refused(false, addr, len as usize);
+            self.shared.refuse_access(false, addr, len as usize);
         }
         self.data.push_back(ReadData {
             tag,
@@ -269,7 +202,6 @@ impl Worker {
                 parts: SplitCompletions::default(),
                 answers: Vec::new(),
                 tracer,
-                unmet: 0,
             },
             doorbells: None,
             pending_reads: Vec::new(),
@@ -370,7 +302,7 @@ impl Worker {
                 self.msix = (false, false);
                 self.open.fill(false);
                 self.function_reset();
-                self.port.report_unmet_accesses();
+                self.port.shared.report_unmet_accesses();
             }
             WorkerRequest::Reset(done) => {
                 self.function_reset();
@@ -399,7 +331,9 @@ impl Worker {
         doorbells.collect(|offset, value| {
             self.port.shared.stats.doorbells.add(1);
             if self.fault.is_none() {
-                self.port.mmio.push_back(write32(Bar::Nvme, offset, value));
+                self.port
+                    .mmio
+                    .push_back(setup::write32(Bar::Nvme, offset, value));
             }
         });
     }
@@ -421,28 +355,16 @@ impl Worker {
         }
         self.fault = None;
         self.device.set_msix(self.msix.0, self.msix.1);
-        for write in &self.setup {
-            let access = write32(write.bar, write.offset, write.value);
-            self.port.mmio.push_back(access);
-        }
-        // The client's MSI-X table maps to eventfds. The device's table sends its messages to them.
+        let writes = setup::after_reset(&self.setup, self.vectors);
+        self.port.mmio.extend(writes);
         for vector in 0..usize::from(self.vectors) {
-            let entry = MSIX_TABLE + 16 * vector as u64;
-            for (at, value) in [(0, MSI_BASE as u32), (4, 0), (8, vector as u32)] {
-                self.port
-                    .mmio
-                    .push_back(write32(Bar::Nvme, entry + at, value));
-            }
             self.mask_vector(vector);
         }
     }
 
     fn mask_vector(&mut self, vector: usize) {
-        let control = MSIX_TABLE + 16 * vector as u64 + 12;
         let masked = !self.open.get(vector).copied().unwrap_or(false);
-        self.port
-            .mmio
-            .push_back(write32(Bar::Nvme, control, u32::from(masked)));
+        self.port.mmio.push_back(setup::mask_vector(vector, masked));
     }
 
     fn is_busy(&self) -> bool {
@@ -520,20 +442,9 @@ impl Worker {
 
     /// The device does nothing from here to its next power-on.
     fn record_fault(&mut self, fault: Fault) {
-        let shared = &self.port.shared;
-        shared.stats.faults.add(1);
-        shared.report(&fault.to_string());
-        RECOVERY_HINT.iter().for_each(|line| shared.report(line));
+        self.port.shared.report_fault(&fault.to_string());
         self.fault = Some(fault);
         self.port.clear();
-    }
-}
-
-fn write32(bar: Bar, offset: u64, value: u32) -> Mmio {
-    Mmio::Write {
-        bar,
-        offset,
-        data: value.to_le_bytes().to_vec(),
     }
 }
 
@@ -543,6 +454,7 @@ mod tests {
 
     use super::*;
     use crate::doorbells;
+    use crate::log::Log;
 
     /// A device that takes no accesses.
     struct UnresponsiveDevice;
@@ -571,16 +483,7 @@ mod tests {
 
     #[test]
     fn doorbells_do_not_accumulate_while_the_device_is_busy() {
-        let shared = Arc::new(SharedState {
-            memory: GuestMemory::default(),
-            vectors: Vectors::new(1),
-            stats: crate::stats::Stats::default(),
-            name: "deaf".into(),
-            log: Log::new(|_| {}),
-            master_abort: AtomicBool::new(false),
-            request_pending: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-        });
+        let shared = Arc::new(SharedState::new("deaf".into(), Log::new(|_| {}), 1));
         let (_orders, inbox) = sync_channel(1);
         let mut worker = Worker::new(
             Box::new(UnresponsiveDevice),

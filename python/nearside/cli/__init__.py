@@ -20,7 +20,7 @@ import typer
 from nearside import files
 from nearside._native import NearsideError
 from nearside.claims import cli as claims_cli
-from nearside.cli import attach, develop, first_steps, measure, persistent_memory, tables  # noqa: F401
+from nearside.cli import attach, develop, first_steps, guest, measure, persistent_memory, tables  # noqa: F401
 from nearside.cli.app import app
 from nearside.commands import MEASURE, UsageError
 from nearside.correlate import cli as correlate_cli

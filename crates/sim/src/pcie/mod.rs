@@ -39,6 +39,10 @@ pub use wire::DirectionStats;
 use crate::config::LinkConfig;
 use crate::{Mmio, ReadData, Time};
 
+/// Largest write, in bytes, that a program waits for by itself: a completion, a flag, or a message.
+/// Larger ones are data, which such a write follows.
+const LARGEST_NOTICED: u32 = 64;
+
 /// Traffic and refusals of a link since it came up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
@@ -157,6 +161,16 @@ impl Link {
     #[inline]
     pub(crate) fn next_upstream(&self) -> Option<Time> {
         self.up_queue.front().map(|tlp| tlp.arrival)
+    }
+
+    /// When the next TLP of the device that a program may wait for reaches the root complex: any
+    /// but a write of more than [`LARGEST_NOTICED`] bytes.
+    pub(crate) fn next_noticed(&self) -> Option<Time> {
+        let noticed = |tlp: &&UpstreamTlp| match tlp.kind {
+            UpstreamKind::Write { len, .. } => len <= LARGEST_NOTICED,
+            _ => true,
+        };
+        self.up_queue.iter().find(noticed).map(|tlp| tlp.arrival)
     }
 
     pub(crate) fn upstream_head(&self) -> Option<&UpstreamKind> {

@@ -106,7 +106,7 @@ impl Machine {
     }
 }
 
-fn region(bar: Bar) -> u32 {
+pub fn region(bar: Bar) -> u32 {
     match bar {
         Bar::Nvme => BAR0,
         Bar::Pm => BAR2,

@@ -3,6 +3,7 @@
 //! Shared by the tests: a client that sends exact messages, and a fake device.
 #![allow(dead_code)]
 
+pub mod emulator;
 pub mod machine;
 pub mod session;
 
@@ -491,25 +492,28 @@ pub fn serve_fakes_logged(
     count: usize,
 ) -> (Server, Vec<Arc<Mutex<FakeRecord>>>, LogLines) {
     let log = LogLines::default();
-    let mut seen = Vec::new();
-    let served = (0..count).map(|n| {
-        let device = Fake::new();
-        seen.push(device.seen.clone());
-        ServedDevice {
-            name: format!("fake{n}"),
-            socket: dir.socket(n),
-            device: Box::new(device),
-            function: Function {
-                pm_bytes: 1 << 20,
-                pm_file: None,
-                vectors: 4,
-                link: sim::LinkConfig::default(),
-            },
-            setup: vec![SETUP],
-            tracer: None,
-            log: log.log(),
-        }
-    });
-    let served: Vec<ServedDevice> = served.collect();
+    let fakes = (0..count).map(|n| fake_device(dir, n, &log));
+    let (served, seen) = fakes.unzip();
     (Server::start(served).unwrap(), seen, log)
+}
+
+/// A fake device, and what it records.
+pub fn fake_device(dir: &Dir, n: usize, log: &LogLines) -> (ServedDevice, Arc<Mutex<FakeRecord>>) {
+    let device = Fake::new();
+    let seen = device.seen.clone();
+    let served = ServedDevice {
+        name: format!("fake{n}"),
+        socket: dir.socket(n),
+        device: Box::new(device),
+        function: Function {
+            pm_bytes: 1 << 20,
+            pm_file: None,
+            vectors: 4,
+            link: sim::LinkConfig::default(),
+        },
+        setup: vec![SETUP],
+        tracer: None,
+        log: log.log(),
+    };
+    (served, seen)
 }

@@ -61,5 +61,5 @@ def make_image(path: Path, size: int, root: Path, grub: Path, mke2fs: list[str])
         image.write(boot[:440] + signature + partition_table(size) + core)
     blocks = (size - PARTITION) // 1024
     words = [*mke2fs, "-q", "-F", "-t", "ext4", "-O", FEATURES, "-E", f"offset={PARTITION},root_owner=0:0"]
-    words += ["-d", root, path, f"{blocks}k"]
-    subprocess.run([str(word) for word in words], check=True)
+    words += ["-d", str(root), str(path), f"{blocks}k"]
+    subprocess.run(words, check=True)

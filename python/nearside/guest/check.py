@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether simulated time works with a QEMU: the same job is the same twice, and measures the device."""
+
+from __future__ import annotations
+
+import json
+from typing import TypedDict
+
+from nearside._native import NearsideError
+from nearside.device import Design
+from nearside.guest.job import Job, run_job
+from nearside.types import GuestReport
+
+READS = 200
+FIO = (
+    "fio --name=check --filename=/dev/nvme0n1 --direct=1 --bs=4k --rw=randread --ioengine=psync --size=8m "
+    f"--number_ios={READS} --randseed=1 --thread --output-format=json"
+)
+PROFILES = ("dram", "pcm")
+
+
+class ClockCheck(TypedDict):
+    """The result of a check of simulated time."""
+
+    same_twice: bool
+    """Whether two runs were the same to the last instruction."""
+    fio_dram_ns: float
+    """The mean latency of a read as fio prints it, on DRAM, in ns."""
+    device_dram_ns: float
+    """What the device and its link take of that, in ns."""
+    fio_pcm_ns: float
+    """The same on the slower medium, in ns."""
+    device_pcm_ns: float
+    """The same on the slower medium, in ns."""
+    software_difference_ns: float
+    """By how much the rest of the latency differs between the media, in ns."""
+
+
+def _measure(profile: str) -> tuple[GuestReport, float, float]:
+    design = Design.load("default").with_values(f"[media]\nprofile = '{profile}'")
+    report = run_job(Job(FIO.split()), design, model="fast", timeout_s=600)
+    if report["status"] != 0:
+        raise NearsideError(f"fio ends with status {report['status']}: {report['output'].strip()}")
+    found = json.loads(report["output"])["jobs"][0]["read"]["clat_ns"]["mean"]
+    reads = [row for row in report["commands"] if row["count"] >= READS and row["command"] == "Read"]
+    if not reads:
+        raise NearsideError(f"the trace has no {READS} reads: {report['commands']}")
+    return report, found, reads[0]["mean_ns"]
+
+
+def check_clock(quiet: bool = False) -> ClockCheck:
+    """Runs the check; an error if QEMU does not work at all."""
+    _ = quiet
+    first, dram, device_dram = _measure(PROFILES[0])
+    second, _, _ = _measure(PROFILES[0])
+    _, pcm, device_pcm = _measure(PROFILES[1])
+    same = (first["clock"], first["output"], first["commands"]) == (
+        second["clock"],
+        second["output"],
+        second["commands"],
+    )
+    return {
+        "same_twice": same,
+        "fio_dram_ns": dram,
+        "device_dram_ns": device_dram,
+        "fio_pcm_ns": pcm,
+        "device_pcm_ns": device_pcm,
+        "software_difference_ns": (pcm - device_pcm) - (dram - device_dram),
+    }

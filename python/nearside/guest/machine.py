@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A guest under QEMU, beside the devices that this process serves."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nearside._native import NearsideError
+from nearside.guest.clock import build_clock
+from nearside.guest.kit import KERNEL_LINE
+from nearside.serve import MESSAGE_TIMEOUT_MS
+
+SIMULATED, WALL = "simulated", "wall"
+# The kernel needs no calibration: its counter is in ns.
+TIME_LINE = "tsc_early_khz=1000000 lpj=1000000 no_timer_check"
+PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class CpuModel:
+    """What the guest's CPU costs in simulated time."""
+
+    insn_ps: int = 250
+    """The time of an instruction, in ps."""
+    tsc_ps: int = 10_000
+    """The additional time of a read of the time stamp counter, in ps."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A guest to boot."""
+
+    kit: Path
+    """The folder of the kit."""
+    folder: Path
+    """A folder for sockets and serial ports."""
+    sockets: Sequence[Path]
+    """The sockets of its devices."""
+    clock: Path | None
+    """The socket of the channel for time; None: wall-clock time."""
+    memory_mib: int = 512
+    """Its memory, in MiB."""
+    cpu: CpuModel = CpuModel()
+    """Its CPU, in simulated time."""
+
+    def serial(self, number: int) -> Path:
+        """The file with the output of a serial port, from 0 on."""
+        return self.folder / f"serial{number}"
+
+    def command(self, initrd: Path, interactive: bool = False) -> list[str]:
+        """QEMU's command line. With `interactive` the terminal of this process is the first serial port."""
+        kit = self.kit
+        words: list[str | Path] = [kit / "lib/ld-linux-x86-64.so.2", "--library-path", kit / "lib"]
+        machine, plugin, time_line = "q35", [], ""
+        if self.clock is not None:
+            clock = build_clock(kit.parent)
+            words += ["--preload", clock]
+            cost = f"insn_ps={self.cpu.insn_ps},tsc_ps={self.cpu.tsc_ps}"
+            plugin = ["-plugin", f"{clock},channel={self.clock},{cost},interactive={int(interactive)}"]
+            # The HPET's timers are 10 ns apart.
+            machine, time_line = "q35,hpet=off", TIME_LINE
+        words += [kit / "qemu-system-x86_64", "-L", kit / "fw", "-nodefaults", "-no-user-config", "-no-reboot"]
+        words += ["-display", "none", *([] if interactive else ["-monitor", "none"])]
+        words += ["-machine", f"{machine},memory-backend=m0,aux-ram-share=on"]
+        # Without its random numbers, and from one seed, a run is the same twice.
+        words += ["-accel", "tcg,thread=single", "-cpu", "max,-rdrand,-rdseed", "-smp", "1", "-seed", "1"]
+        words += ["-rtc", "base=2026-01-01,clock=vm", *plugin, "-m", f"{self.memory_mib}M"]
+        words += ["-object", f"memory-backend-memfd,id=m0,size={self.memory_mib}M,share=on"]
+        kernel = kit / "vmlinux" if (kit / "vmlinux").is_file() else kit / "vmlinuz"
+        words += ["-kernel", kernel, "-initrd", initrd]
+        words += ["-append", f"{KERNEL_LINE} {time_line}".strip()]
+        for socket in self.sockets:
+            device = {
+                "driver": "vfio-user-pci",
+                "socket": {"type": "unix", "path": str(socket)},
+                "x-msg-timeout": MESSAGE_TIMEOUT_MS,
+            }
+            if self.clock is not None:
+                # The CPU waits for each access, so that the device has it at its time.
+                device["x-no-posted-writes"] = True
+            words += ["-device", json.dumps(device, separators=(",", ":"))]
+        words += ["-serial", "mon:stdio" if interactive else f"file:{self.serial(0)}"]
+        for number in (1, 2):
+            words += ["-serial", f"file:{self.serial(number)}"]
+        return [str(word) for word in words]
+
+
+def start(command: Sequence[str], errors: Path, interactive: bool = False) -> subprocess.Popen[bytes]:
+    """Starts QEMU. It ends with this process."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def end_with_parent() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    try:
+        with open(errors, "wb") as output:
+            return subprocess.Popen(
+                command,
+                stdin=None if interactive else subprocess.DEVNULL,
+                stdout=None if interactive else subprocess.DEVNULL,
+                stderr=output,
+                preexec_fn=end_with_parent,
+                # Ctrl-C is for this process, which ends QEMU.
+                start_new_session=not interactive,
+            )
+    except OSError as error:
+        raise NearsideError(f"QEMU can't be started: {error.strerror}") from None
