@@ -4,7 +4,7 @@
 
 usage:
 
-- `guest.py kit`: install QEMU, a kernel and the guest's tools into build/guest (78 MB, cached)
+- `guest.py kit`: install QEMU, a kernel and the guest's tools into build/guest (100 MB, cached)
 - `guest.py test [--model M]`: boot the guest and check what it can do with the device (make test-guest)
 - `guest.py shell --socket PATH`: boot the guest with a served device, and start a shell
 - `guest.py image FILE`: make a disk image to serve, from which the guest boots (shell --from-device)
@@ -34,7 +34,7 @@ from nearside.guest.kit import KERNEL_LINE, NoKit, folder, install_kit
 
 BIN = ROOT / ".venv" / "bin"
 WORK = folder()
-MEMORY = "256M"
+MEMORY = "384M"
 BOOT_LIMIT_S = 600
 DESIGN = "guest"
 MEDIA_BYTES = 1 << 30  # the design's

@@ -30,7 +30,7 @@ TimeOption = Annotated[
         help="simulated: the guest's clock is the device's. wall: the guest sees the speed of this machine.",
     ),
 ]
-MemoryOption = Annotated[int, typer.Option(help="Memory of the guest, in MiB.", min=128, max=16384)]
+MemoryOption = Annotated[int, typer.Option(help="Memory of the guest, in MiB.", min=384, max=16384)]
 InstructionOption = Annotated[
     int, typer.Option(help="Time of an instruction of the guest's CPU, in ps.", min=1, max=1_000_000)
 ]

@@ -134,7 +134,7 @@ def install_kit(quiet: bool = False) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (kit / "PACKAGES").is_file():
             if not quiet:
-                print("guest: downloading QEMU, a kernel and programs (90 MB)", flush=True)
+                print("guest: downloading QEMU, a kernel and programs (100 MB)", flush=True)
             _download(kit)
     return kit
 
