@@ -87,7 +87,8 @@ def base_archive(kit: Path) -> Path:
     archive.add_file("init", INIT.read_bytes(), executable=True)
     for entry in sorted((kit / "guest").iterdir()):
         archive.add_tree(entry.name, entry)
-    programs = {path.name for path in (kit / "guest/bin").iterdir()}
+    archive.add_link("bin/sh", "dash")
+    programs = {"sh", *(path.name for path in (kit / "guest/bin").iterdir())}
     for applet in _applets(kit / "guest/bin/busybox"):
         if applet not in programs:
             archive.add_link(f"bin/{applet}", "busybox")

@@ -33,9 +33,11 @@ PACKAGES += ["rocksdb-tools", "sqlite3"]
 KERNEL = ("linux-image-cloud-amd64", "6.12")
 TOOLS = ["usr/bin/fio", "usr/sbin/nvme", "usr/sbin/mke2fs", "usr/sbin/e2fsck", "usr/sbin/filefrag", "usr/sbin/mdadm"]
 TOOLS += ["usr/sbin/mkfs.xfs", "usr/sbin/mkfs.btrfs", "usr/sbin/mkfs.f2fs", "usr/bin/db_bench", "usr/bin/sqlite3"]
+# The shell of jobs: that of busybox prefers the applets of busybox to programs of the same name.
+TOOLS += ["usr/bin/dash"]
 # Kernel modules, beside those that they depend on.
 MODULES = ["raid1"]
-KIT_VERSION = 5
+KIT_VERSION = 6
 # The kernel's default limits. All parts of a large discard wait together, so the limit applies to
 # the whole.
 KERNEL_LINE = (
@@ -151,7 +153,7 @@ def _download(kit: Path) -> None:
         kernel = re.search(r"Depends: (linux-image-\S+)", depends)
         if not kernel:
             raise NoKit(f"no {KERNEL[0]} {KERNEL[1]} in the archive")
-        apt.run("apt-get", "download", "busybox-static", "mdadm", "libudev1", kernel[1])
+        apt.run("apt-get", "download", "busybox-static", "dash", "mdadm", "libudev1", kernel[1])
         unpacked = Path(scratch) / "root"
         archives = sorted((apt.folder / "cache/archives").glob("*.deb"))
         for archive in archives:
