@@ -30,7 +30,7 @@ echo "ready $(cut -d' ' -f1 /proc/uptime)" >&3
 
 cd /job || exit 1
 if [ -e .run/shell ]; then
-    setsid cttyhack sh
+    setsid cttyhack /bin/sh
     poweroff -f
 fi
 sh /job/.run/command < /dev/null > /dev/ttyS1 2>&1
