@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from nearside import Design, Device, NearsideError, demo, files, latency, serve
+from nearside import Design, Device, NearsideError, demo, files, latency, pmdk_crash, serve
 from nearside.claims import cli as claims_cli
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,6 +73,38 @@ def test_cli_former_option_is_not_suggested(tmp_path):
 def test_cli_names_with_line_breaks_are_escaped(name, tmp_path):
     escaped = name.encode("unicode_escape").decode().replace("\\u2028", "\\u{2028}").replace("\\x1b", "\\u{1b}")
     assert escaped in fails("build", "--design", name, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["serve", "--socket", "no\nx/s"],
+        ["serve", "--socket", "x\ny", "--socket", "x\ny"],
+        ["serve", "--socket", "s\nt", "--trace", "s\nt"],
+        ["soak", "--gigabytes", "0.001", "--model", "fast", "--result", "no\nx/r.json"],
+        ["trace", "e\n.jsonl"],
+        ["sort", "t.csv", "--by", "a", "-o", "x.csv", "--plot", "x.j\nso"],
+        ["pm", "serve", "redis", "--socket", "no\nx/s"],
+        ["pm", "serve", "redis", "--socket", "a\nb", "--port", "1"],
+        ["correlate", "--only", "a\nb"],
+        ["pmdk", "run", "--socket", "a\nb", "--", "x", "{}"],
+        ["pmdk", "run", "--without", "a\nb", "--", "x", "{}"],
+        ["crashtest", "--torn", "a\nb"],
+        ["crashtest", "--by", "cpu", "--", "./a\nb", "{}"],
+        ["guest", "run", "--time", "a\nb", "true"],
+        ["guest", "run", "--profile", "a\nb", "true"],
+    ],
+)
+def test_cli_names_with_line_breaks_stay_on_one_line(words, tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    (tmp_path / "e\n.jsonl").touch()
+    assert "\\n" in fails(*words, cwd=tmp_path)
+
+
+@pytest.mark.parametrize("cuts", ["sampled:", "at:", "at:1/"])
+def test_cli_numbers_of_many_digits_are_refused(cuts):
+    with pytest.raises(NearsideError, match="^cuts = "):
+        list(pmdk_crash.parse_cuts(cuts + 5000 * "9", [], 1))
 
 
 def test_cli_file_with_a_line_break_in_its_name(tmp_path):

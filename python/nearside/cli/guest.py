@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from nearside import results, show
+from nearside import files, results, show
 from nearside._native import NearsideError
 from nearside.cli.app import app
 from nearside.cli.options import DesignOption, JsonOption, ModelOption, TraceOption, command_group, print_json
@@ -45,7 +45,7 @@ def _choose_design(name: str, profile: str | None) -> Design:
 
 def _is_simulated(time: str) -> bool:
     if time not in ("simulated", "wall"):
-        raise NearsideError(f"--time {time}: allowed are simulated and wall")
+        raise NearsideError(f"--time {files.printable(time)}: allowed are simulated and wall")
     return time == "simulated"
 
 
