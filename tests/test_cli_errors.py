@@ -103,7 +103,7 @@ def test_cli_names_with_line_breaks_stay_on_one_line(words, tmp_path):
 
 @pytest.mark.parametrize("cuts", ["sampled:", "at:", "at:1/"])
 def test_cli_numbers_of_many_digits_are_refused(cuts):
-    with pytest.raises(NearsideError, match="^cuts = "):
+    with pytest.raises(NearsideError, match=r"^cuts = "):
         list(pmdk_crash.parse_cuts(cuts + 5000 * "9", [], 1))
 
 
