@@ -286,7 +286,7 @@ fn served_device_survives_a_client_lost_under_load() {
             client.dma_unmap(RAM_BASE, RAM_BYTES).unwrap();
             std::thread::sleep(std::time::Duration::from_millis(3));
         }
-        let used = controller.host().fresh as usize;
+        let used = controller.host().buffers.fresh as usize;
         drop(controller);
         let next = Machine::new(&dir.socket(0), false);
         poke(&ram, 0, &vec![0xAA; used]);

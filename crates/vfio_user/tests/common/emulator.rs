@@ -3,7 +3,6 @@
 //! An emulator of a CPU that takes no time, and the channel through which it drives devices in
 //! simulated time.
 
-use std::collections::BTreeMap;
 use std::io::{IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -17,7 +16,7 @@ use rustix::event::{eventfd, EventfdFlags};
 use rustix::net::{recvmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use sim::{Bar, Time};
 
-use super::machine::{region, RAM_BASE, RAM_BYTES, VECTORS};
+use super::machine::{region, Buffers, RAM_BASE, RAM_BYTES, VECTORS};
 use super::{memory, peek, poke, CONFIG, TEST_TIMEOUT};
 
 pub const NEVER: u64 = 1 << 62;
@@ -87,9 +86,7 @@ pub struct Emulator {
     pub now: Time,
     ram: OwnedFd,
     events: Vec<OwnedFd>,
-    /// Free memory by size, and the start of the unused rest.
-    free: BTreeMap<u64, Vec<u64>>,
-    fresh: u64,
+    buffers: Buffers,
 }
 
 impl Emulator {
@@ -113,8 +110,7 @@ impl Emulator {
             now: Time::ZERO,
             ram,
             events,
-            free: BTreeMap::new(),
-            fresh: 0,
+            buffers: Buffers::default(),
         }
     }
 }
@@ -135,20 +131,13 @@ impl Host for Emulator {
     }
 
     fn alloc(&mut self, bytes: u64, _align: u64) -> Result<u64> {
-        let bytes = bytes.next_power_of_two().max(4096);
-        let used = self.free.get_mut(&bytes).and_then(Vec::pop);
-        let addr = used.unwrap_or_else(|| {
-            let at = self.fresh.next_multiple_of(bytes);
-            self.fresh = at + bytes;
-            RAM_BASE + at
-        });
+        let (addr, bytes) = self.buffers.alloc(bytes);
         self.dma_write(addr, &vec![0; bytes as usize]);
         Ok(addr)
     }
 
     fn free(&mut self, addr: u64, bytes: u64) {
-        let bytes = bytes.next_power_of_two().max(4096);
-        self.free.entry(bytes).or_default().push(addr);
+        self.buffers.free(addr, bytes);
     }
 
     fn dma_read(&mut self, addr: u64, data: &mut [u8]) {

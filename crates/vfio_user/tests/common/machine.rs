@@ -50,6 +50,33 @@ pub fn served(
     }
 }
 
+/// The buffers in the memory of a machine: powers of two, aligned to their size.
+#[derive(Default)]
+pub struct Buffers {
+    free: BTreeMap<u64, Vec<u64>>,
+    /// The start of the unused rest.
+    pub fresh: u64,
+}
+
+impl Buffers {
+    /// The address and the size of a buffer, which may have former content.
+    pub fn alloc(&mut self, bytes: u64) -> (u64, u64) {
+        let bytes = bytes.next_power_of_two().max(4096);
+        let used = self.free.get_mut(&bytes).and_then(Vec::pop);
+        let addr = used.unwrap_or_else(|| {
+            let at = self.fresh.next_multiple_of(bytes);
+            self.fresh = at + bytes;
+            RAM_BASE + at
+        });
+        (addr, bytes)
+    }
+
+    pub fn free(&mut self, addr: u64, bytes: u64) {
+        let bytes = bytes.next_power_of_two().max(4096);
+        self.free.entry(bytes).or_default().push(addr);
+    }
+}
+
 /// A machine whose device is served, in wall-clock time. Its memory is a file that both sides map.
 pub struct Machine {
     pub client: vfio_user_client::Client,
@@ -57,9 +84,7 @@ pub struct Machine {
     pub file: OwnedFd,
     doorbells: MmapRaw,
     events: Vec<OwnedFd>,
-    /// Free memory by size, and the start of the unused rest.
-    free: BTreeMap<u64, Vec<u64>>,
-    pub fresh: u64,
+    pub buffers: Buffers,
     start: Instant,
 }
 
@@ -91,8 +116,7 @@ impl Machine {
             file,
             doorbells,
             events,
-            free: BTreeMap::new(),
-            fresh: 0,
+            buffers: Buffers::default(),
             start: Instant::now(),
         }
     }
@@ -139,20 +163,13 @@ impl Host for Machine {
     }
 
     fn alloc(&mut self, bytes: u64, _align: u64) -> Result<u64> {
-        let bytes = bytes.next_power_of_two().max(4096);
-        let used = self.free.get_mut(&bytes).and_then(Vec::pop);
-        let addr = used.unwrap_or_else(|| {
-            let at = self.fresh.next_multiple_of(bytes);
-            self.fresh = at + bytes;
-            RAM_BASE + at
-        });
+        let (addr, bytes) = self.buffers.alloc(bytes);
         self.dma_write(addr, &vec![0; bytes as usize]);
         Ok(addr)
     }
 
     fn free(&mut self, addr: u64, bytes: u64) {
-        let bytes = bytes.next_power_of_two().max(4096);
-        self.free.entry(bytes).or_default().push(addr);
+        self.buffers.free(addr, bytes);
     }
 
     fn dma_read(&mut self, addr: u64, data: &mut [u8]) {
