@@ -102,8 +102,8 @@ def test_guest_time_measures_the_device(alone):
 
 def test_guest_saves_files_and_passes_the_status(tmp_path):
     script = tmp_path / "job.sh"
-    script.write_text("#!/bin/sh\necho begun\nmkdir sub\necho text > sub/made\ncat job.sh > copy\nexit 7\n")
-    report = run([str(script)], results=tmp_path / "results")
+    script.write_text("#!/bin/sh\necho begun\nmkdir sub\necho $1 > sub/made\ncat job.sh > copy\nexit 7\n")
+    report = run([str(script), "text"], results=tmp_path / "results")
     assert (report["status"], report["output"]) == (7, "begun\n")
     assert sorted(report["files"]) == ["copy", "sub/made"]
     assert (tmp_path / "results/sub/made").read_text() == "text\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,11 @@ def stages(command: dict[str, Any]) -> Iterator[tuple[str, int, int]]:
             last = ends[key]
 
 
+def nearest_rank(values: Sequence[int], percent: int) -> int:
+    """A percentile of sorted values: the least one that this share of all values does not exceed."""
+    return values[max(0, -(-percent * len(values) // 100) - 1)]
+
+
 def summary(commands: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The stages of each kind of command, in ns: mean, median, 99th percentile (nearest rank) and largest."""
     spans: dict[tuple[str, str], list[int]] = {}
@@ -77,7 +82,7 @@ def summary(commands: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for (kind, stage), values in sorted(spans.items(), key=lambda item: (item[0][0], order.index(item[0][1]))):
         values.sort()
-        rank = {p: values[max(0, -(-p * len(values) // 100) - 1)] / 1e3 for p in (50, 99)}
+        rank = {p: nearest_rank(values, p) / 1e3 for p in (50, 99)}
         rows.append(
             {
                 "command": kind, "stage": stage, "count": len(values), "mean_ns": sum(values) / len(values) / 1e3,

@@ -36,9 +36,9 @@ class ClockCheck(TypedDict):
     """By how much the rest of the latency differs between the media, in ns."""
 
 
-def _measure(profile: str) -> tuple[GuestReport, float, float]:
+def _measure(profile: str, quiet: bool) -> tuple[GuestReport, float, float]:
     design = Design.load("default").with_values(f"[media]\nprofile = '{profile}'")
-    report = run_job(Job(FIO.split()), design, model="fast", timeout_s=600)
+    report = run_job(Job(FIO.split()), design, model="fast", timeout_s=600, quiet=quiet)
     if report["status"] != 0:
         raise NearsideError(f"fio ends with status {report['status']}: {report['output'].strip()}")
     found = json.loads(report["output"])["jobs"][0]["read"]["clat_ns"]["mean"]
@@ -50,10 +50,9 @@ def _measure(profile: str) -> tuple[GuestReport, float, float]:
 
 def check_clock(quiet: bool = False) -> ClockCheck:
     """Runs the check; an error if QEMU does not work at all."""
-    _ = quiet
-    first, dram, device_dram = _measure(PROFILES[0])
-    second, _, _ = _measure(PROFILES[0])
-    _, pcm, device_pcm = _measure(PROFILES[1])
+    first, dram, device_dram = _measure(PROFILES[0], quiet)
+    second, _, _ = _measure(PROFILES[0], quiet)
+    _, pcm, device_pcm = _measure(PROFILES[1], quiet)
     same = (first["clock"], first["output"], first["commands"]) == (
         second["clock"],
         second["output"],

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import stat
@@ -78,7 +79,8 @@ def _applets(busybox: Path) -> Iterator[str]:
 
 def base_archive(kit: Path) -> Path:
     """The kit's programs and the first process, as an archive in the kit's folder."""
-    target = kit / f"base-{INIT.stat().st_mtime_ns:x}.cpio"
+    key = hashlib.sha256(INIT.read_bytes() + Path(__file__).read_bytes()).hexdigest()[:12]
+    target = kit / f"base-{key}.cpio"
     if target.is_file():
         return target
     archive = Archive()

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from nearside import files, show
+from nearside import trace as trace_summary
 from nearside._native import NearsideError
 from nearside.device import Design
 from nearside.guest.image import Archive, write_initrd
@@ -40,11 +41,13 @@ class Job:
     """The command. Words that name files of this machine become names in the guest."""
     folders: Sequence[Path] = ()
     """Folders that the guest gets a copy of, under their names."""
-    inputs: dict[str, bytes] = field(default_factory=dict)
+    inputs: dict[str, bytes] = field(default_factory=dict, init=False)
+    """The files that `archive` has found in the command, by their names in the guest."""
 
     def archive(self) -> Archive:
         """What the guest's file system has besides the kit."""
         archive = Archive()
+        self.inputs.clear()
         words = []
         for word in self.words:
             path = Path(word)
@@ -62,8 +65,8 @@ class Job:
             if not folder.is_dir():
                 raise NearsideError(f"{files.printable(folder)} is no folder")
             archive.add_tree(f"job/{folder.resolve().name}", folder)
-        if len(words) == 1 and words[0] in self.inputs:
-            words = [f"./{words[0]}"]
+        if words and words[0] in self.inputs:
+            words[0] = f"./{words[0]}"
         archive.add_file("job/.run/command", (shlex.join(words) + "\n").encode())
         return archive
 
@@ -136,7 +139,7 @@ def _measure_commands(trace: Path) -> list[GuestCommands]:
     rows: list[GuestCommands] = []
     for kind, unsorted in sorted(spans.items()):
         values = sorted(unsorted)
-        rank = {p: values[max(0, -(-p * len(values) // 100) - 1)] / 1e3 for p in (50, 99)}
+        rank = {p: trace_summary.nearest_rank(values, p) / 1e3 for p in (50, 99)}
         mean = sum(values) / len(values) / 1e3
         rows.append(
             {
