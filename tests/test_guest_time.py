@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,7 +15,9 @@ from pathlib import Path
 import pytest
 from nearside import Design, NearsideError
 from nearside.guest import check, kit, machine
-from nearside.guest.job import Job, run_job
+from nearside.guest.job import Job, Setup, run_job
+from nearside.guest.machine import CpuModel
+from nearside.guest.report import job_commands
 
 pytestmark = pytest.mark.slow
 
@@ -32,9 +36,10 @@ def _kit():
         pytest.skip(str(reason))
 
 
-def run(words: list[str], profile: str = "dram", **options):
+def run(words: list[str], profile: str = "dram", devices: int = 1, memory_mib: int = 512, images=(), **options):
     design = Design.load("default").with_values(f"[media]\nprofile = '{profile}'")
-    return run_job(Job(words), design, model="fast", timeout_s=900, **options)
+    setup = Setup([design] * devices, "fast", CpuModel.load(), memory_mib)
+    return run_job(Job(words, images=images), setup, timeout_s=900, **options)
 
 
 def qemu_pids() -> list[int]:
@@ -77,7 +82,10 @@ def fio_ns(report) -> float:
 
 
 def device_ns(report) -> float:
-    return next(row["mean_ns"] for row in report["commands"] if row["command"] == "Read" and row["count"] >= READS)
+    [reads] = job_commands(report, "Read")
+    assert reads["count"] == READS
+    assert reads["mean_ns"] == pytest.approx(reads["device_ns"] + reads["link_ns"])
+    return reads["mean_ns"]
 
 
 def test_guest_time_is_the_same_on_a_disturbed_machine(alone):
@@ -87,7 +95,7 @@ def test_guest_time_is_the_same_on_a_disturbed_machine(alone):
     disturbance.ended.set()
     disturbance.join()
     assert disturbance.stops > 10
-    for key in ("clock", "output", "commands", "counters"):
+    for key in ("clock", "output", "devices"):
         assert again[key] == alone[key], key
 
 
@@ -108,6 +116,75 @@ def test_guest_saves_files_and_passes_the_status(tmp_path):
     assert sorted(report["files"]) == ["copy", "sub/made"]
     assert (tmp_path / "results/sub/made").read_text() == "text\n"
     assert (tmp_path / "results/copy").read_text() == script.read_text()
+
+
+def test_guest_has_devices_in_order_images_and_phases(tmp_path):
+    image = tmp_path / "data"
+    (image / "sub").mkdir(parents=True)
+    (image / "sub/words").write_text("some words\n" * 1000)
+    script = tmp_path / "job.sh"
+    script.write_text(
+        "#!/bin/sh\n"
+        "cmp /image/data/sub/words copy && ! touch /image/data/new 2>/dev/null && echo read-only\n"
+        "mark reads\ndd if=/dev/nearside0n1 of=/dev/null bs=4k count=7 iflag=direct 2>/dev/null\n"
+        "mark 'two words'\ndd if=/dev/zero of=/dev/nearside1n1 bs=4k count=5 oflag=direct 2>/dev/null\n"
+    )
+    (tmp_path / "copy").write_bytes((image / "sub/words").read_bytes())
+    report = run(["sh", "-c", f"cp {script.name} s && sh s", str(script), str(tmp_path / "copy")], devices=2)
+    assert report["output"] == "cmp: /image/data/sub/words: No such file or directory\n"
+    report = run([str(script), str(tmp_path / "copy")], devices=2, images=[image])
+    assert (report["status"], report["output"]) == (0, "read-only\n")
+    found = [
+        {phase["name"]: {row["command"]: row["count"] for row in phase["commands"]} for phase in device["phases"]}
+        for device in report["devices"]
+    ]
+    assert [device["name"] for device in report["devices"]] == ["nearside0", "nearside1", "nearside2"]
+    assert (found[0]["reads"], found[0]["two words"]) == ({"Read": 7}, {})
+    assert (found[1]["reads"], found[1]["two words"]) == ({}, {"Write": 5})
+    assert found[2]["job"].keys() == {"Read"}
+
+
+def test_guest_image_and_cpu_errors_name_what_is_allowed(tmp_path):
+    with pytest.raises(NearsideError, match="no folder"):
+        run(["true"], images=[tmp_path / "none"])
+    (tmp_path / "a b").mkdir()
+    with pytest.raises(NearsideError, match="the name of an image has no spaces"):
+        run(["true"], images=[tmp_path / "a b"])
+    (tmp_path / "1/same").mkdir(parents=True)
+    (tmp_path / "2/same").mkdir(parents=True)
+    with pytest.raises(NearsideError, match="two images are called same"):
+        run(["true"], images=[tmp_path / "1/same", tmp_path / "2/same"])
+    with pytest.raises(NearsideError, match=r"allowed is a profile with the table \[guest\]: kernel, or a file"):
+        CpuModel.load("polled")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_guest_that_is_interrupted_keeps_what_there_is(tmp_path, times):
+    (tmp_path / "r.fio").write_text("[r]\nfilename=/dev/nvme0n1\nrw=randread\nsize=8m\ntime_based\nruntime=1000\n")
+    words = ["guest", "run", "--model", "fast", "--json", "--", "fio", "--output=out", str(tmp_path / "r.fio")]
+    command = [sys.executable, "-m", "nearside", *words]
+    environment = {**os.environ, "NEARSIDE_RESULTS": str(tmp_path / "results"), "TMPDIR": str(tmp_path / "scratch")}
+    (tmp_path / "scratch").mkdir()
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # The job runs when it has made the first of many commands.
+    deadline = time.monotonic() + 600
+    while not any(port.stat().st_size for port in (tmp_path / "scratch").glob("*/serial2")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.1)
+    time.sleep(5)
+    process.send_signal(signal.SIGINT)
+    if times == 2:
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=600)
+    assert "interrupting the job" in errors
+    report = json.loads(output)
+    assert (process.returncode, report["partial"], report["status"]) == (130, True, 130)
+    assert report["devices"][0]["phases"]
+    if times == 1:
+        assert report["files"] == ["out"]
+        assert "IOPS" in (tmp_path / "results/guest/out").read_text()
+    assert not list((tmp_path / "scratch").iterdir())
 
 
 def test_guest_that_panics_is_one_line():
@@ -140,13 +217,13 @@ def test_guest_whose_emulator_is_killed_is_one_line():
 def test_guest_that_takes_too_long_is_ended():
     began = time.monotonic()
     with pytest.raises(NearsideError, match="has not ended within 2 s of wall-clock time"):
-        run_job(Job(["sleep", "100000"]), Design.load("default"), model="fast", timeout_s=2)
+        run_job(Job(["sleep", "100000"]), Setup([Design.load("default")], "fast", CpuModel.load()), timeout_s=2)
     assert time.monotonic() - began < 60
     assert not qemu_pids()
 
 
 def test_guest_clock_refuses_what_it_can_not_do(tmp_path):
-    guest = machine.Guest(kit.install_kit(), tmp_path, [], tmp_path / "clock")
+    guest = machine.Guest(kit.install_kit(), tmp_path, [], tmp_path / "clock", cpu=CpuModel.load())
     words = guest.command(tmp_path / "initrd")
     two = [word if word != "1" else "2" for word in words]
     process = machine.start(two, tmp_path / "errors")

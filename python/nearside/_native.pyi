@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from nearside.types import (
     ArrowStream,
@@ -437,12 +437,17 @@ class Server:
         progress: BuildProgress | None = None,
         model: str | None = None,
         clock: StrPath | None = None,
+        summarize: bool = False,
     ) -> None: ...
     @property
     def builds(self) -> list[str]:
         """The kind of bitstream of each device; see `Device.build`."""
     def counters(self) -> list[ServerCounters]:
         """Counters of each device since the start."""
+    def progress(self) -> list[tuple[int, int]]:
+        """Of each device with `summarize`: commands that have ended, and the time of the last in ps."""
+    def summaries(self) -> list[list[dict[str, Any]]]:
+        """Of each device with `summarize`: ends the summary, and returns its phases, `GuestPhase` without names."""
     def stop(self) -> None:
         """Ends all connections, removes the sockets and flushes the media."""
     def wait(self, seconds: float) -> None:
@@ -593,6 +598,9 @@ def pmdk_instructions(file: bytes) -> tuple[list[int], int, bytes]:
 
 def pmdk_shim() -> bytes:
     """The preloaded library, as the bytes of its file."""
+
+def guest_cpu(host: str) -> tuple[int, int]:
+    """The CPU of a guest from a host profile: ps for an instruction, and more for a read of the time stamp counter."""
 
 def profile(name: str) -> MediaProfile:
     """A media profile by name or path."""

@@ -96,14 +96,18 @@ class Server:
         self,
         devices: Sequence[tuple[Design, Path]],
         progress: BuildProgress | None = None,
-        traces: Sequence[Path] = (),
+        traces: Sequence[Path | None] = (),
         model: str | None = None,
         clock: Path | None = None,
+        summarize: bool = False,
     ) -> None:
-        """`clock`: the devices run in simulated time, as an emulator says through this socket."""
+        """`clock`: the devices run in simulated time, as an emulator says through this socket.
+
+        With `summarize`, `native.summaries` has the durations of commands.
+        """
         every: Sequence[Path | None] = traces or [None] * len(devices)
         wanted = [(design.native, socket, trace) for (design, socket), trace in zip(devices, every, strict=True)]
-        self.native = _native.Server(wanted, progress, model, clock)
+        self.native = _native.Server(wanted, progress, model, clock, summarize)
 
     def __enter__(self) -> Server:
         return self

@@ -1332,20 +1332,69 @@ class GuestClock(TypedDict):
 
 
 class GuestCommands(TypedDict):
-    """What a device and its link have taken for the commands of a guest: from the doorbell to the interrupt."""
+    """Durations of a kind of command of a guest: from the store to the doorbell to the interrupt."""
 
     command: str
     """The kind of command."""
     count: int
-    """The number of commands."""
+    """The number of commands that were completed."""
     mean_ns: float
     """The mean, in ns."""
+    device_ns: float
+    """The device's part of the mean: from the doorbell's arrival until the completion is sent, in ns."""
+    link_ns: float
+    """The rest of the mean, on the way to the device and back, in ns."""
     p50_ns: float
-    """The median, in ns."""
+    """The median, in ns, to three digits."""
     p99_ns: float
-    """The 99th percentile, in ns."""
+    """The 99th percentile, in ns, to three digits."""
     max_ns: float
-    """The largest, in ns."""
+    """The largest, in ns, to three digits."""
+
+
+class GuestPhase(TypedDict):
+    """A part of a guest's run on a device, from a mark to the next one."""
+
+    mark: int
+    """The number of the mark that begins it; 0 at the begin of the run."""
+    name: str
+    """Its name: "boot", "job", "end", or what `mark` in the guest has named it."""
+    span_ns: float
+    """Its duration, in ns, from the first command to the last or to the next mark."""
+    in_flight_ns: float
+    """The time with a command in flight, in ns."""
+    pauses: int
+    """How often no command was in flight between two commands."""
+    pause_p50_ns: float | None
+    """The median of such a time, in ns, to three digits: the guest's own code, if it does not wait."""
+    commands: list[GuestCommands]
+    """Durations by kind of command."""
+
+
+class GuestDevice(TypedDict):
+    """A device of a guest."""
+
+    name: str
+    """Its name in the guest: /dev/NAME is its controller, /dev/NAMEn1 its first namespace."""
+    design: str
+    """The name of its design."""
+    profile: str
+    """The name of its media profile."""
+    phases: list[GuestPhase]
+    """Durations of commands, by phase."""
+    counters: ServerCounters
+    """Its counters."""
+
+
+class GuestCpu(TypedDict):
+    """The CPU of a guest in simulated time."""
+
+    host: str
+    """The host profile."""
+    instruction_ns: float
+    """The time of an instruction, in ns."""
+    counter_ns: float
+    """The additional time of a read of the time stamp counter, in ns."""
 
 
 class GuestReport(TypedDict):
@@ -1354,9 +1403,13 @@ class GuestReport(TypedDict):
     command: list[str]
     """The command."""
     status: int
-    """Its exit status."""
+    """Its exit status; 130 if it was interrupted."""
+    partial: bool
+    """Whether it was interrupted: the figures are of what had run by then."""
     time: str
     """"simulated" or "wall"."""
+    cpu: GuestCpu | None
+    """The CPU; None in wall-clock time."""
     output: str
     """What it has written to its terminal."""
     files: list[str]
@@ -1364,11 +1417,9 @@ class GuestReport(TypedDict):
     out_of_memory: bool
     """Whether the kernel has ended a process for lack of memory."""
     clock: GuestClock | None
-    """The guest's clock; None in wall-clock time."""
-    commands: list[GuestCommands]
-    """Latencies of the device; empty with a trace for Perfetto."""
-    counters: ServerCounters
-    """Counters of the device."""
+    """The guest's clock; None in wall-clock time, or if the guest was ended."""
+    devices: list[GuestDevice]
+    """Its devices, in the order of the command line."""
     wall_s: float
     """How long it took, in seconds of wall-clock time."""
 

@@ -56,6 +56,9 @@ pub struct HostProfile {
     pub cache: Cache,
     /// The host's memory.
     pub memory: Dram,
+    /// The CPU of a guest in simulated time. Only a profile with this table can be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestCpu>,
     /// The connection of CPU and device. Without this table the design's values apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attach: Option<Attachment>,
@@ -100,6 +103,16 @@ pub struct CpuCore {
     pub clwb_drain_ns: Sourced<f64>,
     /// CPU time of an `sfence` without outstanding stores.
     pub sfence_ns: Sourced<f64>,
+}
+
+/// The CPU of a guest in simulated time: the same time for each instruction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestCpu {
+    /// Time of an instruction: 0.001 to 1000.
+    pub instruction_ns: Sourced<f64>,
+    /// Additional time of a read of the time stamp counter: 0 to 1000.
+    pub counter_ns: Sourced<f64>,
 }
 
 /// How a set of the cache selects the line to evict.
@@ -224,7 +237,22 @@ impl HostProfile {
             ok,
             "more than 0, at most 1000",
         )?;
+        self.guest.as_ref().map_or(Ok(()), GuestCpu::validate)?;
         self.attach.as_ref().map_or(Ok(()), Attachment::validate)
+    }
+
+    /// The CPU of a guest; an error if the profile has none.
+    pub fn guest_cpu(&self) -> Result<&GuestCpu, Error> {
+        let with_guest = HostProfile::names().into_iter();
+        let with_guest = with_guest.filter_map(HostProfile::shipped);
+        let names: Vec<&str> = with_guest
+            .filter(|profile| profile.guest.is_some())
+            .map(|profile| profile.name.as_str())
+            .collect();
+        let names = names.join(", ");
+        let rule = format_args!("allowed is a profile with the table [guest]: {names}, or a file");
+        let missing = || InvalidValue::new("host profile", &self.name, rule).into();
+        self.guest.as_ref().ok_or_else(missing)
     }
 
     /// Host and link with the profile's values; otherwise those of `host` and `link`.
@@ -263,6 +291,22 @@ impl CpuCore {
             range(key, count.value, 1, 1024)?;
         }
         Ok(())
+    }
+}
+
+impl GuestCpu {
+    fn validate(&self) -> Result<(), Error> {
+        let GuestCpu {
+            instruction_ns,
+            counter_ns,
+        } = self;
+        sourced("guest.instruction_ns", instruction_ns)?;
+        let ok = (0.001..=1000.0).contains(&instruction_ns.value);
+        let value = instruction_ns.value;
+        check("guest.instruction_ns", value, ok, "0.001 to 1000")?;
+        sourced("guest.counter_ns", counter_ns)?;
+        let ok = (0.0..=1000.0).contains(&counter_ns.value);
+        check("guest.counter_ns", counter_ns.value, ok, "0 to 1000")
     }
 }
 

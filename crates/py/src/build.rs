@@ -32,6 +32,16 @@ pub fn profile(name: &str) -> PyResult<Document<design::Profile>> {
     design::Profile::find(name).map(Document).map_err(raise)
 }
 
+/// The CPU of a guest: the times of an instruction and, additionally, of a read of the time stamp
+/// counter, in ps. Of a host profile by name or path.
+#[pyfunction]
+pub fn guest_cpu(host: &str) -> PyResult<(u64, u64)> {
+    let profile = design::HostProfile::find(host).map_err(raise)?;
+    let cpu = profile.guest_cpu().map_err(raise)?;
+    let ps = |ns: f64| (ns * 1e3).round() as u64;
+    Ok((ps(cpu.instruction_ns.value), ps(cpu.counter_ns.value)))
+}
+
 /// A device configuration.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Design {

@@ -67,6 +67,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pm::PmThread>()?;
     module.add_function(wrap_pyfunction!(build::root, module)?)?;
     module.add_function(wrap_pyfunction!(build::profile, module)?)?;
+    module.add_function(wrap_pyfunction!(build::guest_cpu, module)?)?;
     module.add_function(wrap_pyfunction!(build::compile, module)?)?;
     module.add_function(wrap_pyfunction!(build::model, module)?)?;
     module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;

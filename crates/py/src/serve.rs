@@ -12,8 +12,8 @@ use device::{Model, RtlOptions};
 use driver::control::DelayRegisters;
 use pyo3::prelude::*;
 use serde_json::{json, Map, Value};
-use sim::{Bar, Media, Tracer};
-use trace::TraceFile;
+use sim::{Bar, Media, TraceSink, Tracer};
+use trace::{CommandTimes, Phase, TraceFile, TraceSummary};
 use vfio_user::{Function, RegisterWrite, ServedDevice};
 
 use crate::build::{factory, model_of, purpose, Design};
@@ -36,6 +36,8 @@ struct Running {
     /// The builds of the bitstreams.
     builds: Vec<String>,
     traces: Vec<Arc<Mutex<TraceFile>>>,
+    /// Of each device, if it was asked for.
+    summaries: Vec<Arc<Mutex<TraceSummary>>>,
 }
 
 impl Server {
@@ -52,15 +54,17 @@ type ServedDesign = (Py<Design>, PathBuf, Option<PathBuf>);
 impl Server {
     /// Compiles the designs if necessary, and serves each of them at its socket. If a file is
     /// given, commands are traced to it. With `clock` they run in simulated time: the path of the
-    /// socket through which an emulator says how far. The host is that of the first design.
+    /// socket through which an emulator says how far. The host is that of the first design. With
+    /// `summarize`, `summaries` has the durations of commands.
     #[new]
-    #[pyo3(signature = (devices, progress=None, model=None, clock=None))]
+    #[pyo3(signature = (devices, progress=None, model=None, clock=None, summarize=false))]
     fn new(
         py: Python<'_>,
         devices: Vec<ServedDesign>,
         progress: Option<Py<PyAny>>,
         model: Option<&str>,
         clock: Option<PathBuf>,
+        summarize: bool,
     ) -> PyResult<Server> {
         let model = model_of(model)?;
         let first = devices.first().map(|(design, ..)| design.get());
@@ -87,11 +91,22 @@ impl Server {
             py.check_signals()?;
         }
         // All media files are locked by now, so a trace can't overwrite one.
+        let mut summaries = Vec::new();
         for (one, path) in served.iter_mut().zip(files) {
-            let Some(path) = path else { continue };
-            let file = create(&path)?;
-            one.tracer = Some(Tracer::new(file.clone(), false));
-            traces.push(file);
+            let mut sinks: Vec<Arc<Mutex<dyn TraceSink>>> = Vec::new();
+            if let Some(path) = path {
+                let file = create(&path)?;
+                traces.push(file.clone());
+                sinks.push(file);
+            }
+            if summarize {
+                let summary = Arc::new(Mutex::new(TraceSummary::new()));
+                summaries.push(summary.clone());
+                sinks.push(summary);
+            }
+            if !sinks.is_empty() {
+                one.tracer = Some(Tracer::new(Arc::new(Mutex::new(sinks)), false));
+            }
         }
         let server = py.detach(|| match &clock {
             Some(clock) => {
@@ -106,6 +121,7 @@ impl Server {
                 server,
                 builds,
                 traces,
+                summaries,
             }
             .into(),
         );
@@ -139,6 +155,34 @@ impl Server {
         Ok(Document(devices.map(object).collect()))
     }
 
+    /// Of each device, the number of commands that have ended, and the time of the last in ps. The
+    /// server has to be one with `summarize`.
+    fn progress(&self) -> PyResult<Vec<(u64, u64)>> {
+        let running = self.lock()?;
+        let summaries = running.summaries.iter();
+        Ok(summaries
+            .map(|summary| {
+                let summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+                (summary.commands(), summary.last_end().0)
+            })
+            .collect())
+    }
+
+    /// Ends the summaries, and returns the phases of each device. The server has to be one with
+    /// `summarize`.
+    fn summaries(&self) -> PyResult<Document> {
+        let running = self.lock()?;
+        let devices = running.summaries.iter().map(|summary| {
+            let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
+            mem::take(&mut *summary)
+                .finish()
+                .iter()
+                .map(phase)
+                .collect()
+        });
+        Ok(Document(devices.collect::<Vec<Value>>().into()))
+    }
+
     /// The build of each device's bitstream; see `Device.build`.
     #[getter]
     fn builds(&self) -> PyResult<Vec<String>> {
@@ -157,6 +201,31 @@ impl Server {
         }
         traces.iter().try_for_each(|file| finish(file).map(drop))
     }
+}
+
+/// A phase of a summary as a document.
+fn phase(phase: &Phase) -> Value {
+    let ns = |ps: u64| ps as f64 / 1e3;
+    let command = |(name, times): (&&str, &CommandTimes)| {
+        json!({
+            "command": name,
+            "count": times.count(),
+            "mean_ns": times.mean_ps() / 1e3,
+            "device_ns": times.device_mean_ps() / 1e3,
+            "link_ns": (times.mean_ps() - times.device_mean_ps()) / 1e3,
+            "p50_ns": ns(times.percentile_ps(50.0)),
+            "p99_ns": ns(times.percentile_ps(99.0)),
+            "max_ns": ns(times.max_ps()),
+        })
+    };
+    json!({
+        "mark": phase.mark,
+        "span_ns": ns(phase.end.0 - phase.begin.0),
+        "in_flight_ns": ns(phase.in_flight.0),
+        "pauses": phase.between.len(),
+        "pause_p50_ns": (!phase.between.is_empty()).then(|| ns(phase.between.value_at_percentile(50.0))),
+        "commands": phase.commands.iter().map(command).collect::<Vec<_>>(),
+    })
 }
 
 /// The identities of the devices. They have to differ.

@@ -160,6 +160,16 @@ pub trait TraceSink: Send {
     fn event(&mut self, time: Time, event: &TraceEvent);
 }
 
+/// Several sinks receive the same events.
+impl TraceSink for Vec<Arc<Mutex<dyn TraceSink>>> {
+    fn event(&mut self, time: Time, event: &TraceEvent) {
+        for sink in self {
+            let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
+            sink.event(time, event);
+        }
+    }
+}
+
 /// A sink that all sides of a device share.
 #[derive(Clone)]
 pub struct Tracer {

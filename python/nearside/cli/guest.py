@@ -5,22 +5,42 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nearside import files, results, show
 from nearside._native import NearsideError
 from nearside.cli.app import app
-from nearside.cli.options import DesignOption, JsonOption, ModelOption, TraceOption, command_group, print_json
+from nearside.cli.options import JsonOption, ModelOption, TraceOption, command_group, print_json
 from nearside.commands import ATTACH
 from nearside.device import Design, toml_text
+
+if TYPE_CHECKING:
+    from nearside.guest.job import Setup
 
 guest_app = command_group("Run programs in a stock Linux guest, in the device's own time.")
 app.add_typer(guest_app, name="guest", rich_help_panel=ATTACH)
 
+DesignsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--design", metavar="NAME|FILE", help="A design; for several devices repeat it: /dev/nearside0, 1, .. in order."
+    ),
+]
 ProfileOption = Annotated[
-    str | None, typer.Option(metavar="NAME|FILE", help="A media profile in place of the design's; `media/*.toml`.")
+    str | None, typer.Option(metavar="NAME|FILE", help="A media profile in place of the designs'; `media/*.toml`.")
+]
+MediaOption = Annotated[
+    list[Path] | None,
+    typer.Option("--media", "-m", help="A file that keeps a device's data: a disk of the guest. One for each design."),
+]
+FolderOption = Annotated[
+    list[Path] | None, typer.Option("--folder", help="A folder to copy into /job; may be repeated.")
+]
+ImageOption = Annotated[
+    list[Path] | None,
+    typer.Option("--image", help="A folder to copy to a read-only disk, /image/NAME; may be repeated."),
 ]
 TimeOption = Annotated[
     str,
@@ -31,22 +51,48 @@ TimeOption = Annotated[
     ),
 ]
 MemoryOption = Annotated[int, typer.Option(help="Memory of the guest, in MiB.", min=384, max=16384)]
+HostOption = Annotated[
+    str, typer.Option(metavar="NAME|FILE", help="A host profile with the guest's CPU; `hosts/*.toml`, table [guest].")
+]
 InstructionOption = Annotated[
-    int, typer.Option(help="Time of an instruction of the guest's CPU, in ps.", min=1, max=1_000_000)
+    int | None, typer.Option(help="Time of an instruction in ps, in place of the profile's.", min=1, max=1_000_000)
 ]
 
 
-def _choose_design(name: str, profile: str | None) -> Design:
-    design = Design.load(name)
-    if profile is None:
-        return design
-    return design.with_values(f"[media]\nprofile = {toml_text('the name of a media profile', profile)}")
+def _prepare(
+    designs: list[str] | None,
+    profile: str | None,
+    media: list[Path] | None,
+    time: str,
+    memory: int,
+    host: str,
+    instruction: int | None,
+    model: str | None,
+) -> Setup:
+    """The machine that options describe."""
+    from nearside.guest.job import Setup
+    from nearside.guest.machine import CpuModel
 
-
-def _is_simulated(time: str) -> bool:
     if time not in ("simulated", "wall"):
         raise NearsideError(f"--time {files.printable(time)}: allowed are simulated and wall")
-    return time == "simulated"
+    names = designs or ["default"]
+    if media and len(media) != len(names):
+        raise NearsideError(
+            f"{len(names)} designs and {len(media)} media files: give one file for each design, or none"
+        )
+    chosen = []
+    for number, name in enumerate(names):
+        keys = ""
+        if profile is not None:
+            keys += f"profile = {toml_text('the name of a media profile', profile)}\n"
+        if media:
+            if any(files.same(media[number], other) for other in media[:number]):
+                raise NearsideError(f"{files.printable(media[number])}: two devices can't share a media file")
+            keys += f"file = {toml_text('the name of a media file', str(media[number]))}\n"
+        design = Design.load(name)
+        chosen.append(design.with_values(f"[media]\n{keys}") if keys else design)
+    cpu = CpuModel.load(host, instruction) if time == "simulated" else None
+    return Setup(chosen, model, cpu, memory)
 
 
 @guest_app.command(
@@ -61,17 +107,15 @@ def run(
             "that file there. The kit has fio, nvme, db_bench, sqlite3, mke2fs and the tools of busybox.",
         ),
     ],
-    folder: Annotated[
-        list[Path] | None, typer.Option("--folder", help="A folder to copy into /job; may be repeated.")
-    ] = None,
-    design: DesignOption = "default",
+    folder: FolderOption = None,
+    image: ImageOption = None,
+    design: DesignsOption = None,
     profile: ProfileOption = None,
-    media: Annotated[
-        Path | None, typer.Option("--media", "-m", help="A file that keeps the device's data: the guest's disk.")
-    ] = None,
+    media: MediaOption = None,
     time: TimeOption = "simulated",
     memory: MemoryOption = 512,
-    instruction: InstructionOption = 250,
+    host: HostOption = "kernel",
+    instruction: InstructionOption = None,
     limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="End the guest after this wall-clock time.", min=0)
     ] = None,
@@ -86,59 +130,49 @@ def run(
     command gives the same result, whatever else this machine does.
 
     Files that the command makes or changes in /job are saved in results/guest. The exit status is the command's.
+    `mark NAME` in a script begins another table of the report. Ctrl-C interrupts the command, and what there is by
+    then is saved and reported as partial.
     """
-    from nearside.guest import job, machine
+    from nearside.guest import job, report
 
-    chosen = _choose_design(design, profile)
-    if media is not None:
-        chosen = chosen.with_values(f"[media]\nfile = {toml_text('the name of a media file', str(media))}")
-    simulated = _is_simulated(time)
-    report = job.run_job(
-        job.Job(command, folder or []),
-        chosen,
-        model=model,
-        simulated=simulated,
-        memory_mib=memory,
-        cpu=machine.CpuModel(insn_ps=instruction),
+    target = results.folder() / "guest"
+    found = job.run_job(
+        job.Job(command, folder or [], image or []),
+        _prepare(design, profile, media, time, memory, host, instruction, model),
         trace=trace,
-        results=results.folder() / "guest",
+        results=target,
         output=sys.stderr.buffer if as_json else sys.stdout.buffer,
         timeout_s=limit,
         quiet=as_json,
     )
     if as_json:
-        print_json(report)
+        print_json(found)
     else:
-        job.print_report(report)
-    raise typer.Exit(report["status"])
+        report.print_report(found, target)
+    raise typer.Exit(found["status"])
 
 
 @guest_app.command(epilog="Example: nearside guest shell --profile pcm")
 def shell(
-    folder: Annotated[
-        list[Path] | None, typer.Option("--folder", help="A folder to copy into /job; may be repeated.")
-    ] = None,
-    design: DesignOption = "default",
+    folder: FolderOption = None,
+    image: ImageOption = None,
+    design: DesignsOption = None,
     profile: ProfileOption = None,
+    media: MediaOption = None,
     time: TimeOption = "simulated",
     memory: MemoryOption = 512,
-    instruction: InstructionOption = 250,
+    host: HostOption = "kernel",
+    instruction: InstructionOption = None,
     model: ModelOption = None,
 ) -> None:
     """Boot a guest on a device, and start a shell in it.
 
     `exit` ends the guest; Ctrl-A X ends it at once. While the guest is idle, its clock is not ahead of the wall clock.
     """
-    from nearside.guest import job, machine
+    from nearside.guest import job
 
-    job.run_shell(
-        _choose_design(design, profile),
-        model=model,
-        simulated=_is_simulated(time),
-        memory_mib=memory,
-        cpu=machine.CpuModel(insn_ps=instruction),
-        folders=folder or [],
-    )
+    setup = _prepare(design, profile, media, time, memory, host, instruction, model)
+    job.run_shell(setup, folder or [], image or [])
 
 
 @guest_app.command(epilog="Example: nearside guest check")

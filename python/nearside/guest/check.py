@@ -8,7 +8,9 @@ from typing import TypedDict
 
 from nearside._native import NearsideError
 from nearside.device import Design
-from nearside.guest.job import Job, run_job
+from nearside.guest.job import Job, Setup, run_job
+from nearside.guest.machine import CpuModel
+from nearside.guest.report import job_commands
 from nearside.types import GuestReport
 
 READS = 200
@@ -38,13 +40,14 @@ class ClockCheck(TypedDict):
 
 def _measure(profile: str, quiet: bool) -> tuple[GuestReport, float, float]:
     design = Design.load("default").with_values(f"[media]\nprofile = '{profile}'")
-    report = run_job(Job(FIO.split()), design, model="fast", timeout_s=600, quiet=quiet)
+    setup = Setup([design], "fast", CpuModel.load())
+    report = run_job(Job(FIO.split()), setup, timeout_s=600, quiet=quiet)
     if report["status"] != 0:
         raise NearsideError(f"fio ends with status {report['status']}: {report['output'].strip()}")
     found = json.loads(report["output"])["jobs"][0]["read"]["clat_ns"]["mean"]
-    reads = [row for row in report["commands"] if row["count"] >= READS and row["command"] == "Read"]
+    reads = [row for row in job_commands(report, "Read") if row["count"] >= READS]
     if not reads:
-        raise NearsideError(f"the trace has no {READS} reads: {report['commands']}")
+        raise NearsideError(f"the device has not had {READS} reads: {report['devices']}")
     return report, found, reads[0]["mean_ns"]
 
 
@@ -53,11 +56,7 @@ def check_clock(quiet: bool = False) -> ClockCheck:
     first, dram, device_dram = _measure(PROFILES[0], quiet)
     second, _, _ = _measure(PROFILES[0], quiet)
     _, pcm, device_pcm = _measure(PROFILES[1], quiet)
-    same = (first["clock"], first["output"], first["commands"]) == (
-        second["clock"],
-        second["output"],
-        second["commands"],
-    )
+    same = all(first[key] == second[key] for key in ("clock", "output", "devices"))
     return {
         "same_twice": same,
         "fio_dram_ns": dram,

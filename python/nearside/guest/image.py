@@ -11,11 +11,16 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
+from nearside import files
 from nearside._native import NearsideError
 
-INIT = Path(__file__).with_name("init.sh")
-FOLDERS = ("dev", "proc", "sys", "tmp", "mnt", "root", "job")
+INIT, MARK = (Path(__file__).with_name(name) for name in ("init.sh", "mark.sh"))
+FOLDERS = ("dev", "proc", "sys", "tmp", "mnt", "root", "job", "image")
+MIB = 1 << 20
+# The size of a device is a multiple of it.
+IMAGE_STEP = 16 * MIB
 
 
 class Archive:
@@ -79,7 +84,8 @@ def _applets(busybox: Path) -> Iterator[str]:
 
 def base_archive(kit: Path) -> Path:
     """The kit's programs and the first process, as an archive in the kit's folder."""
-    key = hashlib.sha256(INIT.read_bytes() + Path(__file__).read_bytes()).hexdigest()[:12]
+    sources = (INIT, MARK, Path(__file__))
+    key = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
     target = kit / f"base-{key}.cpio"
     if target.is_file():
         return target
@@ -90,6 +96,7 @@ def base_archive(kit: Path) -> Path:
     for entry in sorted((kit / "guest").iterdir()):
         archive.add_tree(entry.name, entry)
     archive.add_link("bin/sh", "dash")
+    archive.add_file("bin/mark", MARK.read_bytes(), executable=True)
     programs = {"sh", *(path.name for path in (kit / "guest/bin").iterdir())}
     for applet in _applets(kit / "guest/bin/busybox"):
         if applet not in programs:
@@ -100,9 +107,27 @@ def base_archive(kit: Path) -> Path:
     return target
 
 
-def write_initrd(kit: Path, job: Archive, target: Path) -> None:
+def write_initrd(kit: Path, job: Archive, output: IO[bytes]) -> None:
     """Writes the guest's file system: the kit's programs, and what `job` adds."""
-    with open(target, "wb") as output:
-        with open(base_archive(kit), "rb") as base:
-            shutil.copyfileobj(base, output)
-        output.write(job.finish())
+    with open(base_archive(kit), "rb") as base:
+        shutil.copyfileobj(base, output)
+    output.write(job.finish())
+    output.flush()
+
+
+def write_disk(kit: Path, folder: Path, target: Path) -> int:
+    """Makes a file system (ext4) with a copy of a folder; returns its size in bytes."""
+    if not folder.is_dir():
+        raise NearsideError(f"{files.printable(folder)} is no folder")
+    # A block for each file, and what the file system needs.
+    content = sum(-(-path.lstat().st_size // 4096) * 4096 + 4096 for path in folder.rglob("*"))
+    size = -(-(content * 11 // 10 + 4 * MIB) // IMAGE_STEP) * IMAGE_STEP
+    tools = kit / "guest"
+    run = [tools / "lib64/ld-linux-x86-64.so.2", "--library-path", tools / "usr/lib/x86_64-linux-gnu"]
+    words = ["-q", "-F", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-E", "root_owner=0:0", "-d", folder, target]
+    command = [*run, tools / "bin/mke2fs", *words, f"{size // 1024}k"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise NearsideError(f"{files.printable(folder)}: no image can be made of it: {files.printable(last)}")
+    return size

@@ -1,36 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command in a guest: its files, its output, and its results."""
+"""A command in a guest: its devices, its files, its output, and its results."""
 
 from __future__ import annotations
 
-import io
-import json
-import re
+import os
 import shlex
 import subprocess
 import sys
-import tarfile
 import tempfile
+import threading
 import time
-from array import array
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from nearside import files, show
-from nearside import trace as trace_summary
 from nearside._native import NearsideError
-from nearside.device import Design
-from nearside.guest.image import Archive, write_initrd
+from nearside.device import Design, toml_text
+from nearside.guest import report as reports
+from nearside.guest.image import Archive, write_disk, write_initrd
 from nearside.guest.kit import install_kit
 from nearside.guest.machine import SIMULATED, WALL, CpuModel, Guest, start
-from nearside.serve import Server
-from nearside.types import GuestClock, GuestCommands, GuestReport
+from nearside.serve import Server, ended_by_signals
+from nearside.types import GuestReport
 
 POLL_S = 0.05
-CLOCK_LINE = re.compile(r"^nearside clock: (\{.*\})$", re.MULTILINE)
+# Between two reports of progress.
+PROGRESS_S = 0.5
+INTERRUPTED = 130
 
 
 @dataclass
@@ -40,11 +39,13 @@ class Job:
     words: Sequence[str]
     """The command. Words that name files of this machine become names in the guest."""
     folders: Sequence[Path] = ()
-    """Folders that the guest gets a copy of, under their names."""
+    """Folders that the guest gets a copy of in its memory, under their names."""
+    images: Sequence[Path] = ()
+    """Folders that the guest gets a copy of on a device each, read-only: /image/NAME."""
     inputs: dict[str, bytes] = field(default_factory=dict, init=False)
     """The files that `archive` has found in the command, by their names in the guest."""
 
-    def archive(self) -> Archive:
+    def archive(self, devices: int) -> Archive:
         """What the guest's file system has besides the kit."""
         archive = Archive()
         self.inputs.clear()
@@ -68,7 +69,33 @@ class Job:
         if words and words[0] in self.inputs:
             words[0] = f"./{words[0]}"
         archive.add_file("job/.run/command", (shlex.join(words) + "\n").encode())
+        archive.add_file("job/.run/devices", f"{devices}\n".encode())
+        archive.add_file("job/.run/images", "".join(f"{name}\n" for name in self.image_names()).encode())
         return archive
+
+    def image_names(self) -> list[str]:
+        """The names of the images in the guest."""
+        names = [folder.resolve().name for folder in self.images]
+        for name in names:
+            if not name.isprintable() or not name or any(letter in name for letter in " /\\"):
+                raise NearsideError(f"{files.printable(name)}: the name of an image has no spaces and no backslashes")
+            if names.count(name) > 1:
+                raise NearsideError(f"two images are called {files.printable(name)}")
+        return names
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The machine that a job runs in."""
+
+    designs: Sequence[Design]
+    """The designs of its devices."""
+    model: str | None = None
+    """The model that simulates them; None: the default."""
+    cpu: CpuModel | None = None
+    """Its CPU; None: wall-clock time."""
+    memory_mib: int = 512
+    """Its memory, in MiB."""
 
 
 class Follower:
@@ -77,9 +104,10 @@ class Follower:
     def __init__(self, path: Path, output: IO[bytes] | None) -> None:
         self.path, self.output, self.done = path, output, 0
 
-    def copy(self) -> None:
+    def copy(self) -> bool:
+        """Copies what is new; whether something was."""
         if self.output is None or not self.path.exists():
-            return
+            return False
         with open(self.path, "rb") as file:
             file.seek(self.done)
             text = file.read()
@@ -87,215 +115,196 @@ class Follower:
         if text:
             self.output.write(text)
             self.output.flush()
+        return bool(text)
 
 
-def _read_clock(errors: str) -> GuestClock | None:
-    found = CLOCK_LINE.search(errors)
-    return json.loads(found[1]) if found else None
+class Progress:
+    """A line on the terminal: what the guest does, and how far its devices have come."""
+
+    def __init__(self, server: Server, guest: Guest, enabled: bool) -> None:
+        self.server, self.guest = server, guest
+        self.status = show.err.status("guest: booting") if enabled and sys.stderr.isatty() else None
+        self.due = time.monotonic()
+        if self.status:
+            self.status.start()
+
+    def update(self) -> None:
+        """Updates the line, if it is there and it is time."""
+        if self.status is None or time.monotonic() < self.due:
+            return
+        self.due = time.monotonic() + PROGRESS_S
+        done = self.server.native.progress()
+        commands, last = sum(count for count, _ in done), max(time_ps for _, time_ps in done)
+        port = self.guest.serial(2)
+        what = "running" if port.exists() and b"ready" in port.read_bytes()[:4096] else "booting"
+        clock = f", {last / 1e12:.6f} s simulated" if self.guest.clock else ""
+        self.status.update(f"guest: {what}, {commands:,} commands{clock}")
+
+    def stop(self) -> None:
+        """Removes the line."""
+        if self.status:
+            self.status.stop()
+            self.status = None
 
 
-def _explain_end(guest: Guest, status: int, errors: str, words: str) -> str:
-    """Why a guest ended without the status of its job."""
-    port = guest.serial(0)
-    console = port.read_text(errors="replace").replace("\r", "").splitlines() if port.exists() else []
-    panic = [line for line in console if "Kernel panic" in line]
-    if any("No working init found" in line for line in panic):
-        return "the guest has too little memory for its file system: --memory MIB"
-    if panic:
-        return f"the guest's kernel has panicked: {panic[-1].split('] ')[-1]}"
-    if "no-disk" in words:
-        return "the guest finds no disk on its device: its driver gave up, or the design has no namespace"
-    clock = [line for line in errors.splitlines() if line.startswith("nearside clock: ") and "{" not in line]
-    if clock:
-        return clock[-1]
-    if status:
-        last = [line for line in errors.splitlines() if line.strip()] or ["no reason given"]
-        how = f"signal {-status}" if status < 0 else f"status {status}"
-        return f"QEMU ended with {how}: {last[-1]}"
-    last = [line for line in console if line.strip()] or ["nothing"]
-    return f"the guest switched off before its job was done; last on its console: {last[-1]}"
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """A list of the requests to end this process, which only the main thread can get."""
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    with ended_by_signals() as received:
+        yield received
 
 
-def _split_report(data: bytes) -> tuple[list[str], bytes]:
-    """The lines of the third serial port, and the archive after them."""
-    lines: list[str] = []
-    while data:
-        line, _, data = data.partition(b"\n")
-        lines.append(line.decode(errors="replace"))
-        if lines[-1].startswith("status "):
-            break
-    return lines, data
-
-
-def _measure_commands(trace: Path) -> list[GuestCommands]:
-    """What the device and its link have taken for each kind of command, from the doorbell to the interrupt."""
-    spans: dict[str, array[int]] = {}
-    with open(trace) as lines:
-        for line in lines:
-            command = json.loads(line)
-            times = command["times_ps"].values()
-            if command["status"] is not None:
-                spans.setdefault(command["command"], array("q")).append(max(times) - min(times))
-    rows: list[GuestCommands] = []
-    for kind, unsorted in sorted(spans.items()):
-        values = sorted(unsorted)
-        rank = {p: trace_summary.nearest_rank(values, p) / 1e3 for p in (50, 99)}
-        mean = sum(values) / len(values) / 1e3
-        rows.append(
-            {
-                "command": kind,
-                "count": len(values),
-                "mean_ns": mean,
-                "p50_ns": rank[50],
-                "p99_ns": rank[99],
-                "max_ns": values[-1] / 1e3,
-            }
-        )
-    return rows
-
-
-def _save_files(archive: bytes, inputs: dict[str, bytes], target: Path) -> list[str]:
-    """Saves the files that a job has made or changed."""
-    saved = []
-    with suppress(tarfile.ReadError), tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        for member in tar:
-            name = member.name.removeprefix("./")
-            content = tar.extractfile(member)
-            if not member.isreg() or content is None:
-                continue
-            data = content.read()
-            if inputs.get(name) == data:
-                continue
-            tar.extract(member, target, filter="data")
-            saved.append(name)
-    return saved
+def _attach_images(kit: Path, job: Job, folder: Path) -> list[Design]:
+    """Makes the images; designs of devices that have them."""
+    designs = []
+    for number, source in enumerate(job.images):
+        path = folder / f"image{number}"
+        size = write_disk(kit, source, path)
+        keys = f'bytes = {size}\nprofile = "dram"\nfile = {toml_text("the name of an image", str(path))}\n'
+        designs.append(Design.load("default").with_values(f"[media]\n{keys}"))
+    return designs
 
 
 def run_job(
     job: Job,
-    design: Design,
+    setup: Setup,
     *,
-    model: str | None = None,
-    simulated: bool = True,
-    memory_mib: int = 512,
-    cpu: CpuModel | None = None,
     trace: Path | None = None,
     results: Path | None = None,
     output: IO[bytes] | None = None,
     timeout_s: float | None = None,
     quiet: bool = True,
 ) -> GuestReport:
-    """Boots a guest on a device of `design`, runs a job in it, and switches it off.
+    """Boots a guest, runs a job in it, and switches it off.
 
-    `output` gets the job's output while it runs; the files that the job leaves in its folder go to `results`.
-    `timeout_s` is in seconds of wall-clock time.
+    `output` gets the job's output while it runs; the files that the job leaves in its folder go to `results`. `trace`
+    gets the commands of the first device. `timeout_s` is in seconds of wall-clock time. SIGINT and SIGTERM interrupt
+    the job, whose results are then saved; the second time they end the guest.
     """
     kit = install_kit(quiet)
-    archive = job.archive()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="nearside-") as name:
         folder = Path(name)
-        clock = folder / "clock" if simulated else None
-        socket = folder / "device"
-        guest = Guest(kit, folder, [socket], clock, memory_mib, cpu or CpuModel())
-        initrd = folder / "initrd"
-        write_initrd(kit, archive, initrd)
+        designs = [*setup.designs, *_attach_images(kit, job, folder)]
+        clock = folder / "clock" if setup.cpu else None
+        sockets = [folder / f"device{number}" for number in range(len(designs))]
+        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu)
+        os.mkfifo(guest.control)
         errors = folder / "errors"
         follower = Follower(guest.serial(1), output)
-        events = trace or folder / "trace.jsonl"
-        with Server([(design, socket)], None, [events], model, clock) as server:
-            process = start(guest.command(initrd), errors)
+        served = list(zip(designs, sockets, strict=True))
+        traces = [trace, *[None] * (len(designs) - 1)]
+        with (
+            # Nothing of it is left, however this process ends.
+            tempfile.TemporaryFile() as initrd,
+            show.building(designs[0].name, not quiet) as building,
+            Server(served, building, traces, setup.model, clock, summarize=True) as server,
+            open(guest.control, "r+b", buffering=0) as control,
+            _interrupts() as interrupts,
+        ):
+            write_initrd(kit, job.archive(len(designs)), initrd)
+            command = guest.command(f"/proc/self/fd/{initrd.fileno()}")
+            process = start(command, errors, pass_fds=[initrd.fileno()])
+            progress = Progress(server, guest, not quiet)
             try:
-                _wait(process, follower, timeout_s)
+                _wait(process, follower, progress, timeout_s, interrupts, control)
             finally:
+                progress.stop()
                 if process.poll() is None:
                     process.kill()
                     process.wait()
             follower.copy()
-            counters = server.counters()
-        said = errors.read_text(errors="replace")
-        report_port = guest.serial(2)
-        lines, tar = _split_report(report_port.read_bytes() if report_port.exists() else b"")
-        status = next((int(line.split()[1]) for line in lines if line.startswith("status ")), None)
-        if status is None:
-            raise NearsideError(_explain_end(guest, process.returncode, said, "\n".join(lines)))
-        saved = _save_files(tar, job.inputs, results) if results else []
-        commands = _measure_commands(events) if events.suffix == ".jsonl" else []
-        text = guest.serial(1).read_bytes().decode(errors="replace").replace("\r\n", "\n")
-    found: dict[str, Any] = {
+            counters, phases = server.counters(), server.native.summaries()
+        port = reports.read_port(guest.serial(2))
+        messages = errors.read_text(errors="replace")
+        if port.status is None and not interrupts:
+            raise NearsideError(reports.explain_end(guest, process.returncode, messages, port.lines))
+        saved = reports.save_files(port.archive, job.inputs, results) if results else []
+        terminal = guest.serial(1)
+        text = terminal.read_bytes().decode(errors="replace").replace("\r\n", "\n") if terminal.exists() else ""
+    cpu = setup.cpu
+    return {
         "command": list(job.words),
-        "status": status,
-        "time": SIMULATED if simulated else WALL,
+        "status": INTERRUPTED if port.status is None or interrupts else port.status,
+        "partial": bool(interrupts),
+        "time": SIMULATED if cpu else WALL,
+        "cpu": cpu.document() if cpu else None,
         "output": text,
         "files": saved,
-        "out_of_memory": "memory" in lines,
-        "clock": _read_clock(said),
-        "commands": commands,
-        "counters": counters[0],
+        "out_of_memory": "memory" in port.lines,
+        "clock": reports.read_clock(messages),
+        "devices": [
+            {
+                "name": f"nearside{number}",
+                "design": design.name,
+                "profile": design.values["media"]["profile"],
+                "phases": reports.name_phases(phases[number], port.marks),
+                "counters": counters[number],
+            }
+            for number, design in enumerate(designs)
+        ],
         "wall_s": time.monotonic() - began,
     }
-    return found  # type: ignore[return-value]
 
 
-def run_shell(
-    design: Design,
-    *,
-    model: str | None = None,
-    simulated: bool = True,
-    memory_mib: int = 512,
-    cpu: CpuModel | None = None,
-    folders: Sequence[Path] = (),
+def _wait(
+    process: subprocess.Popen[bytes],
+    follower: Follower,
+    progress: Progress,
+    timeout_s: float | None,
+    interrupts: list[int],
+    control: IO[bytes],
 ) -> None:
-    """Boots a guest and connects this terminal to a shell in it, until the shell ends."""
-    kit = install_kit()
-    job = Job([], folders)
-    archive = job.archive()
-    archive.add_file("job/.run/shell", b"")
-    with tempfile.TemporaryDirectory(prefix="nearside-") as name:
-        folder = Path(name)
-        clock = folder / "clock" if simulated else None
-        guest = Guest(kit, folder, [folder / "device"], clock, memory_mib, cpu or CpuModel())
-        write_initrd(kit, archive, folder / "initrd")
-        with Server([(design, folder / "device")], None, [], model, clock):
-            process = start(guest.command(folder / "initrd", interactive=True), folder / "errors", interactive=True)
-            process.wait()
-        if process.returncode:
-            raise NearsideError(_explain_end(guest, process.returncode, (folder / "errors").read_text(), ""))
-
-
-def _wait(process: subprocess.Popen[bytes], follower: Follower, timeout_s: float | None) -> None:
+    """Waits for the end of the guest, or for the second request to end it."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    asked = False
     while True:
         try:
             process.wait(POLL_S)
             return
         except subprocess.TimeoutExpired:
-            follower.copy()
+            if follower.copy():
+                # Both are on the same terminal.
+                progress.stop()
+            progress.update()
+        if interrupts and not asked:
+            asked = True
+            progress.stop()
+            print("guest: interrupting the job; Ctrl-C again ends the guest", file=sys.stderr, flush=True)
+            control.write(b"interrupt\n")
+        if len(interrupts) > 1:
+            return
         if deadline is not None and time.monotonic() > deadline:
             raise NearsideError(f"the guest has not ended within {timeout_s:g} s of wall-clock time")
 
 
-def standard_output() -> IO[bytes]:
-    """Where a job's output goes."""
-    return sys.stdout.buffer
-
-
-def print_report(report: GuestReport) -> None:
-    """Prints where the time of a job went."""
-    clock = report["clock"]
-    if clock is not None:
-        seconds, idle = clock["ps"] / 1e12, clock["skipped_ps"] / 1e12
-        text = f"simulated time: {seconds:.6f} s from power-on, in {idle:.6f} s of it the CPU executed nothing;"
-        show.out.print(f"{text} {clock['instructions']:,} instructions")
-        where = "device and link, simulated time, from the doorbell to the interrupt"
-    else:
-        where = "wall-clock time of this machine: the simulator's speed, not the device's"
-    table = show.table(where, "command", "count", "mean", "p50", "p99", "max")
-    for row in report["commands"]:
-        values = [row["mean_ns"], row["p50_ns"], row["p99_ns"], row["max_ns"]]
-        table.add_row(row["command"], str(row["count"]), *map(show.nanoseconds, values))
-    show.out.print(table)
-    if report["out_of_memory"]:
-        show.out.print("The guest's kernel ended a process for lack of memory: --memory MIB.")
-    if report["files"]:
-        show.out.print(f"Files of the job, in results/guest: {', '.join(map(files.printable, report['files']))}")
+def run_shell(setup: Setup, folders: Sequence[Path] = (), images: Sequence[Path] = ()) -> None:
+    """Boots a guest and connects this terminal to a shell in it, until the shell ends."""
+    kit = install_kit()
+    job = Job([], folders, images)
+    with tempfile.TemporaryDirectory(prefix="nearside-") as name:
+        folder = Path(name)
+        designs = [*setup.designs, *_attach_images(kit, job, folder)]
+        archive = job.archive(len(designs))
+        archive.add_file("job/.run/shell", b"")
+        clock = folder / "clock" if setup.cpu else None
+        sockets = [folder / f"device{number}" for number in range(len(designs))]
+        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu)
+        errors = folder / "errors"
+        served = list(zip(designs, sockets, strict=True))
+        with (
+            tempfile.TemporaryFile() as initrd,
+            show.building(designs[0].name) as building,
+            Server(served, building, [], setup.model, clock),
+        ):
+            write_initrd(kit, archive, initrd)
+            command = guest.command(f"/proc/self/fd/{initrd.fileno()}", interactive=True)
+            process = start(command, errors, interactive=True, pass_fds=[initrd.fileno()])
+            process.wait()
+        if process.returncode:
+            messages = errors.read_text(errors="replace")
+            lines = reports.read_port(guest.serial(2)).lines
+            raise NearsideError(reports.explain_end(guest, process.returncode, messages, lines))

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nearside._native import NearsideError
+from nearside._native import NearsideError, guest_cpu
 from nearside.guest.clock import build_clock
 from nearside.guest.kit import KERNEL_LINE
 from nearside.serve import MESSAGE_TIMEOUT_MS
+from nearside.types import GuestCpu
 
 SIMULATED, WALL = "simulated", "wall"
 # The kernel needs no calibration: its counter is in ns.
@@ -26,10 +27,22 @@ PR_SET_PDEATHSIG = 1
 class CpuModel:
     """What the guest's CPU costs in simulated time."""
 
-    insn_ps: int = 250
+    host: str
+    """The host profile that it comes from."""
+    insn_ps: int
     """The time of an instruction, in ps."""
-    tsc_ps: int = 10_000
+    tsc_ps: int
     """The additional time of a read of the time stamp counter, in ps."""
+
+    @staticmethod
+    def load(host: str = "kernel", insn_ps: int | None = None) -> CpuModel:
+        """Reads a host profile by name or path; `insn_ps` is used in place of its time of an instruction."""
+        instruction, counter = guest_cpu(host)
+        return CpuModel(host, insn_ps or instruction, counter)
+
+    def document(self) -> GuestCpu:
+        """The model as a document."""
+        return {"host": self.host, "instruction_ns": self.insn_ps / 1e3, "counter_ns": self.tsc_ps / 1e3}
 
 
 @dataclass(frozen=True)
@@ -46,19 +59,24 @@ class Guest:
     """The socket of the channel for time; None: wall-clock time."""
     memory_mib: int = 512
     """Its memory, in MiB."""
-    cpu: CpuModel = CpuModel()
-    """Its CPU, in simulated time."""
+    cpu: CpuModel | None = None
+    """Its CPU; None in wall-clock time."""
 
     def serial(self, number: int) -> Path:
         """The file with the output of a serial port, from 0 on."""
         return self.folder / f"serial{number}"
 
-    def command(self, initrd: Path, interactive: bool = False) -> list[str]:
+    @property
+    def control(self) -> Path:
+        """The pipe to the third serial port."""
+        return self.folder / "control"
+
+    def command(self, initrd: str | Path, interactive: bool = False) -> list[str]:
         """QEMU's command line. With `interactive` the terminal of this process is the first serial port."""
         kit = self.kit
         words: list[str | Path] = [kit / "lib/ld-linux-x86-64.so.2", "--library-path", kit / "lib"]
         machine, plugin, time_line = "q35", [], ""
-        if self.clock is not None:
+        if self.clock is not None and self.cpu is not None:
             clock = build_clock(kit.parent)
             words += ["--preload", clock]
             cost = f"insn_ps={self.cpu.insn_ps},tsc_ps={self.cpu.tsc_ps}"
@@ -86,13 +104,16 @@ class Guest:
                 device["x-no-posted-writes"] = True
             words += ["-device", json.dumps(device, separators=(",", ":"))]
         words += ["-serial", "mon:stdio" if interactive else f"file:{self.serial(0)}"]
-        for number in (1, 2):
-            words += ["-serial", f"file:{self.serial(number)}"]
+        words += ["-serial", f"file:{self.serial(1)}"]
+        source = f",input-path={self.control}" if self.control.exists() else ""
+        words += ["-chardev", f"file,id=report,path={self.serial(2)}{source}", "-serial", "chardev:report"]
         return [str(word) for word in words]
 
 
-def start(command: Sequence[str], errors: Path, interactive: bool = False) -> subprocess.Popen[bytes]:
-    """Starts QEMU. It ends with this process."""
+def start(
+    command: Sequence[str], errors: Path, interactive: bool = False, pass_fds: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    """Starts QEMU, which gets the files `pass_fds`. It ends with this process."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def end_with_parent() -> None:
@@ -106,6 +127,7 @@ def start(command: Sequence[str], errors: Path, interactive: bool = False) -> su
                 stdout=None if interactive else subprocess.DEVNULL,
                 stderr=output,
                 preexec_fn=end_with_parent,
+                pass_fds=pass_fds,
                 # Ctrl-C is for this process, which ends QEMU.
                 start_new_session=not interactive,
             )
