@@ -120,7 +120,7 @@ struct page {
 };
 
 /* Parameters of the plugin. */
-static uint64_t insn_ps = 250, tsc_ps = 10000, interactive;
+static uint64_t insn_ps = 250, tsc_ps = 10000, interactive, jitter;
 
 static int channel = -1;
 static struct page *page;
@@ -131,6 +131,9 @@ static uint64_t offset, skipped;
 /* When the devices can next do something, when QEMU's next timer is due, and the time that other
  * threads than the CPU's see. */
 static uint64_t next_event = NEVER, next_timer = NEVER, published;
+/* The time that the main loop sees. It changes only where the main loop has polled: the time until
+ * its next timer, which it computes before it polls, is from here. */
+static uint64_t main_time;
 
 /* Wakes the main loop out of ppoll. */
 static int wake_fd = -1;
@@ -174,6 +177,14 @@ __attribute__((constructor)) static void find_real_functions(void) {
 static void fail(const char *what) {
     fprintf(stderr, "nearside clock: %s\n", what);
     _exit(3);
+}
+
+/* Waits for up to a millisecond of the host, for tests: it must not change any result. */
+static void disturb(void) {
+    static __thread unsigned seed;
+    if (!jitter) return;
+    if (!seed) seed = jitter + (unsigned)syscall(SYS_gettid);
+    if (rand_r(&seed) % 4 == 0) usleep(rand_r(&seed) % 1000);
 }
 
 /* ---- time ---- */
@@ -236,6 +247,7 @@ static void drain_main_loop(void) {
     pthread_mutex_lock(&lock);
     STORE(draining, !main_waits);
     wake_main_loop();
+    disturb();
     while (LOAD(draining)) real_wait(&drained, &lock);
     pthread_mutex_unlock(&lock);
 }
@@ -323,6 +335,7 @@ static void sync_time(unsigned cpu, void *data) {
         drain_main_loop();
         drain_first = 0;
     }
+    disturb();
     struct reply reply = advance(now(), false);
     published = now();
     if (published >= next_timer) {
@@ -399,7 +412,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
     const char *path = NULL;
     for (int n = 0; n < argc; n++) {
         char *value = strchr(argv[n], '=');
-        if (!value) fail("a parameter has no value: allowed are channel=PATH, insn_ps=N, tsc_ps=N and interactive=0|1");
+        if (!value) fail("a parameter has no value: allowed are channel=PATH, insn_ps=N, tsc_ps=N, interactive=0|1 and jitter=N");
         *value++ = 0;
         if (!strcmp(argv[n], "channel")) {
             path = value;
@@ -407,10 +420,12 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
             if (!parse(value, 1, 1000000, &insn_ps)) fail("insn_ps: allowed are 1 to 1000000");
         } else if (!strcmp(argv[n], "tsc_ps")) {
             if (!parse(value, 0, 1000000, &tsc_ps)) fail("tsc_ps: allowed are 0 to 1000000");
+        } else if (!strcmp(argv[n], "jitter")) {
+            if (!parse(value, 0, UINT32_MAX, &jitter)) fail("jitter: allowed are 0 to 4294967295");
         } else if (!strcmp(argv[n], "interactive")) {
             if (!parse(value, 0, 1, &interactive)) fail("interactive: allowed are 0 and 1");
         } else {
-            fail("unknown parameter: allowed are channel=PATH, insn_ps=N, tsc_ps=N and interactive=0|1");
+            fail("unknown parameter: allowed are channel=PATH, insn_ps=N, tsc_ps=N, interactive=0|1 and jitter=N");
         }
     }
     if (info->version.cur < API || info->version.min > API) fail("this QEMU has another plugin interface than 7");
@@ -428,8 +443,10 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 
 /* ---- the host, as QEMU sees it ---- */
 
+static bool is_main_loop(void) { return wake_fd >= 0 && getpid() == (pid_t)syscall(SYS_gettid); }
+
 int clock_gettime(clockid_t id, struct timespec *time) {
-    uint64_t ns = (is_cpu ? now() : published) / 1000;
+    uint64_t ns = (is_cpu ? now() : is_main_loop() ? main_time : published) / 1000;
     switch (id) {
     case CLOCK_MONOTONIC:
     case CLOCK_MONOTONIC_RAW:
@@ -458,8 +475,6 @@ int gettimeofday(struct timeval *restrict time, void *restrict zone) {
     return 0;
 }
 
-static bool is_main_loop(void) { return wake_fd >= 0 && getpid() == (pid_t)syscall(SYS_gettid); }
-
 int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
     find_real_functions();
     if (is_cpu) {
@@ -469,6 +484,7 @@ int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
         clock_seen = 0;
         STORE(halted, 1);
         wake_main_loop();
+        disturb();
         int result = real_wait(condition, mutex);
         STORE(halted, 0);
         /* The main loop first finishes what has woken the CPU. */
@@ -540,16 +556,15 @@ ssize_t sendmsg(int file, const struct msghdr *message, int flags) {
     return real_sendmsg(file, message, flags);
 }
 
-static int poll_files(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
+static int poll_main_loop(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
     static const struct timespec at_once;
-    find_real_functions();
-    if (!is_main_loop()) return real_ppoll(files, count, timeout, mask);
     uint64_t span = timeout ? (timeout->tv_sec * 1000000000ull + timeout->tv_nsec) * 1000 : NEVER;
     if (span > NEVER) span = NEVER;
     struct pollfd all[count + 1];
     for (;;) {
         /* Read first, so that what was written before them is seen. */
         bool was_halted = LOAD(halted), was_draining = LOAD(draining);
+        disturb();
         int ready = real_ppoll(files, count, &at_once, mask);
         if (ready || !span) return ready;
         if (LOAD(timer_due)) {
@@ -561,7 +576,8 @@ static int poll_files(struct pollfd *files, nfds_t count, const struct timespec 
             clock_seen = 1;
             return 0;
         }
-        next_timer = span >= NEVER ? NEVER : published + span;
+        disturb();
+        next_timer = span >= NEVER ? NEVER : main_time + span;
         if (was_draining) end_draining();
         if (was_halted && LOAD(halted)) {
             /* No thread runs, so the time may advance. */
@@ -579,6 +595,7 @@ static int poll_files(struct pollfd *files, nfds_t count, const struct timespec 
             if (reply.interrupts) continue;
             if (span < NEVER) return 0;
         }
+        disturb();
         memcpy(all, files, count * sizeof *files);
         all[count] = (struct pollfd){wake_fd, POLLIN, 0};
         ready = real_ppoll(all, count + 1, NULL, mask);
@@ -591,6 +608,14 @@ static int poll_files(struct pollfd *files, nfds_t count, const struct timespec 
         }
         if (ready) return ready;
     }
+}
+
+static int poll_files(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
+    find_real_functions();
+    if (!is_main_loop()) return real_ppoll(files, count, timeout, mask);
+    int ready = poll_main_loop(files, count, timeout, mask);
+    main_time = published;
+    return ready;
 }
 
 int ppoll(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *) __attribute__((alias("poll_files")));

@@ -62,6 +62,9 @@ class Guest:
     cpu: CpuModel | None = None
     """Its CPU; None in wall-clock time."""
 
+    jitter: int = 0
+    """Not 0: a seed of waits within QEMU, for tests. They must not change any result."""
+
     def serial(self, number: int) -> Path:
         """The file with the output of a serial port, from 0 on."""
         return self.folder / f"serial{number}"
@@ -80,7 +83,10 @@ class Guest:
             clock = build_clock(kit.parent)
             words += ["--preload", clock]
             cost = f"insn_ps={self.cpu.insn_ps},tsc_ps={self.cpu.tsc_ps}"
-            plugin = ["-plugin", f"{clock},channel={self.clock},{cost},interactive={int(interactive)}"]
+            plugin = [
+                "-plugin",
+                f"{clock},channel={self.clock},{cost},interactive={int(interactive)},jitter={self.jitter}",
+            ]
             # The HPET's timers are 10 ns apart.
             machine, time_line = "q35,hpet=off", TIME_LINE
         words += [kit / "qemu-system-x86_64", "-L", kit / "fw", "-nodefaults", "-no-user-config", "-no-reboot"]
