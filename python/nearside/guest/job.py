@@ -222,7 +222,7 @@ def run_job(
         messages = errors.read_text(errors="replace")
         if port.status is None and not interrupts:
             raise NearsideError(reports.explain_end(guest, process.returncode, messages, port.lines))
-        saved = reports.save_files(port.archive, job.inputs, results) if results else []
+        saved = reports.save_files(guest.results, job.inputs, results) if results else []
         terminal = guest.serial(1)
         text = terminal.read_bytes().decode(errors="replace").replace("\r\n", "\n") if terminal.exists() else ""
     cpu = setup.cpu

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import tarfile
@@ -30,24 +29,18 @@ class PortReport:
     """The names of phases."""
     lines: list[str] = field(default_factory=list)
     """All lines."""
-    archive: bytes = b""
-    """The files of the job, as a tar archive."""
 
 
 def read_port(path: Path) -> PortReport:
     """Reads the output of the third serial port."""
     report = PortReport()
-    data = path.read_bytes() if path.exists() else b""
-    while data:
-        line, _, data = data.partition(b"\n")
-        text = line.decode(errors="replace")
+    content = path.read_text(errors="replace") if path.exists() else ""
+    for text in content.splitlines():
         report.lines.append(text)
         if found := re.fullmatch(r"mark (\d+) (.*)", text):
             report.marks[int(found[1])] = found[2]
         if found := re.fullmatch(r"status (\d+)", text):
             report.status = int(found[1])
-            report.archive = data
-            break
     return report
 
 
@@ -79,10 +72,12 @@ def explain_end(guest: Guest, status: int, errors: str, lines: Sequence[str]) ->
     return f"the guest switched off before its job was done; last on its console: {last[-1]}"
 
 
-def save_files(archive: bytes, inputs: dict[str, bytes], target: Path) -> list[str]:
-    """Saves the files that a job has made or changed."""
-    saved = []
-    with suppress(tarfile.ReadError), tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+def save_files(archive: Path, inputs: dict[str, bytes], target: Path) -> list[str]:
+    """Saves the files that a job has made or changed, from a tar archive."""
+    saved: list[str] = []
+    if not archive.exists():
+        return saved
+    with suppress(tarfile.ReadError), tarfile.open(archive) as tar:
         for member in tar:
             name = member.name.removeprefix("./")
             content = tar.extractfile(member)
