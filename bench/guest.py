@@ -27,7 +27,8 @@ FIO = (
     "fio --name=t --filename=/dev/nvme0n1 --direct=1 --bs=4k --rw=randread --ioengine=libaio --size=64m --randseed=1 "
     f"--iodepth={DEPTH} --thread --norandommap --number_ios="
 )
-# Requirements: CPU seconds of a boot, reads per CPU second, and the share of what is possible in process.
+# Required: CPU seconds of a boot, reads per CPU second, and the share of what is possible in
+# process.
 BOOT_S, READS_PER_S, RTL_SHARE = 15, 5000, 0.5
 
 

@@ -218,12 +218,14 @@ fn phase(phase: &Phase) -> Value {
             "max_ns": ns(times.max_ps()),
         })
     };
+    let pause = &phase.between;
+    let pause_p50 = (!pause.is_empty()).then(|| ns(pause.value_at_percentile(50.0)));
     json!({
         "mark": phase.mark,
         "span_ns": ns(phase.end.0 - phase.begin.0),
         "in_flight_ns": ns(phase.in_flight.0),
-        "pauses": phase.between.len(),
-        "pause_p50_ns": (!phase.between.is_empty()).then(|| ns(phase.between.value_at_percentile(50.0))),
+        "pauses": pause.len(),
+        "pause_p50_ns": pause_p50,
         "commands": phase.commands.iter().map(command).collect::<Vec<_>>(),
     })
 }
