@@ -179,13 +179,18 @@
 //! server ends. A server that is killed is a power cut (see `docs/architecture.md`).
 #![warn(missing_docs)]
 
+mod attached;
 mod channel;
+mod clock;
 mod config;
 mod connection;
 mod doorbells;
+mod inbox;
 mod irq;
 mod log;
 mod memory;
+mod meter;
+mod paced;
 mod peer;
 mod port;
 mod served;
@@ -204,7 +209,9 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use clock::{Clock, Dilation, MonotonicClock};
 pub use log::Log;
+pub use meter::{Lateness, PacingReport};
 pub use served::ServedDevice;
 pub use server::Server;
 
@@ -273,7 +280,10 @@ pub enum Error {
     /// An invalid [`Function`].
     #[error("{0}")]
     Function(String),
-    /// The simulated system of devices in simulated time.
+    /// A dilation that is not allowed.
+    #[error("a dilation of {0}: allowed are 0.01 to 100000")]
+    Dilation(f64),
+    /// The simulated system of devices in simulated or paced time.
     #[error(transparent)]
     System(sim::Error),
 }
