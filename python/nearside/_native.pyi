@@ -25,6 +25,7 @@ from nearside.types import (
     LockstepResult,
     MasterLimits,
     MediaProfile,
+    Pacing,
     PmdkCost,
     PoolCheck,
     PutReport,
@@ -437,12 +438,15 @@ class Server:
         progress: BuildProgress | None = None,
         model: str | None = None,
         clock: StrPath | None = None,
+        dilation: float | None = None,
     ) -> None: ...
     @property
     def builds(self) -> list[str]:
         """The kind of bitstream of each device; see `Device.build`."""
     def counters(self) -> list[ServerCounters]:
         """Counters of each device since the start."""
+    def pacing(self) -> list[Pacing]:
+        """How precisely each device was paced since the start; empty if they are not paced."""
     def stop(self) -> None:
         """Ends all connections, removes the sockets and flushes the media."""
     def wait(self, seconds: float) -> None:

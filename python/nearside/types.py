@@ -1348,6 +1348,42 @@ class GuestCommands(TypedDict):
     """The largest, in ns."""
 
 
+class PacingErrors(TypedDict):
+    """How much later than modelled a client saw something, in the device's time: wall-clock time divided by K."""
+
+    count: int
+    """How often there was something to see."""
+    late: int
+    """How often it was later than the tolerance."""
+    mean_ns: float
+    """The mean, in ns."""
+    p50_ns: float
+    """The median, in ns, within 1 %, as the other percentiles."""
+    p90_ns: float
+    """The 90th percentile, in ns."""
+    p99_ns: float
+    """The 99th percentile, in ns."""
+    p999_ns: float
+    """The 99.9th percentile, in ns."""
+    max_ns: float
+    """The largest, in ns."""
+
+
+class Pacing(TypedDict):
+    """How precisely a device followed the wall clock."""
+
+    dilation: float
+    """K: how many times slower than modelled the device was."""
+    tolerance_ns: float
+    """What is later than this is late, in ns of the device's time."""
+    completions: PacingErrors
+    """Completions: writes of at most 64 bytes into the client's memory."""
+    interrupts: PacingErrors
+    """Interrupts."""
+    reads: PacingErrors
+    """Answers to reads of registers and of the PM window."""
+
+
 class GuestReport(TypedDict):
     """A command that has run in a guest."""
 
@@ -1365,6 +1401,8 @@ class GuestReport(TypedDict):
     """Whether the kernel has ended a process for lack of memory."""
     clock: GuestClock | None
     """The guest's clock; None in wall-clock time."""
+    pacing: Pacing | None
+    """How precisely the device was paced; None if it was not."""
     commands: list[GuestCommands]
     """Latencies of the device; empty with a trace for Perfetto."""
     counters: ServerCounters
@@ -1386,6 +1424,8 @@ class ServedDevice(TypedDict):
     """Describes late reads; None if there are none."""
     counters: ServerCounters
     """Its counters."""
+    pacing: Pacing | None
+    """How precisely it was paced; None if it was not."""
 
 
 class KvRequests(TypedDict):

@@ -4,8 +4,8 @@
 //!
 //! One thread owns the devices of a server. It lets their time pass as far as the wall clock has
 //! come, divided by the dilation, and then waits for the next effect or request. A request is
-//! performed at the time at which it arrived. If the simulation takes longer than that, it is
-//! behind: what it does then is late, until the devices are idle again.
+//! performed at the time at which it arrived. If the simulation is slower than the dilated clock,
+//! what the devices do is late until they are idle again.
 //!
 //! Devices run ahead by the latency of a link, as in simulated time: nothing can reach them sooner.
 //! So a completion is computed before its time, if the simulation is fast enough.
@@ -73,7 +73,7 @@ impl Pacer {
         stop: Arc<StopSignal>,
     ) -> Result<Pacer, Error> {
         let host = HostConfig {
-            // Each client loads with a CPU of its own, so none waits for another.
+            // Each client loads with another CPU, so none waits for another.
             cpu_loads: host.cpu_loads.max(served.len()),
             ..host.clone()
         };

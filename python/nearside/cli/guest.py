@@ -12,7 +12,16 @@ import typer
 from nearside import files, results, show
 from nearside._native import NearsideError
 from nearside.cli.app import app
-from nearside.cli.options import DesignOption, JsonOption, ModelOption, TraceOption, command_group, print_json
+from nearside.cli.options import (
+    DesignOption,
+    DilateOption,
+    JsonOption,
+    ModelOption,
+    PacedOption,
+    TraceOption,
+    command_group,
+    print_json,
+)
 from nearside.commands import ATTACH
 from nearside.device import Design, toml_text
 
@@ -49,6 +58,14 @@ def _is_simulated(time: str) -> bool:
     return time == "simulated"
 
 
+def _choose_dilation(time: str, paced: bool, dilate: float | None) -> float | None:
+    from nearside.serve import choose_dilation
+
+    if paced and _is_simulated(time):
+        raise NearsideError("--paced: only with --time wall; in simulated time each completion is at its time anyway")
+    return choose_dilation(paced, dilate)
+
+
 @guest_app.command(
     epilog="Examples: nearside guest run --profile optane-dcpmm -- fio job.fio · nearside guest run ./script.sh",
 )
@@ -70,6 +87,8 @@ def run(
         Path | None, typer.Option("--media", "-m", help="A file that keeps the device's data: the guest's disk.")
     ] = None,
     time: TimeOption = "simulated",
+    paced: PacedOption = False,
+    dilate: DilateOption = None,
     memory: MemoryOption = 512,
     instruction: InstructionOption = 250,
     limit: Annotated[
@@ -93,11 +112,13 @@ def run(
     if media is not None:
         chosen = chosen.with_values(f"[media]\nfile = {toml_text('the name of a media file', str(media))}")
     simulated = _is_simulated(time)
+    dilation = _choose_dilation(time, paced, dilate)
     report = job.run_job(
         job.Job(command, folder or []),
         chosen,
         model=model,
         simulated=simulated,
+        dilation=dilation,
         memory_mib=memory,
         cpu=machine.CpuModel(insn_ps=instruction),
         trace=trace,
@@ -121,6 +142,8 @@ def shell(
     design: DesignOption = "default",
     profile: ProfileOption = None,
     time: TimeOption = "simulated",
+    paced: PacedOption = False,
+    dilate: DilateOption = None,
     memory: MemoryOption = 512,
     instruction: InstructionOption = 250,
     model: ModelOption = None,
@@ -135,6 +158,7 @@ def shell(
         _choose_design(design, profile),
         model=model,
         simulated=_is_simulated(time),
+        dilation=_choose_dilation(time, paced, dilate),
         memory_mib=memory,
         cpu=machine.CpuModel(insn_ps=instruction),
         folders=folder or [],

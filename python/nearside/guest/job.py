@@ -26,7 +26,7 @@ from nearside.device import Design
 from nearside.guest.image import Archive, write_initrd
 from nearside.guest.kit import install_kit
 from nearside.guest.machine import SIMULATED, WALL, CpuModel, Guest, start
-from nearside.serve import Server
+from nearside.serve import Server, print_pacing
 from nearside.types import GuestClock, GuestCommands, GuestReport
 
 POLL_S = 0.05
@@ -177,6 +177,7 @@ def run_job(
     *,
     model: str | None = None,
     simulated: bool = True,
+    dilation: float | None = None,
     memory_mib: int = 512,
     cpu: CpuModel | None = None,
     trace: Path | None = None,
@@ -188,7 +189,7 @@ def run_job(
     """Boots a guest on a device of `design`, runs a job in it, and switches it off.
 
     `output` gets the job's output while it runs; the files that the job leaves in its folder go to `results`.
-    `timeout_s` is in seconds of wall-clock time.
+    `timeout_s` is in seconds of wall-clock time. `dilation` is that of `serve.Server`, for wall-clock time.
     """
     kit = install_kit(quiet)
     archive = job.archive()
@@ -203,7 +204,7 @@ def run_job(
         errors = folder / "errors"
         follower = Follower(guest.serial(1), output)
         events = trace or folder / "trace.jsonl"
-        with Server([(design, socket)], None, [events], model, clock) as server:
+        with Server([(design, socket)], None, [events], model, clock, dilation) as server:
             process = start(guest.command(initrd), errors)
             try:
                 _wait(process, follower, timeout_s)
@@ -212,7 +213,7 @@ def run_job(
                     process.kill()
                     process.wait()
             follower.copy()
-            counters = server.counters()
+            counters, pacing = server.counters(), server.pacing()
         said = errors.read_text(errors="replace")
         report_port = guest.serial(2)
         lines, tar = _split_report(report_port.read_bytes() if report_port.exists() else b"")
@@ -230,6 +231,7 @@ def run_job(
         "files": saved,
         "out_of_memory": "memory" in lines,
         "clock": _read_clock(said),
+        "pacing": pacing[0] if pacing else None,
         "commands": commands,
         "counters": counters[0],
         "wall_s": time.monotonic() - began,
@@ -242,6 +244,7 @@ def run_shell(
     *,
     model: str | None = None,
     simulated: bool = True,
+    dilation: float | None = None,
     memory_mib: int = 512,
     cpu: CpuModel | None = None,
     folders: Sequence[Path] = (),
@@ -256,7 +259,7 @@ def run_shell(
         clock = folder / "clock" if simulated else None
         guest = Guest(kit, folder, [folder / "device"], clock, memory_mib, cpu or CpuModel())
         write_initrd(kit, archive, folder / "initrd")
-        with Server([(design, folder / "device")], None, [], model, clock):
+        with Server([(design, folder / "device")], None, [], model, clock, dilation):
             process = start(guest.command(folder / "initrd", interactive=True), folder / "errors", interactive=True)
             process.wait()
         if process.returncode:
@@ -288,6 +291,8 @@ def print_report(report: GuestReport) -> None:
         text = f"simulated time: {seconds:.6f} s from power-on, in {idle:.6f} s of it the CPU executed nothing;"
         show.out.print(f"{text} {clock['instructions']:,} instructions")
         where = "device and link, simulated time, from the doorbell to the interrupt"
+    elif report["pacing"] is not None:
+        where = "device and link as modelled, from the doorbell to the interrupt"
     else:
         where = "wall-clock time of this machine: the simulator's speed, not the device's"
     table = show.table(where, "command", "count", "mean", "p50", "p99", "max")
@@ -295,6 +300,9 @@ def print_report(report: GuestReport) -> None:
         values = [row["mean_ns"], row["p50_ns"], row["p99_ns"], row["max_ns"]]
         table.add_row(row["command"], str(row["count"]), *map(show.nanoseconds, values))
     show.out.print(table)
+    if report["pacing"] is not None:
+        print_pacing([("device", report["pacing"])])
+        show.out.print(f"Divide what the job has measured by {report['pacing']['dilation']:g}.")
     if report["out_of_memory"]:
         show.out.print("The guest's kernel ended a process for lack of memory: --memory MIB.")
     if report["files"]:
