@@ -253,7 +253,8 @@ def _announce_clock(options: str, clock: Path) -> None:
     from nearside.guest.clock import SOURCE
     from nearside.guest.machine import TIME_LINE
 
-    print(f"in simulated time: an emulator says through {clock} how far. It connects there before it connects to a")
+    channel = files.printable(clock)
+    print(f"in simulated time: an emulator says through {channel} how far. It connects there before it connects to a")
     print("device. `nearside guest` does all of that. To start its version of QEMU yourself:\n")
     print(f"  cc -O2 -shared -fPIC -o clock.so {shlex.quote(str(SOURCE))}")
     same = "-accel tcg,thread=single -cpu max,-rdrand,-rdseed -smp 1 -seed 1 -rtc base=2026-01-01,clock=vm"
