@@ -221,6 +221,9 @@ def print_pacing(devices: Sequence[tuple[str, Pacing]]) -> None:
                 label, str(errors["count"]), *map(show.nanoseconds, values), show.nanoseconds(errors["max_ns"]), share
             )
     show.out.print(table)
+    if first["set_back_ns"]:
+        text = f"The simulator was too slow, and the device's clock was set back by {show.nanoseconds(first['set_back_ns'])}"
+        show.out.print(f"{text}: --dilate K with a larger K.")
 
 
 def _announce(

@@ -1376,6 +1376,8 @@ class Pacing(TypedDict):
     """K: how many times slower than modelled the device was."""
     tolerance_ns: float
     """What is later than this is late, in ns of the device's time."""
+    set_back_ns: float
+    """By how much the clock of the devices was set back, as the simulator was too slow for them, in ns."""
     completions: PacingErrors
     """Completions: writes of at most 64 bytes into the client's memory."""
     interrupts: PacingErrors

@@ -150,6 +150,7 @@ impl Server {
             json!({
                 "dilation": report.dilation,
                 "tolerance_ns": report.tolerance_ns,
+                "set_back_ns": report.set_back_ns,
                 "completions": errors(&report.completions),
                 "interrupts": errors(&report.interrupts),
                 "reads": errors(&report.reads),

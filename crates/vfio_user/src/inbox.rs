@@ -79,6 +79,16 @@ impl Inbox {
         taken.map(|(_, request)| request)
     }
 
+    /// Sets the device's time back to `now`. Requests that have arrived since arrive then.
+    pub(crate) fn set_back(&self, now: Time) {
+        let mut queues = self.lock();
+        let span = self.meter.now().saturating_sub(now);
+        self.meter.set_back(span);
+        for (arrival, _) in queues.waiting.iter_mut().flatten() {
+            *arrival = arrival.saturating_sub(span);
+        }
+    }
+
     /// Drops all requests, and those to come.
     pub(crate) fn close(&self) {
         let mut queues = self.lock();

@@ -2,6 +2,7 @@
 
 //! How much later than modelled a client could see what its device did.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -52,6 +53,9 @@ pub struct PacingReport {
     pub dilation: f64,
     /// What is later than this is late, in ns of the device's time.
     pub tolerance_ns: f64,
+    /// By how much the clock of the server's devices was set back, as their simulation was too slow
+    /// to follow the wall clock, in ns of the device's time.
+    pub set_back_ns: f64,
     /// Writes of at most 64 bytes into the client's memory: completion queue entries.
     pub completions: Lateness,
     /// Interrupts.
@@ -104,6 +108,8 @@ pub(crate) struct PaceMeter {
     dilation: Dilation,
     /// The clock at the device's time zero.
     start: Duration,
+    /// By how much the device's time was set back since, in ps.
+    set_back: AtomicU64,
     /// By device and kind.
     errors: Mutex<Vec<[Errors; 3]>>,
 }
@@ -123,6 +129,7 @@ impl PaceMeter {
             start: clock.now(),
             clock,
             dilation,
+            set_back: AtomicU64::new(0),
             errors: Mutex::new(errors),
         })
     }
@@ -133,12 +140,23 @@ impl PaceMeter {
 
     /// The device's time now.
     pub(crate) fn now(&self) -> Time {
-        self.dilation.device_time(self.clock.now() - self.start)
+        let passed = self.dilation.device_time(self.clock.now() - self.start);
+        passed.saturating_sub(self.total_set_back())
+    }
+
+    /// Sets the device's time back.
+    pub(crate) fn set_back(&self, span: Time) {
+        self.set_back.fetch_add(span.0, Ordering::AcqRel);
+    }
+
+    fn total_set_back(&self) -> Time {
+        Time(self.set_back.load(Ordering::Acquire))
     }
 
     /// The clock at which the device's time comes.
     pub(crate) fn wall_time(&self, time: Time) -> Duration {
-        self.start.saturating_add(self.dilation.wall_time(time))
+        let passed = Time(time.0.saturating_add(self.total_set_back().0));
+        self.start.saturating_add(self.dilation.wall_time(passed))
     }
 
     /// Something that was modelled at `time` can be seen by the client now.
@@ -163,6 +181,7 @@ impl PaceMeter {
             PacingReport {
                 dilation: factor,
                 tolerance_ns: TOLERANCE.as_ns(),
+                set_back_ns: self.total_set_back().as_ns(),
                 completions: of(Kind::Completion),
                 interrupts: of(Kind::Interrupt),
                 reads: of(Kind::Read),

@@ -5,7 +5,8 @@
 //! One thread owns the devices of a server. It lets their time pass as far as the wall clock has
 //! come, divided by the dilation, and then waits for the next effect or request. A request is
 //! performed at the time at which it arrived. If the simulation is slower than the dilated clock,
-//! what the devices do is late until they are idle again.
+//! what the devices do is late until they are idle again. If they do not come to rest, their clock
+//! is set back.
 //!
 //! Devices run ahead by the latency of a link, as in simulated time: nothing can reach them sooner.
 //! So a completion is computed before its time, if the simulation is fast enough.
@@ -13,8 +14,9 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
 use std::sync::Arc;
+use std::time::Duration;
 
-use sim::{guard, Bar, HostConfig, Mmio, Time};
+use sim::{Bar, HostConfig, Mmio, Time};
 
 use crate::attached::AttachedDevices;
 use crate::inbox::Inbox;
@@ -27,6 +29,9 @@ use crate::Error;
 
 /// Simulated time of busy devices between two checks whether the server ends.
 const SLICE: Time = Time::us(1);
+/// How long devices may run to reach the present. If they are too slow, their clock is set back, so
+/// that a client of a busy device gets its answers.
+const CATCH_UP_LIMIT: Duration = Duration::from_millis(200);
 
 /// What follows the stores of a request.
 enum Then {
@@ -121,11 +126,15 @@ impl Pacer {
 
     /// Lets the devices' time pass until `limit`; false if something else is to be done before.
     fn pass_time(&mut self, limit: Time) -> bool {
+        let begin = self.meter.clock().now();
         while !self.attached.stopped && self.attached.system.now() < limit {
             if self.stop.is_set() {
                 return false;
             }
-            guard::install_handler();
+            if self.meter.clock().now() - begin > CATCH_UP_LIMIT {
+                self.inbox.set_back(self.attached.system.now());
+                return false;
+            }
             let step = self.next_step();
             let system = &mut self.attached.system;
             // While the devices are idle, all the time passes at once.

@@ -20,7 +20,7 @@ use device::{Model, RtlOptions};
 use driver::workload::{run_job, IoJob};
 use driver::{DriverConfig, NvmeDriver};
 use rustix::event::{eventfd, EventfdFlags};
-use sim::{HostConfig, Media, Time};
+use sim::{Counter, Device, Fault, HostConfig, HostPort, Media, Time};
 use vfio_user::{Clock, Dilation, MonotonicClock, Server};
 
 const RAM: u64 = 1 << 32;
@@ -209,7 +209,7 @@ fn paced_completion_and_interrupt_are_seen_at_their_modelled_time() {
                 "{factor}"
             );
         }
-        assert_eq!(report.reads.count, 0);
+        assert_eq!((report.reads.count, report.set_back_ns), (0, 0.0));
     }
 }
 
@@ -412,6 +412,73 @@ fn paced_device_that_fails_recovers_with_a_reset() {
     mark(&ram);
     start(&mut client, fake::WRITE, 16);
     wait_for("a completion", || has_completion(&ram));
+}
+
+/// A device whose simulation takes 5,000 times its time.
+struct SlowDevice {
+    fake: Fake,
+    clock: Arc<ManualClock>,
+}
+
+impl Device for SlowDevice {
+    fn now(&self) -> Time {
+        self.fake.now()
+    }
+
+    fn advance(&mut self, until: Time, host: &mut dyn HostPort) -> Result<(), Fault> {
+        let (before, busy) = (self.fake.now(), !self.fake.idle());
+        let outcome = self.fake.advance(until, host);
+        let passed = self.fake.now().saturating_sub(before);
+        if busy {
+            self.clock.add(Duration::from_nanos(5 * passed.0));
+        }
+        outcome
+    }
+
+    fn idle(&self) -> bool {
+        self.fake.idle()
+    }
+
+    fn power_off(&mut self) {
+        self.fake.power_off();
+    }
+
+    fn power_on(&mut self) {
+        self.fake.power_on();
+    }
+
+    fn set_msix(&mut self, enable: bool, mask: bool) {
+        self.fake.set_msix(enable, mask);
+    }
+
+    fn counters(&self) -> Vec<Counter> {
+        Vec::new()
+    }
+}
+
+#[test]
+fn paced_device_that_is_always_busy_and_too_slow_answers() {
+    let dir = Dir::new();
+    let clock = Arc::new(ManualClock::running());
+    let (mut served, _) = fake_device(&dir, 0, &LogLines::default());
+    served.device = Box::new(SlowDevice {
+        fake: Fake::new(),
+        clock: clock.clone(),
+    });
+    let host = HostConfig::default();
+    let server = Server::start_paced(vec![served], &host, Dilation::NONE, clock).unwrap();
+    let (mut client, ..) = set_up(&dir.socket(0));
+    start(&mut client, fake::STORM, 4);
+    assert_eq!(client.read32(BAR4, 0x20), SETUP.value);
+    // The read takes at least a millisecond of the wall clock. Only a clock that is set back can
+    // be reached before the limit of 200 ms.
+    for _ in 0..500 {
+        assert_eq!(client.read32(BAR4, 0x20), SETUP.value);
+    }
+    assert!(server.pacing()[0].set_back_ns > 0.0);
+    assert_eq!(client.ask(RESET, &[], &[]).errno, 0);
+    assert_eq!(client.read32(BAR4, 0x20), SETUP.value);
+    server.stop();
 }
 
 /// Runs a workload on the model, with interrupts or by polling.

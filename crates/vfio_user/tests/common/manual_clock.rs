@@ -41,6 +41,20 @@ impl ManualClock {
         self.settled(state).waiting.flatten()
     }
 
+    /// Lets time pass without waiting for anything.
+    pub fn add(&self, span: Duration) {
+        let mut state = self.state.lock().unwrap();
+        state.now += span;
+        if state
+            .waiting
+            .flatten()
+            .is_some_and(|until| until <= state.now)
+        {
+            state.waiting = None;
+        }
+        self.changed.notify_all();
+    }
+
     fn settled<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         let busy = |state: &mut State| state.waiting.is_none();
         let waited = self.changed.wait_timeout_while(state, TEST_TIMEOUT, busy);
