@@ -34,7 +34,7 @@ impl ExternalMemory for ClientMemory {
             false => shared.refuse_access(true, addr, data.len()),
         }
         if let (true, 0..=LARGEST_COMPLETION, Some(meter)) = (written, data.len(), &self.meter) {
-            meter.record(device, Kind::Completion, time);
+            meter.record(device, Kind::Completion, meter.lateness(time));
         }
         written
     }

@@ -159,15 +159,19 @@ impl PaceMeter {
         self.start.saturating_add(self.dilation.wall_time(passed))
     }
 
-    /// Something that was modelled at `time` can be seen by the client now.
-    pub(crate) fn record(&self, device: usize, kind: Kind, time: Time) {
-        let error = self.clock.now().saturating_sub(self.wall_time(time));
-        let error = u64::try_from(error.as_nanos()).unwrap_or(u64::MAX);
+    /// How much later than `time` it is, on the wall clock.
+    pub(crate) fn lateness(&self, time: Time) -> Duration {
+        self.clock.now().saturating_sub(self.wall_time(time))
+    }
+
+    /// Records how late a client could see something.
+    pub(crate) fn record(&self, device: usize, kind: Kind, lateness: Duration) {
+        let error = u64::try_from(lateness.as_nanos()).unwrap_or(u64::MAX);
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
         let errors = &mut errors[device][kind as usize];
         errors.histogram.saturating_record(error);
         errors.max_ns = errors.max_ns.max(error);
-        if Duration::from_nanos(error) > self.dilation.wall_time(TOLERANCE) {
+        if lateness > self.dilation.wall_time(TOLERANCE) {
             errors.late += 1;
         }
     }

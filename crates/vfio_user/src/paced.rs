@@ -146,9 +146,10 @@ impl Pacer {
                 self.attached.stop(&error);
             }
             for interrupt in self.attached.take_interrupts() {
+                // The signal may wake a thread that takes this one's CPU.
+                let late = self.meter.lateness(interrupt.time);
                 if self.attached.signal(interrupt) {
-                    let (device, time) = (interrupt.device, interrupt.time);
-                    self.meter.record(device, Kind::Interrupt, time);
+                    self.meter.record(interrupt.device, Kind::Interrupt, late);
                 }
             }
             if self.advance_tasks() {
@@ -193,7 +194,8 @@ impl Pacer {
                 match answered {
                     Some((done, _)) if done <= now => {
                         let load = system.take_completed_load(*tag);
-                        self.meter.record(device, Kind::Read, done);
+                        let late = self.meter.lateness(done);
+                        self.meter.record(device, Kind::Read, late);
                         let _ = answer.try_send(load.and_then(|load| load.data.ok()));
                         None
                     }
