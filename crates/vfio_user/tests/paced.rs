@@ -289,10 +289,13 @@ fn paced_reset_ends_what_is_held() {
     let (mut client, ram, event) = paced.client(0);
     mark(&ram);
     start(&mut client, fake::WRITE, 16);
+    let requests = paced.clock.wakes();
     let reset = std::thread::spawn(move || {
         assert_eq!(client.ask(RESET, &[], &[]).errno, 0);
         client
     });
+    // Otherwise the command could complete before.
+    wait_for("the reset", || paced.clock.wakes() > requests);
     let mut client = paced.run_clock(reset);
     paced.clock.set(paced.clock.now() + MOMENT);
     assert!(!has_completion(&ram));
@@ -311,7 +314,9 @@ fn paced_disconnect_ends_what_is_held() {
     let (mut client, ram, event) = paced.client(0);
     mark(&ram);
     start(&mut client, fake::WRITE, 16);
+    let requests = paced.clock.wakes();
     drop(client);
+    wait_for("the disconnection", || paced.clock.wakes() > requests);
     let dir = paced.dir.socket(0);
     let next = std::thread::spawn(move || {
         let mut client = Client::new(&dir);

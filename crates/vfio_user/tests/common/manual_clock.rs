@@ -13,6 +13,7 @@ use super::TEST_TIMEOUT;
 struct State {
     now: Duration,
     woken: bool,
+    wakes: u64,
     /// The pacing thread waits for something later than the present time, until this one.
     waiting: Option<Option<Duration>>,
     /// Time passes whenever the pacing thread waits for it.
@@ -53,6 +54,11 @@ impl ManualClock {
             state.waiting = None;
         }
         self.changed.notify_all();
+    }
+
+    /// How often the pacing thread was woken: once for each request.
+    pub fn wakes(&self) -> u64 {
+        self.state.lock().unwrap().wakes
     }
 
     fn settled<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -98,6 +104,7 @@ impl Clock for ManualClock {
     fn wake(&self) {
         let mut state = self.state.lock().unwrap();
         state.woken = true;
+        state.wakes += 1;
         state.waiting = None;
         self.changed.notify_all();
     }
