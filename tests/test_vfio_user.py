@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from nearside import serve
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "nearside.cli", "serve"]
@@ -152,6 +153,22 @@ def test_vfio_user_prints_what_its_clock_means(options, texts, tmp_path):
     assert (process.returncode, err) == (0, "")
     assert [text for text in texts if text not in out] == []
     assert not (tmp_path / "time").exists()
+
+
+def test_vfio_user_pacing_of_two_devices_is_printed(capsys):
+    none = dict.fromkeys(("count", "late"), 0) | dict.fromkeys(
+        (f"{name}_ns" for name in ("mean", "p50", "p90", "p99", "p999", "max")), 0.0
+    )
+    some = none | {"count": 8, "late": 2, "max_ns": 2500.0}
+    pacing = {"dilation": 10.0, "tolerance_ns": 1000.0, "set_back_ns": 7e6, "completions": some}
+    pacing |= {"interrupts": none, "reads": none}
+    serve.print_pacing([("a", pacing), ("b", pacing)])
+    printed = capsys.readouterr().out
+    lines = [line for line in printed.splitlines() if "b: completions" in line]
+    assert len(lines) == 1
+    assert "25.00%" in lines[0]
+    assert "2500 ns" in lines[0]
+    assert "set back by 7000 us" in printed.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

@@ -222,8 +222,10 @@ def print_pacing(devices: Sequence[tuple[str, Pacing]]) -> None:
             )
     show.out.print(table)
     if first["set_back_ns"]:
-        text = f"The simulator was too slow, and the device's clock was set back by {show.nanoseconds(first['set_back_ns'])}"
-        show.out.print(f"{text}: --dilate K with a larger K.")
+        span = show.nanoseconds(first["set_back_ns"])
+        show.out.print(
+            f"The simulator was too slow, and the device's clock was set back by {span}. Use a larger --dilate."
+        )
 
 
 def _announce(

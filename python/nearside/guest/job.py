@@ -259,11 +259,14 @@ def run_shell(
         clock = folder / "clock" if simulated else None
         guest = Guest(kit, folder, [folder / "device"], clock, memory_mib, cpu or CpuModel())
         write_initrd(kit, archive, folder / "initrd")
-        with Server([(design, folder / "device")], None, [], model, clock, dilation):
+        with Server([(design, folder / "device")], None, [], model, clock, dilation) as server:
             process = start(guest.command(folder / "initrd", interactive=True), folder / "errors", interactive=True)
             process.wait()
+            pacing = server.pacing()
         if process.returncode:
             raise NearsideError(_explain_end(guest, process.returncode, (folder / "errors").read_text(), ""))
+    if pacing:
+        print_pacing([("device", pacing[0])])
 
 
 def _wait(process: subprocess.Popen[bytes], follower: Follower, timeout_s: float | None) -> None:
@@ -302,7 +305,8 @@ def print_report(report: GuestReport) -> None:
     show.out.print(table)
     if report["pacing"] is not None:
         print_pacing([("device", report["pacing"])])
-        show.out.print(f"Divide what the job has measured by {report['pacing']['dilation']:g}.")
+        if report["pacing"]["dilation"] != 1:
+            show.out.print(f"Divide what the job has measured by {report['pacing']['dilation']:g}.")
     if report["out_of_memory"]:
         show.out.print("The guest's kernel ended a process for lack of memory: --memory MIB.")
     if report["files"]:
