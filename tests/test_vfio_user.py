@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from nearside import serve
+from nearside.guest import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "nearside.cli", "serve"]
@@ -140,7 +141,10 @@ def test_vfio_user_paced_devices_report_how_late_they_were(tmp_path):
     ("options", "texts"),
     [
         (["--paced"], ["as fast as modelled", "later than modelled", "interrupts"]),
-        (["--paced", "--dilate", "100"], ["100 times slower than modelled", "Divide", "divided by 100"]),
+        (
+            ["--paced", "--dilate", "100"],
+            ["100 times slower than modelled", "Divide", "divided by 100", "io_timeout=500 "],
+        ),
         (["--clock", "time"], ["-plugin ./clock.so,channel=time", '"x-no-posted-writes":true', "tsc_early_khz"]),
     ],
 )
@@ -208,6 +212,16 @@ def test_vfio_user_guest_is_paced_on_the_wall_clock_only(arguments, text, tmp_pa
     assert done.returncode != 0
     assert text in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_vfio_user_guest_of_a_slow_device_has_time(tmp_path):
+    limits = {None: "io_timeout=30", 1.0: "io_timeout=300", 1000.0: "io_timeout=5000"}
+    for dilation, limit in limits.items():
+        guest = machine.Guest(tmp_path, tmp_path, [tmp_path / "a.sock"], None, dilation=dilation)
+        line = guest.command(tmp_path / "initrd")
+        options = line[line.index("-append") + 1].split()
+        # The kernel takes the last one.
+        assert [option for option in options if "io_timeout" in option][-1] == f"nvme_core.{limit}"
 
 
 @pytest.mark.slow

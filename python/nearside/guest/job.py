@@ -198,7 +198,7 @@ def run_job(
         folder = Path(name)
         clock = folder / "clock" if simulated else None
         socket = folder / "device"
-        guest = Guest(kit, folder, [socket], clock, memory_mib, cpu or CpuModel())
+        guest = Guest(kit, folder, [socket], clock, memory_mib, cpu or CpuModel(), dilation)
         initrd = folder / "initrd"
         write_initrd(kit, archive, initrd)
         errors = folder / "errors"
@@ -257,7 +257,7 @@ def run_shell(
     with tempfile.TemporaryDirectory(prefix="nearside-") as name:
         folder = Path(name)
         clock = folder / "clock" if simulated else None
-        guest = Guest(kit, folder, [folder / "device"], clock, memory_mib, cpu or CpuModel())
+        guest = Guest(kit, folder, [folder / "device"], clock, memory_mib, cpu or CpuModel(), dilation)
         write_initrd(kit, archive, folder / "initrd")
         with Server([(design, folder / "device")], None, [], model, clock, dilation) as server:
             process = start(guest.command(folder / "initrd", interactive=True), folder / "errors", interactive=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from nearside._native import NearsideError
 from nearside.guest.clock import build_clock
 from nearside.guest.kit import KERNEL_LINE
-from nearside.serve import MESSAGE_TIMEOUT_MS
+from nearside.serve import COMMAND_TIMEOUT_S, MESSAGE_TIMEOUT_MS, kernel_timeouts
 
 SIMULATED, WALL = "simulated", "wall"
 # The kernel needs no calibration: its counter is in ns.
@@ -48,6 +48,8 @@ class Guest:
     """Its memory, in MiB."""
     cpu: CpuModel = CpuModel()
     """Its CPU, in simulated time."""
+    dilation: float | None = None
+    """How many times slower than modelled its devices are, if they are paced."""
 
     def serial(self, number: int) -> Path:
         """The file with the output of a serial port, from 0 on."""
@@ -65,6 +67,8 @@ class Guest:
             plugin = ["-plugin", f"{clock},channel={self.clock},{cost},interactive={int(interactive)}"]
             # The HPET's timers are 10 ns apart.
             machine, time_line = "q35,hpet=off", TIME_LINE
+        elif self.dilation is not None:
+            time_line = kernel_timeouts(COMMAND_TIMEOUT_S["rtl"], self.dilation)
         words += [kit / "qemu-system-x86_64", "-L", kit / "fw", "-nodefaults", "-no-user-config", "-no-reboot"]
         words += ["-display", "none", *([] if interactive else ["-monitor", "none"])]
         words += ["-machine", f"{machine},memory-backend=m0,aux-ram-share=on"]
