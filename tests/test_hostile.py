@@ -906,6 +906,11 @@ def test_hostile_server_arguments(tmp_path):
         outcome = answer(_native.Server, devices=value)
         if isinstance(outcome, _native.Server):
             outcome.stop()
+    for value in [*NUMBERS, *OTHERS]:
+        outcome = answer(_native.Server, devices=[], dilation=value)
+        if isinstance(outcome, _native.Server):
+            assert outcome.pacing() == []
+            outcome.stop()
     server = _native.Server([])
     for value in [-1, math.nan, math.inf, -math.inf, 1e300, "x", None, 0, 0.001]:
         answer(server.wait, seconds=value)

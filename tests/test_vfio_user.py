@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 
 import pytest
+from nearside import serve
+from nearside.guest import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "nearside.cli", "serve"]
@@ -107,6 +109,119 @@ def test_vfio_user_prints_how_to_attach(tmp_path):
     ):
         assert part in out
     assert "Wall-clock" in out
+
+
+@pytest.mark.slow
+@pytest.mark.both
+def test_vfio_user_paced_devices_report_how_late_they_were(tmp_path):
+    sockets = [tmp_path / "a.sock", tmp_path / "b.sock"]
+    process = start("--json", "--paced", "--dilate", "2.5", sockets=sockets)
+    try:
+        # The doorbells are not mapped: region 0 has no capability.
+        with attach(sockets[1]) as client:
+            info = ask(client, 5, struct.pack("<IIIIQQ", 32, 0, 0, 0, 0, 0))
+            assert struct.unpack_from("<I", info, 4)[0] & 0xC == 0
+            begin = time.monotonic()
+            values = {read32(client, 0, 8) for _ in range(3)}
+            elapsed = time.monotonic() - begin
+    finally:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=600)
+    assert (process.returncode, err) == (0, "")
+    assert values == {0x0001_0400}
+    idle, read = (device["pacing"] for device in json.loads(out))
+    assert idle["dilation"] == read["dilation"] == 2.5
+    assert (idle["reads"]["count"], read["reads"]["count"], read["completions"]["count"]) == (0, 3, 0)
+    errors = read["reads"]
+    assert 0 <= errors["p50_ns"] <= errors["p99_ns"] <= errors["max_ns"] <= elapsed * 1e9 / 2.5
+    assert errors["late"] <= errors["count"]
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        (["--paced"], ["as fast as modelled", "later than modelled", "interrupts"]),
+        (
+            ["--paced", "--dilate", "100"],
+            ["100 times slower than modelled", "Divide", "divided by 100", "io_timeout=500 "],
+        ),
+        (["--clock", "time"], ["-plugin ./clock.so,channel=time", '"x-no-posted-writes":true', "tsc_early_khz"]),
+    ],
+)
+def test_vfio_user_prints_what_its_clock_means(options, texts, tmp_path):
+    process = start(*options, sockets=[tmp_path / "a.sock"])
+    if "--clock" in options:
+        assert (tmp_path / "time").is_socket()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=600)
+    assert (process.returncode, err) == (0, "")
+    assert [text for text in texts if text not in out] == []
+    assert not (tmp_path / "time").exists()
+
+
+def test_vfio_user_pacing_of_two_devices_is_printed(capsys):
+    none = dict.fromkeys(("count", "late"), 0) | dict.fromkeys(
+        (f"{name}_ns" for name in ("mean", "p50", "p90", "p99", "p999", "max")), 0.0
+    )
+    some = none | {"count": 8, "late": 2, "max_ns": 2500.0}
+    pacing = {"dilation": 10.0, "tolerance_ns": 1000.0, "set_back_ns": 7e6, "completions": some}
+    pacing |= {"interrupts": none, "reads": none}
+    serve.print_pacing([("a", pacing), ("b", pacing)])
+    printed = capsys.readouterr().out
+    lines = [line for line in printed.splitlines() if "b: completions" in line]
+    assert len(lines) == 1
+    assert "25.00%" in lines[0]
+    assert "2500 ns" in lines[0]
+    assert "set back by 7000 us" in printed.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--dilate", "3"], "--dilate K: only with --paced"),
+        (["--paced", "--clock", "c"], "--clock and --paced: a device runs in simulated time or is paced, not both"),
+        (["--paced", "--dilate", "0"], "a dilation of 0: allowed are 0.01 to 100000"),
+        (["--paced", "--dilate", "-1"], "a dilation of -1: allowed are 0.01 to 100000"),
+        (["--paced", "--dilate", "nan"], "a dilation of NaN: allowed are 0.01 to 100000"),
+        (["--paced", "--dilate", "1e9"], "a dilation of 1000000000: allowed are 0.01 to 100000"),
+        (["--paced", "--dilate", "fast"], "Invalid value for '--dilate'"),
+        (["--clock", "a"], "a: --clock and --socket need different sockets"),
+        (["--clock", "none/c"], "none/c: its directory doesn't exist"),
+        (["--clock", "t.jsonl", "--trace", "t.jsonl"], "t.jsonl: a trace can't be a media file or a socket, too"),
+    ],
+)
+def test_vfio_user_bad_clocks(arguments, text, tmp_path):
+    command = [*COMMAND, "--model", "fast", "--socket", "a", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=900)
+    assert done.returncode != 0
+    assert text in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.glob("a*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--paced"], "--paced: only with --time wall"),
+        (["--time", "wall", "--dilate", "2"], "--dilate K: only with --paced"),
+    ],
+)
+def test_vfio_user_guest_is_paced_on_the_wall_clock_only(arguments, text, tmp_path):
+    command = [*COMMAND[:-1], "guest", "run", *arguments, "--", "true"]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=900)
+    assert done.returncode != 0
+    assert text in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_vfio_user_guest_of_a_slow_device_has_time(tmp_path):
+    limits = {None: "io_timeout=30", 1.0: "io_timeout=300", 1000.0: "io_timeout=5000"}
+    for dilation, limit in limits.items():
+        guest = machine.Guest(tmp_path, tmp_path, [tmp_path / "a.sock"], None, dilation=dilation)
+        line = guest.command(tmp_path / "initrd")
+        options = line[line.index("-append") + 1].split()
+        # The kernel takes the last one.
+        assert [option for option in options if "io_timeout" in option][-1] == f"nvme_core.{limit}"
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from nearside.types import (
     LockstepResult,
     MasterLimits,
     MediaProfile,
+    Pacing,
     PmdkCost,
     PoolCheck,
     PutReport,
@@ -437,6 +438,7 @@ class Server:
         progress: BuildProgress | None = None,
         model: str | None = None,
         clock: StrPath | None = None,
+        dilation: float | None = None,
         summarize: bool = False,
     ) -> None: ...
     @property
@@ -444,6 +446,8 @@ class Server:
         """The kind of bitstream of each device; see `Device.build`."""
     def counters(self) -> list[ServerCounters]:
         """Counters of each device since the start."""
+    def pacing(self) -> list[Pacing]:
+        """How precisely each device was paced since the start; empty if they are not paced."""
     def progress(self) -> list[tuple[int, int]]:
         """Of each device with `summarize`: commands that have ended, and the time of the last in ps."""
     def summaries(self) -> list[list[dict[str, Any]]]:

@@ -1371,6 +1371,44 @@ class GuestPhase(TypedDict):
     """Durations by kind of command."""
 
 
+class PacingErrors(TypedDict):
+    """How much later than modelled a client saw something, in the device's time: wall-clock time divided by K."""
+
+    count: int
+    """How often there was something to see."""
+    late: int
+    """How often it was later than the tolerance."""
+    mean_ns: float
+    """The mean, in ns."""
+    p50_ns: float
+    """The median, in ns, within 1 %, as the other percentiles."""
+    p90_ns: float
+    """The 90th percentile, in ns."""
+    p99_ns: float
+    """The 99th percentile, in ns."""
+    p999_ns: float
+    """The 99.9th percentile, in ns."""
+    max_ns: float
+    """The largest, in ns."""
+
+
+class Pacing(TypedDict):
+    """How precisely a device followed the wall clock."""
+
+    dilation: float
+    """K: how many times slower than modelled the device was."""
+    tolerance_ns: float
+    """What is later than this is late, in ns of the device's time."""
+    set_back_ns: float
+    """By how much the clock of the devices was set back, as the simulator was too slow for them, in ns."""
+    completions: PacingErrors
+    """Completions: writes of at most 64 bytes into the client's memory."""
+    interrupts: PacingErrors
+    """Interrupts."""
+    reads: PacingErrors
+    """Answers to reads of registers and of the PM window."""
+
+
 class GuestDevice(TypedDict):
     """A device of a guest."""
 
@@ -1384,6 +1422,8 @@ class GuestDevice(TypedDict):
     """Durations of commands, by phase."""
     counters: ServerCounters
     """Its counters."""
+    pacing: Pacing | None
+    """How precisely it was paced; None if it was not."""
 
 
 class GuestCpu(TypedDict):
@@ -1437,6 +1477,8 @@ class ServedDevice(TypedDict):
     """Describes late reads; None if there are none."""
     counters: ServerCounters
     """Its counters."""
+    pacing: Pacing | None
+    """How precisely it was paced; None if it was not."""
 
 
 class KvRequests(TypedDict):

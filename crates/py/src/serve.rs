@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use serde_json::{json, Map, Value};
 use sim::{Bar, Media, TraceSink, Tracer};
 use trace::{CommandTimes, Phase, TraceFile, TraceSummary};
-use vfio_user::{Function, RegisterWrite, ServedDevice};
+use vfio_user::{Dilation, Function, Lateness, MonotonicClock, RegisterWrite, ServedDevice};
 
 use crate::build::{factory, model_of, purpose, Design};
 use crate::document::Document;
@@ -23,7 +23,7 @@ use crate::process::ProcessOwned;
 use crate::trace::{create, finish};
 
 /// Devices that virtual machines and user-space drivers attach to, each through a dedicated socket.
-/// Dedicated threads simulate them as fast as this machine can, until `stop`.
+/// Dedicated threads simulate them as fast as this machine can, or paced, until `stop`.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Server {
     running: ProcessOwned<Mutex<Running>>,
@@ -54,19 +54,30 @@ type ServedDesign = (Py<Design>, PathBuf, Option<PathBuf>);
 impl Server {
     /// Compiles the designs if necessary, and serves each of them at its socket. If a file is
     /// given, commands are traced to it. With `clock` they run in simulated time: the path of the
-    /// socket through which an emulator says how far. The host is that of the first design. With
+    /// socket through which an emulator says how far. With `dilation` they are paced: that many
+    /// times slower than modelled on the wall clock. The host is that of the first design. With
     /// `summarize`, `summaries` has the durations of commands.
     #[new]
-    #[pyo3(signature = (devices, progress=None, model=None, clock=None, summarize=false))]
+    #[pyo3(signature = (
+        devices, progress=None, model=None, clock=None, dilation=None, summarize=false
+    ))]
     fn new(
         py: Python<'_>,
         devices: Vec<ServedDesign>,
         progress: Option<Py<PyAny>>,
         model: Option<&str>,
         clock: Option<PathBuf>,
+        dilation: Option<f64>,
         summarize: bool,
     ) -> PyResult<Server> {
         let model = model_of(model)?;
+        if clock.is_some() && dilation.is_some() {
+            return Err(raise(
+                "clock and dilation: devices run in simulated time or are paced, not both",
+            ));
+        }
+        let dilation = dilation.map(Dilation::new).transpose().map_err(raise)?;
+        let timed = clock.is_some() || dilation.is_some();
         let first = devices.first().map(|(design, ..)| design.get());
         let host = first.map(|design| design.inner.attached()).transpose();
         let host = host.map_err(raise)?.map(|(host, _)| host);
@@ -76,15 +87,7 @@ impl Server {
         for ((design, socket, trace), identity) in devices.into_iter().zip(identities) {
             let design = &design.get().inner;
             let progress = progress.as_ref().map(|p| p.clone_ref(py));
-            let (one, build) = prepare(
-                py,
-                design,
-                model,
-                identity,
-                socket,
-                progress,
-                clock.is_some(),
-            )?;
+            let (one, build) = prepare(py, design, model, identity, socket, progress, timed)?;
             served.push(one);
             builds.push(build);
             files.push(trace);
@@ -108,12 +111,14 @@ impl Server {
                 one.tracer = Some(Tracer::new(Arc::new(Mutex::new(sinks)), false));
             }
         }
-        let server = py.detach(|| match &clock {
-            Some(clock) => {
-                let host = host.unwrap_or_default();
-                vfio_user::Server::start_in_simulated_time(served, &host, clock)
+        let host = host.unwrap_or_default();
+        let server = py.detach(|| match (&clock, dilation) {
+            (Some(clock), _) => vfio_user::Server::start_in_simulated_time(served, &host, clock),
+            (None, Some(dilation)) => {
+                let clock = Arc::new(MonotonicClock::default());
+                vfio_user::Server::start_paced(served, &host, dilation, clock)
             }
-            None => vfio_user::Server::start(served),
+            (None, None) => vfio_user::Server::start(served),
         });
         let server = Some(server.map_err(raise)?);
         let running = ProcessOwned::new(
@@ -183,6 +188,23 @@ impl Server {
         Ok(Document(devices.collect::<Vec<Value>>().into()))
     }
 
+    /// How precisely each device was paced since the start; empty if the devices are not paced.
+    fn pacing(&self) -> PyResult<Document> {
+        let running = self.lock()?;
+        let reports = running.server.iter().flat_map(vfio_user::Server::pacing);
+        let reports = reports.map(|report| {
+            json!({
+                "dilation": report.dilation,
+                "tolerance_ns": report.tolerance_ns,
+                "set_back_ns": report.set_back_ns,
+                "completions": errors(&report.completions),
+                "interrupts": errors(&report.interrupts),
+                "reads": errors(&report.reads),
+            })
+        });
+        Ok(Document(reports.collect()))
+    }
+
     /// The build of each device's bitstream; see `Device.build`.
     #[getter]
     fn builds(&self) -> PyResult<Vec<String>> {
@@ -227,6 +249,19 @@ fn phase(phase: &Phase) -> Value {
         "pauses": pause.len(),
         "pause_p50_ns": pause_p50,
         "commands": phase.commands.iter().map(command).collect::<Vec<_>>(),
+    })
+}
+
+fn errors(kind: &Lateness) -> Value {
+    json!({
+        "count": kind.count,
+        "late": kind.late,
+        "mean_ns": kind.mean_ns,
+        "p50_ns": kind.p50_ns,
+        "p90_ns": kind.p90_ns,
+        "p99_ns": kind.p99_ns,
+        "p999_ns": kind.p999_ns,
+        "max_ns": kind.max_ns,
     })
 }
 

@@ -65,8 +65,9 @@ pub struct Watch(u32);
 
 /// Memory of another program, of which each device reaches a part.
 pub trait ExternalMemory: Send {
-    /// Writes `data`, which lies in one page. False if `device` may not write there.
-    fn write(&mut self, device: usize, addr: u64, data: &[u8]) -> bool;
+    /// Writes `data`, which lies in one page and arrives at `time`. False if `device` may not write
+    /// there.
+    fn write(&mut self, time: Time, device: usize, addr: u64, data: &[u8]) -> bool;
 
     /// Reads into `out`, which lies in one page. False if `device` may not read there.
     fn read(&mut self, device: usize, addr: u64, out: &mut [u8]) -> bool;
@@ -325,7 +326,7 @@ impl HostMemory {
             self.attention = true;
         } else {
             let external = self.external.as_mut();
-            if !external.is_some_and(|memory| memory.write(device, addr, data)) {
+            if !external.is_some_and(|memory| memory.write(time, device, addr, data)) {
                 self.dropped_writes += 1;
             }
         }

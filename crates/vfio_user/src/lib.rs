@@ -15,6 +15,9 @@
 //! devices' says how far they may run, through a separate channel. The link is modelled. See
 //! [Simulated time](#simulated-time).
 //!
+//! **Time is paced** with [`Server::start_paced`]. It is the wall clock, slower by a factor. No
+//! client sees what a device does before its modelled time. See [Paced devices](#paced-devices).
+//!
 //! # Modules, in reading order
 //!
 //! | module | content |
@@ -29,8 +32,11 @@
 //! | `doorbells` | the doorbell page of BAR0, shared with the client |
 //! | `irq`, `signal` | MSI-X vectors to eventfds, without waiting for one |
 //! | `worker` | wall-clock time: the thread in which the device runs, and its [`sim::HostPort`] |
-//! | `timed` | simulated time: devices at one [`sim::System`] |
-//! | `channel`, `time_page` | the emulator that says how far they may run |
+//! | `attached` | devices at one [`sim::System`], for the other two modes |
+//! | `timed` | simulated time: they run as far as an emulator says |
+//! | `channel`, `time_page` | the emulator's side of it |
+//! | `paced`, `inbox` | paced devices: their thread, and the requests to it |
+//! | `clock`, `meter` | the wall clock and the dilation; how late something was seen |
 //! | `setup` | register writes after a reset |
 //! | `shared`, `log`, `stats` | state of a device, log lines, counters |
 //!
@@ -77,6 +83,23 @@
 //! Doorbells and the PM window are not mapped, as each access has to arrive at its time. All
 //! devices of a server share one time. Devices do not reach each other. A device whose assertion
 //! fails stops all of them, until one is reset.
+//!
+//! # Paced devices
+//!
+//! One thread, the **pacer**, has the role of the emulator for all devices of a server. It lets
+//! their time pass as far as the wall clock has come, divided by the dilation. Then it waits until
+//! the next effect, by sleeping and, for the last 50 us, by spinning. So an effect is computed at
+//! most by the latency of a link before its time, and reaches the client's memory at its time or
+//! later. Nothing is held anywhere else: a reset, an unmap, or the end of a connection loses what
+//! has not arrived, as on a bus.
+//!
+//! A request begins at the time at which its connection received it, even if the simulation is
+//! late. Then it catches up. Devices that are busy without end and too slow do not reach the
+//! present. After 200 ms their clock is set back, so that a read of a register is answered. Reads
+//! and full queues of a link keep only their device's client waiting, not the other devices.
+//!
+//! The error of each completion queue entry (a write of at most 64 bytes), interrupt and answer is
+//! recorded: [`Server::pacing`]. Doorbells and the PM window are not mapped, as in simulated time.
 //!
 //! # Doorbells
 //!
@@ -179,13 +202,18 @@
 //! server ends. A server that is killed is a power cut (see `docs/architecture.md`).
 #![warn(missing_docs)]
 
+mod attached;
 mod channel;
+mod clock;
 mod config;
 mod connection;
 mod doorbells;
+mod inbox;
 mod irq;
 mod log;
 mod memory;
+mod meter;
+mod paced;
 mod peer;
 mod port;
 mod served;
@@ -204,7 +232,9 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use clock::{Clock, Dilation, MonotonicClock};
 pub use log::Log;
+pub use meter::{Lateness, PacingReport};
 pub use served::ServedDevice;
 pub use server::Server;
 
@@ -273,7 +303,10 @@ pub enum Error {
     /// An invalid [`Function`].
     #[error("{0}")]
     Function(String),
-    /// The simulated system of devices in simulated time.
+    /// A dilation that is not allowed.
+    #[error("a dilation of {0}: allowed are 0.01 to 100000")]
+    Dilation(f64),
+    /// The simulated system of devices in simulated or paced time.
     #[error(transparent)]
     System(sim::Error),
 }

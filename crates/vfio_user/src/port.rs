@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-//! What a connection does with its device, in wall-clock time.
+//! What a connection does with its device.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{sync_channel, SyncSender};
@@ -38,16 +38,27 @@ pub(crate) trait DevicePort: Send {
     fn reset(&mut self);
 }
 
-/// A device in a thread that simulates it as fast as the machine can ([`crate::worker`]).
-pub(crate) struct WorkerPort {
+/// The requests of a connection to the thread in which its device runs.
+pub(crate) trait RequestQueue: Send {
+    /// Whether the client can map the doorbells.
+    const MAPS_DOORBELLS: bool;
+
+    /// Sends a request. It is dropped if the server is ending.
+    fn send(&self, request: WorkerRequest);
+}
+
+/// The requests to a thread that simulates the device as fast as the machine can
+/// ([`crate::worker`]).
+pub(crate) struct WorkerQueue {
     pub shared: Arc<SharedState>,
     pub requests: SyncSender<WorkerRequest>,
 }
 
-impl WorkerPort {
-    /// Sends a request to the worker, and interrupts its simulation. Errors are ignored: the server
-    /// is ending.
+impl RequestQueue for WorkerQueue {
+    const MAPS_DOORBELLS: bool = true;
+
     fn send(&self, request: WorkerRequest) {
+        // Interrupts the simulation.
         self.shared.request_pending.store(true, Ordering::Relaxed);
         let _ = self.requests.send(request);
         // The worker may have cleared the flag just before this request arrived.
@@ -55,25 +66,31 @@ impl WorkerPort {
     }
 }
 
-impl DevicePort for WorkerPort {
+/// A device in a thread.
+pub(crate) struct QueuePort<Q>(pub Q);
+
+impl<Q: RequestQueue> DevicePort for QueuePort<Q> {
     fn connect(&mut self) -> std::io::Result<Option<Arc<Doorbells>>> {
+        if !Q::MAPS_DOORBELLS {
+            return Ok(None);
+        }
         let page = Arc::new(Doorbells::new()?);
-        self.send(WorkerRequest::Connect(page.clone()));
+        self.0.send(WorkerRequest::Connect(page.clone()));
         Ok(Some(page))
     }
 
     fn disconnect(&mut self) {
-        self.send(WorkerRequest::Disconnect);
+        self.0.send(WorkerRequest::Disconnect);
     }
 
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
         let data = data.to_vec();
-        self.send(WorkerRequest::Write { bar, offset, data });
+        self.0.send(WorkerRequest::Write { bar, offset, data });
     }
 
     fn read(&mut self, bar: Bar, offset: u64, out: &mut [u8]) {
         let (answer, wait) = sync_channel(1);
-        self.send(WorkerRequest::Read {
+        self.0.send(WorkerRequest::Read {
             bar,
             offset,
             len: out.len() as u32,
@@ -86,12 +103,13 @@ impl DevicePort for WorkerPort {
     }
 
     fn set_interrupts(&mut self, enable: bool, mask: bool, open: Vec<bool>) {
-        self.send(WorkerRequest::Interrupts { enable, mask, open });
+        self.0
+            .send(WorkerRequest::Interrupts { enable, mask, open });
     }
 
     fn reset(&mut self) {
         let (done, wait) = sync_channel(1);
-        self.send(WorkerRequest::Reset(done));
+        self.0.send(WorkerRequest::Reset(done));
         let _ = wait.recv_timeout(ANSWER_LIMIT);
     }
 }

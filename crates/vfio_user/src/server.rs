@@ -19,9 +19,13 @@ use rustix::io::Errno;
 use sim::HostConfig;
 
 use crate::channel::{Channel, Emulator};
+use crate::clock::{Clock, Dilation};
 use crate::connection::Connection;
+use crate::inbox::{Inbox, PacedQueue};
+use crate::meter::{PaceMeter, PacingReport};
+use crate::paced::Pacer;
 use crate::peer::Peer;
-use crate::port::{DevicePort, WorkerPort};
+use crate::port::{DevicePort, QueuePort, WorkerQueue};
 use crate::served::ServedDevice;
 use crate::shared::SharedState;
 use crate::stop::StopSignal;
@@ -62,7 +66,8 @@ struct RunningDevice {
 /// is dropped.
 pub struct Server {
     devices: Vec<RunningDevice>,
-    clock: Option<Clock>,
+    channel: Option<RunningChannel>,
+    pacer: Option<RunningPacer>,
     stop: Arc<StopSignal>,
 }
 
@@ -95,10 +100,17 @@ impl Bound {
 }
 
 /// The channel for simulated time.
-struct Clock {
+struct RunningChannel {
     socket: BoundSocket,
     state: Arc<TimedState>,
     emulator: Arc<Emulator>,
+    thread: JoinHandle<()>,
+}
+
+/// The thread that paces the devices.
+struct RunningPacer {
+    clock: Arc<dyn Clock>,
+    meter: Arc<PaceMeter>,
     thread: JoinHandle<()>,
 }
 
@@ -122,10 +134,10 @@ impl Server {
             bound.unit.threads.push(run);
             let shared = bound.unit.shared.clone();
             let port = move || -> Box<dyn DevicePort> {
-                Box::new(WorkerPort {
+                Box::new(QueuePort(WorkerQueue {
                     shared: shared.clone(),
                     requests: requests.clone(),
-                })
+                }))
             };
             server.serve(bound, served.function, Box::new(port))?;
         }
@@ -142,16 +154,10 @@ impl Server {
         let mut server = Server::new()?;
         let (listener, clock) = bind(clock)?;
         let page = Arc::new(TimePage::new().map_err(|e| Error::Start("a memfd".into(), e))?);
-        let (mut bound, mut functions, mut timed) = (Vec::new(), Vec::new(), Vec::new());
-        for served in devices {
-            let one = Bound::new(&served)?;
-            functions.push(served.function.clone());
-            timed.push((served, one.unit.shared.clone()));
-            bound.push(one);
-        }
-        let host = TimedHost::new(host, timed, page.clone())?;
+        let (bound, served) = bind_all(devices)?;
+        let host = TimedHost::new(host, served, page.clone())?;
         let state = Arc::new(TimedState::new(host));
-        for ((device, bound), function) in bound.into_iter().enumerate().zip(functions) {
+        for (device, (bound, function)) in bound.into_iter().enumerate() {
             let (shared, state) = (bound.unit.shared.clone(), state.clone());
             let port = move || -> Box<dyn DevicePort> {
                 Box::new(TimedPort {
@@ -171,7 +177,7 @@ impl Server {
             emulator: emulator.clone(),
         };
         let thread = spawn("clock", move || channel.run())?;
-        server.clock = Some(Clock {
+        server.channel = Some(RunningChannel {
             socket: clock,
             state,
             emulator,
@@ -180,11 +186,48 @@ impl Server {
         Ok(server)
     }
 
+    /// The same, paced: no client sees what a device has done before its modelled time on `clock`,
+    /// on which devices are slower by `dilation`.
+    pub fn start_paced(
+        devices: Vec<ServedDevice>,
+        host: &HostConfig,
+        dilation: Dilation,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Server, Error> {
+        let mut server = Server::new()?;
+        let (bound, served) = bind_all(devices)?;
+        let meter = Arc::new(PaceMeter::new(clock.clone(), dilation, served.len())?);
+        let inbox = Arc::new(Inbox::new(served.len(), meter.clone()));
+        let pacer = Pacer::new(
+            host,
+            served,
+            meter.clone(),
+            inbox.clone(),
+            server.stop.clone(),
+        )?;
+        let thread = spawn("pacer", move || pacer.run())?;
+        server.pacer = Some(RunningPacer {
+            clock,
+            meter,
+            thread,
+        });
+        for (device, (bound, function)) in bound.into_iter().enumerate() {
+            let inbox = inbox.clone();
+            let port = move || -> Box<dyn DevicePort> {
+                let inbox = inbox.clone();
+                Box::new(QueuePort(PacedQueue { inbox, device }))
+            };
+            server.serve(bound, function, Box::new(port))?;
+        }
+        Ok(server)
+    }
+
     fn new() -> Result<Server, Error> {
         let stop = StopSignal::new().map_err(|e| Error::Start("an eventfd".into(), e))?;
         Ok(Server {
             devices: Vec::new(),
-            clock: None,
+            channel: None,
+            pacer: None,
             stop: Arc::new(stop),
         })
     }
@@ -218,6 +261,12 @@ impl Server {
         self.devices.iter().map(|u| u.shared.stats.list()).collect()
     }
 
+    /// How precisely each device was paced so far; empty if they are not paced.
+    pub fn pacing(&self) -> Vec<PacingReport> {
+        let pacer = self.pacer.as_ref();
+        pacer.map_or(Vec::new(), |pacer| pacer.meter.report())
+    }
+
     /// Names of the devices and their sockets.
     pub fn sockets(&self) -> impl Iterator<Item = (&str, &Path)> {
         self.devices
@@ -238,9 +287,12 @@ impl Server {
             unit.shared.request_pending.store(true, Ordering::Relaxed);
             unit.clients.close();
         }
-        if let Some(clock) = &self.clock {
-            clock.socket.remove();
-            clock.emulator.close();
+        if let Some(channel) = &self.channel {
+            channel.socket.remove();
+            channel.emulator.close();
+        }
+        if let Some(pacer) = &self.pacer {
+            pacer.clock.wake();
         }
         let deadline = Instant::now() + END_TIMEOUT;
         for unit in self.devices.drain(..) {
@@ -255,9 +307,12 @@ impl Server {
                 }
             }
         }
-        if let Some(clock) = self.clock.take() {
-            let _ = clock.thread.join();
-            clock.state.lock().finish();
+        if let Some(channel) = self.channel.take() {
+            let _ = channel.thread.join();
+            channel.state.lock().finish();
+        }
+        if let Some(pacer) = self.pacer.take() {
+            let _ = pacer.thread.join();
         }
     }
 }
@@ -266,6 +321,24 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shut_down();
     }
+}
+
+/// A device whose socket is bound, for its threads.
+type BoundFunction = (Bound, Function);
+
+/// A device, with the state that its connections share.
+type SharedDevice = (ServedDevice, Arc<SharedState>);
+
+/// Binds the sockets of devices that have one host.
+fn bind_all(devices: Vec<ServedDevice>) -> Result<(Vec<BoundFunction>, Vec<SharedDevice>), Error> {
+    let (mut bound, mut shared) = (Vec::new(), Vec::new());
+    for served in devices {
+        let one = Bound::new(&served)?;
+        let (state, function) = (one.unit.shared.clone(), served.function.clone());
+        bound.push((one, function));
+        shared.push((served, state));
+    }
+    Ok((bound, shared))
 }
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, Error> {

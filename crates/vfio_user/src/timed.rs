@@ -17,52 +17,18 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sim::{guard, Bar, ExternalMemory, HostConfig, Mmio, System, Time, MSI_BASE};
+use sim::{guard, Bar, HostConfig, Mmio, System, Time};
 
+use crate::attached::{ArrivedInterrupt, AttachedDevices};
 use crate::doorbells::Doorbells;
 use crate::port::DevicePort;
 use crate::served::ServedDevice;
-use crate::setup;
 use crate::shared::SharedState;
 use crate::time_page::TimePage;
-use crate::{Error, RegisterWrite, BAR0_BYTES, BAR4_BYTES};
+use crate::Error;
 
 /// How long a device may take for the register writes after a reset.
 const SETUP_LIMIT: Time = Time::us(100);
-
-/// The memory that each device's client shares with it.
-struct ClientMemory(Vec<Arc<SharedState>>);
-
-impl ExternalMemory for ClientMemory {
-    fn write(&mut self, device: usize, addr: u64, data: &[u8]) -> bool {
-        let shared = &self.0[device];
-        let written = shared.memory.write(addr, data);
-        match written {
-            true => shared.stats.bytes_written.add(data.len() as u64),
-            false => shared.refuse_access(true, addr, data.len()),
-        }
-        written
-    }
-
-    fn read(&mut self, device: usize, addr: u64, out: &mut [u8]) -> bool {
-        let shared = &self.0[device];
-        let found = shared.memory.read(addr, out);
-        match found {
-            true => shared.stats.bytes_read.add(out.len() as u64),
-            false => shared.refuse_access(false, addr, out.len()),
-        }
-        found
-    }
-}
-
-/// What does not change of a device.
-struct TimedDevice {
-    shared: Arc<SharedState>,
-    setup: Vec<RegisterWrite>,
-    vectors: u16,
-    msix: (bool, bool),
-    open: Vec<bool>,
-}
 
 /// The reply to a request for time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,15 +43,12 @@ pub(crate) struct Advanced {
 
 /// Devices of one host in simulated time.
 pub(crate) struct TimedHost {
-    system: System,
-    devices: Vec<TimedDevice>,
-    /// Interrupts that have arrived and were not signalled: device and vector.
-    pending: VecDeque<(usize, usize)>,
+    attached: AttachedDevices,
+    /// Interrupts that have arrived and were not signalled.
+    pending: VecDeque<ArrivedInterrupt>,
     page: Arc<TimePage>,
     /// The system's time at the emulator's time zero.
     origin: Time,
-    /// A device can't continue, and all of them stand still until a reset.
-    stopped: bool,
 }
 
 impl TimedHost {
@@ -95,37 +58,13 @@ impl TimedHost {
         served: Vec<(ServedDevice, Arc<SharedState>)>,
         page: Arc<TimePage>,
     ) -> Result<TimedHost, Error> {
-        let states = served.iter().map(|(_, shared)| shared.clone()).collect();
-        let memory = Box::new(ClientMemory(states));
-        let mut system = System::with_external_memory(host, memory).map_err(Error::System)?;
-        let mut devices = Vec::new();
-        for (served, shared) in served {
-            let function = served.function;
-            let windows = [
-                (Bar::Nvme, BAR0_BYTES),
-                (Bar::Pm, function.pm_bytes),
-                (Bar::Control, BAR4_BYTES),
-            ];
-            let device = system.add_device(served.device, &function.link, &windows);
-            let device = device.map_err(Error::System)?;
-            system.set_tracer(device, served.tracer);
-            devices.push(TimedDevice {
-                shared,
-                setup: served.setup,
-                vectors: function.vectors,
-                msix: (false, false),
-                open: vec![false; usize::from(function.vectors)],
-            });
-        }
         let mut timed = TimedHost {
-            system,
-            devices,
+            attached: AttachedDevices::new(host, served, None)?,
             pending: VecDeque::new(),
             page,
             origin: Time::ZERO,
-            stopped: false,
         };
-        for device in 0..timed.devices.len() {
+        for device in 0..timed.attached.count() {
             timed.reset(device);
         }
         Ok(timed)
@@ -133,7 +72,7 @@ impl TimedHost {
 
     /// An emulator has connected: its time zero is now.
     pub(crate) fn start_clock(&mut self) {
-        self.origin = self.system.now();
+        self.origin = self.attached.system.now();
         self.page.reset();
     }
 
@@ -155,7 +94,7 @@ impl TimedHost {
         Advanced {
             reached: match never {
                 true => Time::MAX,
-                false => self.relative(self.system.now()),
+                false => self.relative(self.attached.system.now()),
             },
             interrupts,
             next,
@@ -164,50 +103,37 @@ impl TimedHost {
 
     /// Lets time pass until an interrupt arrives; false if none did until `limit`.
     fn wait(&mut self, limit: Time) -> bool {
-        if self.stopped {
+        if self.attached.stopped {
             return false;
         }
-        let woken = self.system.wait(limit);
-        let woken = woken.unwrap_or_else(|error| self.stop(&error));
-        self.collect();
+        let woken = self.attached.system.wait(limit);
+        let woken = woken.unwrap_or_else(|error| {
+            self.attached.stop(&error);
+            false
+        });
+        self.pending.extend(self.attached.take_interrupts());
         woken
-    }
-
-    /// Moves interrupts that have arrived to `pending`.
-    fn collect(&mut self) {
-        for device in 0..self.devices.len() {
-            let arrived = self.system.interrupts(device).into_iter();
-            // The table of the device has these messages.
-            let vectors = arrived.filter(|message| message.addr == MSI_BASE);
-            let vectors = vectors.map(|message| (device, message.data as usize));
-            self.pending.extend(vectors);
-        }
     }
 
     /// Signals what is pending; returns the number of interrupts.
     fn signal(&mut self) -> u64 {
-        let mut signalled = 0;
-        for (device, vector) in self.pending.drain(..) {
-            let shared = &self.devices[device].shared;
-            if shared.memory.bus_master() && shared.vectors.signal(vector) {
-                shared.stats.interrupts.add(1);
-                signalled += 1;
-            }
-        }
-        signalled
+        let arrived = self.pending.drain(..);
+        arrived
+            .filter(|&interrupt| self.attached.signal(interrupt))
+            .count() as u64
     }
 
     /// Tells the emulator the earliest time at which a device may do something that it sees.
     fn publish_next(&mut self) -> Time {
-        if !self.stopped {
-            if let Err(error) = self.system.run_ahead() {
-                self.stop(&error);
+        if !self.attached.stopped {
+            if let Err(error) = self.attached.system.run_ahead() {
+                self.attached.stop(&error);
             }
         }
-        let next = match (self.pending.is_empty(), self.stopped) {
-            (false, _) => self.relative(self.system.now()),
+        let next = match (self.pending.is_empty(), self.attached.stopped) {
+            (false, _) => self.relative(self.attached.system.now()),
             (true, true) => Time::MAX,
-            (true, false) => self.relative(self.system.next_effect()),
+            (true, false) => self.relative(self.attached.system.next_effect()),
         };
         self.page.set_next(next);
         next
@@ -220,17 +146,6 @@ impl TimedHost {
         }
     }
 
-    /// Reports an error of the system. It stands still until a reset.
-    fn stop(&mut self, error: &sim::Error) -> bool {
-        let (device, text) = match error {
-            sim::Error::Fault { device, fault } => (*device, fault.to_string()),
-            other => (0, other.to_string()),
-        };
-        self.devices[device].shared.report_fault(&text);
-        self.stopped = true;
-        false
-    }
-
     /// Performs an access at the emulator's time, and tells the emulator how long it took.
     fn access<T>(
         &mut self,
@@ -239,25 +154,24 @@ impl TimedHost {
         guard::install_handler();
         let begin = self.origin + self.page.now();
         let mut result = None;
-        if !self.stopped {
-            let done = self.system.advance_until(begin);
-            match done.and_then(|()| perform(&mut self.system)) {
+        if !self.attached.stopped {
+            let done = self.attached.system.advance_until(begin);
+            match done.and_then(|()| perform(&mut self.attached.system)) {
                 Ok(value) => result = Some(value),
-                Err(error @ sim::Error::Fault { .. }) => _ = self.stop(&error),
+                Err(error @ sim::Error::Fault { .. }) => self.attached.stop(&error),
                 // A read that fails or times out, as on a bus.
                 Err(_) => {}
             }
-            self.collect();
+            self.pending.extend(self.attached.take_interrupts());
         }
-        let stall = self.system.now().0.saturating_sub(begin.0);
+        let stall = self.attached.system.now().0.saturating_sub(begin.0);
         self.page.add_stall(Time(stall));
         self.publish_next();
         result
     }
 
     /// Sends register writes to a device.
-    fn send(&mut self, device: usize, writes: impl IntoIterator<Item = Mmio>) {
-        let writes: Vec<Mmio> = writes.into_iter().collect();
+    fn send(&mut self, device: usize, writes: Vec<Mmio>) {
         self.access(|system| {
             for write in &writes {
                 if let Mmio::Write { bar, offset, data } = write {
@@ -270,25 +184,20 @@ impl TimedHost {
 
     /// Resets a function, and restores the set-up that the client expects.
     fn reset(&mut self, device: usize) {
-        guard::install_handler();
-        self.system.function_reset(device);
-        self.stopped = false;
-        self.pending.retain(|(of, _)| *of != device);
-        let TimedDevice {
-            msix,
-            setup,
-            vectors,
-            open,
-            ..
-        } = &self.devices[device];
-        if let Some(device) = self.system.device_mut(device) {
-            device.set_msix(msix.0, msix.1);
-        }
-        let masks = open.iter().enumerate();
-        let masks = masks.map(|(vector, open)| setup::mask_vector(vector, !open));
-        let writes: Vec<Mmio> = setup::after_reset(setup, *vectors).chain(masks).collect();
+        let writes = self.attached.reset(device);
+        self.settle(device, writes);
+    }
+
+    /// The client of a device is gone.
+    fn disconnect(&mut self, device: usize) {
+        let writes = self.attached.disconnect(device);
+        self.settle(device, writes);
+    }
+
+    /// Sends the register writes after a reset. The client finds the device set up.
+    fn settle(&mut self, device: usize, writes: Vec<Mmio>) {
+        self.pending.retain(|interrupt| interrupt.device != device);
         self.send(device, writes);
-        // The client finds the device set up.
         self.access(|system| {
             let limit = system.now() + SETUP_LIMIT;
             while system.next_effect() != Time::MAX && system.now() < limit {
@@ -300,9 +209,7 @@ impl TimedHost {
 
     /// Completes and flushes the files of the devices.
     pub(crate) fn finish(&mut self) {
-        if let Err(error) = self.system.finish() {
-            self.stop(&error);
-        }
+        self.attached.finish();
     }
 }
 
@@ -346,12 +253,7 @@ impl DevicePort for TimedPort {
     }
 
     fn disconnect(&mut self) {
-        let mut host = self.state.lock();
-        let device = &mut host.devices[self.device];
-        device.msix = (false, false);
-        device.open.fill(false);
-        host.reset(self.device);
-        self.shared.report_unmet_accesses();
+        self.state.lock().disconnect(self.device);
     }
 
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) {
@@ -373,17 +275,8 @@ impl DevicePort for TimedPort {
 
     fn set_interrupts(&mut self, enable: bool, mask: bool, open: Vec<bool>) {
         let mut host = self.state.lock();
-        if let Some(device) = host.system.device_mut(self.device) {
-            device.set_msix(enable, mask);
-        }
-        let device = &mut host.devices[self.device];
-        device.msix = (enable, mask);
-        let before = std::mem::replace(&mut device.open, open);
-        let after = device.open.iter().enumerate();
-        let changed = after.filter(|&(vector, open)| before.get(vector) != Some(open));
-        let writes: Vec<Mmio> = changed
-            .map(|(vector, open)| setup::mask_vector(vector, !open))
-            .collect();
+        let attached = &mut host.attached;
+        let writes = attached.set_interrupts(self.device, enable, mask, open);
         host.send(self.device, writes);
     }
 

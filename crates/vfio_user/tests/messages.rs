@@ -28,35 +28,42 @@ fn draw(seed: u64) -> Vec<ClientStep> {
     steps(&bytes)
 }
 
-fn fails(steps: &[ClientStep]) -> bool {
-    let mut bench = SessionRunner::new();
+fn fails(paced: bool, steps: &[ClientStep]) -> bool {
+    let mut bench = SessionRunner::new(paced);
     catch_unwind(AssertUnwindSafe(|| bench.run(steps))).is_err()
 }
 
 /// Removes steps that the failure does not need, within limits.
-fn shortened(mut steps: Vec<ClientStep>) -> Vec<ClientStep> {
+fn shortened(paced: bool, mut steps: Vec<ClientStep>) -> Vec<ClientStep> {
     let mut at = steps.len();
     while at > 0 {
         at -= 1;
         let mut fewer = steps.clone();
         fewer.remove(at);
-        if fails(&fewer) {
+        if fails(paced, &fewer) {
             steps = fewer;
         }
     }
     steps
 }
 
-#[test]
-#[ignore = "takes seconds"]
-fn messages_are_answered_as_the_protocol_requires() {
-    let mut bench = SessionRunner::new();
+fn run_sessions(paced: bool) {
+    let mut bench = SessionRunner::new(paced);
     let first = number("SEED", 1);
     for seed in first..first + number("SESSIONS", SESSIONS) {
         let steps = draw(seed);
         if catch_unwind(AssertUnwindSafe(|| bench.run(&steps))).is_err() {
-            panic!("seed {seed}; it takes {:#?}", shortened(steps));
+            panic!("seed {seed}; it takes {:#?}", shortened(paced, steps));
         }
     }
     bench.end();
+}
+
+#[test]
+#[ignore = "takes seconds"]
+fn messages_are_answered_as_the_protocol_requires() {
+    // One after the other, as a session counts the descriptors of this process.
+    for paced in [false, true] {
+        run_sessions(paced);
+    }
 }

@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from nearside import show
+from nearside._native import NearsideError
 from nearside.cli.app import app
-from nearside.cli.options import JsonOption, ModelOption, print_json
+from nearside.cli.options import DilateOption, JsonOption, ModelOption, PacedOption, print_json
 from nearside.commands import ATTACH
 
 
@@ -28,18 +29,32 @@ def serve(
         list[Path] | None,
         typer.Option("--trace", help="A trace of all commands: *.jsonl, or *.json for Perfetto; once for each device."),
     ] = None,
+    clock: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Run in simulated time, as an emulator says through this socket: see nearside guest."
+        ),
+    ] = None,
+    paced: PacedOption = False,
+    dilate: DilateOption = None,
     model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve devices to virtual machines (vfio-user).
 
-    Runs until Ctrl-C or SIGTERM. The device is simulated while the guest waits, so the latency and
-    bandwidth that a guest sees are the simulator's speed in wall-clock time, not the device's.
+    Runs until Ctrl-C or SIGTERM. By default the device is simulated while the guest waits, so the
+    latency and bandwidth that a guest sees are the simulator's speed in wall-clock time, not the
+    device's. With --paced the guest sees the device's times on the wall clock, as far as this machine
+    is fast enough; the end reports how late completions were. With --clock an emulator follows the
+    device's time.
     """
     from nearside import serve as serving
 
-    devices = serving.assign_sockets(design or ["default"], socket, media or [], trace or [])
-    doc = serving.serve_until_signal(devices, quiet=as_json, traces=trace or [], model=model)
+    if clock is not None and paced:
+        raise NearsideError("--clock and --paced: a device runs in simulated time or is paced, not both")
+    dilation = serving.choose_dilation(paced, dilate)
+    devices = serving.assign_sockets(design or ["default"], socket, media or [], trace or [], clock)
+    doc = serving.serve_until_signal(devices, as_json, trace or [], model, clock, dilation)
     if as_json:
         print_json(doc)
         return
@@ -47,3 +62,6 @@ def serve(
     for key in doc[0]["counters"]:
         table.add_row(key.replace("_", " "), *(str(dict(device["counters"])[key]) for device in doc))
     show.out.print(table)
+    if paced:
+        measured = ((device["socket"], device["pacing"]) for device in doc)
+        serving.print_pacing([(name, pacing) for name, pacing in measured if pacing is not None])

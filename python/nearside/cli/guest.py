@@ -12,7 +12,15 @@ import typer
 from nearside import files, results, show
 from nearside._native import NearsideError
 from nearside.cli.app import app
-from nearside.cli.options import JsonOption, ModelOption, TraceOption, command_group, print_json
+from nearside.cli.options import (
+    DilateOption,
+    JsonOption,
+    ModelOption,
+    PacedOption,
+    TraceOption,
+    command_group,
+    print_json,
+)
 from nearside.commands import ATTACH
 from nearside.device import Design, toml_text
 
@@ -68,13 +76,19 @@ def _prepare(
     host: str,
     instruction: int | None,
     model: str | None,
+    paced: bool,
+    dilate: float | None,
 ) -> Setup:
     """The machine that options describe."""
     from nearside.guest.job import Setup
     from nearside.guest.machine import CpuModel
+    from nearside.serve import choose_dilation
 
     if time not in ("simulated", "wall"):
         raise NearsideError(f"--time {files.printable(time)}: allowed are simulated and wall")
+    if paced and time == "simulated":
+        raise NearsideError("--paced: only with --time wall; in simulated time each completion is at its time anyway")
+    dilation = choose_dilation(paced, dilate)
     names = designs or ["default"]
     if media and len(media) != len(names):
         raise NearsideError(
@@ -92,7 +106,7 @@ def _prepare(
         design = Design.load(name)
         chosen.append(design.with_values(f"[media]\n{keys}") if keys else design)
     cpu = CpuModel.load(host, instruction) if time == "simulated" else None
-    return Setup(chosen, model, cpu, memory)
+    return Setup(chosen, model, cpu, memory, dilation)
 
 
 @guest_app.command(
@@ -113,6 +127,8 @@ def run(
     profile: ProfileOption = None,
     media: MediaOption = None,
     time: TimeOption = "simulated",
+    paced: PacedOption = False,
+    dilate: DilateOption = None,
     memory: MemoryOption = 512,
     host: HostOption = "kernel",
     instruction: InstructionOption = None,
@@ -138,7 +154,7 @@ def run(
     target = results.folder() / "guest"
     found = job.run_job(
         job.Job(command, folder or [], image or []),
-        _prepare(design, profile, media, time, memory, host, instruction, model),
+        _prepare(design, profile, media, time, memory, host, instruction, model, paced, dilate),
         trace=trace,
         results=target,
         output=sys.stderr.buffer if as_json else sys.stdout.buffer,
@@ -160,6 +176,8 @@ def shell(
     profile: ProfileOption = None,
     media: MediaOption = None,
     time: TimeOption = "simulated",
+    paced: PacedOption = False,
+    dilate: DilateOption = None,
     memory: MemoryOption = 512,
     host: HostOption = "kernel",
     instruction: InstructionOption = None,
@@ -171,7 +189,7 @@ def shell(
     """
     from nearside.guest import job
 
-    setup = _prepare(design, profile, media, time, memory, host, instruction, model)
+    setup = _prepare(design, profile, media, time, memory, host, instruction, model, paced, dilate)
     job.run_shell(setup, folder or [], image or [])
 
 

@@ -31,6 +31,17 @@ TraceOption = Annotated[
     Path | None,
     typer.Option("--trace", help="Write what happens to every command: *.jsonl is JSON lines, *.json for Perfetto."),
 ]
+PacedOption = Annotated[
+    bool, typer.Option("--paced", help="Hold each completion until its modelled time on the wall clock.")
+]
+DilateOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="K",
+        help="With --paced: the device is K times slower than modelled, so that a slow guest or simulator keeps up. "
+        "Times are to be divided by K. From 0.01 to 100000. [default: 1]",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
 # Longest latency that a media profile may have.

@@ -23,7 +23,7 @@ from nearside.guest import report as reports
 from nearside.guest.image import Archive, write_disk, write_initrd
 from nearside.guest.kit import install_kit
 from nearside.guest.machine import SIMULATED, WALL, CpuModel, Guest, start
-from nearside.serve import Server, ended_by_signals
+from nearside.serve import Server, ended_by_signals, print_pacing
 from nearside.types import GuestReport
 
 POLL_S = 0.05
@@ -96,6 +96,8 @@ class Setup:
     """Its CPU; None: wall-clock time."""
     memory_mib: int = 512
     """Its memory, in MiB."""
+    dilation: float | None = None
+    """In wall-clock time: that of `serve.Server`, if its devices are paced."""
 
 
 class Follower:
@@ -191,7 +193,7 @@ def run_job(
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
         clock = folder / "clock" if setup.cpu else None
         sockets = [folder / f"device{number}" for number in range(len(designs))]
-        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu)
+        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, setup.dilation)
         os.mkfifo(guest.control)
         errors = folder / "errors"
         follower = Follower(guest.serial(1), output)
@@ -201,7 +203,7 @@ def run_job(
             # Nothing of it is left, however this process ends.
             tempfile.TemporaryFile() as initrd,
             show.building(designs[0].name, not quiet) as building,
-            Server(served, building, traces, setup.model, clock, summarize=True) as server,
+            Server(served, building, traces, setup.model, clock, setup.dilation, summarize=True) as server,
             open(guest.control, "r+b", buffering=0) as control,
             _interrupts() as interrupts,
         ):
@@ -217,7 +219,7 @@ def run_job(
                     process.kill()
                     process.wait()
             follower.copy()
-            counters, phases = server.counters(), server.native.summaries()
+            counters, phases, pacing = server.counters(), server.native.summaries(), server.pacing()
         port = reports.read_port(guest.serial(2))
         messages = errors.read_text(errors="replace")
         if port.status is None and not interrupts:
@@ -243,6 +245,7 @@ def run_job(
                 "profile": design.values["media"]["profile"],
                 "phases": reports.name_phases(phases[number], port.marks),
                 "counters": counters[number],
+                "pacing": pacing[number] if pacing else None,
             }
             for number, design in enumerate(designs)
         ],
@@ -292,19 +295,22 @@ def run_shell(setup: Setup, folders: Sequence[Path] = (), images: Sequence[Path]
         archive.add_file("job/.run/shell", b"")
         clock = folder / "clock" if setup.cpu else None
         sockets = [folder / f"device{number}" for number in range(len(designs))]
-        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu)
+        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, setup.dilation)
         errors = folder / "errors"
         served = list(zip(designs, sockets, strict=True))
         with (
             tempfile.TemporaryFile() as initrd,
             show.building(designs[0].name) as building,
-            Server(served, building, [], setup.model, clock),
+            Server(served, building, [], setup.model, clock, setup.dilation) as server,
         ):
             write_initrd(kit, archive, initrd)
             command = guest.command(f"/proc/self/fd/{initrd.fileno()}", interactive=True)
             process = start(command, errors, interactive=True, pass_fds=[initrd.fileno()])
             process.wait()
+            pacing = server.pacing()
         if process.returncode:
             messages = errors.read_text(errors="replace")
             lines = reports.read_port(guest.serial(2)).lines
             raise NearsideError(reports.explain_end(guest, process.returncode, messages, lines))
+    if pacing:
+        print_pacing([(f"nearside{number}", one) for number, one in enumerate(pacing)])

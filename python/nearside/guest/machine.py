@@ -14,7 +14,7 @@ from pathlib import Path
 from nearside._native import NearsideError, guest_cpu
 from nearside.guest.clock import build_clock
 from nearside.guest.kit import KERNEL_LINE
-from nearside.serve import MESSAGE_TIMEOUT_MS
+from nearside.serve import COMMAND_TIMEOUT_S, MESSAGE_TIMEOUT_MS, kernel_timeouts
 from nearside.types import GuestCpu
 
 SIMULATED, WALL = "simulated", "wall"
@@ -61,7 +61,8 @@ class Guest:
     """Its memory, in MiB."""
     cpu: CpuModel | None = None
     """Its CPU; None in wall-clock time."""
-
+    dilation: float | None = None
+    """How many times slower than modelled its devices are, if they are paced."""
     jitter: int = 0
     """Not 0: a seed of waits within QEMU, for tests. They must not change any result."""
 
@@ -94,6 +95,8 @@ class Guest:
             ]
             # The HPET's timers are 10 ns apart.
             machine, time_line = "q35,hpet=off", TIME_LINE
+        elif self.dilation is not None:
+            time_line = kernel_timeouts(COMMAND_TIMEOUT_S["rtl"], self.dilation)
         words += [kit / "qemu-system-x86_64", "-L", kit / "fw", "-nodefaults", "-no-user-config", "-no-reboot"]
         words += ["-display", "none", *([] if interactive else ["-monitor", "none"])]
         words += ["-machine", f"{machine},memory-backend=m0,aux-ram-share=on"]

@@ -14,6 +14,7 @@ from typing import Any
 
 from nearside import files, show
 from nearside.guest.machine import Guest
+from nearside.serve import print_pacing
 from nearside.types import GuestClock, GuestCommands, GuestDevice, GuestPhase, GuestReport
 
 CLOCK_LINE = re.compile(r"^nearside clock: (\{.*\})$", re.MULTILINE)
@@ -126,6 +127,9 @@ def print_report(report: GuestReport, results: Path) -> None:
         for phase in job_phases(device):
             if phase["commands"]:
                 _print_phase(device, phase, what)
+    pacing = [(device["name"], device["pacing"]) for device in report["devices"]]
+    if paced := [(name, found) for name, found in pacing if found]:
+        print_pacing(paced)
     if report["partial"]:
         show.out.print("Interrupted: the figures are partial.")
     if report["out_of_memory"]:

@@ -82,7 +82,8 @@ pub struct Machine {
     pub client: vfio_user_client::Client,
     ram: MmapRaw,
     pub file: OwnedFd,
-    doorbells: MmapRaw,
+    /// `None`: each doorbell is a message.
+    doorbells: Option<MmapRaw>,
     events: Vec<OwnedFd>,
     pub buffers: Buffers,
     start: Instant,
@@ -97,12 +98,14 @@ impl Machine {
             .dma_map(0, RAM_BASE, RAM_BYTES, file.as_raw_fd())
             .unwrap();
         client.region_write(CONFIG, 4, &[6, 0]).unwrap();
-        let page = client.region(BAR0).unwrap().file_offset.as_ref().unwrap();
-        let doorbells = MmapOptions::new()
-            .offset(page.start() + 0x1000)
-            .len(0x1000)
-            .map_raw(page.file())
-            .unwrap();
+        let page = client.region(BAR0).unwrap().file_offset.as_ref();
+        let doorbells = page.map(|page| {
+            MmapOptions::new()
+                .offset(page.start() + 0x1000)
+                .len(0x1000)
+                .map_raw(page.file())
+                .unwrap()
+        });
         let events: Vec<OwnedFd> = (0..if interrupts { VECTORS } else { 0 })
             .map(|_| eventfd(0, EventfdFlags::NONBLOCK).unwrap())
             .collect();
@@ -145,15 +148,13 @@ impl Host for Machine {
     }
 
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<()> {
-        if let (Bar::Nvme, 0x1000..0x2000, Ok(word)) = (bar, offset, data.try_into()) {
+        let doorbells = self.doorbells.as_ref();
+        if let (Bar::Nvme, 0x1000..0x2000, Ok(word), Some(page)) =
+            (bar, offset, data.try_into(), doorbells)
+        {
             // SAFETY: within the page, aligned.
             let doorbell = unsafe {
-                AtomicU32::from_ptr(
-                    self.doorbells
-                        .as_mut_ptr()
-                        .add(offset as usize - 0x1000)
-                        .cast(),
-                )
+                AtomicU32::from_ptr(page.as_mut_ptr().add(offset as usize - 0x1000).cast())
             };
             doorbell.store(u32::from_le_bytes(word), Ordering::Release);
             return Ok(());

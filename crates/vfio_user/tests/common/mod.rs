@@ -5,6 +5,7 @@
 
 pub mod emulator;
 pub mod machine;
+pub mod manual_clock;
 pub mod session;
 
 use std::io::{IoSlice, Read, Write};
@@ -201,7 +202,8 @@ impl Client {
         self.ask(DMA_UNMAP, &body, &[]).errno
     }
 
-    fn access(region: u32, offset: u64, count: u32) -> Vec<u8> {
+    /// The body of a region access.
+    pub fn access(region: u32, offset: u64, count: u32) -> Vec<u8> {
         let mut body = Vec::new();
         body.extend(offset.to_le_bytes());
         body.extend(region.to_le_bytes());
@@ -422,7 +424,8 @@ impl Device for Fake {
                 return Err(Fault::Assertion("commanded, at rest".into()));
             }
             if self.idle() && host.next_arrival().is_none() {
-                self.now = until;
+                // Its clock keeps its phase, however far it was asked to run.
+                self.now = Time(until.0 - until.0 % Time::ns(4).0);
             }
         }
         Ok(())

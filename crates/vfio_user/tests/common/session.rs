@@ -11,7 +11,10 @@ use std::sync::Mutex;
 
 use rustix::event::{eventfd, EventfdFlags};
 use rustix::net::{sendmsg, SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use sim::HostConfig;
+use vfio_user::Dilation;
 
+use super::manual_clock::ManualClock;
 use super::*;
 
 const PAGE: u64 = 4096;
@@ -871,7 +874,9 @@ impl Session {
             self.model.bar4[at..at + 4].copy_from_slice(&value.to_le_bytes());
             self.client.write32(BAR4, offset, value);
         }
-        // A read completes after all earlier commands.
+        // A read completes after all earlier commands. The data that the device reads need the time
+        // of two of them, if it has a link.
+        self.compare_registers(fake::COMMAND, 4);
         self.compare_registers(fake::COMMAND, 4);
         self.model.dma(write, addr, len as usize);
         if write {
@@ -896,7 +901,12 @@ impl Session {
         let words = [64u32, 0, BAR0, 0, 0, 0, 0, 0];
         let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         let info = self.client.ask(GET_REGION_INFO, &body, &[]);
-        poke(&info.fds[0], 0x1000 + index as u64, &value.to_le_bytes());
+        let (at, value) = (0x1000 + index as u64, value.to_le_bytes());
+        match info.fds.first() {
+            Some(page) => poke(page, at, &value),
+            // Paced devices have no page.
+            None => self.client.try_write(BAR0, at, &value).unwrap(),
+        }
     }
 }
 
@@ -918,7 +928,8 @@ fn open_fds() -> usize {
 }
 
 impl SessionRunner {
-    pub fn new() -> SessionRunner {
+    /// Of a device that is simulated as fast as possible, or paced.
+    pub fn new(paced: bool) -> SessionRunner {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {
             let before = std::panic::take_hook();
@@ -927,7 +938,7 @@ impl SessionRunner {
                 // Names of the server's threads.
                 if matches!(
                     thread.name(),
-                    Some("device" | "acceptor" | "connection" | "signals")
+                    Some("device" | "pacer" | "acceptor" | "connection" | "signals")
                 ) {
                     PANICS.lock().unwrap().push(info.to_string());
                 }
@@ -935,7 +946,19 @@ impl SessionRunner {
             }));
         });
         let dir = Dir::new();
-        let (server, _, log) = serve_fakes_logged(&dir, 1);
+        let (server, log) = match paced {
+            false => {
+                let (server, _, log) = serve_fakes_logged(&dir, 1);
+                (server, log)
+            }
+            true => {
+                let log = LogLines::default();
+                let (served, _) = fake_device(&dir, 0, &log);
+                let (host, clock) = (HostConfig::default(), Arc::new(ManualClock::running()));
+                let server = Server::start_paced(vec![served], &host, Dilation::NONE, clock);
+                (server.unwrap(), log)
+            }
+        };
         let mut bench = SessionRunner {
             dir,
             server,
