@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 from nearside.types import (
     ArrowStream,
@@ -19,6 +19,7 @@ from nearside.types import (
     EngineInfo,
     EventList,
     FuzzResult,
+    GuestPhase,
     Info,
     KvReport,
     LateReads,
@@ -450,8 +451,8 @@ class Server:
         """How precisely each device was paced since the start; empty if they are not paced."""
     def progress(self) -> list[tuple[int, int]]:
         """Of each device with `summarize`: commands that have ended, and the time of the last in ps."""
-    def summaries(self) -> list[list[dict[str, Any]]]:
-        """Of each device with `summarize`: ends the summary, and returns its phases, `GuestPhase` without names."""
+    def summaries(self, names: dict[int, str]) -> list[list[GuestPhase]]:
+        """Of each device with `summarize`: ends the summary, and returns its phases. `names` are those of marks."""
     def stop(self) -> None:
         """Ends all connections, removes the sockets and flushes the media."""
     def wait(self, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 //! Devices as vfio-user servers.
 
+use std::collections::HashMap;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -173,16 +174,16 @@ impl Server {
             .collect())
     }
 
-    /// Ends the summaries, and returns the phases of each device. The server has to be one with
-    /// `summarize`.
-    fn summaries(&self) -> PyResult<Document> {
+    /// Ends the summaries, and returns the phases of each device. `names` has names of marks. The
+    /// server has to be one with `summarize`.
+    fn summaries(&self, names: HashMap<u16, String>) -> PyResult<Document> {
         let running = self.lock()?;
         let devices = running.summaries.iter().map(|summary| {
             let mut summary = summary.lock().unwrap_or_else(PoisonError::into_inner);
             mem::take(&mut *summary)
                 .finish()
                 .iter()
-                .map(phase)
+                .map(|one| phase(one, names.get(&one.mark)))
                 .collect()
         });
         Ok(Document(devices.collect::<Vec<Value>>().into()))
@@ -226,7 +227,7 @@ impl Server {
 }
 
 /// A phase of a summary as a document.
-fn phase(phase: &Phase) -> Value {
+fn phase(phase: &Phase, name: Option<&String>) -> Value {
     let ns = |ps: u64| ps as f64 / 1e3;
     let command = |(name, times): (&&str, &CommandTimes)| {
         json!({
@@ -244,6 +245,7 @@ fn phase(phase: &Phase) -> Value {
     let pause_p50 = (!pause.is_empty()).then(|| ns(pause.value_at_percentile(50.0)));
     json!({
         "mark": phase.mark,
+        "name": name.map_or_else(|| phase.mark.to_string(), String::clone),
         "span_ns": ns(phase.end.0 - phase.begin.0),
         "in_flight_ns": ns(phase.in_flight.0),
         "pauses": pause.len(),

@@ -219,8 +219,8 @@ def run_job(
                     process.kill()
                     process.wait()
             follower.copy()
-            counters, phases, pacing = server.counters(), server.native.summaries(), server.pacing()
-        port = reports.read_port(guest.serial(2))
+            port = reports.read_port(guest.serial(2))
+            counters, phases, pacing = server.counters(), server.native.summaries(port.marks), server.pacing()
         messages = errors.read_text(errors="replace")
         if port.status is None and not interrupts:
             raise NearsideError(reports.explain_end(guest, process.returncode, messages, port.lines))
@@ -243,7 +243,7 @@ def run_job(
                 "name": f"nearside{number}",
                 "design": design.name,
                 "profile": design.values["media"]["profile"],
-                "phases": reports.name_phases(phases[number], port.marks),
+                "phases": phases[number],
                 "counters": counters[number],
                 "pacing": pacing[number] if pacing else None,
             }

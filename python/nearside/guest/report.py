@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from nearside import files, show
 from nearside.guest.machine import Guest
@@ -92,12 +91,6 @@ def save_files(archive: Path, inputs: dict[str, bytes], target: Path) -> list[st
     return saved
 
 
-def name_phases(phases: Sequence[dict[str, Any]], marks: dict[int, str]) -> list[GuestPhase]:
-    """The phases of a device with their names."""
-    named: list[Any] = [{**phase, "name": marks.get(phase["mark"], str(phase["mark"]))} for phase in phases]
-    return named
-
-
 def job_phases(device: GuestDevice) -> list[GuestPhase]:
     """The phases between the begin of the job and its end."""
     return [phase for phase in device["phases"] if phase["name"] not in ("boot", "end")]
@@ -116,20 +109,25 @@ def print_report(report: GuestReport, results: Path) -> None:
         seconds, idle = clock["ps"] / 1e12, clock["skipped_ps"] / 1e12
         text = f"simulated time: {seconds:.6f} s from power-on, in {idle:.6f} s of it the CPU executed nothing;"
         show.out.print(f"{text} {clock['instructions']:,} instructions")
+    pacing = [(device["name"], device["pacing"]) for device in report["devices"]]
+    paced = [(name, found) for name, found in pacing if found]
     if cpu is not None:
         what = "simulated time"
         show.out.print(
             f"CPU: {cpu['instruction_ns']:g} ns an instruction (host profile {files.printable(cpu['host'])})"
         )
+    elif paced:
+        what = "as modelled"
     else:
         what = "wall-clock time of this machine: the simulator's speed, not the device's"
     for device in report["devices"]:
         for phase in job_phases(device):
             if phase["commands"]:
                 _print_phase(device, phase, what)
-    pacing = [(device["name"], device["pacing"]) for device in report["devices"]]
-    if paced := [(name, found) for name, found in pacing if found]:
+    if paced:
         print_pacing(paced)
+        if (dilation := paced[0][1]["dilation"]) != 1:
+            show.out.print(f"Divide what the job has measured by {dilation:g}.")
     if report["partial"]:
         show.out.print("Interrupted: the figures are partial.")
     if report["out_of_memory"]:
