@@ -236,6 +236,10 @@ def test_guest_clock_refuses_what_it_can_not_do(tmp_path):
     process = machine.start(two, tmp_path / "errors")
     assert process.wait(60) != 0
     assert "nearside clock: only one CPU is supported: -smp 1" in (tmp_path / "errors").read_text()
+    other = [word.replace(f"qemu={kit.QEMU_VERSION}", "qemu=10.0.0") for word in words]
+    process = machine.start(other, tmp_path / "errors")
+    assert process.wait(60) != 0
+    assert f"this is QEMU {kit.QEMU_VERSION}: allowed is 10.0.0" in (tmp_path / "errors").read_text()
     at = words.index("--preload")
     process = machine.start(words[:at] + words[at + 2 :], tmp_path / "errors")
     assert process.wait(60) != 0

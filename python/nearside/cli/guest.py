@@ -194,15 +194,23 @@ def shell(
 
 
 @guest_app.command(epilog="Example: nearside guest check")
-def check(as_json: JsonOption = False) -> None:
-    """Check whether simulated time works with the kit's QEMU.
+def check(
+    qemu: Annotated[
+        Path | None,
+        typer.Option(
+            help="Another QEMU to check, of any version; the default is the kit's.", exists=True, dir_okay=False
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check whether simulated time works with the kit's QEMU or another one.
 
     A small job runs twice on the fast model, with a DRAM and with a slower medium. It must be the same twice, and
     differ by what the media differ.
     """
     from nearside.guest import check as checking
 
-    report = checking.check_clock(quiet=as_json)
+    report = checking.check_clock(quiet=as_json, qemu=qemu)
     if as_json:
         print_json(report)
     else:

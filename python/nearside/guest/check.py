@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TypedDict
 
 from nearside._native import NearsideError
@@ -38,9 +39,9 @@ class ClockCheck(TypedDict):
     """By how much the rest of the latency differs between the media, in ns."""
 
 
-def _measure(profile: str, quiet: bool) -> tuple[GuestReport, float, float]:
+def _measure(profile: str, quiet: bool, qemu: Path | None) -> tuple[GuestReport, float, float]:
     design = Design.load("default").with_values(f"[media]\nprofile = '{profile}'")
-    setup = Setup([design], "fast", CpuModel.load())
+    setup = Setup([design], "fast", CpuModel.load(), qemu=qemu)
     report = run_job(Job(FIO.split()), setup, timeout_s=600, quiet=quiet)
     if report["status"] != 0:
         raise NearsideError(f"fio ends with status {report['status']}: {report['output'].strip()}")
@@ -51,11 +52,11 @@ def _measure(profile: str, quiet: bool) -> tuple[GuestReport, float, float]:
     return report, found, reads[0]["mean_ns"]
 
 
-def check_clock(quiet: bool = False) -> ClockCheck:
-    """Runs the check; an error if QEMU does not work at all."""
-    first, dram, device_dram = _measure(PROFILES[0], quiet)
-    second, _, _ = _measure(PROFILES[0], quiet)
-    _, pcm, device_pcm = _measure(PROFILES[1], quiet)
+def check_clock(quiet: bool = False, qemu: Path | None = None) -> ClockCheck:
+    """Runs the check with the kit's QEMU or another one; an error if QEMU does not work at all."""
+    first, dram, device_dram = _measure(PROFILES[0], quiet, qemu)
+    second, _, _ = _measure(PROFILES[0], quiet, qemu)
+    _, pcm, device_pcm = _measure(PROFILES[1], quiet, qemu)
     same = all(first[key] == second[key] for key in ("clock", "output", "devices"))
     return {
         "same_twice": same,

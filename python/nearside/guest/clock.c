@@ -21,7 +21,8 @@
  *   channel: how long the access took, and when the devices can next do something.
  *
  * It relies on how QEMU uses ppoll, condition variables, sendmsg and eventfds, which is no
- * interface. Only the QEMU of the kit is known to work; `nearside guest check` tries another one.
+ * interface. So it refuses another version than the kit's, unless its parameter is qemu=any;
+ * `nearside guest check --qemu PATH` tries another one.
  * The channel to the server is described in crates/vfio_user/src/channel.rs.
  */
 
@@ -118,6 +119,8 @@ static const uint64_t FIRMWARE_END = 0x100000;
 struct page {
     uint64_t now, next, stall;
 };
+
+#define PARAMETERS "channel=PATH, qemu=VERSION|any, insn_ps=N, tsc_ps=N, interactive=0|1 and jitter=N"
 
 /* Parameters of the plugin. */
 static uint64_t insn_ps = 250, tsc_ps = 10000, interactive, jitter;
@@ -406,16 +409,35 @@ static bool parse(const char *text, uint64_t low, uint64_t high, uint64_t *value
     return !errno && end != text && !*end && *value >= low && *value <= high;
 }
 
+/* Refuses another version than `wanted`. The plugin interface gives none, so the function of the QMP
+ * command query-version does: QMP's types are stable, and QEMU exports all its functions. */
+static void check_version(const char *wanted) {
+    struct {
+        struct {
+            int64_t major, minor, micro;
+        } *qemu;
+        char *package;
+    } *found, *(*query)(void *) = dlsym(RTLD_DEFAULT, "qmp_query_version");
+    char version[72] = "unknown", text[200];
+    if (query && (found = query(NULL)))
+        snprintf(version, sizeof version, "%ld.%ld.%ld", found->qemu->major, found->qemu->minor, found->qemu->micro);
+    if (!strcmp(version, wanted)) return;
+    snprintf(text, sizeof text, "this is QEMU %s: allowed is %.40s, or any with qemu=any", version, wanted);
+    fail(text);
+}
+
 static int poll_files(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
 
 int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv) {
-    const char *path = NULL;
+    const char *path = NULL, *version = NULL;
     for (int n = 0; n < argc; n++) {
         char *value = strchr(argv[n], '=');
-        if (!value) fail("a parameter has no value: allowed are channel=PATH, insn_ps=N, tsc_ps=N, interactive=0|1 and jitter=N");
+        if (!value) fail("a parameter has no value: allowed are " PARAMETERS);
         *value++ = 0;
         if (!strcmp(argv[n], "channel")) {
             path = value;
+        } else if (!strcmp(argv[n], "qemu")) {
+            version = value;
         } else if (!strcmp(argv[n], "insn_ps")) {
             if (!parse(value, 1, 1000000, &insn_ps)) fail("insn_ps: allowed are 1 to 1000000");
         } else if (!strcmp(argv[n], "tsc_ps")) {
@@ -425,10 +447,12 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
         } else if (!strcmp(argv[n], "interactive")) {
             if (!parse(value, 0, 1, &interactive)) fail("interactive: allowed are 0 and 1");
         } else {
-            fail("unknown parameter: allowed are channel=PATH, insn_ps=N, tsc_ps=N, interactive=0|1 and jitter=N");
+            fail("unknown parameter: allowed are " PARAMETERS);
         }
     }
     if (info->version.cur < API || info->version.min > API) fail("this QEMU has another plugin interface than 7");
+    if (!version) fail("the allowed version of QEMU is missing: qemu=VERSION|any");
+    if (strcmp(version, "any")) check_version(version);
     if (!info->system_emulation || strcmp(info->target_name, "x86_64")) fail("only qemu-system-x86_64 is supported");
     if (info->system.max_vcpus != 1) fail("only one CPU is supported: -smp 1");
     /* By its other name, which no other object defines. */

@@ -98,6 +98,8 @@ class Setup:
     """Its memory, in MiB."""
     dilation: float | None = None
     """In wall-clock time: that of `serve.Server`, if its devices are paced."""
+    qemu: Path | None = None
+    """Another QEMU than the kit's, of any version."""
 
 
 class Follower:
@@ -193,7 +195,7 @@ def run_job(
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
         clock = folder / "clock" if setup.cpu else None
         sockets = [folder / f"device{number}" for number in range(len(designs))]
-        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, setup.dilation)
+        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, setup.dilation, setup.qemu)
         os.mkfifo(guest.control)
         errors = folder / "errors"
         follower = Follower(guest.serial(1), output)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nearside._native import NearsideError, guest_cpu
 from nearside.guest.clock import build_clock
-from nearside.guest.kit import KERNEL_LINE
+from nearside.guest.kit import KERNEL_LINE, QEMU_VERSION
 from nearside.serve import COMMAND_TIMEOUT_S, MESSAGE_TIMEOUT_MS, kernel_timeouts
 from nearside.types import GuestCpu
 
@@ -21,6 +21,8 @@ SIMULATED, WALL = "simulated", "wall"
 # The kernel needs no calibration: its counter is in ns.
 TIME_LINE = "tsc_early_khz=1000000 lpj=1000000 no_timer_check"
 PR_SET_PDEATHSIG = 1
+# The loader of this machine, for another QEMU than the kit's.
+LOADER = Path("/lib64/ld-linux-x86-64.so.2")
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Guest:
     """Its CPU; None in wall-clock time."""
     dilation: float | None = None
     """How many times slower than modelled its devices are, if they are paced."""
+    qemu: Path | None = None
+    """Another QEMU than the kit's, of any version."""
     jitter: int = 0
     """Not 0: a seed of waits within QEMU, for tests. They must not change any result."""
 
@@ -84,20 +88,23 @@ class Guest:
         """QEMU's command line. With `interactive` the terminal of this process is the first serial port."""
         kit = self.kit
         words: list[str | Path] = [kit / "lib/ld-linux-x86-64.so.2", "--library-path", kit / "lib"]
+        if self.qemu is not None:
+            words = [LOADER]
         machine, plugin, time_line = "q35", [], ""
         if self.clock is not None and self.cpu is not None:
             clock = build_clock(kit.parent)
             words += ["--preload", clock]
             cost = f"insn_ps={self.cpu.insn_ps},tsc_ps={self.cpu.tsc_ps}"
-            plugin = [
-                "-plugin",
-                f"{clock},channel={self.clock},{cost},interactive={int(interactive)},jitter={self.jitter}",
-            ]
+            version = QEMU_VERSION if self.qemu is None else "any"
+            parts = [clock, f"channel={self.clock}", f"qemu={version}", cost]
+            parts += [f"interactive={int(interactive)}", f"jitter={self.jitter}"]
+            plugin = ["-plugin", ",".join(map(str, parts))]
             # The HPET's timers are 10 ns apart.
             machine, time_line = "q35,hpet=off", TIME_LINE
         elif self.dilation is not None:
             time_line = kernel_timeouts(COMMAND_TIMEOUT_S["rtl"], self.dilation)
-        words += [kit / "qemu-system-x86_64", "-L", kit / "fw", "-nodefaults", "-no-user-config", "-no-reboot"]
+        words += [self.qemu or kit / "qemu-system-x86_64"]
+        words += ["-L", kit / "fw", "-nodefaults", "-no-user-config", "-no-reboot"]
         words += ["-display", "none", *([] if interactive else ["-monitor", "none"])]
         words += ["-machine", f"{machine},memory-backend=m0,aux-ram-share=on"]
         # Without its random numbers, and from one seed, a run is the same twice.
