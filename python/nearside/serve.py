@@ -266,15 +266,16 @@ def _announce(
 
 
 def _announce_clock(options: str, clock: Path) -> None:
-    from nearside.guest.clock import SOURCE
+    from nearside.guest.clock import FLAGS, SOURCES
+    from nearside.guest.kit import QEMU_VERSION
     from nearside.guest.machine import TIME_LINE
 
     channel = files.printable(clock)
     print(f"in simulated time: an emulator says through {channel} how far. It connects there before it connects to a")
     print("device. `nearside guest` does all of that. To start its version of QEMU yourself:\n")
-    print(f"  cc -O2 -shared -fPIC -o clock.so {shlex.quote(str(SOURCE))}")
-    same = "-accel tcg,thread=single -cpu max,-rdrand,-rdseed -smp 1 -seed 1 -rtc base=2026-01-01,clock=vm"
-    plugin = shlex.quote(f"./clock.so,channel={clock}")
+    print(f"  cc {shlex.join([*FLAGS, '-o', 'clock.so', *map(str, SOURCES)])}")
+    same = "-accel tcg,thread=multi -cpu max,-rdrand,-rdseed -smp 1 -seed 1 -rtc base=2026-01-01,clock=vm"
+    plugin = shlex.quote(f"./clock.so,channel={clock},qemu={QEMU_VERSION}")
     print(f"  LD_PRELOAD=./clock.so qemu-system-x86_64 {same} -plugin {plugin} {options} ...\n")
     print(f"and in its kernel's command line: {TIME_LINE} tsc=reliable")
     print("Simulated time: a guest sees the device's. End with Ctrl-C.", flush=True)

@@ -1314,19 +1314,19 @@ class GuestClock(TypedDict):
     ps: int
     """The time since the guest was switched on, in ps."""
     instructions: int
-    """Instructions of the CPU."""
+    """Instructions of all CPUs."""
     skipped_ps: int
-    """Time in which the CPU executed nothing: halted, or waiting for a register, in ps."""
+    """Time in which a CPU executed nothing: halted, or waiting for a register, in ps; the mean of the CPUs."""
     stops: int
-    """How often the CPU stopped for its devices or a timer."""
+    """How often the CPUs stopped for devices, for a timer, or for one another."""
     timers: int
     """Stops for a timer."""
     halts: int
-    """How often time passed while the CPU was halted."""
+    """How often time passed while all CPUs were halted."""
     accesses: int
     """Accesses to devices."""
     drains: int
-    """How often the CPU waited for the emulator's main loop."""
+    """How often a CPU waited for the emulator's main loop."""
     rdtsc: int
     """Reads of the time stamp counter."""
 
@@ -1448,8 +1448,10 @@ class GuestReport(TypedDict):
     """Whether it was interrupted: the figures are of what had run by then."""
     time: str
     """"simulated" or "wall"."""
+    cpus: int
+    """The number of CPUs."""
     cpu: GuestCpu | None
-    """The CPU; None in wall-clock time."""
+    """The kind of CPU; None in wall-clock time."""
     output: str
     """What it has written to its terminal."""
     files: list[str]

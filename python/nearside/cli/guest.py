@@ -62,6 +62,7 @@ MemoryOption = Annotated[int, typer.Option(help="Memory of the guest, in MiB.", 
 HostOption = Annotated[
     str, typer.Option(metavar="NAME|FILE", help="A host profile with the guest's CPU; `hosts/*.toml`, table [guest].")
 ]
+CpusOption = Annotated[int, typer.Option(help="CPUs of the guest.", min=1, max=8)]
 InstructionOption = Annotated[
     int | None, typer.Option(help="Time of an instruction in ps, in place of the profile's.", min=1, max=1_000_000)
 ]
@@ -72,6 +73,7 @@ def _prepare(
     profile: str | None,
     media: list[Path] | None,
     time: str,
+    cpus: int,
     memory: int,
     host: str,
     instruction: int | None,
@@ -106,7 +108,7 @@ def _prepare(
         design = Design.load(name)
         chosen.append(design.with_values(f"[media]\n{keys}") if keys else design)
     cpu = CpuModel.load(host, instruction) if time == "simulated" else None
-    return Setup(chosen, model, cpu, memory, dilation)
+    return Setup(chosen, model, cpu, memory, dilation, cpus)
 
 
 @guest_app.command(
@@ -129,6 +131,7 @@ def run(
     time: TimeOption = "simulated",
     paced: PacedOption = False,
     dilate: DilateOption = None,
+    cpus: CpusOption = 1,
     memory: MemoryOption = 512,
     host: HostOption = "kernel",
     instruction: InstructionOption = None,
@@ -154,7 +157,7 @@ def run(
     target = results.folder() / "guest"
     found = job.run_job(
         job.Job(command, folder or [], image or []),
-        _prepare(design, profile, media, time, memory, host, instruction, model, paced, dilate),
+        _prepare(design, profile, media, time, cpus, memory, host, instruction, model, paced, dilate),
         trace=trace,
         results=target,
         output=sys.stderr.buffer if as_json else sys.stdout.buffer,
@@ -178,6 +181,7 @@ def shell(
     time: TimeOption = "simulated",
     paced: PacedOption = False,
     dilate: DilateOption = None,
+    cpus: CpusOption = 1,
     memory: MemoryOption = 512,
     host: HostOption = "kernel",
     instruction: InstructionOption = None,
@@ -189,7 +193,7 @@ def shell(
     """
     from nearside.guest import job
 
-    setup = _prepare(design, profile, media, time, memory, host, instruction, model, paced, dilate)
+    setup = _prepare(design, profile, media, time, cpus, memory, host, instruction, model, paced, dilate)
     job.run_shell(setup, folder or [], image or [])
 
 

@@ -93,11 +93,13 @@ class Setup:
     model: str | None = None
     """The model that simulates them; None: the default."""
     cpu: CpuModel | None = None
-    """Its CPU; None: wall-clock time."""
+    """Its kind of CPU; None: wall-clock time."""
     memory_mib: int = 512
     """Its memory, in MiB."""
     dilation: float | None = None
     """In wall-clock time: that of `serve.Server`, if its devices are paced."""
+    cpus: int = 1
+    """The number of its CPUs, 1 to 8."""
     qemu: Path | None = None
     """Another QEMU than the kit's, of any version."""
 
@@ -195,7 +197,8 @@ def run_job(
         designs = [*setup.designs, *_attach_images(kit, job, folder)]
         clock = folder / "clock" if setup.cpu else None
         sockets = [folder / f"device{number}" for number in range(len(designs))]
-        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, setup.dilation, setup.qemu)
+        dilation, cpus, qemu = setup.dilation, setup.cpus, setup.qemu
+        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, dilation, cpus, qemu)
         os.mkfifo(guest.control)
         errors = folder / "errors"
         follower = Follower(guest.serial(1), output)
@@ -235,6 +238,7 @@ def run_job(
         "status": INTERRUPTED if port.status is None or interrupts else port.status,
         "partial": bool(interrupts),
         "time": SIMULATED if cpu else WALL,
+        "cpus": setup.cpus,
         "cpu": cpu.document() if cpu else None,
         "output": text,
         "files": saved,
@@ -297,7 +301,7 @@ def run_shell(setup: Setup, folders: Sequence[Path] = (), images: Sequence[Path]
         archive.add_file("job/.run/shell", b"")
         clock = folder / "clock" if setup.cpu else None
         sockets = [folder / f"device{number}" for number in range(len(designs))]
-        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, setup.dilation)
+        guest = Guest(kit, folder, sockets, clock, setup.memory_mib, setup.cpu, setup.dilation, setup.cpus)
         errors = folder / "errors"
         served = list(zip(designs, sockets, strict=True))
         with (

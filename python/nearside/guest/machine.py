@@ -62,11 +62,15 @@ class Guest:
     memory_mib: int = 512
     """Its memory, in MiB."""
     cpu: CpuModel | None = None
-    """Its CPU; None in wall-clock time."""
+    """Its kind of CPU; None in wall-clock time."""
     dilation: float | None = None
     """How many times slower than modelled its devices are, if they are paced."""
+    cpus: int = 1
+    """The number of its CPUs, 1 to 8."""
     qemu: Path | None = None
     """Another QEMU than the kit's, of any version."""
+    quantum_ps: int = 1_000_000
+    """How far a CPU runs in simulated time while others wait for their turn, in ps."""
     jitter: int = 0
     """Not 0: a seed of waits within QEMU, for tests. They must not change any result."""
 
@@ -96,7 +100,7 @@ class Guest:
             words += ["--preload", clock]
             cost = f"insn_ps={self.cpu.insn_ps},tsc_ps={self.cpu.tsc_ps}"
             version = QEMU_VERSION if self.qemu is None else "any"
-            parts = [clock, f"channel={self.clock}", f"qemu={version}", cost]
+            parts = [clock, f"channel={self.clock}", f"qemu={version}", cost, f"quantum_ps={self.quantum_ps}"]
             parts += [f"interactive={int(interactive)}", f"jitter={self.jitter}"]
             plugin = ["-plugin", ",".join(map(str, parts))]
             # The HPET's timers are 10 ns apart.
@@ -108,7 +112,16 @@ class Guest:
         words += ["-display", "none", *([] if interactive else ["-monitor", "none"])]
         words += ["-machine", f"{machine},memory-backend=m0,aux-ram-share=on"]
         # Without its random numbers, and from one seed, a run is the same twice.
-        words += ["-accel", "tcg,thread=single", "-cpu", "max,-rdrand,-rdseed", "-smp", "1", "-seed", "1"]
+        words += [
+            "-accel",
+            "tcg,thread=multi",
+            "-cpu",
+            "max,-rdrand,-rdseed",
+            "-smp",
+            str(self.cpus),
+            "-seed",
+            "1",
+        ]
         words += ["-rtc", "base=2026-01-01,clock=vm", *plugin, "-m", f"{self.memory_mib}M"]
         words += ["-object", f"memory-backend-memfd,id=m0,size={self.memory_mib}M,share=on"]
         kernel = kit / "vmlinux" if (kit / "vmlinux").is_file() else kit / "vmlinuz"

@@ -107,7 +107,8 @@ def print_report(report: GuestReport, results: Path) -> None:
     clock, cpu = report["clock"], report["cpu"]
     if clock is not None:
         seconds, idle = clock["ps"] / 1e12, clock["skipped_ps"] / 1e12
-        text = f"simulated time: {seconds:.6f} s from power-on, in {idle:.6f} s of it the CPU executed nothing;"
+        who = "the CPU" if report["cpus"] == 1 else "a CPU on average"
+        text = f"simulated time: {seconds:.6f} s from power-on, in {idle:.6f} s of it {who} executed nothing;"
         show.out.print(f"{text} {clock['instructions']:,} instructions")
     pacing = [(device["name"], device["pacing"]) for device in report["devices"]]
     paced = [(name, found) for name, found in pacing if found]
