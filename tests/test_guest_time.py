@@ -204,32 +204,36 @@ def test_guest_image_and_cpu_errors_name_what_is_allowed(tmp_path):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_guest_that_is_interrupted_keeps_what_there_is(tmp_path, times):
-    (tmp_path / "r.fio").write_text("[r]\nfilename=/dev/nvme0n1\nrw=randread\nsize=8m\ntime_based\nruntime=1000\n")
-    words = ["guest", "run", "--model", "fast", "--json", "--", "fio", "--output=out", str(tmp_path / "r.fio")]
+    script = tmp_path / "job.sh"
+    script.write_text(
+        "#!/bin/sh\ntrap 'echo kept > out; exit 1' INT\ndd if=/dev/nvme0n1 of=/dev/null bs=4k count=9 iflag=direct\n"
+        "echo ready\nwhile :; do sleep 1000; done\n"
+    )
+    words = ["guest", "run", "--model", "fast", "--json", "--", str(script)]
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {**os.environ, "NEARSIDE_RESULTS": str(tmp_path / "results"), "TMPDIR": str(scratch)}
     command = [sys.executable, "-m", "nearside", *words]
-    environment = {**os.environ, "NEARSIDE_RESULTS": str(tmp_path / "results"), "TMPDIR": str(tmp_path / "scratch")}
-    (tmp_path / "scratch").mkdir()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    # The job runs when it has made the first of many commands.
     deadline = time.monotonic() + 600
-    while not any(port.stat().st_size for port in (tmp_path / "scratch").glob("*/serial2")):
+    while not any(b"ready" in port.read_bytes() for port in scratch.glob("*/serial1")):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.1)
-    time.sleep(5)
     process.send_signal(signal.SIGINT)
     if times == 2:
-        time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
     output, errors = process.communicate(timeout=600)
     assert "interrupting the job" in errors
     report = json.loads(output)
     assert (process.returncode, report["partial"], report["status"]) == (130, True, 130)
-    assert report["devices"][0]["phases"]
+    phases = {phase["name"]: phase["commands"] for phase in report["devices"][0]["phases"]}
+    reads = [row["count"] for rows in phases.values() for row in rows if row["command"] == "Read"]
+    assert sum(reads) >= 9
     if times == 1:
         assert report["files"] == ["out"]
-        assert "IOPS" in (tmp_path / "results/guest/out").read_text()
-    assert not list((tmp_path / "scratch").iterdir())
+        assert (tmp_path / "results/guest/out").read_text() == "kept\n"
+    assert not list(scratch.iterdir())
 
 
 def test_guest_that_panics_is_one_line():

@@ -174,6 +174,14 @@ def _attach_images(kit: Path, job: Job, folder: Path) -> list[Design]:
     return designs
 
 
+def _serve(
+    served: Sequence[tuple[Design, Path]], traces: Sequence[Path | None], setup: Setup, clock: Path | None, quiet: bool
+) -> Server:
+    """Serves the devices of a guest; compiles them first if necessary, with progress."""
+    with show.building(served[0][0].name, not quiet) as building:
+        return Server(served, building, traces, setup.model, clock, setup.dilation, summarize=True)
+
+
 def run_job(
     job: Job,
     setup: Setup,
@@ -207,8 +215,7 @@ def run_job(
         with (
             # Nothing of it is left, however this process ends.
             tempfile.TemporaryFile() as initrd,
-            show.building(designs[0].name, not quiet) as building,
-            Server(served, building, traces, setup.model, clock, setup.dilation, summarize=True) as server,
+            _serve(served, traces, setup, clock, quiet) as server,
             open(guest.control, "r+b", buffering=0) as control,
             _interrupts() as interrupts,
         ):
@@ -306,8 +313,7 @@ def run_shell(setup: Setup, folders: Sequence[Path] = (), images: Sequence[Path]
         served = list(zip(designs, sockets, strict=True))
         with (
             tempfile.TemporaryFile() as initrd,
-            show.building(designs[0].name) as building,
-            Server(served, building, [], setup.model, clock, setup.dilation) as server,
+            _serve(served, [], setup, clock, quiet=False) as server,
         ):
             write_initrd(kit, archive, initrd)
             command = guest.command(f"/proc/self/fd/{initrd.fileno()}", interactive=True)
