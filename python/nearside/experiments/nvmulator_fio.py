@@ -18,9 +18,10 @@ CACHED, DIRECT = "page cache", "direct"
 WAYS = (CACHED, DIRECT)
 FILE_MIB = 64
 MOST_THREADS = 4
-# What the kernel reads ahead on this device: the wire's limit does not depend on it by 0.1 %.
+# How much of a file the kernel reads ahead on this device, in bytes.
 READ_AHEAD = 256 << 10
 RW = {("random", "read"): "randread", ("random", "write"): "randwrite"}
+DROP = "#!/bin/sh\necho 1 > /proc/sys/vm/drop_caches\n"
 NO_NUMBERS = "bars without numbers"
 
 
@@ -53,8 +54,11 @@ def job_file(run: Run, these: Sequence[dict[str, Any]]) -> str:
     """fio's jobs, one after the other, each after a read that marks its place in the trace."""
     parameters = run.parameters
     lines = ["[global]", "thread=1", "ioengine=sync", "bs=4k", f"randseed={run.seed}", "group_reporting=1"]
+    # Threads that drop pages themselves would begin one after the other.
+    lines += ["invalidate=0"]
     for number, case in enumerate([*these, None]):
         lines += [f"[mark{number}]", "stonewall=1", "filename=/dev/nvme0n1", "rw=read", "direct=1"]
+        lines += ["exec_prerun=./drop.sh"]
         lines += [f"offset={guest.mark_place(number)}", f"size={guest.FS_BLOCK_BYTES}", "number_ios=1"]
         if case is None:
             break
@@ -62,10 +66,14 @@ def job_file(run: Run, these: Sequence[dict[str, Any]]) -> str:
         rw = RW.get((case["pattern"], case["kind"]), case["kind"])
         lines += [f"[cell{number}]", "stonewall=1", "filename_format=/mnt/file.$jobnum", f"rw={rw}"]
         lines += [f"numjobs={case['threads']}", f"size={FILE_MIB}m", f"number_ios={count}"]
-        # To drop pages before writes takes the threads time at their start, and changes nothing else.
-        lines += ["fsync=1", "end_fsync=1", "invalidate=0"] if case["kind"] == "write" else []
+        lines += ["fsync=1", "end_fsync=1"] if case["kind"] == "write" else []
         lines += [f"direct={int(case['way'] == DIRECT)}"]
     return "\n".join(lines) + "\n"
+
+
+def parse_jobs(text: str) -> dict[str, dict[str, Any]]:
+    """fio's results by the names of its jobs; lines about commands that it has run come first."""
+    return {job["jobname"]: job for job in json.loads(text[text.index("{") :])["jobs"]}
 
 
 def merged(case: dict[str, Any]) -> bool:
@@ -78,9 +86,14 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     these = [one for one in cases(run, case["pattern"]) if one["profile"] == case["profile"]]
 
     def all_cells() -> list[Row]:
-        done = guest.run_script(run, case["profile"], script(), {"jobs": job_file(run, these)})
+        done = guest.run_script(
+            run,
+            guest.profile_design(run, case["profile"]),
+            script(),
+            {"jobs": job_file(run, these), "drop.sh": DROP},
+        )
         extents = list(guest.parse_extents(done.files["extents"]).values())
-        jobs = {job["jobname"]: job for job in json.loads(done.files["fio.json"])["jobs"]}
+        jobs = parse_jobs(done.files["fio.json"])
         parts = guest.split_at_marks(done.commands, len(these))
         return [
             one | measure_cell(run, one, part, extents, jobs[f"cell{number}"])
@@ -195,7 +208,7 @@ def make_experiment(name: str, number: int, pattern: str, title: str, also: Sequ
             "Bandwidth is that of the device's commands to the files' blocks, while all threads are at work.",
             "The paper does not say whether fio bypasses the page cache. An `fsync` that ensures that data are not "
             "delayed has a meaning only with the page cache, which is fio's default. So `page cache` is the paper's "
-            "case; fio drops a file's pages before it reads. `direct` is shown beside it.",
+            "case; pages are dropped beforehand. `direct` is shown beside it.",
             "The paper compares bars of NVMulator and of Optane memory (Izraelevitz et al., arXiv 1903.05714). Neither "
             "text states their values, and none are read off the plots.",
             "What differs: the paper's device is memory with a simple block driver, on four cores of an ARM N1-SDP. "

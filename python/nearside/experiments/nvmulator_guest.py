@@ -22,6 +22,11 @@ FS_BLOCKS = 256_000
 FS_BLOCK_BYTES = 4096
 LBA_BYTES = 512
 LBAS = FS_BLOCK_BYTES // LBA_BYTES
+# Reads a block beyond the file system, which marks a place in the trace.
+MARK = (
+    f"mark() {{ dd if=/dev/nvme0n1 of=/dev/null bs={FS_BLOCK_BYTES} skip=$(({FS_BLOCKS} + $1)) count=1 iflag=direct "
+    "2> /dev/null; }\n"
+)
 # Without lazy initialisation the kernel writes nothing later.
 MKFS = (
     f"mke2fs -q -t ext4 -b {FS_BLOCK_BYTES} -N 1024 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "
@@ -48,8 +53,8 @@ def profile_design(run: Run, profile: str) -> Design:
     return run.required_design.with_values(f"[media]\nprofile = '{profile}'")
 
 
-def run_script(run: Run, profile: str, script: str, inputs: dict[str, str] | None = None, **options: Any) -> GuestRun:
-    """Boots a guest on a device with this profile, and runs a script of the shell in it.
+def run_script(run: Run, design: Design, script: str, inputs: dict[str, str] | None = None, **options: Any) -> GuestRun:
+    """Boots a guest on a device of this design, and runs a script of the shell in it.
 
     `inputs` are files for it, by name. A script that fails is an error with the last line that it printed. `options`
     are those of `run_job`.
@@ -61,9 +66,7 @@ def run_script(run: Run, profile: str, script: str, inputs: dict[str, str] | Non
             (folder / file).write_text(text)
             words.append(str(folder / file))
         trace, results = folder / "trace.jsonl", folder / "results"
-        report = run_job(
-            Job(words), profile_design(run, profile), model=run.model, trace=trace, results=results, **options
-        )
+        report = run_job(Job(words), design, model=run.model, trace=trace, results=results, **options)
         if report["status"] != 0:
             last = report["output"].strip().splitlines()[-1:] or ["no reason given"]
             raise NearsideError(f"the guest's script ends with status {report['status']}: {last[0]}")
@@ -76,9 +79,14 @@ def mark_place(number: int) -> int:
     return (FS_BLOCKS + number) * FS_BLOCK_BYTES
 
 
+def begun_ps(command: Command) -> int:
+    """When the host announced a command: by a doorbell, else its entry's fetch is the first that is known."""
+    return int(min(command["times_ps"].values()))
+
+
 def split_at_marks(commands: Sequence[Command], count: int) -> list[list[Command]]:
-    """The commands between each of the marks 0 to `count` and the next one, in the order of their doorbells."""
-    ordered = sorted((c for c in commands if "doorbell" in c["times_ps"]), key=lambda c: c["times_ps"]["doorbell"])
+    """The commands between each of the marks 0 to `count` and the next one, in the order of their begins."""
+    ordered = sorted(commands, key=begun_ps)
     first = mark_place(0) // LBA_BYTES
     places = {
         (command["lba"] - first) // LBAS: index
@@ -92,9 +100,8 @@ def split_at_marks(commands: Sequence[Command], count: int) -> list[list[Command
 
 
 def device_ns(command: Command) -> float:
-    """What a command has taken in device and link, from the doorbell to the interrupt, in ns."""
-    times = command["times_ps"]
-    return (max(times.values()) - times["doorbell"]) / 1e3
+    """What a command has taken in device and link, in ns: to the interrupt."""
+    return (completed_ps(command) - begun_ps(command)) / 1e3
 
 
 def completed_ps(command: Command) -> int:
